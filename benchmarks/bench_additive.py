@@ -1,4 +1,4 @@
-"""Additive models: training beside LinearSVC, beside stored features and other additive models.
+"""Additive SVMs: training beside LinearSVC, beside stored features and other additive models.
 
 LinearSVC gets the same values (as float64 in [0, 1], its own format), the same C, and the largest
 tolerance of a short list at which its objective is within 1e-3 of the minimum; ours stop at a

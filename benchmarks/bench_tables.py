@@ -1,4 +1,4 @@
-"""Additive models of real tables beside boosting, splines with a linear model, pyGAM, EBM and bam.
+"""GAMs of real tables beside boosting, splines with a linear model, pyGAM, EBM and bam.
 
 Scores are of held-out rows, nothing tuned: AUC of classes, R² of numbers, the share of the Poisson
 deviance of counts. EBM's are recorded (`benchmarks.record_ebm`; ``--with-ebm`` records them anew),
@@ -42,9 +42,9 @@ cat(min(seconds["elapsed", ]), min(seconds["user.self", ] + seconds["sys.self", 
 
 def ours(table: Table, **options: Any) -> Any:
     if table.kind == CLASSES:
-        return km.AdditiveClassifier(loss="log_loss", smoothing="auto", **options)
+        return km.AdditiveClassifier(**options)
     loss = "poisson" if table.kind == COUNTS else "squared_error"
-    return km.AdditiveRegressor(loss=loss, smoothing="auto", **options)
+    return km.AdditiveRegressor(loss=loss, **options)
 
 
 def boosting(table: Table) -> Any:

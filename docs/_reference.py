@@ -10,7 +10,7 @@ SECTIONS = {
     "maps": ("Maps", "Transformers whose inner products approximate a kernel."),
     "kernels": ("Exact kernels", "The reference that every map is compared with."),
     "design": ("Designing maps", "Compute the best map for a kernel and a size."),
-    "models": ("Models", "Estimators on maps."),
+    "models": ("Models", "Generalised additive models of tables, and models on maps."),
     "evaluation": ("Judging maps", "How large the error of a map is, and which map to use."),
     "certificate": ("Certificates", "Bounds on the error of a map."),
     "inspection": ("Displays", "Plots of kernel errors and of fitted models."),

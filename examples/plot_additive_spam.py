@@ -1,9 +1,10 @@
 """
-What makes a message spam?
-==========================
+Shape functions of a spam filter
+================================
 
-An additive classifier is as easy to train as a linear one, but the effect of each word may depend
-on how often it occurs. And because the score is a sum, what was learned can be plotted.
+An additive support vector machine is as easy to train as a linear one, but the effect of each word
+may depend on how often it occurs. And because the score is a sum of one function for each word,
+what was learned can be plotted.
 
 If ``KERNELMAPS_DATA`` names a folder of datasets, this page uses the *spambase* messages,
 4601 mails received in one office of Hewlett-Packard; otherwise, synthetic ones that resemble them.
@@ -38,22 +39,22 @@ X, y, X_test, y_test, names = messages()
 
 # %%
 # Frequencies are skewed: most are zero, a few are large. The logarithm spreads them out. First a
-# linear classifier, then an additive one on piecewise linear functions, with C chosen by
-# cross-validation along a path of warm starts.
+# linear classifier, then an additive one on piecewise linear functions. Of several values of C,
+# ``AdditiveSVC`` chooses one by cross-validation, with warm starts from each to the next.
 
 X, X_test = np.log1p(X), np.log1p(X_test)
 scaler = StandardScaler().fit(X)
 linear = LinearSVC(C=0.1, random_state=0).fit(scaler.transform(X), y)
 splines = km.SplineMap(n_bases=10, degree=1, out_of_domain="extrapolate")
 model = km.AdditiveSVC(splines, C=[0.01, 0.03, 0.1, 0.3], cv=3).fit(X, y)
-print(f"linear:   {linear.score(scaler.transform(X_test), y_test):.1%} right")
-print(f"additive: {model.score(X_test, y_test):.1%} right, C = {model.C_:g}")
+print(f"linear:   test accuracy {linear.score(scaler.transform(X_test), y_test):.1%}")
+print(f"additive: test accuracy {model.score(X_test, y_test):.1%}, C = {model.C_:g}")
 
 # %%
-# The eight functions that matter most, all on one scale. Above zero speaks for spam. The bars show
-# where the data are. *george* and *hp* are the recipient and the company: whoever writes them knows
-# where the mail goes. That works at once, and more of it adds little, which a straight line cannot
-# say.
+# The eight functions that matter most, all on one scale. Values above zero speak for spam. The bars
+# show where the data are. *george* and *hp* are the recipient and the company: whoever writes them
+# knows the recipient. A single mention is enough, and more of them add little, which a straight
+# line cannot express.
 
 ShapeFunctionDisplay.from_estimator(model, n_features=8, names=names)
 plt.show()

@@ -1,10 +1,10 @@
 """
-A model of a table that can be read
-===================================
+A GAM of rents: curves, categories and a pair
+=============================================
 
-Columns of text, numbers with gaps, and a pair that matters: an additive regressor takes the table
-as it is, chooses how smooth each curve is, and can be drawn. The rents here are made up, so that
-what is found can be compared with what was put in.
+``AdditiveRegressor`` is a generalised additive model (GAM). It takes a table with text and missing
+values as it is, estimates the smoothness of each curve, and can be drawn. The rents here are
+simulated, so that the curves can be compared with those behind the data.
 """
 
 import matplotlib.pyplot as plt
@@ -32,8 +32,8 @@ rent += 40 * rng.normal(size=n)
 train, test = slice(0, 2000), slice(2000, None)
 
 # %%
-# Main effects alone cannot say that a high floor is worth more with a lift than without. With
-# ``interactions="auto"`` the pair is found:
+# A sum of functions of single columns cannot express that a high floor is worth more with a lift
+# than without. ``interactions="auto"`` looks for such pairs of columns:
 
 plain = km.AdditiveRegressor().fit(flats[train], rent[train])
 model = km.AdditiveRegressor(interactions="auto").fit(flats[train], rent[train])
@@ -42,13 +42,14 @@ print("R² with pairs:   ", round(model.score(flats[test], rent[test]), 3))
 print(model.summary())
 
 # %%
-# Each panel is what a column adds to the rent, with a band of about 95 %, and the density of the
+# Each panel shows what a column adds to the rent, with a band of about 95 % and the density of the
 # data below it.
 
 ShapeFunctionDisplay.from_estimator(model, columns=3)
 
 # %%
-# The pair shows what is beyond the functions of its two columns: without a lift, each floor costs.
+# The heat map of a pair shows what it adds to the functions of its two columns: without a lift,
+# high floors lower the rent.
 
 PairFunctionDisplay.from_estimator(model).plot()
 

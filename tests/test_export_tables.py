@@ -238,3 +238,27 @@ def test_a_loss_with_a_logarithmic_link_is_one_entry(monkeypatch, tmp_path):
     with pytest.raises(ValueError, match="for loss='poisson' and 'gamma' and 'inverse_gaussian'"):
         km.AdditiveRegressor().fit(X, y, exposure=exposure)
     assert not hasattr(model, "partial_fit")  # it is of tables alone
+
+
+def test_inputs_of_a_graph_have_the_names_of_the_columns():
+    """Whatever these are; skl2onnx replaces all but letters and digits."""
+    names = ["a b", "a_b", "c/d", "été", "1", "x", "<b>"]
+    X = pd.DataFrame(np.random.default_rng(0).random((120, len(names))), columns=names)
+    model = km.AdditiveRegressor(smoothing="auto").fit(X, X @ np.arange(1.0, 8.0))
+    (found,) = run_in_onnx(model, X, by_column(X))
+    np.testing.assert_allclose(found.ravel(), model.predict(X), rtol=1e-9)
+
+
+def test_a_column_that_is_named_as_an_output_is_pointed_out():
+    X = pd.DataFrame({"variable": np.linspace(0, 1, 60), "x": np.arange(60.0) % 7})
+    model = km.AdditiveRegressor(smoothing="auto").fit(X, X["x"] + X["variable"])
+    inputs = []
+
+    def feed(session):
+        inputs.extend(item.name for item in session.get_inputs())
+        return {name: X[[column]].to_numpy() for name, column in zip(inputs, X, strict=True)}
+
+    with pytest.warns(UserWarning, match="column 'variable' is the input 'variable1'"):
+        (found,) = run_in_onnx(model, X, feed)
+    assert inputs == ["variable1", "x"]
+    np.testing.assert_allclose(found.ravel(), model.predict(X), rtol=1e-9)

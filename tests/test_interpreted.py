@@ -67,9 +67,7 @@ def of_maps():
     fitted = {name: getattr(km, name)(**own).fit(X) for name, own in MAP_SETTINGS.items()}
     fitted["quantile knots"] = km.SplineMap(knots="quantile").fit(X)
     fitted["sparse splines"] = km.SplineMap(order=0, sparse_output=True).fit(X)
-    fitted["structured"] = km.RandomFourierMap(
-        n_components=16, sampling="structured", random_state=0
-    ).fit(X)
+    fitted["Hadamard"] = km.RandomOrthoprojector(4, method="hadamard", random_state=0).fit(X)
     fitted["k-means"] = km.AnchorMap(n_anchors=5, anchors="kmeans", energy=1).fit(X)
     fitted["weights"] = km.AnchorMap(n_anchors=6, n_neighbors=2, anchors="quantile").fit(X)
     for name, one in fitted.items():

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import signal
+import socket
 import stat
 import struct
 import subprocess
@@ -224,3 +225,69 @@ storage.write({str(path)!r}, "t", {{}}, {{}})
         kept.touch()
     storage.write(path, "t", {"n": 1}, {})
     assert sorted(tmp_path.iterdir()) == sorted([mine, other, path])
+
+
+# ---- targets that are not regular files ---------------------------------------------------------
+
+
+@pytest.fixture
+def pipe(tmp_path):
+    """A named pipe, and its reading end."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    yield path, end
+    os.close(end)
+
+
+def test_a_pipe_is_written_to_and_stays(pipe):
+    path, end = pipe
+    storage.write_file(path, [b"some ", b"bytes"])
+    assert stat.S_ISFIFO(path.stat().st_mode)
+    assert os.read(end, 100) == b"some bytes"
+
+
+def test_a_link_to_a_pipe_is_followed(pipe, tmp_path):
+    path, end = pipe
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    storage.write_file(link, b"bytes")
+    assert link.is_symlink()
+    assert os.read(end, 100) == b"bytes"
+
+
+def test_a_character_device_is_written_to_and_stays():
+    main, other = os.openpty()
+    try:
+        path = os.ttyname(other)
+        storage.write_file(path, b"bytes")
+        assert stat.S_ISCHR(os.stat(path).st_mode)
+        assert os.read(main, 100) == b"bytes"
+    finally:
+        os.close(main)
+        os.close(other)
+
+
+def test_standard_output_may_be_a_pipe_without_a_name():
+    script = "from kernelmaps import storage; storage.write_file('/dev/stdout', b'bytes')"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert result.stdout == b"bytes"
+
+
+def test_folders_and_sockets_are_refused(tmp_path, monkeypatch):
+    with pytest.raises(IsADirectoryError, match="is a folder: name a file in it"):
+        storage.write_file(tmp_path, b"bytes")
+    monkeypatch.chdir(tmp_path)  # names of sockets are short
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("socket")
+        with pytest.raises(OSError, match="'socket' is a socket or a disk"):
+            storage.write_file("socket", b"bytes")
+        assert stat.S_ISSOCK(os.stat("socket").st_mode)
+
+
+def test_missing_folders_are_named_and_not_created(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "gone" / "x.kmap")
+    for path in (tmp_path / "gone" / "x.kmap", tmp_path / "link"):
+        with pytest.raises(FileNotFoundError, match=r"no folder '.*gone'. Create it first"):
+            storage.write_file(path, b"bytes")
+    assert [item.name for item in tmp_path.iterdir()] == ["link"]

@@ -26,6 +26,7 @@ _EXPORTS = {
     "kernelmaps.maps.fourier": ["RandomFourierMap"],
     "kernelmaps.maps.compressive": ["RandomOrthoprojector", "CompressiveFourierMap"],
     "kernelmaps.maps.exponential": ["ExponentialMap"],
+    "kernelmaps.maps.nystroem": ["NystroemMap"],
     "kernelmaps.maps.sign_cauchy": ["SignCauchyMap"],
     "kernelmaps.maps.codes": ["Codes"],
     "kernelmaps.certificate": ["Certificate"],

@@ -6,10 +6,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
 from numbers import Integral, Real
 from typing import Any
 
-from numpy import bool_, inf
+from numpy import bool_, inf, ma
+
+MOST = 2**31 - 1
+"""The largest count: of columns, which indices of 32 bits number, of rows, or of steps."""
+
+# Kinds of parameters that estimators declare, and what they are called.
+_KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
+    "bool": ((bool, bool_), "True or False"),
+    "int": (Integral, "an integer"),
+    "float": (Real, "a number"),
+    "str": (str, "a string"),
+    "None": (type(None), "None"),
+}
+_EXTREME = (1e-9, 1e9)  # sizes of numbers beyond which they may be the reason for an error
 
 
 def check_choice(owner: Any, name: str, value: Any, known: Sequence[Any]) -> None:
@@ -24,6 +38,8 @@ def check_count(owner: Any, name: str, value: Any, least: int = 1) -> int:
     """A whole number of at least `least`, or a clear error."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ValueError(f"{_named(owner)}: {name} must be an integer >= {least}, got {value!r}.")
+    if int(value) > MOST:
+        raise ValueError(f"{_named(owner)}: {name} must be at most {MOST}, got {value!r}.")
     return int(value)
 
 
@@ -44,6 +60,50 @@ def check_flag(owner: Any, name: str, value: Any) -> None:
     """Refuse what is neither True nor False."""
     if not isinstance(value, bool | bool_):
         raise ValueError(f"{_named(owner)}: {name} must be True or False, got {value!r}.")
+
+
+def refuse_masked(owner: Any, name: str, values: Any) -> None:
+    """Refuse arrays of `numpy.ma` with masked entries, whose values would be taken for data."""
+    if isinstance(values, ma.MaskedArray) and ma.is_masked(values):
+        raise ValueError(
+            f"{_named(owner)}: {name} is a masked array with {ma.count_masked(values)} masked "
+            f"entries. Leave out or impute the rows with such entries; {name}.filled(numpy.nan) "
+            "makes them NaN, for models that accept missing values."
+        )
+
+
+def with_parameter(owner: Any, error: Exception) -> Exception:
+    """An error of a fit in words that name the parameter which is to blame; else as it is.
+
+    That is one of another kind than the estimator declares (its fields are annotated), or, where
+    numbers overflow or memory is short, one of an extreme size.
+    """
+    given = {item.name: item.type for item in fields(owner) if item.init} if (
+        is_dataclass(owner)
+    ) else {}  # fmt: skip
+    for name, declared in given.items():
+        kinds = [_KINDS.get(part) for part in str(declared).split(" | ")]
+        value = getattr(owner, name)
+        if name in str(error) or any(kind is None or _is_a(value, kind[0]) for kind in kinds):
+            continue
+        words = " or ".join(kind[1] for kind in kinds if kind is not None)
+        return ValueError(f"{_named(owner)}: {name} must be {words}, got {value!r}.")
+    extreme = [f"{name}={value!r}" for name in given if _is_extreme(value := getattr(owner, name))]
+    if not extreme or any(text.split("=")[0] in str(error) for text in extreme):
+        return error
+    kind = type(error) if type(error) in (TypeError, MemoryError) else ValueError
+    return kind(f"{_named(owner)}: {error} Is the reason {', '.join(extreme)}?")
+
+
+def _is_a(value: Any, kind: type | tuple[type, ...]) -> bool:
+    return isinstance(value, kind) and (kind not in (Integral, Real) or not isinstance(value, bool))
+
+
+def _is_extreme(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    least, most = _EXTREME
+    return value != 0 and not least <= abs(float(value)) <= most
 
 
 def _named(owner: Any) -> str:

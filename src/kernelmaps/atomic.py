@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
+from .arguments import with_parameter
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -13,7 +15,8 @@ def all_or_nothing(method: Method) -> Method:
     """Leave the attributes as they were if the method ends by an error or by Ctrl-C.
 
     An estimator whose `fit` is interrupted would otherwise keep, say, the new map beside the old
-    weights. The method must set attributes, not change their values in place.
+    weights. The method must set attributes, not change their values in place. An error that a
+    parameter of a wrong kind led to names that parameter.
     """
 
     @wraps(method)
@@ -21,9 +24,12 @@ def all_or_nothing(method: Method) -> Method:
         before = dict(self.__dict__)
         try:
             return method(self, *arguments, **options)
-        except BaseException:
+        except BaseException as error:
             self.__dict__.clear()
             self.__dict__.update(before)
-            raise
+            named = with_parameter(self, error) if isinstance(error, Exception) else error
+            if named is error:
+                raise
+            raise named from error
 
     return guarded  # type: ignore[return-value]

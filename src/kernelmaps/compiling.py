@@ -38,9 +38,11 @@ def njit(*function: Callable[..., Any], **options: Any) -> Any:
     if not function:
         return lambda later: njit(later, **options)
     compiled = numba.njit(*function, **options)
-    kept: Any = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
-    if hasattr(kept, "_version"):  # numba looks at the function's own file alone
-        kept._version = f"{kept._version}, {_helpers_stamp()}"
+    cache: Any = getattr(compiled, "_cache", None)
+    if hasattr(cache, "_cache_file"):
+        from .compile_cache import check_files
+
+        check_files(cache, _helpers_stamp())
     return compiled
 
 

@@ -124,8 +124,8 @@ class State:
         check_entries(values, self.required, self.allowed, where)
 
     def restore(self, owner: Any, values: Mapping[str, Any]) -> None:
-        """Check entries, and give them to an instance; none are given to one that is not fitted."""
-        if not values:
+        """Check entries, and give them to an instance; an estimator without any is not fitted."""
+        if not values and hasattr(owner, "get_params"):
             return
         own = self._that_holds(values, by_attribute=False)
         own.check(values, type(owner).__name__)

@@ -12,7 +12,7 @@ def generator(random_state: Any) -> np.random.Generator:
 
     Parameters
     ----------
-    random_state : None, int, RandomState or Generator
+    random_state : None, int >= 0, RandomState or Generator
         None draws fresh entropy; an int gives the same numbers every time; a RandomState or a
         Generator is drawn from, so that two calls give different numbers.
     """
@@ -22,10 +22,11 @@ def generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state.randint(2**31, size=4))
     if random_state is None:
         return np.random.default_rng(fresh_entropy())
-    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
-        return np.random.default_rng(random_state)
+    if _is_seed(random_state):
+        return np.random.default_rng(int(random_state))
     raise ValueError(
-        f"random_state must be None, an integer, a RandomState or a Generator; got {random_state!r}"
+        "random_state must be None, an integer >= 0, a RandomState or a Generator; got "
+        f"{random_state!r}"
     )
 
 
@@ -36,6 +37,11 @@ def fresh_entropy() -> np.random.SeedSequence:
 
 def seed_of(random_state: Any) -> int:
     """Return an integer seed for parts that take one; an integer stands for itself."""
-    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
+    if _is_seed(random_state):
         return int(random_state)
     return int(generator(random_state).integers(2**31 - 1))
+
+
+def _is_seed(random_state: Any) -> bool:
+    whole = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
+    return whole and random_state >= 0

@@ -1,4 +1,4 @@
-"""Sparse matrices: as ordinary arrays, and the validation of their values and index arrays.
+"""Rows from outside: sparse matrices as ordinary arrays, and what is refused before any use.
 
 SciPy does not look at the values of `indices` and `indptr` when a matrix is made, and compiled
 loops, its own included, follow them without looking. One pass over the indices makes sure.
@@ -6,10 +6,14 @@ loops, its own included, follow them without looking. One pass over the indices 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Set
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+
+from .arguments import refuse_masked
 
 
 def dense(X: Any) -> np.ndarray:
@@ -44,16 +48,24 @@ def for_compiled_loops(
 
 
 def check_sparse(X: Any, owner: str, name: str = "X") -> None:
-    """Raise ValueError if a sparse matrix has indices outside of its shape.
+    """Raise ValueError if a sparse matrix has indices outside of its shape, or an array a mask.
+
+    TypeError for dictionaries and sets, which are no rows.
 
     Parameters
     ----------
     X : object
-        What is not a sparse matrix is not looked at.
+        Rows, in any form that is accepted.
     owner, name : str
         For messages: who was given the matrix, and as what.
     """
     if not sparse.issparse(X):
+        refuse_masked(owner, name, X)
+        if isinstance(X, Mapping | Set):
+            raise TypeError(
+                f"{owner}: {name} is a {type(X).__name__}, not rows. Pass an array, a sparse "
+                "matrix, a data frame or nested lists."
+            )
         return
     problem = None
     if X.format in ("csr", "csc", "bsr"):
@@ -65,6 +77,47 @@ def check_sparse(X: Any, owner: str, name: str = "X") -> None:
             f"{owner}: the sparse matrix {name} of shape {tuple(X.shape)} is damaged: {problem}. "
             "Build it again from rows, columns and values."
         )
+
+
+@contextmanager
+def naming_text(owner: str, X: Any) -> Iterator[None]:
+    """Name the column where a conversion to numbers, within a block, meets text."""
+    try:
+        yield
+    except (ValueError, TypeError):
+        place = _first_text(X)
+        if place is None:
+            raise
+        row, column, value = place
+        raise ValueError(
+            f"{owner}: column {column!r} of X holds the text {value!r} (row {row}), and numbers "
+            "are needed. Encode it first, by scikit-learn's OrdinalEncoder or OneHotEncoder, say; "
+            "AdditiveRegressor and AdditiveClassifier take tables with text."
+        ) from None
+
+
+def _first_text(X: Any) -> tuple[int, Any, str] | None:
+    """Row, column and value of the first text, column by column; None if there is none."""
+    names = getattr(X, "columns", None)
+    if sparse.issparse(X) or getattr(getattr(X, "dtype", None), "kind", "O") not in "OUS":
+        return None
+    try:
+        values = np.asarray(X, dtype=object)
+    except (ValueError, TypeError):  # lists of different lengths
+        return None
+    for column in range(values.shape[1] if values.ndim == 2 else 0):
+        for row, value in enumerate(values[:, column]):
+            if isinstance(value, str) and not _is_number(value):
+                return row, column if names is None else names[column], value
+    return None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _compressed_problem(X: Any) -> str | None:

@@ -17,7 +17,8 @@ of its own, and the header is nested `DEEPEST` levels deep at most; anything els
 Writing goes to a temporary name beside the target and is moved into place, so that an interrupted
 or failed write (a full disk, say) leaves an older file as it was. The target keeps its permissions,
 and a symbolic link keeps pointing to the file that is replaced. Temporary files of writers that
-were killed are removed by the next writer.
+were killed are removed by the next writer. A pipe or a terminal is written to, never replaced;
+folders are not created.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ import platform
 import re
 import secrets
 import shutil
+import stat
 import struct
 import sys
 from collections.abc import Iterable, Mapping
@@ -127,8 +129,14 @@ def write_file(path: AnyPath, data: bytes | Iterable[bytes]) -> None:
     """Write bytes, or parts of them, to a temporary name and move it into place.
 
     On failure nothing has changed. An existing file keeps its permissions; a symbolic link is
-    followed.
+    followed. A pipe or a character device (``/dev/null``) is written to; a folder, a socket, a
+    disk, and a file in a folder that does not exist are refused.
     """
+    parts = [data] if isinstance(data, bytes | bytearray | memoryview) else data
+    if _is_stream(path):
+        with open(path, "wb") as stream:
+            stream.writelines(parts)
+        return
     target = Path(os.path.realpath(path))
     _remove_abandoned(target)
     name = f"{_temporary_prefix(target)}{os.getpid()}.{secrets.token_hex(4)}.tmp"
@@ -137,13 +145,37 @@ def write_file(path: AnyPath, data: bytes | Iterable[bytes]) -> None:
         with open(temporary, "xb") as stream:
             with contextlib.suppress(FileNotFoundError):  # a new file keeps those it has
                 shutil.copymode(target, temporary)  # before anything is in it: it may be private
-            stream.writelines([data] if isinstance(data, bytes | bytearray | memoryview) else data)
+            stream.writelines(parts)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _is_stream(path: AnyPath) -> bool:
+    """Whether a path names a pipe or a character device; OSError if nothing can be written there.
+
+    The path itself is looked at: ``/dev/stdout`` may lead to a pipe that has no other name.
+    """
+    shown = repr(os.fspath(path))
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        folder = Path(os.path.realpath(path)).parent
+        if folder.is_dir():
+            return False
+        raise FileNotFoundError(
+            f"{shown} cannot be written: there is no folder {str(folder)!r}. Create it first."
+        ) from None
+    if stat.S_ISREG(mode):
+        return False
+    if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
+        return True
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(f"{shown} is a folder: name a file in it.")
+    raise OSError(f"{shown} is a socket or a disk, which is neither written to nor replaced.")
 
 
 def _temporary_prefix(target: Path) -> str:

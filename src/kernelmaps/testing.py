@@ -172,6 +172,12 @@ def _check_paths(fitted: FeatureMap, X: np.ndarray) -> None:
         out = np.full(Z.shape, np.nan)
         assert fitted.transform(X, out=out) is out, "out= was not used"
         _close(out, Z, 0, scale, "out= gives another result")
+        for start in (0, max(0, Z.size - X.size // 2)):
+            memory = np.empty(max(Z.size, start + X.size))
+            rows, out = memory[start : start + X.size], memory[: Z.size]
+            rows[:] = X.ravel()
+            fitted.transform(rows.reshape(X.shape), out=out.reshape(Z.shape))
+            _close(out.reshape(Z.shape), Z, 0, scale, "out= that overlaps X gives another result")
     compressed = fitted.transform(sparse.csr_matrix(X))
     _close(dense(compressed), Z, 2**10, scale, "CSR rows give another result")
     if not sparse.issparse(one):

@@ -238,6 +238,21 @@ def test_out_is_used_or_refused(rows):
         apply(spec, sparse.csr_matrix(rows), out=out)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_out_may_overlap_the_rows_or_their_stored_values(rows, form):
+    """In blocks of few rows, so that results of the first would change values of the next."""
+    spec = km.RandomFourierMap(n_components=4, random_state=0).fit(rows).spec_
+    memory, X = np.empty(96 + 4), form(rows + 1)
+    expected = apply(spec, X)
+    memory[4 : 4 + 69] = (rows + 1).ravel()
+    if sparse.issparse(X):
+        X.data = memory[4 : 4 + 69]
+    else:
+        X = memory[4 : 4 + 69].reshape(23, 3)
+    found = apply(spec, X, out=memory[8:].reshape(23, 4), block_bytes=1)
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_no_large_temporary(seed):
     """Beside input and output, the dense path needs a few numbers per feature and thread."""
     import tracemalloc

@@ -9,7 +9,7 @@ import pytest
 
 import kernelmaps as km
 from kernelmaps.evaluation.model_report import Seen, write_report
-from kernelmaps.evaluation.page import rounded_axis
+from kernelmaps.evaluation.page import rounded_axis, write_page
 from kernelmaps.evaluation.scoring import Judged
 from kernelmaps.inspection import PairFunctionDisplay, ShapeFunctionDisplay
 
@@ -41,6 +41,13 @@ def regression(tmp_path_factory):
     page = tmp_path_factory.mktemp("page") / "model.html"
     km.model_report(model, page, X=X[300:], y=y[300:], target="rent <b>")
     return model, X[300:], y[300:], data_of(page), page
+
+
+def test_a_page_is_written_by_the_rules_of_all_files(tmp_path):
+    """Folders are not created, as by `km.save`."""
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        write_page("model_report.html", {}, tmp_path / "gone" / "page.html")
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_page_has_every_function_and_pair(regression):

@@ -119,7 +119,7 @@ def test_names_come_from_the_frame(rows):
 def test_the_picture_of_a_file_is_the_same_display(ridge, tmp_path):
     pytest.importorskip("matplotlib")
     display = ShapeFunctionDisplay.of_model(ridge, n_features=2, names=["$x^2$", "b", "c"])
-    path = display.save(tmp_path / "new" / "shapes.png")
+    path = display.save(tmp_path / "shapes.png")
     assert path.read_bytes().startswith(b"\x89PNG")
 
 

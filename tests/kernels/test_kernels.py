@@ -240,7 +240,7 @@ def test_unknown_name_lists_the_known_ones():
         ([[0.1, np.nan]], "NaN"),
         ([[0.1, np.inf]], "infinity"),
         (np.empty((0, 3)), "0 sample"),
-        ([["a", "b"]], "could not convert|string"),
+        ([["a", "b"]], "holds the text 'a'"),
         ([0.1, 0.2], "2D array"),
     ],
 )

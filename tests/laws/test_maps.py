@@ -95,6 +95,24 @@ MAPS = {
         0.4,
         0.1,
     ),
+    "nystroem": (
+        lambda n: km.NystroemMap("exp_chi2", n, random_state=0),
+        (5, 40),
+        0.4,
+        1e-6,
+    ),
+    "nystroem-laplacian-leverage": (
+        lambda n: km.NystroemMap("laplacian", n, landmarks="leverage", random_state=0),
+        (5, 40),
+        0.4,
+        1e-6,
+    ),
+    "nystroem-additive": (
+        lambda n: km.NystroemMap("chi2", n, additive=True, random_state=0),
+        (2, 6),
+        2,
+        1e-2,
+    ),
     # Bases of functions: they name no kernel, so that there is no error to fall.
     "spline": (lambda n: km.SplineMap(n_bases=n), (10,), 0, None),
     "spline-quantile": (lambda n: km.SplineMap(n_bases=n, knots="quantile"), (10,), 0, None),

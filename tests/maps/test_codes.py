@@ -9,6 +9,7 @@ import kernelmaps as km
 from kernelmaps import storage
 from kernelmaps.exceptions import FileFormatError
 from kernelmaps.maps.codes import Codes
+from kernelmaps.sparse_rows import dense
 
 
 @pytest.fixture
@@ -107,3 +108,24 @@ def test_malformed_files_of_codes_are_refused(header, arrays, tmp_path):
     storage.write(tmp_path / "codes.kmap", "codes", header, arrays)
     with pytest.raises(FileFormatError, match="does not hold usable codes"):
         Codes.load(tmp_path / "codes.kmap")
+
+
+@pytest.mark.parametrize("neighbors", [1, 2])
+@pytest.mark.parametrize("kind", ["u1", "<u2", ">u2", "<u4", ">u4", "<u8", ">u8"])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_codes_of_any_unsigned_type_are_decoded_alike_each_time(neighbors, kind, form):
+    anchors = km.AnchorMap(n_anchors=10, anchor_zero=True, n_neighbors=neighbors).fit(rows())
+    codes = anchors.encode(form(rows()))
+    if np.dtype(kind).itemsize < codes.dtype.itemsize:
+        pytest.skip("codes of an interpolating map take two bytes")
+    if form is sparse.csr_matrix and kind.startswith(">"):
+        pytest.skip("SciPy has no such matrices")
+    wide = Codes(codes.values.astype(kind), codes.map_hash)
+    expected = dense(anchors.decode(codes))
+    for _ in range(2):
+        decoded = anchors.decode(wide)
+        assert decoded.dtype == expected.dtype
+        np.testing.assert_array_equal(dense(decoded), expected)
+    y = np.arange(40.0)
+    model = km.StreamingRidge(feature_map=anchors)
+    np.testing.assert_array_equal(model.fit(wide, y).coef_, model.fit(codes, y).coef_)

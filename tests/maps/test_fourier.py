@@ -135,7 +135,7 @@ def test_orthogonal_frequencies_are_orthogonal_with_the_right_radii(kernel, seed
 
 def test_structured_form_is_signed_hadamard_matrices(seed):
     """The spec stores signs and radii; its rows within a block are orthogonal (d a power of 2)."""
-    d, D = 16, 40
+    d, D = 64, 160
     spec = draw_fourier(Gaussian(1.0), D, d, sampling="structured", random_state=seed)
     assert "matrix" not in spec.arrays
     assert spec.nbytes < 8 * D * d / 2
@@ -143,26 +143,63 @@ def test_structured_form_is_signed_hadamard_matrices(seed):
     linear = type(spec)("projection", arrays, {"operator": "hadamard"})
     rows = apply(linear, np.eye(d)).T
     radii = spec.arrays["gains"] * d**1.5
-    for start in (0, 16):
+    for start in (0, 64):
         block = rows[start : start + d] / radii[start : start + d, None]
         np.testing.assert_allclose(block @ block.T, np.eye(d), atol=1e-12)
 
 
 def test_structured_form_pads_to_a_power_of_two(seed):
-    """9 features become 16, 7 of them zero: distances, and so the kernel, stay."""
-    X = np.random.default_rng(seed).normal(size=(20, 9))
-    spec = draw_fourier(Gaussian(3.0), 4000, 9, sampling="structured", random_state=seed)
-    assert spec.arrays["signs"].shape == (250, 3, 16)
-    # Near-uniform directions: the iid bound, doubled for their bias.
-    assert np.abs(gram_error(spec, X, Gaussian(3.0))).max() < 2 * hoeffding(400, 4000, 4.0)
+    """33 features become 64, 31 of them zero: distances, and so the kernel, stay."""
+    X = np.random.default_rng(seed).normal(size=(20, 33))
+    spec = draw_fourier(Gaussian(6.0), 4000, 33, sampling="structured", random_state=seed)
+    assert spec.arrays["signs"].shape == (63, 3, 64)
+    assert np.abs(gram_error(spec, X, Gaussian(6.0))).max() < hoeffding(400, 4000, 4.0)
+
+
+# Lags at which frequencies with few directions are seen: one axis, two of them, all, and any.
+def lags(d, rng):
+    axes = np.eye(d)
+    directions = [axes[0], axes[0] + axes[-1], np.ones(d), rng.choice([-1.0, 1.0], d)]
+    directions = np.stack([*directions, *rng.normal(size=(2, d))])
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    return np.concatenate([1.5 * directions, 3.0 * directions])
+
+
+@pytest.mark.parametrize(
+    ("sampling", "dimensions"),
+    [
+        ("structured", range(1, 65)),
+        ("orthogonal", (1, 2, 3, 5, 8, 16, 33, 64)),
+        ("iid", (1, 8, 64)),
+        ("sobol", (1, 2, 5, 16, 64)),
+    ],
+)
+def test_no_sampling_is_biased_in_any_dimension(sampling, dimensions, seed):
+    """Mean of cos ωᵀδ over 2¹⁶ frequencies against the kernel, in standard errors of iid ones.
+
+    The 12 lags of 80 dimensions exceed 5.5 standard errors once in 30,000 runs; that is an error of
+    0.015, less than four standard errors of 12 maps of 4096 columns.
+    """
+    draws, frequencies = 8, 8192
+    for d in dimensions:
+        at = lags(d, np.random.default_rng(seed))
+        kernel, nothing = Gaussian(1.0), np.zeros((1, d))
+        found = 0.0
+        for draw in range(draws):
+            how = {"sampling": sampling, "form": "paired", "random_state": seed + draw}
+            spec = draw_fourier(kernel, 2 * frequencies, d, **how)
+            found = found + apply(spec, at) @ apply(spec, nothing)[0] / draws
+        exact, doubled = kernel(at, nothing)[:, 0], kernel(2 * at, nothing)[:, 0]
+        error = np.sqrt((1 + doubled - 2 * exact**2) / (2 * draws * frequencies))
+        assert np.abs((found - exact) / error).max() < 5.5, d
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 @pytest.mark.parametrize("form", FORMS)
 def test_every_path_gives_the_formula(sampling, form, seed):
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(1100, 12)) * (rng.random((1100, 12)) < 0.4)
-    spec = draw_fourier(Gaussian(2.0), 50, 12, sampling=sampling, form=form, random_state=seed)
+    X = rng.normal(size=(1100, 40)) * (rng.random((1100, 40)) < 0.4)
+    spec = draw_fourier(Gaussian(4.0), 50, 40, sampling=sampling, form=form, random_state=seed)
     truth = evaluate(spec, X)
     operator = "hadamard" if sampling == "structured" else "matrix"
     for rows, where in [(X, "dense"), (sparse.csr_matrix(X), "csr")]:
@@ -191,7 +228,7 @@ def test_cosines_hold_their_precision_for_large_arguments(seed):
 
 def test_torch_runs_the_formula_on_its_own_arrays(seed):
     torch = pytest.importorskip("torch")
-    X = np.random.default_rng(seed).normal(size=(20, 6))
+    X = np.random.default_rng(seed).normal(size=(20, 40))
     for sampling in ("iid", "structured"):
         fitted = km.RandomFourierMap(n_components=40, sampling=sampling, random_state=seed).fit(X)
         Z = fitted.transform(torch.from_numpy(X))

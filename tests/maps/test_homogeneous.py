@@ -258,3 +258,36 @@ def test_wrong_number_of_features_is_refused():
 def test_bad_parameters_are_refused(parameters, message):
     with pytest.raises(ValueError, match=message):
         km.HomogeneousMap(**parameters).fit([[0.5, 0.5]])
+
+
+@pytest.mark.parametrize("make", [km.HomogeneousMap, km.DesignedMap])
+def test_kernels_with_a_kink_have_more_columns_by_default(make, seed):
+    X = np.random.default_rng(seed).uniform(0.2, 1, (60, 1))
+    found = {
+        name: make(name).fit_transform(X).shape[1]
+        for name in ("chi2", "jensen_shannon", "intersection")
+    }
+    assert found == {"chi2": 5, "jensen_shannon": 5, "intersection": 15}
+    with pytest.raises(ValueError, match="n_components must be an integer or 'auto', got 'many'"):
+        make(n_components="many").fit(X)
+
+
+@pytest.mark.usefixtures("readable")
+def test_the_default_of_the_intersection_follows_steps_far_from_zero(seed):
+    """Values like those of satellite images: steps within a factor of 6, which 5 cosines blur."""
+    from sklearn.linear_model import Ridge
+
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(27, 157, (3000, 4))
+    y = np.sum(np.floor(X / 33) % 2, axis=1)
+    scores = {}
+    for name, one in {
+        "default": km.HomogeneousMap("intersection"),
+        "designed": km.DesignedMap("intersection"),
+        "five": km.HomogeneousMap("intersection", 5),
+        "anchors": km.AnchorMap("intersection"),
+    }.items():
+        Z = one.fit_transform(X)
+        scores[name] = Ridge(1e-3 * np.mean(Z**2)).fit(Z[:2000], y[:2000]).score(Z[2000:], y[2000:])
+    assert scores["designed"] > scores["anchors"] - 0.05
+    assert scores["five"] < scores["default"] - 0.07

@@ -111,7 +111,11 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             fail(in_options(words, function), BAD_INPUT)
         except ImportError as error:
             fail(_missing(error), BAD_INPUT)
+        except EOFError as error:
+            fail(f"a file ends too early: {error}", BAD_INPUT)
         except OSError as error:
+            if error.errno is None:  # of what is in a file (pyarrow's, say), not of the system
+                fail(f"a file cannot be read: {error}", BAD_INPUT)
             fail(f"{error}. Files that existed before are as they were.", IMPOSSIBLE)
         except KeyboardInterrupt:
             fail("interrupted", INTERRUPTED)

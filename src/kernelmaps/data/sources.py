@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import zipfile
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..arguments import refuse_masked
 from ..exceptions import FileFormatError
 from ..extras import needed
 from ..sparse_rows import check_sparse, dense
@@ -608,9 +609,9 @@ def read_npy_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
 
 def as_rows(X: Any, frames: bool = False) -> Any:
     """One block as an ndarray or a CSR array of numbers; with `frames`, columns as they are."""
+    check_sparse(X, "the data")
     if frames:
         return X if is_frame(X) else dense(X)
-    check_sparse(X, "the data")
     if sp.issparse(X):
         return X.tocsr()
     X = np.asarray(X)
@@ -651,6 +652,7 @@ def _sliced(X: Any, rows: slice | np.ndarray) -> Any:
 
 def values_at(values: Any, rows: slice | np.ndarray) -> Any:
     """Targets or weights of some rows, where there are any."""
+    refuse_masked("the data", "targets or weights", values)
     return None if values is None else np.asarray(_sliced(values, rows))
 
 
@@ -670,7 +672,7 @@ def is_chunks(X: Any) -> bool:
     if isinstance(X, list | tuple):
         first = X[0] if X else None
         return is_table(first) or is_group(first)
-    return isinstance(X, Iterable)
+    return isinstance(X, Iterable) and not isinstance(X, Mapping | Set)
 
 
 def _parts_of(item: Any, index: int) -> tuple[Any, Any, Any]:

@@ -7,6 +7,7 @@ import gzip
 import io
 import lzma
 import os
+import zlib
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -61,10 +62,41 @@ def parquet_dataset(path: str | os.PathLike[str]) -> Any:
     return needed("pyarrow.dataset").dataset(path, format="parquet")
 
 
+class _Decompressed(io.RawIOBase):
+    """Bytes of a compressed file; ValueError that names the file if it is damaged."""
+
+    def __init__(self, path: str | os.PathLike[str], opener: Callable[[Any, str], Any]) -> None:
+        self._path = os.fspath(path)
+        self._stream = opener(path, "rb")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            part = self._stream.read(len(buffer))
+        except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+            if getattr(error, "errno", None) is not None:  # of the disk, not of the content
+                raise
+            suffix = Path(self._path).suffix
+            raise ValueError(
+                f"{self._path!r} is damaged, incomplete or no {suffix} file: {error}. Copy or "
+                "compress it again."
+            ) from error
+        buffer[: len(part)] = part
+        return len(part)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
 def open_bytes(path: str | os.PathLike[str]) -> Any:
     """Open a file, which its suffix may say to be compressed, for its bytes."""
     opener = _COMPRESSED.get(Path(path).suffix.lower())
-    return open(path, "rb") if opener is None else opener(path, "rb")
+    if opener is None:
+        return open(path, "rb")
+    return io.BufferedReader(_Decompressed(path, opener), 1 << 16)
 
 
 def open_text(
@@ -76,13 +108,15 @@ def open_text(
     ------
     ModuleNotFoundError
         For ``.zst`` where neither Python nor pyarrow can read it.
+    ValueError
+        While it is read, if a compressed file is damaged.
     """
     if encoding == "utf-8" and not write:
         encoding = "utf-8-sig"  # spreadsheets write a byte-order mark
     opener = _COMPRESSED.get(Path(path).suffix.lower())
     if opener is None:
         return open(path, "w" if write else "r", newline="", encoding=encoding)
-    stream: Any = opener(path, "wb" if write else "rb")
+    stream: Any = opener(path, "wb") if write else io.BufferedReader(_Decompressed(path, opener))
     return io.TextIOWrapper(stream, encoding=encoding, newline="")
 
 

@@ -54,6 +54,7 @@ _FEW_ROWS = 20  # rows below which nothing is taken for an ID
 _ID = re.compile(r"(?i:(?:^|[_\s.-])(?:id|uuid|guid|key|index|rownames?|row|no|nr)$)|[a-z]I[dD]$")
 _CURVES = ("spline", "linear", "periodic")  # kinds of terms whose column must hold numbers
 _CONSTANT = "all its values are the same"
+_DROPPED = "terms leaves it out"
 _SHOWN = 5  # names in a message about columns, as in scikit-learn's
 
 
@@ -103,7 +104,7 @@ class ColumnFormat:
     @property
     def names_rows(self) -> bool:
         """Whether it is left out because its values name the rows."""
-        return self.kind == "left out" and self.reason != _CONSTANT
+        return self.kind == "left out" and self.reason not in (_CONSTANT, _DROPPED)
 
 
 class ColumnKindError(ValueError):
@@ -236,6 +237,7 @@ class TableReader:
             read = _read(raw, how, owner, notes)
             reason = None if name in requests.named else _useless(how, read, tables[0].named)
             if reason is not None:
+                reason = _DROPPED if name in requests.dropped else reason
                 notes.unreadable.pop(name, None)
                 how, read = ColumnFormat(name, "left out", reason=reason), []
             remarks += [remark] if remark and read else []
@@ -313,7 +315,7 @@ class TableReader:
         return [*self._left_out_remarks(), *units, *about_dates, *about_cells]
 
     def _left_out_remarks(self) -> list[str]:
-        chosen = [column for column in self.columns if column.kind == "left out"]
+        chosen = [c for c in self.columns if c.kind == "left out" and c.reason != _DROPPED]
         return [f"column {column.name!r} left out: {column.reason}" for column in chosen]
 
     def warn(self, owner: str, stacklevel: int = 2) -> None:
@@ -321,8 +323,9 @@ class TableReader:
         about_cells: list[str] = getattr(self, "_learning", ([], []))[1]
         sentences = "; ".join([*self._left_out_remarks(), *about_cells])
         if sentences:
-            hint = " Name columns in terms= to use them all the same." if self.left_out else ""
-            category = SuspectColumnWarning if self.left_out else UnreadableCellWarning
+            some = bool(self._left_out_remarks())
+            hint = " Name columns in terms= to use them all the same." if some else ""
+            category = SuspectColumnWarning if some else UnreadableCellWarning
             warnings.warn(f"{owner}: {sentences}.{hint}", category, stacklevel + 1)
 
     def position(self, item: Any, owner: str, argument: str) -> int:
@@ -447,12 +450,15 @@ class _Requests:
         Parts of dates: those that are features, or further ones where `all_parts` is false.
     exact : set
         Dates whose parts are those in `parts`, and no others.
+    dropped : set
+        Columns without a term of their own.
     """
 
     named: set[str] = field(default_factory=set)
     kinds: dict[str, str] = field(default_factory=dict)
     parts: dict[str, list[str]] = field(default_factory=dict)
     exact: set[str] = field(default_factory=set)
+    dropped: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, terms: Any, names: list[str], owner: str, categorical: Any = None) -> _Requests:
@@ -473,6 +479,7 @@ class _Requests:
                     found.parts[name] += [part]
                 elif kind is None or kind == "trend":
                     found.exact.add(name)
+                    found.dropped |= {name} if kind is None else set()
                 if kind is not None:
                     found._note(name, part, kind)
         elif isinstance(terms, Sequence) and not isinstance(terms, str):
@@ -483,6 +490,7 @@ class _Requests:
                 found.parts.setdefault(name, [])
                 found.parts[name] += [part] if part else []
                 found._note(name, part, getattr(item, "kind", "auto"))
+            found.dropped = set(names) - found.named
         return found
 
     def _note(self, name: str, part: str, kind: Any) -> None:
@@ -705,7 +713,7 @@ def _useless(how: ColumnFormat, read: list[Column], named: bool) -> str | None:
 
 def _is_constant(column: Column) -> bool:
     """Whether a column has one value, a missing one counted."""
-    if not len(column):
+    if len(column) < 2:  # one row shows nothing
         return False
     values = column.values if column.codes is None else column.codes
     first = values[0]

@@ -10,6 +10,7 @@ piecewise        specs that store a table
 joint            formulas of the maps that act on whole rows
 linear, fourier  projections (matrices and fast transforms), and cosines behind them
 landmarks        a Gaussian kernel exactly along landmarks, by cosines beside them
+nystroem         kernel values with landmarks, times a matrix
 signs            signs of Cauchy projections, drawn tile by tile
 reference        readable application of a spec: the oracle, and the GPU path
 compile          from specs to tables
@@ -28,6 +29,7 @@ from . import (  # noqa: F401 - they register their families
     fourier,
     landmarks,
     linear,
+    nystroem,
     piecewise,
     signs,
 )

@@ -46,7 +46,7 @@ def apply(
         Rows. NumPy arrays (float32, float64, uint8, uint16) and CSR matrices run on
         compiled loops, arrays of other libraries on the array-API formulas, on their own device.
     out : ndarray, optional
-        Where a dense result is written.
+        Where a dense result is written; it may overlap X, which is then copied first.
     n_jobs : int, optional
         Threads; None means all that are available.
     extent : Extent, optional
@@ -67,6 +67,8 @@ def apply(
     check_width(spec, X.shape[1])
     if spec.family == "piecewise" and spec.numbers["binning"] == CODE:
         _check_codes(spec, X)
+    if out is not None and _overlaps(out, X):
+        X = X.copy()  # results of the first rows would change the values of later ones
     if spec.family == "chain":
         return _apply_chain(spec, X, out, n_jobs, block_bytes)
     if interpreted():
@@ -78,6 +80,12 @@ def apply(
     if sparse.issparse(X):
         return _apply_additive_csr(spec, X, out, extent, n_jobs)
     return _apply_additive_dense(spec, X, out, extent, n_jobs, block_bytes)
+
+
+def _overlaps(out: Any, X: Any) -> bool:
+    """Whether the output may share memory with rows: by their first and last address."""
+    parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+    return any(np.may_share_memory(out, part) for part in parts)
 
 
 def _apply_interpreted(spec: Spec, X: Any, out: Any, block_bytes: int) -> Any:

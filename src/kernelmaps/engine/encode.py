@@ -16,6 +16,7 @@ from . import gpu
 from .outputs import note_path, output_dtype
 from .piecewise import spec_of, stored_table, table_of
 from .reference import namespace, positions, real_rows
+from .schema import check_width
 from .spec import Spec
 from .table import AFFINE, CODE, EDGES, Table
 from .table.layout import Bins, bins_of
@@ -57,6 +58,7 @@ def encode(spec: Spec, X: Any, *, n_jobs: int | None = None) -> Any:
     if not sparse.issparse(X):
         return encode_within(spec, X, -np.inf, np.inf, n_jobs=n_jobs)[0]
     check_sparse(X, "encode")
+    check_width(spec, X.shape[1])
     if interpreted():
         rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         codes = encode(spec, X.toarray())[rows, X.indices]
@@ -95,6 +97,7 @@ def encode_within(
     NaN is in no range, so that rows need no other look than this; their codes mean nothing then.
     Rows of other array libraries have theirs on their own device.
     """
+    check_width(spec, X.shape[1])
     if not isinstance(X, np.ndarray):
         return _encode_elsewhere(spec, X, lower, upper)
     if interpreted():

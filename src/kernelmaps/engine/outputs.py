@@ -52,3 +52,17 @@ def check_out(out: np.ndarray | None, shape: tuple[int, int], dtype: np.dtype) -
     if not (out.flags.c_contiguous and out.flags.writeable):
         raise ValueError("out must be C-contiguous and writeable.")
     return out
+
+
+def check_loop(X: Any, n_features: int, out: np.ndarray, shape: tuple[int, ...]) -> None:
+    """Refuse rows or results that a compiled loop would read or write beyond their ends.
+
+    Stands beside the call of the loop, and compares what the loop is given: estimators check X
+    against their attributes, which may have been changed since, or belong to a later fit.
+    """
+    if X.shape[1] != n_features or out.shape != shape:
+        raise ValueError(
+            f"rows of {X.shape[1]} features and results of shape {out.shape} do not fit the model, "
+            f"which has {n_features} features and gives {shape}: its attributes were changed after "
+            "fit, or another thread fitted it meanwhile. Fit it again, or copy it for each thread."
+        )

@@ -148,7 +148,7 @@ def _check_band(arrays: Any, numbers: Any, bins: np.ndarray, lengths: Lengths) -
     _check((bins == lengths["band_bins"]).all(), "'band_coef' has other bins than the table")
     _check(arrays["band_coef"].shape[2] == powers, "'band_coef' has another degree than the table")
     _check((arrays["width"] == n).all(), "'mix' has another size than the features' columns")
-    inside = arrays["band_first"].max() + arrays["band_coef"].shape[3] <= n
+    inside = int(arrays["band_first"].max()) + arrays["band_coef"].shape[3] <= n
     _check(inside, "'band_first' reaches beyond the last column")
     _check(arrays["band_of"].max() < len(arrays["band_coef"]), "'band_of' is out of range")
     _check(arrays["mix_of"].max() < len(arrays["mix"]), "'mix_of' is out of range")

@@ -76,6 +76,7 @@ _ANCHORS = (
     ),
 )
 _SERIES = (Family("ChebyshevMap", takes_kernel=False), Family("SeriesMap", takes_kernel=False))
+_NYSTROEM = Family("NystroemMap")
 _SAMPLINGS = ("orthogonal", "sobol", "iid")
 _DATA_DRIVEN = (
     Family("SplineMap", "n_bases", (("", {"degree": 1}),), takes_kernel=False),
@@ -118,9 +119,10 @@ def families_for(kernel: Kernel | None) -> list[Family]:
     elif isinstance(kernel, AdditiveKernel):
         found, sorts = _ANCHORS, ("additive",)
     elif isinstance(kernel, StationaryKernel):
-        found, sorts = (_fourier(kernel),), ("stationary",)
+        found, sorts = (_fourier(kernel), _NYSTROEM), ("stationary",)
     else:
-        found, sorts = (Family("ExponentialMap", takes_kernel=False),), ("exponential",)
+        found = (Family("ExponentialMap", takes_kernel=False), _NYSTROEM)
+        sorts = ("exponential",)
     return [*found, *plugin_families(sorts)]
 
 
@@ -144,7 +146,8 @@ def candidates(
         first = {"kernel": _named(kernel)} if family.takes_kernel else {}
         drawn = "random_state" in _class(family.name)._get_param_names()
         last = {"random_state": random_state} if drawn else {}
-        last |= _exponential_settings(kernel) if isinstance(kernel, Exponential) else {}
+        if isinstance(kernel, Exponential) and not family.takes_kernel:
+            last |= _exponential_settings(kernel)
         for variant, extra in family.variants if all_variants else family.variants[:1]:
             for size in sizes:
                 settings = {**first, family.size_name: size, **extra, **last}

@@ -13,7 +13,7 @@ from sklearn.utils import check_array
 
 from ..device import refuse_card
 from ..exceptions import SuspectColumnWarning
-from ..sparse_rows import check_sparse
+from ..sparse_rows import check_sparse, naming_text
 
 _MIN_ROWS = 20  # fewer different whole numbers may be chance
 TASKS = ("auto", "classification", "regression")
@@ -35,7 +35,8 @@ def checked_rows(X: Any, owner: str, **options: Any) -> Any:
     refuse_card(X, f"kernelmaps.{owner}", "Pass a sample of the rows as NumPy.")
     check_sparse(X, owner)
     options = {"dtype": "numeric"} | options
-    return check_array(X, accept_sparse="csr", input_name="X", estimator=owner, **options)
+    with naming_text(owner, X):
+        return check_array(X, accept_sparse="csr", input_name="X", estimator=owner, **options)
 
 
 def check_targets(y: np.ndarray | None, task: str, owner: str) -> None:

@@ -36,7 +36,6 @@ def write_page(template: str, data: dict[str, Any], path: str | Path) -> Path:
     ):
         page = page.replace(word, content)
     target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
     storage.write_file(target, page.encode())
     return target
 

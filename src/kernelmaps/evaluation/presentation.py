@@ -233,7 +233,6 @@ def draw(result: Results, path: str | Path | None) -> Any:
     figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False)
     figure.suptitle(f"{result.data['name']}: {result.data['rows']} rows", fontweight="bold")
     if path is not None:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path)
     return figure
 

@@ -54,7 +54,6 @@ class PanelDisplay:
         figure = Figure(layout="constrained", dpi=130)
         self.plot(self._panels(figure, self._saved_columns))
         target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(target)
         return target
 

@@ -15,7 +15,7 @@ from sklearn.utils import check_array
 
 from ..blocks import row_blocks
 from ..device import in_halves, is_foreign, memory_named, namespace_of
-from ..sparse_rows import check_sparse
+from ..sparse_rows import check_sparse, naming_text
 
 FEWER_ROWS = "Pass fewer rows of X or Y at a time."
 
@@ -43,7 +43,12 @@ def _checked(owner: str, xp: Any, X: Any, name: str) -> Any:
 
 
 def sums_over_features(xp: Any, X: Any, Y: Any, term: Callable[[Any, Any], Any]) -> Any:
-    """Σ_d term(x_d, y_d) for all pairs of rows, some rows at a time."""
+    """Σ_d term(x_d, y_d) for all pairs of rows, some rows at a time.
+
+    Rows without a number (of a graph that is recorded) are taken at once.
+    """
+    if X.shape[0] < 0:
+        return xp.sum(term(X[:, None, :], Y[None, :, :]), axis=2)
     found = xp.empty((X.shape[0], Y.shape[0]), dtype=xp.float64, device=X.device)
 
     def fill(rows: slice) -> None:
@@ -241,14 +246,15 @@ class UnitDiagonal(Kernel):
 def check_rows(owner: str, X: Rows, name: str) -> Rows:
     """A float32 or float64 C-ordered array, or a CSR matrix with sorted, summed entries."""
     check_sparse(X, owner, name)
-    X = check_array(
-        X,
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        order="C",
-        input_name=name,
-        estimator=owner,
-    )
+    with naming_text(owner, X):
+        X = check_array(
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            input_name=name,
+            estimator=owner,
+        )
     if sparse.issparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

@@ -134,7 +134,7 @@ class HomogeneousKernel(AdditiveKernel):
         x, y = (xp.asarray(values, dtype=xp.float64) for values in (x, y))
         a, b = (xp.abs(x), xp.abs(y)) if self.signed else (x, y)
         both = (a > 0) & (b > 0)
-        if bool(xp.all(both)):
+        if xp is np and np.all(both):
             value = self._of_positive(a, b)
         else:
             value = self._of_positive(
@@ -160,6 +160,29 @@ class HomogeneousKernel(AdditiveKernel):
         """Whether c is known to grow in both arguments: the named kernels at γ = 1."""
         named = self.code is not None or self.point_mass == 1
         return named and self.gamma == 1 and not self.signed
+
+    def clipping_bound(self, limit: np.ndarray, largest: np.ndarray) -> np.ndarray:
+        r"""Bound what clipping at a limit changes: |c(x, y) − c(min(x, limit), min(y, limit))|.
+
+        The named kernels at γ = 1 are concave, have the degree 1 and the gradient (½, ½) on the
+        diagonal; ∂c/∂x at (x, y) is at most ½ where y ≤ x. So c grows by at most (x − limit)/2 in
+        x, and as much in y. Of other kernels only |c(x, y)| ≤ κ(0) (xy)^{γ/2} is known.
+
+        Parameters
+        ----------
+        limit, largest : ndarray
+            Values above `limit` are clipped to it; none is larger than `largest`.
+
+        Returns
+        -------
+        ndarray
+            The bounds; 0 where nothing is clipped.
+        """
+        limit, largest = np.asarray(limit, np.float64), np.asarray(largest, np.float64)
+        if self.replace(signed=False).grows:
+            return np.maximum(largest - limit, 0.0)
+        both = float(self.signature(np.zeros(1))[0]) * (largest**self.gamma + limit**self.gamma)
+        return np.where(largest > limit, both, 0.0)
 
     @property
     def _code(self) -> int | None:  # type: ignore[override]
@@ -261,7 +284,7 @@ def _jensen_shannon_component(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     ratio = small / large
     near = xp.log1p(ratio)
     some = ratio > float(np.finfo(np.float64).tiny)
-    if bool(xp.all(some)):
+    if xp is np and np.all(some):
         logarithm = xp.log(ratio)
     else:  # a difference of logarithms has fewer digits: only where the ratio itself has none
         safe = xp.where(some, ratio, xp.ones_like(ratio))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from typing import cast
+from dataclasses import fields, is_dataclass
+from typing import Any, cast
 
 from .additive import Additive
 from .base import Kernel
 from .exponential import Exponential
-from .homogeneous import chi2, hellinger, intersection, jensen_shannon
+from .homogeneous import HomogeneousKernel, chi2, hellinger, intersection, jensen_shannon
 from .stationary import Cauchy, Gaussian, Laplacian, Matern
 
 _NAMED = (chi2, intersection, hellinger, jensen_shannon, Gaussian, Laplacian, Cauchy, Matern)
@@ -103,3 +105,70 @@ def get(kernel: str | Kernel | Callable) -> Kernel:
     raise TypeError(
         f"a kernel is a name, a kernel object or a function of two arrays; got {kernel!r}."
     )
+
+
+def kernel_text(kernel: Kernel) -> str:
+    """A kernel that is known by its name, with its parameters, as text (JSON).
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A kernel of the library, or of a class that was registered.
+
+    Returns
+    -------
+    str
+        What `kernel_of_text` reads.
+    """
+    return json.dumps(_described(kernel), sort_keys=True)
+
+
+def _described(kernel: Any) -> dict[str, Any]:
+    if isinstance(kernel, Exponential):
+        return {"exponential": kernel.gamma, "base": _described(kernel.base)}
+    name = getattr(kernel, "name", None)
+    known = KNOWN.get(name) if isinstance(name, str) else None
+    if isinstance(kernel, HomogeneousKernel):
+        if known == kernel.replace(gamma=1.0, signed=False):
+            return {"kernel": name, "gamma": kernel.gamma, "signed": kernel.signed}
+    elif isinstance(known, type) and type(kernel) is known and is_dataclass(kernel):
+        return {"kernel": name} | {one.name: getattr(kernel, one.name) for one in fields(kernel)}
+    raise TypeError(
+        f"{kernel!r} has no name that it could be found by: use a kernel of the library, or "
+        "register its class (kernelmaps.kernels.register)."
+    )
+
+
+def kernel_of_text(text: str) -> Kernel:
+    """The kernel of a text that `kernel_text` made; ValueError or TypeError if there is none.
+
+    Parameters
+    ----------
+    text : str
+        JSON.
+
+    Returns
+    -------
+    Kernel
+        The kernel.
+    """
+    return _from_description(json.loads(text))
+
+
+def _from_description(entry: Any, depth: int = 0) -> Kernel:
+    if not isinstance(entry, dict) or depth > 3:
+        raise ValueError("a kernel is described by a name and its parameters")
+    if set(entry) == {"exponential", "base"}:
+        return Exponential(_from_description(entry["base"], depth + 1), entry["exponential"])
+    name = entry.get("kernel")
+    known = KNOWN.get(name) if isinstance(name, str) else None
+    if known is None:
+        raise ValueError(f"there is no kernel {name!r:.60}")
+    own = {key: value for key, value in entry.items() if key != "kernel"}
+    if isinstance(known, HomogeneousKernel):
+        if set(own) != {"gamma", "signed"} or not isinstance(own["signed"], bool):
+            raise ValueError(f"the kernel {name!r} has the parameters gamma and signed")
+        return known.replace(**own)
+    if any(isinstance(value, str | list | dict) for value in own.values()):
+        raise ValueError(f"the parameters of the kernel {name!r} are numbers")
+    return cast(type[Kernel], known)(**own)

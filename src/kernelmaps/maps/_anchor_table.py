@@ -30,7 +30,7 @@ import numpy as np
 
 from .. import kernels
 from ..blocks import row_blocks
-from ..certificate import Certificate
+from ..certificate import Certificate, rounding_error
 from ..design.anchors import Root, cover_radius
 from ..engine.reference import evaluate_sets
 from ..engine.table import AFFINE, EDGES, Table
@@ -121,7 +121,8 @@ class AnchorCertificate(Certificate):
     truncation : float
         τ, what the square root leaves out.
     theorem_bound : float
-        gradient_bound · (distance to the farthest anchor used, ε for one neighbour) + τ.
+        gradient_bound · (distance to the farthest anchor used, ε for one neighbour) + τ, and
+        the rounding error.
     measured : float
         Largest error found: no bound can be lower.
     """
@@ -163,15 +164,16 @@ def certify(
         bound, measured = _cell_bound(kernel, table, s, cuts, share)
         slope = _GRADIENTS[kernel](low / high if high else 1.0)
         reach = _reach(anchors[s], cuts)
+        rounding = high * rounding_error(np.float64, int(table.width[s]))
         certificate = AnchorCertificate(
-            bound,
+            bound + rounding,
             "absolute",
             f"one feature, here with {low:g} <= x, y <= {high:g}",
             f"cells of a monotone kernel; measured {measured:.3g}",
             cover_radius=cover_radius(anchors[s], low, high),
             gradient_bound=slope,
             truncation=float(left_out[s]),
-            theorem_bound=slope * reach + float(left_out[s]),
+            theorem_bound=slope * reach + float(left_out[s]) + rounding,
             measured=measured,
         )
         found.append(certificate)

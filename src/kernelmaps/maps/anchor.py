@@ -146,6 +146,23 @@ class AnchorMap(AdditiveMap):
         attributes={"certificate_": "_certificate", "left_out": "_left_out"},
     )
 
+    def _check_state(self) -> None:
+        super()._check_state()
+        if not hasattr(self, "spec_"):
+            return
+        table = table_of(self.spec_)
+        if not hasattr(self, "kernel_"):
+            raise ValueError("'kernel_' is missing")
+        sets = len(np.unique(table.set_of)), len(self._left_out)
+        if len(self.anchors_) != self.n_features_in_ or sets != (len(table.lo), len(table.lo)):
+            raise ValueError("'anchors_', 'left_out' or 'set_of' is of another number of features")
+        for anchors, bins in zip(self.anchors_, table.bins[table.set_of], strict=True):
+            # As many bins as there are groups of neighbouring anchors.
+            if not 1 <= bins <= len(anchors) or np.any(np.diff(anchors) <= 0):
+                raise ValueError(
+                    "'anchors_' must be ascending numbers that fit the bins of the map"
+                )
+
     def encode(self, X: Any) -> Codes:
         """Encode rows: one byte per value for up to 256 anchors, plus one for weights.
 
@@ -176,7 +193,7 @@ class AnchorMap(AdditiveMap):
                 self._check_rows(X, reset=False)
             self._check_domain(X)
         own = Codes(self._encode_csr(X) if codes is None else codes, self.spec_.hash)
-        own._in_range = True
+        own._accept(own.values)
         return own
 
     def _encode_csr(self, X: sparse.csr_matrix) -> Any:
@@ -225,11 +242,9 @@ class AnchorMap(AdditiveMap):
                     f"AnchorMap: these are codes of another map ({codes.map_hash[:12]}, this one "
                     f"is {self.spec_.hash[:12]}). Encode the data with this map."
                 )
-            values = codes.values
             if not codes._in_range:
-                values = self._check_code_range(values)
-                codes._in_range = True
-            return _array_or_csr(values)
+                codes._accept(self._check_code_range(codes.values))
+            return _array_or_csr(codes.values)
         check_sparse(codes, "AnchorMap", "codes")
         return self._check_code_range(codes)
 
@@ -262,7 +277,7 @@ class AnchorMap(AdditiveMap):
     def certificate_(self) -> AnchorCertificate | None:
         """Bound on the error of one feature, or None if none is known; see the class."""
         check_is_fitted(self)
-        if self._certificate is None:
+        if getattr(self, "_certificate", None) is None:
             table, (anchors, left_out, lower, upper) = table_of(self.spec_), self._by_set()
             # Values below the range take the row of its end, which the certificate has to cover.
             zero = np.minimum(lower, 0.0) if self._non_negative else lower

@@ -19,13 +19,14 @@ from sklearn.utils import Tags
 from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from ..arguments import check_choice, check_number
+from ..arguments import check_choice, check_number, check_positive
 from ..atomic import all_or_nothing
-from ..certificate import Certificate
+from ..certificate import Certificate, rounding_error
 from ..device import is_foreign, memory_named, numpy_dtype, refuse_card, refuse_container, to_host
 from ..engine import Spec, apply, evaluate, gpu
 from ..engine.apply import apply_elsewhere, apply_sparse_tensor, stage_columns
 from ..engine.extent import Extent, column_range, extent_of
+from ..engine.outputs import output_dtype
 from ..engine.piecewise import table_of
 from ..engine.reference import real_rows
 from ..engine.table import CODE
@@ -33,7 +34,7 @@ from ..exceptions import OutOfDomainWarning
 from ..kernels import Kernel
 from ..schema import Check, State, array, instance, integer, names, optional, pair
 from ..seeding import generator
-from ..sparse_rows import check_sparse, dense
+from ..sparse_rows import check_sparse, dense, naming_text
 from ..sparse_tensors import checked_sparse_tensor, is_sparse_tensor
 from ..threads import resolve_threads
 from .codes import Codes
@@ -100,6 +101,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         self._fit_rows(X)
         return self
 
+    @all_or_nothing
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Fit to rows and transform them, which are checked only once.
 
@@ -140,7 +142,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             float32, uint8 and uint16 give float32 results, all else float64. Arrays of other
             array-API libraries stay in their library and on their device.
         out : ndarray, optional
-            Where to write a dense result.
+            Where to write a dense result. X is copied first if the two overlap.
 
         Returns
         -------
@@ -210,9 +212,10 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             "where they are; pass the others as NumPy or SciPy.",
         )
         check_sparse(X, name)
-        X = validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
-        )
+        with naming_text(name, X):
+            X = validate_data(
+                self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
+            )
         if X.dtype not in _NATIVE:
             X = X.astype(np.float32 if X.dtype == np.float16 else np.float64)
         if not sparse.issparse(X):
@@ -366,6 +369,14 @@ class MapOfDomain(FeatureMap):
         check_choice(self, "out_of_domain", self.out_of_domain, self._policies)
         return super()._fit_rows(X)
 
+    def _check_state(self) -> None:
+        super()._check_state()
+        check_choice(self, "out_of_domain", self.out_of_domain, self._policies)
+        if not hasattr(self, "spec_") or self.domain_ is None:
+            return
+        if len(self.domain_[0]) not in (1, self.n_features_in_):
+            raise ValueError("domain_ must have one range, or one for each feature")
+
     def _check_domain(self, X: Any) -> None:
         if self.domain_ is None or self.out_of_domain == "extrapolate" or X.shape[0] == 0:
             return
@@ -437,14 +448,6 @@ class AdditiveMap(MapOfDomain):
     def _non_negative(self) -> bool:  # type: ignore[override]
         return self._homogeneous and not self._signed
 
-    def _check_state(self) -> None:
-        super()._check_state()
-        check_choice(self, "out_of_domain", self.out_of_domain, self._policies)
-        if not hasattr(self, "spec_") or self.domain_ is None:
-            return
-        if len(self.domain_[0]) not in (1, self.n_features_in_):
-            raise ValueError("domain_ must have one range, or one for each feature")
-
     def _names_out(self, names: np.ndarray) -> list[str]:
         widths = self._columns_per_feature()
         label = getattr(self.kernel_, "name", "phi") if hasattr(self, "kernel_") else "phi"
@@ -460,7 +463,12 @@ class AdditiveMap(MapOfDomain):
         return np.full(self.n_features_in_, self._n_features_out // self.n_features_in_)
 
     def row_certificate(
-        self, X: Any, *, probability: float = 0.99, random_state: int = 0
+        self,
+        X: Any,
+        *,
+        probability: float = 0.99,
+        largest: float | None = None,
+        random_state: int = 0,
     ) -> Certificate:
         """Bound the error of whole rows with a given probability (annfm, Theorem 1(b)).
 
@@ -473,13 +481,20 @@ class AdditiveMap(MapOfDomain):
             Rows like those that the statement is about; at most 2000 pairs of them are measured.
         probability : float in (0, 1)
             Probability of the statement, over the rows that were measured and a new pair.
+        largest : float, optional
+            No value of any row is larger in size: 1 for histograms that sum to 1. None: the rows
+            that are not measured (half of them, or more) tell how large values get, and a new pair
+            exceeds the n values that they say with a probability of at most 2/(n + 1), which is
+            taken from 1 − `probability`. ``out_of_domain="raise"`` limits values, too.
         random_state : int
             Seed of the pairs.
 
         Returns
         -------
         Certificate
-            The bound, with its probability.
+            The bound, with its probability. It is infinite (`proved` is False) if there are too few
+            rows, fewer than about 8/(1 − `probability`), to tell how large values get. Values
+            beyond the fitted range are covered, with the part that is clipped.
         """
         check_is_fitted(self)
         refuse_card(X, f"{type(self).__name__}.row_certificate", "Pass a sample of rows as NumPy.")
@@ -492,28 +507,107 @@ class AdditiveMap(MapOfDomain):
             )
         check_number(self, "probability", probability, "between 0 and 1", lambda p: 0 < p < 1)
         X, extent = self._check_rows(X, reset=False)
-        bound = sure.bound * self._larger(max(abs(extent.minimum), abs(extent.maximum)))
-        pairs = min(X.shape[0] // 2, 2000)
-        chosen = generator(random_state).permutation(X.shape[0])[: 2 * pairs]
-        rows = dense(X[chosen])
-        Z = self.transform(rows)
-        ends = np.cumsum(self._columns_per_feature())[:-1]
-        products = np.asarray(Z[:pairs], np.float64) * Z[pairs:]
-        found = np.add.reduceat(products, np.concatenate([[0], ends]), axis=1)
-        errors = found - component(rows[:pairs], rows[pairs:])
-        worst = bound * X.shape[1]
+        self._check_domain(X)
+        limits = self._known_limits(largest, max(abs(extent.minimum), abs(extent.maximum)))
+        pairs = min(X.shape[0] // (4 if limits is None else 2), 2000)
+        order = generator(random_state).permutation(X.shape[0])
+        rows, exceeded = dense(X[order[: 2 * pairs]]), 0.0
+        if limits is None:
+            others = X[order[2 * pairs :]]
+            limits, exceeded = self._limits_of(others), 2 / (others.shape[0] + 1)
+        errors = self._feature_errors(rows[:pairs], rows[pairs:])
+        within = np.abs(rows) <= limits
+        known = within[:pairs] & within[pairs:]
+        return self._row_statement(errors, known, limits, probability, exceeded, X.dtype)
+
+    def _known_limits(self, largest: float | None, seen: float) -> np.ndarray | None:
+        """Sizes that no value of a feature exceeds, where that is known without looking at rows."""
+        if largest is not None:
+            check_positive(self, "largest", largest, "a positive number or None")
+            if seen > largest:
+                raise ValueError(
+                    f"{type(self).__name__}: largest={largest:g} says that no value is larger, but "
+                    f"X has values of size {seen:g}. Raise it, or leave it out."
+                )
+            return np.full(self.n_features_in_, float(largest))
+        return self._reach if self.out_of_domain == "raise" else None
+
+    @property
+    def _reach(self) -> np.ndarray | None:
+        """Largest size of a value of each feature in the fitted domain, if there is one."""
+        if self.domain_ is None:
+            return None
+        sizes = np.maximum(*(np.abs(end) for end in self._domain_for(np.dtype(np.float64))))
+        return np.broadcast_to(sizes, self.n_features_in_)
+
+    def _limits_of(self, X: Any) -> np.ndarray:
+        """The smallest multiple of the fitted sizes (of 1) that holds all rows.
+
+        One number for all features, so that a new row exceeds it with a probability of 1/(n + 1).
+        """
+        reach = np.ones(self.n_features_in_) if self._reach is None else self._reach
+        unit = np.where(reach > 0, reach, np.max(reach) or 1.0)
+        sizes = np.maximum(*(np.abs(dense(end).ravel()) for end in self._column_range(X)))
+        return unit * float(np.max(sizes / unit, initial=0.0))
+
+    def _feature_errors(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Errors of the kernel of each feature (columns) for pairs of rows."""
+        if not X.shape[0]:
+            return np.zeros(X.shape)
+        starts = np.concatenate([[0], np.cumsum(self._columns_per_feature())[:-1]])
+        products = np.asarray(self.transform(X), np.float64) * self.transform(Y)
+        return np.add.reduceat(products, starts, axis=1) - self.kernel_.component(X, Y)
+
+    def _row_statement(
+        self,
+        errors: np.ndarray,
+        known: np.ndarray,
+        limits: np.ndarray,
+        probability: float,
+        exceeded: float,
+        dtype: np.dtype,
+    ) -> Certificate:
+        """Certificate of rows from errors of features; those beyond the limits do not count.
+
+        Parameters
+        ----------
+        errors, known : ndarray of shape (n_pairs, n_features)
+            Errors, and whether both values are within the limits.
+        limits : ndarray of shape (n_features,)
+            Sizes of values.
+        probability, exceeded : float
+            Of the statement, and of a new pair with a value beyond the limits.
+        dtype : dtype
+            Of the rows.
+        """
+        where = "rows like these, if their features are independent"
+        found = float(np.max(np.abs(errors.sum(axis=1)), initial=0.0))
+        if exceeded > (1 - probability) / 2:
+            how = "too few rows to tell how large values get; say so with largest="
+            return Certificate(np.inf, "absolute", where, how, probability, found=found)
+        bound = self._feature_bound(limits)
+        if output_dtype(dtype) == np.float32:
+            columns = int(np.max(self._columns_per_feature()))
+            size = float(np.max(self.kernel_.component(limits, limits)))
+            bound += size * rounding_error(np.float32, columns)
+        worst = bound * errors.shape[1]
         return Certificate(
-            sum_bound(errors, bound, probability),
+            sum_bound(np.where(known, errors, 0.0), bound, probability + exceeded),
             "absolute",
-            f"rows like these, if their features are independent (at most {worst:.3g} for all)",
-            f"Bernstein's inequality, moments from {pairs} pairs of rows",
+            f"{where} (at most {worst:.3g} for all with values up to {np.max(limits):.3g})",
+            f"Bernstein's inequality, moments from {errors.shape[0]} pairs of rows",
             probability,
-            found=float(np.max(np.abs(errors.sum(axis=1)), initial=0.0)),
+            found=found,
         )
 
-    def _larger(self, largest: float) -> float:
-        """By how much the error of values up to `largest` may exceed the certificate's bound."""
-        return 1.0
+    def _feature_bound(self, limits: np.ndarray) -> float:
+        """Bound on the error of a feature whose values have at most these sizes.
+
+        Here for maps that clip values beyond the fitted domain.
+        """
+        assert self.certificate_ is not None
+        clipped = self.kernel_.clipping_bound(self._reach, limits)
+        return self.certificate_.bound + float(np.max(clipped))
 
 
 class JointMap(FeatureMap):
@@ -546,6 +640,8 @@ def sum_bound(errors: np.ndarray, bound: float, probability: float) -> float:
         p, over the pairs that were measured and the fresh one.
     """
     n, d = errors.shape
+    if n == 0:
+        return d * bound
     chances = np.log(2 * 3 / (1 - probability))
     squares = float(np.mean(np.sum(errors**2, axis=1)))
     moment = min(squares + bound**2 * np.sqrt(d * chances / (2 * n)), d * bound**2)

@@ -66,7 +66,7 @@ from scipy.optimize import minimize_scalar
 from .. import kernels
 from ..arguments import check_count, check_positive
 from ..blocks import row_blocks
-from ..certificate import Certificate
+from ..certificate import Certificate, rounding_error
 from ..engine import Spec
 from ..engine.families import CURVES
 from ..schema import number
@@ -96,9 +96,12 @@ class ScaledMap(AdditiveMap):
         """τ²(L) = T(x, x)/x at log(sx) = L: even in L, at most 1."""
 
     @abstractmethod
-    def _bound(self, low: float, high: float) -> tuple[float, str]:
-        """The bound for values up to `high`, and how it was obtained; `low` is the smallest value
-        that is not zero."""
+    def _bound(self, high: float) -> float:
+        """Bound on the error for values up to `high`."""
+
+    @abstractmethod
+    def _describe(self, low: float, high: float) -> str:
+        """How the bound was obtained; sets what describes the error from `low` to `high`."""
 
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)
@@ -107,10 +110,19 @@ class ScaledMap(AdditiveMap):
         positive = values[values > 0].astype(np.float64, copy=False)
         low, high = (positive.min(), positive.max()) if positive.size else (1.0, 1.0)
         self.scale_ = self._resolved_scale(X, float(low), float(high))
-        bound, how = self._bound(float(low), float(high))
-        self.certificate_ = Certificate(bound, "absolute", f"0 <= x, y <= {high:g}", how)
+        how = self._describe(float(low), float(high))
+        certificate = Certificate(
+            self._bound(float(high)), "absolute", f"0 <= x, y <= {high:g}", how
+        )
+        self.certificate_ = certificate.with_rounding(float(high), columns)
         numbers = {"n_components": columns, "scale": self.scale_, "signed": self._signed}
         return Spec(self._family, {}, numbers)
+
+    def _feature_bound(self, limits: np.ndarray) -> float:
+        high = float(np.max(limits))
+        if high == 0:
+            return 0.0
+        return self._bound(high) + high * rounding_error(np.float64, self.n_components)
 
     def _resolved_scale(self, X: Any, low: float, high: float) -> float:
         if isinstance(self.scale, str) and self.scale in _RULES:
@@ -207,19 +219,22 @@ class ChebyshevMap(ScaledMap):
 
     def _tail(self, L: np.ndarray) -> np.ndarray:
         """τ²(L) = 1 − Σ_{k<m} g_k²(L), on blocks that keep temporaries small."""
-        spec = Spec(self._family, {}, {"n_components": self.n_components, "scale": 1.0})
+        spec = Spec(self._family, {}, {"n_components": int(self.n_components), "scale": 1.0})
         kept = np.empty(len(L))
-        for block in row_blocks(len(L), self.n_components, 2**20):
+        for block in row_blocks(len(L), int(self.n_components), 2**20):
             t = np.exp(L[block])
             kept[block] = np.sum(CURVES[self._family].curve(np, spec, t) ** 2, -1) / t
         return np.maximum(1.0 - kept, 0.0)
 
-    def _bound(self, low: float, high: float) -> tuple[float, str]:
+    def _describe(self, low: float, high: float) -> str:
         ends = np.log(np.array([low, high]) * self.scale_)
-        self.constant_ = self.n_components * self._worst(ends[0], ends[1], growth=0.0)
+        self.constant_ = int(self.n_components) * self._worst(ends[0], ends[1], growth=0.0)
+        return "diagonal of the tail on a grid, its Lipschitz constant between"
+
+    def _bound(self, high: float) -> float:
+        end = float(np.log(high * self.scale_))
         # Below e^-25 of the largest value x itself is the bound, since τ ≤ 1.
-        worst = max(self._worst(ends[1] - _DEPTH, ends[1], growth=1.0), float(np.exp(-_DEPTH)))
-        return high * worst, "diagonal of the tail on a grid, its Lipschitz constant between"
+        return high * max(self._worst(end - _DEPTH, end, growth=1.0), float(np.exp(-_DEPTH)))
 
     def _worst(self, low: float, high: float, growth: float) -> float:
         """Bound of max e^{growth·(L − high)} τ²(L) on [low, high], 1 % above the maximum.
@@ -295,12 +310,14 @@ class SeriesMap(ScaledMap):
     _state = ScaledMap._state.extended({"rate_": number()})
 
     def _tail(self, L: np.ndarray) -> np.ndarray:
-        return np.tanh(0.5 * np.asarray(L)) ** (2 * self.n_components)
+        return np.tanh(0.5 * np.asarray(L)) ** (2 * int(self.n_components))
 
-    def _bound(self, low: float, high: float) -> tuple[float, str]:
+    def _describe(self, low: float, high: float) -> str:
         ends = np.log(np.array([low, high]) * self.scale_)
         self.rate_ = float(np.max(np.tanh(0.5 * ends) ** 2))
-        peak = min(float(np.exp(-np.arcsinh(2 * self.n_components)) / self.scale_), high)
+        return "closed form: relative error exactly (t_x t_y)^m"
+
+    def _bound(self, high: float) -> float:
+        peak = min(float(np.exp(-np.arcsinh(2 * int(self.n_components))) / self.scale_), high)
         x = np.array([peak, high])
-        bound = float(np.max(x * self._tail(np.log(x * self.scale_))))
-        return bound, "closed form: relative error exactly (t_x t_y)^m"
+        return float(np.max(x * self._tail(np.log(x * self.scale_))))

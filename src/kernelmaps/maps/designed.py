@@ -18,6 +18,7 @@ from ..engine import Spec
 from ..schema import array, number, optional, pair
 from ._range import positive_range
 from .base import OUT_OF_DOMAIN, AdditiveMap, JointMap, MapOfDomain
+from .homogeneous import check_columns
 
 _LARGEST_RATIO = 2.0**20
 _MARGIN = 1.25  # above the largest value, for maps that end with their domain
@@ -35,8 +36,9 @@ class DesignedMap(AdditiveMap):
     ----------
     kernel : str, HomogeneousKernel, StationaryKernel or callable, default="chi2"
         A callable is the signature k(λ) of a stationary kernel.
-    n_components : int, default=5
-        Output columns per input feature.
+    n_components : int or "auto", default="auto"
+        Output columns per input feature. "auto" is 5, and 15 for a kernel whose signature has a
+        kink (the intersection, the Laplacian): its error falls slowly.
     error : {"absolute", "relative", "signature"}, default="absolute"
         What is minimised.
     domain : "data", "universal" or (m, b), default="data"
@@ -87,7 +89,7 @@ class DesignedMap(AdditiveMap):
     """
 
     kernel: Any = "chi2"
-    n_components: int = 5
+    n_components: int | str = "auto"
     _: KW_ONLY
     error: str = "absolute"
     domain: Any = "data"
@@ -101,7 +103,6 @@ class DesignedMap(AdditiveMap):
     _policies = ("auto", *OUT_OF_DOMAIN)
 
     def _learn(self, X: Any) -> Spec:
-        columns = check_count(self, "n_components", self.n_components)
         check_choice(self, "method", self.method, METHODS)
         if self.method in TABLE_METHODS and self.out_of_domain == "extrapolate":
             raise ValueError(
@@ -109,6 +110,7 @@ class DesignedMap(AdditiveMap):
                 "out_of_domain='clip' or 'raise', or method='refined'."
             )
         self._resolve_kernel()
+        columns = check_columns(self, self._signature)
         homogeneous = self._homogeneous
         unit, domain = self._resolve_domain(X)
         self.design_: Design = design_map(
@@ -149,14 +151,40 @@ class DesignedMap(AdditiveMap):
             )
             near = found.bound_to_zero <= (1 + 1e-9) * found.bound  # nothing to tell apart
             inner = replace(whole, found=found.found) if near else replace(whole, inner=inner)
-        return inner.scaled(unit**design.gamma if absolute else 1.0)
+        scaled = inner.scaled(unit**design.gamma if absolute else 1.0)
+        return scaled.with_rounding(self._size(absolute), design.n_columns, angle=self._angle)
 
-    def _larger(self, largest: float) -> float:
-        if self.domain_ is not None or not hasattr(self, "kernel_"):
-            return 1.0  # values beyond are clipped
+    def _size(self, absolute: bool) -> float:
+        """Largest √(k(x, x) k(y, y)) on the domain, in units of the error."""
+        size = float(self._signature(np.zeros(1))[0])
+        if self.range_ is None:
+            return size
+        low, high = self.range_
+        if absolute:
+            return size * high**self.design_.gamma
+        if self.design_.error != "relative":
+            return size
+        span = np.log(high / low) if self._homogeneous else high - low
+        return size / float(np.min(np.abs(self._signature(np.linspace(0.0, span, 257)))))
+
+    @property
+    def _signature(self) -> Any:
+        return self.kernel_.signature if hasattr(self, "kernel_") else self.kernel
+
+    @property
+    def _angle(self) -> float:
+        """Largest angle of the cosines of a stationary kernel."""
+        if self._homogeneous or self.design_.frequencies is None or self.domain_ is None:
+            return 0.0
+        return float(np.max(np.abs(self.domain_)) * np.max(np.abs(self.design_.frequencies)))
+
+    def _feature_bound(self, limits: np.ndarray) -> float:
+        if self.domain_ is not None:
+            return super()._feature_bound(limits)
+        assert self.certificate_ is not None
         unit = 1.0 if self.range_ is None else self.range_[1]
-        ratio = (largest / unit) ** self.design_.gamma
-        return float(ratio if self.range_ is None else max(ratio, 1.0))
+        ratio = (float(np.max(limits)) / unit) ** self.kernel_.gamma
+        return self.certificate_.bound * (ratio if self.range_ is None else max(ratio, 1.0))
 
     def _where(self, absolute: bool) -> str:
         """Where the design's own bound holds, in words."""
@@ -310,7 +338,10 @@ class JointDesignedMap(MapOfDomain, JointMap):
             self.kernel_ = kernels.get(self.kernel)
         self.domain_ = self.design_.ends
         where = " x ".join(f"[{low:g}, {high:g}]" for low, high in domain)
-        self.certificate_ = self.design_.certificate.for_map("absolute", where)
+        angle = np.abs(self.design_.frequencies) @ np.abs(domain).max(axis=1)
+        self.certificate_ = self.design_.certificate.for_map("absolute", where).with_rounding(
+            float(self.design_.weights.sum()), self.design_.n_columns, angle=float(angle.max())
+        )
         return self.design_.make_spec(clip=self.out_of_domain != "extrapolate")
 
     def _resolve_domain(

@@ -38,7 +38,6 @@ from .designed import DesignedMap
 from .fourier import draw_fourier
 
 _RULES = {"scale": np.mean, "median": np.median}
-_MIN_STRUCTURED = 32  # columns of c from which Hadamard blocks are as good as orthogonal ones
 _MAX_ROWS = 1000  # rows whose distances say what gamma="scale" and "median" are
 _ROUNDING = 2e-14  # of k(x, x): distances below it say nothing
 
@@ -86,7 +85,8 @@ class ExponentialMap(DefaultParts, JointMap):
     sampling : {"auto", "iid", "orthogonal", "structured", "sobol"}, default="auto"
         How frequencies are drawn: see :mod:`kernelmaps.maps.fourier`. "orthogonal" has less
         error than "iid" (the paper's); "structured" has as little, stores no matrix and takes
-        p log p operations for p columns of c: "auto" takes it from p = 32 on, "orthogonal" below.
+        p log p operations for p > 32 columns of c, and is "orthogonal" for fewer. "auto" is
+        "structured".
     form : {"auto", "paired", "cosine"}, default="auto"
         "paired": cosines and sines of D/2 frequencies; "cosine": cosines of D frequencies with
         random phases. The first has a smaller error, half the cost, and ‖φ(x)‖ = 1 exactly:
@@ -179,8 +179,7 @@ class ExponentialMap(DefaultParts, JointMap):
         """Fourier features of c, frequencies in the precision of the rows."""
         width = self.additive_map_._n_features_out
         gaussian = Gaussian(sigma=float(np.sqrt(0.5 / self.gamma_)))  # ω ~ N(0, 2γ)
-        best = "structured" if width >= _MIN_STRUCTURED else "orthogonal"
-        sampling = best if self.sampling == "auto" else self.sampling
+        sampling = "structured" if self.sampling == "auto" else self.sampling
         return draw_fourier(self, gaussian, columns, width, rng, dtype, sampling)
 
     def _landmark_count(self, columns: int, n_rows: int) -> int:
@@ -226,7 +225,7 @@ class ExponentialMap(DefaultParts, JointMap):
 
     def _resolved_gamma(self, base: Kernel, X: Any, rng: np.random.Generator) -> float:
         if isinstance(self.gamma, str) and self.gamma in _RULES:
-            distance = _typical_distance(base, X, _RULES[self.gamma], rng)
+            distance = typical_distance(base, X, _RULES[self.gamma], rng)
             if distance > 0:
                 return 1 / distance
             raise ValueError(
@@ -248,7 +247,7 @@ class ExponentialMap(DefaultParts, JointMap):
         return isinstance(self.additive_map, AdditiveMap) and self.additive_map._non_negative
 
 
-def _typical_distance(base: Kernel, X: Any, rule: Any, rng: np.random.Generator) -> float:
+def typical_distance(base: Kernel, X: Any, rule: Any, rng: np.random.Generator) -> float:
     """Mean or median of the exact squared distances among (some of) the rows."""
     rows = np.sort(rng.permutation(X.shape[0])[:_MAX_ROWS])
     sample = X[rows].astype(np.float64)

@@ -39,9 +39,11 @@ to all maps with random Fourier features. Four ways to draw the frequencies ω_1
     Orthogonal blocks H D₃ H D₂ H D₁ / p^{3/2} of random signs D and Walsh-Hadamard matrices H,
     times radii: p log p operations for p features, and no matrix is stored. p is the next power of
     two ≥ d and rows are padded with zeros, which leaves distances, and so isotropic kernels,
-    as they are; radii have the distribution of ‖ω‖ in p dimensions. The directions are only
-    close to uniform: the bias is O(1/√p) relative to the error, and small p (below 32) is better
-    served by "orthogonal".
+    as they are; radii have the distribution of ‖ω‖ in p dimensions. The directions are not
+    exactly uniform. The largest bias of the Gaussian kernel that 3·10⁶ frequencies show is 0.31
+    for p = 8, 0.049 for p = 16 and 0.002 for p = 32; from p = 64 on it is below their standard
+    error of 0.0004. So up to 32 features, where a product with a matrix is as fast, "structured"
+    is "orthogonal".
 ``"sobol"``
     Scrambled Sobol' points through the quantile functions of the spectrum; the phases are one
     more coordinate. It gains most for few features d; with n features or more, little.
@@ -68,6 +70,7 @@ from .base import JointMap
 SAMPLINGS = ("iid", "orthogonal", "structured", "sobol")
 FORMS = ("cosine", "paired")
 _MAX_SOBOL = 21201  # dimensions of scipy's direction numbers
+_BIASED_LENGTH = 32  # of Hadamard transforms: up to here the bias can be measured (see above)
 
 
 def draw_fourier(
@@ -108,6 +111,8 @@ def draw_fourier(
     n, phases = n_components // 2, None
     if form == "cosine":
         n, phases = n_components, 2 * np.pi * rng.random(n_components)
+    if sampling == "structured" and n_features <= _BIASED_LENGTH:
+        sampling = "orthogonal"
     if sampling == "structured":
         operator = spectrum.structured(n, n_features)
         spectrum.check_fits(operator.arrays["gains"], dtype)
@@ -138,8 +143,12 @@ class Spectrum:
 
     def orthogonal(self, n: int, d: int) -> np.ndarray:
         """The same, orthogonal in blocks of d."""
-        blocks = [haar_rows(min(d, n - start), d, self.rng) for start in range(0, n, d)]
-        return np.concatenate(blocks) * self._radii(n, d)[:, None]
+        full, rest = divmod(n, d)
+        bases = gram_schmidt(self.rng.standard_normal((full, d, d)))[0]
+        rows = np.concatenate(
+            [np.swapaxes(bases, 1, 2).reshape(-1, d), haar_rows(rest, d, self.rng)]
+        )
+        return rows * self._radii(n, d)[:, None]
 
     def structured(self, n: int, d: int) -> Spec:
         """The same as products of signs and Hadamard matrices."""
@@ -201,12 +210,14 @@ def haar_rows(m: int, d: int, rng: np.random.Generator) -> np.ndarray:
 def gram_schmidt(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Orthonormal columns, and the lengths that were left of the given ones after projection.
 
+    A stack of matrices gives a stack of results.
+
     One thread: LAPACK's threads meet so often that they are slower as soon as others use a core.
     """
     with limit_blas(1):
         q, r = np.linalg.qr(columns)
-    lengths = np.diagonal(r)
-    return q * np.where(lengths < 0, -1.0, 1.0), np.abs(lengths)
+    lengths = np.diagonal(r, axis1=-2, axis2=-1)
+    return q * np.where(lengths < 0, -1.0, 1.0)[..., None, :], np.abs(lengths)
 
 
 def _sobol(n: int, dimensions: int, rng: np.random.Generator) -> np.ndarray:
@@ -276,7 +287,8 @@ class RandomFourierMap(JointMap):
     sampling : {"iid", "orthogonal", "structured", "sobol"}, default="iid"
         How frequencies are drawn: see :mod:`kernelmaps.maps.fourier`. "orthogonal" has the
         smallest error for isotropic kernels; "structured" comes close, stores no matrix, and
-        is the fastest for many features (lengths are padded to the next power of two).
+        is the fastest for many features (lengths are padded to the next power of two). Up to 32
+        features it is the same as "orthogonal".
     form : {"auto", "cosine", "paired"}, default="auto"
         √(2/D) cos(ωᵀx + b), or cosines followed by sines of D/2 frequencies, which is more
         accurate for most kernels and takes half as many products, but needs an even D. "auto" is

@@ -18,6 +18,7 @@ one product of matrices.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -30,6 +31,7 @@ from .. import kernels
 from ..arguments import check_choice, check_count, check_positive
 from ..blocks import row_blocks
 from ..certificate import Certificate
+from ..design.problem import default_columns
 from ..engine import Spec
 from ..engine.families import waves_arrays
 from ..schema import array, number
@@ -65,6 +67,18 @@ _NO_DATA = np.geomspace(1 / 256, 1, 64)[:, None]  # 8-bit numbers, if the rows s
 
 
 _legendre = lru_cache(maxsize=16)(roots_legendre)
+
+
+def check_columns(owner: Any, signature: Callable) -> int:
+    """The number of columns of a map whose `n_components` may be "auto"."""
+    if owner.n_components == "auto":
+        return default_columns(signature)
+    if isinstance(owner.n_components, str):
+        raise ValueError(
+            f"{type(owner).__name__}: n_components must be an integer or 'auto', got "
+            f"{owner.n_components!r}."
+        )
+    return check_count(owner, "n_components", owner.n_components)
 
 
 class Series(NamedTuple):
@@ -257,9 +271,10 @@ class HomogeneousMap(AdditiveMap):
     ----------
     kernel : str or HomogeneousKernel, default="chi2"
         "chi2", "intersection", "jensen_shannon", "hellinger" or a kernel that you wrote.
-    n_components : int, default=5
+    n_components : int or "auto", default="auto"
         Output columns per input feature. Odd numbers include the constant frequency, even ones
-        do not.
+        do not. "auto" is 5, and 15 for a kernel whose signature has a kink (the intersection):
+        its error falls slowly.
     period : float, "auto" or "vlfeat", default="auto"
         Length Λ of the window in log-ratios. "auto" takes the period with the smallest
         worst error for the size and the data, measured on the pairs of a few rows (24 to 72); if
@@ -283,7 +298,8 @@ class HomogeneousMap(AdditiveMap):
     period_ : float
         The period in use (irrelevant for the Hellinger kernel, which is exact).
     certificate_ : Certificate
-        Absolute error over all pairs in (0, 1], for γ = 1.
+        Absolute error over all pairs in [0, 1] of the named kernels; on [0, b] it is b^γ times
+        that. None for a kernel that you wrote.
 
     Examples
     --------
@@ -295,7 +311,7 @@ class HomogeneousMap(AdditiveMap):
     """
 
     kernel: Any = "chi2"
-    n_components: int = 5
+    n_components: int | str = "auto"
     _: KW_ONLY
     period: float | str = "auto"
     gamma: float = 1.0
@@ -313,14 +329,14 @@ class HomogeneousMap(AdditiveMap):
     _homogeneous = True
 
     def _learn(self, X: Any) -> Spec:
-        columns = check_count(self, "n_components", self.n_components)
         kernel = self._resolved_kernel()
+        columns = check_columns(self, kernel.signature)
         check_choice(self, "window", self.window, _WINDOWS)
         self.kernel_ = kernel
         with limit_blas(1):  # matrices are small: threads of BLAS would only wait, and busily
             self.period_, found = self._fitted_series(X, Series(kernel, columns, self.window))
             self.frequencies_, self.weights_ = found
-            if kernel.replace(signed=False).grows:
+            if kernel.replace(signed=False, gamma=1.0).grows:
                 self.certificate_ = _certificate(kernel, *found)
         arrays = waves_arrays(self.frequencies_, self.weights_)
         missing = columns - len(arrays["amplitude"])
@@ -356,30 +372,35 @@ class HomogeneousMap(AdditiveMap):
             period = float(self.period)
         return period, series.of_period(period)
 
-    def _larger(self, largest: float) -> float:
-        return float(largest)  # the certificate is that of [0, 1], for γ = 1
+    def _feature_bound(self, limits: np.ndarray) -> float:
+        assert self.certificate_ is not None
+        return self.certificate_.bound * float(np.max(limits)) ** self.kernel_.gamma
 
 
 def _certificate(
     kernel: kernels.HomogeneousKernel, frequencies: np.ndarray, weights: np.ndarray
 ) -> Certificate:
-    """sup_λ e^{−λ/2} |κ̂ − κ| (low-dim-maps eq. 15) on a grid, the gaps bounded.
+    r"""sup_λ e^{−γλ/2} |κ̂ − κ| (low-dim-maps eq. 15) on a grid, the gaps bounded.
 
-    e^{−λ/2} κ(λ) = c(e^{−λ}, 1) has slope |t ∂c(t, 1)/∂t| ≤ t at t = e^{−λ} for the named kernels,
-    and the weighted cosines have slope at most e^{−λ/2} Σ α_j (ω_j + ½). In the variable
-    s = 1 − e^{−λ/2}, which runs from 0 to 1 over all ratios, both together move by no more than
-    2 (1 + Σ α_j (ω_j + ½)) per unit, hence by half a step times that between grid points. In the
-    last step, up to s = 1, the weighted error is at most (1 − s) (Σ α_j + κ(0)).
+    A kernel c = x c_x + y c_y that grows in both arguments has both terms non-negative. At
+    x = e^{−λ/2}, y = e^{λ/2} their sum is κ and their difference is −2κ', so that |κ'| ≤ κ/2 ≤
+    κ(0)/2: e^{−γλ/2} κ has a slope of at most e^{−γλ/2} κ(0) (1 + γ)/2, and the weighted cosines
+    one of e^{−γλ/2} Σ α_j (ω_j + γ/2). In the variable s = 1 − e^{−γλ/2}, which runs from 0 to 1
+    over all ratios, both together move by no more than 2/γ times the sum of these factors per unit,
+    hence by half a step times that between grid points. In the last step, up to s = 1, the
+    weighted error is at most (1 − s) (Σ α_j + κ(0)).
     """
-    s = np.arange(20_000) / 20_000
-    lam = -2 * np.log1p(-s)
+    s, gamma = np.arange(20_000) / 20_000, kernel.gamma
+    lam = -2 / gamma * np.log1p(-s)
     misfit = np.cos(np.multiply.outer(lam, frequencies)) @ weights - kernel.signature(lam)
     weighted = (1 - s) * np.abs(misfit)
-    slope = 2 * (1 + float(weights @ (frequencies + 0.5)))
-    tail = (1 - s[-1]) * float(weights.sum() + kernel.signature(np.zeros(1))[0])
-    return Certificate(
+    size = float(kernel.signature(np.zeros(1))[0])
+    slope = 2 / gamma * (size * (1 + gamma) / 2 + float(weights @ (frequencies + gamma / 2)))
+    tail = (1 - s[-1]) * (float(weights.sum()) + size)
+    certificate = Certificate(
         max(float(weighted.max()) + 0.5 * slope * s[1], tail),
         "absolute",
-        "0 <= x, y <= 1 (times b on [0, b])",
+        f"0 <= x, y <= 1 (times b{'' if gamma == 1 else f'^{gamma:g}'} on [0, b])",
         "grid and slope bound",
     )
+    return certificate.with_rounding(size, 2 * len(weights))

@@ -9,6 +9,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
+from ..arguments import refuse_masked
 from ..device import refuse_card
 
 _FEW_LABELS = 20  # up to so many classes scikit-learn has no warning to give
@@ -34,6 +35,7 @@ def targets_of(owner: Any, y: Any, n: int) -> np.ndarray:
         raise ValueError(
             f"{name} requires y to be passed, but the target y is None: pass a value for each row."
         )
+    refuse_masked(owner, "y", y)
     y = column_or_1d(y, warn=True)
     if y.dtype.kind == "f":
         try:
@@ -68,6 +70,7 @@ def coded_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def weights_of(owner: Any, sample_weight: Any, n: int) -> np.ndarray:
     """Sample weights, checked; ones where none are given."""
+    refuse_masked(owner, "sample_weight", sample_weight)
     like = np.empty((n, 1))
     try:
         weight = _check_sample_weight(

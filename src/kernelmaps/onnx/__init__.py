@@ -14,6 +14,7 @@ results agree with ours to about 1e-6.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -72,14 +73,16 @@ def to_onnx(
         Classifiers have the outputs ``label`` and ``scores`` (the values of `decision_function`,
         with one column for two classes), those with `predict_proba` also ``probabilities``; all
         others have ``variable``. A model of a frame has an input for each column, of shape
-        (rows, 1): float64 for numbers, NaN where missing, and strings for categories, ``""`` where
-        missing.
+        (rows, 1) and of the column's name: float64 for numbers, NaN where missing, and strings for
+        categories, ``""`` where missing. A column that is named as an output has another name,
+        with a warning.
     """
     columns = _table_inputs(model) if hasattr(model, "predictor_") else None
     if columns is None:
         graph = _to_onnx(model, np.asarray(X[:1]), **options)
     else:
         graph = _to_onnx(model, initial_types=columns, **options)
+        _name_inputs(graph.graph, [name for name, _ in columns])
     if feature_names is None:
         feature_names = names_of_inputs(model)
     labels = {"feature_names": feature_names, "classes": getattr(model, "classes_", None)}
@@ -88,6 +91,26 @@ def to_onnx(
             entry = graph.metadata_props.add()
             entry.key, entry.value = key, json.dumps(np.asarray(values).tolist())
     return graph
+
+
+def _name_inputs(graph: Any, names: Sequence[str]) -> None:
+    """Give inputs the names of their columns, of which skl2onnx keeps letters and digits alone."""
+    places = {item.name: name for item, name in zip(graph.input, names, strict=True)}
+    made = {name for node in graph.node for name in node.output}
+    made |= {item.name for item in (*graph.output, *graph.initializer)}
+    taken = {old: name for old, name in places.items() if old != name and name in made}
+    for old in taken:
+        del places[old]
+    for item in graph.input:
+        item.name = places.get(item.name, item.name)
+    for node in graph.node:
+        node.input[:] = [places.get(name, name) for name in node.input]
+    if taken:
+        words = ", ".join(f"{name!r} is the input {old!r}" for old, name in taken.items())
+        warnings.warn(
+            f"to_onnx: the graph has other results of the same name as columns: column {words}.",
+            stacklevel=3,
+        )
 
 
 def register(*more: type) -> list[str]:

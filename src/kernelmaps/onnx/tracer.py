@@ -36,6 +36,9 @@ class Traced:
 
     device = None
 
+    def __array_namespace__(self, api_version: Any = None) -> Trace:
+        return self.trace
+
     def __init__(self, trace: Trace, name: str, shape: Sequence[int], dtype: Any) -> None:
         self.trace, self.name = trace, name
         self.shape, self.dtype = tuple(shape), np.dtype(dtype)
@@ -76,6 +79,7 @@ class Traced:
 class Trace:
     """The namespace: functions of the array API that the formulas use."""
 
+    __name__ = __name__  # by which array libraries tell namespaces apart
     int64, float32, float64 = np.int64, np.float32, np.float64
 
     def __init__(self, emit: Emit, constant: Callable[[np.ndarray], str]) -> None:
@@ -208,6 +212,9 @@ class Trace:
 
     def clip(self, x: Any, low: Any, high: Any) -> Any:
         return self.minimum(self.maximum(x, low), high)
+
+    def log1p(self, x: Traced) -> Traced:
+        return self.unary("Log", x + 1.0)
 
     def log2(self, x: Traced) -> Traced:
         return self.unary("Log", x) * (1 / np.log(2))

@@ -208,6 +208,7 @@ _BY_TARGET = ("b", "yy", "V", "G")  # sums whose first axis is that of the targe
 _SUMS = ("m", "H", *_BY_TARGET)
 _ARRAYS = ("shift", "y_shift", *_SUMS)
 _SYMMETRIC = ("H", "G")  # of which files hold the lower triangles
+_ROUNDING = 2.0**-9  # of products at the least precision, TF32: 10 bits of each factor
 _TOGETHER = 3  # rows whose mean may be saved as a shift
 
 
@@ -286,6 +287,20 @@ class Moments(Statistics):
             raise SchemaError("Moments: 'classes' and 'V' have different lengths")
         if (self.G is None) != (self.V is None or not self.by_class):
             raise SchemaError("Moments: 'G' belongs to sums by class")
+        if self.H is not None and self.weight > 0:
+            self._check_products()
+
+    def _check_products(self) -> None:
+        """Refuse products that no rows have: |Σ z_i z_j|² ≤ Σ z_i² Σ z_j², about their mean."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            scatter, size = self.scatter(), np.sqrt(np.maximum(np.diag(self.H), 0.0))
+            if not np.isfinite(scatter).all():
+                raise SchemaError("Moments: the sums overflow")
+            spread = np.sqrt(np.maximum(np.diag(scatter), 0.0))
+            slack = _ROUNDING * np.outer(size, size)
+            wrong = (np.abs(scatter) > np.outer(spread, spread) + slack).any()
+        if wrong or (np.diag(self.H) < 0).any() or (np.abs(self.H - self.H.T) > slack).any():
+            raise SchemaError("Moments: 'H' are not the sums of products of any rows")
 
     def __init__(
         self, target: Target = "none", *, classes: Any = None, tag: str = "", by_class: bool = False
@@ -594,9 +609,6 @@ class Moments(Statistics):
                 setattr(out, name, stored.copy() if whole else _unpacked(stored, arrays["shift"]))
             cls._state.check(vars(out), "Moments")
             out._check_state()
-            with np.errstate(over="ignore", invalid="ignore"):
-                if out.H is not None and not np.isfinite(out.scatter()).all():
-                    raise ValueError("the sums overflow")
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise FileFormatError(f"the file does not hold usable statistics: {error!r}") from error
         return out

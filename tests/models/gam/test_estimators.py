@@ -13,7 +13,7 @@ from sklearn.metrics import d2_tweedie_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelmaps as km
-from kernelmaps.exceptions import FileFormatError
+from kernelmaps.exceptions import FileFormatError, SuspectColumnWarning
 
 
 def sales(seed=0, n=600):
@@ -106,7 +106,9 @@ def test_missing_values_and_unseen_levels(fitted):
     assert terms[0] == pytest.approx(model.predictor_.terms[0].values[0, 0])
     row["color"] = "purple"
     assert model.eval_terms(row)[0][1] == 0.0
-    with pytest.raises(ValueError, match="column 'size' holds categories such as 'large'"):
+    with pytest.raises(
+        ValueError, match="column 'size' held numbers in fit, and now holds cells such as 'large'"
+    ):
         model.predict(row.astype(object).assign(size="large"))
 
 
@@ -159,7 +161,7 @@ def test_bagging_hands_over_arrays_with_gaps(seed):
     ],
 )
 def test_settings_that_make_no_sense_are_refused(options, message):
-    X, y = np.random.default_rng(0).random((30, 2)), np.arange(30.0)
+    X, y = np.random.default_rng(0).integers(0, 5, (30, 2)).astype(float), np.arange(30.0)
     with pytest.raises(ValueError, match=f"AdditiveRegressor: .*{message}"):
         km.AdditiveRegressor(**options).fit(X, y)
 
@@ -188,7 +190,18 @@ KINDS = ["constant", "one level", "missing", "no text", "unique", "two values"]
 @pytest.mark.parametrize("interactions", [None, "auto"])
 def test_columns_that_say_nothing_do_no_harm(kind, interactions):
     X, y = degenerate(kind)
-    model = km.AdditiveRegressor(interactions=interactions).fit(X, y)
+    model = km.AdditiveRegressor(interactions=interactions)
+    if kind == "two values":
+        model.fit(X, y)
+    else:
+        with pytest.warns(SuspectColumnWarning, match="column 'odd' left out"):
+            model.fit(X, y)
+        assert model.term_names_ == ["a", "b"]
+        assert "odd" in model.feature_names_in_
+        pd.testing.assert_series_equal(
+            pd.Series(model.predict(X)), pd.Series(model.predict(X[["a", "b"]]))
+        )
+        model.set_params(terms={"odd": "auto"}).fit(X, y)  # used all the same
     assert model.score(X, y) > 0.98
     assert np.isfinite(model.predict(X.assign(odd=np.nan if kind == "constant" else None))).all()
     assert np.abs(model.predictor_.terms[2].values).max() < 0.5
@@ -222,7 +235,7 @@ def test_rows_without_weight_do_not_count(fitted):
 
 
 def test_a_target_of_one_value():
-    X, _ = degenerate("constant")
+    X, _ = degenerate("two values")
     model = km.AdditiveRegressor().fit(X, np.full(80, 3.0))
     np.testing.assert_allclose(model.predict(X), 3.0, atol=1e-6)
     with pytest.raises(ValueError, match="only one class"):
@@ -618,7 +631,7 @@ def test_bands_cover_a_nearly_straight_effect_of_a_skewed_column(loss):
         y = rng.poisson(np.exp(eta - 0.5)) if loss == "poisson" else eta + rng.normal(size=800)
         options = {"quantile": 0.8} if loss == "quantile" else {}
         model = km.AdditiveRegressor(loss=loss, **options).fit(X, y)
-        errors = model.predictor_.errors(model._columns(X, reset=False), "test")[:, 0, 0]
+        errors = model.predictor_.errors(model._columns(X), "test")[:, 0, 0]
         truth = np.log1p(X[:, 0]) - np.log1p(X[:, 0]).mean()
         found.append(np.mean(np.abs(model.eval_terms(X)[:, 0] - truth) <= 1.96 * errors))
     allowed = 3 * np.std(found) / np.sqrt(len(found))

@@ -13,6 +13,8 @@ from kernelmaps.models.gam import sampling, stream
 from kernelmaps.models.rows import passes
 
 pa = pytest.importorskip("pyarrow")
+# The column "flat" has one value.
+pytestmark = pytest.mark.filterwarnings("ignore::kernelmaps.exceptions.SuspectColumnWarning")
 
 
 def table(seed, n=3000):
@@ -70,6 +72,7 @@ def test_files_give_the_model_of_memory(tmp_path, seed, kind, small_chunks):
 
 
 def test_squared_loss_takes_one_pass(tmp_path, seed, monkeypatch):
+    monkeypatch.setattr(table_in_memory, "IN_MEMORY_BYTES", 0)
     X, rate, _ = table(seed)
     path = stored(tmp_path, X.assign(y=rate), "parquet")
     count = []
@@ -209,11 +212,15 @@ def test_samples_are_spread_over_row_groups(tmp_path):
 @pytest.mark.parametrize(
     ("frame", "call", "message"),
     [
-        ({"a": ["x", "z"], "y": [1.0, np.nan]}, {}, "chunk 0: y contains NaN or infinity"),
-        ({"a": ["x", "z"], "b": [1.0, 2.0]}, {}, "requires y"),
+        ({"a": ["x", "z"], "y": [1.0, np.inf]}, {}, "y contains infinity"),
+        ({"a": ["x", "z"], "b": [1.0, 2.0]}, {}, "has no target: name the column"),
         ({"a": ["x", "z"], "b": [1.0, 2.0]}, {"y": "c"}, "has no column 'c'"),
         ({"a": ["x", "z"], "y": [1.0, 2.0]}, {"sample_weight": [-1.0, 1.0]}, "sample_weight must"),
-        ({"a": ["x", "z"], "y": [1.0, 2.0]}, {"sample_weight": [0.0, 0.0]}, "weights are zero"),
+        (
+            {"a": ["x", "z"], "y": [1.0, 2.0]},
+            {"sample_weight": [0.0, 0.0]},
+            r"weights are zero|non-zero",
+        ),
         ({"a": ["x", "z"], "y": [1.0, 2.0]}, {"sample_weight": [1.0] * 3}, "2 and 3"),
         ({"a": ["x", "z"], "y": ["x", "z"]}, {}, "y must be numbers"),
         ({"a": ["x", "z"], "y": [1.0, 2.0]}, {"exposure": "a"}, "exposure is for"),
@@ -244,7 +251,7 @@ def test_streams_that_end_are_refused_where_more_passes_are_needed(seed):
 def test_chunks_of_other_columns_are_refused(seed):
     X, rate, _ = table(seed, 500)
     chunks = [(X, rate), (X[["age", "size", "shop", "flat"]], rate)]
-    with pytest.raises(ValueError, match="has the columns"):
+    with pytest.raises(ValueError, match="the chunks of X have different columns"):
         km.AdditiveRegressor().fit(chunks)
 
 

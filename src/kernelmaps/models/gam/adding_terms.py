@@ -39,7 +39,6 @@ class AddingTerms:
     tol: float = 1e-3
     # The same for steps towards the minimum of the last model, which PIRLS starts from.
     approach_tol: float = 1e-6
-    max_reml_steps: int = 20  # on the smoothing parameters of the new terms
 
 
 ADDING = AddingTerms()
@@ -103,7 +102,9 @@ def _active_set(penalties: Penalties, start: WarmStart, total_weight: float) -> 
     return np.flatnonzero(active)
 
 
-def _working_problem(point: LossEvaluation, rows: SolverRows, active: np.ndarray) -> NormalEquations:
+def _working_problem(
+    point: LossEvaluation, rows: SolverRows, active: np.ndarray
+) -> NormalEquations:
     """The working problem in the active set, by the Gram cache of the rows if they have one."""
     cached = rows if isinstance(rows, TermRows) and rows.gram_cache is not None else None
     if cached is None or not isinstance(point, EvaluationInMemory):
@@ -128,7 +129,7 @@ def approach_minimum(
         factor = cholesky_factor(gram[np.ix_(active, active)], diagonal)
         point, _, _ = quasi_newton_steps(
             objective, objective.at(beta[active]), partial(cholesky_solve, factor),
-            ADDING.approach_tol, until_the_end=True,
+            ADDING.approach_tol,
         )  # fmt: skip
     return scatter(point.beta, active, len(penalties.scale))
 
@@ -223,7 +224,7 @@ def fit_bordered(
     new_penalties, groups = penalties.restricted_to_groups(border.new)
     fit = estimate_smoothing(
         border.schur_complement(problem), new_penalties, start.rho[groups], dispersion,
-        start.fixed[groups], ADDING.max_reml_steps, REML.rough_tol,
+        start.fixed[groups], tol=REML.rough_tol,
     )  # fmt: skip
     rho = start.rho.copy()
     rho[groups] = fit.rho

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from ...arguments import check_count
+from ...arguments import check_count, refuse_masked
 from ...data.frames import Column, is_frame
 from ...data.opening import in_memory
 from ...data.sources import Source
@@ -287,6 +287,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
                 f"{owner}: X is sparse, and a GAM codes every cell. Pass X.toarray(), or use "
                 f"{other}, which takes sparse rows."
             )
+        refuse_masked(self, "X", X)
         raw = X if hasattr(X, "dtype") else np.asarray(X, dtype=object)
         words = getattr(raw.dtype, "kind", "f") in "OUS" and _has_words(raw)
         options = {"dtype": object, "ensure_all_finite": False} if words else {

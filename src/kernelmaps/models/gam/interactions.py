@@ -246,8 +246,9 @@ def _disjoint_below(p_values: dict[Pair, float], level: float) -> list[Pair]:
 
 
 def select_by_holdout(
-    held_out: TrainingRows, losses: Sequence[Loss], before: FittedDesign, after: FittedDesign, first: bool
-) -> FittedDesign | None:
+    held_out: TrainingRows, losses: Sequence[Loss], before: FittedDesign, after: FittedDesign,
+    first: bool,
+) -> FittedDesign | None:  # fmt: skip
     """The larger model without the new pairs that do not lower the held-out loss.
 
     None if the new pairs together do not: the first have to prove that the table has any.

@@ -34,15 +34,10 @@ class NewtonOptions:
     tol: float = 1e-10  # relative change of P in the last step
     max_iter: int = 100  # Hessians
     max_halvings: int = 30  # of a step; 2⁻³⁰ of it is beyond rounding
-    # Quasi-Newton steps with one Hessian, and the ratio of the decrements of every second step from
-    # which on a new Hessian is worth its cost.
-    max_quasi_newton: int = 20
-    slow_ratio: float = 0.3
+    max_quasi_newton: int = 20  # steps with one Hessian; three to six are usual
     # Decrement, in units of tol, after which a quasi-Newton step is the last one: it converges
     # linearly, so that its decrement says less about the error than that of a Newton step.
     quasi_newton_end: float = 1e-4
-    # Share of a majorizer below which steps are nearly Newton's, so that a small one means the end.
-    nearly_newton: float = 0.01
 
 
 NEWTON = NewtonOptions()
@@ -118,14 +113,13 @@ def minimise(
         if objective.rows.cone is not None:
             inverse = cholesky_inverse(factor)
             minimum = minimum_in_cone(minimum, inverse, objective.rows.cone)
-        before, share = objective.value(point), objective.loss.majorizer_share
+        before = objective.value(point)
         objective = replace(objective, loss=next_loss)
         point, is_full = damped_step(objective, point, minimum, options)
         n_iter += 1
         next_loss = objective.loss.after_step(is_full)
         value = objective.value(point)
-        is_newton = share < options.nearly_newton or (share == 1 and not is_full)
-        converged = is_newton and before - value <= options.tol * (1 + abs(value))
+        converged = before - value <= options.tol * (1 + abs(value))
         if not converged and objective.allows_quasi_newton:
             point, decrements, converged = quasi_newton_steps(
                 objective, point, partial(cholesky_solve, factor),
@@ -166,22 +160,18 @@ def halved_step(
 
 def quasi_newton_steps(
     objective: Objective, point: LossEvaluation, solve: Solve, tol: float,
-    options: NewtonOptions = NEWTON, *, until_the_end: bool = False,
+    options: NewtonOptions = NEWTON,
 ) -> tuple[LossEvaluation, list[float], bool]:  # fmt: skip
     """Take L-BFGS steps from a Hessian of an earlier point.
 
-    They end where the decrement ½∇PᵀH⁻¹∇P is at most `tol` times P or, unless `until_the_end`,
-    where it shrinks so slowly that a new Hessian pays. Returns the last point, the decrements, and
-    whether the first was the reason.
+    Returns the last point, the decrements ½∇PᵀH⁻¹∇P, and whether the last of them is at most `tol`
+    times P.
     """
     memory, decrements = LbfgsMemory(), []
     gradient = objective.gradient(point)
     for _ in range(options.max_quasi_newton):
         direction = memory.solve(solve, gradient)
         decrements.append(0.5 * float(gradient @ direction))  # no difference of large sums
-        is_slow = len(decrements) > 2 and decrements[-1] > options.slow_ratio * decrements[-3]
-        if is_slow and not until_the_end:
-            break
         beta, last_gradient = point.beta, gradient
         point, _ = damped_step(objective, point, beta - direction, options)
         if decrements[-1] <= tol * (1 + abs(objective.value(point))):

@@ -11,12 +11,14 @@ f(z) = wᵀ(z − z̄) + ȳ (errata 2.20: the paper forgets ȳ).
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgWarning, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, LinAlgWarning, cho_factor, cho_solve
 from scipy.linalg import eigh as host_eigh
 
 from ...device import solving_device, to_device, to_host
@@ -162,11 +164,23 @@ def _part(A: np.ndarray, columns: np.ndarray) -> np.ndarray:
     return A if len(columns) == len(A) else A[np.ix_(columns, columns)]
 
 
+@contextmanager
+def _in_words() -> Iterator[None]:
+    """ValueError for matrices that cannot be factored: those of a file or of tampered sums."""
+    try:
+        yield
+    except LinAlgError as error:
+        raise ValueError(
+            f"the sums are not those of any rows, or overflow ({error}). Fit the model again."
+        ) from None
+
+
 def _eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues (ascending) and eigenvectors, on the device that solves."""
     device = solving_device()
     if device is None:
-        return host_eigh(A, driver="evd", check_finite=False)
+        with _in_words():
+            return host_eigh(A, driver="evd", check_finite=False)
     import torch
 
     values, vectors = torch.linalg.eigh(to_device(A, device))
@@ -184,7 +198,8 @@ def _cholesky_solution(A: np.ndarray, B: np.ndarray, alpha: float) -> np.ndarray
         return to_host(torch.cholesky_solve(to_device(B.T, device), factor)).T
     shifted = A.copy()
     shifted[np.diag_indices_from(shifted)] += alpha
-    factor = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
+    with _in_words():
+        factor = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
     return cho_solve(factor, B.T, check_finite=False).T
 
 

@@ -26,7 +26,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from ...arguments import check_count
+from ...arguments import check_count, refuse_masked
 from ...data import Block, Source, open_source
 from ...data.columns import check_order, names_of
 from ...data.dask import on_sample
@@ -34,7 +34,7 @@ from ...data.sources import SlicedSource, is_chunks
 from ...device import is_tensor, memory_named, on_card, resolve, solving_on, stack, to_host
 from ...maps.codes import Codes, refuse_plain_codes
 from ...schema import State, boolean, instance, integer, names
-from ...sparse_rows import check_sparse
+from ...sparse_rows import check_sparse, naming_text
 from ...stats import FoldMoments, KernelMoments, Moments, choose_block_rows, fold
 from ...stats.folding import features_of
 from ...stats.on_device import OnDevice, check_device
@@ -219,6 +219,8 @@ class StreamingEstimator(BaseEstimator):
         self, X: Any, y: Any = None, w: Any = None, *, reset: bool, supervised: bool
     ) -> Source:
         """Open any data, or codes of the map."""
+        refuse_masked(self, "y", y)
+        refuse_masked(self, "sample_weight", w)
         name, coded = type(self).__name__, isinstance(X, Codes)
         in_place = folds_in_place(X, self.device, name)
         if coded:
@@ -253,11 +255,12 @@ class StreamingEstimator(BaseEstimator):
             return source if reset else source.like(self.n_features_in_, self._zero_based)
         check_sparse(X, type(self).__name__)
         options = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
-        if supervised:
-            X, y = validate_data(self, X, y, reset=reset, **options, **self._y_options)
-            y = self._check_y(y)
-        else:
-            X, y = validate_data(self, X, reset=reset, **options), None
+        with naming_text(type(self).__name__, X):
+            if supervised:
+                X, y = validate_data(self, X, y, reset=reset, **options, **self._y_options)
+                y = self._check_y(y)
+            else:
+                X, y = validate_data(self, X, reset=reset, **options), None
         if w is not None:
             w = _check_sample_weight(w, X, dtype=np.float64)
         return open_source(X, y, w)

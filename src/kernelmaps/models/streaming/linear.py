@@ -458,7 +458,7 @@ class StreamingLinear(StreamingEstimator):
 
     def _sizes(self) -> list[Any]:
         if isinstance(self.n_components, list | tuple | np.ndarray | range):
-            return list(self.n_components)
+            return np.atleast_1d(np.asarray(self.n_components, dtype=object)).tolist()
         return [self.n_components]
 
     def _chooses(self) -> bool:
@@ -484,9 +484,12 @@ class StreamingLinear(StreamingEstimator):
             raise ValueError(f"{name}: alpha must be a number, got {self.alpha!r}") from None
         if alphas.ndim != 1 or not len(alphas) or not np.all(alphas >= 0):
             raise ValueError(f"{name}: alpha must be >= 0, or several such, got {self.alpha!r}")
+        if not self._sizes():
+            raise ValueError(f"{name}: n_components must be a size, or several, got none")
         folds = isinstance(self.validation, Integral) and int(self.validation) >= 2
         criteria = self._solver.criteria
-        if not folds and self.validation not in criteria:
+        named = isinstance(self.validation, str) and self.validation in criteria
+        if not folds and not named:
             words = ", ".join(repr(word) for word in criteria)
             raise ValueError(
                 f"{name}: validation must be a number of folds of at least 2"

@@ -60,9 +60,12 @@ def folds_of(
     """
     given = not isinstance(cv, Integral | None) and not hasattr(cv, "split")
     divided = np.arange(len(y)) if given else np.flatnonzero(counts > 0)
-    splitter = check_cv(cv, y[divided], classifier=classifier)
-    splits = splitter.split(np.zeros(len(divided)), y[divided])
-    folds = [divided[test] for _, test in splits]
+    try:
+        splitter = check_cv(cv, y[divided], classifier=classifier)
+        splits = splitter.split(np.zeros(len(divided)), y[divided])
+        folds = [divided[test] for _, test in splits]
+    except (ValueError, TypeError, IndexError) as error:
+        raise ValueError(f"{owner}: cv={cv!r} gives no folds: {error}") from None
     empty = [k for k, test in enumerate(folds) if not counts[test].any()]
     if empty:
         raise ValueError(

@@ -11,11 +11,12 @@ from scipy import sparse
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from ...arguments import refuse_masked
 from ...data import Source
 from ...data.frames import is_mixed
 from ...data.opening import has_text, in_memory
 from ...maps.codes import Codes, refuse_plain_codes
-from ...sparse_rows import check_sparse
+from ...sparse_rows import check_sparse, naming_text
 from .model import AdditiveMachine
 
 USE_A_GAM = (
@@ -58,6 +59,7 @@ def _is_incomplete(X: Any) -> bool:
 
 def checked(owner: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
     """X untouched (its map checks the values), y one-dimensional and of its length."""
+    refuse_masked(owner, "y", y)
     if isinstance(X, Codes):
         y = column_or_1d(y, warn=True)
         owner.n_features_in_ = X.shape[1]
@@ -72,10 +74,13 @@ def checked(owner: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
 def checked_chunk(owner: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
     """Rows and targets in memory; with `reset`, their number of columns and names are learned."""
     check_sparse(X, type(owner).__name__)
-    return validate_data(
-        owner, X, y, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False,
-        y_numeric=isinstance(owner, RegressorMixin), multi_output=False,
-    )  # fmt: skip
+    refuse_masked(owner, "y", y)
+    with naming_text(type(owner).__name__, X):
+        return validate_data(
+            owner, X, y, reset=reset, accept_sparse="csr", dtype="numeric",
+            ensure_all_finite=False, y_numeric=isinstance(owner, RegressorMixin),
+            multi_output=False,
+        )  # fmt: skip
 
 
 def rows_to_score(owner: Any, machine: AdditiveMachine, X: Any) -> Any:
@@ -88,7 +93,10 @@ def rows_to_score(owner: Any, machine: AdditiveMachine, X: Any) -> Any:
     if machine.on_codes:
         refuse_plain_codes(X, name)
         return machine.feature_map.encode(X).values
-    shape = getattr(X, "shape", (0, 0))
+    if not hasattr(X, "shape"):
+        check_sparse(X, name)
+        X = np.asarray(X)
+    shape = X.shape
     if len(shape) != 2:
         raise ValueError(
             f"{name}: X must have two dimensions, found shape {tuple(shape)}. Reshape your data: "

@@ -13,6 +13,7 @@ from ...blocks import row_blocks
 from ...engine import Spec
 from ...engine.compile import has_table, n_columns
 from ...engine.families import CURVES
+from ...engine.outputs import check_loop
 from ...engine.piecewise import table_of
 from ...engine.table import Table
 from ...maps.base import EXACT_SIZES, AdditiveMap
@@ -119,9 +120,11 @@ class AdditiveMachine:
             raise ValueError(f"weights of shape {shape} do not fit the map")
         if len(self.summary.low) != shape[0]:
             raise ValueError("summary has another number of features")
-        ends = np.abs([self.summary.low, self.summary.high])
-        if ((ends > 0) & (ends < EXACT_SIZES[0])).any() or (ends > EXACT_SIZES[1]).any():
+        ends, (smallest, largest) = np.abs([self.summary.low, self.summary.high]), EXACT_SIZES
+        if ((ends > 0) & (ends < smallest)).any() or (ends > largest).any():
             raise ValueError("summary reaches beyond the sizes for which maps are exact")
+        if max(np.abs(a).max() for a in (self.weights, self.offset, self.term_means)) > largest:
+            raise ValueError("weights, offset or term_means overflow in a sum")
         if self.on_codes and not hasattr(fitted.feature_map, "check_codes"):
             raise ValueError("on_codes is true, but feature_map has no codes")
         if not has_table(fitted.feature_map.spec_):
@@ -230,6 +233,9 @@ class AdditiveMachine:
         examples = np.arange(X.shape[0]) if some_rows is None else some_rows
         examples = np.ascontiguousarray(examples, np.int64)
         groups = [(part, self._compiled(X, part)) for part in self._groups()]
+        for d in (len(self.weights), *(own.bands.table.n_features for _, own in groups)):
+            shape = (len(examples), d if out.shape[1] > 1 else 1, groups[-1][0].stop)
+            check_loop(X, d, out, shape)
         placed = [self._placed(compiled, part) for part, compiled in groups]
         direct = len(groups) == 1  # the loop writes there
 

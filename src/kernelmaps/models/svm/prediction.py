@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from ...compiling import interpreted
+from ...engine.outputs import check_loop
 from ...engine.reference import at_codes
 from ...engine.table import CODE, Table
 from ...engine.table.dot import BLOCK, Summed, dot_dense, dot_stored, room_for, summed_table
@@ -56,6 +57,7 @@ def sums(terms: Terms, X: Any, out: np.ndarray, n_jobs: int | None) -> float:
 
     Zero if none was outside; not finite if one is not finite.
     """
+    check_loop(X, terms.table.features, out, (X.shape[0], terms.table.outputs))
     grain = max(1, _GRAIN // (X.shape[1] * out.shape[1]))
     flat, stored = out.reshape(-1), sparse.issparse(X)
     rows = by_address(stored_rows(X.data, X.indices, X.indptr) if stored else X.reshape(-1))

@@ -1,0 +1,319 @@
+r"""Nyström maps: exact kernel values with landmarks.
+
+Take landmarks l_1, …, l_m among the rows, and their Gram matrix K = U Λ Uᵀ. The map
+
+.. math:: φ(x) = [k(x, l_1), …, k(x, l_m)]\, U Λ^{-1/2}
+
+is the orthogonal projection of x, in the feature space of k, onto the span of the landmarks: pairs
+with a landmark in them are exact, and what is left out is again a kernel,
+
+.. math:: r(x, y) = k(x, y) - ⟨φ(x), φ(y)⟩, \qquad |r(x, y)| ≤ \sqrt{r(x, x)\, r(y, y)}.
+
+So r(x, x) = k(x, x) − ‖φ(x)‖² bounds the error of every pair, and is known for every row
+(:meth:`NystroemMap.residuals`).
+
+**Landmarks.** ``"kmeans"`` takes the centres of clusters, of the square roots of rows for kernels
+of histograms (their distances are close to those of the kernel). ``"uniform"`` draws rows.
+``"leverage"`` draws rows by their ridge leverage scores
+
+.. math:: τ_i = \bigl(K_n (K_n + λ I)^{-1}\bigr)_{ii},
+
+which say how much of the kernel of n rows is lost without row i. They are estimated recursively
+(Musco and Musco 2017, Algorithm 3): the scores of all rows from landmarks that were drawn, by their
+own scores, from a random half of the rows, down to a sample that is small enough to be taken whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .. import kernels
+from ..arguments import check_choice, check_count, check_flag
+from ..blocks import row_blocks
+from ..device import refuse_card
+from ..engine import Spec
+from ..kernels.bandwidth import warn_if_degenerate
+from ..kernels.exponential import Exponential
+from ..kernels.registry import kernel_text
+from ..schema import number
+from ..seeding import generator
+from ..sparse_rows import dense
+from .base import JointMap
+from .exponential import typical_distance
+from .fourier import SCALE_ADVICE, resolve_kernel
+
+LANDMARKS = ("kmeans", "uniform", "leverage")
+_MAX_ROWS = 20_000  # candidates for landmarks: kernel values of all of them are computed
+# Rows and iterations of k-means: landmarks need not be the best centres.
+_ROWS_OF_CENTRE, _LEAST_ROWS, _ITERATIONS = 20, 2000, 20
+_SAMPLE = 1000  # rows on which the share that is left out is measured
+_LEAST_EIGENVALUE = 1e-12  # of the largest: rounding of kernel values decides about smaller ones
+_ADDITIVE_LANDMARKS = 40  # of a feature: as many as AnchorMap has anchors
+
+
+@dataclass(eq=False, repr=False)
+class NystroemMap(JointMap):
+    """Nyström map of any kernel: exact for pairs with a landmark.
+
+    Parameters
+    ----------
+    kernel : str or Kernel, default="gaussian"
+        Any kernel of the library (homogeneous, stationary, exponential), by name or as an object,
+        or one of a class that was registered.
+    n_components : int, default=500
+        Output columns; those of each feature if `additive`.
+    landmarks : {"kmeans", "uniform", "leverage"}, default="kmeans"
+        How landmarks are chosen: centres of clusters, rows at random, or rows by their leverage
+        scores; see :mod:`kernelmaps.maps.nystroem`. The latter two are rows of the training data,
+        which the map and its files then hold.
+    n_landmarks : int, optional
+        Number of landmarks, at least `n_components`: with more, the columns are those of the
+        largest eigenvalues. None: as many as columns; of an additive map at least 40. There are
+        never more than rows.
+    additive : bool, default=False
+        Map each feature by itself, by the values that the landmarks have there: a sum of
+        one-dimensional kernels then has `n_components` columns for each feature.
+    sigma : float, "auto", "scale", "median" or None, default="auto"
+        Length scale of a stationary kernel given by name, as in `RandomFourierMap`; of
+        "exp_chi2", "auto" is γ = 1/(mean squared distance).
+    random_state : int, RandomState, Generator or None
+        An int gives the same map in every run.
+    n_jobs : int, optional
+        Threads; None means all that are available.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The exact kernel, with its scale.
+    landmarks_ : ndarray of shape (n_landmarks, n_features)
+        The landmarks.
+    residual_ : float
+        Mean of r(x, x) over (at most 1000) fitted rows, relative to the mean of k(x, x): the
+        share of the kernel that the map leaves out.
+
+    Examples
+    --------
+    >>> import numpy as np, kernelmaps as km
+    >>> X = np.random.default_rng(0).dirichlet(np.full(20, 0.5), size=200)
+    >>> feature_map = km.NystroemMap("exp_chi2", 50, random_state=0).fit(X)
+    >>> r = feature_map.residuals(X)
+    >>> error = abs(feature_map.transform(X) @ feature_map.transform(X).T - feature_map.kernel_(X))
+    >>> bool((error <= np.sqrt(np.outer(r, r)) + 1e-9).all())
+    True
+    """
+
+    kernel: Any = "gaussian"
+    n_components: int = 500
+    _: KW_ONLY
+    landmarks: str = "kmeans"
+    n_landmarks: int | None = None
+    additive: bool = False
+    sigma: float | str | None = "auto"
+    random_state: Any = None
+    n_jobs: int | None = None
+
+    _state = JointMap._state.extended({"residual_": number()})
+
+    @property
+    def landmarks_(self) -> np.ndarray:
+        """The landmarks, one in each row."""
+        check_is_fitted(self)
+        return self.spec_.arrays["landmarks"]
+
+    def residuals(self, X: Any) -> np.ndarray:
+        """Compute r(x, x) = k(x, x) − ‖φ(x)‖², which bounds the error of pairs.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            What is left out of each row, never negative: the error of a pair of rows is at most
+            the geometric mean of theirs, up to rounding.
+        """
+        check_is_fitted(self)
+        refuse_card(X, "NystroemMap.residuals", "Pass a sample of rows as NumPy.")
+        X, _ = self._check_rows(X, reset=False)
+        Z = np.asarray(self.transform(X), np.float64)
+        return np.maximum(self.kernel_.diag(X.astype(np.float64)) - np.sum(Z**2, axis=1), 0.0)
+
+    def _learn(self, X: Any) -> Spec:
+        columns = check_count(self, "n_components", self.n_components)
+        check_choice(self, "landmarks", self.landmarks, LANDMARKS)
+        check_flag(self, "additive", self.additive)
+        rng = generator(self.random_state)
+        self.kernel_ = self._resolved_kernel(X, rng)
+        count = self._landmark_count(columns, X.shape[0])
+        points = self._chosen(X, count, rng)
+        if self.additive:
+            whitening = np.stack(
+                [
+                    _whitening(self.kernel_.component(values[:, None], values[None, :]), columns)
+                    for values in points.T
+                ]
+            )
+        else:
+            whitening = _whitening(self.kernel_(points), columns)
+        arrays = {"landmarks": points, "whitening": whitening}
+        self.spec_ = Spec("nystroem", arrays, {"kernel": kernel_text(self.kernel_)})
+        sample = X[np.sort(rng.permutation(X.shape[0])[:_SAMPLE])]
+        size = float(np.mean(self.kernel_.diag(sample.astype(np.float64))))
+        self.residual_ = float(np.mean(self.residuals(sample))) / size if size > 0 else 0.0
+        return self.spec_
+
+    def _resolved_kernel(self, X: Any, rng: np.random.Generator) -> Any:
+        kernel = kernels.get(self.kernel)
+        kernel_text(kernel)  # refuses what no file could name
+        if self.additive and not isinstance(kernel, kernels.AdditiveKernel):
+            raise ValueError(
+                f"NystroemMap: additive=True needs a kernel that is a sum over features; "
+                f"{kernel!r} is not. Use chi2, intersection, jensen_shannon or hellinger."
+            )
+        if isinstance(kernel, Exponential) and isinstance(self.kernel, str):
+            if self.sigma == "auto":
+                distance = typical_distance(kernel.base, X, np.mean, rng)
+                return Exponential(kernel.base, 1 / distance if distance > 0 else 1.0)
+            return kernel
+        if not isinstance(kernel, kernels.StationaryKernel):
+            if self.sigma not in ("auto", None):
+                raise ValueError(
+                    f"NystroemMap: sigma={self.sigma!r}, but this kernel has no length scale: "
+                    f"{kernel!r}. Leave sigma='auto'."
+                )
+            return kernel
+        found = resolve_kernel("NystroemMap", self.kernel, self.sigma, X, rng)
+        warn_if_degenerate("NystroemMap", found, X, SCALE_ADVICE)
+        return found
+
+    def _landmark_count(self, columns: int, n_rows: int) -> int:
+        if self.n_landmarks is None:
+            return min(max(columns, _ADDITIVE_LANDMARKS) if self.additive else columns, n_rows)
+        count = check_count(self, "n_landmarks", self.n_landmarks)
+        if count < columns:
+            raise ValueError(
+                f"NystroemMap: n_landmarks={count} landmarks have no more columns than that, but "
+                f"n_components={columns}. Raise n_landmarks, or leave it out."
+            )
+        return min(count, n_rows)
+
+    def _chosen(self, X: Any, count: int, rng: np.random.Generator) -> np.ndarray:
+        """Landmarks as rows, in float64."""
+        n = X.shape[0]
+        if count == n or self.landmarks == "uniform":
+            return _rows(X, np.sort(rng.permutation(n)[:count]))
+        if self.landmarks == "leverage":
+            candidates = X[np.sort(rng.permutation(n)[:_MAX_ROWS])].astype(np.float64)
+            return _rows(candidates, leverage_sample(self.kernel_, candidates, count, rng))
+        return self._centres(X, count, rng)
+
+    def _centres(self, X: Any, count: int, rng: np.random.Generator) -> np.ndarray:
+        from sklearn.cluster import KMeans
+
+        most = max(_LEAST_ROWS, _ROWS_OF_CENTRE * count)
+        sample = np.unique(_rows(X, rng.permutation(X.shape[0])[:most]), axis=0)
+        if len(sample) <= count:
+            return sample
+        base = self.kernel_.base if isinstance(self.kernel_, Exponential) else self.kernel_
+        roots = isinstance(base, kernels.HomogeneousKernel)
+        if roots:
+            sample = np.sign(sample) * np.sqrt(np.abs(sample))
+        size = float(np.abs(sample).max()) or 1.0  # squares of large numbers would overflow
+        seed = int(rng.integers(2**31))
+        found = KMeans(count, n_init=1, max_iter=_ITERATIONS, random_state=seed).fit(sample / size)
+        centres = size * found.cluster_centers_.astype(np.float64)
+        centres = np.clip(centres, sample.min(axis=0), sample.max(axis=0))  # rounding leaves them
+        return np.sign(centres) * centres**2 if roots else centres
+
+    @property
+    def _non_negative(self) -> bool:  # type: ignore[override]
+        kernel = kernels.get(self.kernel)
+        while isinstance(kernel, Exponential):
+            kernel = kernel.base
+        return isinstance(kernel, kernels.HomogeneousKernel) and not kernel.signed
+
+
+def _rows(X: Any, chosen: np.ndarray) -> np.ndarray:
+    """Some rows, dense and in float64."""
+    return dense(X[chosen]).astype(np.float64)
+
+
+def _whitening(gram: np.ndarray, columns: int) -> np.ndarray:
+    """T = U Λ^{−1/2} for the largest eigenvalues; columns that rounding decides about are zero."""
+    size = float(np.max(np.diagonal(gram), initial=0.0))
+    if size == 0:
+        return np.zeros((len(gram), columns))
+    values, vectors = np.linalg.eigh(gram / size)
+    values, vectors = values[::-1][:columns], vectors[:, ::-1][:, :columns]
+    known = values > _LEAST_EIGENVALUE * values[0]
+    scales = np.where(known, 1 / np.sqrt(np.where(known, values, 1.0)), 0.0)
+    missing = columns - len(values)
+    return np.pad(vectors * scales, ((0, 0), (0, missing))) / np.sqrt(size)
+
+
+def leverage_sample(kernel: Any, X: Any, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Rows drawn by recursively estimated ridge leverage scores (Musco and Musco, Algorithm 3).
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array or CSR matrix of shape (n, d)
+        Candidates.
+    count : int
+        Rows to draw, fewer than n.
+    rng : Generator
+
+    Returns
+    -------
+    ndarray of int
+        Their numbers, in ascending order.
+    """
+    n = X.shape[0]
+    order = rng.permutation(n)
+    # Halves of halves, as long as they are larger than the sample.
+    sizes = [n]
+    while sizes[-1] > count:
+        sizes.append(-(-sizes[-1] // 2))
+    oversampling = max(1.0, np.log(count))  # scores are estimates: that many times as often
+    rank = max(1, int(count / (4 * oversampling)))
+    chosen, weights = order[: sizes[-1]], np.ones(sizes[-1])
+    for level in reversed(range(len(sizes) - 1)):
+        rows = order[: sizes[level]]
+        scores = _leverage_scores(kernel, X, rows, chosen, weights, rank)
+        if level == 0:
+            scores = np.maximum(scores, 1e-12 * max(float(scores.max()), 1.0))
+            drawn = rng.choice(n, count, replace=False, p=scores / scores.sum())
+            return np.sort(rows[drawn])
+        chances = np.minimum(1.0, oversampling * scores)
+        drawn = np.flatnonzero(rng.random(len(rows)) < chances)
+        if not len(drawn):
+            drawn = rng.permutation(len(rows))[:count]
+            chances = np.full(len(rows), count / len(rows))
+        chosen, weights = rows[drawn], np.sqrt(1 / chances[drawn])
+    return np.sort(order[:count])
+
+
+def _leverage_scores(
+    kernel: Any, X: Any, rows: np.ndarray, chosen: np.ndarray, weights: np.ndarray, rank: int
+) -> np.ndarray:
+    """Scores of rows, estimated from weighted landmarks: (k_ii − k_iS (K_S + λ W⁻²)⁻¹ k_Si)/λ."""
+    landmarks = X[chosen]
+    gram = kernel(landmarks).astype(np.float64)
+    weighted = weights[:, None] * gram * weights
+    values = np.linalg.eigvalsh(weighted)[::-1]
+    # λ leaves the energy beyond the first eigenvalues to as many landmarks.
+    least = 1e-6 * float(np.mean(np.diagonal(gram))) or 1.0
+    ridge = max(float(np.trace(weighted) - values[:rank].sum()) / rank, least)
+    factor = np.linalg.cholesky(gram + np.diag(ridge / weights**2))
+    scores = np.empty(len(rows))
+    for block in row_blocks(len(rows), 16 * len(chosen)):
+        some = X[rows[block]]
+        near = np.linalg.solve(factor, kernel(landmarks, some).astype(np.float64))
+        scores[block] = (kernel.diag(some) - np.sum(near**2, axis=0)) / ridge
+    return np.clip(scores, 0.0, 1.0)

@@ -1,0 +1,80 @@
+"""Compressed text that is damaged is refused by name, in the library and on the command line."""
+
+import bz2
+import gzip
+import lzma
+
+import pytest
+from typer.testing import CliRunner
+
+from kernelmaps.cli import app
+from kernelmaps.data.suffixes import open_text
+
+TEXT = "a,b,y\n" + "\n".join(f"{i % 7},{i % 5},{i % 2}" for i in range(3000))
+COMPRESSED = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+DAMAGES = {
+    "cut": lambda data: data[: len(data) // 2],
+    "foreign": lambda data: b"this was never compressed\n" * 9,
+    "changed": lambda data: data[:60] + bytes(20) + data[80:],
+}
+
+
+def damaged(folder, suffix, damage):
+    data = COMPRESSED[suffix](TEXT.encode())
+    path = folder / f"rows.csv{suffix}"
+    path.write_bytes(DAMAGES[damage](data))
+    return path
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("suffix", COMPRESSED)
+def test_damaged_files_are_named(tmp_path, suffix, damage):
+    path = damaged(tmp_path, suffix, damage)
+    with (
+        open_text(path) as stream,
+        pytest.raises(ValueError, match=rf"rows.csv{suffix}' is damaged"),
+    ):
+        stream.read()
+
+
+@pytest.mark.parametrize("suffix", COMPRESSED)
+def test_whole_files_are_read(tmp_path, suffix):
+    path = tmp_path / f"rows.csv{suffix}"
+    path.write_bytes(COMPRESSED[suffix](TEXT.encode()))
+    with open_text(path) as stream:
+        assert stream.read() == TEXT
+
+
+def test_failures_of_the_disk_are_not_taken_for_damage(tmp_path, monkeypatch):
+    def fail(self, size):
+        raise OSError(5, "Input/output error")
+
+    path = tmp_path / "rows.csv.gz"
+    path.write_bytes(gzip.compress(TEXT.encode()))
+    monkeypatch.setattr(gzip.GzipFile, "read", fail)
+    with open_text(path) as stream, pytest.raises(OSError, match="Input/output error"):
+        stream.read()
+
+
+@pytest.mark.parametrize("options", [[], ["--stream"]], ids=["memory", "stream"])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_commands_exit_as_for_any_bad_input(tmp_path, damage, options):
+    path = damaged(tmp_path, ".gz", damage)
+    result = CliRunner().invoke(app, ["fit", str(path), "-t", "y", *options])
+    assert result.exit_code == 2
+    assert "rows.csv.gz' is damaged" in result.stderr
+    assert "Aborted" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(EOFError("short"), 2), (OSError("a page is damaged"), 2), (OSError(28, "No space left"), 1)],
+)
+def test_errors_of_content_and_of_the_system_have_their_codes(tmp_path, monkeypatch, error, code):
+    def fail(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr("kernelmaps.commands.fitting.fit_file", fail)
+    (tmp_path / "rows.csv").write_text(TEXT)
+    result = CliRunner().invoke(app, ["fit", str(tmp_path / "rows.csv"), "-t", "y"])
+    assert result.exit_code == code

@@ -1,0 +1,70 @@
+"""A model that was changed behind its back refuses rows: compiled loops do not follow it."""
+
+import numpy as np
+import pytest
+from every_model import MAPS, MODELS, fitted_map, fitted_model, rows
+from scipy import sparse
+
+import kernelmaps as km
+from kernelmaps.engine.outputs import check_loop
+
+ADDITIVE = [name for name in MODELS if name.startswith("Additive")]
+
+
+def test_the_check_beside_a_loop():
+    X, out = np.zeros((4, 3)), np.zeros((4, 2))
+    check_loop(X, 3, out, (4, 2))
+    for wrong in ((X, 4, out, (4, 2)), (X, 3, out, (4, 1)), (X, 2, out, (4, 2))):
+        with pytest.raises(ValueError, match="another thread fitted it meanwhile"):
+            check_loop(*wrong)
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_a_map_whose_number_of_features_was_changed(name):
+    fitted, X = fitted_map(name), rows()[:, :3]
+    whole = fitted.transform(rows())
+    fitted.n_features_in_ = 3
+    for narrow in (X, np.ascontiguousarray(X), sparse.csr_matrix(X)):
+        try:
+            narrowed = fitted.transform(narrow)
+        except ValueError:
+            continue
+        # A map without numbers for each feature is one of any number of features.
+        narrowed = narrowed.toarray() if sparse.issparse(narrowed) else narrowed
+        np.testing.assert_allclose(narrowed, whole[:, : narrowed.shape[1]])
+
+
+def test_codes_of_a_map_whose_number_of_features_was_changed():
+    fitted = fitted_map("AnchorMap")
+    fitted.n_features_in_ = 3
+    X = np.ascontiguousarray(rows()[:, :3])
+    fitted.domain_ = tuple(end[:3] for end in fitted.domain_)
+    for given in (X, sparse.csr_matrix(X)):
+        with pytest.raises(ValueError, match="rows of 3 features do not fit this map"):
+            fitted.encode(given)
+
+
+@pytest.mark.parametrize("name", ADDITIVE)
+@pytest.mark.parametrize("form", [np.ascontiguousarray, sparse.csr_matrix])
+def test_an_additive_model_with_another_map(name, form):
+    model = fitted_model(name)
+    model.n_features_in_ = 3
+    model.feature_map_ = km.HomogeneousMap(n_components=3).fit(rows()[:, :3])
+    for call in (model.predict, model.eval_terms):
+        with pytest.raises(ValueError, match="features"):
+            call(form(rows()[:, :3]))
+
+
+def test_a_fit_between_the_check_and_the_loop():
+    model = km.AdditiveRegressor(km.SplineMap(6)).fit(rows(), np.arange(40.0))
+    checked = model._rows(rows()[:, :6])
+    model.fit(rows()[:, :3], np.arange(40.0))
+    for loop in (model._scores, model._trained_scores, model._terms):
+        with pytest.raises(ValueError, match="do not fit the model, which has 3 features"):
+            loop(checked)
+
+
+def test_codes_cannot_be_replaced():
+    codes = fitted_map("AnchorMap").encode(rows())
+    with pytest.raises(AttributeError):
+        codes.values = np.full_like(codes.values, 255)

@@ -1,0 +1,184 @@
+"""Nyström maps: a projection in feature space, exact at landmarks, its error known row by row."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.kernel_approximation import Nystroem
+
+import kernelmaps as km
+from kernelmaps.engine import Spec, evaluate
+from kernelmaps.kernels.registry import kernel_of_text, kernel_text
+from kernelmaps.maps.nystroem import leverage_sample
+
+KERNELS = ("gaussian", "laplacian", "cauchy", "matern", "chi2", "intersection", "js", "exp_chi2")
+CHOICES = ("uniform", "kmeans", "leverage")
+
+
+def histograms(seed, n=120, d=8):
+    return np.random.default_rng(seed).dirichlet(np.full(d, 0.5), n)
+
+
+def missing(fitted, X):
+    """k − ⟨φ, φ⟩ of all pairs."""
+    Z = fitted.transform(X)
+    return fitted.kernel_(X) - Z @ Z.T
+
+
+@pytest.mark.parametrize("landmarks", CHOICES)
+@pytest.mark.parametrize("name", KERNELS)
+def test_what_is_left_out_is_a_kernel_that_its_diagonal_bounds(name, landmarks, seed):
+    X = histograms(seed)
+    fitted = km.NystroemMap(name, 20, landmarks=landmarks, random_state=seed).fit(X[:100])
+    rest, size = missing(fitted, X), float(fitted.kernel_.diag(X).max())
+    assert np.linalg.eigvalsh(rest).min() >= -1e-9 * size * len(X)
+    bound = fitted.residuals(X)
+    np.testing.assert_allclose(bound, np.diagonal(rest), atol=1e-12 * size)
+    assert np.all(np.abs(rest) <= np.sqrt(np.outer(bound, bound)) + 1e-9 * size)
+    assert fitted.residual_ == pytest.approx(
+        np.mean(bound[:100]) / np.mean(fitted.kernel_.diag(X[:100]))
+    )
+
+
+@pytest.mark.parametrize("landmarks", ["uniform", "leverage"])
+def test_pairs_with_a_landmark_are_exact(landmarks, seed):
+    """Up to eigenvalues of 1e-12, whose directions are left out: √1e-12 of the kernel."""
+    X = histograms(seed)
+    fitted = km.NystroemMap("exp_chi2", 15, landmarks=landmarks, random_state=seed).fit(X)
+    Z, L = fitted.transform(X), fitted.transform(fitted.landmarks_)
+    exact = fitted.kernel_(X, fitted.landmarks_)
+    np.testing.assert_allclose(Z @ L.T, exact, atol=1e-6)
+    rows = {row.tobytes() for row in X}
+    assert all(row.tobytes() in rows for row in np.ascontiguousarray(fitted.landmarks_))
+
+
+def test_it_is_scikit_learns_for_the_same_landmarks(seed):
+    X = histograms(seed)
+    fitted = km.NystroemMap(
+        km.kernels.Gaussian(0.5), 30, landmarks="uniform", random_state=seed
+    ).fit(X)
+    peer = Nystroem(kernel="rbf", gamma=2.0, n_components=30, random_state=0)
+    theirs = peer.fit(fitted.landmarks_).transform(X)
+    ours = fitted.transform(X)
+    np.testing.assert_allclose(ours @ ours.T, theirs @ theirs.T, atol=1e-6)
+
+
+def test_more_landmarks_than_columns_leave_out_less(seed):
+    X = histograms(seed, 300)
+    few, many = (
+        km.NystroemMap("exp_chi2", 20, n_landmarks=count, landmarks="uniform", random_state=0)
+        .fit(X)
+        .residual_
+        for count in (20, 200)
+    )
+    assert many < 0.97 * few
+    values = np.linalg.eigvalsh(km.NystroemMap("exp_chi2", 20).fit(X).kernel_(X))[::-1]
+    best = 1 - values[:20].sum() / values.sum()  # of all maps of 20 columns (Eckart-Young)
+    assert best <= many <= 1.2 * best
+
+
+def test_leverage_finds_the_rows_that_uniform_draws_miss(seed):
+    """990 rows alike and 10 far away from all others: each of these has a score of nearly 1."""
+    rng = np.random.default_rng(seed)
+    X = np.concatenate(
+        [0.01 * rng.normal(size=(990, 3)), 100 * np.arange(1, 11)[:, None] + np.zeros(3)]
+    )
+    kernel = km.kernels.Gaussian(1.0)
+    drawn = leverage_sample(kernel, X, 60, rng)
+    assert len(np.unique(drawn)) == 60
+    assert np.sum(drawn >= 990) >= 8
+    uniform = km.NystroemMap(kernel, 60, landmarks="uniform", random_state=seed).fit(X)
+    leverage = km.NystroemMap(kernel, 60, landmarks="leverage", random_state=seed).fit(X)
+    assert leverage.residuals(X[990:]).sum() <= 2 + 1e-6 < uniform.residuals(X[990:]).sum()
+
+
+def test_leverage_scores_are_those_of_the_definition(seed):
+    """Without a recursion, from all rows with weight 1: K (K + λ)⁻¹ of the ridge in use."""
+    from kernelmaps.maps.nystroem import _leverage_scores
+
+    X = histograms(seed, 60)
+    kernel = km.kernels.Exponential(km.kernels.chi2, 2.0)
+    K, every, rank = kernel(X), np.arange(60), 5
+    ridge = np.linalg.eigvalsh(K)[:-rank].sum() / rank
+    expected = np.diagonal(K @ np.linalg.inv(K + ridge * np.eye(60)))
+    found = _leverage_scores(kernel, X, every, every, np.ones(60), rank)
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
+def test_an_additive_map_has_columns_of_each_feature(seed):
+    X = histograms(seed, 200, 5)
+    fitted = km.NystroemMap("chi2", 4, additive=True, random_state=seed).fit(X)
+    Z = fitted.transform(X)
+    assert Z.shape == (200, 20)
+    for j in range(5):
+        own = Z[:, 4 * j : 4 * j + 4]
+        exact = km.kernels.chi2(X[:, [j]])
+        values = np.linalg.eigvalsh(exact)[::-1]
+        # close to the best map of four columns for these values
+        assert np.trace(exact - own @ own.T) <= 5 * values[4:].sum() + 1e-9
+    with pytest.raises(ValueError, match="additive=True needs a kernel that is a sum"):
+        km.NystroemMap("gaussian", additive=True).fit(X)
+
+
+def test_columns_that_the_landmarks_do_not_have_are_zero(seed):
+    X = np.repeat(histograms(seed, 3), 20, axis=0)
+    Z = km.NystroemMap("exp_chi2", 10, random_state=seed).fit_transform(X)
+    assert Z.shape == (60, 10)
+    assert np.linalg.matrix_rank(Z) <= 3
+    fitted = km.NystroemMap("chi2", 10).fit(np.zeros((4, 2)))
+    assert not fitted.transform(np.ones((1, 2))).any()
+    assert fitted.residual_ == 0
+
+
+@pytest.mark.parametrize("additive", [False, True])
+def test_sparse_rows_blocks_and_the_formula_agree(additive, seed):
+    X = np.where(histograms(seed) < 0.05, 0, histograms(seed))
+    fitted = km.NystroemMap("js", 6, additive=additive, random_state=seed).fit(sparse.csr_matrix(X))
+    expected = fitted.transform(X)
+    np.testing.assert_allclose(fitted.transform(sparse.csr_matrix(X)), expected, atol=1e-9)
+    np.testing.assert_allclose(evaluate(fitted.spec_, X), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        km.kernels.chi2.replace(gamma=0.5, signed=True),
+        km.kernels.Matern(0.7, 2.0),
+        km.kernels.Exponential(km.kernels.jensen_shannon, 3.0),
+        km.kernels.Exponential(km.kernels.Laplacian(2.0), 0.5),
+    ],
+    ids=repr,
+)
+def test_kernels_travel_as_text(kernel):
+    assert kernel_of_text(kernel_text(kernel)) == kernel
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"kernel": "os.system"}',
+        '{"kernel": "chi2", "gamma": -1, "signed": false}',
+        '{"kernel": "chi2", "gamma": 1.0, "signature_function": 1}',
+        '{"kernel": "gaussian", "sigma": [1]}',
+        '{"kernel": "gaussian", "length": 1}',
+        '{"exponential": 1, "base": {"exponential": 1, "base": {"exponential": 1}}}',
+        "[]",
+        "chi2",
+    ],
+)
+def test_a_damaged_kernel_is_refused(text):
+    arrays = {"landmarks": np.ones((2, 3)), "whitening": np.ones((2, 2))}
+    with pytest.raises(ValueError, match="nystroem"):
+        Spec("nystroem", arrays, {"kernel": text})
+
+
+def test_arguments_are_checked(seed):
+    X = histograms(seed)
+    for settings, words in (
+        ({"landmarks": "corners"}, "NystroemMap: landmarks must be one of"),
+        ({"n_components": 20, "n_landmarks": 10}, "n_landmarks=10 landmarks have no more columns"),
+        ({"kernel": "chi2", "sigma": 2.0}, "this kernel has no length scale"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            km.NystroemMap(**settings).fit(X)
+    with pytest.raises(TypeError, match="has no name that it could be found by"):
+        km.NystroemMap(lambda x, y: np.minimum(x, y)).fit(X)
