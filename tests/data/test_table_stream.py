@@ -105,3 +105,21 @@ def test_threads_leave_signals_alone():
     thread.start()
     thread.join()
     assert seen == [True]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links of POSIX")
+def test_what_others_put_into_the_folder_of_temporary_files_is_left_alone(tmp_path):
+    precious = tmp_path / "precious.txt"
+    precious.write_text("all of it")
+    base = Path(tempfile.gettempdir())
+    (tmp_path / "elsewhere").mkdir()
+    (base / "kernelmaps-link").symlink_to(tmp_path / "elsewhere")
+    (base / "kernelmaps-trap").mkdir()
+    (base / "kernelmaps-trap" / "lock").symlink_to(precious)
+    (base / "kernelmaps-file").write_text("")
+    with temporary_folder():
+        pass
+    assert precious.read_text() == "all of it"
+    assert {path.name for path in base.iterdir()} == {
+        "kernelmaps-link", "kernelmaps-trap", "kernelmaps-file",
+    }  # fmt: skip

@@ -225,7 +225,7 @@ def explain_row(
         )
     output = _output(output_names(saved.model), label)
     before, name = 0, os.fspath(data)
-    for rows in saved.blocks(data, encoding=encoding):
+    for rows in saved.blocks(data, exposure="none", encoding=encoding):
         n = rows.X.shape[0]
         if 0 <= row - before < n:
             one = take(rows.X, [row - before])
@@ -256,7 +256,10 @@ def write_model_report(
         scored = names is None or metadata.get("target") in names
 
         def blocks() -> Iterator[tuple[Any, Any, Any]]:
-            for rows in saved.blocks(data, with_target=scored, encoding=encoding):
+            exposure = None if scored else "none"  # which scores alone depend on
+            for rows in saved.blocks(
+                data, with_target=scored, exposure=exposure, encoding=encoding
+            ):
                 yield rows.X, rows.y, rows.exposure
 
     seen = Seen(fitted, blocks)

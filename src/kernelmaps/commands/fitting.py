@@ -105,6 +105,7 @@ class FittedModel:
             "scores": self.scores,
             "scored_on": "held-out rows" if self.scored_rows else "training rows",
             "scored_rows": self.scored_rows or self.metadata["rows"],
+            "held_out": self.metadata["held_out"]["which"] if self.scored_rows else None,
             "streamed": self.streamed,
             **shown,
         }
@@ -114,8 +115,7 @@ class FittedModel:
         shown = self.to_dict()
         where = f"{shown.pop('scored_rows'):,} {shown.pop('scored_on')}"
         first = _first_lines(shown.pop("scores"), shown.pop("score"), shown["task"], where)
-        if self.scored_rows:
-            first["held out"] = self.metadata["held_out"]["which"]
+        first["held out"] = shown.pop("held_out")
         shown["read"] = "block by block" if shown.pop("streamed") else "into memory"
         if shown["normalize"] == "none":
             del shown["normalize"]

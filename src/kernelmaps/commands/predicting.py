@@ -187,7 +187,7 @@ class SavedModel:
             columns = _TableColumns(self, Path(data), encoding)
             yield from columns.blocks(keep, target if with_target else None, exposure, with_target)
             return
-        if exposure is not None:
+        if exposure not in (None, "none"):
             raise ValueError("exposure= is for models of tables that were fitted with it.")
         known = self.metadata.get("columns")
         rows = read_rows(
@@ -226,12 +226,12 @@ class _TableColumns:
         exposure = self._exposure(exposure, header)
         features = self._features(header, target, exposure)
         taken = [*features, *filter(None, [target, exposure]), *keep]
-        some = False
+        some, gaps = False, 0
         for file in raw_tables(self.path, list(dict.fromkeys(taken)), self.encoding):
             y, table = None, file.table
             if target is not None:
                 y, there = file.target(target)
-                warn_of_gaps(name, target, int((~there).sum()))
+                gaps += int((~there).sum())
                 table = table.filter(there)
             if not table.num_rows:
                 continue
@@ -242,6 +242,7 @@ class _TableColumns:
             )
         if not some:
             raise ValueError(f"{self.path} has no rows.")
+        warn_of_gaps(name, target or "", gaps)
 
     def _features(self, header: list[str], target: str | None, exposure: str | None) -> list[str]:
         """Columns that the model reads, in its order; others are ignored, new ones with a word."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import stat
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
@@ -293,15 +294,21 @@ def temporary_folder() -> Iterator[Path]:
 
 @contextmanager
 def _lock(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder; OSError if another process does."""
+    """Hold the lock of a folder; OSError if another process or user does."""
     if fcntl is None:
         if folder.name.startswith(_PREFIX):
             raise OSError("there are no locks here")
         yield
         return
-    with open(folder / "lock", "w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    about = folder.lstat()
+    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid():
+        raise PermissionError(f"{folder} is not ours")
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
+    finally:
+        os.close(lock)
 
 
 @contextmanager

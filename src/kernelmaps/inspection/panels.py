@@ -343,8 +343,8 @@ class ShapeFunctionDisplay(PanelDisplay):
                 count = f" ({len(names)} of {len(names) + panel['left_out']} levels)"
                 name = shortened(name, _LETTERS - 14) + count
         if panel["ticks"]:
-            places, names = zip(*panel["ticks"], strict=True)
-            ax.set_xticks(places, names, rotation=90 if len(names) > _UPRIGHT else 0)
+            places, words = zip(*panel["ticks"], strict=True)
+            ax.set_xticks(places, words, rotation=90 if len(words) > _UPRIGHT else 0)
         if panel["missing"] is not None:
             _draw_missing(ax, panel, (floor + high) / 2)
         ax.axhline(0, color="0.55", lw=0.7, zorder=0)
