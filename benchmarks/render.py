@@ -70,6 +70,7 @@ TITLES = {
     "product": "Compare and choose",
     "streaming": "Streaming models",
     "tables": "Generalised additive models",
+    "wide": "Generalised additive models of many columns",
 }
 
 INTRODUCTION = """# Performance

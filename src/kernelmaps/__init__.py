@@ -41,8 +41,11 @@ _EXPORTS = {
     "kernelmaps.design.api": ["Design", "design_map"],
     "kernelmaps.design.joint": ["JointDesign"],
     "kernelmaps.design.random_features": [
+        "Isometry",
         "RequiredFeatures",
+        "measured_isometry",
         "required_features",
+        "required_measurements",
         "Sparsity",
         "effective_sparsity",
     ],

@@ -28,7 +28,7 @@ def unfitted(name):
 
 
 def targets(name):
-    regression = name.endswith(("Regressor", "RegressorCV", "Ridge", "Lasso", "Net"))
+    regression = name.endswith(("Regressor", "SVR", "Ridge", "Lasso"))
     return rows() @ np.arange(6.0) if regression else labels()
 
 
@@ -67,10 +67,9 @@ def test_parameters_at_random_work_or_are_named(name, seed):
         ("StreamingRidge", "validation", np.array([1.0, 2.0])),
         ("StreamingLasso", "tol", ()),
         ("StreamingLasso", "max_iter", -1),
-        ("StreamingGroupLasso", "max_iter", 0),
+        ("StreamingLassoClassifier", "max_iter", 0),
         ("AdditiveClassifier", "class_weight", np.array(3)),
-        ("AdditiveClassifierCV", "cv", range(3)),
-        ("AdditiveClassifierCV", "cv", 0),
+        ("AdditiveSVC", "class_weight", np.array(3)),
         ("ExponentialMap", "gamma", 1e308),
         ("ExponentialMap", "n_components", 2**31),
         ("SignCauchyMap", "n_components", 2**31),
@@ -128,13 +127,17 @@ def test_dictionaries_and_sets_are_no_rows(name, X):
             call(X)
 
 
-@pytest.mark.parametrize("name", [*MAPS, *MODELS])
+GAMS = ("AdditiveClassifier", "AdditiveRegressor")  # which take text
+
+
+@pytest.mark.parametrize("name", [*MAPS, *(name for name in MODELS if name not in GAMS)])
 def test_the_column_of_text_is_named(name):
     fitted = fitted_map(name) if name in MAPS else fitted_model(name)
     frame = pandas.DataFrame(rows(), columns=list("abcdef")).astype(object)
     frame.loc[2, "c"] = "u"
     use = fitted.predict if hasattr(fitted, "predict") else fitted.transform
-    for X, column in ((frame, "'c'"), (frame.to_numpy(), "2"), (frame.to_numpy().tolist(), "2")):
+    as_frame = [] if name in ("AdditiveSVC", "AdditiveSVR") else [(frame, "'c'")]
+    for X, column in (*as_frame, (frame.to_numpy(), "2"), (frame.to_numpy().tolist(), "2")):
         words = rf"column {column} of X holds the text 'u' \(row 2\)"
         with pytest.raises(ValueError, match=words):
             unfitted(name).fit(X, targets(name))
@@ -144,6 +147,14 @@ def test_the_column_of_text_is_named(name):
 
 
 def test_an_empty_list_is_refused_in_words():
-    for name in ("AdditiveRegressor", "AdditiveRegressorCV"):
-        with pytest.raises(ValueError, match=r"two dimensions, found shape \(0,\)"):
-            fitted_model(name).predict([])
+    with pytest.raises(ValueError, match=r"two dimensions, found shape \(0,\)"):
+        fitted_model("AdditiveSVR").predict([])
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        fitted_model("AdditiveRegressor").predict([])
+
+
+@pytest.mark.parametrize("cv", [range(3), 0])
+def test_folds_that_are_none_name_the_parameter(cv):
+    model = km.AdditiveSVC(km.HomogeneousMap(), [0.1, 1], cv=cv)
+    with pytest.raises(ValueError, match=r"AdditiveSVC: cv=.* gives no folds"):
+        model.fit(rows(), labels())

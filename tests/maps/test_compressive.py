@@ -506,3 +506,49 @@ def test_sparsity_adds_up_entries_that_are_stored_twice():
     twice = sparse.csr_matrix((np.array([1.0, 2, -1]), [0, 0, 1], [0, 3, 3]), shape=(2, 4))
     assert km.effective_sparsity(twice).maximum == 2
     assert twice.nnz == 3  # the caller's own is not touched
+
+
+# Restricted isometry -----------------------------------------------------------------------------
+
+
+def test_measurements_are_those_of_theorem_3():
+    """The smallest m for which the bound of the probability is at most q."""
+    delta, q, k, d = 0.5, 0.1, 10, 784
+    m = km.required_measurements(delta, q, sparsity=k, dim=d)
+
+    def log_bound(m):
+        covering = np.log(2) + k * np.log(12 / delta) + k * np.log(np.e * d / k)
+        return covering - (delta**2 / 16 - delta**3 / 48) * m
+
+    assert log_bound(m) <= np.log(q) < log_bound(m - 1)
+    # errata 4.8: the sizes at which the bound itself falls below 1
+    assert km.required_measurements(0.9, 1.0, sparsity=5, dim=784) == pytest.approx(1240, rel=0.02)
+    with pytest.raises(ValueError, match="required_measurements: sparsity must be above 0"):
+        km.required_measurements(0.5, 0.1, sparsity=11, dim=10)
+
+
+def test_the_measured_constant_is_exact_for_few_supports(seed):
+    from itertools import combinations
+
+    A = np.random.default_rng(seed).normal(size=(6, 9)) / np.sqrt(6)
+    found = km.measured_isometry(A, 3)
+    values = [
+        np.linalg.svd(A[:, list(s)], compute_uv=False) ** 2 for s in combinations(range(9), 3)
+    ]
+    assert found.exact
+    np.testing.assert_allclose([found.lower, found.upper], [np.min(values), np.max(values)])
+    assert found.delta == pytest.approx(max(1 - np.min(values), np.max(values) - 1))
+    few = km.measured_isometry(A, 3, n_supports=60, random_state=seed)
+    assert not few.exact
+    assert few.delta <= found.delta * (1 + 1e-12)
+
+
+def test_a_fitted_projection_keeps_lengths_within_its_measured_constant(seed):
+    """Orthoprojections of 40 features onto 30: sparse vectors are kept better than others."""
+    projector = km.RandomOrthoprojector(30, random_state=seed).fit(np.zeros((1, 40)) + 1.0)
+    A = projector.transform(np.eye(40)).T
+    one, four = (km.measured_isometry(A, k, random_state=seed).delta for k in (1, 4))
+    assert one <= four
+    assert one == pytest.approx(np.abs(np.sum(A**2, axis=0) - 1).max())
+    with pytest.raises(ValueError, match="sparsity=41, but the matrix has 40 columns"):
+        km.measured_isometry(A, 41)

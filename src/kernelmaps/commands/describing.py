@@ -206,7 +206,7 @@ def _output(classes: Sequence[Any] | None, label: str | None) -> int | None:
     return names.index(label)
 
 
-def _names_beside(model: Any, metadata: dict[str, Any]) -> list[str] | None:
+def _names_beside(model: Any, metadata: dict[str, Any]) -> Sequence[str] | None:
     """Names of the features of a model that does not know them itself."""
     return None if hasattr(model, "reader_") else feature_names(model, metadata)
 

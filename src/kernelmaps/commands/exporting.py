@@ -19,7 +19,7 @@ from ..engine import Spec
 from ..evaluation.candidates import sort_of, standardises
 from ..kernels import get
 from ..model_files import load_with_metadata, save
-from ..models.inputs import names_of_inputs
+from ..models.gam.functions import input_names
 
 AnyPath = str | os.PathLike[str]
 MODEL_SUFFIXES = (".kmap", ".onnx", ".h")
@@ -132,9 +132,9 @@ def _write_header(model: Any, path: AnyPath, metadata: dict[str, Any]) -> str:
     return note
 
 
-def feature_names(model: Any, metadata: dict[str, Any]) -> list[str] | None:
+def feature_names(model: Any, metadata: dict[str, Any]) -> Sequence[str] | None:
     """Names of the features that a model adds up, where it or its file knows them."""
-    return names_of_inputs(model) if hasattr(model, "reader_") else metadata.get("columns")
+    return input_names(model) if hasattr(model, "reader_") else metadata.get("columns")
 
 
 def _about_dates(model: Any) -> str:

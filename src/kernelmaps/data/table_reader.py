@@ -308,6 +308,11 @@ class TableReader:
         return [column.name for column in self.columns if column.kind == "left out"]
 
     @property
+    def positions(self) -> list[int]:
+        """Positions, in the table, of the columns that are read."""
+        return [j for j, column in enumerate(self.columns) if column.kind != "left out"]
+
+    @property
     def remarks(self) -> list[str]:
         """Sentences about what was decided: columns left out, units, dates, unreadable cells."""
         units = [f"column {name!r} holds numbers in {unit}" for name, unit in self.units.items()]

@@ -32,8 +32,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
-from math import ceil
+from itertools import combinations, pairwise
+from math import ceil, comb
 from numbers import Real
 from typing import Any
 
@@ -42,9 +42,10 @@ from scipy import fft, sparse
 from sklearn.utils import check_array
 
 from .. import kernels
-from ..arguments import check_number
+from ..arguments import check_count, check_number
 from ..blocks import power_of_two
 from ..device import refuse_card
+from ..seeding import generator
 from ..sparse_rows import check_sparse, dense
 
 BASES = (None, "dct", "haar")
@@ -274,8 +275,154 @@ def _rahimi_recht(epsilon: float, q: float, d: int, diameter: float, moment: flo
 def _measurements(epsilon: float, q: float, z: float, d: int, diameter: float, kernel: Any) -> int:
     """Theorem 3 for z-sparse differences with δ = ε/(2 diam L), δ < 1."""
     delta = min(epsilon / (2 * diameter * lipschitz(kernel, diameter)), 1.0)
-    exponent = np.log(2 / q) + z * np.log(12 / delta) + z * np.log(np.e * d / z)
+    return _isometry_measurements(delta, q, z, d)
+
+
+def _isometry_measurements(delta: float, q: float, k: float, d: int) -> int:
+    exponent = np.log(2 / q) + k * np.log(12 / delta) + k * np.log(np.e * d / k)
     return ceil(exponent / (delta**2 / 16 - delta**3 / 48))
+
+
+def required_measurements(delta: float, probability: float, *, sparsity: float, dim: int) -> int:
+    r"""Number of random measurements that keep lengths of sparse vectors, by Theorem 3.
+
+    A random projection A of m rows (orthoprojector times √(d/m), or sub-Gaussian) has
+    (1 − δ)‖x‖² ≤ ‖Ax‖² ≤ (1 + δ)‖x‖² for all k-sparse x with probability at least 1 − q if
+
+    .. math:: 2 \Bigl(\frac{12}{δ}\Bigr)^{k} \Bigl(\frac{ed}{k}\Bigr)^{k}
+              e^{-(δ^2/16 - δ^3/48) m} ≤ q
+
+    (compressive-rf eq. 9; Baraniuk and others 2008). Differences of k-sparse vectors are
+    2k-sparse: ask for twice the sparsity where distances shall be kept.
+
+    Parameters
+    ----------
+    delta : float in (0, 1]
+        δ, the isometry constant.
+    probability : float
+        q, the probability that the projection fails.
+    sparsity : float
+        k, the coefficients that are not zero.
+    dim : int
+        d, the number of features.
+
+    Returns
+    -------
+    int
+        m. It may exceed d, where the theorem says nothing: measure instead
+        (`measured_isometry`).
+
+    Examples
+    --------
+    >>> import kernelmaps as km
+    >>> km.required_measurements(0.9, 0.1, sparsity=5, dim=784) > 784
+    True
+    """
+    owner = "required_measurements"
+    check_number(owner, "delta", delta, "in (0, 1]", lambda value: 0 < value <= 1)
+    check_number(owner, "probability", probability, "in (0, 1]", lambda q: 0 < q <= 1)
+    check_number(owner, "dim", dim, "an integer, at least 1", lambda d: d >= 1 and d == int(d))
+    words = f"above 0, and at most dim = {dim}"
+    check_number(owner, "sparsity", sparsity, words, lambda k: 0 < k <= dim)
+    return _isometry_measurements(float(delta), float(probability), float(sparsity), int(dim))
+
+
+@dataclass(frozen=True)
+class Isometry:
+    """How much a matrix changes the lengths of sparse vectors.
+
+    Attributes
+    ----------
+    delta : float
+        Largest | ‖Ax‖²/‖x‖² − 1 | of the k-sparse x that were tried.
+    lower, upper : float
+        Smallest and largest ‖Ax‖²/‖x‖².
+    sparsity : int
+        k.
+    exact : bool
+        Whether all supports were tried: `delta` is then the restricted isometry constant, else no
+        more than a lower bound of it.
+    """
+
+    delta: float
+    lower: float
+    upper: float
+    sparsity: int
+    exact: bool
+
+
+def measured_isometry(
+    matrix: Any, sparsity: int, *, n_supports: int = 2000, random_state: Any = 0
+) -> Isometry:
+    """Measure the restricted isometry constant of a matrix.
+
+    The extremes of ‖Ax‖²/‖x‖² over vectors with a given support are the squared extreme singular
+    values of its columns. All supports are tried where there are at most `n_supports` of them; else
+    random ones, and those that exchanging single columns improves.
+
+    Parameters
+    ----------
+    matrix : array of shape (m, d)
+        A; of a fitted map without a matrix, ``feature_map.transform(np.eye(d)).T``.
+    sparsity : int
+        k.
+    n_supports : int
+        Supports to try.
+    random_state : int, RandomState, Generator or None
+        Seed of the supports.
+
+    Returns
+    -------
+    Isometry
+        The constant, or the largest value found.
+
+    Examples
+    --------
+    >>> import numpy as np, kernelmaps as km
+    >>> km.measured_isometry(np.eye(6), 3).delta
+    0.0
+    """
+    A = check_array(matrix, dtype=np.float64, input_name="matrix")
+    k = check_count("measured_isometry", "sparsity", sparsity)
+    tries = check_count("measured_isometry", "n_supports", n_supports)
+    d = A.shape[1]
+    if k > d:
+        raise ValueError(f"measured_isometry: sparsity={k}, but the matrix has {d} columns.")
+    rng, gram = generator(random_state), A.T @ A
+    exact = comb(d, k) <= tries
+    if exact:
+        supports = np.array(list(combinations(range(d), k)))
+    else:
+        supports = np.argpartition(rng.random((tries // 2 + 1, d)), k - 1, axis=1)[:, :k]
+    lower, upper = _extremes(gram, supports)
+    if not exact:
+        for sign, best in ((-1, int(np.argmin(lower))), (1, int(np.argmax(upper)))):
+            more = _exchanged(gram, supports[best], sign, tries // 4 + 1, rng)
+            lower, upper = np.append(lower, more[0]), np.append(upper, more[1])
+    low, high = float(lower.min()), float(upper.max())
+    return Isometry(max(1 - low, high - 1, 0.0), low, high, k, exact)
+
+
+def _extremes(gram: np.ndarray, supports: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Smallest and largest eigenvalue of the Gram matrix of each support."""
+    values = [np.linalg.eigvalsh(gram[np.ix_(support, support)])[[0, -1]] for support in supports]
+    return np.array(values)[:, 0], np.array(values)[:, 1]
+
+
+def _exchanged(
+    gram: np.ndarray, support: np.ndarray, sign: int, tries: int, rng: np.random.Generator
+) -> tuple[float, float]:
+    """Extremes of a support after exchanges of one column that lower (−1) or raise (1) them."""
+    support, known = support.copy(), _extremes(gram, support[None, :])
+    others = np.setdiff1d(np.arange(len(gram)), support)
+    for _ in range(tries if len(others) else 0):
+        out, into = rng.integers(len(support)), rng.integers(len(others))
+        changed = support.copy()
+        changed[out] = others[into]
+        found = _extremes(gram, changed[None, :])
+        if sign * (found[sign > 0][0] - known[sign > 0][0]) > 0:
+            others[into], support, known = support[out], changed, found
+    return float(known[0][0]), float(known[1][0])
 
 
 def second_moment(kernel: Any, d: int) -> float:

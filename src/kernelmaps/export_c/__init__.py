@@ -24,7 +24,7 @@ from ..engine.extent import Extent
 from ..engine.families import CURVES
 from ..engine.piecewise import table_of
 from ..engine.table import Table
-from ..models.inputs import names_of_inputs
+from ..models.gam.functions import input_names
 from .layouts import c_array, c_real, c_strings, table_add
 from .tables import table_model
 
@@ -98,7 +98,7 @@ def to_c(
 def _labels(name: str, what: Any, feature_names: Sequence[str] | None) -> str:
     """Macros with the names of features and classes, which cost nothing where they are not used."""
     if feature_names is None:
-        feature_names = names_of_inputs(what)
+        feature_names = input_names(what)
     classes = getattr(what, "classes_", None)
     NAME, text = name.upper(), ""
     if feature_names is not None:

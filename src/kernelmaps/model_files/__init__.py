@@ -159,7 +159,7 @@ def load_with_metadata(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any
     if header["kind"] == "spec":
         return Spec._from_content(header, arrays), metadata
     _check_header(header, path)
-    reader = Reader(arrays, header["format"])
+    reader = Reader(arrays)
     try:
         return reader.read(header["model"]), metadata
     except FileFormatError as error:
@@ -193,8 +193,8 @@ def _check_header(header: Mapping[str, Any], path: Any) -> None:
     version = header.get("format")
     if header["kind"] != "model":
         wrong = f"holds {header['kind']!r}, which is neither a model nor a spec."
-    elif type(version) is not int or version < 1:
-        wrong = "does not state the version of its format."
+    elif type(version) is not int or version < FORMAT_VERSION:
+        wrong = "is of a format that no released version has written. Fit and save the model again."
     elif "model" not in header:
         wrong = "holds no model."
     elif version > FORMAT_VERSION:

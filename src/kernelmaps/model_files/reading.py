@@ -24,8 +24,8 @@ class Reader:
     change, or as many copies as there are references.
     """
 
-    def __init__(self, arrays: Mapping[str, np.ndarray], version: int) -> None:
-        self.arrays, self.version = arrays, version
+    def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
+        self.arrays = arrays
         self.used: set[str] = set()
 
     def read(self, node: Any) -> Any:
@@ -145,9 +145,7 @@ class Reader:
         return spec_from_file(state["family"], arrays, numbers, parts)
 
     def _current(self, cls: type, stated: State, node: Any, state: dict[str, Any]) -> Any:
-        """Entries under today's names; refuses those of a later version."""
-        if self.version == 1:
-            return _from_format_1(cls, stated, state)
+        """The entries; those of a later version are refused."""
         version = node.get("version")
         if type(version) is not int or version > stated.version:
             raise FileFormatError(
@@ -179,22 +177,6 @@ class Reader:
         "dict": lambda self, node: {self.read(k): self.read(v) for k, v in node["items"]},
         "slice": _read_slice,
     }
-
-
-# Attributes that had other names when format 1 was written, which kept them as they were called.
-_FORMAT_1_NAMES = {"_fitted_maps": "_features"}
-
-
-def _from_format_1(cls: type, stated: State, state: dict[str, Any]) -> dict[str, Any]:
-    """Stated entries among all attributes of an object, as format 1 kept them."""
-    if "summary" in stated.required and state:
-        raise FileFormatError(
-            f"it was written by an earlier version, whose files of {cls.__name__} held rows of the "
-            "training data. Fit the model again and save it with this version."
-        )
-    entries = {name: stated.attribute(name) for name in (*stated.required, *stated.allowed)}
-    found = {name: _FORMAT_1_NAMES.get(today, today) for name, today in entries.items()}
-    return {name: state[attribute] for name, attribute in found.items() if attribute in state}
 
 
 class _MissingFunction:

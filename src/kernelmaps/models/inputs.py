@@ -84,15 +84,3 @@ def weights_of(owner: Any, sample_weight: Any, n: int) -> np.ndarray:
     if not weight.any():
         raise ValueError(f"{type(owner).__name__}: all sample weights are zero.")
     return weight
-
-
-def names_of_inputs(model: Any) -> list[str] | None:
-    """Names of the numbers and categories that a model adds up; None if they are all of an array.
-
-    A GAM turns each date of a table into several of them, and leaves columns out.
-    """
-    reader = getattr(model, "reader_", None)
-    if reader is not None:
-        return reader.feature_names if reader.named or reader.left_out else None
-    names = getattr(model, "feature_names_in_", None)
-    return None if names is None else list(names)

@@ -101,6 +101,11 @@ class Loss:
         """φ from the number of rows and the sum of their curvatures; None: estimated."""
         return None
 
+    @property
+    def estimates_dispersion(self) -> bool:
+        """Whether φ is estimated from the residuals, so that tests are F tests."""
+        return self.dispersion is None
+
     def target_error(self, y: np.ndarray) -> str | None:
         """What is wrong with targets, as the end of a message."""
         return None
@@ -341,6 +346,10 @@ class Quantile(Loss):
         # ∫K² of the curvature is 3π/32 over its width, that of a share is one over the distance.
         width = max(3 * np.pi / 32 * distance, self.width)
         return replace(self, majorizer_share=0.0, width=width)
+
+    @property
+    def estimates_dispersion(self):
+        return False  # φ follows from the density of the residuals
 
     def known_dispersion(self, total_weight, curvature):
         return self.quantile * (1 - self.quantile) * total_weight / curvature

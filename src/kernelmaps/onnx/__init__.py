@@ -40,8 +40,7 @@ import kernelmaps
 
 from ..engine.reference import evaluate, evaluate_table
 from ..maps.registry import PLUGINS
-from ..models.gam.functions import term_values
-from ..models.inputs import names_of_inputs
+from ..models.gam.functions import input_names, term_values
 from ..models.streaming.linear import StreamingLinear
 from .tracer import BATCH, Trace, Traced, onnx_type
 
@@ -84,7 +83,7 @@ def to_onnx(
         graph = _to_onnx(model, initial_types=columns, **options)
         _name_inputs(graph.graph, [name for name, _ in columns])
     if feature_names is None:
-        feature_names = names_of_inputs(model)
+        feature_names = input_names(model)
     labels = {"feature_names": feature_names, "classes": getattr(model, "classes_", None)}
     for key, values in labels.items():
         if values is not None:
@@ -249,10 +248,10 @@ def _formula(xp: Trace, model: Any, X: Any) -> list[Traced]:
 
 def _additive_scores(xp: Trace, model: Any, X: Any) -> Traced:
     if hasattr(model, "predictor_"):
-        if isinstance(X, list):
-            return _table_scores(xp, model, X)
-        places = [model.reader_.names.index(name) for name in model.reader_.feature_names]
-        return _table_scores(xp, model, [X[:, j][:, None] for j in places])
+        columns = X
+        if not isinstance(X, list):  # one matrix, with the columns that fit left out
+            columns = [X[:, j][:, None] for j in model.reader_.positions]
+        return _table_scores(xp, model, columns)
     found = model.machine_.curve_terms()
     if found is not None:
         spec, weights, offset = found

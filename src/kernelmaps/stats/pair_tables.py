@@ -203,6 +203,27 @@ class CodeSums:
             table += other.pairs[place]
         return self
 
+    def scaled(self, factor: float) -> CodeSums:
+        """Return the sums for weights that are multiplied by a factor.
+
+        Parameters
+        ----------
+        factor : float
+            Positive.
+
+        Returns
+        -------
+        CodeSums
+            New sums.
+        """
+        sums = self.zero()
+        sums.weight, sums.target = factor * self.weight, factor * self.target
+        sums.square, sums.count = factor * self.square, self.count
+        sums.singles = [factor * table for table in self.singles]
+        sums.targets = [factor * table for table in self.targets]
+        sums.pairs = {place: factor * table for place, table in self.pairs.items()}
+        return sums
+
     def products(
         self, bases: Sequence[np.ndarray], columns: Sequence[int] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:

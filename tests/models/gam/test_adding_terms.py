@@ -97,7 +97,8 @@ def test_the_last_steps_have_exact_gradients_and_an_earlier_hessian(seed, hessia
     assert len(hessians) < fit.n_iter
     gradient = rows.at(kind, fit.beta).gradient() + penalties.diagonal(fit.rho) * fit.beta
     active = np.flatnonzero(fit.beta)
-    covariance = fit.covariance[np.ix_(active, active)]
+    at = np.searchsorted(fit.active, active)
+    covariance = fit.covariance[np.ix_(at, at)]
     assert 0.5 * gradient[active] @ covariance @ gradient[active] < 1e-12 * fit.objective
 
 

@@ -12,9 +12,9 @@ def number(values):
     return Column("a", np.asarray(values, float), None, [])
 
 
-def fitted(column, weight=None):
+def fitted(column, weight=None, frequency=False):
     weight = np.ones(len(column)) if weight is None else weight
-    book = fit_codebook(column, weight)
+    book = fit_codebook(column, weight, frequency)
     return book, coded(book, column)
 
 
@@ -112,10 +112,10 @@ def test_numbers_of_rows_have_no_codes_of_their_own(seed):
     assert len(book.nodes) <= len(values) / 3
 
 
-def test_a_weight_is_a_row_that_occurs_so_often(seed):
+def test_a_frequency_is_a_row_that_occurs_so_often(seed):
     rng = np.random.default_rng(seed)
     values, weight = rng.normal(size=300), rng.integers(1, 5, 300)
-    one, _ = fitted(number(values), weight.astype(float))
+    one, _ = fitted(number(values), weight.astype(float), frequency=True)
     other, _ = fitted(number(np.repeat(values, weight)))
     np.testing.assert_array_equal(one.edges, other.edges)
     np.testing.assert_allclose(one.nodes, other.nodes, rtol=1e-12)
@@ -174,10 +174,10 @@ def test_levels_of_one_or_two_rows_are_other():
     assert (codes == OTHER).all()
 
 
-def test_rows_of_a_level_are_weights_if_these_are_whole_numbers():
+def test_rows_of_a_level_are_counted_by_whole_frequencies():
     column = words(["a", "b", "b", "b", "c", "c", "c", "c"])
     counts = np.array([3.0, 1, 1, 0, 1, 1, 1, 0])
-    assert fitted(column, counts)[0].levels == ("a", "c")
+    assert fitted(column, counts, frequency=True)[0].levels == ("a", "c")
     # Other weights, however large or small, say nothing of how many rows there are.
     for scale in (0.001, 0.5, 10.5):
         assert fitted(column, np.full(8, scale))[0].levels == ("b", "c")

@@ -157,6 +157,7 @@ def test_bagging_hands_over_arrays_with_gaps(seed):
         ({"loss": "hinge"}, "loss must be one of"),
         ({"loss": "epsilon_insensitive"}, "is a loss of AdditiveSVR"),
         ({"smoothing": None}, "smoothing must be"),
+        ({"weights": [1.0, 2.0]}, "weights must be 'relative' or 'frequency'"),
         ({"categorical_features": ["x9"]}, "categorical_features names"),
     ],
 )
@@ -708,13 +709,26 @@ def test_files_of_tables_that_do_not_fit_together_are_refused(tmp_path, fitted):
         km.load(tmp_path / "model.kmap")
 
 
+def checks_of_frequencies(estimator):
+    """What relative weights do otherwise, by design."""
+    if estimator.weights == "frequency":
+        return {}
+    return {
+        "check_sample_weight_equivalence_on_dense_data": "weights are relative: a weight of two "
+        "does not count as two rows; weights='frequency' passes",
+    }
+
+
 @parametrize_with_checks(
     [
         km.AdditiveRegressor(),
-        km.AdditiveRegressor(loss="quantile"),
+        km.AdditiveRegressor(weights="frequency"),
+        km.AdditiveRegressor(loss="quantile", weights="frequency"),
         km.AdditiveClassifier(),
-        km.AdditiveClassifier(interactions="auto"),
-    ]
+        km.AdditiveClassifier(weights="frequency"),
+        km.AdditiveClassifier(interactions="auto", weights="frequency"),
+    ],
+    expected_failed_checks=checks_of_frequencies,
 )
 def test_estimator_checks(estimator, check):
     check(estimator)
@@ -726,7 +740,7 @@ def test_losses_with_corners_reach_the_minimum(seed, loss):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(80, 2))
     y, weight = X.sum(axis=1) + rng.normal(size=80), rng.integers(0, 3, 80)
-    model = km.AdditiveRegressor(loss=loss)
+    model = km.AdditiveRegressor(loss=loss, weights="frequency")
     weighted = clone(model).fit(X, y, sample_weight=weight)
     repeated = clone(model).fit(X.repeat(weight, axis=0), y.repeat(weight))
     # The relative tolerance of the objective is 1e-10, and Newton's last step squares its error.

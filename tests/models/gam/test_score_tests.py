@@ -22,7 +22,8 @@ from kernelmaps.models.gam.terms import Term
 def coded(X, y=None, weight=None):
     """Rows of numbers, the coarse codes of their columns, and the functions of these."""
     n = len(X)
-    settings = GamSettings({j: Term(f"x{j}") for j in range(X.shape[1])}, [])
+    terms = {j: Term(f"x{j}") for j in range(X.shape[1])}
+    settings = GamSettings(terms, [], frequency_weights=True)
     weight = np.ones(n) if weight is None else weight
     rows = encode_rows(columns_of(X), [y], weight, np.zeros(n), settings)
     counts = [
@@ -55,6 +56,14 @@ def test_the_tail_of_different_eigenvalues(q):
     assert score_tests.mixture_tail(q, np.array([a, b, a, b, 0.0])) == pytest.approx(exact, rel=0.1)
     assert score_tests.mixture_tail(0.0, np.array([a, b])) == 1.0
     assert score_tests.mixture_tail(q, np.zeros(3)) == 1.0
+
+
+@pytest.mark.parametrize("residual_df", [5.0, 50.0, 1e6])
+@pytest.mark.parametrize("p", [0.99, 0.5, 0.05, 1e-6])
+def test_equal_eigenvalues_with_an_estimated_variance_are_an_f(residual_df, p):
+    q = 3 * 4 * stats.f.isf(p, 4, residual_df)
+    tail = score_tests.mixture_tail(q, np.full(4, 3.0), residual_df)
+    assert tail == pytest.approx(p, rel=0.06)
 
 
 def test_p_values_are_uniform_where_the_variance_is_not_constant(seed):

@@ -13,7 +13,7 @@ factor of A.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -90,7 +90,8 @@ def fit_added_terms(rows: SolverRows, loss: Loss, start: WarmStart) -> Penalised
     edf, no_covariance = start.edf.copy(), np.zeros((0, 0))
     edf[active[fit.border.new]] = fit.edf_of_new(penalties)
     return PenalisedFit(
-        scatter(beta, active, len(all_penalties.scale)), no_covariance, no_covariance, fit.rho, edf,
+        scatter(beta, active, len(all_penalties.scale)), active[:0], no_covariance, no_covariance,
+        fit.rho, edf,
         fit.working_fit.dispersion, np.nan, 1, True,
     )  # fmt: skip
 
@@ -222,6 +223,9 @@ def fit_bordered(
         is_new[:] = True
     border = BorderedSystem.of(problem, penalties.diagonal(start.rho), is_new)
     new_penalties, groups = penalties.restricted_to_groups(border.new)
+    if new_penalties.prior is not None:
+        prior = replace(new_penalties.prior, curvature=float(problem.gram[0, 0]))
+        new_penalties = replace(new_penalties, prior=prior)
     fit = estimate_smoothing(
         border.schur_complement(problem), new_penalties, start.rho[groups], dispersion,
         start.fixed[groups], tol=REML.rough_tol,

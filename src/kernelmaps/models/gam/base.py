@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from ...arguments import check_count, refuse_masked
+from ...arguments import check_count
 from ...data.frames import Column, is_frame
 from ...data.opening import in_memory
 from ...data.sources import Source
@@ -28,6 +28,7 @@ from ...data.table_reader import TableReader
 from ...data.table_stream import Learning, open_large_table
 from ...device import is_foreign
 from ...schema import SchemaError, State, anything, array, instance, integer, names
+from ...sparse_rows import check_sparse
 from ...threads import limit_blas
 from ..explanation import Explanation
 from ..inputs import refuse_training_on_card, targets_of, weights_of
@@ -53,6 +54,7 @@ from .summary import GamSummary, summarise
 from .terms import pair_positions, resolve_terms
 
 _AUTO_PAIRS = 40  # pairs that interactions="auto" looks for at most
+MAX_EDF_SHARE = 0.8  # of the rows' weight: with more effective degrees of freedom, a fit warns
 
 
 @dataclass(eq=False, repr=False)
@@ -66,6 +68,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     constraints: Any = None
     smoothing: Any = "auto"
     categorical_features: Any = None
+    weights: str = "relative"
     max_iter: int = 200
     n_jobs: int | None = None
 
@@ -126,6 +129,12 @@ class GeneralizedAdditiveModel(BaseEstimator):
     def _check_parameters(self) -> None:
         _ = self._loss_class  # an unknown name is refused
         check_count(self, "max_iter", self.max_iter)
+        if self.weights not in ("relative", "frequency"):
+            raise ValueError(
+                f"{type(self).__name__}: weights must be 'relative' or 'frequency' (a weight "
+                f"counts repeated rows), got {self.weights!r}. Weights of rows are passed to fit "
+                "as sample_weight."
+            )
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, exposure: Any = None) -> Self:
         """Fit to rows in memory, or to rows that are read block by block."""
@@ -162,7 +171,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         n_jobs = self.n_jobs if source.parts is None else 1  # Dask runs its tasks in threads
         encoder = ChunkEncoder(self.reader_, rows.books, owner, checks, tuple(outputs), n_jobs)
         sums = sums_of_first_pass(source, encoder, losses, rows)
-        if not sums.by_output[0].weight > 0:
+        if not sums.weight > 0:
             raise ValueError(f"{owner}: all sample weights are zero.")
         streamed = RowsFromStream(source, encoder, sums, rows)
         self._fit_rows(streamed, losses, settings, sums.by_output[0].count)
@@ -172,13 +181,15 @@ class GeneralizedAdditiveModel(BaseEstimator):
         self, rows: TrainingRows, losses: Sequence[Loss], settings: GamSettings, n_rows: int
     ) -> None:
         """Fit all outputs, and keep the fitted model."""
+        if not settings.frequency_weights:
+            rows = rows.with_relative_weights()
         # Matrices of single terms are small: threads of BLAS would cost more than they bring.
         with limit_blas(1):
             design = build_design(rows, losses, settings)
         fit = search_pairs if settings.max_pairs else fit_outputs
         model = fit(design, losses, settings)
         with limit_blas(1):
-            self.predictor_ = build_predictor(model, settings.pairs)
+            self.predictor_ = build_predictor(model, losses, settings.pairs)
         fits = model.fits
         self.n_iter_ = max(fit.n_iter for fit in fits)
         self.objective_ = np.array([fit.objective for fit in fits])
@@ -190,6 +201,15 @@ class GeneralizedAdditiveModel(BaseEstimator):
                 f"{type(self).__name__} stopped after max_iter={self.max_iter} steps: raise "
                 "max_iter=.",
                 ConvergenceWarning,
+                stacklevel=5,
+            )
+        total_weight = rows.total_weight
+        if self.edf_.max() > MAX_EDF_SHARE * total_weight:
+            warnings.warn(
+                f"{type(self).__name__} used {self.edf_.max():.1f} effective degrees of freedom "
+                f"for {total_weight:g} rows: it follows the noise, and its standard errors are too "
+                "small. Name fewer columns in terms=, raise smoothing=, or fit more rows.",
+                UserWarning,
                 stacklevel=5,
             )
 
@@ -206,7 +226,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         return GamSettings(
             terms, pairs, max_pairs, self._smoothing_parameters(columns),
             resolve_constraints(self.constraints, columns, owner), int(self.max_iter),
-            self.n_jobs, owner,
+            self.n_jobs, owner, self.weights == "frequency",
         )  # fmt: skip
 
     def _pairs(self, columns: TableReader) -> tuple[list[tuple[int, int]], int]:
@@ -287,7 +307,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
                 f"{owner}: X is sparse, and a GAM codes every cell. Pass X.toarray(), or use "
                 f"{other}, which takes sparse rows."
             )
-        refuse_masked(self, "X", X)
+        check_sparse(X, owner)
         raw = X if hasattr(X, "dtype") else np.asarray(X, dtype=object)
         words = getattr(raw.dtype, "kind", "f") in "OUS" and _has_words(raw)
         options = {"dtype": object, "ensure_all_finite": False} if words else {
@@ -367,7 +387,9 @@ class GeneralizedAdditiveModel(BaseEstimator):
         if self.reader_.units:
             units = (f"{name} in {unit}" for name, unit in self.reader_.units.items())
             facts["units"] = ", ".join(units)
-        return summarise(type(self).__name__, self.predictor_, facts, self._output_names())
+        statistic = "F" if self._loss_class().estimates_dispersion else "chi²"
+        outputs = self._output_names()
+        return summarise(type(self).__name__, self.predictor_, facts, outputs, statistic)
 
     def explain(self, x: Any, output: int | None = None) -> Explanation:
         """Explain one row: what each term adds to its score.

@@ -17,7 +17,7 @@ entries, which are exact to rounding, even where many splines have no rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -90,7 +90,7 @@ def natural_basis(
         local = LocalBasis(*sparse, np.ascontiguousarray(theta))
     group = np.repeat([0, 1], [len(variances), null.shape[1]])
     penalty = np.append(1 / (unit * variances), np.ones(null.shape[1]))
-    return TermBasis(values, penalty, group - group.min(initial=1), local)
+    return TermBasis(values, penalty, group - group.min(initial=1), local, null.shape[1] > 0)
 
 
 def _smoothest(gram: np.ndarray, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -329,7 +329,7 @@ def _indicators(counts: np.ndarray) -> np.ndarray:
 def _zero_without_rows(basis: TermBasis, counts: np.ndarray) -> TermBasis:
     """Codes that no row has get the mean, which is zero."""
     values = np.where((counts > 0)[:, None], basis.values, 0.0)
-    return TermBasis(values, basis.penalty, basis.group)
+    return replace(basis, values=values, local=None)
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,11 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         Columns of numbers that are categories. Text, and the categories of a frame, are categories
         anyway.
     class_weight : dict or "balanced", optional
-        Weights of the classes' rows.
+        Weights of the classes' rows, multiplied by `sample_weight`.
+    weights : {"relative", "frequency"}, default="relative"
+        What `sample_weight` means. "relative": scaled so that the weights sum to the effective
+        number of rows, (Σw)²/Σw² (Kish); equal weights of any size change nothing. "frequency": a
+        weight counts as so many repeated rows.
     max_iter : int, default=200
         Newton steps, at most.
     n_jobs : int, optional
@@ -123,7 +127,8 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             Labels of any kind; for files with names the column that holds them, None if the
             chunks carry them.
         sample_weight : array-like of shape (n_samples,) or str, optional
-            Weights of the rows; rows of weight 0 do not take part.
+            Weights of the rows, which are multiplied by those of their classes. They are relative
+            (see `weights`); rows of weight 0 do not take part.
 
         Returns
         -------

@@ -188,11 +188,14 @@ def with_ends(edges: np.ndarray) -> np.ndarray:
     return np.concatenate([begin, edges, end])
 
 
-def fit_codebook(column: Column, weight: np.ndarray) -> Codebook:
-    """Codes for the values of rows of positive weight."""
+def fit_codebook(column: Column, weight: np.ndarray, frequency: bool = False) -> Codebook:
+    """Codes for the values of rows of positive weight.
+
+    `frequency`: an integer weight is a row that occurs so often.
+    """
     positive = weight > 0
     if column.is_category:
-        return _level_codebook(column, column.codes[positive], weight[positive])
+        return _level_codebook(column, column.codes[positive], weight[positive], frequency)
     values = column.values
     if not positive.all():
         values, weight = values[positive], weight[positive]
@@ -200,18 +203,21 @@ def fit_codebook(column: Column, weight: np.ndarray) -> Codebook:
         rows = np.linspace(0, len(values) - 1, SAMPLE_ROWS).astype(np.int64)
         values, weight = values[rows], weight[rows]
     if len(weight) and weight.min() == weight.max():
-        return _number_codebook(column.name, np.sort(values), None)
+        rows = np.full(len(values), weight[0]) if frequency else None
+        return _number_codebook(column.name, np.sort(values), rows, frequency)
     order = np.argsort(values, kind="stable")  # NaN last
-    return _number_codebook(column.name, values[order], weight[order])
+    return _number_codebook(column.name, values[order], weight[order], frequency)
 
 
-def _number_codebook(name: str, ordered: np.ndarray, weight: np.ndarray | None) -> Codebook:
+def _number_codebook(
+    name: str, ordered: np.ndarray, weight: np.ndarray | None, frequency: bool
+) -> Codebook:
     """Bins of sorted numbers: each value that rows share, else bins of nearly equal weight."""
     ordered = ordered[: len(ordered) - int(np.count_nonzero(np.isnan(ordered)))]
     if not len(ordered):
         return Codebook(name, "number", ordered, ordered, (), True)
     weight = np.ones(len(ordered)) if weight is None else weight[: len(ordered)]
-    cumulative, rows = np.cumsum(weight), _rows_counted(weight)
+    cumulative, rows = np.cumsum(weight), _rows_counted(weight, frequency)
     bounds = np.concatenate([[0], np.flatnonzero(np.diff(ordered) > 0) + 1, [len(ordered)]])
     per_value = _median_rows_per_value(bounds, np.cumsum(rows))
     shared = per_value >= CODING.min_sharing_rows  # a value says little about one of its rows
@@ -235,12 +241,9 @@ def _number_codebook(name: str, ordered: np.ndarray, weight: np.ndarray | None) 
     return Codebook(name, "number", nodes, edges, (), False)
 
 
-def _rows_counted(weight: np.ndarray) -> np.ndarray:
-    """How often each row counts as a row.
-
-    An integer weight is a row that occurs so often; other weights do not count rows.
-    """
-    are_counts = bool((weight == np.rint(weight)).all())
+def _rows_counted(weight: np.ndarray, frequency: bool) -> np.ndarray:
+    """How often each row counts as a row: once, unless integer weights are frequencies."""
+    are_counts = frequency and bool((weight == np.rint(weight)).all())
     return weight if are_counts else np.ones(len(weight))
 
 
@@ -292,13 +295,15 @@ def _cumulative_shares(max_bins: int) -> np.ndarray:
     return np.sort(np.concatenate([np.arange(1, n_bins) / n_bins, tail, 1 - tail]))
 
 
-def _level_codebook(column: Column, codes: np.ndarray, weight: np.ndarray) -> Codebook:
+def _level_codebook(
+    column: Column, codes: np.ndarray, weight: np.ndarray, frequency: bool
+) -> Codebook:
     """The most frequent levels, each of three rows or more."""
     valid = codes >= 0
     codes, weight, n_levels = codes[valid], weight[valid], len(column.levels)
     counts = np.bincount(codes, weight, n_levels)
     frequent = np.argsort(-counts, kind="stable")[: CODING.max_codes - 2]
-    n_rows = np.bincount(codes, _rows_counted(weight), n_levels)
+    n_rows = np.bincount(codes, _rows_counted(weight, frequency), n_levels)
     with_code = np.sort(frequent[n_rows[frequent] >= CODING.min_sharing_rows])
     levels = tuple(column.levels[k] for k in with_code)
     empty = np.zeros(0)

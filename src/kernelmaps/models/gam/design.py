@@ -20,6 +20,8 @@ from .stream import TrainingRows
 from .terms import Term, term_basis
 from .training_rows import DesignTerm, Pair, RowsInMemory
 
+MAX_TERMS = 5000  # of single columns: a Newton step of REML takes their cube, 10 s on one core
+
 
 @dataclass(frozen=True)
 class GamSettings:
@@ -42,6 +44,8 @@ class GamSettings:
     n_jobs : int or None
     owner : str
         Estimator, for messages.
+    frequency_weights : bool
+        Whether a weight counts repeated rows; else weights are relative.
     """
 
     terms: dict[int, Term]
@@ -52,6 +56,7 @@ class GamSettings:
     max_iter: int = 100
     n_jobs: int | None = None
     owner: str = "AdditiveModel"
+    frequency_weights: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,9 +77,14 @@ class AdditiveDesign:
         return [term.basis for term in self.terms]
 
     @property
+    def n_rows(self) -> float:
+        """Weight of all rows."""
+        return float(self.counts[0].sum())
+
+    @property
     def log_rows(self) -> float:
         """Logarithm of a smoothing parameter that weighs as much as all rows."""
-        return float(np.log(max(float(self.counts[0].sum()), 1e-300)))
+        return float(np.log(max(self.n_rows, 1e-300)))
 
     @property
     def n_pairs(self) -> int:
@@ -134,7 +144,8 @@ def encode_rows(
 ) -> RowsInMemory:  # fmt: skip
     """Code the columns of rows in memory."""
     with np.errstate(over="ignore"):
-        books = tuple(fit_codebook(column, weight) for column in columns)
+        frequency = settings.frequency_weights
+        books = tuple(fit_codebook(column, weight, frequency) for column in columns)
         _check_ranges(books, settings.owner)
     codes = encode_columns(books, columns, settings.owner, settings.n_jobs)
     return RowsInMemory(books, codes, tuple(targets), weight, offset, settings.n_jobs)
@@ -154,6 +165,7 @@ def build_design(
     rows: TrainingRows, losses: Sequence[Loss], settings: GamSettings
 ) -> AdditiveDesign:
     """The terms of single columns, and the pairs that were asked for."""
+    _check_size(settings)
     sums = rows.sums_by_code(losses)
     books, counts, terms = rows.books, tuple(sums[0].singles), []
     _check_constraints(books, settings)
@@ -168,6 +180,17 @@ def build_design(
         terms.append(DesignTerm(books[j].name, kind, (j,), basis, counts[j], shapes=shapes))
     design = AdditiveDesign(rows, counts, tuple(terms), settings.n_jobs)
     return design.with_pairs(settings.pairs, rows)
+
+
+def _check_size(settings: GamSettings) -> None:
+    """Refuse models whose smoothing parameters are too many to be estimated."""
+    n_terms = len(settings.terms)
+    if n_terms > MAX_TERMS:
+        raise ValueError(
+            f"{settings.owner}: {n_terms} columns have terms, and a GAM estimates the smoothing "
+            f"parameters of up to {MAX_TERMS} with matrices of that size. Name fewer columns in "
+            "terms=, or use AdditiveSVC or AdditiveSVR, which take any number of columns."
+        )
 
 
 def _check_constraints(books: Sequence[Codebook], settings: GamSettings) -> None:

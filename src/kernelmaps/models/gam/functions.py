@@ -20,6 +20,17 @@ from ...engine.table import EDGES, Table
 from .codebooks import OTHER, Codebook, with_ends
 
 
+def input_names(model: Any) -> Sequence[str] | None:
+    """Names of the numbers that an exported model takes; None where its columns have none.
+
+    Those of a GAM are the columns that it reads: a date as its trend and its periodic parts.
+    """
+    names = getattr(model, "feature_names_in_", None)
+    if names is None or not hasattr(model, "predictor_"):
+        return names
+    return [book.name for book in model.predictor_.books]
+
+
 class TermFunctions(NamedTuple):
     """Functions of single columns.
 

@@ -54,7 +54,12 @@ class PairSearch:
     pair_holdout_z: float = 0.5  # standard errors by which each new pair must lower the loss
     full_edf: float = 0.6  # share of its functions at which a pair gets twice as many
     min_edf: float = 0.3  # of a pair that stays
-    max_coefficients: int = 2000  # of all terms: REML costs the cube
+    # Coefficients of all terms, since REML costs the cube; and of pairs, if single columns need
+    # nearly as many, or more: these are screened.
+    max_coefficients: int = 2000
+    max_pair_coefficients: int = 1000
+    # Columns among whose pairs is searched, those with the strongest effects: 300 have 44,850.
+    max_columns: int = 300
     score_test_rounds: int = 3  # each with the pairs of the one before in the model
 
 
@@ -148,22 +153,27 @@ class InteractionSearch:
         larger = design.with_pairs(pairs, self.start.rows, n_functions)
         single = sum(term.basis.n_functions for term in larger.terms if term.pair is None)
         ends = [span.stop for span in coefficient_slices(larger.bases)]
-        n_terms = int(np.searchsorted(ends, max(PAIR_SEARCH.max_coefficients, single)))
+        most = max(PAIR_SEARCH.max_coefficients, single + PAIR_SEARCH.max_pair_coefficients)
+        n_terms = int(np.searchsorted(ends, most))
         n_added = min(max(n_terms - len(design.terms), 0), len(pairs))
         terms = larger.terms[: len(design.terms) + n_added]
         return replace(larger, terms=terms), list(pairs[:n_added])
 
     def _open_pairs(
-        self, design: AdditiveDesign, tried: set[tuple[int, ...]]
+        self, model: FittedDesign, tried: set[tuple[int, ...]]
     ) -> tuple[list[Pair], dict[int, CoarseCodes]]:
         """Pairs that were not tried, and the coarse codes of their columns."""
-        usable = [
-            term.columns[0]
-            for term in design.terms
+        design = model.design
+        # The functions of a term are orthonormal over the rows: its variance is |β|².
+        variance = {
+            term.columns[0]: max(float(np.sum(fit.beta[span] ** 2)) for fit in model.fits)
+            for term, span, _ in design.slices()
             if term.pair is None
             and np.count_nonzero(design.counts[term.columns[0]]) > 1
             and term.columns[0] not in self.settings.constraints
-        ]
+        }
+        strongest = sorted(variance, key=lambda j: -variance[j])[: PAIR_SEARCH.max_columns]
+        usable = sorted(strongest)
         pairs = [pair for pair in combinations(usable, 2) if pair not in tried]
         return pairs, ranking_codes(design.books, design.counts, usable)
 
@@ -172,7 +182,7 @@ class InteractionSearch:
     ) -> list[Pair]:
         """Pairs by what they promise to gain in any output, the most promising first."""
         design = model.design
-        pairs, coarse = self._open_pairs(design, tried)
+        pairs, coarse = self._open_pairs(model, tried)
         gains: dict[Pair, float] = {}
         for k, (loss, fit) in enumerate(zip(self.losses, model.fits, strict=True)):
             tables, curvature, n_rows = design.rows.gradient_tables(
@@ -191,7 +201,7 @@ class InteractionSearch:
         """
         design, rows = model.design, self.start.rows
         in_model = {term.columns for term in design.terms if term.pair is not None}
-        pairs, coarse = self._open_pairs(design, in_model)
+        pairs, coarse = self._open_pairs(model, in_model)
         margins = {
             j: pair_margin(codes.sum_rows(design.counts[j]), design.books[j].kind == "category")
             for j, codes in coarse.items()

@@ -11,7 +11,7 @@ import numpy as np
 from ...blocks import row_blocks
 from ...data.frames import Column
 from ...engine.apply import apply_table
-from ...schema import SchemaError, anything, array, either, record, saved, text
+from ...schema import SchemaError, anything, array, either, optional, record, saved, text
 from ..shapes import tabulated_importance
 from .codebooks import Codebook
 from .functions import TermFunctions, functions_of, term_values
@@ -36,13 +36,15 @@ class FittedTerm:
     counts : ndarray of shape (n_codes,) or (n_first, n_second)
         Weight of the training rows with these codes.
     edf, statistic, p_value : ndarray of shape (n_outputs,)
-        Effective degrees of freedom; Wald's statistic against "no effect", and its approximate
-        significance.
+        Effective degrees of freedom; the statistic of a test against "no effect" (F where the
+        dispersion is estimated, else χ²), and its approximate significance.
     smoothing : ndarray of shape (n_smoothing, n_outputs)
         Smoothing parameters: of the curvature (for many rows two, the second for the smoothest
         functions), and of the straight line.
     coarse : tuple of ndarray
         For pairs: the coarse code of each code, for both columns.
+    reference_df : ndarray of shape (n_outputs,), optional
+        Degrees of freedom that the statistic is compared with.
     """
 
     name: str = saved(text())
@@ -56,6 +58,7 @@ class FittedTerm:
     p_value: np.ndarray = saved(array("f8", "outputs", low=0, high=1))
     smoothing: np.ndarray = saved(array("f8", "_ outputs", low=0, finite=False))
     coarse: tuple[np.ndarray, ...] = saved(anything, default=())
+    reference_df: np.ndarray | None = saved(optional(array("f8", "outputs", low=0)), default=None)
 
     def _check_state(self) -> None:
         n_columns = len(self.columns) if isinstance(self.columns, tuple) else 0

@@ -52,6 +52,10 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         anyway.
     quantile : float, default=0.5
         For ``loss="quantile"``: the share of the targets that lies below the prediction.
+    weights : {"relative", "frequency"}, default="relative"
+        What `sample_weight` means. "relative": scaled so that the weights sum to the effective
+        number of rows, (Σw)²/Σw² (Kish); equal weights of any size change nothing. "frequency": a
+        weight counts as so many repeated rows.
     max_iter : int, default=200
         Newton steps, at most.
     n_jobs : int, optional
@@ -130,7 +134,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             Numbers; for files with names the column that holds them, None if the chunks carry
             them.
         sample_weight : array-like of shape (n_samples,) or str, optional
-            Weights of the rows; rows of weight 0 do not take part.
+            Weights of the rows, which are relative (see `weights`); rows of weight 0 do not take
+            part.
         exposure : array-like of shape (n_samples,) or str, optional
             For ``loss="poisson"`` and ``"gamma"``: what each row was exposed to (time, insured
             years, area). The model is then of y per unit: log E[y] = log exposure + f(x). For

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, ndtr
 
 from ..losses import Loss, Squared
 from .bases import Margin
@@ -134,23 +134,41 @@ def _without_main_effects(products: np.ndarray, curvature: np.ndarray) -> np.nda
     return products - mains @ np.linalg.solve(gram, weighted @ products)
 
 
-def mixture_tail(q: float, eigenvalues: np.ndarray) -> float:
-    r"""P(Σ λ_i χ²_1 > q), by the saddlepoint approximation (Kuonen 1999).
+def mixture_tail(q: float, eigenvalues: np.ndarray, residual_df: float = np.inf) -> float:
+    r"""P(Σ λ_i χ²_1 > q χ²_ν/ν), by the saddlepoint approximation (Kuonen 1999).
 
-    With the cumulants :math:`K(t) = -½\sum\log(1 - 2tλ_i)` and :math:`K'(t) = q`, the tail is that
-    of a normal variable at :math:`w + \log(v/w)/w`, :math:`w^2 = 2(tq - K)`,
+    ν, the `residual_df`, is infinite where q is a sum of squares in units of a known variance, and
+    that of the estimate otherwise. With the cumulants of the difference of both sides,
+
+    .. math:: K(t) = -½\sum\log(1 - 2tλ_i) - \frac{ν}{2}\log(1 + 2tq/ν), \qquad K'(t) = 0,
+
+    the tail is that of a normal variable at :math:`w + \log(v/w)/w`, :math:`w^2 = -2K`,
     :math:`v = t\sqrt{K''}`: its relative error stays small however far out q is.
     """
     largest = float(eigenvalues.max(initial=0.0))
-    if not (largest > 0 and q > 0):
+    if not (largest > 0 and q > 1e-12 * float(eigenvalues.sum())):
         return 1.0
     lam, q = eigenvalues[eigenvalues > 1e-9 * largest] / largest, q / largest
-    if q <= float(lam.sum()) * (1 + 1e-6):
-        return 1.0  # below the mean: the exact number does not matter
-    high = 0.5 * (1 - 1e-9 / q)
-    if np.sum(lam / (1 - 2 * high * lam)) < q:
+
+    def slope(t: float) -> float:
+        return float(np.sum(lam / (1 - 2 * t * lam))) - q / (1 + 2 * t * q / residual_df)
+
+    high = 0.5 * (1 - max(1 / (1 + q), 1e-15))
+    if slope(high) < 0:
         return 0.0
-    t = brentq(lambda t: float(np.sum(lam / (1 - 2 * t * lam))) - q, 0.0, high)
-    w = np.sqrt(2 * (t * q + 0.5 * np.sum(np.log1p(-2 * t * lam))))
-    v = t * np.sqrt(2 * np.sum((lam / (1 - 2 * t * lam)) ** 2))
+    # The slope is negative at the lower end: there, each of its terms is bounded.
+    low = -len(lam) / q if residual_df == np.inf else -0.5 * residual_df / (q + q**2 / lam.sum())
+    t = brentq(slope, low, high)
+    ratio = lam / (1 - 2 * t * lam)
+    of_variance = q / (1 + 2 * t * q / residual_df)
+    second = 2 * float(np.sum(ratio**2)) + 2 * of_variance**2 / residual_df
+    v = t * np.sqrt(second)
+    if abs(v) < 1e-4:  # close to the mean, where w/v is lost to rounding
+        third = 8 * float(np.sum(ratio**3)) - 8 * of_variance**3 / residual_df**2
+        return float(ndtr(-third / (6 * second**1.5)))
+    if residual_df == np.inf:
+        by_variance = t * q
+    else:
+        by_variance = 0.5 * residual_df * np.log1p(2 * t * q / residual_df)
+    w = np.sign(t) * np.sqrt(2 * (by_variance + 0.5 * np.sum(np.log1p(-2 * t * lam))))
     return float(np.exp(log_ndtr(-(w + np.log(v / w) / w))))

@@ -32,7 +32,14 @@ from ..rows.protocol import NormalEquations
 from ..rows.streamed import StreamedTermRows
 from .codebooks import Codebook, encode_columns
 from .holdout import HeldOutGain, mostly_distinct
-from .training_rows import DesignTerm, OutputSums, Pair, RowsInMemory, Tables
+from .training_rows import (
+    DesignTerm,
+    OutputSums,
+    Pair,
+    RowsInMemory,
+    Tables,
+    relative_scale,
+)
 
 PAIR_TABLE_BYTES = 1 << 28  # of all tables of pairs of codes; if they need more, none are kept
 
@@ -54,6 +61,8 @@ class ChunkEncoder:
         For classes: the code of the label that each output calls +1; empty for numbers.
     subset : tuple of bool, optional
         Arguments of `RowsInMemory.subset`; by default all rows are taken.
+    weight_scale : float
+        Factor of all weights.
     notes : ReadingNotes
         What was not as expected in the chunks.
     """
@@ -65,6 +74,7 @@ class ChunkEncoder:
     outputs: tuple[float, ...] = ()
     n_jobs: int | None = None
     subset: tuple[bool, bool] | None = None
+    weight_scale: float = 1.0
     notes: ReadingNotes = field(default_factory=ReadingNotes)
 
     def __call__(self, chunk: Block) -> RowsInMemory:
@@ -74,6 +84,7 @@ class ChunkEncoder:
         y, weight, offset = self.checks(chunk)
         codes = encode_columns(self.books, columns, self.owner, self.n_jobs)
         targets = one_against_rest(y, self.outputs)
+        weight = self.weight_scale * weight
         rows = RowsInMemory(self.books, codes, targets, weight, offset, self.n_jobs)
         return rows if self.subset is None else rows.subset(*self.subset)
 
@@ -121,7 +132,13 @@ class RowsFromStream:
 
     @property
     def total_weight(self) -> float:
-        return self.first_pass.by_output[0].weight
+        return self.first_pass.weight
+
+    def with_relative_weights(self) -> RowsFromStream:
+        """The rows with weights that sum to the effective number of rows."""
+        scale = relative_scale(self.first_pass.weight, self.first_pass.squared_weight)
+        encoder = replace(self.encoder, weight_scale=scale * self.encoder.weight_scale)
+        return replace(self, encoder=encoder, first_pass=self.first_pass.scaled(scale))
 
     def sum_over_chunks(self, function: Callable[[RowsInMemory], Any]) -> Any:
         """The sum of a function's results for the rows of all chunks: one pass."""

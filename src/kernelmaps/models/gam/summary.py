@@ -46,10 +46,13 @@ class GamSummary:
 
 
 def summarise(
-    title: str, model: AdditivePredictor, facts: dict[str, Any], outputs: Sequence[str]
-) -> GamSummary:
-    """Degrees of freedom, range and significance of every term."""
-    columns: tuple[str, ...] = ("term", "kind", "edf", "range", "importance", "chi²", "p")
+    title: str, model: AdditivePredictor, facts: dict[str, Any], outputs: Sequence[str],
+    statistic: str,
+) -> GamSummary:  # fmt: skip
+    """Degrees of freedom, range and significance of every term; `statistic` is "F" or "chi²"."""
+    columns: tuple[str, ...] = (
+        "term", "kind", "edf", "range", "importance", "ref df", statistic, "p",
+    )  # fmt: skip
     if len(outputs) > 1:
         columns = (*columns, "class")
     rows = []
@@ -66,5 +69,6 @@ def _row(term: FittedTerm, k: int) -> tuple[str, ...]:
     p = term.p_value[k]
     return (
         term.name, term.kind, f"{term.edf[k]:.2f}", extent, f"{term.importance:.3g}",
+        "" if term.reference_df is None else f"{term.reference_df[k]:.2f}",
         f"{term.statistic[k]:.1f}", "<1e-16" if p < 1e-16 else f"{p:.2g}",
     )  # fmt: skip

@@ -40,6 +40,8 @@ class CurveOptions:
     n_smoothest: int = 6  # functions with a smoothing parameter of their own, if rows are many
     # Functions that a curve keeps: this many times the edf that its column alone uses, and more.
     functions_per_edf: float = 1.5
+    # The second number is that of rows per column, over `rows_per_basis`, within these bounds.
+    min_more_functions: int = 2
     more_functions: int = 8
 
 
@@ -60,7 +62,8 @@ class Term:
     n_bases : int, optional
         Splines of the curve. By default 40, 80 from 10,000 rows on, and fewer, down to 10, where
         all columns together would have more than one for four rows; only the smoothest
-        combinations of them are kept, about twice as many as the column alone could use. The
+        combinations of them are kept, some more than the column alone could use: eight, and down
+        to two where columns are many. The
         penalty, not this number, decides how smooth the curve is. The smallest and the largest
         value may lie off the curve if many rows share them (zeros, say) and the targets show it.
     degree : int, default=3
@@ -237,7 +240,8 @@ def _curve_basis(
         if likelihood_with_jumps > likelihood:
             basis, edf = with_jumps, edf_with_jumps
     if term.n_bases is None:
-        basis = basis.smoothest(int(CURVES.functions_per_edf * edf + CURVES.more_functions))
+        more = min(CURVES.more_functions, max(CURVES.min_more_functions, affordable))
+        basis = basis.smoothest(int(CURVES.functions_per_edf * edf + more))
     if n_rows >= CURVES.many_rows:
         return basis.with_two_smoothing_parameters(CURVES.n_smoothest)
     return basis

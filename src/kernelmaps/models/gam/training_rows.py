@@ -55,6 +55,12 @@ class RowsInMemory:
     def total_weight(self) -> float:
         return float(self.weight.sum())
 
+    def with_relative_weights(self) -> RowsInMemory:
+        """The rows with weights that sum to the effective number of rows."""
+        # In units of the largest, equal weights of any size become exactly one.
+        weight = self.weight / self.weight.max()
+        return replace(self, weight=weight * relative_scale(weight.sum(), weight @ weight))
+
     def sums_by_code(self, losses: Sequence[Loss]) -> list[CodeSums]:
         """Sums of weights and of negative gradients over the codes of columns, by output."""
         sums = OutputSums.empty(self, losses)
@@ -120,16 +126,22 @@ class RowsInMemory:
         return total
 
 
+def relative_scale(total: float, total_square: float) -> float:
+    """The factor by which weights sum to the effective number of rows, (Σw)²/Σw² (Kish 1965)."""
+    return float(total / total_square)
+
+
 @dataclass
 class OutputSums:
     """Sums over the codes of columns of each output's negative gradients at its intercept.
 
-    For squared loss these are the residuals of the constant model.
+    For squared loss these are the residuals of the constant model. `squared_weight` is Σw².
     """
 
     by_output: list[CodeSums]
     losses: tuple[Loss, ...]
     intercepts: tuple[float, ...]
+    squared_weight: float = 0.0
 
     @classmethod
     def empty(
@@ -145,9 +157,11 @@ class OutputSums:
         return cls(sums, tuple(losses), tuple(intercepts))
 
     def zero(self) -> OutputSums:
-        return replace(self, by_output=[sums.zero() for sums in self.by_output])
+        by_output = [sums.zero() for sums in self.by_output]
+        return replace(self, by_output=by_output, squared_weight=0.0)
 
     def update(self, rows: RowsInMemory) -> None:
+        self.squared_weight += float(rows.weight @ rows.weight)
         outputs = zip(self.by_output, self.losses, self.intercepts, rows.targets, strict=True)
         for sums, loss, intercept, y in outputs:
             gradient, _ = loss.derivatives(y, rows.offset + intercept)
@@ -156,4 +170,15 @@ class OutputSums:
     def merge(self, other: OutputSums) -> OutputSums:
         for sums, more in zip(self.by_output, other.by_output, strict=True):
             sums.merge(more)
+        self.squared_weight += other.squared_weight
         return self
+
+    @property
+    def weight(self) -> float:
+        """Σw."""
+        return self.by_output[0].weight
+
+    def scaled(self, factor: float) -> OutputSums:
+        """The sums for weights that are multiplied by a factor."""
+        by_output = [sums.scaled(factor) for sums in self.by_output]
+        return replace(self, by_output=by_output, squared_weight=factor**2 * self.squared_weight)

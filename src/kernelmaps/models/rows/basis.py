@@ -21,16 +21,18 @@ class TermBasis:
     penalty : ndarray of shape (n_functions,)
         Diagonal of the penalty matrix.
     group : ndarray of int of shape (n_functions,)
-        The smoothing parameter of each coefficient, not decreasing; the last one is that of the
-        penalty's null space (straight lines).
+        The smoothing parameter of each coefficient, not decreasing.
     local : LocalBasis, optional
         The values as a product, for combinations of splines.
+    has_null_space : bool
+        Whether the last smoothing parameter is that of the penalty's null space (straight lines).
     """
 
     values: np.ndarray
     penalty: np.ndarray
     group: np.ndarray
     local: LocalBasis | None = None
+    has_null_space: bool = False
 
     @property
     def n_functions(self) -> int:
@@ -67,8 +69,9 @@ class TermBasis:
         if local is not None:
             local = local._replace(turn=local.turn[:, functions])
         return TermBasis(
-            self.values[:, functions], self.penalty[functions], self.group[functions], local
-        )
+            self.values[:, functions], self.penalty[functions], self.group[functions], local,
+            self.has_null_space,
+        )  # fmt: skip
 
 
 def coefficient_slices(bases: Iterable[TermBasis]) -> list[slice]:

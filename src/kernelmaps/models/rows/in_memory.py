@@ -101,6 +101,9 @@ class TermRows:
         value = float(self.weight @ loss.value(self.y, eta))
         return EvaluationInMemory(beta, value, self, loss, eta)
 
+    def gradient(self, loss: Loss, beta: np.ndarray) -> np.ndarray:
+        return self.at(loss, beta).gradient()
+
     def squared_problem(self, mean: float | None = None) -> tuple[NormalEquations, float]:
         """The problem of squared loss, and the mean that was subtracted from the targets."""
         y = self.y - self.offset

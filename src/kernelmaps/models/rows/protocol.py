@@ -93,6 +93,10 @@ class SolverRows(Protocol):
         """Evaluate the losses of all rows at some coefficients: one pass."""
         ...
 
+    def gradient(self, loss: Loss, beta: np.ndarray) -> np.ndarray:
+        """Derivatives of the losses at some coefficients by all of them: one pass."""
+        ...
+
     def squared_problem(self) -> tuple[NormalEquations, float]:
         """The problem of squared loss, and the mean that was subtracted from the targets."""
         ...

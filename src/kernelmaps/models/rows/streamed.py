@@ -64,6 +64,9 @@ class StreamedTermRows:
     def at(self, loss: Loss, beta: np.ndarray) -> EvaluationFromStream:
         return EvaluationFromStream(beta, *self.fold(partial(_evaluate, self.bases, loss, beta)))
 
+    def gradient(self, loss: Loss, beta: np.ndarray) -> np.ndarray:
+        return self.fold(partial(_gradient, self.bases, loss, beta))
+
     def squared_problem(self) -> tuple[NormalEquations, float]:
         if self.problem_from_bins is not None:
             return self.problem_from_bins(self.bases), self.mean
@@ -82,6 +85,12 @@ def _evaluate(
 ) -> tuple[float, NormalEquations]:
     evaluation = replace(rows, bases=bases).at(loss, beta)
     return evaluation.value, evaluation.working_problem()
+
+
+def _gradient(
+    bases: Sequence[TermBasis], loss: Loss, beta: np.ndarray, rows: TermRows
+) -> np.ndarray:
+    return replace(rows, bases=bases).gradient(loss, beta)
 
 
 def _squared_problem(bases: Sequence[TermBasis], mean: float, rows: TermRows) -> NormalEquations:

@@ -57,6 +57,14 @@ def scatter(values: np.ndarray, active: np.ndarray, size: int) -> np.ndarray:
     return scattered
 
 
+def rearranged(matrix: np.ndarray, source: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """A matrix of an active set in another one: zero where the first has no coefficient."""
+    out = np.zeros((len(target),) * 2)
+    _, to, origin = np.intersect1d(target, source, assume_unique=True, return_indices=True)
+    out[np.ix_(to, to)] = matrix[np.ix_(origin, origin)]
+    return out
+
+
 def blas_threads(n_coefficients: int) -> int:
     """Threads of BLAS for systems of this size."""
     return 1 if n_coefficients < THREADED_SIZE else available_threads()

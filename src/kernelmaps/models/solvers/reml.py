@@ -28,7 +28,8 @@ from scipy.linalg import lapack
 
 from ..rows.basis import TermBasis
 from ..rows.protocol import NormalEquations
-from .linear_systems import cholesky_factor, cholesky_inverse, cholesky_solve, scatter
+from .linear_systems import cholesky_factor, cholesky_inverse, cholesky_solve, rearranged
+from .smoothing_prior import Coordinates, SmoothingPrior
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class RemlOptions:
     # The largest change of one ρ in a Newton step; each is clipped for itself, since those that go
     # to infinity would otherwise hold up the others. (mgcv's default is 5.)
     max_step: float = 2.0
+    max_line_search: int = 8  # ever shorter steps that are tried
     # Derivative of ℓ by ρ at which a search ends. ℓ is a log-likelihood: differences below a
     # hundredth mean nothing. `rough` is for starting points and for models that are refitted.
     tol: float = 5e-3
@@ -49,11 +51,11 @@ class RemlOptions:
     # Functions of each smoothing parameter in the model that a search starts with.
     coarse_functions: int = 3
     # Penalty, in units of n, beyond which a coefficient is left out: less than a hundredth of it
-    # would remain. The smoothest function of each smoothing parameter always stays.
+    # would remain.
     negligible_penalty: float = 100.0
-    # Precision of a prior on ρ (standard deviation 3) in the covariance for its uncertainty: a
-    # function that has vanished says nothing about its ρ.
-    prior_precision: float = 1 / 9
+    # Precision of ρ (standard deviation 3) in the covariance for its uncertainty: a function that
+    # has vanished says nothing about its ρ.
+    min_precision: float = 1 / 9
 
 
 REML = RemlOptions()
@@ -63,22 +65,30 @@ REML = RemlOptions()
 class Penalties:
     """Diagonal penalties: coefficient i has λ of ``group[i]`` (−1: none) times ``scale[i]``.
 
-    Groups do not decrease: the coefficients of a smoothing parameter lie together.
+    Groups do not decrease: the coefficients of a smoothing parameter lie together. Without a
+    `prior` on the smoothing parameters, they are estimated by restricted likelihood alone.
     """
 
     scale: np.ndarray
     group: np.ndarray
     count: int
+    prior: SmoothingPrior | None = None
 
     @classmethod
     def of_bases(cls, bases: Sequence[TermBasis]) -> Penalties:
         """Those of all terms, after an intercept without one."""
-        scale, group, count = [np.zeros(1)], [np.full(1, -1)], 0
+        scale, group = [np.zeros(1)], [np.full(1, -1)]
+        linear: list[bool] = []
         for basis in bases:
             scale.append(basis.penalty)
-            group.append(basis.group + count)
-            count += basis.n_smoothing
-        return cls(np.concatenate(scale), np.concatenate(group).astype(np.int64), count)
+            group.append(basis.group + len(linear))
+            linear += [False] * basis.n_smoothing
+            if basis.has_null_space:
+                linear[-1] = True
+        count = len(linear)
+        alone = cls(np.concatenate(scale), np.concatenate(group).astype(np.int64), count)
+        variance = alone.sum_by_group(1 / np.maximum(alone.scale, 1e-300))
+        return replace(alone, prior=SmoothingPrior(variance, np.array(linear, bool), count))
 
     def diagonal(self, rho: np.ndarray) -> np.ndarray:
         """The diagonal d for smoothing parameters exp(ρ)."""
@@ -106,14 +116,22 @@ class Penalties:
 
     def restricted(self, active: np.ndarray) -> Penalties:
         """Those of some coefficients; all smoothing parameters stay."""
-        return Penalties(self.scale[active], self.group[active], self.count)
+        return replace(self, scale=self.scale[active], group=self.group[active])
 
     def restricted_to_groups(self, active: np.ndarray) -> tuple[Penalties, np.ndarray]:
         """Those of some coefficients and of their smoothing parameters, and which these are."""
         groups = np.unique(self.group[active][self.group[active] >= 0])
         number = np.full(self.count + 1, -1)  # the last for group −1
         number[groups] = np.arange(len(groups))
-        return Penalties(self.scale[active], number[self.group[active]], len(groups)), groups
+        prior = None if self.prior is None else self.prior.restricted(groups)
+        few = Penalties(self.scale[active], number[self.group[active]], len(groups), prior)
+        return few, groups
+
+    def coordinates(self, free: np.ndarray, problem: NormalEquations) -> Coordinates:
+        """The coordinates of the smoothing parameters in which they are estimated."""
+        if self.prior is None:
+            return Coordinates(np.zeros(self.count), np.zeros(self.count, bool), 0.0)
+        return self.prior.coordinates(free, problem.total_weight, float(problem.gram[0, 0]))
 
     @cached_property
     def order_within(self) -> np.ndarray:
@@ -123,16 +141,25 @@ class Penalties:
         rank[order] = np.arange(len(order)) - np.searchsorted(self.group, self.group[order])
         return rank
 
-    def active_set(self, rho: np.ndarray, total_weight: float) -> np.ndarray:
+    def active_set(
+        self, rho: np.ndarray, total_weight: float, screened: bool = False
+    ) -> np.ndarray:
         """Coefficients that penalties leave something of, and the smoothest of each group.
 
         Functions of natural bases have a mean square of one, hence about n in the diagonal of
         ZᵀWZ. With a penalty of 100 times that, less than a hundredth is left of what they would be
         without, far below their standard errors. The smoothest of a group stays, since it would be
-        the first to come back.
+        the first to come back, unless a screening brings groups back.
         """
-        alive = self.diagonal(rho) <= REML.negligible_penalty * total_weight
-        return np.flatnonzero(alive | (self.order_within == 0))
+        active = self.diagonal(rho) <= REML.negligible_penalty * total_weight
+        if not screened:
+            active |= self.order_within == 0
+        return np.flatnonzero(active)
+
+    @property
+    def is_linear(self) -> np.ndarray:
+        """Which smoothing parameters are those of straight lines."""
+        return np.zeros(self.count, bool) if self.prior is None else self.prior.shared
 
     def indicator(self) -> np.ndarray:
         """Which coefficients have each smoothing parameter, one column each."""
@@ -168,18 +195,27 @@ class WorkingFit:
         """Effective degrees of freedom of each coefficient."""
         return 1 - penalties.diagonal(self.rho) * np.diag(self.inverse)
 
-    def scattered(self, active: np.ndarray, penalties: Penalties, curvature: float) -> WorkingFit:
-        """The same fit in all coefficients, where it was made in an active set.
+    def edf_of_all(self, active: np.ndarray, penalties: Penalties, curvature: float) -> np.ndarray:
+        """Effective degrees of freedom of all coefficients, where the fit was made in some.
 
-        The others are zero, with the variances that their penalties leave them; `curvature` is the
-        sum of the working weights, G's diagonal for a natural basis.
+        `curvature` is the sum of the working weights, G's diagonal for a natural basis.
         """
-        if len(active) == len(penalties.scale):
-            return self
-        inverse = np.diag(1 / (penalties.diagonal(self.rho) + curvature))
-        inverse[np.ix_(active, active)] = self.inverse
-        beta = scatter(self.beta, active, len(penalties.scale))
-        return replace(self, beta=beta, inverse=inverse)
+        edf = curvature / (penalties.diagonal(self.rho) + curvature)
+        edf[active] = self.edf(penalties.restricted(active))
+        return edf
+
+    def inverse_in(
+        self, other: np.ndarray, active: np.ndarray, penalties: Penalties, curvature: float
+    ) -> np.ndarray:
+        """V of other coefficients than those of the fit, which has most of them.
+
+        Those that it has not have the variances that their penalties leave them.
+        """
+        if np.array_equal(other, active):
+            return self.inverse
+        alone = 1 / (penalties.diagonal(self.rho)[other] + curvature)
+        alone[np.isin(other, active)] = 0.0
+        return rearranged(self.inverse, active, other) + np.diag(alone)
 
 
 def penalised_fit(
@@ -220,21 +256,25 @@ def reml_hessian(
 
 
 def smoothing_covariance(
-    fit: WorkingFit, penalties: Penalties, total_weight: float, free: np.ndarray, profiled: bool
-) -> np.ndarray:
+    fit: WorkingFit, problem: NormalEquations, penalties: Penalties, free: np.ndarray,
+    profiled: bool,
+) -> np.ndarray:  # fmt: skip
     r"""What the uncertainty of the estimated smoothing parameters adds to the covariance of β.
 
     To first order :math:`J H^{-1} J^\top` with :math:`J = ∂β/∂ρ = -V \mathrm{diag}(d) β` by the
-    coefficients of each smoothing parameter, and H the Hessian of ℓ (Wood, Pya and Säfken 2016),
-    to which the precision of a prior on ρ is added.
+    coefficients of each smoothing parameter, and H the Hessian of ℓ (Wood, Pya and Säfken 2016)
+    and of the prior on ρ. Where both are flat, a precision is added.
     """
     if not free.any():
         return np.zeros_like(fit.inverse)
+    free = free & (penalties.ranks > 0)
     pull = (penalties.diagonal(fit.rho) * fit.beta)[:, None] * penalties.indicator()[:, free]
     jacobian = fit.inverse @ pull
-    hessian = reml_hessian(fit, penalties, total_weight, profiled)[np.ix_(free, free)]
+    hessian = reml_hessian(fit, penalties, problem.total_weight, profiled)
+    hessian += np.diag(penalties.coordinates(free, problem).curvature(fit.rho))
+    hessian = hessian[np.ix_(free, free)]
     values, vectors = np.linalg.eigh(hessian)
-    root = jacobian @ (vectors / np.sqrt(np.maximum(values, 0.0) + REML.prior_precision))
+    root = jacobian @ (vectors / np.sqrt(np.maximum(values, 0.0) + REML.min_precision))
     return root @ root.T
 
 
@@ -277,23 +317,37 @@ def estimate_smoothing(
     max_iter, tol
         Most steps, and the largest derivative of ℓ at the end.
     """
-    bounds = REML.min_log, REML.max_log_over_rows + np.log(max(problem.total_weight, 1.0))
-    free = np.ones(len(rho), bool) if fixed is None else ~fixed
-    rho = np.where(free, np.clip(rho, *bounds), rho)
+    limits = REML.min_log, REML.max_log_over_rows + np.log(max(problem.total_weight, 1.0))
+    free = penalties.ranks > 0  # the others are outside of the active set
+    if fixed is not None:
+        free &= ~fixed
+    rho = np.where(free, np.clip(rho, *limits), rho)
+    coordinates = penalties.coordinates(free, problem)
+    lower, upper = coordinates.bounds(*limits)
     fit = penalised_fit(problem, penalties, rho, dispersion)
     for _ in range(max_iter):
-        at_bound = (fit.rho <= bounds[0]) & (fit.gradient > 0)
-        at_bound |= (fit.rho >= bounds[1]) & (fit.gradient < 0)
-        moving = free & ~at_bound & (np.abs(fit.gradient) > 0.1 * tol)
-        if not (np.abs(fit.gradient[moving]) > tol).any():
+        theta = coordinates.of_rho(fit.rho)
+        gradient = coordinates.gradient(fit.rho, fit.gradient)
+        moving = coordinates.extended(free) & (np.abs(gradient) > 0.1 * tol)
+        moving &= ~((theta <= lower) & (gradient > 0)) & ~((theta >= upper) & (gradient < 0))
+        if not (np.abs(gradient[moving]) > tol).any():
             break
-        step = np.zeros(len(rho))
+        step = np.zeros(len(theta))
         hessian = reml_hessian(fit, penalties, problem.total_weight, dispersion is None)
-        step[moving] = _newton_step(hessian[np.ix_(moving, moving)], fit.gradient[moving])
-        better = _line_search(problem, penalties, fit, step, dispersion, bounds)
-        if better is None:
+        hessian = coordinates.hessian(fit.rho, hessian)
+        step[moving] = _newton_step(hessian[np.ix_(moving, moving)], gradient[moving])
+        highest = fit.criterion + coordinates.cost(fit.rho)
+        highest += 1e-10 * abs(highest)
+        for _ in range(REML.max_line_search):
+            theta_new = np.where(step != 0, np.clip(theta + step, lower, upper), theta)
+            rho = np.where(free, coordinates.to_rho(theta_new), fit.rho)
+            candidate = penalised_fit(problem, penalties, rho, dispersion)
+            if candidate.criterion + coordinates.cost(rho) <= highest:
+                break
+            step = step / 3
+        else:
             break
-        fit = better
+        fit = candidate
     return fit
 
 
@@ -308,17 +362,3 @@ def _newton_step(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         floor = max(1e-3 * np.abs(values).max(initial=0.0), 1e-8)
         step = -vectors @ ((vectors.T @ gradient) / np.maximum(np.abs(values), floor))
     return np.clip(step, -REML.max_step, REML.max_step)
-
-
-def _line_search(
-    problem: NormalEquations, penalties: Penalties, fit: WorkingFit, step: np.ndarray,
-    dispersion: float | None, bounds: tuple[float, float],
-) -> WorkingFit | None:  # fmt: skip
-    """The first of ever shorter steps that does not raise ℓ."""
-    for _ in range(8):
-        rho = np.where(step != 0, np.clip(fit.rho + step, *bounds), fit.rho)
-        candidate = penalised_fit(problem, penalties, rho, dispersion)
-        if candidate.criterion <= fit.criterion + 1e-10 * abs(fit.criterion):
-            return candidate
-        step = step / 3
-    return None

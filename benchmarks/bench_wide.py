@@ -1,0 +1,108 @@
+"""GAMs of tables with many columns: time, memory, and errors beside ridge regression.
+
+Simulated, so that the true function is known: `few` of the columns have an effect, or `all` of
+them a small linear one, or none. Errors are root mean squares of the difference from the true
+function on new rows, the means of some tables. Times are processor times, each fit in a process of
+its own.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Sequence
+from time import process_time
+
+import numpy as np
+from sklearn.linear_model import RidgeCV
+
+import kernelmaps as km
+
+from .harness import Bench
+
+# Rows, columns, loss, and the most seconds and MiB of a fit.
+SIZES = [
+    (5_000, 400, "squared_error", 8, 2048),
+    (5_000, 1_000, "squared_error", 30, 2048),
+    (3_000, 2_000, "squared_error", 120, 3072),
+    (252, 751, "log_loss", 20, 2048),
+    (100_000, 230, "log_loss", 60, 2048),
+    (500_000, 230, "log_loss", 300, 3072),
+]
+# Rows, columns, and which columns have an effect.
+ERRORS = [
+    (100, 50, "few"),
+    (100, 100, "none"),
+    (200, 30, "few"),
+    (200, 100, "all"),
+    (100, 200, "all"),
+]
+TABLES = 10
+
+
+def effect(X: np.ndarray, of: str) -> np.ndarray:
+    """The true function."""
+    if of == "few":
+        return np.sin(2 * X[:, 0]) + 0.5 * (X[:, 1] ** 2 - 1) + 0.5 * X[:, 2]
+    beta = np.random.default_rng(0).normal(size=X.shape[1]) / np.sqrt(X.shape[1])
+    return X @ beta if of == "all" else np.zeros(len(X))
+
+
+def fit_once(rows: int, columns: int, loss: str) -> None:
+    """Fit, and print seconds and MiB."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(rows, columns))
+    score = effect(X, "few") + rng.normal(size=rows)
+    if loss == "log_loss":
+        model, y = km.AdditiveClassifier(), (score > 0).astype(int)
+    else:
+        model, y = km.AdditiveRegressor(), score
+    model.fit(X[:200, :3], y[:200])  # compiles
+    start = process_time()
+    model.fit(X, y)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps([process_time() - start, peak]))
+
+
+def race_sizes(bench: Bench) -> None:
+    """Time and memory by size."""
+    for rows, columns, loss, most_seconds, most_mib in SIZES[: 2 if bench.quick else None]:
+        words = [sys.executable, "-m", __name__, str(rows), str(columns), loss]
+        output = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        seconds, peak = json.loads(output)
+        what = f"{rows:,} × {columns:,}, {loss}"
+        bench.measure(f"{what}: fit", seconds, "s", at_most=most_seconds)
+        bench.measure(f"{what}: memory", peak, "MiB", at_most=most_mib)
+
+
+def race_errors(bench: Bench) -> None:
+    """Errors beside ridge regression with a tuned penalty."""
+    for rows, columns, of in ERRORS:
+        errors, dispersions = [], []
+        for seed in range(2 if bench.quick else TABLES):
+            rng = np.random.default_rng(seed)
+            X, new = rng.normal(size=(rows, columns)), rng.normal(size=(1000, columns))
+            y = effect(X, of) + rng.normal(size=rows)
+            gam = km.AdditiveRegressor().fit(X, y)
+            ridge = RidgeCV(np.geomspace(0.01, 1e4, 25)).fit(X, y)
+            dispersions.append(float(gam.dispersion_[0]))
+            differences = (model.predict(new) - effect(new, of) for model in (gam, ridge))
+            errors.append([np.sqrt(np.mean(d**2)) for d in differences])
+        ours, theirs = np.mean(errors, axis=0).tolist()
+        details = {"dispersion": float(np.mean(dispersions))}
+        what = f"{rows} × {columns}, effects of {of}: error"
+        bench.measure(what, ours, "rmse", peer="RidgeCV", theirs=theirs, details=details)
+
+
+PARTS = {"errors": race_errors, "sizes": race_sizes}
+
+
+def run(bench: Bench, parts: Sequence[str] = tuple(PARTS)) -> None:
+    for part in parts:
+        PARTS[part](bench)
+
+
+if __name__ == "__main__":
+    fit_once(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

@@ -1,0 +1,41 @@
+r"""Screening of terms: which functions a model of many columns should get.
+
+A term outside of the active set has a smoothing parameter at its upper bound, and no gradient leads
+back from there. With :math:`g_i` the derivatives of the losses by its coefficients and w the sum of
+the working weights, which is their curvature in a natural basis, its restricted likelihood alone is
+
+.. math:: 2ℓ(ρ) = \sum_i \Bigl(\log(1 + w/d_i) - \frac{g_i^2}{φ(w + d_i)}\Bigr) - 2\log p(ρ),
+          \qquad d_i = e^ρ s_i,
+
+relative to the model without it. The term enters if the smallest ℓ on a grid is negative enough.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .reml import Penalties
+
+# Standard deviations of a term's function, in standard errors of a line: from what is hardly
+# visible to what nothing hides.
+_DEVIATIONS = np.geomspace(0.1, 300.0, 25)
+_MIN_GAIN = 1.0  # of log-likelihood: what a parameter gains by chance, about
+
+
+def entering_smoothing(
+    penalties: Penalties, rho: np.ndarray, gradient: np.ndarray, curvature: float,
+    total_weight: float, dispersion: float,
+) -> np.ndarray:  # fmt: skip
+    """ρ with the best value on the grid for the terms that gain by it, as it was for the others."""
+    prior = penalties.prior
+    assert prior is not None
+    rate = prior.rate(total_weight, curvature)
+    best, best_rho = np.full(penalties.count, -2 * _MIN_GAIN), rho.copy()
+    for deviation in _DEVIATIONS:
+        trial = prior.offset + np.log(curvature) - 2 * np.log(deviation)
+        diagonal = np.maximum(penalties.diagonal(trial), 1e-300)
+        gains = np.log1p(curvature / diagonal) - gradient**2 / (dispersion * (curvature + diagonal))
+        value = penalties.sum_by_group(gains) + 2 * rate * deviation / np.sqrt(curvature)
+        better = value < best
+        best[better], best_rho[better] = value[better], trial[better]
+    return best_rho

@@ -1,0 +1,209 @@
+"""GAMs of tables with many columns: they neither fit the noise nor lose to a linear model."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.linear_model import RidgeCV
+
+import kernelmaps as km
+from kernelmaps.models.gam import design
+from kernelmaps.models.solvers import pirls
+from kernelmaps.models.solvers.reml import Penalties
+from kernelmaps.models.solvers.screening import entering_smoothing
+from kernelmaps.models.solvers.smoothing_prior import Coordinates
+
+
+def table(rng, n, p, effect=1.0):
+    """y = effect · x_0 + noise of variance one."""
+    X = rng.normal(size=(n, p))
+    return X, effect * X[:, 0] + rng.normal(size=n)
+
+
+def error(model, effect, rng, p):
+    """Root mean square of the difference from the true function on new rows."""
+    new = rng.normal(size=(1000, p))
+    return np.sqrt(np.mean((model.predict(new) - effect * new[:, 0]) ** 2))
+
+
+def p_values(model):
+    return np.array([term.p_value[0] for term in model.predictor_.terms])
+
+
+@pytest.fixture(scope="module")
+def half_as_many_columns_as_rows():
+    """Five fits of 100 rows and 50 columns, one of which has an effect."""
+    rng = np.random.default_rng(5)
+    fits = []
+    for _ in range(5):
+        X, y = table(rng, 100, 50)
+        model = km.AdditiveRegressor().fit(X, y)
+        fits.append((model, error(model, 1.0, rng, 50)))
+    return fits
+
+
+def test_the_dispersion_is_not_explained_away(half_as_many_columns_as_rows):
+    """Five estimates of a variance of one, each with about 90 degrees of freedom."""
+    dispersion = np.mean([model.dispersion_[0] for model, _ in half_as_many_columns_as_rows])
+    assert abs(dispersion - 1) < 0.3
+
+
+def test_the_effect_is_found_among_many_columns(half_as_many_columns_as_rows):
+    """The mean alone has an error of one."""
+    assert np.mean([error for _, error in half_as_many_columns_as_rows]) < 0.6
+    assert all(p_values(model)[0] < 0.01 for model, _ in half_as_many_columns_as_rows)
+
+
+def test_columns_without_an_effect_are_rarely_significant(half_as_many_columns_as_rows):
+    p = np.concatenate([p_values(model)[1:] for model, _ in half_as_many_columns_as_rows])
+    assert np.mean(p < 0.05) <= 0.10
+
+
+def test_noise_of_as_many_columns_as_rows_stays_noise():
+    rng = np.random.default_rng(11)
+    X, y = table(rng, 100, 100, effect=0.0)
+    model = km.AdditiveRegressor().fit(X, y)
+    assert model.edf_[0] < 50
+    assert model.dispersion_[0] > 0.5
+    assert error(model, 0.0, rng, 100) < 0.5
+
+
+def test_many_small_linear_effects_are_a_ridge_regression():
+    """Not worse than one whose penalty is tuned, by more than a tenth."""
+    rng, errors = np.random.default_rng(3), []
+    for _ in range(3):
+        beta, X, new = rng.normal(size=60) / 8, *rng.normal(size=(2, 120, 60))
+        y = X @ beta + rng.normal(size=120)
+        models = km.AdditiveRegressor(), RidgeCV(np.geomspace(0.1, 1000, 20))
+        predictions = (model.fit(X, y).predict(new) for model in models)
+        errors.append([np.mean((p - new @ beta) ** 2) ** 0.5 for p in predictions])
+    ours, ridge = np.mean(errors, axis=0)
+    assert ours < 1.1 * ridge
+
+
+def test_many_rows_leave_the_prior_nothing_to_say():
+    """With 250 rows for each smoothing parameter, edf are those without it to a few per cent."""
+    rng = np.random.default_rng(2)
+    X = rng.uniform(size=(2000, 4))
+    y = np.sin(6 * X[:, 0]) + X[:, 1] + rng.normal(size=2000)
+    with_prior = km.AdditiveRegressor().fit(X, y)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Penalties, "coordinates", _without_prior)
+        without = km.AdditiveRegressor().fit(X, y)
+    assert not np.array_equal(with_prior.edf_, without.edf_)  # the prior was there
+    assert np.std(with_prior.predict(X) - without.predict(X)) < 0.02
+
+
+def _without_prior(self, free, problem):
+    return Coordinates(np.zeros(self.count), np.zeros(self.count, bool), 0.0)
+
+
+def test_coordinates_have_the_derivatives_of_the_cost(seed):
+    """By finite differences along each coordinate; so is ρ recovered."""
+    rng = np.random.default_rng(seed)
+    shared = np.array([True, False, True, True, False])
+    coordinates = Coordinates(rng.normal(size=5), shared, 3.0)
+    rho, square = rng.normal(size=5), rng.normal(size=(5, 5))
+    square = square @ square.T
+    theta = coordinates.of_rho(rho)
+    np.testing.assert_allclose(coordinates.to_rho(theta), rho)
+    assert theta[:5][shared].max() == 0
+
+    def value(theta):
+        rho, common = coordinates.to_rho(theta), 3.0 * np.exp(-0.5 * theta[-1])
+        costs = 3.0 * np.exp(-0.5 * (rho - coordinates.offset))
+        prior = costs.sum() - shared.sum() * common + np.log1p(common)
+        return prior + 0.5 * rho @ square @ rho
+
+    assert coordinates.cost(rho) == pytest.approx(value(theta) - 0.5 * rho @ square @ rho)
+    gradient = coordinates.gradient(rho, square @ rho)
+    hessian = coordinates.hessian(rho, square)
+    step = 1e-4 * np.eye(6)
+    for i in range(6):
+        up, down = value(theta + step[i]), value(theta - step[i])
+        assert gradient[i] == pytest.approx((up - down) / 2e-4, rel=1e-5, abs=1e-5)
+        second = (up - 2 * value(theta) + down) / 1e-8
+        assert hessian[i, i] == pytest.approx(second, rel=1e-3, abs=1e-3)
+    np.testing.assert_allclose(hessian, hessian.T)
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "poisson"])
+def test_screened_terms_are_those_that_all_of_them_lead_to(monkeypatch, loss):
+    """Curves that enter by their gain give the predictions of a model that starts with all."""
+    rng = np.random.default_rng(8)
+    X, new = rng.uniform(-1, 1, size=(2, 600, 25))
+
+    def effect(X):
+        return np.sin(4 * X[:, 0]) + X[:, 1] ** 2 - X[:, 2]
+
+    y = effect(X) + 0.5 * rng.normal(size=600)
+    if loss == "poisson":
+        y = rng.poisson(np.exp(effect(X)))
+    full = km.AdditiveRegressor(loss=loss).fit(X, y)
+    options = pirls.PirlsOptions(screen_above=50)
+    monkeypatch.setattr(pirls, "PIRLS", options)
+    screened = km.AdditiveRegressor(loss=loss).fit(X, y)
+    assert not np.array_equal(full.edf_, screened.edf_)
+    spread = np.std(full.eval_terms(new).sum(axis=1))
+    change = np.std(full.eval_terms(new).sum(axis=1) - screened.eval_terms(new).sum(axis=1))
+    assert change < 0.1 * spread
+    assert screened.edf_[0] < full.edf_[0] + 2
+
+
+def test_a_term_enters_for_its_evidence_alone():
+    """A gradient of some standard errors brings a curve in, one within them does not."""
+    penalties = Penalties.of_bases([_two_functions(), _two_functions()])
+    rho, n = np.full(2, 30.0), 1000.0
+    gradient = np.sqrt(n) * np.array([0.0, 5.0, 0.5, 0.5, 0.5])
+    entering = entering_smoothing(penalties, rho, gradient, n, n, 1.0)
+    assert entering[0] < np.log(n)
+    assert entering[1] == 30.0
+
+
+def _two_functions():
+    from kernelmaps.models.rows.basis import TermBasis
+
+    return TermBasis(np.eye(2), np.array([1.0, 4.0]), np.zeros(2, int))
+
+
+def test_more_columns_than_rows_fit():
+    """With as many coefficients as would take minutes all at once."""
+    rng = np.random.default_rng(4)
+    X, y = table(rng, 200, 500, effect=3.0)
+    model = km.AdditiveRegressor().fit(X, y)
+    assert p_values(model)[0] < 1e-6
+    assert error(model, 3.0, rng, 500) < 1.5
+
+
+def test_a_fit_that_follows_the_noise_warns():
+    rng = np.random.default_rng(1)
+    X, y = table(rng, 40, 20)
+    with pytest.warns(UserWarning, match="effective degrees of freedom for 40 rows"):
+        km.AdditiveRegressor(smoothing=1e-6).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        km.AdditiveRegressor().fit(X, y)
+
+
+def test_more_columns_than_smoothing_parameters_can_be_estimated_for_are_refused(monkeypatch):
+    rng = np.random.default_rng(1)
+    monkeypatch.setattr(design, "MAX_TERMS", 5)
+    X, y = table(rng, 30, 6)
+    with pytest.raises(ValueError, match=r"6 columns have terms.*AdditiveSVR"):
+        km.AdditiveRegressor().fit(X, y)
+    km.AdditiveRegressor(terms=[0, 1]).fit(X, y)
+
+
+def test_pairs_are_searched_among_the_strongest_columns(monkeypatch):
+    from kernelmaps.models.gam import interactions
+
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(1500, 8))
+    y = X[:, 2] + X[:, 5] + X[:, 2] * X[:, 5] + 0.3 * rng.normal(size=1500)
+    options = interactions.PairSearch(max_columns=2)
+    monkeypatch.setattr(interactions, "PAIR_SEARCH", options)
+    model = km.AdditiveRegressor(interactions="auto").fit(X, y)
+    pairs = [term.columns for term in model.predictor_.terms if len(term.columns) == 2]
+    assert pairs == [(2, 5)]
