@@ -12,9 +12,8 @@ import pytest
 from test_cli import assert_refused, invoke, run
 
 import kernelmaps as km
-from kernelmaps.commands import fitting
-from kernelmaps.data import table_files
-from kernelmaps.data.kinds import Kind
+from kernelmaps.commands import fitting, predicting
+from kernelmaps.data import table_stream
 from kernelmaps.inspection.panels import PanelDisplay
 from kernelmaps.model_files import open_info
 
@@ -49,12 +48,6 @@ def write(path, columns):
         writer.writerow(columns)
         writer.writerows(zip(*columns.values()))
     return path
-
-
-def known_kinds(model):
-    """Kinds of the columns that a model was fitted on."""
-    metadata = open_info(model).metadata
-    return {name: Kind.of_dict(metadata["kinds"][name]) for name in metadata["columns"]}
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +89,8 @@ def test_any_csv_is_fitted_and_what_was_decided_is_said(rides, tmp_path):
     assert "regression (the target has values with fractions; otherwise: --task" in shown
     fitted = km.load(out)
     parts = ["when", "when (month)", "when (weekday)", "when (hour)"]
-    assert list(fitted.feature_names_in_) == [*parts, "city", "area"]
-    kinds = {term.name: term.kind for term in fitted.table_.terms}
+    assert fitted.reader_.feature_names == [*parts, "city", "area"]
+    kinds = {term.name: term.kind for term in fitted.predictor_.terms}
     assert kinds["when (hour)"] == "periodic"
     assert kinds["city"] == "category"
 
@@ -233,12 +226,18 @@ def test_options_reach_the_model(rides, tmp_path):
         (["--constraints", "area"], "--constraints must be COLUMN=VALUE"),
         (["--constraints", "area=up"], "must be one of increasing"),
         (["--terms", "when (hour)=periodic:day"], "is not a number: 'day'"),
-        (["--terms", "town=category"], "no column 'town'"),
+        (["--terms", "town=category"], "terms names the column 'town'; X has ride_id, when"),
         (["--smoothing", "much"], "--smoothing must be auto or numbers"),
-        (["--C", "10"], "--C 10 has no meaning for the terms of a table"),
+        (["--C", "10"], "hold text, not numbers. If one of them is what to predict"),
+        (["--C", "10", "--model", "gam"], "--C means nothing for --model gam."),
         (["--normalize", "l1"], "--normalize l1 scales rows of numbers"),
-        (["--map", "SplineMap", "--interactions", "auto"], "without a map"),
-        (["--model", "forest"], "must be one of additive, table, ridge"),
+        (["--map", "SplineMap", "--interactions", "auto"], "--interactions means nothing for"),
+        (["--exposure", "area", "--model", "svm"], "--exposure means nothing for --model svm"),
+        (["--exposure", "area"], "exposure is for --loss 'poisson' and 'gamma'"),
+        (["--loss", "epsilon_insensitive"], "'epsilon_insensitive' is a loss of AdditiveSVR"),
+        (["--loss", "poisson", "--model", "ridge"], "--loss means nothing for --model ridge"),
+        (["--holdout", "first"], "--holdout must be auto, last, random, none"),
+        (["--model", "forest"], "must be one of gam, svm, ridge"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options, match, rides, tmp_path):
@@ -247,20 +246,35 @@ def test_options_that_make_no_sense_are_refused(options, match, rides, tmp_path)
     assert not out.exists()
 
 
-def test_numbers_alone_are_fitted_on_a_map_unless_a_table_is_asked_for(tmp_path):
+def test_numbers_alone_are_fitted_by_a_gam_unless_a_map_is_asked_for(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.random((120, 2))
     path = tmp_path / "plain.csv"
     lines = [f"{k},{a},{b},{a + b * b}" for k, (a, b) in enumerate(X)]
     path.write_text("\n".join(["row,a,b,y", *lines]))
-    result = invoke("fit", path, "-o", tmp_path / "map.kmap")
+    result = invoke("fit", path, "-o", tmp_path / "gam.kmap")
     assert "column 'row' left out: it counts the rows" in result.stderr
-    assert not hasattr(km.load(tmp_path / "map.kmap"), "table_")
-    run("fit", path, "--model", "table", "-o", tmp_path / "table.kmap")
-    assert list(km.load(tmp_path / "table.kmap").feature_names_in_) == ["a", "b"]
+    assert km.load(tmp_path / "gam.kmap").term_names_ == ["a", "b"]
+    run("fit", path, "--drop", "row", "--C", "2", "-o", tmp_path / "svm.kmap")
+    assert isinstance(km.load(tmp_path / "svm.kmap"), km.AdditiveSVR)
     run("fit", path, "--columns", "row,a", "-o", tmp_path / "row.kmap")
     assert open_info(tmp_path / "row.kmap").metadata["columns"] == ["row", "a"]
-    assert run("predict", tmp_path / "map.kmap", path).startswith("row,y\n0,")
+    assert run("predict", tmp_path / "gam.kmap", path).startswith("row,y\n0,")
+
+
+def test_arrays_are_fitted_by_a_gam_and_sparse_rows_by_an_svm(tmp_path):
+    from sklearn.datasets import dump_svmlight_file
+
+    rng = np.random.default_rng(0)
+    X = rng.poisson(0.6, (150, 3)).astype(float)
+    y = X[:, 0] - X[:, 1] ** 2
+    np.savez(tmp_path / "dense.npz", X=X, y=y)
+    dump_svmlight_file(X, y, str(tmp_path / "sparse.svm"), zero_based=False)
+    for name, kind in (("dense.npz", km.AdditiveRegressor), ("sparse.svm", km.AdditiveSVR)):
+        result = invoke("fit", tmp_path / name, "-o", tmp_path / "m.kmap", "--task", "regression")
+        assert "--model chooses another one" in result.stderr
+        assert isinstance(km.load(tmp_path / "m.kmap"), kind)
+        assert len(run("predict", tmp_path / "m.kmap", tmp_path / name).splitlines()) == 151
 
 
 def test_parquet_with_categories_dates_and_gaps_is_read_as_csv_is(rides, model, tmp_path):
@@ -272,11 +286,8 @@ def test_parquet_with_categories_dates_and_gaps_is_read_as_csv_is(rides, model, 
     frame.to_parquet(path)
     out = tmp_path / "m.kmap"
     told = json.loads(run("fit", path, "-t", "fare", "--drop", "tip", "-o", out, "--json"))
-    assert {name: kind["name"] for name, kind in told["kinds"].items()} == {
-        "when": "date",
-        "city": "category",
-        "area": "number",
-    }
+    kinds = {"when": "date", "city": "category", "area": "number"}
+    assert told["kinds"] == {"ride_id": "left out", "source": "left out", **kinds}
     of_csv = run("predict", model, path).splitlines()
     for kind in (out, model):  # a model of either file reads the other one
         assert run("predict", kind, rides).splitlines()[0] == "ride_id,fare"
@@ -301,14 +312,6 @@ def test_a_table_needs_names_of_columns(model, tmp_path):
     path = tmp_path / "rows.npy"
     np.save(path, np.ones((3, 6)))
     assert_refused(2, "use CSV or Parquet", "predict", model, path)
-
-
-def test_a_file_of_a_model_that_describes_other_columns_is_refused(model, rides, tmp_path):
-    metadata, fitted = open_info(model).metadata, km.load(model)
-    for kinds in ({"city": {"name": "category"}}, {"city": metadata["kinds"]["city"]}):
-        path = tmp_path / "bad.kmap"
-        km.save(fitted, path, metadata={**metadata, "kinds": kinds})
-        assert_refused(3, "describes", "predict", path, rides)
 
 
 def labelled(path, labels, n=90):
@@ -401,15 +404,6 @@ def test_a_table_without_a_useful_column_is_refused(tmp_path):
     assert_refused(2, match, "fit", path, "-o", tmp_path / "m.kmap")
 
 
-def test_without_pandas_a_table_says_what_to_install(rides, tmp_path, monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    told = assert_refused(2, "pip install 'kernelmaps[data]'", "fit", rides, "-t", "fare",
-                          "-o", tmp_path / "m.kmap")  # fmt: skip
-    assert told.stderr.count("pip install") == 1
-
-
 def test_a_table_is_exported_with_its_features_and_a_word_on_dates(model, rides, tmp_path):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
@@ -418,12 +412,14 @@ def test_a_table_is_exported_with_its_features_and_a_word_on_dates(model, rides,
     session = runtime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
     names = json.loads(session.get_modelmeta().custom_metadata_map["feature_names"])
     fitted = km.load(model)
-    assert names == list(fitted.feature_names_in_)
-    X = next(iter(table_files.TableBlocks(rides, known_kinds(model)))).X[:5]
-    texts = X["city"].astype(str).to_numpy(object)[:, None]
+    X = pd.read_csv(rides).iloc[:5].drop(columns=["fare", "tip"])
+    columns = fitted.reader_.read(X, "test")
+    assert names == [column.name for column in columns]
     feed = {
-        item.name: texts if item.type == "tensor(string)" else X.iloc[:, [k]].to_numpy()
-        for k, item in enumerate(session.get_inputs())
+        item.name: np.array(column.levels, object)[column.codes][:, None]
+        if column.is_category
+        else column.values[:, None]
+        for item, column in zip(session.get_inputs(), columns, strict=True)
     }
     found = session.run(None, feed)[0].ravel()
     np.testing.assert_allclose(found, fitted.predict(X), rtol=1e-6)
@@ -455,7 +451,7 @@ def test_a_column_with_the_name_of_a_part_of_a_date_is_refused(tmp_path):
     columns = cells()
     columns["when (hour)"] = [str(k % 7) for k in range(N)]
     path = write(tmp_path / "d.csv", columns)
-    match = "'when (hour)' has the name of a part of a date. Rename it, or leave it out with --drop"
+    match = "'when (hour)' has the name of a part of a date. Rename it, or leave it out"
     assert_refused(2, match, "fit", path, "-t", "fare", "-o", tmp_path / "m.kmap")
 
 
@@ -474,7 +470,7 @@ def test_a_file_read_block_by_block_gives_the_model_of_memory(
     rides, tmp_path, monkeypatch, suffix, target
 ):
     """Of fewer than 200,000 rows both have the same codes, and the sums differ by rounding."""
-    monkeypatch.setattr(table_files, "BLOCK", 90)
+    monkeypatch.setattr(table_stream, "BLOCK", 90)
     columns = pd.read_csv(rides)
     path = tmp_path / f"rides.{suffix}"
     columns.to_parquet(path) if suffix == "parquet" else columns.to_csv(path, index=False)
@@ -502,7 +498,7 @@ def test_a_file_read_block_by_block_gives_the_model_of_memory(
 
 
 def test_later_blocks_may_hold_words_gaps_and_new_levels(tmp_path, monkeypatch):
-    monkeypatch.setattr(table_files, "BLOCK", 100)
+    monkeypatch.setattr(table_stream, "BLOCK", 100)
     columns = cells()
     columns["area"][250] = "huge"
     columns["city"][350:353] = ["Oslo"] * 3
@@ -513,14 +509,14 @@ def test_later_blocks_may_hold_words_gaps_and_new_levels(tmp_path, monkeypatch):
     assert "column 'area' holds numbers: 'huge' counted as missing" in said
     assert "1 row without 'fare' left out" in said
     assert told["rows"] == N - 1
-    assert told["kinds"]["note"]["name"] == "category"
-    assert told["kinds"]["area"]["name"] == "number"
-    books = {book.name: book for book in km.load(tmp_path / "m.kmap").table_.books}
+    assert told["kinds"]["note"] == "category"
+    assert told["kinds"]["area"] == "number"
+    books = {book.name: book for book in km.load(tmp_path / "m.kmap").predictor_.books}
     assert "Oslo" in books["city"].levels
 
 
 def test_whole_numbers_stay_classes_and_large_files_stream_by_themselves(tmp_path, monkeypatch):
-    monkeypatch.setattr(fitting, "_LARGE", 100)
+    monkeypatch.setattr(fitting, "IN_MEMORY_BYTES", 100)
     path = labelled(tmp_path / "d.csv", lambda n: [str(k % 13 // 7) for k in range(n)])
     result = invoke("fit", path, "-t", "t", "--task", "classification", "-o", tmp_path / "m.kmap")
     assert "read block by block" in " ".join(result.stdout.split())
@@ -529,7 +525,7 @@ def test_whole_numbers_stay_classes_and_large_files_stream_by_themselves(tmp_pat
 
 
 def test_targets_of_later_blocks_are_checked(tmp_path, monkeypatch):
-    monkeypatch.setattr(table_files, "BLOCK", 100)
+    monkeypatch.setattr(table_stream, "BLOCK", 100)
     columns = cells()
     columns["fare"][300] = "free"
     path = write(tmp_path / "rides.csv", columns)
@@ -577,14 +573,14 @@ def test_new_rows_are_read_block_by_block(rides, model, tips, tmp_path, monkeypa
     report = ["explain", model, "--data", path, "--report"]
     run(*report, tmp_path / "whole.html")
     sizes = []
-    read = table_files.TableBlocks._rows
 
-    def measured(self, block, target):
-        sizes.append(len(next(iter(block.columns.values()))))
-        return read(self, block, target)
+    def measured(*arguments):
+        for file in table_stream.raw_tables(*arguments):
+            sizes.append(file.table.num_rows)
+            yield file
 
-    monkeypatch.setattr(table_files, "BLOCK", 90)
-    monkeypatch.setattr(table_files.TableBlocks, "_rows", measured)
+    monkeypatch.setattr(table_stream, "BLOCK", 90)
+    monkeypatch.setattr(predicting, "raw_tables", measured)
     for words, before in zip(asked, whole, strict=True):
         again = invoke(*words)
         assert again.stderr == before.stderr
@@ -612,7 +608,7 @@ def assert_alike(text, other):
 
 
 def test_a_later_block_that_fails_leaves_no_file_behind(model, rides, tmp_path, monkeypatch):
-    monkeypatch.setattr(table_files, "BLOCK", 90)
+    monkeypatch.setattr(table_stream, "BLOCK", 90)
     path = tmp_path / "short.csv"
     lines = rides.read_text(encoding="utf-8").splitlines()
     path.write_text("\n".join([*lines[:301], "too,few", *lines[301:]]), encoding="utf-8")
@@ -640,3 +636,202 @@ def test_a_fit_without_a_file_to_write_tells_the_score(rides, tmp_path, monkeypa
     assert "held-out rows" in said
     assert "not saved: name a file, --out model.kmap" in " ".join(said.split())
     assert list(tmp_path.iterdir()) == []
+
+
+# ---- Python and the command line ----------------------------------------------------------------
+
+
+def daily(n=500):
+    """Days in order, an amount of money, a shop; what is sold depends on all and on the weekday."""
+    rng = np.random.default_rng(0)
+    days = np.datetime64("2022-01-01") + np.arange(n)
+    weekday = (days.astype(int) + 3) % 7
+    budget, shop = rng.gamma(3, 400, n), rng.choice(["north", "south"], n)
+    sold = 5 + np.sin(2 * np.pi * weekday / 7) + np.log(budget) + (shop == "north")
+    return {
+        "day": [f"{str(d)[8:]}.{str(d)[5:7]}.{str(d)[:4]}" for d in days],
+        "budget": [f"$ {value:,.2f}" for value in budget],
+        "shop": shop.tolist(),
+        "sold": [f"{value:.5f}" for value in sold + 0.1 * rng.normal(size=n)],
+    }
+
+
+@pytest.fixture(scope="module")
+def sales(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("sales") / "sales.csv", daily())
+
+
+@pytest.mark.parametrize("how", ["frame", "csv", "parquet"])
+def test_python_and_the_command_line_fit_the_same_model(how, sales, tmp_path):
+    """Bit for bit; each side's saved model predicts raw frames on the other."""
+    frame = pd.read_csv(sales)
+    path = sales
+    if how == "parquet":
+        path = tmp_path / "sales.parquet"
+        frame.assign(day=pd.to_datetime(frame["day"], format="%d.%m.%Y")).to_parquet(path)
+    run("fit", path, "-t", "sold", "-o", tmp_path / "line.kmap")
+    X, y = frame.drop(columns="sold"), frame["sold"]
+    fitted = km.AdditiveRegressor()
+    fitted.fit(X, y) if how == "frame" else fitted.fit(path, "sold")
+    loaded = km.load(tmp_path / "line.kmap")
+    np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
+    assert {"day (weekday)", "budget"} <= set(loaded.term_names_)
+    km.save(fitted, tmp_path / "python.kmap")  # without any metadata
+    lines = run("predict", tmp_path / "python.kmap", sales).splitlines()
+    assert lines[0] == "prediction"
+    printed = np.array(lines[1:], float)
+    np.testing.assert_array_equal(printed, loaded.predict(X))
+
+
+def test_the_latest_rows_are_held_out_where_a_date_orders_them(sales, tmp_path):
+    frame = pd.read_csv(sales)
+    table = " ".join(run("fit", sales, "-t", "sold").split())
+    assert "100 held-out rows" in table
+    assert "held out the latest rows by 'day'" in table
+    last = json.loads(run("fit", sales, "-t", "sold", "--json"))
+    X, y = frame.drop(columns="sold"), frame["sold"]
+    score = km.AdditiveRegressor().fit(X[:400], y[:400]).score(X[400:], y[400:])
+    assert last["score"] == pytest.approx(score, abs=1e-12)
+    backwards = frame.iloc[::-1]
+    backwards.to_csv(tmp_path / "back.csv", index=False)
+    again = json.loads(run("fit", tmp_path / "back.csv", "-t", "sold", "--json"))
+    assert again["score"] == pytest.approx(score, abs=1e-6)
+    shuffled = frame.sample(frac=1, random_state=0)
+    shuffled.to_csv(tmp_path / "mixed.csv", index=False)
+    assert "rows all over the file" in run("fit", tmp_path / "mixed.csv", "-t", "sold")
+    assert "rows all over the file" in run("fit", sales, "-t", "sold", "--holdout", "random")
+    said = run("fit", tmp_path / "mixed.csv", "-t", "sold", "--holdout", "last")
+    assert "held out" in said
+    assert "the last rows" in said
+
+
+def test_a_stream_holds_out_the_same_rows(sales, tmp_path, monkeypatch):
+    monkeypatch.setattr(table_stream, "BLOCK", 150)
+    memory = json.loads(run("fit", sales, "-t", "sold", "--json"))
+    told, _ = streamed(sales, "-t", "sold")
+    assert told["scored_rows"] == memory["scored_rows"] == 100
+    assert told["score"] == pytest.approx(memory["score"], abs=1e-6)
+
+
+def test_a_large_csv_file_gives_python_the_same_model(sales, monkeypatch):
+    """The text is read once, in blocks; later blocks may show that a day comes first, or a unit."""
+    from kernelmaps.data import table_in_memory
+
+    frame = pd.read_csv(sales)
+    small = km.AdditiveRegressor().fit(sales, "sold")
+    monkeypatch.setattr(table_in_memory, "IN_MEMORY_BYTES", 10)
+    monkeypatch.setattr(table_stream, "BLOCK", 7)  # the first days of a month: 01.01. to 07.01.
+    large = km.AdditiveRegressor().fit(sales, "sold")
+    assert large.reader_ == small.reader_
+    X = frame.drop(columns="sold")
+    np.testing.assert_allclose(large.predict(X), small.predict(X), rtol=1e-9)
+
+
+def test_weekdays_and_months_have_names(sales, tmp_path):
+    out, page = tmp_path / "m.kmap", tmp_path / "p.html"
+    run("fit", sales, "-t", "sold", "--interactions", "day (weekday):shop", "-o", out)
+    shown = run("explain", out, "-o", tmp_path / "s.svg")
+    line = next(line for line in shown.splitlines() if line.split()[:2] == ["day", "(weekday)"])
+    assert "Mon ▄" in line or "Mon ▅" in line
+    assert " Sun," in line
+    fitted = km.load(out)
+    shapes = {shape.name: shape for shape in fitted.shape_functions_}
+    assert shapes["day (weekday)"].ticks[0] == (1, "Mon")
+    assert shapes["day (month)"].ticks[-1] == (12, "Dec")
+    assert shapes["day"].ticks is None
+    assert fitted.pair_functions_[0].first == ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+    picture = (tmp_path / "s.svg").read_text("utf-8")
+    assert "Wed" in picture
+    row = run("explain", out, "--data", sales, "--row", "0")
+    assert ["day", "(weekday)", "Sat"] in [line.split()[:3] for line in row.splitlines()]
+    run("explain", out, "--report", page)
+    data = json.loads(page.read_text("utf-8").split('id="data">')[1].split("</script>")[0])
+    panel = next(panel for panel in data["shapes"] if panel["name"] == "day (weekday)")
+    assert [1, "Mon"] in panel["ticks"]
+    assert "units: budget in $" in str(fitted.summary())
+
+
+def test_exposures_are_remembered(tmp_path):
+    """log E[y] = log years + f(x); rows of two years have twice the claims."""
+    rng = np.random.default_rng(0)
+    n = 2000
+    age, years = rng.uniform(18, 80, n), rng.choice([0.5, 1.0, 2.0], n)
+    claims = rng.poisson(years * np.exp(-1 + 0.03 * (age - 50)))
+    frame = pd.DataFrame({"age": age, "years": years, "claims": claims})
+    path, out = tmp_path / "claims.csv", tmp_path / "m.kmap"
+    frame.to_csv(path, index=False)
+    fit = ["fit", path, "-t", "claims", "--loss", "poisson", "--exposure", "years"]
+    told = json.loads(run(*fit, "-o", out, "--json"))
+    assert (told["task"], told["exposure"]) == ("regression", "years")
+    assert next(iter(told["scores"])) == "d2"
+    assert "deviance explained on" in run(*fit)
+    X = frame[["age"]]
+    model = km.AdditiveRegressor(loss="poisson").fit(X, claims, exposure=years)
+    expected = model.predict(X, exposure=years)
+    np.testing.assert_array_equal(np.array(run("predict", out, path).split()[1:], float), expected)
+    scores = json.loads(run("evaluate", out, path, "--json"))["scores"]
+    assert scores["d2"] == pytest.approx(model.score(X, claims, exposure=years), abs=1e-12)
+    again, _ = streamed(*fit[1:])
+    assert again["score"] == pytest.approx(told["score"], abs=1e-6)
+    X.to_csv(tmp_path / "bare.csv", index=False)
+    assert_refused(2, "has no column 'years' with the exposures", "predict", out,
+                   tmp_path / "bare.csv")  # fmt: skip
+    rates = run("predict", out, tmp_path / "bare.csv", "--exposure", "none").split()[1:]
+    np.testing.assert_array_equal(np.array(rates, float), model.predict(X))
+
+
+def test_average_precision_of_a_rare_class_is_shown(tmp_path):
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=3000)
+    rare = rng.random(3000) < 0.04 * np.exp(a) / np.exp(0.5)
+    pd.DataFrame({"a": a, "fraud": np.where(rare, "yes", "no")}).to_csv(tmp_path / "d.csv")
+    shown = " ".join(run("fit", tmp_path / "d.csv", "-t", "fraud").split())
+    assert "average precision of the rarer class" in shown
+
+
+def test_tables_that_changed_are_refused_or_warned_of_by_column(sales, tmp_path):
+    out, columns = tmp_path / "m.kmap", daily(60)
+    run("fit", sales, "-t", "sold", "-o", out)
+    new = tmp_path / "new.csv"
+
+    def changed(**cells):
+        return write(new, {**columns, **cells})
+
+    assert_refused(2, "column 'day' held dates in fit, and now holds cells such as 'soon'",
+                   "predict", out, changed(day=["soon"] * 60))  # fmt: skip
+    assert_refused(2, "column 'budget' held numbers in fit, and now holds cells such as 'much'",
+                   "predict", out, changed(budget=["much"] * 60))  # fmt: skip
+    write(new, {name: own for name, own in columns.items() if name != "shop"})
+    assert_refused(2, "has no column 'shop'; it has 'day', 'budget'", "predict", out, new)
+    result = invoke("predict", out, changed(colour=["red"] * 60))
+    assert result.exit_code == 0
+    assert result.stderr.count("columns that were not there in fit, which are ignored") == 1
+    assert "'colour'" in result.stderr
+    backwards = write(new, dict(reversed(columns.items())))
+    usual = write(tmp_path / "usual.csv", columns)
+    assert run("predict", out, backwards) == run("predict", out, usual)
+
+
+def test_text_in_another_encoding_needs_its_name(tmp_path):
+    columns = daily(60)
+    columns["shop"] = ["Köln" if name == "north" else "Bonn" for name in columns["shop"]]
+    path = write(tmp_path / "latin.csv", columns)
+    path.write_bytes(path.read_text("utf-8").encode("latin-1"))
+    fit = ["fit", path, "-t", "sold", "-o", tmp_path / "m.kmap"]
+    match = "latin.csv is not UTF-8 text: line 3 has the byte 0xF6. Name its encoding, such as"
+    told = assert_refused(2, match, *fit)
+    assert "--encoding 'latin-1'" in " ".join(told.stderr.split())
+    run(*fit, "--encoding", "latin-1")
+    books = {book.name: book for book in km.load(tmp_path / "m.kmap").predictor_.books}
+    assert sorted(books["shop"].levels) == ["Bonn", "Köln"]
+    for command in ("predict", "evaluate"):
+        run(command, tmp_path / "m.kmap", path, "--encoding", "latin-1")
+
+
+def test_scores_and_exports_are_written_with_the_same_option(sales, tmp_path):
+    out, scores = tmp_path / "m.kmap", tmp_path / "scores.json"
+    run("fit", sales, "-t", "sold", "-o", out)
+    run("evaluate", out, sales, "-o", scores)
+    assert json.loads(scores.read_text())["scores"]["r2"] > 0.9
+    assert_refused(2, "name one file to write", "export", out)
+    assert_refused(2, "name one file to write", "export", out, "a.h", "-o", "b.h")

@@ -8,6 +8,7 @@ __all__ = [
     "DesignError",
     "FileFormatError",
     "KernelScaleWarning",
+    "MissingTargetWarning",
     "OutOfDomainWarning",
     "SuspectColumnWarning",
     "ToleranceError",

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from kernelmaps.data import open_source
-from kernelmaps.data.table_files import raw_blocks
+from kernelmaps.data.table_stream import raw_tables
 from kernelmaps.datasets import read_rows
 
 X = np.array([[0.5, 1.0], [2.0, 0.0], [0.0, 3.25]])
@@ -146,7 +146,7 @@ def test_lines_are_counted_as_an_editor_does(tmp_path):
     assert_refused(path, "line 6: 1 cells where the header has 2")
     path = write_csv(tmp_path / "target.csv", "a,y\n1,\n2,1\n\n3,1e999\n")
     with pytest.raises(ValueError, match="line 5: the target 'y' holds '1e999'"):
-        next(raw_blocks(path, ["a", "y"])).labels("y")
+        next(raw_tables(path, ["a", "y"])).target("y")
 
 
 def test_ragged_repeated_and_empty_tables_are_refused(tmp_path):

@@ -84,6 +84,7 @@ Normalize = Annotated[
 TaskOption = Annotated[
     str, typer.Option("--task", help="classification, regression, or auto: judge by the target.")
 ]
+Encoding = Annotated[str, typer.Option(help="Encoding of CSV text, such as latin-1.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -235,20 +236,25 @@ def read(
     columns: str | None = None,
     drop: str | None = None,
     normalize: str = "none",
+    encoding: str = "utf-8",
 ) -> Any:
     """Rows of a file, as the options ask for them."""
     from ..data import read_rows
 
     check_norm(normalize)
-    rows = read_rows(data, target=target, columns=names(columns), drop=names(drop) or ())
+    rows = read_rows(
+        data, target=target, columns=names(columns), drop=names(drop) or (), encoding=encoding
+    )
     return rows.normalized(normalize)
 
 
 def reading_code(
-    data: str, target: str | None, columns: str | None, drop: str | None, normalize: str
-) -> str:
+    data: str, target: str | None, columns: str | None, drop: str | None, normalize: str,
+    encoding: str,
+) -> str:  # fmt: skip
     """Two lines of Python that make X and y as `read` does, for the programs that are printed."""
     given = {"target": target, "columns": names(columns), "drop": names(drop)}
+    given["encoding"] = None if encoding == "utf-8" else encoding
     options = [repr(data), *(f"{key}={value!r}" for key, value in given.items() if value)]
     scaled = "" if normalize == "none" else f".normalized({normalize!r})"
     return f"rows = km.datasets.read_rows({', '.join(options)}){scaled}\nX, y = rows.X, rows.y"

@@ -63,6 +63,7 @@ def compare(
     cv: Annotated[int, typer.Option("--cv", "--folds", help="Folds of the cross-validation.")] = 3,
     C: Annotated[float, typer.Option("--C", help="Penalty of the linear models.")] = 10.0,
     normalize: shared.Normalize = "none",
+    encoding: shared.Encoding = "utf-8",
     report: Annotated[
         Path | None, typer.Option(help="Write an HTML report, which opens offline.")
     ] = None,
@@ -84,7 +85,8 @@ def compare(
 
     shared.check_out(report, "a report", (".html", ".htm"))
     per_feature, in_all = _integers(sizes, "--sizes"), _integers(joint_sizes, "--joint-sizes")
-    rows, wanted = shared.read(data, target, columns, drop, normalize), shared.names(kernels)
+    rows = shared.read(data, target, columns, drop, normalize, encoding)
+    wanted = shared.names(kernels)
     result = run(
         rows.X,
         rows.y,
@@ -98,7 +100,7 @@ def compare(
         budget=budget if budget != 0 else None,
         name=Path(rows.name).name,
         feature_names=rows.columns,
-        loading_code=shared.reading_code(data, target, columns, drop, normalize),
+        loading_code=shared.reading_code(data, target, columns, drop, normalize, encoding),
     )
     result = shared.with_options(result, compare)
     shared.show(result, json)
@@ -130,6 +132,7 @@ def choose(
     columns: shared.Columns = None,
     drop: shared.Drop = None,
     normalize: shared.Normalize = "none",
+    encoding: shared.Encoding = "utf-8",
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Save the chosen map: .kmap, .onnx, .h, .json."),
@@ -151,7 +154,7 @@ def choose(
     wanted = shared.kernel_or_name(kernel)
     if out is not None:
         check_map_suffix(out, wanted)
-    rows = shared.read(data, target, columns, drop, normalize)
+    rows = shared.read(data, target, columns, drop, normalize, encoding)
     result = run(
         rows.X,
         wanted,

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ..display import printable
+from ..extras import install_hint
 from . import _shared as shared
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A .kmap file made by fit.")]
@@ -22,10 +23,12 @@ ModelOut = Annotated[
     ),
 ]
 ModelKind = Annotated[
-    str,
+    str | None,
     typer.Option(
-        help="additive: a sum of functions of one column each; table: the same with "
-        "smoothness chosen for each column; ridge: linear on any map."
+        help="gam: a sum of functions of single columns and pairs, whose smoothness is estimated; "
+        "svm: such a sum on a map, with a fixed C; ridge: linear on any map. Default: gam; with "
+        "--map or --C, and for sparse rows: svm.",
+        show_default=False,
     ),
 ]
 Map = Annotated[
@@ -33,52 +36,59 @@ Map = Annotated[
     typer.Option(
         "--map",
         help="Map and settings, e.g. HomogeneousMap(kernel=chi2,n_components=5). "
-        "Default: SplineMap (additive), none (table, ridge).",
+        "Default: SplineMap (svm), none (ridge).",
     ),
 ]
 Penalty = Annotated[
-    float, typer.Option("--C", help="Inverse strength of the regularisation, on a map.")
+    float | None,
+    typer.Option(
+        "--C", help="Inverse strength of the regularisation, on a map; 1.", show_default=False
+    ),
 ]
 Interactions = Annotated[
     str | None,
-    typer.Option(help="Table: pairs of columns, as auto, a number, or hour:load,age:income."),
+    typer.Option(help="GAM: pairs of columns, as auto, a number, or hour:load,age:income."),
 ]
 Terms = Annotated[
     str | None,
     typer.Option(
-        help="Table: terms of single columns, e.g. hour=periodic:24,load=linear,zip=category; "
+        help="GAM: terms of single columns, e.g. hour=periodic:24,load=linear,zip=category; "
         "none leaves a column out."
     ),
 ]
 Constraints = Annotated[
     str | None,
-    typer.Option(help="Table: shapes, e.g. area=increasing+concave,age=convex."),
+    typer.Option(help="GAM: shapes, e.g. area=increasing+concave,age=convex."),
 ]
 Smoothing = Annotated[
     str | None,
-    typer.Option(help="Table: auto, a number (worth as many rows), or area=100,age=10."),
+    typer.Option(help="GAM: auto, a number (worth as many rows), or area=100,age=10."),
 ]
 Loss = Annotated[
     str | None,
-    typer.Option(help="Loss of an additive model: log_loss, poisson, absolute_error, …"),
+    typer.Option(help="Loss: log_loss, poisson, absolute_error, …; of an SVM hinge, …"),
 ]
-MaxIter = Annotated[int | None, typer.Option(help="Most steps of an additive model's solver.")]
+MaxIter = Annotated[int | None, typer.Option(help="Most steps of the solver.")]
 Tol = Annotated[
-    float | None, typer.Option(help="Relative distance to the minimum at which it stops.")
+    float | None, typer.Option(help="SVM: relative distance to the minimum at which it stops.")
 ]
 Holdout = Annotated[
-    bool,
+    str,
     typer.Option(
-        "--holdout/--no-holdout",
-        help="Score on one in five rows that a first fit has not seen; the saved model is "
-        "fitted on all rows.",
+        help="Rows that are scored, one in five, by a model that has not seen them: the last ones, "
+        "random ones, or none (then the training rows are scored). auto: last, where a date orders "
+        "the rows, else random. The saved model is fitted on all rows.",
     ),
+]
+Exposure = Annotated[
+    str | None,
+    typer.Option(help="Column of exposures, for --loss poisson and gamma; later: that of fit."),
 ]
 Stream = Annotated[
     bool | None,
     typer.Option(
         "--stream/--in-memory",
-        help="Table: read the file block by block, so that it may be larger than memory. Default: "
+        help="GAM: read the file block by block, so that it may be larger than memory. Default: "
         "from 256 MiB on.",
         show_default=False,
     ),
@@ -90,10 +100,10 @@ def fit(
     data: shared.Data,
     out: ModelOut = None,
     target: shared.Target = None,
-    model: ModelKind = "additive",
+    model: ModelKind = None,
     map: Map = None,
     task: shared.TaskOption = "auto",
-    C: Penalty = 1.0,
+    C: Penalty = None,
     interactions: Interactions = None,
     terms: Terms = None,
     constraints: Constraints = None,
@@ -101,22 +111,25 @@ def fit(
     loss: Loss = None,
     max_iter: MaxIter = None,
     tol: Tol = None,
-    holdout: Holdout = True,
+    exposure: Exposure = None,
+    holdout: Holdout = "auto",
     stream: Stream = None,
     columns: shared.Columns = None,
     drop: shared.Drop = None,
     normalize: shared.Normalize = "none",
+    encoding: shared.Encoding = "utf-8",
     json: shared.AsJson = False,
 ) -> None:
     """Fit a model, score it on held-out rows, and save it with `--out`.
 
-    A CSV or Parquet file with text, dates or missing values is fitted as a table: text becomes
+    A CSV or Parquet file is fitted as a table, by a GAM: the model is that of
+    `AdditiveRegressor().fit(file, target)` or `AdditiveClassifier` in Python. Text becomes
     categories, a date a trend and its month, weekday and hour, a missing value a level of its own.
-    Columns that name the rows are left out. A file of numbers alone, such as histograms, is fitted
-    on a map; `--model table` fits it as a table, and so do the options for tables.
+    Columns that name the rows are left out. With `--map` or `--C` the file must hold numbers, such
+    as histograms, and an additive SVM is fitted.
 
-    CSV and Parquet files of more than 256 MiB are fitted as tables block by block, and a ridge
-    model reads Parquet, HDF5, Zarr, npy and LIBSVM so: they may be larger than memory.
+    CSV and Parquet files of more than 256 MiB are read block by block, and a ridge model reads
+    Parquet, HDF5, Zarr, npy and LIBSVM so: they may be larger than memory.
 
     Examples:
 
@@ -124,6 +137,8 @@ def fit(
 
     `kernelmaps fit flats.csv -t rent --interactions auto --constraints area=increasing
     -o model.kmap`
+
+    `kernelmaps fit claims.csv -t claims --loss poisson --exposure years -o model.kmap`
 
     `kernelmaps fit mine.parquet -t price --model ridge --map "RandomFourierMap(n_components=500)"
     -o model.kmap`
@@ -136,8 +151,9 @@ def fit(
     shared.check_out(out, "a model", MODEL_SUFFIXES)
     options = TableOptions(terms, interactions, constraints, smoothing)
     settings = FitSettings(
-        model, map, task, C, normalize, holdout, shared.note, loss, max_iter, tol, options, stream
-    )
+        model, map, task, C, normalize, holdout, shared.note, loss, max_iter, tol, options, stream,
+        exposure, encoding,
+    )  # fmt: skip
     result = fit_file(
         data, settings, target=target, columns=shared.names(columns), drop=shared.names(drop) or ()
     )
@@ -167,6 +183,8 @@ def predict(
             "with --drop in fit."
         ),
     ] = None,
+    exposure: Exposure = None,
+    encoding: shared.Encoding = "utf-8",
     json: shared.AsJson = False,
 ) -> None:
     """Predict with a saved model; columns are found by their names.
@@ -182,7 +200,9 @@ def predict(
     shared.check_out(out)
     if out is not None:
         check_table_suffix(out)
-    result = predict_rows(model, data, proba=proba, keep=shared.names(keep))
+    result = predict_rows(
+        model, data, proba=proba, keep=shared.names(keep), exposure=exposure, encoding=encoding
+    )
     if out is not None:
         result.save(out)
         if not json:
@@ -203,27 +223,41 @@ def evaluate(
         str | None,
         typer.Option("--target", "-t", help="Column with the true values; default: as in fit."),
     ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="File to write the scores to: .json.")
+    ] = None,
+    exposure: Exposure = None,
+    encoding: shared.Encoding = "utf-8",
     json: shared.AsJson = False,
 ) -> None:
     """Score a saved model on rows with known targets.
 
     Example: `kernelmaps evaluate model.kmap test.csv`
     """
+    from dataclasses import asdict
+
+    from kernelmaps.commands.exporting import write_json
     from kernelmaps.commands.predicting import evaluate_file
 
-    shared.show(evaluate_file(model, data, target=target), json)
+    shared.check_out(out, "an evaluation", (".json",))
+    result = evaluate_file(model, data, target=target, exposure=exposure, encoding=encoding)
+    if out is not None:
+        write_json(out, asdict(result))
+    shared.show(result, json, "" if out is None else f"scores: {out}")
 
 
 @shared.command
 def export(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A .kmap file: map or model.")],
     target: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             metavar="TARGET",
             help="File to write: .onnx (ONNX), .h (C), .json (the numbers of a map) or .kmap.",
+            show_default=False,
         ),
-    ],
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The same, as an option.")] = None,
     json: shared.AsJson = False,
 ) -> None:
     """Write a saved map or model in another format; names and the order of classes go with it.
@@ -236,12 +270,14 @@ def export(
     """
     from kernelmaps.commands.exporting import export_file
 
-    shared.check_out(target)
-    result = export_file(model, target)
+    if (target is None) == (out is None):
+        raise ValueError("name one file to write, as TARGET or with --out.")
+    shared.check_out(out or target)
+    result = export_file(model, str(out or target))
     if json:
         shared.show(result, True)
         return
-    shared.say(f"{result.title}: {target} ({result.bytes:,} bytes)")
+    shared.say(f"{result.title}: {result.path} ({result.bytes:,} bytes)")
     if result.note:
         shared.say(result.note)
 
@@ -272,6 +308,7 @@ def explain(
             "and, if they have the target, scores them."
         ),
     ] = None,
+    encoding: shared.Encoding = "utf-8",
     json: shared.AsJson = False,
 ) -> None:
     """Show what an additive model does with each feature, most important first, or with one row.
@@ -297,16 +334,19 @@ def explain(
     if label is not None and report is not None:
         raise ValueError("--class does not change a --report: leave out one of them.")
     if report is not None:
-        written = write_model_report(model, report, data, row)
+        written = write_model_report(model, report, data, row, encoding)
         shared.show(written, True) if json else shared.say(f"report: {report}")
         return
     if data is not None and row is not None:
-        shared.show(explain_row(model, data, row, label), json)
+        shared.show(explain_row(model, data, row, label, encoding), json)
         return
     result = explain_model(model, n_features=features, label=label)
     shared.show(result, json)
     if not json:
-        shared.say("\n".join(f"picture: {path}" for path in result.plot(out)))
+        try:
+            shared.say("\n".join(f"picture: {path}" for path in result.plot(out)))
+        except ModuleNotFoundError:
+            shared.say(f"no picture: {install_hint('matplotlib')}")
 
 
 @shared.command

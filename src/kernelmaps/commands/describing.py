@@ -21,7 +21,7 @@ from ..inspection.shapes import output_names
 from ..model_files import FileInfo, load_with_metadata, open_info
 from ..models.shapes import PairFunction, ShapeFunction
 from .exporting import AnyPath, feature_names
-from .predicting import blocks_for
+from .predicting import SavedModel
 
 _SHOWN = ("term", "importance", "p")  # of a summary; `summary` in JSON has all of it
 _RIGHT = ("importance", "p")  # columns of numbers
@@ -167,7 +167,7 @@ class FileDescription:
         """As a rich table."""
         numbers = {"arrays": len(self.info.arrays), "size": f"{self.info.size:,} bytes"}
         shown = self.to_dict() | numbers
-        hidden = ("range", "kinds", "held_out")
+        hidden = ("range", "held_out", "unused")
         shown["metadata"] = {k: v for k, v in self.info.metadata.items() if k not in hidden}
         return two_columns(shown, self.path)
 
@@ -182,13 +182,13 @@ def explain_model(model: AnyPath, *, n_features: int = 12, label: str | None = N
     display = ShapeFunctionDisplay.of_model(
         fitted,
         n_features=n_features,
-        names=feature_names(metadata),
+        names=_names_beside(fitted, metadata),
         domain=metadata.get("range"),
     )
     display.title = title
     pairs = getattr(fitted, "pair_functions_", [])
     heat_maps = PairFunctionDisplay(pairs, title) if pairs else None
-    summary = fitted.summary() if getattr(fitted, "table_", None) is not None else None
+    summary = fitted.summary() if hasattr(fitted, "predictor_") else None
     output = _output(display.classes, label)
     return Explanation(title, display, heat_maps, summary, n_features, output)
 
@@ -206,25 +206,30 @@ def _output(classes: Sequence[Any] | None, label: str | None) -> int | None:
     return names.index(label)
 
 
+def _names_beside(model: Any, metadata: dict[str, Any]) -> Sequence[str] | None:
+    """Names of the features of a model that does not know them itself."""
+    return None if hasattr(model, "reader_") else feature_names(model, metadata)
+
+
 def explain_row(
-    model: AnyPath, data: AnyPath, row: int, label: str | None = None
+    model: AnyPath, data: AnyPath, row: int, label: str | None = None, encoding: str = "utf-8"
 ) -> RowExplanation:
     """What each term of a saved model adds to the score of a row, counted from 0.
 
     `label` is the class whose score is explained, of more than two; by default the predicted one.
     """
-    fitted, metadata = load_with_metadata(model)
-    if not hasattr(fitted, "explain"):
+    saved = SavedModel.load(model)
+    if not hasattr(saved.model, "explain"):
         raise ValueError(
-            f"{type(fitted).__name__} does not explain single rows: fit an additive model."
+            f"{type(saved.model).__name__} does not explain single rows: fit an additive model."
         )
-    output = _output(output_names(fitted), label)
+    output = _output(output_names(saved.model), label)
     before, name = 0, os.fspath(data)
-    for rows in blocks_for(data, metadata, fitted):
-        n, name = rows.X.shape[0], rows.name
+    for rows in saved.blocks(data, exposure="none", encoding=encoding):
+        n = rows.X.shape[0]
         if 0 <= row - before < n:
             one = take(rows.X, [row - before])
-            return RowExplanation(f"row {row} of {name}", fitted.explain(one, output))
+            return RowExplanation(f"row {row} of {name}", saved.model.explain(one, output))
         before += n
     raise ValueError(f"row={row} is not in {name}, whose rows are 0 to {before - 1}.")
 
@@ -239,18 +244,23 @@ class WrittenReport:
 
 
 def write_model_report(
-    model: AnyPath, path: AnyPath, data: AnyPath | None = None, row: int | None = None
-) -> WrittenReport:
+    model: AnyPath, path: AnyPath, data: AnyPath | None = None, row: int | None = None,
+    encoding: str = "utf-8",
+) -> WrittenReport:  # fmt: skip
     """Write the page of a saved model, with rows of a file explained and scored."""
-    fitted, metadata = load_with_metadata(model)
+    saved = SavedModel.load(model)
+    fitted, metadata = saved.model, saved.metadata
     blocks = None
     if data is not None:
-        names = column_names(data)
+        names = column_names(data, encoding)
         scored = names is None or metadata.get("target") in names
 
-        def blocks() -> Iterator[tuple[Any, Any]]:
-            for found in blocks_for(data, metadata, fitted, with_target=scored):
-                yield found.X, found.y
+        def blocks() -> Iterator[tuple[Any, Any, Any]]:
+            exposure = None if scored else "none"  # which scores alone depend on
+            for rows in saved.blocks(
+                data, with_target=scored, exposure=exposure, encoding=encoding
+            ):
+                yield rows.X, rows.y, rows.exposure
 
     seen = Seen(fitted, blocks)
     write_report(
@@ -258,7 +268,7 @@ def write_model_report(
         Path(path),
         rows=None if row is None else [row],
         target=metadata.get("target") or "the target",
-        feature_names=feature_names(metadata),
+        feature_names=_names_beside(fitted, metadata),
         domain=metadata.get("range"),
         held_out=metadata.get("held_out"),
     )
@@ -281,6 +291,8 @@ def _plain_shape(shape: Any) -> dict[str, Any]:
         found["errors"] = shape.errors.reshape(len(shape.grid), -1).tolist()
     if shape.levels is not None:
         found["levels"] = list(shape.levels)
+    if shape.ticks is not None:
+        found["ticks"] = {name: value for value, name in shape.ticks}
     if shape.missing is not None:
         found["missing"] = np.ravel(shape.missing[0]).tolist()
     return found
@@ -307,7 +319,7 @@ def effect_of(function: Any, output: int = -1) -> str:
     if isinstance(function, PairFunction):
         return _cells(function, output)
     values = function.values.reshape(len(function.grid), -1)[:, output]
-    text = _curve(function.grid, values) if function.levels is None else _levels(function, values)
+    text = _curve(function, values) if function.levels is None else _levels(function, values)
     if function.missing is not None:
         text += f"; missing {np.ravel(function.missing[0])[output]:+.3g}"
     return text
@@ -325,8 +337,9 @@ def effects_of(function: Any) -> list[str]:
     return [f"{shortened(function.levels[i], 14)} {function.values[i, k]:+.2g}" for k, i in best]
 
 
-def _curve(grid: np.ndarray, values: np.ndarray) -> str:
+def _curve(function: Any, values: np.ndarray) -> str:
     """``18 ▁▂▄▆█ 90``: the function from the least to the largest value of the feature."""
+    grid, names = function.grid, dict(function.ticks or ())
     if len(grid) < 2:
         return f"{grid[0]:.4g}"
     low, high = float(grid[0]), float(grid[-1])
@@ -335,7 +348,8 @@ def _curve(grid: np.ndarray, values: np.ndarray) -> str:
     digits = 3 + int(np.ceil(np.log10(size / max(high - low, 1e-300))))
     digits = min(15, max(4, digits, int(np.log10(size)) + 1 if 1 <= size < 1e10 else 0))
     ends = f"{values.min():+.3g} to {values.max():+.3g}"
-    return f"{low:.{digits}g} {_blocks(grid, values, _WIDTH)} {high:.{digits}g}, {ends}"
+    first, last = (names.get(end, f"{end:.{digits}g}") for end in (low, high))
+    return f"{first} {_blocks(grid, values, _WIDTH)} {last}, {ends}"
 
 
 def _blocks(grid: np.ndarray, values: np.ndarray, width: int) -> str:

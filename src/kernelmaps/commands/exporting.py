@@ -19,6 +19,7 @@ from ..engine import Spec
 from ..evaluation.candidates import sort_of, standardises
 from ..kernels import get
 from ..model_files import load_with_metadata, save
+from ..models.gam.functions import input_names
 
 AnyPath = str | os.PathLike[str]
 MODEL_SUFFIXES = (".kmap", ".onnx", ".h")
@@ -109,13 +110,13 @@ def _write_onnx(model: Any, path: AnyPath, metadata: dict[str, Any]) -> str:
     norm = metadata.get("normalize", "none")
     whole = model if norm == "none" else Pipeline([("rows", Normalizer(norm)), ("model", model)])
     row = np.ones((1, model.n_features_in_), dtype=np.float32)
-    graph = to_onnx(whole, row, feature_names=feature_names(metadata))
+    graph = to_onnx(whole, row, feature_names=feature_names(model, metadata))
     for key in ("task", "target"):
         if metadata.get(key):
             entry = graph.metadata_props.add()
             entry.key, entry.value = key, str(metadata[key])
     storage.write_file(path, graph.SerializeToString())
-    return _about_dates(metadata)
+    return _about_dates(model)
 
 
 def _write_header(model: Any, path: AnyPath, metadata: dict[str, Any]) -> str:
@@ -123,23 +124,23 @@ def _write_header(model: Any, path: AnyPath, metadata: dict[str, Any]) -> str:
 
     norm = metadata.get("normalize", "none")
     note = "" if norm == "none" else f"Rows must be scaled to {norm} norm 1 before the call."
-    note = note or _about_dates(metadata)
+    note = note or _about_dates(model)
     name = re.sub(r"\W", "_", Path(path).stem)
     name = name if re.match(r"[A-Za-z_]", name) else f"map_{name}"
-    text = to_c(model, name=name, feature_names=feature_names(metadata), note=note)
+    text = to_c(model, name=name, feature_names=feature_names(model, metadata), note=note)
     storage.write_file(path, text.encode())
     return note
 
 
-def feature_names(metadata: dict[str, Any]) -> list[str] | None:
-    """Names of the features where the model does not know them itself, as models of tables do."""
-    return None if metadata.get("kinds") else metadata.get("columns")
+def feature_names(model: Any, metadata: dict[str, Any]) -> Sequence[str] | None:
+    """Names of the features that a model adds up, where it or its file knows them."""
+    return input_names(model) if hasattr(model, "reader_") else metadata.get("columns")
 
 
-def _about_dates(metadata: dict[str, Any]) -> str:
+def _about_dates(model: Any) -> str:
     """What the caller of an exported model has to do with dates."""
-    kinds = metadata.get("kinds") or {}
-    dates = [name for name, kind in kinds.items() if kind.get("name") == "date"]
+    columns = getattr(getattr(model, "reader_", None), "columns", [])
+    dates = [column.name for column in columns if column.kind == "date"]
     if not dates:
         return ""
     return (

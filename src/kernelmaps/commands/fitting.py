@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -18,20 +18,39 @@ import kernelmaps
 from ..arguments import check_positive
 from ..data import Rows, Source, read_rows
 from ..data.columns import Wanted, no_target
-from ..data.kinds import Kind
-from ..data.reading import PartOfSource, PreparedSource, held_out, open_rows, read_columns
-from ..data.sources import SlicedSource
+from ..data.reading import (
+    Holdout,
+    PartOfSource,
+    PreparedSource,
+    open_rows,
+    read_columns,
+    rows_where,
+)
+from ..data.reading import column_names as names_in
+from ..data.sources import SlicedSource, default_names, values_at
 from ..data.suffixes import is_csv, is_parquet
-from ..data.table_files import TableFile, file_size, prepare_table, read_table
+from ..data.table_in_memory import IN_MEMORY_BYTES, TableFile, file_bytes, load_table
+from ..data.table_stream import Learning, open_large_table
 from ..display import two_columns
 from ..evaluation.candidates import expression
 from ..evaluation.checks import Task, check_targets, decide_task, suspect_columns
 from ..evaluation.methods import behind_scaler
 from ..evaluation.scoring import Judged
+from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
 from ..maps.base import AdditiveMap, FeatureMap
+from ..models.gam.codebooks import SAMPLE_ROWS
+from ..models.losses import LOSSES
 from ..sparse_rows import dense
 from .exporting import AnyPath, write_model
 from .parsing import TableOptions, parse_map
+
+MODELS = ("gam", "svm", "ridge")
+HOLDOUTS = ("auto", "last", "random", "none")
+_LOOK = 16384  # rows that are looked at together
+_ALMOST_ONE = 0.999  # rank correlation with the target that is pointed out
+_FEWEST = 20  # rows below which none are held out
+_WIDEST = 10_000  # columns whose ranges are noted
+_RARE = 0.1  # share of a class below which its average precision is shown
 
 
 @dataclass(frozen=True)
@@ -44,7 +63,7 @@ class FittedModel:
     metadata : dict
         Names of columns and target, normalisation, task, rows, scores.
     scores : dict of str to float
-        Accuracy or R² first, then others.
+        Accuracy, R² or the share of the deviance explained first, then others.
     scored_rows : int
         Number of held-out rows that the scores are of; 0: they are of the training rows.
     reason : str
@@ -75,15 +94,20 @@ class FittedModel:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        known = {k: v for k, v in self.metadata.items() if k not in ("range", "held_out")}
+        hidden = ("range", "held_out", "unused")
+        shown = {k: v for k, v in self.metadata.items() if k not in hidden and v is not None}
+        reader = getattr(self.model, "reader_", None)
+        if reader is not None:
+            shown["kinds"] = {own.name: own.kind for own in reader.columns}
         return {
             "model": expression(self.model),
             "score": self.score,
             "scores": self.scores,
             "scored_on": "held-out rows" if self.scored_rows else "training rows",
             "scored_rows": self.scored_rows or self.metadata["rows"],
+            "held_out": self.metadata["held_out"]["which"] if self.scored_rows else None,
             "streamed": self.streamed,
-            **known,
+            **shown,
         }
 
     def table(self) -> Any:
@@ -91,12 +115,12 @@ class FittedModel:
         shown = self.to_dict()
         where = f"{shown.pop('scored_rows'):,} {shown.pop('scored_on')}"
         first = _first_lines(shown.pop("scores"), shown.pop("score"), shown["task"], where)
+        first["held out"] = shown.pop("held_out")
         shown["read"] = "block by block" if shown.pop("streamed") else "into memory"
         if shown["normalize"] == "none":
             del shown["normalize"]
-        kinds = shown.pop("kinds", None)
-        if kinds:
-            shown |= {"model": _in_words(self.model), "columns": _in_kinds(kinds)}
+        if shown.pop("kinds", None):
+            shown |= {"model": _in_words(self.model), "columns": _in_kinds(self.model.reader_)}
         if self.reason:
             other = "regression" if shown["task"] == "classification" else "classification"
             change = f"; otherwise: --task {other}" if self._is_numeric() else ""
@@ -105,7 +129,7 @@ class FittedModel:
 
 
 def _in_words(model: Any) -> str:
-    """A model of a table: its terms and its loss."""
+    """A GAM: its terms and its loss."""
     names = model.term_names_
     pairs = len(model.pair_functions_)
     terms = f"{len(names) - pairs} terms" + (f" and {pairs} pairs" if pairs else "")
@@ -115,31 +139,33 @@ def _in_words(model: Any) -> str:
 def _first_lines(scores: dict[str, float], score: float, task: str, where: str) -> dict[str, Any]:
     """The scores that a person asks for first."""
     if task == "regression":
-        worse = f"{score:.4g} (worse than always predicting their mean)"
-        shown = worse if score < 0 else score
-        return {f"R² on {where}": shown, "root mean square error": scores["rmse"]}
+        r2 = scores["r2"]
+        worse = f"{r2:.4g} (worse than always predicting their mean)"
+        shown = {f"deviance explained on {where}": scores["d2"]} if "d2" in scores else {}
+        return shown | {
+            f"R² on {where}": worse if r2 < 0 else r2,
+            "root mean square error": scores["rmse"],
+        }
     words = f"{score:.4g} (most frequent class: {scores['most_frequent_class']:.4g})"
-    return {f"accuracy on {where}": words, "area under ROC": scores.get("roc_auc")}
+    lines: dict[str, Any] = {f"accuracy on {where}": words, "area under ROC": scores.get("roc_auc")}
+    if scores.get("rarer_class", 1.0) < _RARE:
+        rare = f"{scores['average_precision']:.4g} (its share: {scores['rarer_class']:.3g})"
+        lines["average precision of the rarer class"] = rare
+    return lines
 
 
-def _in_kinds(kinds: dict[str, dict[str, Any]]) -> str:
+def _in_kinds(reader: Any) -> str:
     """Columns by what they hold, one line for each kind."""
     lines = []
     for kind, plural in (("number", "numbers"), ("category", "categories"), ("date", "dates")):
-        names = [name for name, own in kinds.items() if own["name"] == kind]
+        columns = [own for own in reader.columns if own.kind == kind]
+        names = [own.name for own in columns]
         if kind == "date":
-            names = [f"{name} ({', '.join(['trend', *kinds[name]['parts']])})" for name in names]
+            names = [f"{own.name} ({', '.join(['trend', *own.parts])})" for own in columns]
         if names:
             more = f", … ({len(names)})" if len(names) > 12 else ""
             lines.append(f"{plural}: {', '.join(names[:12])}{more}")
     return "\n".join(lines)
-
-
-MODELS = ("additive", "table", "ridge")
-_LOOK = 16384  # rows that are looked at together
-_ALMOST_ONE = 0.999  # rank correlation with the target that is pointed out
-_LARGE = 1 << 28  # bytes of a file beyond which it is read block by block
-_FEWEST = 20  # rows below which none are held out
 
 
 @dataclass(frozen=True)
@@ -148,83 +174,103 @@ class FitSettings:
 
     Attributes
     ----------
-    model : {"additive", "table", "ridge"}
-        "table" is an additive model whose smoothness is chosen column by column; "additive" takes
-        it for tables with text, dates or missing values, and a map for plain numbers.
+    model : {"gam", "svm", "ridge"}, optional
+        A generalised additive model, an additive support vector machine on a map, or ridge
+        regression on any map. By default an SVM where a map or C is given, or the rows are sparse,
+        and else a GAM.
     feature_map : str, map or None
         See :func:`parse_map`; None takes the model's own default.
     task : {"auto", "classification", "regression"}
         "auto" looks at the target, see :func:`decide_task`.
-    C : float
-        Inverse strength of the regularisation, of models on a map.
+    C : float, optional
+        Inverse strength of the regularisation, of models on a map; 1 by default.
     normalize : str
         How the rows were scaled, to be repeated when predicting.
-    holdout : bool
-        Whether to score on one in five rows, held out from a first fit; the model that is kept is
-        fitted on all rows. False scores on the training rows.
+    holdout : {"auto", "last", "random", "none"}
+        The one in five rows that a first fit does not see and that are scored; the model that is
+        kept is fitted on all rows. "auto" takes the last ones where a column of dates orders the
+        rows, else some all over the file. "none" scores the training rows.
     say : callable
         Called with a line of text when a long step begins.
     loss : str, optional
-        Of additive models; by default the estimator's own, and "log_loss" for classes in a table.
+        Of GAMs and SVMs; by default the estimator's own.
     max_iter, tol : number, optional
-        When the solver of an additive model stops; by default as the estimator has them.
+        When a solver stops; by default as the estimator has them.
     table : TableOptions
-        What is asked of the terms of a table.
+        What is asked of the terms of a GAM.
     stream : bool, optional
-        Whether a CSV or Parquet file is fitted as a table that is read block by block and never
-        held in memory; by default files of more than 256 MiB.
+        Whether a GAM reads a CSV or Parquet file block by block, so that it may be larger than
+        memory; by default files of more than 256 MiB.
+    exposure : str, optional
+        Column of exposures, for the losses "poisson" and "gamma".
+    encoding : str
+        Of CSV text.
     """
 
-    model: str = "additive"
+    model: str | None = None
     feature_map: str | FeatureMap | None = None
     task: str = "auto"
-    C: float = 1.0
+    C: float | None = None
     normalize: str = "none"
-    holdout: bool = True
+    holdout: str = "auto"
     say: Callable[[str], None] = field(default=lambda line: None, compare=False)
     loss: str | None = None
     max_iter: int | None = None
     tol: float | None = None
     table: TableOptions = field(default_factory=TableOptions)
     stream: bool | None = None
+    exposure: str | None = None
+    encoding: str = "utf-8"
 
+    def checked(self) -> FitSettings:
+        """The settings, after those that contradict each other were refused; the map is one."""
+        if self.model not in (None, *MODELS):
+            raise ValueError(f"the model must be one of {', '.join(MODELS)}, got {self.model!r}.")
+        if self.holdout not in HOLDOUTS:
+            raise ValueError(f"holdout= must be {', '.join(HOLDOUTS)}, got {self.holdout!r}.")
+        on_map = self.feature_map is not None or self.C is not None
+        model = self.model or ("svm" if on_map else None)
+        check_positive("the model", "C", 1.0 if self.C is None else self.C)
+        refused = {
+            "gam": {"map": self.feature_map, "C": self.C, "tol": self.tol},
+            "svm": {**vars(self.table), "exposure": self.exposure},
+            "ridge": {
+                **vars(self.table), "exposure": self.exposure, "loss": self.loss,
+                "max_iter": self.max_iter, "tol": self.tol,
+            },
+        }.get(model or "", {})  # fmt: skip
+        given = [f"{name}=" for name, value in refused.items() if value is not None]
+        if given:
+            why = " (a map, or C=, asks for an SVM)" if self.model is None else ""
+            raise ValueError(f"{', '.join(given)} means nothing for model={model}{why}.")
+        return replace(self, model=model, feature_map=self._checked_map(model))
 
-def fit_rows(rows: Rows, settings: FitSettings) -> FittedModel:
-    """Fit an additive or a ridge model on rows of numbers with a target."""
-    for sentence in suspect_columns(rows.X, rows.y, rows.columns):
-        settings.say(f"warning: {sentence}")
-    return _fit_in_memory(rows, settings, _checked_map(settings))
+    def _checked_map(self, model: str | None) -> FeatureMap | None:
+        given = self.feature_map
+        chosen = parse_map(given) if isinstance(given, str) else given
+        if model == "svm" and chosen is not None and not isinstance(chosen, AdditiveMap):
+            raise ValueError(
+                f"an additive model needs an additive map, and {type(chosen).__name__} is a joint "
+                "one: use model=ridge, or a map such as SplineMap or HomogeneousMap."
+            )
+        if chosen is not None and chosen.get_params().get("random_state", 0) is None:
+            chosen.set_params(random_state=0)  # the same file gives the same model
+        return chosen
 
-
-def _check_for_table(name: str, settings: FitSettings) -> None:
-    """Refuse settings that mean nothing for the terms of a table."""
-    if settings.normalize != "none":
-        raise ValueError(
-            f"{name}: normalize={settings.normalize} scales rows of numbers, and the "
-            "columns of this table hold other things, too. Leave it out."
-        )
-    if settings.C != 1.0:
-        raise ValueError(
-            f"{name}: C={settings.C:g} has no meaning for the terms of a table, whose "
-            "smoothness is chosen from the data. Leave it out, or use smoothing=."
-        )
-
-
-def _fit_in_memory(
-    rows: Rows, settings: FitSettings, chosen: Any, kinds: dict[str, Kind] | None = None
-) -> FittedModel:
-    task, X = _task(rows.y, settings), rows.X
-    labels = task.name == "classification"
-    y = np.asarray(rows.y) if labels else _real_targets(rows.y, rows.name)
-    unfitted = _estimator(settings, task.name, _scaled(chosen, settings, X), kinds)
-    held = held_out(0, X.shape[0])
-
-    def part(name: str | None = None) -> SlicedSource:
-        taken = {None: slice(None), "held": held, "fitted": ~held}[name]
-        return SlicedSource(X[taken], y[taken], frames=kinds is not None)
-
-    facts = {"target": rows.target, "columns": rows.columns, "ids": _ids(rows.kept)}
-    return _fit_parts(unfitted, part, settings, task, y[~held], facts, kinds)
+    def estimator(self, task: str, feature_map: Any, columns: Sequence[str] | None = None) -> Any:
+        """The model to fit, unfitted; a GAM uses the `columns` that were asked for by name."""
+        labels = task == "classification"
+        given = {name: getattr(self, name) for name in ("loss", "max_iter", "tol")}
+        options = {name: value for name, value in given.items() if value is not None}
+        C = 1.0 if self.C is None else self.C
+        if self.model == "gam":
+            kind = "AdditiveClassifier" if labels else "AdditiveRegressor"
+            return getattr(kernelmaps, kind)(**self.table.parameters(columns), **options)
+        if self.model == "svm":
+            kind = "AdditiveSVC" if labels else "AdditiveSVR"
+            return getattr(kernelmaps, kind)(feature_map, C, random_state=0, **options)
+        kind = "StreamingRidgeClassifier" if labels else "StreamingRidge"
+        return getattr(kernelmaps, kind)(feature_map=feature_map, alpha=1 / C)
 
 
 def fit_file(
@@ -235,73 +281,49 @@ def fit_file(
     columns: Sequence[str] | None = None,
     drop: Sequence[str] = (),
 ) -> FittedModel:
-    """Fit a model on a file: a ridge model block by block, so that memory does not limit it.
+    """Fit a model on a file.
 
-    CSV, npz, and the data of additive models on maps, whose solver goes over the rows many times,
-    are read into memory. Columns that are excluded (`drop`, or because they name the rows) and
-    whose values all differ are noted as IDs, which predictions then carry along.
-
-    An additive model without a map is fitted to CSV and Parquet as a table where they hold text,
-    dates or missing values, or where the settings ask for it; block by block where they are large
-    (`FitSettings.stream`).
+    CSV and Parquet files are tables for GAMs: the model is that of ``fit(path, target)`` in Python.
+    SVMs and ridge models take numbers. A GAM reads large tables block by block, a ridge model all
+    files but CSV and npz; everything else is read into memory. Columns that are excluded (`drop`,
+    or because they name the rows) and whose values all differ are noted as IDs, which predictions
+    then carry along.
     """
-    path, wanted = Path(data), Wanted(target, columns, drop)
+    settings, path, wanted = settings.checked(), Path(data), Wanted(target, columns, drop)
     named = is_csv(path) or is_parquet(path)
     settings.say(f"reading {path.name}")
-    if settings.model != "ridge" and settings.feature_map is None and named and path.exists():
-        return _fit_named(path, settings, wanted)
-    if settings.model == "table" or settings.table.asked:
-        raise ValueError(
-            f"{path.name}: {', '.join(f'{name}=' for name in settings.table.asked) or 'a table'} "
-            "is for an additive model of a CSV or Parquet file, without a map."
-        )
+    if settings.model in (None, "gam") and named and path.exists():
+        return _fit_table(path, replace(settings, model="gam"), wanted)
+    if settings.exposure is not None and path.exists():
+        raise ValueError(f"{path.name}: exposure= is a column of a CSV or Parquet file.")
     streamed = settings.model == "ridge" and path.exists() and not is_csv(path)
     if streamed and path.suffix.lower() != ".npz":
         source = open_rows(path, wanted, normalize=settings.normalize)
         kept = read_columns(path, drop, _LOOK) if drop and named else {}
         return fit_source(source, settings, kept)
     keep = drop if named else ()
-    rows = read_rows(data, target=target, columns=columns, drop=drop, keep=keep, need_target=True)
+    rows = read_rows(
+        data, target=target, columns=columns, drop=drop, keep=keep, need_target=True,
+        encoding=settings.encoding,
+    )  # fmt: skip
     return fit_rows(rows.normalized(settings.normalize), settings)
 
 
-def _fit_named(path: Path, settings: FitSettings, wanted: Wanted) -> FittedModel:
-    """An additive model of a CSV or Parquet file, by the route that its columns ask for."""
-    _checked_map(settings)
-    options = settings.table
-    if settings.stream or (settings.stream is None and file_size(path) > _LARGE):
-        return _fit_large(path, settings, wanted)
-    table = read_table(path, wanted, keep=wanted.drop, categories=options.categories())
-    for remark in [*table.remarks, *_same_order(table)]:
-        settings.say(remark)
-    if table.is_plain and settings.model == "additive" and not options.asked:
-        rows = replace(table.rows, X=table.matrix())
-        return fit_rows(rows.normalized(settings.normalize), settings)
-    _check_for_table(table.rows.name, settings)  # text, dates and missing values are welcome
-    return _fit_in_memory(replace(table.rows, X=table.frame()), settings, None, table.kinds)
-
-
-def _fit_large(path: Path, settings: FitSettings, wanted: Wanted) -> FittedModel:
-    """An additive model of a table whose file is read block by block.
-
-    The model is that of the same rows in memory; of more than 200,000 rows, codes of the columns
-    come from a sample of so many.
-    """
-    _check_for_table(path.name, settings)
-    settings.say("block by block: columns are kept in a temporary file, the model is a table's")
-    with TemporaryDirectory() as folder:
-        table = prepare_table(path, Path(folder), wanted, settings.table.categories())
-        for remark in table.remarks:
-            settings.say(remark)
-        look = table.first.astype(np.int64) if table.whole else table.first
-        task = _task(look, settings, whole=table.rows == len(look))
-        if task.name == "regression":
-            _real_targets(look, path.name)
-        unfitted = _estimator(settings, task.name, None, table.kinds)
-        part = partial(table.source, labels=task.name == "classification")
-        ids = [*table.ids, *_ids(read_columns(path, wanted.drop, _LOOK) if wanted.drop else {})]
-        facts = {"target": table.target, "columns": table.columns, "ids": ids}
-        return _fit_parts(unfitted, part, settings, task, look, facts, table.kinds)
+def fit_rows(rows: Rows, settings: FitSettings) -> FittedModel:
+    """Fit a model on rows of numbers with a target."""
+    settings, X = settings.checked(), rows.X
+    if settings.model is None:
+        is_sparse = sparse.issparse(X)
+        settings = replace(settings, model="svm" if is_sparse else "gam").checked()
+        what = "sparse rows: an additive SVM" if is_sparse else "dense rows: a GAM"
+        settings.say(f"{what}; --model chooses another one")
+    for sentence in suspect_columns(X, rows.y, rows.columns):
+        settings.say(f"warning: {sentence}")
+    task = _task(rows.y, settings)
+    y = _targets(rows.y, task, rows.name)
+    unfitted = settings.estimator(task.name, _scaled(settings, X))
+    facts = {"target": rows.target, "columns": rows.columns, "ids": _ids(rows.kept)}
+    return _fit_parts(unfitted, SlicedSource(X, y), settings, task, facts)
 
 
 def fit_source(source: PreparedSource, settings: FitSettings, kept: dict[str, Any]) -> FittedModel:
@@ -309,75 +331,187 @@ def fit_source(source: PreparedSource, settings: FitSettings, kept: dict[str, An
 
     What the target is ("auto") is told from a sample of the rows.
     """
-    chosen = _checked_map(settings)
     look = source.sample(_LOOK)
     if look is None:
         raise ValueError(f"{source.describe()} has no rows.")
     if look.y is None:
         raise no_target(source.describe(), source.columns)
     task = _task(look.y, settings, whole=len(look.y) == source.n_rows)
-    unfitted = _estimator(settings, task.name, _scaled(chosen, settings, look.X))
-
-    def part(name: str | None = None) -> Source:
-        return source if name is None else PartOfSource(source, held=name == "held")
-
+    unfitted = settings.estimator(task.name, _scaled(settings, look.X))
     facts = {"target": source.target, "columns": source.columns, "ids": _ids(kept)}
-    return _fit_parts(unfitted, part, settings, task, look.y, facts)
+    return _fit_parts(unfitted, source, settings, task, facts, look.y)
+
+
+# ---- tables -------------------------------------------------------------------------------------
+
+
+def _fit_table(path: Path, settings: FitSettings, wanted: Wanted) -> FittedModel:
+    """A GAM of a CSV or Parquet file: in memory, or block by block where it is large."""
+    if settings.normalize != "none":
+        raise ValueError(
+            f"{path.name}: normalize={settings.normalize} scales rows of numbers, which model=svm "
+            "and model=ridge take. Leave it out for a GAM."
+        )
+    large = settings.stream or (settings.stream is None and file_bytes(path) > IN_MEMORY_BYTES)
+    encoding, chosen = settings.encoding, wanted.columns
+    file = None if large else TableFile.read(path, encoding)
+    header = (names_in(path, encoding) or []) if file is None else file.table.column_names
+    taken = replace(wanted, drop=[*wanted.drop, *filter(None, [settings.exposure])])
+    features, target = taken.found_in(header, str(path), need_target=True)
+    weight = default_names(features, target, None)[1] if chosen is None else None
+    features = [name for name in features if name != weight]
+    if weight is not None:
+        settings.say(f"rows are weighted by {weight!r}")
+    beside = target, weight, settings.exposure
+    used = {*features, *beside}
+    facts: dict[str, Any] = {"target": target, "unused": [n for n in header if n not in used]}
+    facts["exposure"] = settings.exposure
+    if file is not None:
+        X, y, w, exposure = load_table(file, *beside, columns=features)
+        facts["ids"] = _ids(file.table.select(wanted.drop).to_pydict())
+        task = _task(y, settings)
+        source: Source = SlicedSource(
+            X, _targets(y, task, file.name), w, exposure=exposure, frames=True
+        )
+        unfitted = settings.estimator(task.name, None, chosen)
+        return _fit_parts(unfitted, source, settings, task, facts)
+    settings.say("block by block: the columns of text are kept in a temporary file")
+    facts["ids"] = _ids(read_columns(path, wanted.drop, _LOOK, encoding) if wanted.drop else {})
+    terms = settings.table.parameters(chosen)["terms"]
+    learning = Learning(path.name, SAMPLE_ROWS, terms=terms)
+    with open_large_table(path, *beside, learning, features, encoding) as source:
+        look = source.head(_LOOK)
+        if look is None:
+            raise ValueError(f"{path} has no rows.")
+        task = _task(look.y, settings, whole=len(look.y) == source.n_rows)
+        _targets(look.y, task, path.name)
+        unfitted = settings.estimator(task.name, None, chosen)
+        return _fit_parts(unfitted, source, settings, task, facts, look.y)
+
+
+# ---- fitting and scoring ------------------------------------------------------------------------
 
 
 def _fit_parts(
-    unfitted: Any, part: Callable[..., Source], settings: FitSettings, task: Task,
-    look: np.ndarray, facts: dict[str, Any], kinds: dict[str, Kind] | None = None,
+    unfitted: Any, source: Source, settings: FitSettings, task: Task, facts: dict[str, Any],
+    look: np.ndarray | None = None,
 ) -> FittedModel:  # fmt: skip
-    """Fit a model, score it, and note the ranges of columns (not of tables, which have `kinds`).
+    """Fit a model on all rows, and one on four in five to be scored on the others.
 
-    ``part()`` are all rows, ``part("fitted")`` and ``part("held")`` four in five of them and the
-    others; `look` are targets of some. Rows in memory are fitted as they are, others in blocks.
+    `look` are targets of some rows, where not all are in memory.
     """
-    source, holds_out = part(), settings.holdout and _can_hold_out(look, task.name)
-    if holds_out:
-        settings.say("fitting on four in five rows, the others are held out")
-        judged = _judged(_fitted(clone(unfitted), part("fitted")), part("held"))
-        strange = int((judged.truth < 0).sum()) if judged.classes is not None else 0
-        if strange:
-            settings.say(
-                f"{strange:,} of {judged.rows:,} held-out rows are of classes that no other row "
-                "has: they count as wrong"
-            )
     count = "" if source.n_rows is None else f" {source.n_rows:,}"
     settings.say(f"fitting {type(unfitted).__name__} on all{count} rows")
-    fitted = _fitted(unfitted, source)
-    if not holds_out:
-        judged = _judged(fitted, source)
-    n, ends = 0, None
-    for block in source.blocks(_LOOK) if kinds is None else ():
-        n, ends = n + len(block), _range(block.X, ends)
-    metadata: dict[str, Any] = {"task": task.name, **facts, "rows": n or source.n_rows}
-    metadata |= {"features": int(fitted.n_features_in_), "range": ends}
-    if kinds is not None:
-        metadata["kinds"] = {name: kind.to_dict() for name, kind in kinds.items()}
-    held, scores = judged.rows if holds_out else 0, judged.scores()
+    fitted = _fitted(clone(unfitted), source)
+    metadata: dict[str, Any] = {"task": task.name, **facts, "rows": source.n_rows}
+    metadata |= {"features": int(fitted.n_features_in_), "range": None}
+    if settings.model == "gam":
+        reader = fitted.reader_
+        for remark in [*reader.remarks, *_same_order(fitted, source, facts["target"])]:
+            settings.say(remark)
+        metadata["columns"] = [own.name for own in reader.columns if own.features]
+        metadata["ids"] = [*(own.name for own in reader.columns if own.names_rows), *facts["ids"]]
+    else:
+        metadata["rows"], metadata["range"] = _count_and_range(source)
     metadata["normalize"] = settings.normalize
-    metadata["held_out"] = {"rows": held, "scores": scores} if held else None
+    holdout, words = _holdout(settings, fitted, source, metadata["rows"])
+    if holdout is not None and _can_hold_out(source, holdout, look, task.name):
+        settings.say(f"fitting on four in five rows; {words} are held out")
+        judged = _judged(
+            _fitted(clone(unfitted), _part(source, holdout, held=False)),
+            _part(source, holdout, held=True),
+        )
+        _say_strange(judged, settings)
+        held = judged.rows
+    else:
+        judged, held = _judged(fitted, source), 0
+    scores = judged.scores()
+    metadata["held_out"] = {"rows": held, "scores": scores, "which": words} if held else None
     streamed = not isinstance(source, SlicedSource)
     return FittedModel(fitted, metadata, scores, held, task.reason, streamed)
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No warnings about columns and cells, which are said in lines of their own."""
+    with warnings.catch_warnings():
+        for category in (SuspectColumnWarning, UnreadableCellWarning):
+            warnings.simplefilter("ignore", category)
+        yield
+
+
 def _fitted(model: Any, source: Source) -> Any:
-    if isinstance(source, SlicedSource):  # rows in memory
-        return model.fit(source.X, source.y)
-    return model.fit(source)
+    """Fit to rows in memory as they are, to others block by block."""
+    with _quiet():
+        if not isinstance(source, SlicedSource):
+            return model.fit(source)
+        beside = {"sample_weight": source.w, "exposure": source.exposure}
+        options = {name: values for name, values in beside.items() if values is not None}
+        return model.fit(source.X, source.y, **options)
 
 
 def _judged(model: Any, source: Source) -> Judged:
     judged = Judged(model, refuse=False)
-    for block in source.blocks(_LOOK):
-        judged.add(block.X, block.y)
+    with _quiet():
+        for block in source.blocks(_LOOK):
+            judged.add(block.X, block.y, block.exposure)
     return judged
 
 
-def _can_hold_out(y: np.ndarray, task: str) -> bool:
+def _say_strange(judged: Judged, settings: FitSettings) -> None:
+    strange = int((judged.truth < 0).sum()) if judged.classes is not None else 0
+    if strange:
+        settings.say(
+            f"{strange:,} of {judged.rows:,} held-out rows are of classes that no other row has: "
+            "they count as wrong"
+        )
+
+
+def _holdout(
+    settings: FitSettings, model: Any, source: Source, n_rows: int
+) -> tuple[Holdout | None, str]:
+    """The rows that are held out, and in words which ones."""
+    if settings.holdout == "none":
+        return None, ""
+    if settings.holdout != "random" and settings.model == "gam":
+        ordered = ordering_date(model.reader_, (block.X for block in source.blocks(_LOOK)))
+        if ordered is not None:
+            name, side = ordered
+            return Holdout(side, n_rows), f"the latest rows by {name!r}"
+    if settings.holdout == "last":
+        return Holdout("last", n_rows), "the last rows"
+    return Holdout("random", n_rows), "rows all over the file"
+
+
+def ordering_date(reader: Any, tables: Iterable[Any]) -> tuple[str, str] | None:
+    """The column of dates that rows are sorted by, and where the latest are: "last" or "first"."""
+    names = [column.name for column in reader.columns if column.kind == "date"]
+    sides = {name: {"last", "first"} for name in names}
+    before: dict[str, np.ndarray] = {}
+    for table in tables if names else ():
+        for name, dates in reader.dates(table, "fit").items():
+            known = dates[~np.isnat(dates)]
+            steps = np.diff(np.concatenate([before.get(name, known[:1]), known])).astype(np.int64)
+            sides[name] -= {"last"} if (steps < 0).any() else set()
+            sides[name] -= {"first"} if (steps > 0).any() else set()
+            before[name] = known[-1:] if len(known) else before.get(name, known)
+    return next(((name, max(own)) for name, own in sides.items() if own), None)
+
+
+def _part(source: Source, holdout: Holdout, *, held: bool) -> Source:
+    """The rows that are held out, or those that are not."""
+    if not isinstance(source, SlicedSource):
+        return PartOfSource(source, holdout, held=held)
+    mask = holdout.held(0, source.n_rows) == held
+    y, w, exposure = (values_at(own, mask) for own in (source.y, source.w, source.exposure))
+    return replace(source, X=rows_where(source.X, mask), y=y, w=w, exposure=exposure)
+
+
+def _can_hold_out(source: Source, holdout: Holdout, look: np.ndarray | None, task: str) -> bool:
     """Whether enough is left to fit on: some rows, and two classes."""
+    if look is None and isinstance(source, SlicedSource):
+        look = source.y[~holdout.held(0, source.n_rows)]
+    y = np.asarray(look)
     return len(y) >= _FEWEST and (task == "regression" or len(np.unique(y)) > 1)
 
 
@@ -399,27 +533,37 @@ def _is_fraction(cell: Any) -> bool:
         return False
 
 
-def _same_order(table: TableFile) -> list[str]:
+def _same_order(model: Any, source: Source, target: str | None) -> list[str]:
     """Point out columns that order the rows as the target does: is it known of new rows?"""
     from scipy.stats import spearmanr
 
-    y = table.rows.y
-    if y is None or y.dtype.kind not in "iuf" or len(np.unique(y)) < _FEWEST:
+    head = source.head(_LOOK)
+    y = np.asarray(None if head is None else head.y)
+    if head is None or y.dtype.kind not in "iuf" or len(np.unique(y)) < _FEWEST:
         return []
-    words = f"orders the rows as {table.rows.target!r} does: leave it out if new rows lack it"
+    with _quiet():
+        columns = model.reader_.read(head.X, "fit")
+    words = f"orders the rows as {target or 'y'!r} does: leave it out if new rows lack it"
     return [
-        f"column {name!r} {words}"
-        for name, values in table.values.items()
-        if values.dtype.kind == "f"
-        and np.isfinite(values).all()
-        and np.ptp(values) > 0
-        and abs(spearmanr(values, y).statistic) > _ALMOST_ONE
+        f"column {column.name!r} {words}"
+        for column in columns
+        if not column.is_category
+        and np.isfinite(column.values).all()
+        and np.ptp(column.values) > 0
+        and abs(spearmanr(column.values, y).statistic) > _ALMOST_ONE
     ]
 
 
 def _task(y: Any, settings: FitSettings, whole: bool = True) -> Task:
     """What is predicted; refuses targets of one value, unless `y` is only a sample of them."""
-    task = decide_task(y, settings.task, owner="fit")
+    loss = LOSSES.get(settings.loss or "")
+    of_numbers = settings.exposure is not None or (loss is not None and not loss.of_labels)
+    if settings.task == "auto" and of_numbers:
+        task = Task("regression")
+    else:
+        task = decide_task(y, settings.task, owner="fit")
+    if task.name == "classification" and settings.exposure is not None:
+        raise ValueError("exposure= is for numbers to predict, not for task=classification.")
     values = np.asarray(y)
     if whole:
         check_targets(values, task.name, "fit")
@@ -433,7 +577,10 @@ def _task(y: Any, settings: FitSettings, whole: bool = True) -> Task:
     return task
 
 
-def _real_targets(y: Any, name: str) -> np.ndarray:
+def _targets(y: Any, task: Task, name: str) -> np.ndarray:
+    """Labels as they are, or numbers."""
+    if task.name == "classification":
+        return np.asarray(y)
     try:
         return np.asarray(y, dtype=np.float64)
     except ValueError:
@@ -443,56 +590,30 @@ def _real_targets(y: Any, name: str) -> np.ndarray:
         ) from None
 
 
-def _checked_map(settings: FitSettings) -> FeatureMap | None:
-    """The map, after what was asked for has been looked at."""
-    model, feature_map = settings.model, settings.feature_map
-    if model not in MODELS:
-        raise ValueError(f"the model must be one of {', '.join(MODELS)}, got {model!r}.")
-    chosen = parse_map(feature_map) if isinstance(feature_map, str) else feature_map
-    if model != "ridge" and chosen is not None and not isinstance(chosen, AdditiveMap):
-        raise ValueError(
-            f"an additive model needs an additive map, and {type(chosen).__name__} is a joint "
-            "one: use model=ridge, or a map such as SplineMap or HomogeneousMap."
-        )
-    if chosen is not None and chosen.get_params().get("random_state", 0) is None:
-        chosen.set_params(random_state=0)  # the same file gives the same model
-    return chosen
-
-
-def _scaled(chosen: FeatureMap | None, settings: FitSettings, X: Any) -> Any:
+def _scaled(settings: FitSettings, X: Any) -> Any:
     """The map, behind the scaler of columns that its kernel needs; additive models know none."""
+    chosen = settings.feature_map
     if chosen is None or settings.model != "ridge":
         return chosen
-    found = behind_scaler(chosen, bool(sparse.issparse(X)))
-    if found is not chosen:
+    scaled = behind_scaler(chosen, bool(sparse.issparse(X)))
+    if scaled is not chosen:
         settings.say(f"columns are standardised in front of {type(chosen).__name__}")
-    return found
+    return scaled
 
 
-def _estimator(
-    settings: FitSettings, task: str, feature_map: Any, kinds: dict[str, Kind] | None = None
-) -> Any:
-    """The model to fit, unfitted; of a table where columns have kinds."""
-    model, C = settings.model, settings.C
-    options = {} if kinds is None else settings.table.parameters(kinds)
-    check_positive(f"{model} model", "C", C)
-    if model != "ridge":
-        kind = "AdditiveClassifier" if task == "classification" else "AdditiveRegressor"
-        numbers: dict[str, Any] = {"C": C, "random_state": 0, **options}
-        numbers |= {"loss": "log_loss"} if options and task == "classification" else {}
-        given = {name: getattr(settings, name) for name in ("loss", "max_iter", "tol")}
-        numbers |= {name: value for name, value in given.items() if value is not None}
-    else:
-        kind = "StreamingRidgeClassifier" if task == "classification" else "StreamingRidge"
-        numbers = {"alpha": 1 / C}
-    return getattr(kernelmaps, kind)(feature_map=feature_map, **numbers)
+def _count_and_range(source: Source) -> tuple[int, list[list[float]] | None]:
+    """Number of rows, and the smallest and largest value of each column, for drawing.
 
-
-def _range(X: Any, before: list[list[float]] | None) -> list[list[float]] | None:
-    """Smallest and largest value of each column so far, for drawing; not for very wide data."""
-    if X.shape[1] > 10_000:
-        return None
-    low, high = (np.ravel(dense(end)).astype(float) for end in (X.min(axis=0), X.max(axis=0)))
-    if before is not None:
-        low, high = np.minimum(low, before[0]), np.maximum(high, before[1])
-    return [low.tolist(), high.tolist()]
+    Very wide data have no such range.
+    """
+    n, ends = 0, None
+    for block in source.blocks(_LOOK):
+        n += len(block)
+        if block.X.shape[1] > _WIDEST:
+            continue
+        low, high = (np.ravel(dense(end)) for end in (block.X.min(axis=0), block.X.max(axis=0)))
+        low, high = low.astype(float), high.astype(float)
+        if ends is not None:
+            low, high = np.minimum(low, ends[0]), np.maximum(high, ends[1])
+        ends = [low.tolist(), high.tolist()]
+    return n, ends

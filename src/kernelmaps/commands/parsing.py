@@ -1,4 +1,4 @@
-"""What a user types: maps and kernels, and what is asked of the terms of a table.
+"""What a user types: maps and kernels, and what is asked of the terms of a GAM.
 
 Nothing in such a text is executed.
 """
@@ -6,14 +6,12 @@ Nothing in such a text is executed.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import kernelmaps
 
-from ..data.dates import PERIODS, part_name
-from ..data.kinds import Kind
 from ..display import shortened
 from ..kernels.registry import kernel_class
 from ..maps.base import FeatureMap
@@ -119,22 +117,9 @@ class TableOptions:
     constraints: str | None = None
     smoothing: str | None = None
 
-    @property
-    def asked(self) -> list[str]:
-        """Names of the options that were given."""
-        return [name for name, value in vars(self).items() if value is not None]
-
-    def categories(self) -> list[str]:
-        """Columns that are to be read as categories."""
-        return [name for name, kind in _items(self.terms, "terms") if kind == "category"]
-
-    def parameters(self, kinds: Mapping[str, Kind]) -> dict[str, Any]:
-        """Parameters of an additive estimator, for columns of these kinds."""
-        terms: dict[str, Term | None] = {
-            part_name(name, part): Term(part_name(name, part), "periodic", period=PERIODS[part])
-            for name, kind in kinds.items()
-            for part in kind.parts
-        }
+    def parameters(self, columns: Sequence[str] | None = None) -> dict[str, Any]:
+        """Parameters of a GAM; `columns` that were asked for by name are used in any case."""
+        terms: dict[str, Any] = dict.fromkeys(columns or (), "auto")
         terms |= {name: _term(name, kind) for name, kind in _items(self.terms, "terms")}
         shapes = _items(self.constraints, "constraints")
         constraints = {name: tuple(shape.split("+")) for name, shape in shapes}
@@ -181,13 +166,11 @@ def _items(text: str | None, option: str) -> list[tuple[str, str]]:
     return found
 
 
-def _term(name: str, text: str) -> Term | None:
-    """``linear``, ``periodic:24``, or ``none`` to leave the column out."""
-    if text == "none":
-        return None
+def _term(name: str, text: str) -> Term | str | None:
+    """``linear``, ``trend``, ``periodic:24``, or ``none`` to leave the column out."""
     kind, _, period = text.partition(":")
     if not period:
-        return Term(name, kind)
+        return None if text == "none" else kind
     try:
         return Term(name, kind, period=float(period))
     except ValueError:

@@ -7,21 +7,23 @@ import io
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import storage
-from ..data import Rows, read_rows
-from ..data.kinds import Kind
+from ..data import read_rows
+from ..data.columns import column_positions, no_target
 from ..data.reading import column_names
 from ..data.suffixes import data_suffix, is_csv, is_parquet, open_text
-from ..data.table_files import TableBlocks
+from ..data.table_in_memory import warn_of_gaps
+from ..data.table_stream import raw_tables
+from ..data.text_cells import quoted
 from ..display import two_columns
 from ..evaluation.scoring import Judged
-from ..exceptions import FileFormatError, UnreadableCellWarning
+from ..exceptions import SuspectColumnWarning
 from ..maps.base import AdditiveMap
 from ..model_files import load_with_metadata
 from .exporting import AnyPath, feature_names, write_json
@@ -122,9 +124,162 @@ class Evaluation:
         return two_columns(shown, f"{self.task} on {self.data}")
 
 
+@dataclass(frozen=True)
+class NewRows:
+    """Some rows of a file as a model takes them.
+
+    Attributes
+    ----------
+    X : array or pyarrow table
+    y, exposure : ndarray or None
+    kept : dict of str to list
+        Cells of the columns that are carried along.
+    """
+
+    X: Any
+    y: Any = None
+    exposure: Any = None
+    kept: dict[str, list[Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """A fitted model of a file, with the names that it was saved with.
+
+    Attributes
+    ----------
+    path : path
+        Where it is saved.
+    model : estimator
+    metadata : dict
+    """
+
+    path: AnyPath
+    model: Any
+    metadata: dict[str, Any]
+
+    @classmethod
+    def load(cls, path: AnyPath) -> SavedModel:
+        """Load a model; a map is refused."""
+        model, metadata = load_with_metadata(path)
+        if not hasattr(model, "predict"):
+            raise ValueError(
+                f"{os.fspath(path)!r} holds {_an(type(model).__name__)}, which does not predict: "
+                "make a model with `kernelmaps fit`."
+            )
+        if names := feature_names(model, metadata):
+            _tell_names(model, names)
+        return cls(path, model, metadata)
+
+    def blocks(
+        self, data: AnyPath, *, keep: Sequence[str] = (), target: str | None = None,
+        with_target: bool = False, exposure: str | None = None, encoding: str = "utf-8",
+    ) -> Iterator[NewRows]:  # fmt: skip
+        """The rows of new data with the columns that the model knows; tables block by block."""
+        target = target or self.metadata.get("target")
+        named = is_csv(data) or is_parquet(data)
+        if hasattr(self.model, "reader_") and (named or self.model.reader_.named):
+            if not named:
+                raise ValueError(
+                    f"{os.fspath(data)!r} has no names of columns, which a model of a table finds "
+                    "its columns by: use CSV or Parquet."
+                )
+            columns = _TableColumns(self, Path(data), encoding)
+            yield from columns.blocks(keep, target if with_target else None, exposure, with_target)
+            return
+        if exposure not in (None, "none"):
+            raise ValueError("exposure= is for models of tables that were fitted with it.")
+        known = self.metadata.get("columns")
+        rows = read_rows(
+            data, target=target, columns=known if named else None, keep=keep,
+            need_target=with_target, with_target=with_target, encoding=encoding,
+        )  # fmt: skip
+        if rows.X.shape[1] != self.model.n_features_in_:
+            raise ValueError(
+                f"{rows.name} has {rows.X.shape[1]} features, the model was fitted on "
+                f"{self.model.n_features_in_}."
+            )
+        rows = rows.normalized(self.metadata.get("normalize", "none"))
+        yield NewRows(rows.X, rows.y, None, rows.kept)
+
+
+@dataclass(frozen=True)
+class _TableColumns:
+    """The columns of a CSV or Parquet file that a GAM reads, found by name."""
+
+    saved: SavedModel
+    path: Path
+    encoding: str
+
+    def blocks(
+        self, keep: Sequence[str], target: str | None, exposure: str | None, with_target: bool
+    ) -> Iterator[NewRows]:
+        if not self.path.exists():
+            raise FileNotFoundError(f"there is no file {str(self.path)!r}.")
+        name, header = str(self.path), column_names(self.path, self.encoding) or []
+        if with_target and target is None:
+            target = "y" if "y" in header else None
+            if target is None:
+                raise no_target(name, header)
+        column_positions(header, [target] if target else [], name, what="target")
+        column_positions(header, keep, name)
+        exposure = self._exposure(exposure, header)
+        features = self._features(header, target, exposure)
+        taken = [*features, *filter(None, [target, exposure]), *keep]
+        some, gaps = False, 0
+        for file in raw_tables(self.path, list(dict.fromkeys(taken)), self.encoding):
+            y, table = None, file.table
+            if target is not None:
+                y, there = file.target(target)
+                gaps += int((~there).sum())
+                table = table.filter(there)
+            if not table.num_rows:
+                continue
+            some = True
+            exposures = None if exposure is None else replace(file, table=table).numbers(exposure)
+            yield NewRows(
+                table.select(features), y, exposures, table.select(list(keep)).to_pydict()
+            )
+        if not some:
+            raise ValueError(f"{self.path} has no rows.")
+        warn_of_gaps(name, target or "", gaps)
+
+    def _features(self, header: list[str], target: str | None, exposure: str | None) -> list[str]:
+        """Columns that the model reads, in its order; others are ignored, new ones with a word."""
+        reader, metadata = self.saved.model.reader_, self.saved.metadata
+        beside = {target, exposure, metadata.get("target"), metadata.get("exposure")}
+        if not reader.named:
+            return [column for column in header if column not in beside]
+        features = [column.name for column in reader.columns if column.features]
+        column_positions(header, features, str(self.path))
+        known = {*reader.names, *(metadata.get("unused") or []), *beside, "sample_weight"}
+        new = [column for column in header if column not in known]
+        if new and metadata.get("unused") is not None:
+            warnings.warn(
+                f"{self.path} has columns that were not there in fit, which are ignored: "
+                f"{quoted(new, 5)}.",
+                SuspectColumnWarning,
+                stacklevel=2,
+            )
+        return features
+
+    def _exposure(self, given: str | None, header: list[str]) -> str | None:
+        """The column of exposures: as given, else as in fit; "none" is an exposure of 1."""
+        name = given or self.saved.metadata.get("exposure")
+        if name is None or name == "none":
+            return None
+        if name not in header:
+            raise ValueError(
+                f"{self.path} has no column {name!r} with the exposures that the model was fitted "
+                "with. Name another one with exposure=, or use exposure=none for an exposure of 1."
+            )
+        return name
+
+
 def predict_rows(
-    model: AnyPath, data: AnyPath, *, proba: bool = False, keep: Sequence[str] | None = None
-) -> Predictions:
+    model: AnyPath, data: AnyPath, *, proba: bool = False, keep: Sequence[str] | None = None,
+    exposure: str | None = None, encoding: str = "utf-8",
+) -> Predictions:  # fmt: skip
     """Predict the rows of a file with a saved model, finding its columns by name.
 
     Parameters
@@ -135,45 +290,46 @@ def predict_rows(
     keep : sequence of str, optional
         Columns of the data to carry along; by default the IDs that were excluded from the fit,
         where the data have them.
+    exposure : str, optional
+        Column of exposures; by default that of the fit.
+    encoding : str
+        Of CSV text.
     """
-    fitted, metadata = _opened(model)
+    saved = SavedModel.load(model)
+    fitted, metadata = saved.model, saved.metadata
     if proba and not hasattr(fitted, "predict_proba"):
         raise ValueError(f"{_an(type(fitted).__name__)} has no probabilities; leave out --proba.")
-    kept = _kept(data, metadata, keep)
+    kept = _kept(data, metadata, keep, encoding)
     one = [metadata.get("target") or "prediction"]
     names = [str(item) for item in fitted.classes_] if proba else one
 
     def blocks() -> Iterator[list[list[Any]]]:
-        for rows in blocks_for(data, metadata, fitted, keep=kept):
-            found = np.asarray(fitted.predict_proba(rows.X) if proba else fitted.predict(rows.X))
-            columns = [*rows.kept.values(), *(found.T.tolist() if proba else [found.tolist()])]
+        for rows in saved.blocks(data, keep=kept, exposure=exposure, encoding=encoding):
+            options = {} if rows.exposure is None else {"exposure": rows.exposure}
+            predict = fitted.predict_proba if proba else fitted.predict
+            values = np.asarray(predict(rows.X, **options))
+            columns = [*rows.kept.values(), *(values.T.tolist() if proba else [values.tolist()])]
             yield [list(cells) for cells in zip(*columns)]
 
     return Predictions([*kept, *names], blocks)
 
 
-def evaluate_file(model: AnyPath, data: AnyPath, *, target: str | None = None) -> Evaluation:
+def evaluate_file(
+    model: AnyPath, data: AnyPath, *, target: str | None = None, exposure: str | None = None,
+    encoding: str = "utf-8",
+) -> Evaluation:  # fmt: skip
     """Score a saved model on the rows of a file with a target."""
-    fitted, metadata = _opened(model)
-    task = metadata.get("task") or ("classification" if hasattr(fitted, "classes_") else "")
-    judged = Judged(fitted, os.fspath(data))
-    for rows in blocks_for(data, metadata, fitted, target=target, with_target=True):
-        judged.name = rows.name
-        judged.add(rows.X, rows.y)
-    classes = judged.class_scores() if task == "classification" else {}
-    return Evaluation(judged.name, task or "regression", judged.rows, judged.scores(), classes)
-
-
-def _opened(model: AnyPath) -> tuple[Any, dict[str, Any]]:
-    fitted, metadata = load_with_metadata(model)
-    if not hasattr(fitted, "predict"):
-        raise ValueError(
-            f"{os.fspath(model)!r} holds {_an(type(fitted).__name__)}, which does not predict: "
-            "make a model with `kernelmaps fit`."
-        )
-    if names := feature_names(metadata):
-        _tell_names(fitted, names)
-    return fitted, metadata
+    saved = SavedModel.load(model)
+    labels = hasattr(saved.model, "classes_")
+    judged = Judged(saved.model, os.fspath(data))
+    blocks = saved.blocks(
+        data, target=target, with_target=True, exposure=exposure, encoding=encoding
+    )
+    for rows in blocks:
+        judged.add(rows.X, rows.y, rows.exposure)
+    classes = judged.class_scores() if labels else {}
+    task = "classification" if labels else "regression"
+    return Evaluation(judged.name, task, judged.rows, judged.scores(), classes)
 
 
 def _tell_names(fitted: Any, columns: Sequence[str]) -> None:
@@ -185,57 +341,13 @@ def _tell_names(fitted: Any, columns: Sequence[str]) -> None:
             feature_map._known_names = columns
 
 
-def blocks_for(
-    data: Any,
-    metadata: dict[str, Any],
-    fitted: Any,
-    *,
-    keep: Sequence[str] = (),
-    target: str | None = None,
-    with_target: bool = False,
-) -> Iterator[Rows]:
-    """The rows of new data with the columns that a model knows; those of tables block by block."""
-    columns: Any = metadata.get("columns")
-    target = target or metadata.get("target")
-    named = columns is not None and (is_csv(data) or is_parquet(data))
-    if not metadata.get("kinds"):
-        rows = read_rows(
-            data,
-            target=target,
-            columns=columns if named else None,
-            keep=keep,
-            need_target=with_target,
-            with_target=with_target,
-        )
-        if rows.X.shape[1] != fitted.n_features_in_:
-            raise ValueError(
-                f"{rows.name} has {rows.X.shape[1]} features, the model was fitted on "
-                f"{fitted.n_features_in_}."
-            )
-        yield rows.normalized(metadata.get("normalize", "none"))
-        return
-    if not named:
-        raise ValueError(
-            f"{os.fspath(data)!r} has no names of columns, which a model of a table finds its "
-            "columns by: use CSV or Parquet."
-        )
-    known = {name: Kind.of_dict(kind) for name, kind in metadata["kinds"].items()}
-    if sorted(known) != sorted(columns):
-        raise FileFormatError("the file of the model describes other columns than it names.")
-    if not Path(data).exists():
-        raise FileNotFoundError(f"there is no file {os.fspath(data)!r}.")
-    ordered = {name: known[name] for name in columns}
-    blocks = TableBlocks(Path(data), ordered, target, keep, with_target)
-    yield from blocks
-    for remark in blocks.remarks:
-        warnings.warn(f"{data}: {remark}.", UnreadableCellWarning, stacklevel=2)
-
-
-def _kept(data: Any, metadata: dict[str, Any], keep: Sequence[str] | None) -> list[str]:
+def _kept(
+    data: Any, metadata: dict[str, Any], keep: Sequence[str] | None, encoding: str
+) -> list[str]:
     """Columns to carry along: those asked for, else the IDs that the data have."""
     if keep is not None:
         return list(keep)
-    there = column_names(data) if metadata.get("ids") and Path(data).exists() else None
+    there = column_names(data, encoding) if metadata.get("ids") and Path(data).exists() else None
     return [name for name in metadata.get("ids") or [] if name in (there or [])]
 
 

@@ -5,50 +5,56 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
-from ..extras import needed
-from .columns import check_order, check_selection, column_positions
+from .columns import ADVICE, check_order, check_selection, column_positions
+from .csv_files import CsvFile
 from .sources import Block, Source, check_lengths, default_names, values_at
+from .table_in_memory import warn_of_gaps
+from .targets import finite_numbers
+from .text_cells import Text
 
 _RUNS = 16  # places of a file that a sample is taken from
+_LEARNED_ROWS = 1 << 14  # of a CSV file, which say whether a column holds numbers
+_EXACT = 2.0**53  # whole numbers up to here are float64
 
 
 @dataclass(frozen=True)
 class CsvFragment:
-    """A CSV file in the place of a fragment of a dataset; it is read from its beginning."""
+    """A CSV file of numbers and labels in the place of a fragment of a dataset."""
 
-    path: str
+    file: CsvFile
 
-    @property
+    @cached_property
     def physical_schema(self) -> Any:
-        with self._opened() as reader:
-            return reader.schema
+        """Columns whose first cells are numbers must hold numbers; others are text."""
+        first = next(self.file.blocks(rows=_LEARNED_ROWS))
+        numbers = [Text(column.combine_chunks()).plain is not None for column in first.columns]
+        kinds = [pa.float64() if number else pa.string() for number in numbers]
+        return pa.schema(list(zip(first.column_names, kinds, strict=True)))
 
-    def to_batches(self, columns: list[str], **_: Any) -> Iterator[Any]:
-        with self._opened(columns) as reader:
-            yield from reader
+    def to_batches(self, columns: list[str], batch_size: int, **_: Any) -> Iterator[Any]:
+        start = 0
+        for table in self.file.blocks(columns, batch_size):
+            arrays = {name: self._typed(table.column(name), name, start) for name in columns}
+            yield pa.record_batch(arrays)
+            start += table.num_rows
 
-    def _opened(self, columns: list[str] | None = None) -> Any:
-        """CSV in blocks, with the types of the first one; whole numbers may have digits later."""
-        csv, pa = needed("pyarrow.csv"), needed("pyarrow")
-        read = csv.ReadOptions(block_size=1 << 24)
-        parse = csv.ParseOptions(delimiter="\t" if ".tsv" in Path(self.path).name else ",")
-        convert = csv.ConvertOptions(strings_can_be_null=True)
-        with csv.open_csv(self.path, read, parse, convert) as first:
-            schema = first.schema
-        kinds = {
-            field.name: pa.float64() if pa.types.is_integer(field.type) else field.type
-            for field in schema
-        }
-        # A first block without any value says nothing about the type.
-        kinds = {k: pa.string() if pa.types.is_null(t) else t for k, t in kinds.items()}
-        convert.column_types = kinds
-        convert.include_columns = columns or []
-        return csv.open_csv(self.path, read, parse, convert)
+    def _typed(self, column: Any, name: str, start: int) -> Any:
+        text = column.combine_chunks()
+        if not pa.types.is_floating(self.physical_schema.field(name).type):
+            return text
+
+        def where(row: int) -> str:
+            return self.file.where(start + row)
+
+        return pa.array(finite_numbers(Text(text), name, where, ADVICE))
 
 
 @dataclass
@@ -68,6 +74,10 @@ class ArrowSource(Source):
         Number of the first row in a larger whole.
     name : str
         For messages.
+    gaps : int
+        Rows without a target, which are left out; only where targets are a column.
+    whole : bool
+        Whether targets are whole numbers, whatever type they are stored in.
     """
 
     fragments: list[Any]
@@ -78,11 +88,14 @@ class ArrowSource(Source):
     frames: bool = False
     begin: int = 0
     name: str = "the Parquet dataset"
+    gaps: int = 0
+    whole: bool = False
+    reader: Any = None
 
     def __post_init__(self) -> None:
         known = not any(isinstance(own, CsvFragment) for own in self.fragments)
         self.rows = [count_rows(own) for own in self.fragments] if known else []
-        self.n_rows = sum(self.rows) if known else None
+        self.n_rows = sum(self.rows) - self.gaps if known else None
         self.names = self.features
         if not self.frames:
             named = _value_names(self.fragments[0].physical_schema, self.features)
@@ -99,12 +112,11 @@ class ArrowSource(Source):
 
         `columns` are the names of the features, in their order; by default all others.
         """
-        pa = needed("pyarrow")
         if isinstance(data, CsvFragment):
             fragments, schema = [data], data.physical_schema
         else:
             if isinstance(data, pa.Table):
-                data = needed("pyarrow.dataset").dataset(data)
+                data = ds.dataset(data)
             fragments, schema = row_groups(data), data.schema
         frames = frames and not any(map(pa.types.is_fixed_size_list, schema.types))
         if not fragments and not frames:
@@ -119,6 +131,10 @@ class ArrowSource(Source):
         if not frames:
             _check_numbers(schema, features)
         found = cls(fragments, features, y, w, exposure, frames, 0, name)
+        if frames and isinstance(y, str) and _all_named(w, exposure):
+            gaps, whole = _look_at_targets(fragments, y)
+            warn_of_gaps(name, y, gaps)
+            found = replace(found, gaps=gaps, whole=whole)
         if found.n_rows is not None:
             found._check_lengths(found.n_rows)
         return found
@@ -135,7 +151,7 @@ class ArrowSource(Source):
 
     def samples(self, rows: int) -> list[Block]:
         """The first rows of row groups from all over the files, where these can be entered so."""
-        named = all(item is None or _names(item) for item in (self.y, self.w, self.exposure))
+        named = _all_named(self.y, self.w, self.exposure)
         if not named or self.n_rows is None or self.n_rows <= rows or len(self.fragments) < 2:
             return super().samples(rows)
         picked = np.unique(np.linspace(0, len(self.fragments) - 1, _RUNS).astype(int)).tolist()
@@ -163,6 +179,8 @@ class ArrowSource(Source):
 
     def _read(self, batches: Iterator[Any], rows: int, skip: int = 0) -> Iterator[Block]:
         start = self.begin
+        if self.gaps:
+            batches = (batch.filter(_has_target(batch.column(self.y))) for batch in batches)
         tables = _grouped(batches, rows) if self.frames else _cut(batches, rows)
         for number, table in enumerate(tables):
             if number >= skip:
@@ -183,12 +201,37 @@ class ArrowSource(Source):
             return stacked(_names(item)) if _names(item) else values_at(item, rows)
 
         y, w, exposure = map(beside, (self.y, self.w, self.exposure))
+        y = y.astype(np.int64) if self.whole else y
         X = table.select(self.features) if self.frames else stacked(self.features)
         return Block(X, y, w, number, 0, start, exposure)
 
     def _check_lengths(self, n_rows: int) -> None:
         given = {"y": self.y, "sample_weight": self.w, "exposure": self.exposure}
         check_lengths(n_rows, **{k: own for k, own in given.items() if not _names(own)})
+
+
+def _all_named(*items: Any) -> bool:
+    """Whether all of these are names of columns, or are not there."""
+    return all(item is None or _names(item) for item in items)
+
+
+def _has_target(column: Any) -> Any:
+    return pc.invert(pc.is_null(column, nan_is_null=True))
+
+
+def _look_at_targets(fragments: list[Any], name: str) -> tuple[int, bool]:
+    """How many rows have no target, and whether all others are whole numbers."""
+    gaps, whole = 0, True
+    for batch in scanned(fragments, [name], 1 << 20):
+        column = batch.column(0)
+        there = column.filter(_has_target(column))
+        gaps += len(column) - len(there)
+        if whole and pa.types.is_floating(column.type):
+            values = there.to_numpy(zero_copy_only=False)
+            whole = bool((values == np.round(values)).all() and (np.abs(values) <= _EXACT).all())
+        else:
+            whole = whole and pa.types.is_integer(column.type)
+    return gaps, whole
 
 
 def row_groups(dataset: Any) -> list[Any]:
@@ -231,7 +274,7 @@ def _cut(batches: Iterator[Any], rows: int) -> Iterator[Any]:
 
 def _grouped(batches: Iterator[Any], rows: int) -> Iterator[Any]:
     """Small batches together as tables of up to `rows`."""
-    tables, group = needed("pyarrow").Table, list[Any]()
+    tables, group = pa.Table, list[Any]()
     for batch in filter(len, batches):
         if group and sum(map(len, group)) + len(batch) > rows:
             yield tables.from_batches(group)
@@ -262,7 +305,7 @@ def _selected(schema: Any, header: list[str], names: list[str], where: str) -> l
 
 
 def _check_numbers(schema: Any, features: list[str]) -> None:
-    types = needed("pyarrow").types
+    types = pa.types
     known = (types.is_integer, types.is_floating, types.is_boolean, types.is_fixed_size_list)
     for column in features:
         kind = schema.field(column).type
@@ -283,7 +326,7 @@ def _names(what: Any) -> list[str]:
 
 def _values(column: Any) -> np.ndarray:
     """A column as numbers (nulls become NaN, which the fold refuses) or labels."""
-    types = needed("pyarrow").types
+    types = pa.types
     if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if not types.is_fixed_size_list(column.type):

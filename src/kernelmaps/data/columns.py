@@ -9,8 +9,8 @@ from difflib import get_close_matches
 from typing import Any
 
 _OTHERWISE = (
-    "with drop=, replace the text by numbers first, or fit an additive model without a map, which "
-    "takes text as it is."
+    "with drop=, replace the text by numbers first, or fit a GAM (AdditiveRegressor, "
+    "AdditiveClassifier), which takes text as it is."
 )
 ADVICE = f"Name it with target= if it is what to predict, leave it out {_OTHERWISE}"
 

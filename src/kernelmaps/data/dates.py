@@ -15,6 +15,11 @@ import pyarrow.compute as pc
 PERIODS = {"month": 12.0, "weekday": 7.0, "hour": 24.0}
 """Length of the circle of each part of a date: months 1 … 12, Monday 1 … 7, hours 0 … 24."""
 
+_NAMES = {
+    "month": ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
+    "weekday": ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"),
+}
+
 ISO = "ISO 8601"
 _DAY, _MONTH, _YEAR = r"(?P<d>\d{1,2})", r"(?P<m>\d{1,2})", r"(?P<Y>\d{4})"
 _SHORT_YEAR, _MONTH_NAME = r"(?P<y>\d{2})", r"(?P<b>[A-Za-z]+)\.?"
@@ -112,6 +117,11 @@ def varying_parts(dates: np.ndarray) -> tuple[str, ...]:
     parts = [part for part in PERIODS if part != "weekday" or not monthly]
     long = [part for part in parts if span > _SPANS[part]]
     return tuple(part for part in long if len(np.unique(_part(known, part))) > 1)
+
+
+def names_of_part(part: str) -> dict[float, str]:
+    """Names of the values of a part: 1 is Jan, or Mon; hours have none."""
+    return dict(enumerate(_NAMES.get(part, ()), start=1))
 
 
 def part_name(column: str, part: str) -> str:

@@ -24,6 +24,7 @@ from ..extras import needed
 from ..sparse_rows import check_sparse
 from .arrow import ArrowSource, CsvFragment
 from .columns import check_order
+from .csv_files import CsvFile
 from .dask import DaskSource
 from .frames import is_frame
 from .sources import (
@@ -315,7 +316,7 @@ def open_table(X: Any, y: Any = None, sample_weight: Any = None, exposure: Any =
     Parameters
     ----------
     X : path, pyarrow dataset, Dask collection, iterable, callable, or what `open_source` opens
-        CSV files, too; chunks may be frames.
+        Chunks may be frames. CSV files are opened by `open_large_table`.
     y, sample_weight, exposure : str or array-like, optional
         Columns by name, or values of all rows. ``"y"`` and ``"sample_weight"`` by default where
         there are columns of that name.
@@ -334,7 +335,7 @@ def _opened(
     if path is not None and not path.exists():
         raise FileNotFoundError(f"no file or directory {str(path)!r}")
     if path is not None and (is_parquet(path) or is_csv(path)):
-        data = parquet_dataset(path) if is_parquet(path) else CsvFragment(str(path))
+        data = parquet_dataset(path) if is_parquet(path) else CsvFragment(CsvFile(path))
         where = f"the file {str(path)!r}"
         return ArrowSource.of(data, y, w, exposure, frames=frames, columns=columns, name=where)
     package = type(X).__module__.split(".")[0]

@@ -10,8 +10,9 @@ the rows that are held out to score a model: one in five, chosen by the row's nu
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -155,29 +156,68 @@ def held_out(start: int, n: int) -> np.ndarray:
     return bits % np.uint64(ONE_IN) == 0
 
 
+@dataclass(frozen=True)
+class Holdout:
+    """The rows that are held out to score a model: one in five.
+
+    Attributes
+    ----------
+    order : {"random", "last", "first"}
+        Rows all over the file (by `held_out`), its last, or its first ones.
+    n_rows : int
+    """
+
+    order: str
+    n_rows: int
+
+    def held(self, start: int, n: int) -> np.ndarray:
+        """Whether rows `start` to `start + n` are held out."""
+        if self.order == "random":
+            return held_out(start, n)
+        rows, count = np.arange(start, start + n), self.n_rows // ONE_IN
+        return rows >= self.n_rows - count if self.order == "last" else rows < count
+
+
 class PartOfSource(Source):
     """The rows of a source that are held out, or those that are not."""
 
-    def __init__(self, source: Source, *, held: bool) -> None:
-        self.source, self.held = source, held
-        self.n_features = source.n_features
+    def __init__(self, source: Source, holdout: Holdout, *, held: bool) -> None:
+        self.source, self.holdout, self.held = source, holdout, held
+        self.n_features, self.reader = source.n_features, source.reader
 
     def describe(self) -> str:
         part = "one in five rows" if self.held else "four in five rows"
         return f"{part} of {self.source.describe()}"
 
     def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
-        start = 0
-        for number, block in enumerate(self.source.blocks(block_rows)):
-            taken = np.flatnonzero(held_out(block.start, len(block)) == self.held)
-            if number >= skip and len(taken):
-                y, w = (values_at(values, taken) for values in (block.y, block.w))
-                yield replace(block, X=block.X[taken], y=y, w=w, start=start)
-            start += len(taken)
+        yield from islice(self._parts(self.source.blocks(block_rows)), skip, None)
+
+    def labels(self) -> Iterator[Block]:
+        return self._parts(self.source.labels())
+
+    def samples(self, rows: int) -> list[Block]:
+        return list(self._parts(self.source.samples(rows)))
 
     def sample(self, rows: int) -> Block | None:
         """Rows of the whole: a map that is fitted on them learns ranges, and no targets."""
         return self.source.sample(rows)
+
+    def _parts(self, blocks: Iterable[Block]) -> Iterator[Block]:
+        start = 0
+        for block in blocks:
+            mask = self.holdout.held(block.start, len(block)) == self.held
+            if mask.any():
+                y, w, exposure = (
+                    values_at(own, mask) for own in (block.y, block.w, block.exposure)
+                )
+                X = rows_where(block.X, mask)
+                yield replace(block, X=X, y=y, w=w, exposure=exposure, start=start)
+            start += int(mask.sum())
+
+
+def rows_where(X: Any, mask: np.ndarray) -> Any:
+    """Some rows of an array, a sparse matrix or a pyarrow table."""
+    return X.filter(mask) if hasattr(X, "filter") else X[mask]
 
 
 _BLOCK = 65536
@@ -250,6 +290,7 @@ def read_rows(
     keep: Sequence[str] = (),
     need_target: bool = False,
     with_target: bool = True,
+    encoding: str = "utf-8",
 ) -> Rows:
     """Read the rows of a file or of a named dataset.
 
@@ -272,6 +313,8 @@ def read_rows(
         Whether to refuse data without a target.
     with_target : bool
         False reads no target: rows to predict need not have one.
+    encoding : str
+        Of CSV text.
 
     Returns
     -------
@@ -289,13 +332,14 @@ def read_rows(
             f"there is no file {os.fspath(source)!r}, nor a dataset of that name ({known_names})."
         )
     elif is_csv(path):
-        rows = _read_csv(path, wanted, keep, need_target=need_target, with_target=with_target)
+        needs = {"need_target": need_target, "with_target": with_target}
+        rows = _read_csv(CsvFile(path, encoding), wanted, keep, **needs)
     elif path.suffix.lower() == ".npz":
         rows = _read_npz(path, known)
     else:
         rows = _read_source(path, open_rows(path, wanted, with_target=with_target), known)
     if keep and not rows.kept:
-        rows = replace(rows, kept=read_columns(path, keep))
+        rows = replace(rows, kept=read_columns(path, keep, encoding=encoding))
     if not with_target:
         rows = replace(rows, y=None, target=None)
     if columns is not None and rows.columns != list(columns):
@@ -309,23 +353,26 @@ def read_rows(
     return rows
 
 
-def column_names(path: str | os.PathLike[str]) -> list[str] | None:
+def column_names(path: str | os.PathLike[str], encoding: str = "utf-8") -> list[str] | None:
     """Names of the columns of a CSV or Parquet file; None for files without such names."""
     path = Path(path)
     if is_csv(path) and path.is_file():
-        return CsvFile(path).names
+        return CsvFile(path, encoding).names
     if is_parquet(path):
         return list(parquet_dataset(path).schema.names)
     return None
 
 
 def read_columns(
-    path: str | os.PathLike[str], wanted: Sequence[str], n_rows: int | None = None
+    path: str | os.PathLike[str],
+    wanted: Sequence[str],
+    n_rows: int | None = None,
+    encoding: str = "utf-8",
 ) -> dict[str, list[Any]]:
     """Cells of the named columns of a CSV or Parquet file, as they are; the first `n_rows`."""
     path = Path(path)
     if is_csv(path):
-        file = CsvFile(path)
+        file = CsvFile(path, encoding)
         column_positions(file.names, wanted, str(path))
         table = file.table(wanted) if n_rows is None else next(file.blocks(wanted, n_rows))
         return table.to_pydict()
@@ -341,8 +388,8 @@ def read_columns(
 # ---- CSV ----------------------------------------------------------------------------------------
 
 
-def _read_csv(path: Path, wanted: Wanted, keep: Sequence[str], **needs: bool) -> Rows:
-    name, file = str(path), CsvFile(path)
+def _read_csv(file: CsvFile, wanted: Wanted, keep: Sequence[str], **needs: bool) -> Rows:
+    name = str(file.path)
     features, target = wanted.found_in(file.names, name, **needs)
     column_positions(file.names, keep, name)
     taken = [*features, *([target] if target else []), *keep]

@@ -18,7 +18,7 @@ from .csv_files import CsvFile
 from .raw_columns import RawTable
 from .sources import check_lengths, default_names
 from .suffixes import is_csv, is_parquet, parquet_dataset
-from .targets import target_values
+from .targets import number_values, target_values
 
 IN_MEMORY_BYTES = 1 << 28  # of a file, up to which it is read at once
 
@@ -38,7 +38,7 @@ def file_bytes(path: Path) -> int:
 
 @dataclass(frozen=True)
 class TableFile:
-    """A CSV file (all cells as strings) or a Parquet file, read at once.
+    """A CSV file (all cells as strings) or a Parquet file, or some of its rows.
 
     Attributes
     ----------
@@ -47,11 +47,14 @@ class TableFile:
     table : pyarrow.Table
     csv : CsvFile or None
         Knows the line of a row.
+    start : int
+        Number of the first row in the file.
     """
 
     name: str
     table: pa.Table
     csv: CsvFile | None = None
+    start: int = 0
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], encoding: str = "utf-8") -> TableFile:
@@ -64,52 +67,60 @@ class TableFile:
     def where(self, row: int) -> str:
         """The file and the line or row, for messages."""
         if self.csv is not None:
-            return self.csv.where(row)
-        return f"{self.name}, row {row} (counted from 0)"
-
-    def without(self, names: Sequence[str]) -> pa.Table:
-        """The table without some columns."""
-        return self.table.select([n for n in self.table.column_names if n not in set(names)])
+            return self.csv.where(self.start + row)
+        return f"{self.name}, row {self.start + row} (counted from 0)"
 
     def target(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Targets of the rows that have one, and which rows these are."""
-        return target_values(self._raw(name), name, self.where)
+        return target_values(self.raw(name), name, self.where)
 
     def numbers(self, name: str) -> np.ndarray:
         """A column of numbers, NaN where one is missing."""
-        values, there = self.target(name)
-        if values.dtype.kind not in "iuf":
-            raise ValueError(f"{self.name}: column {name!r} must hold numbers.")
-        out = np.full(len(there), np.nan)
-        out[there] = values
-        return out
+        return number_values(self.raw(name), name, self.where)
 
-    def _raw(self, name: str) -> Any:
+    def raw(self, name: str) -> Any:
+        """A column as it is stored."""
         (place,) = column_positions(self.table.column_names, [name], self.name)
         return RawTable.of(self.table, self.name).column(place, self.name)
 
 
+def warn_of_gaps(name: str, target: str, gaps: int) -> None:
+    """Say how many rows have no target, if there are any."""
+    if gaps:
+        warnings.warn(
+            f"{name}: {gaps:,} {'row' if gaps == 1 else 'rows'} without {target!r} left out.",
+            MissingTargetWarning,
+            stacklevel=6,
+        )
+
+
 def load_table(
-    path: str | os.PathLike[str], y: Any = None, sample_weight: Any = None, exposure: Any = None
+    file: str | os.PathLike[str] | TableFile,
+    y: Any = None,
+    sample_weight: Any = None,
+    exposure: Any = None,
+    columns: Sequence[str] | None = None,
 ) -> tuple[pa.Table, Any, Any, Any]:
     """Features, targets, weights and exposures of a file; rows without a target are left out.
 
     Parameters
     ----------
-    path : path
+    file : path or TableFile
         CSV or Parquet.
     y, sample_weight, exposure : str or array-like, optional
         Columns by name, or values of all rows. ``"y"`` and ``"sample_weight"`` by default where
         there are columns of that name.
+    columns : sequence of str, optional
+        The features; by default all other columns.
     """
-    file = TableFile.read(path)
+    file = file if isinstance(file, TableFile) else TableFile.read(file)
     names = file.table.column_names
     y, sample_weight = default_names(names, y, sample_weight)
     if y is None:
         raise no_target(file.name, names)
     beside = [item for item in (y, sample_weight, exposure) if isinstance(item, str)]
     column_positions(names, beside, file.name)
-    X = file.without(beside)
+    X = file.table.select([n for n in names if n not in beside] if columns is None else columns)
     if not X.num_rows:
         raise ValueError(f"{file.name} has no rows.")
     check_lengths(X.num_rows, y=y, sample_weight=sample_weight, exposure=exposure)
@@ -121,12 +132,9 @@ def load_table(
     values, there = file.target(y)
     if there.all():
         return X, values, weight, exposures
-    gaps = int((~there).sum())
-    warnings.warn(
-        f"{file.name}: {gaps:,} {'row' if gaps == 1 else 'rows'} without {y!r} left out.",
-        MissingTargetWarning,
-        stacklevel=5,
-    )
+    if not there.any():
+        raise ValueError(f"{file.name} has no rows with a target {y!r}.")
+    warn_of_gaps(file.name, y, int((~there).sum()))
     weight, exposures = (
         None if item is None else np.asarray(item)[there] for item in (weight, exposures)
     )

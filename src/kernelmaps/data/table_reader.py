@@ -20,7 +20,14 @@ import pyarrow.compute as pc
 
 from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
 from ..schema import SchemaError, boolean, instance, many, record, saved, text
-from .dates import DATE_FORMS, PERIODS, date_columns, part_name, varying_parts
+from .dates import (
+    DATE_FORMS,
+    PERIODS,
+    date_columns,
+    names_of_part,
+    part_name,
+    varying_parts,
+)
 from .frames import Column, categorical_columns, column_position
 from .raw_columns import RawColumn, RawTable, as_text, factorized, joined_raw, level_name
 from .text_cells import (
@@ -46,6 +53,7 @@ _PLURALS = {"number": "numbers", "category": "categories", "date": "dates"}
 _FEW_ROWS = 20  # rows below which nothing is taken for an ID
 _ID = re.compile(r"(?i:(?:^|[_\s.-])(?:id|uuid|guid|key|index|rownames?|row|no|nr)$)|[a-z]I[dD]$")
 _CURVES = ("spline", "linear", "periodic")  # kinds of terms whose column must hold numbers
+_CONSTANT = "all its values are the same"
 _DROPPED = "terms leaves it out"
 _SHOWN = 5  # names in a message about columns, as in scikit-learn's
 
@@ -92,6 +100,11 @@ class ColumnFormat:
         if self.kind == "left out":
             return []
         return [self.name, *(part_name(self.name, part) for part in self.parts)]
+
+    @property
+    def names_rows(self) -> bool:
+        """Whether it is left out because its values name the rows."""
+        return self.kind == "left out" and self.reason not in (_CONSTANT, _DROPPED)
 
 
 class ColumnKindError(ValueError):
@@ -215,9 +228,7 @@ class TableReader:
         names = tables[0].names
         if any(table.names != names for table in tables):
             raise ValueError(f"{owner}: the chunks of X have different columns.")
-        requests = _Requests.of(terms, names, owner)
-        forced = categorical_columns(categorical, names, owner)
-        requests.kinds |= {names[j]: "category" for j in forced}
+        requests = _Requests.of(terms, names, owner, categorical)
         notes, formats, columns = ReadingNotes(), [], list[Column]()
         remarks: list[str] = []
         for j, name in enumerate(names):
@@ -232,11 +243,14 @@ class TableReader:
             remarks += [remark] if remark and read else []
             formats.append(how)
             columns += read
-        reader = cls(formats, tables[0].named)
+        reader = cls(formats, tables[0].named).with_remarks(remarks, notes.remarks)
         reader._check_learned(owner)
-        # Said once, and not saved: they quote cells of the rows.
-        object.__setattr__(reader, "_learning", (remarks, notes.remarks))
         return reader, columns
+
+    def with_remarks(self, about_dates: list[str], about_cells: list[str]) -> TableReader:
+        """The reader itself; remarks are said once and not saved, as they quote cells."""
+        object.__setattr__(self, "_learning", (about_dates, about_cells))
+        return self
 
     def _check_learned(self, owner: str) -> None:
         features = self.feature_names
@@ -270,6 +284,15 @@ class TableReader:
         """Length of the circle of each feature that is a part of a date."""
         return {
             part_name(column.name, part): PERIODS[part]
+            for column in self.columns
+            for part in column.parts
+        }
+
+    @property
+    def value_names(self) -> dict[str, dict[float, str]]:
+        """Names of the values of features that are weekdays or months."""
+        return {
+            part_name(column.name, part): names_of_part(part)
             for column in self.columns
             for part in column.parts
         }
@@ -360,6 +383,17 @@ class TableReader:
             own.warn(owner, stacklevel=3)
         return columns
 
+    def dates(self, X: Any, owner: str) -> dict[str, np.ndarray]:
+        """The columns of dates alone, by name."""
+        table = RawTable.of(X, owner)
+        dates = [column for column in self.columns if column.kind == "date"]
+        return {
+            column.name: _dates(
+                table.column(table.names.index(column.name), owner), column, owner, ReadingNotes()
+            )
+            for column in dates
+        }
+
     def _places(self, table: RawTable, owner: str, ordered: bool, notes: ReadingNotes) -> list[int]:
         """Where each column is in another table; −1 for one that is left out and not there."""
         if not (self.named and table.named):
@@ -432,7 +466,14 @@ class _Requests:
     dropped: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, terms: Any, names: list[str], owner: str) -> _Requests:
+    def of(cls, terms: Any, names: list[str], owner: str, categorical: Any = None) -> _Requests:
+        found = cls._of_terms(terms, names, owner)
+        forced = categorical_columns(categorical, names, owner)
+        found.kinds |= {names[j]: "category" for j in forced}
+        return found
+
+    @classmethod
+    def _of_terms(cls, terms: Any, names: list[str], owner: str) -> _Requests:
         found = cls()
         if isinstance(terms, Mapping):
             for key, value in terms.items():
@@ -484,6 +525,28 @@ def _column_and_part(item: Any, names: list[str], owner: str) -> tuple[str, str]
 
 
 # ---- one column ---------------------------------------------------------------------------------
+
+
+def learn_formats(
+    X: Any, owner: str, categorical: Any, terms: Any, names: Sequence[str]
+) -> tuple[dict[str, ColumnFormat], list[str]]:
+    """Formats of some columns, whether they are of use or not, and remarks about them.
+
+    Other arguments are those of `TableReader.learn_and_read`.
+    """
+    table = RawTable.of(X, owner)
+    requests = _Requests.of(terms, table.names, owner, categorical)
+    places = [(table.names.index(name), name) for name in names]
+    learned = [_learned(table.column(j, owner), name, requests) for j, name in places]
+    return {how.name: how for how, _ in learned}, [remark for _, remark in learned if remark]
+
+
+def typed_column(raw: Text, how: ColumnFormat, owner: str, notes: ReadingNotes) -> pa.Array:
+    """A column of text as numbers or dates; a category as it is."""
+    if how.kind == "category":
+        return raw.array
+    values = (_numbers if how.kind == "number" else _dates)(raw, how, owner, notes)
+    return pa.array(values if how.kind == "date" else _finite(values, how.name, owner))
 
 
 def _learned(raw: RawColumn, name: str, requests: _Requests) -> tuple[ColumnFormat, str]:
@@ -649,7 +712,7 @@ def _useless(how: ColumnFormat, read: list[Column], named: bool) -> str | None:
     else:
         reason = _counts_rows(how.name, read[0].values) if how.kind == "number" and named else None
     if reason is None and _is_constant(read[0]):
-        reason = "all its values are the same"
+        reason = _CONSTANT
     return reason
 
 

@@ -136,3 +136,13 @@ def finite_numbers(text: Text, column: str, where: Where, advice: str) -> np.nda
             raise ValueError(f"{place} is empty. Fill it, or leave the column out with drop=.")
         raise ValueError(f"{place} holds {cell!r}, not a finite number. {advice}")
     return values
+
+
+def number_values(raw: RawColumn, column: str, where: Where) -> np.ndarray:
+    """A column of numbers (weights, exposures), NaN where one is missing."""
+    values, there = target_values(raw, column, where)
+    if values.dtype.kind not in "iuf":
+        raise ValueError(f"{where(0)}: column {column!r} must hold numbers.")
+    out = np.full(len(there), np.nan)
+    out[there] = values
+    return out

@@ -111,7 +111,7 @@ def model_report(
     )  # fmt: skip
 
 
-Blocks = Callable[[], Iterable[tuple[Any, Any]]]
+Blocks = Callable[[], Iterable[tuple[Any, ...]]]
 
 
 class Seen:
@@ -121,7 +121,8 @@ class Seen:
     ----------
     model : fitted estimator
     blocks : callable, optional
-        Returns blocks of rows and of their targets (None: unknown), each time anew.
+        Returns blocks of rows, of their targets (None: unknown) and, where there are any, of their
+        exposures, each time anew.
 
     Attributes
     ----------
@@ -138,11 +139,11 @@ class Seen:
     def __init__(self, model: Any, blocks: Blocks | None = None) -> None:
         self.model, self.blocks = model, blocks
         heights, judged, scored = [], Judged(self.model), blocks is not None
-        for X, y in () if blocks is None else blocks():
+        for X, y, *exposure in () if blocks is None else blocks():
             heights.append(_heights(self.model, X))
             scored = scored and y is not None
             if scored:
-                judged.add(X, y)
+                judged.add(X, y, *exposure)
         self.heights = np.concatenate(heights) if heights else np.zeros(0)
         self.n = len(self.heights)
         self.judged = judged if scored and self.n else None
@@ -150,7 +151,7 @@ class Seen:
     def some(self, rows: Iterable[int]) -> dict[int, tuple[Any, Any]]:
         """Single rows and their targets, by the number of the row."""
         found, before, wanted = {}, 0, sorted(set(rows))
-        for X, y in () if self.blocks is None or not wanted else self.blocks():
+        for X, y, *_ in () if self.blocks is None or not wanted else self.blocks():
             for k in wanted:
                 if 0 <= k - before < X.shape[0]:
                     at = k - before

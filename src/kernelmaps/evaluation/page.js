@@ -38,9 +38,9 @@ function curve(f, lo, hi, W) {
   for (const v of evenTicks(lo, hi).filter((_, i, t) => t.length < 6 || i % 2 === 0)) svg.append(make("line", {class: v === 0 ? "axis" : "grid", x1: L, x2: W - R, y1: y(v), y2: y(v)}), make("text", {x: L - 5, y: y(v) + 4, "text-anchor": "end"}, tick(v)));
   f.heights.forEach((d, i) => { const h = (D0 - 2) * d, x0 = x(f.edges[i]); if (d > 0) svg.append(make("rect", {class: "density", x: x0, y: H - B - h, width: Math.max(1, x(f.edges[i + 1]) - x0 - 0.5), height: h})); });
   svg.append(make("line", {class: "axis", x1: L, x2: W - R - gap, y1: H - B, y2: H - B}));
-  const places = evenTicks(a, b), wide = 12 + 6.4 * Math.max(...places.map(v => num(v).length)), every = Math.max(1, Math.ceil(places.length / Math.max(1, Math.floor((W - L - R - gap) / wide))));
+  const names = new Map(f.ticks || []), label = v => names.has(v) ? names.get(v) : num(v), places = f.ticks ? [...names.keys()] : evenTicks(a, b), wide = 12 + 6.4 * Math.max(...places.map(v => label(v).length)), every = Math.max(1, Math.ceil(places.length / Math.max(1, Math.floor((W - L - R - gap) / wide))));
   const fits = v => x(v) - wide / 2 > 0 && x(v) + wide / 2 - 8 < W - gap;
-  places.filter((v, i) => i % every === 0 && fits(v)).forEach(v => svg.append(make("text", {class: "tick", x: x(v), y: H - B + 14, "text-anchor": "middle"}, num(v))));
+  places.filter((v, i) => i % every === 0 && fits(v)).forEach(v => svg.append(make("text", {class: "tick", x: x(v), y: H - B + 14, "text-anchor": "middle"}, label(v))));
   const line = (values, k) => f.grid.map((g, i) => `${x(g).toFixed(1)} ${y(values[i][k]).toFixed(1)}`);
   f.values[0].forEach((_, k, all) => {
     if (f.lower) svg.append(make("path", {class: "band", fill: shade(k, all.length), d: "M" + line(f.upper, k).concat(line(f.lower, k).reverse()).join("L") + "Z"}));

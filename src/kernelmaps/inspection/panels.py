@@ -22,6 +22,7 @@ _LETTERS = 34  # that fit below (or above) a panel
 _COLORS = ("#2a6f97", "#d1495b", "#66a182", "#edae49", "#7d5ba6", "#8d6e63", "#00798c", "#b5651d",
            "#6b7a8f", "#c06c84")  # fmt: skip
 _TICKS = 8
+_UPRIGHT = 7  # names of values that fit beside each other below a panel
 _WITHIN = 98  # percent of the cells whose colours differ
 
 
@@ -110,7 +111,8 @@ def _shape_panel(shape: ShapeFunction) -> dict[str, Any]:
     Entries are its name, grid, values (m, n_outputs) and the ends of their band; edges and heights
     of the bars of the density, square roots so that rare values stay visible, and the shares of the
     data; of a category the levels that are drawn, and how many have smaller effects; for a missing
-    value (n_outputs, 3) value and ends of its band; and the range of the values and of zero, with a
+    value (n_outputs, 3) value and ends of its band; ticks, values of the feature that have a name,
+    with it; and the range of the values and of zero, with a
     margin, which a missing value does not decide, as it may be rare and uncertain.
     """
     count = len(shape.grid)
@@ -140,8 +142,14 @@ def _shape_panel(shape: ShapeFunction) -> dict[str, Any]:
         "levels": None if shape.levels is None else [shape.levels[k] for k in kept],
         "left_out": count - len(kept),
         "missing": missing,
+        "ticks": None if shape.ticks is None else _shown_ticks(shape),
         "range": (low - margin, high + margin),
     }
+
+
+def _shown_ticks(shape: ShapeFunction) -> list[tuple[float, str]]:
+    low, high = float(shape.grid[0]), float(shape.grid[-1])
+    return [(value, name) for value, name in shape.ticks or () if low <= value <= high]
 
 
 class ShapeFunctionDisplay(PanelDisplay):
@@ -334,6 +342,9 @@ class ShapeFunctionDisplay(PanelDisplay):
             if panel["left_out"]:
                 count = f" ({len(names)} of {len(names) + panel['left_out']} levels)"
                 name = shortened(name, _LETTERS - 14) + count
+        if panel["ticks"]:
+            places, words = zip(*panel["ticks"], strict=True)
+            ax.set_xticks(places, words, rotation=90 if len(words) > _UPRIGHT else 0)
         if panel["missing"] is not None:
             _draw_missing(ax, panel, (floor + high) / 2)
         ax.axhline(0, color="0.55", lw=0.7, zorder=0)

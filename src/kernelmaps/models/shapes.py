@@ -48,6 +48,8 @@ class ShapeFunction:
     importance : float
         Standard deviation over the training data (see `importance_of`), as in
         `feature_importances_`.
+    ticks : tuple of (float, str), optional
+        Values that have a name, with their names: 1 is "Mon" of weekdays.
     """
 
     name: str
@@ -59,6 +61,7 @@ class ShapeFunction:
     levels: tuple[str, ...] | None = None
     missing: np.ndarray | None = None
     importance: float = 0.0
+    ticks: tuple[tuple[float, str], ...] | None = None
 
 
 @dataclass(frozen=True)

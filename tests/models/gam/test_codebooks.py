@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from tables import columns_of
 
-from kernelmaps.data.frames import Column, read_columns
+from kernelmaps.data.frames import Column
 from kernelmaps.models.gam.codebooks import MISSING, OTHER, encode_columns, fit_codebook
 
 
@@ -148,19 +149,19 @@ def test_rows_without_weight_have_no_say():
 def test_levels_beyond_the_most_frequent_are_other():
     names = [f"l{k}" for k in range(300) for _ in range(3 + (k < 254))]
     X = np.array(names, dtype=object)[:, None]
-    column = read_columns(X, "Model")[0]
+    column = columns_of(X)[0]
     book, codes = fitted(column)
     assert book.n_codes == 256
     assert not book.exact
     rare = np.array([int(name[1:]) >= 254 for name in names])
     assert (codes[rare] == OTHER).all()
     assert (codes[~rare] > OTHER).all()
-    unseen = read_columns(np.array([["new"], [None]], dtype=object), "Model")[0]
+    unseen = columns_of(np.array([["new"], [None]], dtype=object))[0]
     assert list(coded(book, unseen)) == [OTHER, MISSING]
 
 
 def words(names):
-    return read_columns(np.array(names, dtype=object)[:, None], "Model")[0]
+    return columns_of(np.array(names, dtype=object)[:, None])[0]
 
 
 def test_levels_of_one_or_two_rows_are_other():
@@ -184,7 +185,7 @@ def test_rows_of_a_level_are_counted_by_whole_frequencies():
 
 def test_words_where_numbers_were_are_refused():
     book, _ = fitted(number([1.0, 2.0]))
-    words = read_columns(np.array([["red"]], dtype=object), "Model")[0]
+    words = columns_of(np.array([["red"]], dtype=object))[0]
     with pytest.raises(ValueError, match="column 'a' holds categories such as 'red'"):
         coded(book, words)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from tables import columns_of
 
 import kernelmaps as km
-from kernelmaps.data.frames import read_columns
 from kernelmaps.models.gam.design import GamSettings, build_design, encode_rows
 from kernelmaps.models.gam.fitting import fit_outputs
 from kernelmaps.models.gam.holdout import (
@@ -102,7 +102,7 @@ def test_gains_without_a_pair_are_those_of_the_smaller_model(seed):
     X, y = rng.random((300, 2)), rng.normal(size=300)
     losses = [Squared()]
     settings = GamSettings({0: Term("x0"), 1: Term("x1")}, [(0, 1)])
-    rows = encode_rows(read_columns(X, "test"), [y], np.ones(300), np.zeros(300), settings)
+    rows = encode_rows(columns_of(X), [y], np.ones(300), np.zeros(300), settings)
     model = fit_outputs(build_design(rows, losses, settings), losses, settings)
     smaller = model.without({(0, 1)})
     assert [term.columns for term in smaller.design.terms] == [(0,), (1,)]
@@ -142,7 +142,7 @@ def test_a_first_round_that_harms_is_not_saved_by_a_selection(seed, first):
     models = []
     for pairs in ([], [(0, 1), (1, 2)]):
         settings = GamSettings({j: Term(f"x{j}") for j in range(3)}, pairs)
-        rows = encode_rows(read_columns(X, "test"), [y], np.ones(300), np.zeros(300), settings)
+        rows = encode_rows(columns_of(X), [y], np.ones(300), np.zeros(300), settings)
         design = build_design(rows, [Squared()], settings)
         models.append(fit_outputs(design, [Squared()], settings))
     held_out = HeldOutRows()

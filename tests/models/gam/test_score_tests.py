@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
+from tables import columns_of
 
 import kernelmaps as km
-from kernelmaps.data.frames import read_columns
 from kernelmaps.models.gam import interactions, score_tests
 from kernelmaps.models.gam.bases import pair_margin
 from kernelmaps.models.gam.design import GamSettings, encode_rows
@@ -25,7 +25,7 @@ def coded(X, y=None, weight=None):
     terms = {j: Term(f"x{j}") for j in range(X.shape[1])}
     settings = GamSettings(terms, [], frequency_weights=True)
     weight = np.ones(n) if weight is None else weight
-    rows = encode_rows(read_columns(X, "test"), [y], weight, np.zeros(n), settings)
+    rows = encode_rows(columns_of(X), [y], weight, np.zeros(n), settings)
     counts = [
         np.bincount(c, weight, b.n_codes) for c, b in zip(rows.codes, rows.books, strict=True)
     ]

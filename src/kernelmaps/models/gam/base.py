@@ -8,7 +8,7 @@ its outputs (with interactions, after a search for pairs), and keeps the one fit
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -21,10 +21,11 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from ...arguments import check_count
 from ...data.frames import Column, is_frame
-from ...data.opening import in_memory, open_table
+from ...data.opening import in_memory
 from ...data.sources import Source
 from ...data.table_in_memory import fits_in_memory, load_table
 from ...data.table_reader import TableReader
+from ...data.table_stream import Learning, open_large_table
 from ...device import is_foreign
 from ...schema import SchemaError, State, anything, array, instance, integer, names
 from ...sparse_rows import check_sparse
@@ -33,6 +34,7 @@ from ..explanation import Explanation
 from ..inputs import refuse_training_on_card, targets_of, weights_of
 from ..losses import GAM, LOSSES, Loss, find_loss
 from ..shapes import PairFunction, ShapeFunction
+from .codebooks import SAMPLE_ROWS
 from .constraints import resolve_constraints
 from .design import GamSettings, build_design, encode_rows
 from .fitting import fit_outputs
@@ -150,7 +152,10 @@ class GeneralizedAdditiveModel(BaseEstimator):
             rows = encode_rows(columns, targets, weight, offset, settings)
             self._fit_rows(rows, losses, settings, int(np.count_nonzero(weight)))
         else:
-            self._fit_source(open_table(X, y, sample_weight, exposure))
+            owner = type(self).__name__
+            learning = Learning(owner, SAMPLE_ROWS, self.categorical_features, self.terms)
+            with open_large_table(X, y, sample_weight, exposure, learning) as source:
+                self._fit_source(source)
         return self
 
     def _fit_source(self, source: Source) -> None:
@@ -349,13 +354,13 @@ class GeneralizedAdditiveModel(BaseEstimator):
     def shape_functions_(self) -> list[ShapeFunction]:
         """The functions of single columns on a grid, with standard errors."""
         check_is_fitted(self)
-        return shape_functions(self.predictor_)
+        return shape_functions(self.predictor_, self.reader_.value_names)
 
     @property
     def pair_functions_(self) -> list[PairFunction]:
         """What pairs of columns add beyond their own functions, one heat map each."""
         check_is_fitted(self)
-        return pair_functions(self.predictor_)
+        return pair_functions(self.predictor_, self.reader_.value_names)
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -379,6 +384,9 @@ class GeneralizedAdditiveModel(BaseEstimator):
             "degrees of freedom": ", ".join(f"{value:.1f}" for value in self.edf_),
             "dispersion": ", ".join(f"{value:.4g}" for value in self.dispersion_),
         }
+        if self.reader_.units:
+            units = (f"{name} in {unit}" for name, unit in self.reader_.units.items())
+            facts["units"] = ", ".join(units)
         statistic = "F" if self._loss_class().estimates_dispersion else "chi²"
         outputs = self._output_names()
         return summarise(type(self).__name__, self.predictor_, facts, outputs, statistic)
@@ -407,7 +415,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
         values = self.predictor_.contributions(columns, owner)[0]
         scores = self.predictor_.intercept + values.sum(axis=0)
         k = int(np.argmax(scores)) if output is None else output
-        cells = [_in_words(column) for column in columns]
+        names = self.reader_.value_names
+        cells = [_in_words(column, names.get(column.name, {})) for column in columns]
         terms = self.predictor_.terms
         return Explanation(
             self.term_names_,
@@ -445,9 +454,9 @@ def _has_words(raw: Any) -> bool:
     return any(isinstance(item, str) or item is None for item in np.asarray(raw).ravel().tolist())
 
 
-def _in_words(column: Column) -> str:
-    """The first cell of a column as text."""
+def _in_words(column: Column, names: Mapping[float, str]) -> str:
+    """The first cell of a column as text: a level, a number, or the name that a number has."""
     if column.is_category:
         return column.levels[column.codes[0]] if column.codes[0] >= 0 else "missing"
     value = column.values[0]
-    return "missing" if np.isnan(value) else f"{value:.6g}"
+    return "missing" if np.isnan(value) else names.get(float(value), f"{value:.6g}")

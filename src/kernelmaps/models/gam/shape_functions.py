@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,19 +14,22 @@ from .predictor import AdditivePredictor, FittedTerm
 _DENSITY_BINS = 24  # of the histogram below a curve
 
 
-def shape_functions(model: AdditivePredictor) -> list[ShapeFunction]:
+ValueNames = Mapping[str, Mapping[float, str]]
+"""Names of the values of some columns, such as weekdays."""
+
+
+def shape_functions(model: AdditivePredictor, names: ValueNames) -> list[ShapeFunction]:
     """The functions of single columns."""
-    return [
-        _shape(term, model.books[term.columns[0]]) for term in model.terms if len(term.columns) == 1
-    ]
+    books = [(term, model.books[term.columns[0]]) for term in model.terms if len(term.columns) == 1]
+    return [_shape(term, book, names.get(book.name, {})) for term, book in books]
 
 
-def pair_functions(model: AdditivePredictor) -> list[PairFunction]:
+def pair_functions(model: AdditivePredictor, names: ValueNames) -> list[PairFunction]:
     """The functions of pairs."""
-    return [_pair(term, model) for term in model.terms if len(term.columns) == 2]
+    return [_pair(term, model, names) for term in model.terms if len(term.columns) == 2]
 
 
-def _shape(term: FittedTerm, book: Codebook) -> ShapeFunction:
+def _shape(term: FittedTerm, book: Codebook, names: Mapping[float, str]) -> ShapeFunction:
     values, errors = _of_single_output(term.values), _of_single_output(term.errors)
     counts = term.counts / max(float(term.counts.sum()), 1e-300)
     missing = np.stack([values[MISSING], errors[MISSING]]) if counts[MISSING] > 0 else None
@@ -44,16 +48,18 @@ def _shape(term: FittedTerm, book: Codebook) -> ShapeFunction:
         density = counts[codes]
     return ShapeFunction(
         term.name, grid, values[codes], edges, density, errors[codes], labels, missing,
-        term.importance,
+        term.importance, tuple(names.items()) or None,
     )  # fmt: skip
 
 
-def _pair(term: FittedTerm, model: AdditivePredictor) -> PairFunction:
+def _pair(term: FittedTerm, model: AdditivePredictor, names: ValueNames) -> PairFunction:
     labels, used = [], []
     for axis, (coarse, column) in enumerate(zip(term.coarse, term.columns, strict=True)):
         with_rows = np.flatnonzero(term.counts.sum(axis=1 - axis) > 0)
         used.append(with_rows)
-        labels.append(tuple(_cell_label(model.books[column], coarse, int(k)) for k in with_rows))
+        book = model.books[column]
+        known = names.get(book.name, {})
+        labels.append(tuple(_cell_label(book, coarse, int(k), known) for k in with_rows))
     cells = np.ix_(*used)
     density = term.counts[cells] / max(float(term.counts.sum()), 1e-300)
     values, errors = _of_single_output(term.values)[cells], _of_single_output(term.errors)[cells]
@@ -62,11 +68,14 @@ def _pair(term: FittedTerm, model: AdditivePredictor) -> PairFunction:
     return PairFunction(term.name, first, second, values, errors, density, term.importance, across)
 
 
-def _cell_label(book: Codebook, coarse: np.ndarray, cell: int) -> str:
+def _cell_label(book: Codebook, coarse: np.ndarray, cell: int, names: Mapping[float, str]) -> str:
     codes = np.flatnonzero(coarse == cell)
-    if len(codes) == 1 or book.kind == "category":
+    if book.kind == "category" or codes[0] == MISSING:
         return book.label(int(codes[0])) if len(codes) == 1 else "other"
-    return f"{book.nodes[codes[0] - 1]:.4g} … {book.nodes[codes[-1] - 1]:.4g}"
+    ends = [float(book.nodes[code - 1]) for code in (codes[0], codes[-1])]
+    if len(codes) == 1:
+        return names.get(ends[0], book.label(int(codes[0])))
+    return " … ".join(names.get(end, f"{end:.4g}") for end in ends)
 
 
 def _of_single_output(values: np.ndarray) -> np.ndarray:

@@ -1,0 +1,125 @@
+"""Tables that are larger than memory: typed columns in a folder that does not outlive the fit."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from kernelmaps.data import table_stream
+from kernelmaps.data.table_stream import Learning, open_large_table, temporary_folder
+
+LEARNING = Learning("Model", 10_000)
+
+
+def opened(path, y="y", **options):
+    return open_large_table(path, y, None, None, LEARNING, **options)
+
+
+def write(path, header, rows):
+    path.write_text("\n".join([header, *rows]))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def blocks_of_ten(monkeypatch, tmp_path):
+    monkeypatch.setattr(table_stream, "BLOCK", 10)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+
+
+def test_columns_are_typed_by_what_all_blocks_hold(tmp_path):
+    """The second block decides that the day comes first, the third that a column holds words."""
+    days = ["3/4/2025"] * 10 + ["25/4/2025"] * 10 + ["1/2/2025"] * 10
+    mixed = [str(k % 5) for k in range(20)] + ["many", "few"] * 5
+    price = [f"{k}.5" for k in range(20)] + [f"1,00{k}.5" for k in range(10)]
+    rows = [f'{d},{m},"{p}",{k % 2}' for k, (d, m, p) in enumerate(zip(days, mixed, price))]
+    with opened(write(tmp_path / "t.csv", "day,mixed,price,y", rows)) as source:
+        X = pa.concat_tables([block.X for block in source.blocks(100)])
+        kinds = {column.name: (column.kind, column.form) for column in source.reader.columns}
+    assert kinds["day"] == ("date", "%d/%m/%Y")
+    assert kinds["mixed"] == ("category", "text")
+    assert kinds["price"] == ("number", "1,234.5")
+    np.testing.assert_array_equal(X["day"].to_numpy()[:1], [np.datetime64("2025-04-03")])
+    assert X["price"].to_pylist()[-1] == 1009.5
+    assert source.whole
+
+
+def test_labels_are_of_one_kind(tmp_path):
+    rows = [f"{k % 3},{'ab'[k % 2]}" for k in range(10)] + [f"{k % 3},{k % 2}" for k in range(10)]
+    with opened(write(tmp_path / "t.csv", "a,y", rows)) as source:
+        labels = np.concatenate([block.y for block in source.blocks(100)])
+    assert sorted(set(labels.tolist())) == ["0", "1", "a", "b"]
+    path = write(tmp_path / "t.csv", "a,y", [*(f"{k},{k}" for k in range(10)), "1,word"])
+    with pytest.raises(ValueError, match="line 12: the target 'y' holds numbers in the rows bef"):
+        opened(path).__enter__()
+
+
+def test_the_folder_goes_with_the_context(tmp_path):
+    with temporary_folder() as folder:
+        assert folder.is_dir()
+    assert not folder.exists()
+    with pytest.raises(KeyError), temporary_folder() as folder:
+        raise KeyError
+    assert not folder.exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals and locks of POSIX")
+@pytest.mark.parametrize("code", [signal.SIGTERM, signal.SIGKILL])
+def test_no_folder_is_left_by_a_process_that_was_ended(code, tmp_path):
+    """One that is asked to end removes it; of one that is killed, the next one does."""
+    program = (
+        "import time\nfrom kernelmaps.data.table_stream import temporary_folder\n"
+        "with temporary_folder() as folder:\n    print(folder, flush=True)\n    time.sleep(60)"
+    )
+    environment = {**os.environ, "TMPDIR": tempfile.gettempdir()}
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        folder = Path(process.stdout.readline().strip())
+        assert folder.is_dir()
+        with temporary_folder():
+            assert folder.is_dir()  # the other process lives
+        process.send_signal(code)
+        process.wait()
+    assert process.returncode == (143 if code == signal.SIGTERM else -signal.SIGKILL)
+    assert folder.exists() == (code == signal.SIGKILL)
+    with temporary_folder():
+        assert not folder.exists()
+
+
+def test_threads_leave_signals_alone():
+    from threading import Thread
+
+    def work():
+        with temporary_folder() as folder:
+            seen.append(folder.is_dir())
+
+    seen = []
+    thread = Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [True]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links of POSIX")
+def test_what_others_put_into_the_folder_of_temporary_files_is_left_alone(tmp_path):
+    precious = tmp_path / "precious.txt"
+    precious.write_text("all of it")
+    base = Path(tempfile.gettempdir())
+    (tmp_path / "elsewhere").mkdir()
+    (base / "kernelmaps-link").symlink_to(tmp_path / "elsewhere")
+    (base / "kernelmaps-trap").mkdir()
+    (base / "kernelmaps-trap" / "lock").symlink_to(precious)
+    (base / "kernelmaps-file").write_text("")
+    with temporary_folder():
+        pass
+    assert precious.read_text() == "all of it"
+    assert {path.name for path in base.iterdir()} == {
+        "kernelmaps-link", "kernelmaps-trap", "kernelmaps-file",
+    }  # fmt: skip
