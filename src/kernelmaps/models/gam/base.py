@@ -358,7 +358,10 @@ class GeneralizedAdditiveModel(BaseEstimator):
 
     @property
     def pair_functions_(self) -> list[PairFunction]:
-        """What pairs of columns add beyond their own functions, one heat map each."""
+        """What pairs of columns add beyond the functions of the columns, one heat map each.
+
+        Their means over the training rows are zero for each value of either column.
+        """
         check_is_fitted(self)
         return pair_functions(self.predictor_, self.reader_.value_names)
 
@@ -366,7 +369,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     def feature_importances_(self) -> np.ndarray:
         """Standard deviations of the functions of single columns over the training rows."""
         check_is_fitted(self)
-        single = [term for term in self.predictor_.terms if len(term.columns) == 1]
+        single = [term for term in self.predictor_.pure_terms if len(term.columns) == 1]
         return np.array([term.importance for term in single])
 
     def summary(self) -> GamSummary:

@@ -18,6 +18,7 @@ Where φ is estimated, F takes the place of χ², with n − edf residual degree
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ from .bases import eigh
 from .constraints import enforce_direction
 from .fitting import FittedDesign
 from .predictor import AdditivePredictor, FittedTerm
+from .purification import Part, purify
 from .score_tests import mixture_tail
 from .training_rows import DesignTerm, Pair
 
@@ -59,27 +61,42 @@ def build_predictor(
     model: FittedDesign, losses: Sequence[Loss], requested: Sequence[Pair] = ()
 ) -> AdditivePredictor:
     """The fitted model, its terms at their codes; pairs that have vanished only if requested."""
-    terms = []
     n = model.design.n_rows
     residual_df = [
         max(n - float(fit.edf.sum()), 1.0) if loss.estimates_dispersion else np.inf
         for loss, fit in zip(losses, model.fits, strict=True)
     ]
-    for term, span, smoothing in model.design.slices():
-        fitted = fitted_term(term, model.fits, residual_df, span, smoothing)
-        if term.pair is None or term.columns in requested or fitted.edf.max() >= MIN_PAIR_EDF:
-            terms.append(fitted)
+    slices = [
+        (term, span, smoothing)
+        for term, span, smoothing in model.design.slices()
+        if term.pair is None
+        or term.columns in requested
+        or max(float(fit.edf[span].sum()) for fit in model.fits) >= MIN_PAIR_EDF
+    ]
+    parts, moved = purify(slices)
+    terms = []
+    for i, (term, span, smoothing) in enumerate(slices):
+        fitted = fitted_term(term, model.fits, residual_df, span, smoothing, parts[i])
+        coefficients = np.stack([fit.beta[span] for fit in model.fits], axis=-1)
+        terms.append(
+            replace(fitted, main_parts=tuple(part @ coefficients for part in moved.get(i, ())))
+        )
     intercept = np.array([fit.beta[0] for fit in model.fits])
     return AdditivePredictor(model.design.books, tuple(terms), intercept)
 
 
 def fitted_term(
     term: DesignTerm, fits: Sequence[PenalisedFit], residual_df: Sequence[float], span: slice,
-    smoothing: slice,
+    smoothing: slice, parts: Sequence[Part],
 ) -> FittedTerm:  # fmt: skip
-    """A term of all outputs; `span` and `smoothing` are where its coefficients and λ are."""
-    by_output = [term_inference(term, fit, span) for fit in fits]
-    values, errors, edf = (np.stack(item, axis=-1) for item in zip(*by_output, strict=True))
+    """A term of all outputs.
+
+    `span` and `smoothing` are where its coefficients and λ are; `parts` is what its displayed
+    function consists of, whose standard errors are computed.
+    """
+    values = np.stack([term.basis.values @ fit.beta[span] for fit in fits], axis=-1)
+    edf = np.array([fit.edf[span].sum() for fit in fits])
+    errors = np.stack([standard_errors(parts, fit, term.pair is None) for fit in fits], axis=-1)
     tests = [
         term_test(term, fit, df, span, smoothing) for fit, df in zip(fits, residual_df, strict=True)
     ]
@@ -98,30 +115,32 @@ def fitted_term(
     )  # fmt: skip
 
 
-def term_inference(term: DesignTerm, fit: PenalisedFit, span: slice) -> tuple:
-    """Values and standard errors at the codes, and edf.
+def standard_errors(parts: Sequence[Part], fit: PenalisedFit, with_intercept: bool) -> np.ndarray:
+    """Standard errors at the codes of a function that is a sum of parts.
 
     Functions outside of the active set have coefficients of zero, and next to no variance.
     """
-    active = span.start + np.flatnonzero(fit.beta[span])
-    basis, beta = term.basis.values[:, active - span.start], fit.beta[active]
-    at = np.searchsorted(fit.active, active)
+    functions, indices = [], []
+    for values, span in parts:
+        active = np.flatnonzero(fit.beta[span])
+        functions.append(values[:, active])
+        indices.append(span.start + active)
+    basis, at = np.hstack(functions), np.searchsorted(fit.active, np.concatenate(indices))
     block = np.ix_(at, at)
-    covariance, edf = fit.covariance[block], float(fit.edf[span].sum())
-    variance = np.sum((basis @ (covariance + fit.smoothing_covariance[block])) * basis, 1)
-    if term.pair is None:
+    variance = np.sum(
+        (basis @ (fit.covariance[block] + fit.smoothing_covariance[block])) * basis, 1
+    )
+    if with_intercept:
         # Where a centred line crosses zero its own variance is zero, whatever it is a line through.
         # Bands of the sum with the intercept cover what smoothing leaves out (Marra and Wood 2012).
-        with_intercept = fit.covariance[0, at]
-        variance = variance + float(fit.covariance[0, 0]) + 2 * basis @ with_intercept
-    errors = np.sqrt(np.maximum(variance, 0.0))
-    return basis @ beta, errors, edf
+        variance = variance + float(fit.covariance[0, 0]) + 2 * basis @ fit.covariance[0, at]
+    return np.sqrt(np.maximum(variance, 0.0))
 
 
 def term_test(
     term: DesignTerm, fit: PenalisedFit, residual_df: float, span: slice, smoothing: slice
 ) -> TermTest:
-    """The test of a term, by its kind; in the active set, as in `term_inference`."""
+    """The test of a term, by its kind; in the active set, as in `standard_errors`."""
     functions = np.flatnonzero(fit.beta[span])
     if not len(functions):
         return NO_TEST

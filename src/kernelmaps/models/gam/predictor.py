@@ -14,7 +14,7 @@ from ...engine.apply import apply_table
 from ...schema import SchemaError, anything, array, either, optional, record, saved, text
 from ..shapes import tabulated_importance
 from .codebooks import Codebook
-from .functions import TermFunctions, functions_of, term_values
+from .functions import TermFunctions, functions_of, move_main_parts, term_values
 
 _BLOCK_BYTES = 2**21  # of temporaries, which stay in a cache
 _BY_CODE = either((array("f8", "codes outputs"), array("f8", "codes second outputs")))
@@ -32,7 +32,8 @@ class FittedTerm:
     columns : tuple of int
         One column, or two.
     values, errors : ndarray of shape (n_codes, n_outputs) or (n_first, n_second, n_outputs)
-        The function at its codes, centred over the training rows, and its standard errors.
+        The function at its codes, centred over the training rows, and the standard errors of the
+        function that is shown (see `AdditivePredictor.pure_terms`).
     counts : ndarray of shape (n_codes,) or (n_first, n_second)
         Weight of the training rows with these codes.
     edf, statistic, p_value : ndarray of shape (n_outputs,)
@@ -45,6 +46,9 @@ class FittedTerm:
         For pairs: the coarse code of each code, for both columns.
     reference_df : ndarray of shape (n_outputs,), optional
         Degrees of freedom that the statistic is compared with.
+    main_parts : tuple of ndarray
+        For pairs: what `values` holds of the first and of the second column alone, at their coarse
+        codes. It is shown as a part of the functions of these columns.
     """
 
     name: str = saved(text())
@@ -59,6 +63,7 @@ class FittedTerm:
     smoothing: np.ndarray = saved(array("f8", "_ outputs", low=0, finite=False))
     coarse: tuple[np.ndarray, ...] = saved(anything, default=())
     reference_df: np.ndarray | None = saved(optional(array("f8", "outputs", low=0)), default=None)
+    main_parts: tuple[np.ndarray, ...] = saved(anything, default=())
 
     def _check_state(self) -> None:
         n_columns = len(self.columns) if isinstance(self.columns, tuple) else 0
@@ -72,6 +77,11 @@ class FittedTerm:
             raise SchemaError(f"the term {self.name!r} lacks its coarse codes")
         for axis, codes in enumerate(self.coarse):
             array("u1", "_", high=self.values.shape[axis] - 1)(codes, f"the term {self.name!r}", {})
+        if self.main_parts and (not pair or len(self.main_parts) != 2):
+            raise SchemaError(f"the term {self.name!r} has parts of other columns")
+        for axis, part in enumerate(self.main_parts):
+            shape = f"{self.values.shape[axis]} {self.values.shape[-1]}"
+            array("f8", shape)(part, f"the term {self.name!r}", {})
 
     @property
     def importance(self) -> float:
@@ -106,18 +116,36 @@ class AdditivePredictor:
         return functions_of(self.books, self.terms)
 
     @cached_property
+    def pure_terms(self) -> tuple[FittedTerm, ...]:
+        """The terms as they are shown: pairs without what they hold of single columns."""
+        values = [term.values.copy() for term in self.terms]
+        single = {term.columns[0]: t for t, term in enumerate(self.terms) if not term.coarse}
+        for t, term in enumerate(self.terms):
+            for axis, part in enumerate(term.main_parts):
+                column = term.columns[axis]
+                if column in single:
+                    values[t] -= part[:, None] if axis == 0 else part
+                    values[single[column]] += part[term.coarse[axis]]
+        pairs = zip(self.terms, values, strict=True)
+        return tuple(replace(term, values=of_term, main_parts=()) for term, of_term in pairs)
+
+    @cached_property
     def _error_predictor(self) -> AdditivePredictor:
         """The standard errors in the place of the terms; straight lines no longer go on."""
         kinds = {"linear": "spline"}
-        terms = (replace(t, values=t.errors, kind=kinds.get(t.kind, t.kind)) for t in self.terms)
+        terms = (
+            replace(t, values=t.errors, kind=kinds.get(t.kind, t.kind), main_parts=())
+            for t in self.terms
+        )
         return replace(self, terms=tuple(terms))
 
     def contributions(self, columns: Sequence[Column], owner: str) -> np.ndarray:
-        """Values of the terms for rows: shape (n_samples, n_terms, n_outputs)."""
+        """Values of the terms as they are shown: shape (n_samples, n_terms, n_outputs)."""
         values = np.empty((len(columns[0]), len(self.terms), len(self.intercept)))
-        for rows, contributions in self._blocks(columns, owner):
-            for t, contribution in enumerate(contributions):
+        for rows, function_values in self._blocks(columns, owner):
+            for t, contribution in enumerate(term_values(self.terms, function_values, np)):
                 values[rows, t] = contribution
+            move_main_parts(self.terms, function_values, values[rows])
         return values
 
     def errors(self, columns: Sequence[Column], owner: str) -> np.ndarray:
@@ -130,18 +158,16 @@ class AdditivePredictor:
     def scores(self, columns: Sequence[Column], owner: str) -> np.ndarray:
         """Scores of rows: shape (n_samples, n_outputs)."""
         scores = np.tile(self.intercept, (len(columns[0]), 1))
-        for rows, contributions in self._blocks(columns, owner):
-            for contribution in contributions:
+        for rows, function_values in self._blocks(columns, owner):
+            for contribution in term_values(self.terms, function_values, np):
                 scores[rows] += contribution
         return scores
 
-    def _blocks(
-        self, columns: Sequence[Column], owner: str
-    ) -> Iterator[tuple[slice, Iterator[np.ndarray]]]:
-        """Blocks of rows, and the values of all terms for them."""
+    def _blocks(self, columns: Sequence[Column], owner: str) -> Iterator[tuple[slice, np.ndarray]]:
+        """Blocks of rows, and the values of all functions for them."""
         table, used, missing = self.functions
         numbers = {j: self.books[j].numbers(columns[j], owner) for j in set(used.tolist())}
         row_bytes = 8 * (len(used) + 2 * table.n_columns)
         for rows in row_blocks(len(columns[0]), row_bytes, _BLOCK_BYTES):
             block = np.stack([numbers[j][rows] for j in used.tolist()], axis=1)
-            yield rows, term_values(self.terms, apply_table(table, block, missing), np)
+            yield rows, apply_table(table, block, missing)

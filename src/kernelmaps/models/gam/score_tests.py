@@ -29,6 +29,7 @@ from scipy.special import log_ndtr, ndtr
 
 from ..losses import Loss, Squared
 from .bases import Margin
+from .purification import main_effects, subtract_main_effects
 
 
 @dataclass(frozen=True)
@@ -117,21 +118,10 @@ def p_value(
     largest = np.argsort(-variances, axis=None)[: SCORE_TEST.n_products]
     a, b = np.unravel_index(largest, variances.shape)
     products = first.functions[:, None, a] * (second.functions[:, b] * np.sqrt(scale[a, b]))
-    products = _without_main_effects(products.reshape(curvature.size, -1), curvature)
+    products = products.reshape(curvature.size, -1)
+    products = subtract_main_effects(products, *main_effects(products, curvature))
     q = float(np.sum((gradient.ravel() @ products) ** 2))
     return mixture_tail(q, np.linalg.eigvalsh((products.T * squares.ravel()) @ products))
-
-
-def _without_main_effects(products: np.ndarray, curvature: np.ndarray) -> np.ndarray:
-    """Functions of cells, made orthogonal to rows and columns in the metric of the curvatures."""
-    rows, columns = curvature.shape
-    mains = np.hstack(
-        [np.repeat(np.eye(rows), columns, axis=0), np.tile(np.eye(columns), (rows, 1))]
-    )
-    weighted = mains.T * curvature.ravel()
-    gram = weighted @ mains  # singular: rows and columns both have the constant
-    gram.flat[:: len(gram) + 1] += 1e-9 * float(np.trace(gram)) / len(gram)
-    return products - mains @ np.linalg.solve(gram, weighted @ products)
 
 
 def mixture_tail(q: float, eigenvalues: np.ndarray, residual_df: float = np.inf) -> float:

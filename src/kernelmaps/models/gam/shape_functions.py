@@ -20,13 +20,15 @@ ValueNames = Mapping[str, Mapping[float, str]]
 
 def shape_functions(model: AdditivePredictor, names: ValueNames) -> list[ShapeFunction]:
     """The functions of single columns."""
-    books = [(term, model.books[term.columns[0]]) for term in model.terms if len(term.columns) == 1]
+    books = [
+        (term, model.books[term.columns[0]]) for term in model.pure_terms if len(term.columns) == 1
+    ]
     return [_shape(term, book, names.get(book.name, {})) for term, book in books]
 
 
 def pair_functions(model: AdditivePredictor, names: ValueNames) -> list[PairFunction]:
     """The functions of pairs."""
-    return [_pair(term, model, names) for term in model.terms if len(term.columns) == 2]
+    return [_pair(term, model, names) for term in model.pure_terms if len(term.columns) == 2]
 
 
 def _shape(term: FittedTerm, book: Codebook, names: Mapping[float, str]) -> ShapeFunction:

@@ -56,7 +56,7 @@ def summarise(
     if len(outputs) > 1:
         columns = (*columns, "class")
     rows = []
-    for term in sorted(model.terms, key=lambda term: -term.importance):
+    for term in sorted(model.pure_terms, key=lambda term: -term.importance):
         for k, output in enumerate(outputs):
             row = _row(term, k)
             rows.append((*row, output) if len(outputs) > 1 else row)
