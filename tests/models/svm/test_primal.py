@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.datasets import load_breast_cancer
 
 import kernelmaps as km
-from kernelmaps.models.svm.primal import Lane
+from kernelmaps.models.svm.primal import PrimalFit
 
 
 def rows(seed, n=150):
@@ -96,7 +96,7 @@ def test_a_large_cost_is_approached_through_smaller_ones(seed, monkeypatch):
     y = np.log1p(X) @ rng.normal(size=15) + 0.5 * rng.normal(size=800) > 0
     options = {"C": 1e6, "solver": "primal"}
     model = km.AdditiveSVC(km.SplineMap(16, order=2), **options).fit(X, y)
-    monkeypatch.setattr(Lane, "approach", lambda lane: None)
+    monkeypatch.setattr(PrimalFit, "approach_cost", lambda fit: None)
     direct = km.AdditiveSVC(km.SplineMap(16, order=2), **options).fit(X, y)
     np.testing.assert_allclose(model.objective_, direct.objective_, rtol=2e-3)
     assert model.n_iter_ < direct.n_iter_

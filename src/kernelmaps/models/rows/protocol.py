@@ -72,14 +72,22 @@ class LossEvaluation(Protocol):
         ...
 
 
-class SolverRows(Protocol):
+class LossRows(Protocol):
     """Rows, targets and a model matrix; `cone` holds C of constraints Cβ ≥ 0, or None."""
 
     @property
-    def bases(self) -> Sequence[TermBasis]: ...
+    def cone(self) -> np.ndarray | None: ...
+
+    def at(self, loss: Loss, beta: np.ndarray) -> LossEvaluation:
+        """Evaluate the losses of all rows at some coefficients: one pass."""
+        ...
+
+
+class SolverRows(LossRows, Protocol):
+    """Rows as codes of terms, whose smoothing parameters can be estimated."""
 
     @property
-    def cone(self) -> np.ndarray | None: ...
+    def bases(self) -> Sequence[TermBasis]: ...
 
     @property
     def in_memory(self) -> bool:
@@ -88,10 +96,6 @@ class SolverRows(Protocol):
 
     @property
     def total_weight(self) -> float: ...
-
-    def at(self, loss: Loss, beta: np.ndarray) -> LossEvaluation:
-        """Evaluate the losses of all rows at some coefficients: one pass."""
-        ...
 
     def gradient(self, loss: Loss, beta: np.ndarray) -> np.ndarray:
         """Derivatives of the losses at some coefficients by all of them: one pass."""

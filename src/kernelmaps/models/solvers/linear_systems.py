@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.linalg import lapack
 
@@ -18,13 +20,14 @@ RIDGE_WITHOUT_CURVATURE = 1e-6
 THREADED_SIZE = 2500
 
 
-def cholesky_factor(gram: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
-    """L with LLᵀ = G + diag(d), below the diagonal, and as small a ridge as rounding allows."""
+def cholesky_factor(
+    gram: np.ndarray, diagonal: np.ndarray, ridges: Sequence[float] = RIDGES
+) -> np.ndarray:
+    """L with LLᵀ = G + diag(d), below the diagonal, and the first of the ridges that is enough."""
     mean = float(gram.diagonal().mean())
-    ridges = (
-        [mean * ridge for ridge in RIDGES] if mean else [RIDGE_WITHOUT_CURVATURE * diagonal.mean()]
-    )
-    for ridge in ridges:
+    if not mean:
+        mean, ridges = float(diagonal.mean()), [RIDGE_WITHOUT_CURVATURE]
+    for ridge in mean * np.asarray(ridges):
         system = gram.copy()
         system.flat[:: len(system) + 1] += diagonal + ridge
         # The matrix is symmetric: its transpose, in LAPACK's column order, is the same.

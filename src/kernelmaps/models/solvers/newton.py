@@ -16,28 +16,37 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from ..losses import Loss
-from ..rows.protocol import LossEvaluation, NormalEquations, SolverRows
+from ..rows.protocol import LossEvaluation, LossRows, NormalEquations
 from .cone import minimum_in_cone
-from .linear_systems import cholesky_factor, cholesky_inverse, cholesky_solve
+from .linear_systems import RIDGES, cholesky_factor, cholesky_inverse, cholesky_solve
 
 Solve = Callable[[np.ndarray], np.ndarray]  # a system with a Hessian
+Stop = Callable[[Any, np.ndarray], bool]  # of a point and the gradient of P there
 
 
 @dataclass(frozen=True)
 class NewtonOptions:
     """Constants of Newton's method."""
 
-    tol: float = 1e-10  # relative change of P in the last step
+    # Change of P in the last step, relative to |P| + value_scale.
+    tol: float = 1e-10
+    value_scale: float = 1.0
     max_iter: int = 100  # Hessians
     max_halvings: int = 30  # of a step; 2⁻³⁰ of it is beyond rounding
     max_quasi_newton: int = 20  # steps with one Hessian; three to six are usual
     # Decrement, in units of tol, after which a quasi-Newton step is the last one: it converges
     # linearly, so that its decrement says less about the error than that of a Newton step.
     quasi_newton_end: float = 1e-4
+    ridges: tuple[float, ...] = RIDGES  # of Hessians; see `cholesky_factor`
+
+    def size_of(self, value: float) -> float:
+        """What changes of P are compared with."""
+        return self.value_scale + abs(value)
 
 
 NEWTON = NewtonOptions()
@@ -47,7 +56,7 @@ NEWTON = NewtonOptions()
 class Objective:
     """P: rows, a loss and the diagonal d of a quadratic penalty."""
 
-    rows: SolverRows
+    rows: LossRows
     loss: Loss
     penalty: np.ndarray
 
@@ -94,8 +103,9 @@ class NewtonResult:
 
 
 def minimise(
-    objective: Objective, point: LossEvaluation, options: NewtonOptions = NEWTON
-) -> NewtonResult:
+    objective: Objective, point: LossEvaluation, options: NewtonOptions = NEWTON,
+    stop: Stop | None = None,
+) -> NewtonResult:  # fmt: skip
     """Minimise P from `point`, for fixed penalties.
 
     Parameters
@@ -104,12 +114,16 @@ def minimise(
     point : LossEvaluation
         ``objective.at(beta)`` for the β to start from.
     options : NewtonOptions
+    stop : callable, optional
+        A condition under which quasi-Newton steps end, in addition to their tolerance.
     """
     n_iter, next_loss = 0, objective.loss
     for _ in range(options.max_iter):
         problem = point.working_problem()
-        factor = cholesky_factor(problem.gram, objective.penalty)
-        minimum = cholesky_solve(factor, problem.rhs)
+        factor = cholesky_factor(problem.gram, objective.penalty, options.ridges)
+        # By the gradient: solving for the minimum itself leaves errors of the size of the condition
+        # number, which steps cannot correct.
+        minimum = point.beta - cholesky_solve(factor, objective.gradient(point))
         if objective.rows.cone is not None:
             inverse = cholesky_inverse(factor)
             minimum = minimum_in_cone(minimum, inverse, objective.rows.cone)
@@ -119,11 +133,11 @@ def minimise(
         n_iter += 1
         next_loss = objective.loss.after_step(is_full)
         value = objective.value(point)
-        converged = before - value <= options.tol * (1 + abs(value))
+        converged = before - value <= options.tol * options.size_of(value)
         if not converged and objective.allows_quasi_newton:
             point, decrements, converged = quasi_newton_steps(
                 objective, point, partial(cholesky_solve, factor),
-                options.quasi_newton_end * options.tol, options,
+                options.quasi_newton_end * options.tol, options, stop,
             )  # fmt: skip
             n_iter += len(decrements)
         if converged:
@@ -160,21 +174,24 @@ def halved_step(
 
 def quasi_newton_steps(
     objective: Objective, point: LossEvaluation, solve: Solve, tol: float,
-    options: NewtonOptions = NEWTON,
+    options: NewtonOptions = NEWTON, stop: Stop | None = None,
 ) -> tuple[LossEvaluation, list[float], bool]:  # fmt: skip
     """Take L-BFGS steps from a Hessian of an earlier point.
 
-    Returns the last point, the decrements ½∇PᵀH⁻¹∇P, and whether the last of them is at most `tol`
-    times P.
+    They end where the decrement ½∇PᵀH⁻¹∇P is at most `tol` times P, or where `stop` is true.
+    Returns the last point, the decrements, and whether one of these was the reason.
     """
-    memory, decrements = LbfgsMemory(), []
+    memory = LbfgsMemory()
+    decrements: list[float] = []
     gradient = objective.gradient(point)
     for _ in range(options.max_quasi_newton):
+        if stop is not None and stop(point, gradient):
+            return point, decrements, True
         direction = memory.solve(solve, gradient)
         decrements.append(0.5 * float(gradient @ direction))  # no difference of large sums
         beta, last_gradient = point.beta, gradient
         point, _ = damped_step(objective, point, beta - direction, options)
-        if decrements[-1] <= tol * (1 + abs(objective.value(point))):
+        if decrements[-1] <= tol * options.size_of(objective.value(point)):
             return point, decrements, True
         gradient = objective.gradient(point)
         memory.add(point.beta - beta, gradient - last_gradient)

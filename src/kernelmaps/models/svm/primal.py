@@ -2,105 +2,63 @@ r"""Newton's method on the weights of a map: for problems that coordinate descen
 
 .. math:: P(w, b) = ½\|w\|² + \sum_i c_i\,ℓ(y_i, ⟨w, ψ_i⟩ + b)
 
-costs n·D² for D columns of ψ a step, whatever the condition: weak regularisation and smooth
-penalties (D2 splines), for which the dual's diagonal says little, take it a dozen steps. At the
-minimum :math:`β_i = -c_i ℓ'(y_i, f_i)` are the dual variables, which the certificate of
-:mod:`.dual` then judges like those of its own.
+is minimised by :mod:`..solvers.newton`, at a cost of n·D² for D columns of ψ and a Hessian. A few
+of these are enough, whatever the condition: for weak regularisation and smooth penalties (splines
+of second order), where coordinate descent on the dual is slow.
 
-Losses with corners are rounded off by a parabola of width μ, which shrinks from 1 to as little as
-the gap asks for; their slopes, and so the duals, stay within the bounds of the loss. Losses whose
-curvature changes from row to row are followed from a tenth of the cost to ten tenths, and so on:
-from zero at once, rows that change sides keep the steps of a large cost short.
+:math:`β_i = -c_i ℓ'(y_i, f_i)` are feasible dual variables. With the gradient g of P by the weights
+their duality gap is
+
+.. math:: P(w, b) - D(β) = ½\|g\|² + \sum_i \big(c_iℓ(y_i, f_i) + (c_iℓ)^*(-β_i) + β_i f_i\big),
+
+whose sum is zero unless corners of the loss are rounded off. With an intercept, the β are scaled to
+sum to zero before the gap is certified.
+
+Two continuations keep the number of steps small. Losses with corners are rounded off by a parabola,
+whose width shrinks until the gap is small enough. Losses whose curvature varies from row to row are
+minimised for small costs first: from zero at once, rows that change sides keep the steps of a large
+cost short.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
-from scipy.optimize import brentq
 
+from ...threads import limit_blas
 from ..losses import Loss, make_loss, name_with
+from ..rows.mapped import MapColumns, MappedEvaluation, MappedRows
+from ..solvers.linear_systems import RIDGES, blas_threads
+from ..solvers.newton import NewtonOptions, Objective, Stop, minimise
 from .dual import Solution
 
-_MOST_COLUMNS = 3000  # a step factorises a matrix of this size
-_KEPT = 2**28  # bytes of ψ that are kept; more is computed again in every step
-_BLOCK = 2**22  # numbers of ψ at a time
-_STEPS = 200
-_WIDTHS = 4.0 ** -np.arange(-1, 16)
-_ROUGH = 1e-2  # what a step on the way to the full cost may still promise, of the objective
+MOST_COLUMNS = 3000  # a step factorises a matrix of this size
+_MOST_OPERATIONS = 2e12  # n·D² of a step
+# P falls until rounding errors end it, unless the certificate does so before.
+# The first ridge is next to nothing: beside a large cost it would hide the penalty.
+_NEWTON = NewtonOptions(
+    tol=1e-14, value_scale=0.0, max_iter=200, max_halvings=60, ridges=(1e-14, *RIDGES)
+)
+_ROUGH = replace(_NEWTON, tol=1e-2)  # on the way to the full cost
+_WIDTHS = 4.0 ** -np.arange(-1, 16)  # of rounded corners, in units of the mean size of targets
+# Share of the gap due to rounded corners below which that due to the steps is small.
+_SMALL_SHARE = 0.1
+_CERTIFICATES = 4  # attempts at a gap that is small by its estimate, each ten times as strict
 
 
 def is_feasible(n_columns: int, n_rows: int) -> bool:
     """Whether a step is affordable."""
-    return n_columns <= _MOST_COLUMNS and n_rows * n_columns**2 <= 2e12
+    return n_columns <= MOST_COLUMNS and n_rows * n_columns**2 <= _MOST_OPERATIONS
 
 
-@dataclass
-class Columns:
-    """ψ of the rows that take part, block by block, with a column of ones for an intercept."""
-
-    transform: Callable[[Any], Any]
-    rows: Any
-    n_columns: int
-    fit_intercept: bool
-
-    def __post_init__(self) -> None:
-        self._block_rows = max(1, _BLOCK // max(self.n_columns, 1))
-        keep = self.n_rows * self.n_columns * 8 <= _KEPT
-        self._kept = list(self._computed()) if keep else None
-
-    @property
-    def n_rows(self) -> int:
-        return self.rows.shape[0]  # CSR matrices have no length
-
-    @property
-    def size(self) -> int:
-        return self.n_columns + self.fit_intercept
-
-    def __iter__(self) -> Iterator[tuple[slice, np.ndarray]]:
-        return iter(self._computed() if self._kept is None else self._kept)
-
-    def _computed(self) -> Iterator[tuple[slice, np.ndarray]]:
-        for begin in range(0, self.n_rows, self._block_rows):
-            part = slice(begin, min(begin + self._block_rows, self.n_rows))
-            block = self.transform(self.rows[part])
-            block = np.asarray(block.toarray() if hasattr(block, "toarray") else block, np.float64)
-            ones = np.ones((len(block), 1)) if self.fit_intercept else np.zeros((len(block), 0))
-            yield part, np.hstack([block, ones])
-
-    def scores(self, w: np.ndarray) -> np.ndarray:
-        out = np.empty(self.n_rows)
-        for part, block in self:
-            out[part] = block @ w
-        return out
-
-    def adjoint(self, values: np.ndarray) -> np.ndarray:
-        """Zᵀv."""
-        return sum((block.T @ values[part] for part, block in self), np.zeros(self.size))
-
-    def system(self, slope: np.ndarray, bend: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Zᵀg and ZᵀDZ."""
-        gradient, gram = np.zeros(self.size), np.zeros((self.size, self.size))
-        for part, block in self:
-            gradient += block.T @ slope[part]
-            root = np.sqrt(bend[part])[:, None] * block
-            gram += root.T @ root
-        return gradient, gram
-
-
-def minimise(columns: Columns, problem: Any, examples: np.ndarray, tol: float) -> Solution:
-    """Minimise P for all lanes; the solution has weights [column][lane].
-
-    The certificate is P(w, b) − D(β), with β the slopes of the losses at w, made to sum to zero
-    where there is an intercept: a point that D is finite at, so that the minimum lies between.
+def solve_primal(columns: MapColumns, problem: Any, examples: np.ndarray, tol: float) -> Solution:
+    """Minimise P for all outputs; the solution has weights [column][output].
 
     Parameters
     ----------
-    columns : Columns
+    columns : MapColumns
         Of the examples.
     problem : Problem
         Loss, targets and costs of all rows.
@@ -109,21 +67,21 @@ def minimise(columns: Columns, problem: Any, examples: np.ndarray, tol: float) -
     tol : float
         Relative duality gap that is wanted.
     """
-    lanes, cost, y = problem.positive.size, problem.cost[examples], problem.y[examples]
+    outputs, cost, y = problem.positive.size, problem.cost[examples], problem.y[examples]
     loss = make_loss(name_with(problem.loss), y, epsilon=problem.epsilon)
-    primal, gap, start, intercept = np.zeros((4, lanes))
-    weights, beta = np.zeros((columns.n_columns, lanes)), np.zeros((problem.y.size, lanes))
+    primal, gap, start, intercept = np.zeros((4, outputs))
+    weights, beta = np.zeros((columns.n_columns, outputs)), np.zeros((problem.y.size, outputs))
     n_iter = 0
-    for lane, code in enumerate(problem.positive):
-        target = np.where(y == code, 1.0, -1.0) if loss.of_labels else y
-        own = Lane(columns, loss, target, cost, problem.epsilon, tol)
-        start[lane] = float(cost @ own.parts(own.f, 1e-300)[0])
-        own.minimise()
-        weights[:, lane] = own.w[: columns.n_columns]
-        intercept[lane] = own.w[-1] if columns.fit_intercept else 0.0
-        beta[examples, lane] = own.beta
-        primal[lane], gap[lane] = own.primal, own.gap
-        n_iter = max(n_iter, own.steps)
+    with limit_blas(blas_threads(columns.n_columns)):
+        for k, code in enumerate(problem.positive):
+            target = np.where(y == code, 1.0, -1.0) if loss.of_labels else y
+            fit = PrimalFit(columns, loss, target, cost, tol)
+            start[k] = fit.value()
+            fit.minimise()
+            weights[:, k] = fit.weights[: columns.n_columns]
+            intercept[k] = fit.weights[-1] if columns.fit_intercept else 0.0
+            primal[k], gap[k], beta[examples, k] = fit.certify()
+            n_iter = max(n_iter, fit.n_iter)
     # Small beside the objective or, where that is next to zero (targets that the intercept alone
     # explains), beside rounding errors of where it began.
     small = bool(np.all(np.abs(gap) <= np.maximum(tol * primal, 1e-13 * start)))
@@ -131,99 +89,90 @@ def minimise(columns: Columns, problem: Any, examples: np.ndarray, tol: float) -
     return Solution(weights, intercept, beta, primal, gap, n_iter, visits, small, "primal")
 
 
-class Lane:
-    """One problem: Newton's method, and the certificate of where it stands."""
+class PrimalFit:
+    """The fit of one output: weights, the width of rounded corners, and the certificate there."""
 
     def __init__(
-        self, columns: Columns, loss: Loss, y: np.ndarray, cost: np.ndarray, epsilon: float,
-        tol: float,
-    ) -> None:  # fmt: skip
-        self.columns, self.loss, self.y, self.cost = columns, loss, y, cost
-        self.epsilon, self.tol, self.steps, self.gap = epsilon, tol, 0, np.inf
-        self.own = np.ones(columns.size)
-        self.own[columns.n_columns :] = 0.0  # the intercept is not penalised
-        self.w, self.f = np.zeros(columns.size), np.zeros(len(y))
+        self, columns: MapColumns, loss: Loss, y: np.ndarray, cost: np.ndarray, tol: float
+    ) -> None:
+        self.columns, self.loss, self.cost, self.tol = columns, loss, cost, tol
+        self.rows = MappedRows(columns, y, loss.scale * cost)
+        self.penalty = columns.penalty
+        self.n_iter = 0
+        self.point: Any = self.rows.at(loss, np.zeros(len(self.penalty)))
 
-    def parts(self, f: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Value, first derivative and curvature by f, with corners rounded off."""
-        loss, scale = self.loss.rounded(width), self.loss.scale
-        slope, bend = loss.derivatives(self.y, f)
-        return scale * loss.value(self.y, f), scale * slope, scale * bend
+    @property
+    def weights(self) -> np.ndarray:
+        """Weights of the columns, and the intercept."""
+        return self.point.beta
+
+    def value(self) -> float:
+        """P, with the corners of the loss as they are."""
+        losses = float(self.rows.weight @ self.loss.value(self.rows.y, self.point.eta))
+        return 0.5 * float(self.penalty @ self.point.beta**2) + losses
 
     def minimise(self) -> None:
-        """Go to the minimum; losses with corners by way of ever less rounded ones."""
-        corners = self.loss.has_corners
-        if self.loss.curvature_varies and not corners:
-            self.approach()
-        scale = float(np.average(np.abs(self.y), weights=self.cost)) or 1.0
-        for width in scale * _WIDTHS if corners else (1.0,):
-            self.newton(width)
-            self.certify(width)
-            if self.gap <= 0.5 * self.tol * self.primal:
+        """Go to the minimum, with ever less rounded corners where the loss has them."""
+        if self.loss.has_corners:
+            scale = float(np.average(np.abs(self.rows.y), weights=self.cost)) or 1.0
+            stages = [(width, self.tol) for width in scale * _WIDTHS]
+        else:
+            if self.loss.curvature_varies:
+                self.approach_cost()
+            stages = [(1.0, self.tol / 10.0**k) for k in range(_CERTIFICATES)]
+        for width, tol in stages:
+            loss = self.loss.rounded(width)
+            self._newton(Objective(self.rows, loss, self.penalty), _NEWTON, self._is_small(tol))
+            primal, gap, _ = self.certify()
+            if gap <= 0.5 * self.tol * primal:
                 break
 
-    def certify(self, width: float) -> None:
-        """P(w, b) and P − D(β)."""
-        beta = -self.cost * self.parts(self.f, width)[1]
-        self.beta = _balanced(beta) if self.columns.fit_intercept else beta
-        price = float(self.cost @ self.parts(self.f, 1e-300)[0])
-        self.primal = 0.5 * float(self.own @ self.w**2) + price
-        other = self.columns.adjoint(self.beta)
+    def approach_cost(self) -> None:
+        """Go near the minima of the costs divided by powers of ten, the smallest costs first."""
+        for power in range(int(np.ceil(np.log10(self.cost.max()))), 0, -1):
+            rows = replace(self.rows, weight=self.rows.weight / 10.0**power)
+            self._newton(Objective(rows, self.loss, self.penalty), _ROUGH, None)
+
+    def _newton(self, objective: Objective, options: NewtonOptions, stop: Stop | None) -> None:
+        result = minimise(objective, objective.at(self.point.beta), options, stop)
+        self.n_iter += result.n_iter
+        self.point = result.point
+
+    def _is_small(self, tol: float) -> Stop:
+        """Whether the gap is small, or little of it is due to anything but rounded corners."""
+
+        def stop(point: MappedEvaluation, gradient: np.ndarray) -> bool:
+            rounding = (
+                self._fenchel_sum(point, self._duals(point)) if self.loss.has_corners else 0.0
+            )
+            # Scaling the β to sum to zero moves the gap by about |b| times their sum.
+            unbalanced = (1 - self.penalty) * np.abs(gradient) @ (1 + np.abs(point.beta))
+            steps = 0.5 * float(self.penalty @ gradient**2) + float(unbalanced)
+            value = float(point.value + 0.5 * self.penalty @ point.beta**2)
+            return rounding + steps <= 0.5 * tol * value or steps <= _SMALL_SHARE * rounding
+
+        return stop
+
+    def certify(self) -> tuple[float, float, np.ndarray]:
+        """P, the duality gap of the weights, and the dual variables β."""
+        beta = self._duals(self.point)
+        if self.columns.fit_intercept:
+            beta = _balanced(beta)
+        difference = self.penalty * (self.point.beta - self.columns.adjoint(beta))
+        gap = 0.5 * float(difference @ difference) + self._fenchel_sum(self.point, beta)
+        return self.value(), gap, beta
+
+    def _duals(self, point: MappedEvaluation) -> np.ndarray:
+        """β = −cℓ'."""
+        return -self.rows.weight * point.loss.derivatives(self.rows.y, point.eta)[0]
+
+    def _fenchel_sum(self, point: MappedEvaluation, beta: np.ndarray) -> float:
+        """Σ cℓ(f) + (cℓ)*(−β) + βf: not negative, and zero for the β of this f."""
         rules: Any = self.loss.rules
         conjugate = np.vectorize(rules.conjugate, otypes=[np.float64])
-        paid = float(conjugate(self.y, self.beta, self.cost, self.epsilon).sum())
-        self.gap = self.primal + 0.5 * float(self.own @ other**2) + paid
-
-    def approach(self) -> None:
-        """Near the minima of the costs divided by powers of ten, the smallest costs first."""
-        cost = self.cost
-        for power in range(int(np.ceil(np.log10(cost.max()))), 0, -1):
-            self.cost = cost / 10.0**power
-            self.newton(1.0, rough=True)
-        self.cost = cost
-
-    def newton(self, width: float, rough: bool = False) -> None:
-        """Minimise the objective with the losses rounded off by `width`."""
-        for _ in range(_STEPS):
-            value, slope, bend = self.parts(self.f, width)
-            gradient, system = self.columns.system(self.cost * slope, self.cost * bend)
-            gradient += self.own * self.w
-            step = _step(gradient, system, self.own)
-            # The dual value is off by about |w||gradient|, the primal by the decrement.
-            off = float(np.linalg.norm(gradient) * (1 + np.linalg.norm(self.w)))
-            total = 0.5 * float(self.own @ self.w**2) + float(self.cost @ value)
-            promised = -float(gradient @ step)
-            if rough and promised <= _ROUGH * total:
-                return
-            if max(off, promised) <= 1e-2 * self.tol * total:
-                return
-            share = self.share(step, self.columns.scores(step), width)
-            if share == 0:
-                return
-            self.steps += 1
-
-    def share(self, step: np.ndarray, along: np.ndarray, width: float) -> float:
-        """Go as far along a step as the (convex) objective falls; how far that was."""
-
-        def slope(t: float) -> float:
-            by_f = self.parts(self.f + t * along, width)[1]
-            return float(self.own * (self.w + t * step) @ step + (self.cost * by_f) @ along)
-
-        if not slope(0.0) < 0:
-            return 0.0
-        end = 1.0
-        while slope(end) < 0 and end < 64:
-            end *= 2
-        if slope(end) > 0:
-            end = float(brentq(slope, 0.0, end, xtol=1e-12, rtol=1e-6, maxiter=60))
-        self.w, self.f = self.w + end * step, self.f + end * along
-        return end
-
-
-def _step(gradient: np.ndarray, system: np.ndarray, own: np.ndarray) -> np.ndarray:
-    # Where no loss is curved the intercept has none either: a little keeps the step finite.
-    tiny = 1e-12 * float(np.trace(system)) / len(own) + 1e-6 * (system[-1, -1] == 0)
-    return -cho_solve(cho_factor(system + np.diag(own + tiny)), gradient)
+        y, epsilon = self.rows.y, getattr(self.loss, "epsilon", 0.0)
+        losses = self.rows.weight * self.loss.value(y, point.eta)
+        return float(np.sum(losses + conjugate(y, beta, self.cost, epsilon) + beta * point.eta))
 
 
 def _balanced(beta: np.ndarray) -> np.ndarray:

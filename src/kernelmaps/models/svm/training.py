@@ -18,6 +18,7 @@ import numpy as np
 
 from ...threads import resolve_threads, together
 from ..losses import LOSSES
+from ..rows.mapped import MapColumns
 from ._loops import Problem
 from .basis import (
     Bands,
@@ -30,7 +31,7 @@ from .basis import (
 )
 from .dual import Settings, Solution, solve
 from .fitted_map import FittedMap
-from .primal import Columns, is_feasible, minimise
+from .primal import MOST_COLUMNS, is_feasible, solve_primal
 from .problem import MOST_LANES, SMALL, Options, Targets, costs_of, precision_of
 
 # Whether training starts on rounded rows where that pays: dense floats of at least 32 columns and
@@ -183,9 +184,9 @@ def _dual_epochs(fitted: FittedMap, options: Options, n_examples: int) -> int:
     if options.solver == "primal":
         if not feasible:
             raise ValueError(
-                f"{options.owner}: solver='primal' is for at most 3000 columns of the map (and "
-                f"values, not codes); here are {fitted.n_columns} columns and {n_examples} rows. "
-                "Use solver='dual', or a smaller map."
+                f"{options.owner}: solver='primal' is for values (not codes) and at most "
+                f"{MOST_COLUMNS} columns of the map; here are {fitted.n_columns} columns and "
+                f"{n_examples} rows. Use solver='dual', or a smaller map."
             )
         return 0
     if options.solver == "dual" or not feasible:
@@ -199,8 +200,8 @@ def _newton(
 ) -> Solution:  # fmt: skip
     """The solution by Newton's method on the weights."""
     transform = fitted.feature_map.transform
-    columns = Columns(transform, rows[examples], fitted.n_columns, options.fit_intercept)
-    solution = minimise(columns, problem, examples, options.tol)
+    columns = MapColumns(transform, rows[examples], fitted.n_columns, options.fit_intercept)
+    solution = solve_primal(columns, problem, examples, options.tol)
     return replace(solution, weights=bands.cells(solution.weights))
 
 
