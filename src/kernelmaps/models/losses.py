@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import expit, ndtri, xlogy
+from scipy.special import expit, gammaincinv, ndtri, stdtrit, xlogy
 
 # Width, in units of the targets' interquartile range, over which absolute losses are rounded off: a
 # tenth of the standard error of the median of 1,000 rows.
@@ -106,6 +106,16 @@ class Loss:
         """Whether φ is estimated from the residuals, so that tests are F tests."""
         return self.dispersion is None
 
+    def observation_quantiles(
+        self, p: np.ndarray, eta: np.ndarray, error: np.ndarray, dispersion: float,
+        residual_df: float,
+    ) -> np.ndarray | None:  # fmt: skip
+        """Quantiles of a new observation whose η has been estimated with a standard error.
+
+        None for a loss without a distribution.
+        """
+        return None
+
     def target_error(self, y: np.ndarray) -> str | None:
         """What is wrong with targets, as the end of a message."""
         return None
@@ -149,6 +159,9 @@ class Squared(Loss):
 
     def derivatives(self, y, eta):
         return eta - y, np.ones_like(eta)
+
+    def observation_quantiles(self, p, eta, error, dispersion, residual_df):
+        return eta + stdtrit(residual_df, p) * np.sqrt(dispersion + error**2)
 
 
 def _log_loss(y, f, epsilon):
@@ -276,6 +289,15 @@ class Poisson(Loss):
     def saturated(self, y):
         return y - xlogy(y, y)
 
+    def observation_quantiles(self, p, eta, error, dispersion, residual_df):
+        """Of a negative binomial variable with the variance of counts and of their mean."""
+        from scipy import stats
+
+        mean = np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA))
+        excess = np.maximum((dispersion - 1) * mean + (mean * error) ** 2, 0.0)
+        ratio = np.maximum(excess / mean, 1e-6)  # as good as Poisson's below
+        return stats.nbinom.ppf(p, mean / ratio, 1 / (1 + ratio))
+
     def target_error(self, y):
         if y.min(initial=0.0) < 0:
             return "loss='poisson' needs y >= 0"
@@ -301,6 +323,11 @@ class Gamma(Loss):
 
     def saturated(self, y):
         return 1 + np.log(y)
+
+    def observation_quantiles(self, p, eta, error, dispersion, residual_df):
+        """Of a gamma variable with the relative variance of observations and of their mean."""
+        shape = 1 / (dispersion + error**2)
+        return np.exp(eta) * gammaincinv(shape, p) / shape
 
     def target_error(self, y):
         return None if (y > 0).all() else "loss='gamma' needs y > 0"

@@ -87,3 +87,97 @@ def test_a_category_that_is_shrunk_to_nothing_is_not_significant():
     term = km.AdditiveRegressor().fit(X, y).predictor_.terms[0]
     assert term.edf[0] < 0.05
     assert term.p_value[0] > 0.4
+
+
+# -- standard errors of predictions, and intervals ------------------------------------------------
+
+
+def additive(rng, n, noise="normal"):
+    X = pd.DataFrame({"a": rng.random(n), "b": rng.normal(size=n), "c": rng.choice(list("uvw"), n)})
+    eta = np.sin(6 * X["a"]) + 0.3 * X["b"] + X["c"].map({"u": 0.5, "v": 0.0, "w": -0.5})
+    eta = eta.to_numpy()
+    if noise == "normal":
+        return X, eta, eta + 0.5 * rng.normal(size=n)
+    mean = np.exp(2 + eta)
+    if noise == "poisson":
+        return X, mean, rng.poisson(mean)
+    if noise == "overdispersed":
+        return X, mean, rng.negative_binomial(mean / 3, 0.25)  # a variance of four times the mean
+    return X, mean, rng.gamma(4.0, mean / 4)
+
+
+LOSS_OF = {
+    "normal": "squared_error",
+    "poisson": "poisson",
+    "overdispersed": "poisson",
+    "gamma": "gamma",
+}
+
+
+@pytest.mark.parametrize("noise", list(LOSS_OF))
+def test_standard_errors_and_intervals_cover(noise):
+    """Of the mean at 95 %: 0.90 to 0.99; of new observations at 90 %: 0.87 to 0.93."""
+    rng = np.random.default_rng(0)
+    of_mean, of_new = [], []
+    for _ in range(10):
+        X, _, y = additive(rng, 300, noise)
+        model = km.AdditiveRegressor(LOSS_OF[noise], n_jobs=1).fit(X, y)
+        new, mean, observed = additive(rng, 300, noise)
+        predicted, std = model.predict(new, return_std=True)
+        of_mean.append(np.mean(np.abs(predicted - mean) < 1.96 * std))
+        low, high = model.predict_interval(new, 0.9).T
+        of_new.append(np.mean((observed >= low) & (observed <= high)))
+    assert 0.9 < np.mean(of_mean) < 0.99
+    # Intervals of counts cover more than their level, since counts are whole numbers.
+    assert 0.87 < np.mean(of_new) < (0.93 if noise in ("normal", "gamma") else 0.96)
+
+
+def test_standard_errors_are_those_of_the_covariance(seed):
+    """Of a straight line they are those of least squares, to the error of single precision."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 30, 400).astype(float)  # each value has a code: nothing is rounded
+    y = 2 * x + rng.normal(size=400)
+    model = km.AdditiveRegressor(terms={0: "linear"}, smoothing=1e-9).fit(x[:, None], y)
+    grid = np.array([0.0, 7.0, 29.0, 60.0])  # the last beyond the training rows
+    _, std = model.predict(grid[:, None], return_std=True)
+    centred = x - x.mean()
+    exact = np.sqrt(model.dispersion_[0] * (1 / 400 + (grid - x.mean()) ** 2 / np.sum(centred**2)))
+    np.testing.assert_allclose(std, exact, rtol=1e-4)
+
+
+def test_errors_of_pairs_and_of_many_classes(seed, tmp_path):
+    rng = np.random.default_rng(seed)
+    X, eta, y = additive(rng, 500)
+    y = y + 2 * X["a"] * X["b"]
+    model = km.AdditiveRegressor(interactions=[("a", "b")]).fit(X, y)
+    assert model.predictor_.posterior.bases[3].shape[1] > 0
+    truth = eta + 2 * X["a"] * X["b"]
+    predicted, std = model.predict(X, return_std=True)
+    assert np.mean(np.abs(predicted - truth) < 1.96 * std) > 0.85
+    km.save(model, tmp_path / "model.kmap")
+    again = km.load(tmp_path / "model.kmap")
+    np.testing.assert_array_equal(again.predict(X, return_std=True)[1], std)
+    classes = np.digitize(eta, [-0.5, 0.5])
+    odds, error = km.AdditiveClassifier().fit(X, classes).decision_function(X, return_std=True)
+    assert odds.shape == error.shape == (500, 3)
+    assert (error > 0).all()
+
+
+def test_errors_do_not_depend_on_the_unit(seed):
+    rng = np.random.default_rng(seed)
+    X, _, y = additive(rng, 300)
+    plain = km.AdditiveRegressor().fit(X, y)
+    scaled = km.AdditiveRegressor().fit(X, 1000 * y)
+    errors = [model.predict(X, return_std=True)[1] for model in (plain, scaled)]
+    np.testing.assert_allclose(errors[1], 1000 * errors[0], rtol=1e-3)
+    np.testing.assert_allclose(
+        scaled.predict_interval(X), 1000 * plain.predict_interval(X), rtol=1e-3, atol=1
+    )
+
+
+def test_quantiles_have_no_intervals_and_levels_are_probabilities(seed):
+    X, _, y = additive(np.random.default_rng(seed), 100)
+    with pytest.raises(ValueError, match=r"quantile=0\.05 and 0\.95"):
+        km.AdditiveRegressor("quantile").fit(X, y).predict_interval(X, 0.9)
+    with pytest.raises(ValueError, match="level must be between 0 and 1"):
+        km.AdditiveRegressor().fit(X, y).predict_interval(X, 95)

@@ -320,6 +320,17 @@ class GeneralizedAdditiveModel(BaseEstimator):
         check_is_fitted(self)
         return self.predictor_.scores(self._columns(X), type(self).__name__)
 
+    def _score_errors(self, X: Any) -> np.ndarray:
+        """Standard errors of the scores of rows, one column per output."""
+        check_is_fitted(self)
+        return self.predictor_.score_errors(self._columns(X), type(self).__name__)
+
+    @property
+    def _residual_df(self) -> np.ndarray:
+        """Effective number of rows less the degrees of freedom, of each output."""
+        n_rows = float(self.predictor_.terms[0].counts.sum())
+        return np.maximum(n_rows - self.edf_, 1.0)
+
     # -- what a fitted model says -----------------------------------------------------------------
 
     def eval_terms(self, X: Any) -> np.ndarray:

@@ -197,21 +197,28 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
     def _output_names(self) -> list[str]:
         return [str(self.classes_[int(code)]) for code in self._positive_codes()]
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any, return_std: bool = False) -> Any:
         """Compute the log-odds of the classes.
 
         Parameters
         ----------
         X : frame or array-like of shape (n_samples, n_features)
             Rows.
+        return_std : bool, default=False
+            Whether the standard errors of the log-odds are returned, too.
 
         Returns
         -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
             One column for two classes, for the second of them.
+        std : ndarray
+            Their standard errors, if asked for.
         """
         scores = self._scores(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        shape = scores.shape[:1] if scores.shape[1] == 1 else scores.shape
+        if not return_std:
+            return scores.reshape(shape)
+        return scores.reshape(shape), self._score_errors(X).reshape(shape)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the most probable class.

@@ -29,6 +29,7 @@ from ..solvers.pirls import PenalisedFit
 from .bases import eigh
 from .constraints import enforce_direction
 from .fitting import FittedDesign
+from .posterior import posterior_of
 from .predictor import AdditivePredictor, FittedTerm
 from .purification import Part, purify
 from .score_tests import mixture_tail
@@ -82,7 +83,8 @@ def build_predictor(
             replace(fitted, main_parts=tuple(part @ coefficients for part in moved.get(i, ())))
         )
     intercept = np.array([fit.beta[0] for fit in model.fits])
-    return AdditivePredictor(model.design.books, tuple(terms), intercept)
+    posterior = posterior_of(slices, model.fits)
+    return AdditivePredictor(model.design.books, tuple(terms), intercept, posterior)
 
 
 def fitted_term(

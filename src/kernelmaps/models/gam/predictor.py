@@ -11,10 +11,11 @@ import numpy as np
 from ...blocks import row_blocks
 from ...data.frames import Column
 from ...engine.apply import apply_table
-from ...schema import SchemaError, anything, array, either, optional, record, saved, text
+from ...schema import SchemaError, anything, array, either, instance, optional, record, saved, text
 from ..shapes import tabulated_importance
 from .codebooks import Codebook
 from .functions import TermFunctions, functions_of, move_main_parts, term_values
+from .posterior import Posterior
 
 _BLOCK_BYTES = 2**21  # of temporaries, which stay in a cache
 _BY_CODE = either((array("f8", "codes outputs"), array("f8", "codes second outputs")))
@@ -91,11 +92,12 @@ class FittedTerm:
 
 @record
 class AdditivePredictor:
-    """Codebooks of all columns, the terms, and an intercept for each output."""
+    """Codebooks of all columns, the terms, an intercept for each output, and the posterior."""
 
     books: tuple[Codebook, ...] = saved(anything)
     terms: tuple[FittedTerm, ...] = saved(anything)
     intercept: np.ndarray = saved(array("f8", "outputs"))
+    posterior: Posterior | None = saved(optional(instance((Posterior,))), default=None)
 
     def _check_state(self) -> None:
         for items, kind in ((self.books, Codebook), (self.terms, FittedTerm)):
@@ -109,6 +111,12 @@ class AdditivePredictor:
             in_term = [len(c) for c in term.coarse] if term.coarse else [len(term.values)]
             if sizes != in_term or term.values.shape[-1] != len(self.intercept):
                 raise SchemaError(f"the term {term.name!r} does not fit its column or the outputs")
+        if self.posterior is not None:
+            n_codes = [basis.shape[0] for basis in self.posterior.bases]
+            if n_codes != [term.counts.size for term in self.terms]:
+                raise SchemaError("the posterior is of other terms")
+            if len(self.posterior.factors) != len(self.intercept):
+                raise SchemaError("the posterior is of another number of outputs")
 
     @cached_property
     def functions(self) -> TermFunctions:
@@ -154,6 +162,37 @@ class AdditivePredictor:
         Beyond the range of the training rows they are those at its end.
         """
         return self._error_predictor.contributions(columns, owner)
+
+    def score_errors(self, columns: Sequence[Column], owner: str) -> np.ndarray:
+        """Standard errors of the scores of rows: shape (n_samples, n_outputs)."""
+        if self.posterior is None:
+            raise ValueError(
+                f"{owner}: this model was saved without the covariance of its coefficients; fit it "
+                "again for standard errors."
+            )
+        outputs = range(len(self.intercept))
+        factors = [self.posterior.factor(k) for k in outputs]
+        errors = np.tile([self.posterior.intercept_error(k) for k in outputs], (len(columns[0]), 1))
+        predictor = self._basis_predictor
+        if not predictor.terms:
+            return errors
+        for rows, function_values in predictor._blocks(columns, owner):
+            functions = term_values(predictor.terms, function_values, np)
+            design = np.hstack([np.ones((len(function_values), 1)), *functions])
+            for k, factor in enumerate(factors):
+                errors[rows, k] = np.linalg.norm(design @ factor, axis=1)
+        return errors
+
+    @cached_property
+    def _basis_predictor(self) -> AdditivePredictor:
+        """The functions of the posterior in the place of outputs; terms without any left out."""
+        assert self.posterior is not None
+        terms = []
+        for term, basis in zip(self.terms, self.posterior.bases, strict=True):
+            if basis.shape[1]:
+                values = basis.astype(np.float64).reshape(*term.counts.shape, -1)
+                terms.append(replace(term, values=values, main_parts=()))
+        return replace(self, terms=tuple(terms))
 
     def scores(self, columns: Sequence[Column], owner: str) -> np.ndarray:
         """Scores of rows: shape (n_samples, n_outputs)."""

@@ -200,24 +200,70 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             )
         return np.log(exposure)
 
-    def predict(self, X: Any, *, exposure: Any = None) -> np.ndarray:
+    def predict(self, X: Any, return_std: bool = False, *, exposure: Any = None) -> Any:
         """Predict f(x); for ``"poisson"`` and ``"gamma"`` the exposure times exp(f(x)).
 
         Parameters
         ----------
         X : frame or array-like of shape (n_samples, n_features)
             Rows.
+        return_std : bool, default=False
+            Whether the standard errors of the predictions are returned, too: of the mean (or
+            quantile), not of a new observation, which `predict_interval` is for.
         exposure : array-like of shape (n_samples,), optional
             What each row was exposed to; 1 by default.
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        predictions : ndarray of shape (n_samples,)
             Predictions.
+        std : ndarray of shape (n_samples,)
+            Their standard errors, if asked for.
         """
         scores = self._scores(X)[:, 0]
         scores = scores + self._log_exposure(exposure, len(scores))
-        return np.exp(scores) if self._link == "log" else scores
+        predictions = np.exp(scores) if self._link == "log" else scores
+        if not return_std:
+            return predictions
+        errors = self._score_errors(X)[:, 0]
+        return predictions, predictions * errors if self._link == "log" else errors
+
+    def predict_interval(self, X: Any, level: float = 0.95, *, exposure: Any = None) -> np.ndarray:
+        """Predict intervals that a new observation lies in.
+
+        They hold the spread of the observations around their mean, by the distribution of the loss
+        (normal, Poisson or, where the dispersion is above 1, negative binomial, gamma), and the
+        uncertainty of the mean. Those of counts cover at least `level`, since counts are whole.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+            Rows.
+        level : float, default=0.95
+            Probability that a new observation lies in its interval.
+        exposure : array-like of shape (n_samples,), optional
+            What each row was exposed to; 1 by default.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Lower and upper ends.
+        """
+        check_number(self, "level", level, "between 0 and 1", lambda p: 0 < p < 1)
+        loss = self._loss_class()
+        scores = self._scores(X)[:, 0]
+        scores = scores + self._log_exposure(exposure, len(scores))
+        quantiles = loss.observation_quantiles(
+            np.array([[(1 - level) / 2], [(1 + level) / 2]]), scores, self._score_errors(X)[:, 0],
+            float(self.dispersion_[0]), float(self._residual_df[0]),
+        )  # fmt: skip
+        if quantiles is None:
+            raise ValueError(
+                f"AdditiveRegressor: loss={self.loss!r} models a quantile, and no distribution of "
+                f"new observations. Fit two models with loss='quantile', quantile="
+                f"{(1 - level) / 2:g} and {(1 + level) / 2:g}, or one with another loss."
+            )
+        return quantiles.T
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None) -> float:
         """Return R², or the share of the deviance that is explained (D²).
