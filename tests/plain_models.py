@@ -4,8 +4,8 @@ import numpy as np
 from scipy import sparse
 
 from kernelmaps.engine.reference import evaluate_table
-from kernelmaps.models.svm.basis import bands_of
-from kernelmaps.models.svm.dual import Solution
+from kernelmaps.models.rows.map_tables import bands_of
+from kernelmaps.models.solvers.dual import Solution
 
 
 def draw_weights(X, problem, fitted, options, settings, beta, intercept, codes):

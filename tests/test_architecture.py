@@ -212,7 +212,7 @@ def test_every_room_and_leaf_is_in_the_map_of_contributing():
 
 # Compilers are imported as modules, or by the names of our decorators.
 COMPILERS = {"numba", "triton", "compiling", "njit", "meaning", "entry", "routine"}
-COMPILED_ELSEWHERE = {"models/losses.py"}  # plain functions that `_loops.py` compiles
+COMPILED_ELSEWHERE = {"models/losses.py"}  # plain functions that `_dual_loops.py` compiles
 
 
 def compiles(found: Facts) -> bool:

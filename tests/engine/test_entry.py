@@ -21,7 +21,7 @@ NOT_KEPT = {**entries.OPTIONS, "cache": False}
 HOME = Path(km.__file__).parent
 LOOPS = [
     *(HOME / "engine" / "table" / f"{n}.py" for n in ("locate", "emit", "dot", "update", "encode")),
-    HOME / "models" / "svm" / "_loops.py",
+    HOME / "models" / "solvers" / "_dual_loops.py",
 ]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernelmaps.models.losses import GAM, LOSSES, SVM, find_loss, losses_for, make_loss
-from kernelmaps.models.svm import _loops
+from kernelmaps.models.solvers import _dual_loops
 
 EVERY = pytest.mark.parametrize("name", [name for name, kind in LOSSES.items() if kind.rules])
 EPSILON = 0.1
@@ -92,7 +92,7 @@ def test_compiled_rules_are_the_entries(name, seed):
     loss = LOSSES[name].rules
     kind = (0,) * list(LOSSES).index(name)
     for y, f, beta, q, c in cases(name, seed, 50):
-        found = _loops.rules(kind, y, f, beta, q, c, EPSILON)
+        found = _dual_loops.rules(kind, y, f, beta, q, c, EPSILON)
         value, size = gap(loss, y, f, beta, c)
         step, slack = loss.step(y, f, beta, q, c, EPSILON)
         np.testing.assert_allclose(found[:2], (step, slack), rtol=1e-8, atol=1e-8 * (1 + c))

@@ -6,27 +6,29 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import kernelmaps as km
-from kernelmaps.models.svm import basis, dual, training
+from kernelmaps.models.rows import map_tables
+from kernelmaps.models.solvers import dual
+from kernelmaps.models.svm import training
 
 
 @pytest.fixture
 def small_is_large(monkeypatch):
     """Few values count as many."""
     monkeypatch.setattr(training, "SMALL", 1000)
-    monkeypatch.setattr(basis, "_FEWEST_FEATURES", 2)
+    monkeypatch.setattr(map_tables, "_FEWEST_FEATURES", 2)
 
 
 @pytest.fixture
 def went_over(monkeypatch):
     """How often training went over from rounded rows to the rows themselves."""
     times = []
-    go_over_to = dual.State.go_over_to
+    switch_rows = dual.CoordinateDescent.switch_rows
 
     def counted(self, compiled, rows):
         times.append(self.rows.values.dtype)
-        go_over_to(self, compiled, rows)
+        switch_rows(self, compiled, rows)
 
-    monkeypatch.setattr(dual.State, "go_over_to", counted)
+    monkeypatch.setattr(dual.CoordinateDescent, "switch_rows", counted)
     return times
 
 
@@ -42,12 +44,12 @@ def test_positions_are_those_of_the_readable_form_to_half_a_fraction(dtype, monk
     from kernelmaps.engine.reference import positions
     from kernelmaps.engine.table.layout import bins_of
 
-    monkeypatch.setattr(basis, "_FEWEST_FEATURES", 2)
+    monkeypatch.setattr(map_tables, "_FEWEST_FEATURES", 2)
     X, _ = data(d=3, dtype=dtype)
     spec = km.SplineMap(8).fit(X).spec_
     X[0], X[1] = -1e3, 1e3  # outside the range: the ends
-    bands = basis.bands_of(spec, X, np.dtype(dtype))
-    codes, bits = basis.rounded(spec, X, np.dtype(dtype), 1)
+    bands = map_tables.bands_of(spec, X, np.dtype(dtype))
+    codes, bits = map_tables.rounded(spec, X, np.dtype(dtype), 1)
     assert codes.dtype == np.uint16
     assert codes.nbytes <= X.nbytes / 2
     bins = bins_of(bands.table.astype(dtype), np.zeros(len(bands.table.lo), np.int64))
@@ -62,8 +64,8 @@ def test_positions_are_those_of_the_readable_form_to_half_a_fraction(dtype, monk
 def test_the_basis_of_fractions_is_the_basis_there():
     X, _ = data(d=3)
     feature_map = km.SplineMap(9, degree=3, order=1).fit(X)
-    compiled = basis.compile_basis(feature_map.spec_, X, np.float64, (0,))
-    looked_up = basis.of_fractions(compiled, 4)
+    compiled = map_tables.compile_basis(feature_map.spec_, X, np.float64, (0,))
+    looked_up = map_tables.of_fractions(compiled, 4)
     table, block = compiled.bands.table, looked_up.basis.values
     bins = int(table.bins[0])
     low, high = feature_map.domain_[0][0], feature_map.domain_[1][0]
@@ -107,7 +109,7 @@ def test_the_gap_of_the_rows_themselves_is_certified(
     small_is_large, went_over, monkeypatch, loss, dtype
 ):
     """With fractions so coarse that the solution on them is none of the rows."""
-    monkeypatch.setattr(basis, "_FRACTIONS", 2**7)
+    monkeypatch.setattr(map_tables, "_FRACTIONS", 2**7)
     X, score = data(dtype=dtype)
     y = score > np.median(score)
     model = km.AdditiveSVC(km.SplineMap(8), C=1.0, loss=loss, random_state=0).fit(X, y)

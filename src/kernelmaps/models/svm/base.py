@@ -198,7 +198,8 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         return Trained(rows, targets, options, (solution.beta, solution.intercept))
 
     def _fit_source(self, X: Any, y: Any, sample_weight: Any) -> Trained:
-        from .chunks import survey_source, train_on_source
+        from .chunks import train_on_source
+        from .survey import survey_source
 
         name, options, C = type(self).__name__, self._options(), float(self.C)
         source, seen, block_rows = survey_source(name, X, y, sample_weight)

@@ -10,28 +10,17 @@ from scipy import sparse
 
 from ...data import Source
 from ...threads import resolve_threads, together
-from .basis import cells_of, compile_basis, laid_out, lanes_for
-from .blocks import Blocks, Survey, reread, solve_blocks, survey
-from .dual import Solution
+from ..rows.map_tables import cells_of, compile_basis, laid_out, lanes_for
+from ..solvers.dual import Solution
+from ..solvers.dual_blocks import BlockDescent, solve_blocks
 from .fitted_map import FittedMap
 from .problem import Options, Targets, costs_of, precision_of
 from .summary import Progress
-from .training import joined, lane_groups, problem_of, settings_of
+from .training import dual_options, joined, lane_groups, problem_of
 
-_BLOCK_VALUES = 2**23  # numbers of one block, about
 _MOST_EPOCHS = 100  # on one chunk of `partial_fit`
 
 Kind = tuple[bool, np.dtype]  # whether rows are sparse, and their type
-
-
-def survey_source(owner: str, X: Any, y: Any, sample_weight: Any) -> tuple[Source, Survey, int]:
-    """The source, what a first pass over it tells, and the rows of a block."""
-    source = reread(owner, X, y, sample_weight)
-    head = source.head(16)
-    if head is None:
-        raise ValueError(f"{owner}: the data have no rows.")
-    block_rows = max(64, _BLOCK_VALUES // max(1, head.X.shape[1]))
-    return source, survey(owner, source, block_rows), block_rows
 
 
 def train_on_source(
@@ -54,28 +43,28 @@ def train_on_source(
 
     solutions = solve_blocks(states, read, _in_threads(states, options.n_jobs))
     for solution, state in zip(solutions, states, strict=True):
-        solution.weights = cells_of(solution.weights, state.compiled, state.used)
+        solution.weights = cells_of(solution.weights, state.compiled, state.n_outputs)
     return joined(solutions)
 
 
 def _solvers(
     sample: Any, targets: Targets, cost: np.ndarray, fitted: FittedMap, options: Options
-) -> list[Blocks]:
+) -> list[BlockDescent]:
     """Solvers of all groups of lanes; `sample` holds the whole range of the values."""
     groups = lane_groups(targets, np.inf, options.n_jobs)
-    settings, states = settings_of(options, len(groups)), []
+    of_group, states = dual_options(options, len(groups)), []
     precision = precision_of(sample, options.tol)
     for group in groups:
         problem = problem_of(options, targets.y, targets.positive[group], cost)
         lanes = lanes_for(group.stop - group.start)
         compiled = compile_basis(fitted.spec, sample, precision, lanes, whole=True)
-        states.append(Blocks(compiled, sample, problem, settings, len(targets.y)))
+        states.append(BlockDescent(compiled, sample, problem, of_group))
     return states
 
 
 def _in_threads(
-    states: list[Blocks], n_jobs: int | None
-) -> Callable[[Callable[[Blocks], Any]], list[Any]]:
+    states: list[BlockDescent], n_jobs: int | None
+) -> Callable[[Callable[[BlockDescent], Any]], list[Any]]:
     """Call a function with every state, in as many threads as are allowed."""
     return lambda work: together(work, states, resolve_threads(n_jobs))
 
@@ -113,7 +102,7 @@ class ChunkTraining:
     def start_from(self, weights: np.ndarray, offset: np.ndarray) -> None:
         """Start from the weights of a trained model."""
         for state, group in zip(self.states, self._groups, strict=True):
-            state.go_on(laid_out(state.compiled, weights[:, :, group]), offset[group])
+            state.start_from(laid_out(state.compiled, weights[:, :, group]), offset[group])
 
     def resume(self, progress: Progress) -> None:
         """Stand where the solvers of a saved model stood."""
@@ -131,14 +120,14 @@ class ChunkTraining:
 
     def mean(self, share: float) -> tuple[np.ndarray, np.ndarray]:
         """Weights and offsets averaged over the chunks; the last has that share of all rows."""
-        cells = [cells_of(s.average(share), s.compiled, s.used) for s in self.states]
+        cells = [cells_of(s.average(share), s.compiled, s.n_outputs) for s in self.states]
         offset = np.concatenate([state.mean_offset for state in self.states])
         return np.concatenate(cells, axis=2), offset
 
     def progress(self) -> Progress:
         """What the next chunk needs, without the solvers and their last rows."""
         states = self.states
-        cells = [cells_of(s.w.astype(np.float64), s.compiled, s.used) for s in states]
+        cells = [cells_of(s.w.astype(np.float64), s.compiled, s.n_outputs) for s in states]
         return Progress(
             weights=np.concatenate(cells, axis=2),
             offset=np.concatenate([state.offset for state in states]).astype(np.float64),

@@ -189,7 +189,7 @@ class AdditiveMachine:
 
     def compiled_terms(self, X: Any) -> Any:
         """The model as polynomials for rows like these; None if the basis has to be evaluated."""
-        from .basis import bands_of
+        from ..rows.map_tables import bands_of
         from .prediction import compiled_terms
 
         key = ("terms", X.dtype)
@@ -225,9 +225,9 @@ class AdditiveMachine:
     ) -> np.ndarray:
         """Scores [row][0][output] or terms [row][feature][output] of (some) rows."""
         from ...engine.table.update import work_of
-        from ._loops import evaluate
-        from .basis import room_for, rows_of
-        from .dual import in_blocks
+        from ..rows.map_tables import rows_of, workspace_for
+        from ..solvers._dual_loops import evaluate
+        from ..solvers.dual import in_blocks
 
         rows, no_norms = rows_of(X), np.zeros(0)
         examples = np.arange(X.shape[0]) if some_rows is None else some_rows
@@ -241,10 +241,10 @@ class AdditiveMachine:
 
         def some(begin: int, end: int) -> None:
             for (part, compiled), weights in zip(groups, placed, strict=True):
-                count, room = part.stop - part.start, room_for(compiled, rows)
+                count, workspace = part.stop - part.start, workspace_for(compiled, rows)
                 shape = (end - begin, out.shape[1], count)
                 own = out[begin:end] if direct else np.zeros(shape, out.dtype)
-                work = work_of(compiled.basis, rows, room, scored=weights)
+                work = work_of(compiled.basis, rows, workspace, scored=weights)
                 evaluate(*work, examples[begin:end], no_norms, own)
                 if not direct:
                     out[begin:end, :, part] = own
@@ -263,7 +263,7 @@ class AdditiveMachine:
         return [slice(k, min(k + MOST_LANES, count)) for k in range(0, count, MOST_LANES)]
 
     def _compiled(self, X: Any, part: slice) -> Any:
-        from .basis import compile_basis, lanes_for
+        from ..rows.map_tables import compile_basis, lanes_for
 
         precision, lanes = self.precision(X), lanes_for(part.stop - part.start)
         key = (X.dtype, sparse.issparse(X), precision, len(lanes))
@@ -274,7 +274,7 @@ class AdditiveMachine:
     def _placed(self, compiled: Any, part: slice) -> Any:
         """The weights of some outputs where the loops expect them, by address."""
         from ...engine.table.update import weights_of
-        from .basis import laid_out
+        from ..rows.map_tables import laid_out
 
         key = ("weights", compiled.basis.values.coef.dtype, len(compiled.lanes), part.start)
         if key not in self._cache or self._cache[key][0] is not compiled:
@@ -320,7 +320,7 @@ class AdditiveMachine:
 
     def terms_table(self) -> tuple[Table, np.ndarray]:
         """One table whose columns are the outputs, to be summed over the features; the offset."""
-        from .basis import bands_of
+        from ..rows.map_tables import bands_of
 
         if self.on_codes:
             raise ValueError(
@@ -345,7 +345,7 @@ class AdditiveMachine:
 
     def score_table(self) -> Table | None:
         """The table of the scores in float64; None for maps that have no table of their own."""
-        from .basis import bands_of
+        from ..rows.map_tables import bands_of
 
         if not self.fitted.has_fixed_table:
             return None

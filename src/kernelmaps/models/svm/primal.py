@@ -30,9 +30,9 @@ import numpy as np
 from ...threads import limit_blas
 from ..losses import Loss, make_loss, name_with
 from ..rows.mapped import MapColumns, MappedEvaluation, MappedRows
+from ..solvers.dual import Solution
 from ..solvers.linear_systems import RIDGES, blas_threads
 from ..solvers.newton import NewtonOptions, Objective, Stop, minimise
-from .dual import Solution
 
 MOST_COLUMNS = 3000  # a step factorises a matrix of this size
 _MOST_OPERATIONS = 2e12  # n·D² of a step
@@ -43,8 +43,9 @@ _NEWTON = NewtonOptions(
 )
 _ROUGH = replace(_NEWTON, tol=1e-2)  # on the way to the full cost
 _WIDTHS = 4.0 ** -np.arange(-1, 16)  # of rounded corners, in units of the mean size of targets
-# Share of the gap due to rounded corners below which that due to the steps is small.
-_SMALL_SHARE = 0.1
+# Part of the gap that is due to the steps at their end, as a share of `tol` times P (the last steps
+# are cheap, and w = Σ β_i ψ_i holds to the root of it) or of the part due to rounded corners.
+_SMALL_SHARE, _SMALL_BESIDE_CORNERS = 5e-5, 0.1
 _CERTIFICATES = 4  # attempts at a gap that is small by its estimate, each ten times as strict
 
 
@@ -139,7 +140,7 @@ class PrimalFit:
         self.point = result.point
 
     def _is_small(self, tol: float) -> Stop:
-        """Whether the gap is small, or little of it is due to anything but rounded corners."""
+        """Whether little of the gap is due to anything but rounded corners."""
 
         def stop(point: MappedEvaluation, gradient: np.ndarray) -> bool:
             rounding = (
@@ -149,7 +150,7 @@ class PrimalFit:
             unbalanced = (1 - self.penalty) * np.abs(gradient) @ (1 + np.abs(point.beta))
             steps = 0.5 * float(self.penalty @ gradient**2) + float(unbalanced)
             value = float(point.value + 0.5 * self.penalty @ point.beta**2)
-            return rounding + steps <= 0.5 * tol * value or steps <= _SMALL_SHARE * rounding
+            return steps <= max(_SMALL_SHARE * tol * value, _SMALL_BESIDE_CORNERS * rounding)
 
         return stop
 

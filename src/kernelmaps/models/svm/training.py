@@ -4,8 +4,8 @@ f(x) = b + Σ_j g_j(x_j), g_j = ⟨w_j, ψ_j(x_j)⟩, with the objective
 
 .. math:: \tfrac12 \|w\|^2 + C \sum_i s_i\, ℓ(y_i, f(x_i))
 
-of LIBLINEAR, the intercept b not penalised. ψ(X) is never stored: see :mod:`.dual` for the
-algorithm and :mod:`._loops` for the form in which the weights are stored.
+of LIBLINEAR, the intercept b not penalised. ψ(X) is never stored: see :mod:`..solvers.dual` for
+the algorithm and :mod:`..solvers._dual_loops` for the form in which the weights are stored.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ import numpy as np
 
 from ...threads import resolve_threads, together
 from ..losses import LOSSES
-from ..rows.mapped import MapColumns
-from ._loops import Problem
-from .basis import (
+from ..rows.map_tables import (
     Bands,
     cells_of,
     compile_basis,
@@ -29,7 +27,9 @@ from .basis import (
     rounded,
     rows_of,
 )
-from .dual import Settings, Solution, solve
+from ..rows.mapped import MapColumns
+from ..solvers._dual_loops import SVMProblem
+from ..solvers.dual import DualOptions, Solution, solve
 from .fitted_map import FittedMap
 from .primal import MOST_COLUMNS, is_feasible, solve_primal
 from .problem import MOST_LANES, SMALL, Options, Targets, costs_of, precision_of
@@ -44,18 +44,20 @@ _DUAL_EPOCHS = 100  # of coordinate descent before Newton's method takes over
 Start = tuple[np.ndarray, np.ndarray]  # dual variables [row][output] and intercepts
 
 
-def settings_of(options: Options, n_groups: int) -> Settings:
-    """Settings of the solver of each of so many groups of outputs."""
+def dual_options(options: Options, n_groups: int) -> DualOptions:
+    """Options of the solver of each of so many groups of outputs."""
     threads = max(1, resolve_threads(options.n_jobs) // n_groups)
     progress = bool(options.progress)
-    return Settings(
+    return DualOptions(
         options.fit_intercept, options.tol, options.max_iter, options.seed, threads, progress
     )
 
 
-def problem_of(options: Options, y: np.ndarray, positive: np.ndarray, cost: np.ndarray) -> Problem:
+def problem_of(
+    options: Options, y: np.ndarray, positive: np.ndarray, cost: np.ndarray
+) -> SVMProblem:
     """Loss, targets and costs as the loops take them."""
-    return Problem(
+    return SVMProblem(
         loss=(0,) * list(LOSSES).index(options.loss),
         of_labels=LOSSES[options.loss].of_labels,
         epsilon=options.epsilon,
@@ -77,7 +79,7 @@ def train(
     y, positive = targets.y, targets.positive
     cost = costs_of(options.owner, C, targets.weight)
     groups = lane_groups(targets, rows.size, options.n_jobs)
-    settings = settings_of(options, len(groups))
+    of_group = dual_options(options, len(groups))
     near = _rounded_rows(rows, fitted, options) if start is None else None
 
     def work(group: slice) -> Solution:
@@ -94,7 +96,7 @@ def train(
             beta[:] = np.where(costs[:, None] > 0, start[0][own, group], 0)
             intercept = start[1][group] if options.fit_intercept else None
         problem = problem_of(options, y[own], wanted, costs)
-        quiet = settings if group.start == 0 else replace(settings, progress=False)
+        quiet = of_group if group.start == 0 else replace(of_group, progress=False)
         taken, codes = (rows, near) if members is None else (rows[members], near)
         if near is not None and members is not None:
             codes = near[0][members], near[1]
@@ -136,10 +138,10 @@ def lane_groups(targets: Targets, n_values: float, n_jobs: int | None) -> list[s
 
 def solve_group(
     rows: Any,
-    problem: Problem,
+    problem: SVMProblem,
     fitted: FittedMap,
     options: Options,
-    settings: Settings,
+    dual: DualOptions,
     beta: np.ndarray,
     intercept: np.ndarray | None,
     codes: tuple[np.ndarray, int] | None,
@@ -150,13 +152,13 @@ def solve_group(
     ----------
     rows : array or CSR
         The examples.
-    problem : Problem
+    problem : SVMProblem
         Loss, targets and costs.
     fitted : FittedMap
         The map.
     options : Options
         Which solver to take.
-    settings : Settings
+    dual : DualOptions
         Tolerance, iterations, threads.
     beta, intercept : ndarray
         Where to start; None: with the best intercept of a model without weights.
@@ -169,7 +171,7 @@ def solve_group(
     examples = np.flatnonzero(problem.cost > 0).astype(np.int32)
     epochs = _dual_epochs(fitted, options, len(examples))
     if epochs > 0:
-        first, near = replace(settings, max_iter=epochs), None
+        first, near = replace(dual, max_iter=epochs), None
         if codes is not None:
             near = of_fractions(compiled, codes[1]), rows_of(codes[0])
         solution = solve(compiled, rows_of(rows), problem, examples, first, beta, intercept, near)
@@ -195,7 +197,7 @@ def _dual_epochs(fitted: FittedMap, options: Options, n_examples: int) -> int:
 
 
 def _newton(
-    rows: Any, problem: Problem, examples: np.ndarray, fitted: FittedMap, options: Options,
+    rows: Any, problem: SVMProblem, examples: np.ndarray, fitted: FittedMap, options: Options,
     bands: Bands,
 ) -> Solution:  # fmt: skip
     """The solution by Newton's method on the weights."""

@@ -6,13 +6,13 @@ Primal and dual, for weights w, intercept b (not penalised) and costs c_i:
           w = \sum_i β_i ψ_i, \quad \sum_i β_i = 0.
 
 An epoch visits the active examples in random order and solves for one β_i at a time, in all lanes
-(classes) at once (:func:`._loops.epoch`).  Three things make few epochs enough:
+(classes) at once (:func:`._dual_loops.epoch`).  Three things make few epochs enough:
 
-* examples that rest at a bound are put aside (shrinking) until the others have converged;
+* examples whose variables stay at a bound are shrunk (left out) until the others have converged;
 * the intercept's constraint lets ψ be centred without changing the problem
-  (:class:`._loops.Centre`): the dual's diagonal, |ψ_i − m|² instead of |ψ_i|², is what limits the
-  steps, and for splines, whose functions sum to one, most of |ψ_i|² is the mean;
-* the constraint itself is kept by the method of multipliers, one step per epoch.
+  (:class:`._dual_loops.Centre`): the dual's diagonal, |ψ_i − m|² instead of |ψ_i|², is what limits
+  the steps, and for splines, whose functions sum to one, most of |ψ_i|² is the mean;
+* the constraint itself is met by the method of multipliers, one step per epoch.
 
 The end is certified: Σβ is made exactly zero, and the duality gap, a sum over all examples of
 Fenchel's inequality, must be at most ``tol`` times P.
@@ -31,24 +31,24 @@ from ...engine.table.update import Room, Rows, weights_of, work_of
 from ...progress import track
 from ...threads import check_stop, together
 from ..losses import rules_of
-from . import _loops
-from ._loops import Centre, Duals, Problem, Tally, Visits
-from .basis import Compiled, room_for
+from ..rows.map_tables import Compiled, workspace_for
+from . import _dual_loops
+from ._dual_loops import Centre, Duals, PassSums, SVMProblem, Visits
 
-_NEVER = 1e30  # a slack that no example has: nothing is put aside
-_EAGER = 0.3  # examples rest if their slack exceeds this share of the last pass's largest step
-_MULTIPLIER = 0.1  # weight of the constraint's square, in units of the dual's diagonal
-_INTERCEPT = 4.0  # the step of the intercept where nothing else moves, in units of 1/Σc
-_FEW = 256  # variables that nearly always make up for what the constraint lacks
-_NEAR = 3  # quarters of the epochs, at most, on rows that are nearly the same
-_SAMPLE = 1000  # rows for the centre: any vector is right, a rough mean is good
+NO_SHRINKING = 1e30  # a slack that no example has
+SHRINKING_SHARE = 0.3  # of the last pass's largest step: examples with more slack are shrunk
+MULTIPLIER_WEIGHT = 0.1  # weight of the constraint's square, in units of the dual's diagonal
+INTERCEPT_STEP = 4.0  # the step of the intercept where nothing else moves, in units of 1/Σc
+BALANCING_VARIABLES = 256  # variables that nearly always make up for what the constraint lacks
+ROUNDED_QUARTERS = 3  # quarters of the epochs, at most, on rounded rows
+CENTRE_ROWS = 1000  # rows for the centre: any vector is right, a rough mean is good
 
 
 Gap = tuple[np.ndarray, np.ndarray]  # primal values of some lanes, and their duality gaps
 
 
 @dataclass(frozen=True)
-class Settings:
+class DualOptions:
     """How to solve, and when to stop."""
 
     fit_intercept: bool
@@ -92,12 +92,12 @@ def in_blocks(n_threads: int, n: int, work: Callable[[int, int], Any]) -> list[A
 def solve(
     compiled: Compiled,
     rows: Rows,
-    problem: Problem,
+    problem: SVMProblem,
     examples: np.ndarray,
-    settings: Settings,
+    options: DualOptions,
     beta: np.ndarray,
     intercept: np.ndarray | None = None,
-    near: tuple[Compiled, Rows] | None = None,
+    rounded: tuple[Compiled, Rows] | None = None,
 ) -> Solution:
     """Solve the problems of all lanes to a relative duality gap of `tol`.
 
@@ -107,24 +107,25 @@ def solve(
         The map's tables.
     rows : Rows
         The examples.
-    problem : Problem
+    problem : SVMProblem
         Loss, targets and costs.
     examples : int32[m]
         The rows to train on, all of positive cost.
-    settings : Settings
+    options : DualOptions
         Tolerance, iterations, threads.
     beta : float64[n, lanes]
         Where to start, and where the duals go.
     intercept : ndarray, optional
         Where to start.
-    near : tables and rows, optional
-        Others that are nearly the same and take less time: their solution is where to start.
+    rounded : tables and rows, optional
+        Those of rounded rows, which take less time: their solution is where to start.
     """
-    if intercept is None and settings.fit_intercept and not beta.any():
-        intercept = _alone(problem)
-    state = State(*(near or (compiled, rows)), problem, examples, settings, beta, intercept)
+    if intercept is None and options.fit_intercept and not beta.any():
+        intercept = initial_intercepts(problem)
+    first_rows = rounded or (compiled, rows)
+    state = CoordinateDescent(*first_rows, problem, examples, options, beta, intercept)
     state.mean = None  # done with: all rows have their norms
-    rng = np.random.default_rng(settings.seed)
+    rng = np.random.default_rng(options.seed)
 
     def epoch(number: int) -> list[Gap]:
         rng.shuffle(state.order[: state.active])
@@ -133,55 +134,55 @@ def solve(
     def certify() -> list[Gap]:
         return [state.certify()]
 
-    if near is None:
-        found, n_iter, converged = descend(settings, epoch, certify)
+    if rounded is None:
+        gaps, n_iter, converged = descend(options, epoch, certify)
     else:
-        first = replace(settings, max_iter=-(-_NEAR * settings.max_iter // 4))
+        first = replace(options, max_iter=-(-ROUNDED_QUARTERS * options.max_iter // 4))
         _, n_iter, _ = descend(first, epoch, certify)
-        state.go_over_to(compiled, rows)
-        found = certify()
-        converged = small(found, settings.tol)
-        left = replace(settings, max_iter=settings.max_iter - n_iter)
+        state.switch_rows(compiled, rows)
+        gaps = certify()
+        converged = all_small(gaps, options.tol)
+        left = replace(options, max_iter=options.max_iter - n_iter)
         if not converged and left.max_iter > 0:
-            found, more, converged = descend(left, epoch, certify)
+            gaps, more, converged = descend(left, epoch, certify)
             n_iter += more
-    [(primal, gap)] = found
+    [(primal, gap)] = gaps
     return Solution(state.w, state.offset, state.beta, primal, gap, n_iter, state.visits, converged)
 
 
 def descend(
-    settings: Settings, epoch: Callable[[int], list[Gap]], certify: Callable[[], list[Gap]]
+    options: DualOptions, epoch: Callable[[int], list[Gap]], certify: Callable[[], list[Gap]]
 ) -> tuple[list[Gap], int, bool]:
     """Epochs until the gaps of all groups of lanes are certified; their number, and whether so.
 
-    `epoch` tells primal values and gaps as seen on the way, `certify` those of one point.
+    `epoch` returns primal values and gaps as seen on the way, `certify` those of one point.
     """
     strictness, converged, n_iter = 1.0, False, 0
-    for n_iter in track(range(1, settings.max_iter + 1), "training", enabled=settings.progress):
+    for n_iter in track(range(1, options.max_iter + 1), "training", enabled=options.progress):
         check_stop()
-        if not small(epoch(n_iter), strictness * settings.tol):
+        if not all_small(epoch(n_iter), strictness * options.tol):
             continue
-        found = certify()
-        converged = small(found, settings.tol)
+        gaps = certify()
+        converged = all_small(gaps, options.tol)
         if converged:
             break
         strictness = max(0.2, 0.7 * strictness)  # what was seen on the way had been too good
     if not converged:
-        found = certify()
-        converged = small(found, settings.tol)
-    return found, n_iter, converged
+        gaps = certify()
+        converged = all_small(gaps, options.tol)
+    return gaps, n_iter, converged
 
 
-def small(found: list[Gap], tol: float) -> bool:
+def all_small(gaps: list[Gap], tol: float) -> bool:
     """Whether all gaps are numbers of at most `tol` times the objective.
 
     A gap is a sum of non-negative terms: one below zero by more than that is rounding, and
     certifies nothing.
     """
-    return all(np.all(np.abs(gap) <= tol * primal) for primal, gap in found)
+    return all(np.all(np.abs(gap) <= tol * primal) for primal, gap in gaps)
 
 
-def _alone(problem: Problem) -> np.ndarray | None:
+def initial_intercepts(problem: SVMProblem) -> np.ndarray | None:
     """The intercepts that are best without weights, where these are not next to 0."""
     start = rules_of(problem.loss).start
     if start is None:
@@ -190,38 +191,38 @@ def _alone(problem: Problem) -> np.ndarray | None:
     return start(shares / problem.cost.sum())
 
 
-class State:
-    """Weights, duals and bookkeeping of a run."""
+class CoordinateDescent:
+    """Dual coordinate descent with shrinking: weights, dual variables, and sums of the passes."""
 
     def __init__(
         self,
         compiled: Compiled,
         rows: Rows,
-        problem: Problem,
+        problem: SVMProblem,
         examples: np.ndarray,
-        settings: Settings,
+        options: DualOptions,
         beta: np.ndarray,
         intercept: np.ndarray | None,
     ) -> None:
-        self.compiled, self.rows, self.problem, self.settings = compiled, rows, problem, settings
-        self.examples, self.beta, self.used = examples, beta, problem.positive.size
+        self.compiled, self.rows, self.problem, self.options = compiled, rows, problem, options
+        self.examples, self.beta, self.n_outputs = examples, beta, problem.positive.size
         self.w = self._no_weights()
-        self._handed: tuple[tuple, tuple] = (None,) * 3, ()
+        self._packed: tuple[tuple, tuple] = (None,) * 3, ()
         self.visits, self.certificates = len(examples), 0
         self.square = self.scale = 0.0
         self._centre_rows()
-        self.offset = np.zeros(self.used) if intercept is None else np.array(intercept, float)
-        self.slope = np.zeros(self.used)
-        if self._add_up() and settings.fit_intercept:
+        self.offset = np.zeros(self.n_outputs) if intercept is None else np.array(intercept, float)
+        self.beta_sum = np.zeros(self.n_outputs)
+        if self._accumulate_duals() and options.fit_intercept:
             # The intercept that was given is the one where Σβ = 0.
-            self.slope[:] = self._total()
-            self.offset += self.scale * self.slope
+            self.beta_sum[:] = self._total()
+            self.offset += self.scale * self.beta_sum
             self._balance()
-        self.report = np.zeros((4, self.used))
-        self.parked = np.zeros((4, self.used))
-        self.wake()
+        self.active_sums = np.zeros((4, self.n_outputs))
+        self.shrunk_sums = np.zeros((4, self.n_outputs))
+        self.activate_all()
 
-    def _add_up(self) -> bool:
+    def _accumulate_duals(self) -> bool:
         """Weights from the duals; whether there are any."""
         started = np.flatnonzero(self.beta.any(axis=1))
         if len(started):
@@ -229,7 +230,7 @@ class State:
             self.visits += len(started)
         return len(started) > 0
 
-    def go_over_to(self, compiled: Compiled, rows: Rows) -> None:
+    def switch_rows(self, compiled: Compiled, rows: Rows) -> None:
         """Other tables of the same bases, and the same rows in another form, with these duals.
 
         The centre stays: it is without effect where Σβ = 0, as after a certificate. So do lengths
@@ -237,7 +238,7 @@ class State:
         """
         self.compiled, self.rows, self.certificates = compiled, rows, 0
         self.w = self._no_weights()
-        self._add_up()
+        self._accumulate_duals()
 
     def _no_weights(self) -> np.ndarray:
         dtype = self.compiled.basis.values.coef.dtype
@@ -250,20 +251,20 @@ class State:
         examples = np.ascontiguousarray(examples, np.int32)
         basis, lanes = compiled.basis, compiled.lanes
         changed = weights_of(basis, basis.column, lanes, w)
-        work = work_of(basis, rows, room_for(compiled, rows), changed=changed)
-        _loops.accumulate(*work, examples, steps)
+        work = work_of(basis, rows, workspace_for(compiled, rows), changed=changed)
+        _dual_loops.accumulate(*work, examples, steps)
 
     def _centre_rows(self) -> None:
         """Squared norms of the examples, centred where the intercept allows it."""
-        if self.settings.fit_intercept:
-            sample = self.examples[:: -(-len(self.examples) // _SAMPLE)]
+        if self.options.fit_intercept:
+            sample = self.examples[:: -(-len(self.examples) // CENTRE_ROWS)]
             self._mean_of(sample)
         norm, self.shift = self._norms()
-        if self.settings.fit_intercept:
+        if self.options.fit_intercept:
             self.square = float(self.shift[sample].mean())
         self._centred(norm)
-        if self.settings.fit_intercept:
-            self.multiplier = _MULTIPLIER * float(norm[self.examples].mean())
+        if self.options.fit_intercept:
+            self.multiplier = MULTIPLIER_WEIGHT * float(norm[self.examples].mean())
             self._set_scale(float(self.problem.cost[self.examples].sum()))
         self._set_centre(norm)
 
@@ -273,7 +274,7 @@ class State:
         Where losses count for little beside ½|w|², the intercept alone is left to move, and 1/Σc is
         the curvature of its step.
         """
-        self.scale = max(self.multiplier, _INTERCEPT / max(cost, 1e-300))
+        self.scale = max(self.multiplier, INTERCEPT_STEP / max(cost, 1e-300))
 
     def _mean_of(self, sample: np.ndarray) -> None:
         self.mean = self._no_weights()
@@ -283,16 +284,16 @@ class State:
         """|ψ_i|² and ⟨m, ψ_i⟩ of all rows at hand."""
         compiled, rows, n = self.compiled, self.rows, self.problem.y.size
         norm, shift = np.empty(n), np.empty((n, 1, 1), compiled.basis.values.coef.dtype)
-        mean = self.mean if self.settings.fit_intercept else self._no_weights()
+        mean = self.mean if self.options.fit_intercept else self._no_weights()
         basis = compiled.basis
         scored = weights_of(basis, basis.values, compiled.lanes, mean)
 
         def part(begin: int, end: int) -> None:
-            room, out = room_for(compiled, rows), shift[begin:end]
-            work = work_of(basis, rows, room, scored=scored, norms=True)
-            _loops.evaluate(*work, np.arange(begin, end, dtype=np.int64), norm[begin:end], out)
+            workspace, out = workspace_for(compiled, rows), shift[begin:end]
+            work = work_of(basis, rows, workspace, scored=scored, norms=True)
+            _dual_loops.evaluate(*work, np.arange(begin, end, dtype=np.int64), norm[begin:end], out)
 
-        in_blocks(self.settings.n_threads, n, part)
+        in_blocks(self.options.n_threads, n, part)
         self.visits += n
         return norm, shift[:, 0, 0].astype(np.float64, copy=False)
 
@@ -308,88 +309,89 @@ class State:
         np.maximum(norm, 1e-12, out=norm)
         self.centre = Centre(norm, self.shift, self.square + self.scale)
 
-    def wake(self) -> None:
+    def activate_all(self) -> None:
         """All examples are active again."""
         self.order, self.active = self.examples.copy(), len(self.examples)
-        self.keep = np.full(self.used, _NEVER)
-        self.parked[:] = 0.0
+        self.shrink_above = np.full(self.n_outputs, NO_SHRINKING)
+        self.shrunk_sums[:] = 0.0
 
     def epoch(self) -> Gap:
         """One pass over the active examples; primal and gap as seen on the way."""
         return self.after(self.sweep())
 
     def sweep(self) -> np.ndarray:
-        """Steps for the active examples; what was seen, those put aside before included."""
-        put_aside = np.zeros_like(self.report)
+        """Steps for the active examples; the sums over all, those of shrunk ones from before."""
         self.visits += self.active
-        self.active = self._pass(self.order, self.active, self.report, put_aside, True)
-        self.keep = _EAGER * self.report[0]
-        seen = self.report + self.parked
-        self.parked += put_aside
-        return seen
+        self.active, self.active_sums, newly_shrunk = self._pass(self.order, self.active, True)
+        self.shrink_above = SHRINKING_SHARE * self.active_sums[0]
+        sums = self.active_sums + self.shrunk_sums
+        self.shrunk_sums += newly_shrunk
+        return sums
 
-    def after(self, seen: np.ndarray) -> Gap:
-        """The multiplier's step, and primal and gap, once all examples were seen."""
-        if self.settings.fit_intercept:
-            self.slope[:] = self._total()
-            self.offset += self.scale * self.slope
-        primal = seen[1] + 0.5 * (seen[3] - self.offset * self.slope)
-        return primal, seen[2]
+    def after(self, sums: np.ndarray) -> Gap:
+        """The multiplier's step after a pass over all examples; primal and gap from its sums."""
+        if self.options.fit_intercept:
+            self.beta_sum[:] = self._total()
+            self.offset += self.scale * self.beta_sum
+        primal = sums[1] + 0.5 * (sums[3] - self.offset * self.beta_sum)
+        return primal, sums[2]
 
     def _total(self) -> np.ndarray:
         """Σβ of each lane."""
         return self.beta.sum(axis=0)
 
     def _pass(
-        self, order: np.ndarray, active: int, report: np.ndarray, put_aside: np.ndarray, learn: bool
-    ) -> int:
-        duals = Duals(self.beta, self.offset, self.slope)
-        tally = Tally(self.keep, report, put_aside)
-        visits, room = Visits(order, active, learn), room_for(self.compiled, self.rows)
-        return _loops.epoch(*self._constants(duals, tally, room), duals, visits, tally, room)
+        self, order: np.ndarray, active: int, learn: bool
+    ) -> tuple[int, np.ndarray, np.ndarray]:
+        """Visit examples: how many stay active, sums over all, and over those that are shrunk."""
+        duals = Duals(self.beta, self.offset, self.beta_sum)
+        sums = PassSums(self.shrink_above, *np.zeros((2, 4, self.n_outputs)))
+        visits, workspace = Visits(order, active, learn), workspace_for(self.compiled, self.rows)
+        constants = self._constants(duals, sums, workspace)
+        active = _dual_loops.epoch(*constants, duals, visits, sums, workspace)
+        return active, sums.active, sums.shrunk
 
-    def _constants(self, duals: Duals, tally: Tally, room: Room) -> tuple:
+    def _constants(self, duals: Duals, sums: PassSums, workspace: Room) -> tuple:
         """What all passes over the same rows have in common, as the loops take it."""
         now = (self.rows, self.problem, self.centre)
-        if any(a is not b for a, b in zip(now, self._handed[0], strict=True)):
+        if any(a is not b for a, b in zip(now, self._packed[0], strict=True)):
             basis, lanes = self.compiled.basis, self.compiled.lanes
-            steps = _loops.steps_of(self.problem, self.centre, duals, tally, room)
+            steps = _dual_loops.steps_of(self.problem, self.centre, duals, sums, workspace)
             scored, changed = (
                 weights_of(basis, table, lanes, self.w) for table in (basis.values, basis.column)
             )
-            work = work_of(basis, self.rows, room, scored=scored, changed=changed, steps=steps)
-            self._handed = now, work[:2]
-        return self._handed[1]
+            work = work_of(basis, self.rows, workspace, scored=scored, changed=changed, steps=steps)
+            self._packed = now, work[:2]
+        return self._packed[1]
 
     def certify(self) -> Gap:
         """Primal value and duality gap over all examples, from a dual point with Σβ = 0.
 
-        Examples that would not move rest afterwards: a gap that is left is that of the others. This
-        is so after the first certificate. After later ones all are active, because the intercept
+        Examples that would not move are shrunk: a gap that is left is that of the others. This is
+        so after the first certificate. After later ones all are active, because the intercept
         may settle slowly where few can move (the hinge with a small C took 80 epochs, not 8).
         """
-        if self.settings.fit_intercept:
+        if self.options.fit_intercept:
             self._balance()
         self.visits += len(self.examples)
 
         def part(begin: int, end: int) -> tuple[np.ndarray, ...]:
-            report, put_aside = np.zeros_like(self.report), np.zeros_like(self.report)
             order = self.examples[begin:end].copy()
-            active = self._pass(order, end - begin, report, put_aside, False)
-            return report, put_aside, order[:active], order[active:]
+            active, *sums = self._pass(order, end - begin, False)
+            return *sums, order[:active], order[active:]
 
-        blocks = in_blocks(self.settings.n_threads, len(self.examples), part)
-        reports, put_aside, active, resting = zip(*blocks, strict=True)
-        self.report, self.parked = np.sum(reports, axis=0), np.sum(put_aside, axis=0)
-        self.report[0] = np.max([report[0] for report in reports], axis=0)
-        self.keep = _EAGER * self.report[0]
+        blocks = in_blocks(self.options.n_threads, len(self.examples), part)
+        all_sums, shrunk_sums, active, shrunk = zip(*blocks, strict=True)
+        self.active_sums, self.shrunk_sums = np.sum(all_sums, axis=0), np.sum(shrunk_sums, axis=0)
+        self.active_sums[0] = np.max([sums[0] for sums in all_sums], axis=0)
+        self.shrink_above = SHRINKING_SHARE * self.active_sums[0]
         # Sorted: the order must not depend on the number of threads.
-        self.order = np.concatenate([np.sort(np.concatenate(active)), *resting])
+        self.order = np.concatenate([np.sort(np.concatenate(active)), *shrunk])
         self.active = sum(len(part) for part in active)
         self.certificates += 1
         if self.active == 0 or self.certificates > 1:
-            self.wake()
-        return self.report[1] + 0.5 * self.report[3], self.report[2].copy()
+            self.activate_all()
+        return self.active_sums[1] + 0.5 * self.active_sums[3], self.active_sums[2].copy()
 
     def _balance(self) -> None:
         """Make each lane's Σβ zero: shrink a few of its largest variables of the sum's sign.
@@ -401,32 +403,31 @@ class State:
         total = self._total()
         for lane in np.flatnonzero(total):
             side = self.beta[:, lane] * np.sign(total[lane])
-            largest, reached = _largest(side, 4 * abs(total[lane]))
+            largest, sums = _largest(side, 4 * abs(total[lane]))
             if len(largest) == 0:  # none here that could shrink (blocks of one class)
                 continue
-            wanted = min(4 * abs(total[lane]), reached[-1])
-            chosen = largest[: int(np.searchsorted(reached, wanted)) + 1]
-            step = np.zeros((len(chosen), self.used))
-            share = min(abs(total[lane]) / reached[len(chosen) - 1], 1.0)
-            step[:, lane] = -self.beta[chosen, lane] * share
-            self.beta[chosen, lane] += step[:, lane]
-            self._accumulate(chosen, step, self.w)
-            moved = step[:, lane] @ (self.centre.pull - self.shift[chosen])
-            self.offset[lane] += moved
-        self.slope[:] = 0.0
+            enough = min(4 * abs(total[lane]), sums[-1])
+            largest = largest[: int(np.searchsorted(sums, enough)) + 1]
+            step = np.zeros((len(largest), self.n_outputs))
+            share = min(abs(total[lane]) / sums[len(largest) - 1], 1.0)
+            step[:, lane] = -self.beta[largest, lane] * share
+            self.beta[largest, lane] += step[:, lane]
+            self._accumulate(largest, step, self.w)
+            self.offset[lane] += step[:, lane] @ (self.centre.pull - self.shift[largest])
+        self.beta_sum[:] = 0.0
 
 
-def _largest(values: np.ndarray, wanted: float) -> tuple[np.ndarray, np.ndarray]:
-    """Places of the largest positive values, so many that these sum to `wanted`; their sums.
+def _largest(values: np.ndarray, total: float) -> tuple[np.ndarray, np.ndarray]:
+    """Places of the largest positive values, so many that these sum to `total`; their sums.
 
     All positive ones if they do not. A few nearly always do: the others are not sorted.
     """
-    for count in (_FEW, len(values)):
+    for count in (BALANCING_VARIABLES, len(values)):
         some = np.argpartition(-values, count)[:count] if count < len(values) else slice(None)
-        found = np.arange(len(values))[some]
-        found = found[values[found] > 0]
-        found = found[np.argsort(-values[found], kind="stable")]
-        reached = np.cumsum(values[found])
-        if len(reached) and reached[-1] >= wanted:
+        places = np.arange(len(values))[some]
+        places = places[values[places] > 0]
+        places = places[np.argsort(-values[places], kind="stable")]
+        sums = np.cumsum(values[places])
+        if len(sums) and sums[-1] >= total:
             break
-    return found, reached
+    return places, sums

@@ -73,8 +73,8 @@ class Compiled:
     bands: Bands
 
 
-def room_for(compiled: Compiled, rows: Rows) -> Room:
-    """Room for one thread that visits such rows."""
+def workspace_for(compiled: Compiled, rows: Rows) -> Room:
+    """Memory for one thread that visits such rows."""
     most = int(np.diff(rows.indptr).max(initial=0)) if len(rows.sparse) else rows.width
     dtype, lanes = compiled.basis.values.coef.dtype, len(compiled.lanes)
     found = found_for(most, dtype)

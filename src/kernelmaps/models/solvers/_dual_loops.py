@@ -1,4 +1,4 @@
-"""Compiled loops of the additive solver: arrays and numbers in, arrays changed in place.
+"""Compiled loops of dual coordinate descent: arrays and numbers in, arrays changed in place.
 
 What they do with a row's values (:mod:`kernelmaps.engine.table.update`) knows nothing of losses,
 and the rules of losses nothing of tables: here they meet, example by example, as routines that are
@@ -23,8 +23,8 @@ from ...engine.table.update import FAST, Room, Use, ask_for, column_of, place
 from ..losses import rules_of
 
 
-class Problem(NamedTuple):
-    """What the examples ask for: one binary or scalar problem per lane."""
+class SVMProblem(NamedTuple):
+    """Loss, targets and costs of the examples: one binary or scalar problem per lane."""
 
     loss: tuple  # length: its place in `LOSSES`
     of_labels: bool
@@ -39,23 +39,23 @@ class Duals(NamedTuple):
 
     beta: np.ndarray  # float64[n, lanes in use]
     offset: np.ndarray  # float64[lanes in use]
-    slope: np.ndarray
+    beta_sum: np.ndarray  # float64[lanes in use]: Σβ
 
 
 class Visits(NamedTuple):
-    """Whom an epoch visits: the first `active` examples of an order."""
+    """The examples that an epoch visits: the first `active` ones of an order."""
 
     order: np.ndarray  # int32
     active: int
     learn: bool
 
 
-class Tally(NamedTuple):
-    """What an epoch sees."""
+class PassSums(NamedTuple):
+    """Sums of a pass over the examples: largest step, loss, gap and Σ βf of each lane."""
 
-    keep: np.ndarray  # float64[lanes in use]
-    report: np.ndarray  # float64[4, lanes in use]
-    parked: np.ndarray
+    shrink_above: np.ndarray  # float64[lanes in use]: slack from which on examples are shrunk
+    active: np.ndarray  # float64[4, lanes in use]: of the examples that are visited; zero before
+    shrunk: np.ndarray  # of those of them that are shrunk in this pass
 
 
 class Centre(NamedTuple):
@@ -73,10 +73,10 @@ class Centre(NamedTuple):
     pull: float  # |m|^2 + scale
 
 
-class Asked(NamedTuple):
+class StepData(NamedTuple):
     """What a step of an epoch is computed from."""
 
-    problem: Problem
+    problem: SVMProblem
     centre: Centre
 
 
@@ -125,78 +125,71 @@ def _target(problem, i, lane):
     return 1.0 if problem.y[i] == problem.positive[lane] else -1.0
 
 
-@njit(**FAST)
-def _clear(report):
-    for kind in range(report.shape[0]):
-        for lane in range(report.shape[1]):
-            report[kind, lane] = 0.0
-
-
-def steps_of(problem: Problem, centre: Centre, duals: Duals, tally: Tally, room: Room) -> Use:
+def steps_of(
+    problem: SVMProblem, centre: Centre, duals: Duals, sums: PassSums, workspace: Room
+) -> Use:
     """The routine that takes the steps of a problem's loss."""
-    return Use(*bound(_steps, (Asked(problem, centre),), (duals, tally, room), 2))
+    return Use(*bound(_steps, (StepData(problem, centre),), (duals, sums, workspace), 2))
 
 
 @routine(fastmath=True)
-def _steps(asked, duals, tally, room, i, learn):
-    """The best steps in beta_i, into `room.move`; whether one moves, and whether all rest."""
-    problem, centre, report = asked.problem, asked.centre, tally.report
+def _steps(data, duals, sums, workspace, i, learn):
+    """The best steps in beta_i, into `workspace.move`; whether one moves, and whether all rest."""
+    problem, centre, active_sums = data.problem, data.centre, sums.active
     moved, resting = np.int64(0), np.int64(1)
     q, c, shift = centre.norm[i], problem.cost[i], centre.shift[i]
     for lane in range(problem.positive.size):
         target, old = _target(problem, i, lane), duals.beta[i, lane]
-        score = room.f[lane] + duals.offset[lane] - duals.slope[lane] * shift
+        score = workspace.f[lane] + duals.offset[lane] - duals.beta_sum[lane] * shift
         new, slack = _step(problem.loss, target, score, old, q, c, problem.epsilon)
         loss, gap = _price(problem.loss, target, score, old, c, problem.epsilon)
         step = new - old
-        report[0, lane] = max(report[0, lane], abs(step) * q)
-        if step != 0.0 or slack <= tally.keep[lane]:
+        active_sums[0, lane] = max(active_sums[0, lane], abs(step) * q)
+        if step != 0.0 or slack <= sums.shrink_above[lane]:
             resting = np.int64(0)
         if learn == 0:
             step = 0.0
-        report[1, lane] += loss
-        report[2, lane] += gap
-        report[3, lane] += old * score
-        room.seen[1, lane], room.seen[2, lane], room.seen[3, lane] = loss, gap, old * score
-        room.move[lane] = step
+        active_sums[1, lane] += loss
+        active_sums[2, lane] += gap
+        active_sums[3, lane] += old * score
+        seen = workspace.seen
+        seen[1, lane], seen[2, lane], seen[3, lane] = loss, gap, old * score
+        workspace.move[lane] = step
         if step != 0.0:
             moved = np.int64(1)
             duals.beta[i, lane] = new
-            duals.slope[lane] += step
+            duals.beta_sum[lane] += step
             duals.offset[lane] += step * (centre.pull - shift)
-    room.said[0], room.said[1] = moved, resting
+    workspace.said[0], workspace.said[1] = moved, resting
 
 
 @entry(fastmath=True)
-def epoch(work, rows, duals, visits, tally, room):
+def epoch(work, rows, duals, visits, sums, workspace):
     """Visit the first ``active`` examples of ``order`` once; returns how many stay active.
 
     Each lane takes its best step in beta_i; the weights follow at once.  The score of a lane is
-    <w, psi_i> + offset - slope * shift_i, see :class:`Centre`.  ``keep[lane]``
-    is a share of the largest step of the pass before: an example whose lanes all rest with a
-    larger slack is moved behind the active ones.  ``report`` gets, per lane: the largest step, the
-    loss, the gap and sum(beta * f), as seen on the way; ``parked`` collects those of the examples
-    that are put aside, from the last time that they were seen.  Without ``learn`` nothing moves:
-    the report is then exact for the weights as they are, and its largest step is the one that
-    would be taken.
+    <w, psi_i> + offset - beta_sum * shift_i, see :class:`Centre`.  ``sums.shrink_above[lane]``
+    is a share of the largest step of the pass before: an example all of whose variables stay at
+    their bounds with a larger slack is shrunk, that is moved behind the active ones, and its sums
+    are added to ``sums.shrunk``.  Without ``learn`` nothing moves: ``sums.active`` is then exact
+    for the weights as they are, and its largest step is the one that would be taken.
     """
     order, active, learn = visits.order, visits.active, np.int64(visits.learn)
-    score, add, steps, said, one = work.score, work.add, work.steps, room.said, np.int64(1)
-    _clear(tally.report)
+    score, add, steps, said, one = work.score, work.add, work.steps, workspace.said, np.int64(1)
     t = 0
     while t < active:
         i = np.int64(order[t])
         if t + 1 < active:
             ask_for(rows, np.int64(order[t + 1]))
-        begin, n = place(work, rows, i, room)
-        call(score.routine, score.known, rows, room, begin, one, n)
-        call(steps.routine, steps.known, duals, tally, room, i, learn)
+        begin, n = place(work, rows, i, workspace)
+        call(score.routine, score.known, rows, workspace, begin, one, n)
+        call(steps.routine, steps.known, duals, sums, workspace, i, learn)
         if said[0] != 0:
-            call(add.routine, add.known, rows, room, begin, n)
+            call(add.routine, add.known, rows, workspace, begin, n)
         if said[1] != 0:
             for kind in range(1, 4):
-                for lane in range(tally.parked.shape[1]):
-                    tally.parked[kind, lane] += room.seen[kind, lane]
+                for lane in range(sums.shrunk.shape[1]):
+                    sums.shrunk[kind, lane] += workspace.seen[kind, lane]
             active -= 1
             order[t], order[active] = order[active], order[t]
         else:
@@ -205,18 +198,18 @@ def epoch(work, rows, duals, visits, tally, room):
 
 
 @entry(fastmath=True)
-def accumulate(work, rows, room, examples, steps):
+def accumulate(work, rows, workspace, examples, steps):
     """w += sum over the listed examples of steps[k] * column(x_i)."""
     add = work.add
     for k in range(examples.size):
         for lane in range(steps.shape[1]):
-            room.move[lane] = steps[k, lane]
-        begin, n = place(work, rows, np.int64(examples[k]), room)
-        call(add.routine, add.known, rows, room, begin, n)
+            workspace.move[lane] = steps[k, lane]
+        begin, n = place(work, rows, np.int64(examples[k]), workspace)
+        call(add.routine, add.known, rows, workspace, begin, n)
 
 
 @entry(fastmath=True)
-def evaluate(work, rows, room, examples, norm, out):
+def evaluate(work, rows, workspace, examples, norm, out):
     """Scores of the examples i = examples[k], or the terms that they are the sums of.
 
     out[k, 0, lane] = <w, psi(x_i)>, or, where `out` has a place for every feature, out[k, j, lane]
@@ -224,17 +217,17 @@ def evaluate(work, rows, room, examples, norm, out):
     empty.
     """
     score, one = work.score, np.int64(1)
-    size, (_, places, lanes) = room.move.size, out.shape
+    size, (_, places, lanes) = workspace.move.size, out.shape
     terms = np.int64(places > 1)
     for i in range(out.shape[0]):
-        begin, n = place(work, rows, examples[i], room)
+        begin, n = place(work, rows, examples[i], workspace)
         if norm.size > 0:
-            call(work.norm.routine, work.norm.known, room, n)
-            norm[i] = room.norm[0]
+            call(work.norm.routine, work.norm.known, workspace, n)
+            norm[i] = workspace.norm[0]
         count, each = (n, one) if terms else (one, n)
-        call(score.routine, score.known, rows, room, begin, count, each)
+        call(score.routine, score.known, rows, workspace, begin, count, each)
         for k in range(count):
             # A score of all values may be of none: there is no column to look for.
             j = column_of(rows, begin + k, begin) if terms else np.int64(0)
             for lane in range(lanes):
-                put(out, (i * places + j) * lanes + lane, item(room.f, k * size + lane))
+                put(out, (i * places + j) * lanes + lane, item(workspace.f, k * size + lane))
