@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -97,9 +98,7 @@ class TermRows:
 
     def at(self, loss: Loss, beta: np.ndarray) -> EvaluationInMemory:
         """Evaluate the losses of all rows at some coefficients."""
-        eta = self.scores(beta)
-        value = float(self.weight @ loss.value(self.y, eta))
-        return EvaluationInMemory(beta, value, self, loss, eta)
+        return EvaluationInMemory.of(self, loss, beta, self.scores(beta))
 
     def gradient(self, loss: Loss, beta: np.ndarray) -> np.ndarray:
         return self.at(loss, beta).gradient()
@@ -128,6 +127,10 @@ class TermRows:
         add_scores(self.codes, [basis.values for basis in self.bases], beta, eta, self.n_jobs)
         return eta
 
+    def adjoint(self, values: np.ndarray) -> np.ndarray:
+        """Zᵀv."""
+        return right_sides(self.codes, [basis.values for basis in self.bases], values, self.n_jobs)
+
     def cross_products(
         self, weight: np.ndarray, response: np.ndarray,
         known: tuple[np.ndarray, Sequence[bool]] | None = None,
@@ -146,13 +149,20 @@ class TermRows:
 
 @dataclass(frozen=True)
 class EvaluationInMemory:
-    """Coefficients, and the linear predictors and losses of rows in memory."""
+    """Coefficients, and the linear predictors and losses of rows in memory.
+
+    `rows` have targets, weights and offsets, `products` and `adjoint`: those of `TermRows`, say.
+    """
 
     beta: np.ndarray
     value: float
-    rows: TermRows
+    rows: Any
     loss: Loss
     eta: np.ndarray
+
+    @classmethod
+    def of(cls, rows: Any, loss: Loss, beta: np.ndarray, eta: np.ndarray) -> EvaluationInMemory:
+        return cls(beta, float(rows.weight @ loss.value(rows.y, eta)), rows, loss, eta)
 
     def working_problem(self, full_rows: TermRows | None = None) -> NormalEquations:
         """The least-squares problem of a PIRLS step from here.
@@ -169,10 +179,10 @@ class EvaluationInMemory:
         response = weight * (self.eta - rows.offset) - rows.weight * gradient
         positive = weight > 0
         square = float(np.sum(response[positive] ** 2 / weight[positive]))
-        return NormalEquations(*rows.products(weight, response), square, rows.total_weight)
+        gram, rhs = rows.products(weight, response)
+        return NormalEquations(gram, rhs, square, rows.total_weight)
 
     def gradient(self) -> np.ndarray:
         """Derivatives of the losses by the coefficients."""
         rows = self.rows
-        gradient = rows.weight * self.loss.derivatives(rows.y, self.eta)[0]
-        return right_sides(rows.codes, [b.values for b in rows.bases], gradient, rows.n_jobs)
+        return rows.adjoint(rows.weight * self.loss.derivatives(rows.y, self.eta)[0])

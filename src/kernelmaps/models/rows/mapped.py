@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..losses import Loss
-from .protocol import NormalEquations
+from .in_memory import EvaluationInMemory
 
 # Bytes of ψ(X) up to which it stays in memory; of more rows it is computed again in each pass.
 MEMORY_LIMIT = 2**28
@@ -85,36 +85,22 @@ class MappedRows:
     columns: MapColumns
     y: np.ndarray
     weight: np.ndarray
+    offset = 0.0
     cone = None
+    gram_cache = None
 
-    def at(self, loss: Loss, beta: np.ndarray) -> MappedEvaluation:
+    @property
+    def total_weight(self) -> float:
+        return float(self.weight.sum())
+
+    def at(self, loss: Loss, beta: np.ndarray) -> EvaluationInMemory:
         """Evaluate the losses of all rows at some coefficients."""
-        eta = self.columns.scores(beta)
-        return MappedEvaluation(beta, float(self.weight @ loss.value(self.y, eta)), self, loss, eta)
+        return EvaluationInMemory.of(self, loss, beta, self.columns.scores(beta))
 
+    def adjoint(self, values: np.ndarray) -> np.ndarray:
+        """Zᵀv."""
+        return self.columns.adjoint(values)
 
-@dataclass(frozen=True)
-class MappedEvaluation:
-    """Coefficients, and the linear predictors and losses of rows through a map."""
-
-    beta: np.ndarray
-    value: float
-    rows: MappedRows
-    loss: Loss
-    eta: np.ndarray
-
-    def gradient(self) -> np.ndarray:
-        """Derivatives of the losses by the coefficients."""
-        rows = self.rows
-        return rows.columns.adjoint(rows.weight * self.loss.derivatives(rows.y, self.eta)[0])
-
-    def working_problem(self) -> NormalEquations:
-        """The least-squares problem of a Newton step from here."""
-        rows = self.rows
-        gradient, curvature = self.loss.derivatives(rows.y, self.eta)
-        weight = rows.weight * curvature
-        response = weight * self.eta - rows.weight * gradient
-        positive = weight > 0
-        square = float(np.sum(response[positive] ** 2 / weight[positive]))
-        rhs = rows.columns.adjoint(response)
-        return NormalEquations(rows.columns.gram(weight), rhs, square, float(rows.weight.sum()))
+    def products(self, weight: np.ndarray, response: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """ZᵀWZ and Zᵀv."""
+        return self.columns.gram(weight), self.columns.adjoint(response)

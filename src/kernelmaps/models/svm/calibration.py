@@ -8,12 +8,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from scipy.special import expit
 
 from ...engine.reference import namespace
 from ...hashing import mixed_bits
 from ...schema import State, array
+from ..losses import Logistic
 from ..probabilities import sigmoid
+from ..rows.mapped import MapColumns, MappedRows
+from ..solvers.newton import Objective, minimise
+from .choosing import held_out_scores
 from .fitted_map import FittedMap
 from .model import AdditiveMachine
 from .problem import Options, Targets
@@ -172,17 +175,11 @@ def out_of_fold_scores(
     start: tuple[np.ndarray, np.ndarray], fold: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
     """Scores of rows by machines that were trained without them, from the solution with them."""
-    from .training import train
-
     rough = replace(options, tol=10 * options.tol, progress=None)  # scores of rows need no more
     scores = np.zeros((len(targets.y), len(targets.positive)))
     for k in range(int(fold.max()) + 1):
         held_out = np.flatnonzero(fold == k)
-        weight = targets.weight.copy()
-        weight[held_out] = 0.0
-        solution = train(rows, targets._replace(weight=weight), C, fitted, rough, start)
-        machine = AdditiveMachine(fitted, solution.weights, solution.intercept, rough.tol)
-        scores[held_out] = machine.trained_scores(rows, held_out, options.n_jobs)
+        scores[held_out] = held_out_scores(rows, targets, held_out, C, fitted, rough, start)[0]
     return scores
 
 
@@ -190,33 +187,19 @@ def platt(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> tuple
     """Slope a > 0 and shift b of P(positive | f) = 1/(1 + exp(−(a f + b))).
 
     Maximum likelihood with Platt's targets (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2) in place of 1 and 0,
-    which keep the slope finite for separable scores.  Newton with step halving.
+    which keep the slope finite for separable scores: a row of target t counts as t rows of the
+    positive label and 1 − t rows of the negative one.
     """
     many, few = weight[positive].sum(), weight[~positive].sum()
     target = np.where(positive, (many + 1) / (many + 2), 1 / (few + 2))
     spread = float(scores.std()) or 1.0
-    theta = np.array([1 / spread, np.log((many + 1) / (few + 1))])
-
-    def cost(theta: np.ndarray) -> float:
-        z = theta[0] * scores + theta[1]
-        return float(weight @ (np.logaddexp(0, z) - target * z))
-
-    now = cost(theta)
-    for _ in range(100):
-        p = expit(theta[0] * scores + theta[1])
-        slope, bend = weight * (p - target), weight * p * (1 - p)
-        gradient = np.array([slope @ scores, slope.sum()])
-        curvature = np.array([[(bend * scores) @ scores, bend @ scores], [0.0, bend.sum()]])
-        curvature[1, 0] = curvature[0, 1]
-        ridge = 1e-12 * (np.trace(curvature) + weight.sum())  # never singular, however sure p is
-        step = np.linalg.solve(curvature + ridge * np.eye(2), gradient)
-        size, before = 1.0, now
-        while (now := cost(theta - size * step)) > before and size > 1e-6:
-            size /= 2
-        theta = theta - size * step
-        if np.abs(gradient).max() <= 1e-8 * weight.sum() or size <= 1e-6:
-            break
-    return max(float(theta[0]), 0.0), float(theta[1])
+    columns = MapColumns(lambda f: f, np.tile(scores / spread, 2)[:, None], 1, True)
+    labels = np.repeat([1.0, -1.0], len(scores))
+    rows = MappedRows(columns, labels, np.concatenate([weight * target, weight * (1 - target)]))
+    objective = Objective(rows, Logistic(), np.zeros(2))
+    start = objective.at(np.array([1.0, np.log((many + 1) / (few + 1))]))
+    slope, shift = minimise(objective, start).point.beta.tolist()
+    return max(slope / spread, 0.0), shift
 
 
 def folds_by_content(rows: Any, codes: np.ndarray, weight: np.ndarray) -> np.ndarray | None:

@@ -90,24 +90,33 @@ def cross_validate(
     The map is fitted already (it learns ranges, nothing of the targets), no rows are copied for
     the training (those held out have cost 0), and each C starts from the duals of the one before.
     """
-    from .training import train
-
     quiet, not_converged = replace(options, progress=None), 0
     scores = np.empty((len(folds), len(Cs)))
     for k in track(range(len(folds)), "folds", enabled=options.progress):
-        weight, start = targets.weight.copy(), None
-        weight[folds[k]] = 0.0
-        test = folds[k][counts[folds[k]] > 0]
-        held_out = rows[test]
+        start, test = None, counts[folds[k]] > 0
+        y, weight = targets.y[folds[k]][test], counts[folds[k]][test]
         for i, C in enumerate(Cs):
-            own = targets._replace(weight=weight)
-            solution = train(rows, own, float(C), fitted, quiet, start)
+            outputs, solution = held_out_scores(
+                rows, targets, folds[k], float(C), fitted, quiet, start
+            )
             start = solution.beta, solution.intercept
-            machine = AdditiveMachine(fitted, solution.weights, solution.intercept, options.tol)
-            outputs = machine.trained_scores(held_out, n_jobs=options.n_jobs)
-            scores[k, i] = score(outputs, targets.y[test], counts[test])
+            scores[k, i] = score(outputs[test], y, weight)
             not_converged += not solution.converged
     return scores, not_converged
+
+
+def held_out_scores(
+    rows: Any, targets: Targets, held_out: np.ndarray, C: float, fitted: FittedMap,
+    options: Options, start: tuple[np.ndarray, np.ndarray] | None,
+) -> tuple[np.ndarray, Any]:  # fmt: skip
+    """Scores of rows by a machine that was trained without them, and its solution."""
+    from .training import train
+
+    weight = targets.weight.copy()
+    weight[held_out] = 0.0
+    solution = train(rows, targets._replace(weight=weight), C, fitted, options, start)
+    machine = AdditiveMachine(fitted, solution.weights, solution.intercept, options.tol)
+    return machine.trained_scores(rows, held_out, options.n_jobs), solution
 
 
 def warn_unless_folds_converged(not_converged: int, n_fits: int, options: Options) -> None:

@@ -189,16 +189,13 @@ class AdditiveMachine:
 
     def compiled_terms(self, X: Any) -> Any:
         """The model as polynomials for rows like these; None if the basis has to be evaluated."""
-        from ..rows.map_tables import bands_of
         from .prediction import compiled_terms
 
         key = ("terms", X.dtype)
         if key not in self._cache:
-            self._cache[key] = None
-            if self.fitted.has_fixed_table:
-                bands = bands_of(self.fitted.spec, X, np.dtype(np.float64))
-                table, precision = summed(bands.table, self.weights), np.dtype(self.precision(X))
-                self._cache[key] = compiled_terms(table, X.dtype, precision)
+            table, precision = self.score_table(), np.dtype(self.precision(X))
+            terms = None if table is None else compiled_terms(table, X.dtype, precision)
+            self._cache[key] = terms
         return self._cache[key]
 
     def _notices(self, X: Any) -> bool:
@@ -320,16 +317,19 @@ class AdditiveMachine:
 
     def terms_table(self) -> tuple[Table, np.ndarray]:
         """One table whose columns are the outputs, to be summed over the features; the offset."""
-        from ..rows.map_tables import bands_of
-
         if self.on_codes:
             raise ValueError(
                 "the model was fitted on codes, which have no table of values: fit it on values "
                 "to export it."
             )
-        reach = range_of_curves(self.summary)
-        bands = bands_of(self.fitted.spec, reach, np.dtype(np.float64)).table
-        return summed(bands, self.weights), np.asarray(self.offset, dtype=np.float64)
+        table = self._summed_table(range_of_curves(self.summary))
+        return table, np.asarray(self.offset, dtype=np.float64)
+
+    def _summed_table(self, rows: np.ndarray) -> Table:
+        """The table of the scores, for values in the range of some rows."""
+        from ..rows.map_tables import bands_of
+
+        return summed(bands_of(self.fitted.spec, rows, np.dtype(np.float64)).table, self.weights)
 
     def curve_terms(self) -> tuple[Spec, np.ndarray, np.ndarray] | None:
         """Spec, weights [feature][column][output] and offset of a machine over a map of curves.
@@ -345,12 +345,8 @@ class AdditiveMachine:
 
     def score_table(self) -> Table | None:
         """The table of the scores in float64; None for maps that have no table of their own."""
-        from ..rows.map_tables import bands_of
-
         if not self.fitted.has_fixed_table:
             return None
         if "table" not in self._cache:
-            origin = np.zeros((1, self.weights.shape[0]))
-            bands = bands_of(self.fitted.spec, origin, np.dtype(np.float64))
-            self._cache["table"] = summed(bands.table, self.weights)
+            self._cache["table"] = self._summed_table(np.zeros((1, self.weights.shape[0])))
         return self._cache["table"]

@@ -29,7 +29,8 @@ import numpy as np
 
 from ...threads import limit_blas
 from ..losses import Loss, make_loss, name_with
-from ..rows.mapped import MapColumns, MappedEvaluation, MappedRows
+from ..rows.in_memory import EvaluationInMemory
+from ..rows.mapped import MapColumns, MappedRows
 from ..solvers.dual import Solution
 from ..solvers.linear_systems import RIDGES, blas_threads
 from ..solvers.newton import NewtonOptions, Objective, Stop, minimise
@@ -142,7 +143,7 @@ class PrimalFit:
     def _is_small(self, tol: float) -> Stop:
         """Whether little of the gap is due to anything but rounded corners."""
 
-        def stop(point: MappedEvaluation, gradient: np.ndarray) -> bool:
+        def stop(point: EvaluationInMemory, gradient: np.ndarray) -> bool:
             rounding = (
                 self._fenchel_sum(point, self._duals(point)) if self.loss.has_corners else 0.0
             )
@@ -163,11 +164,11 @@ class PrimalFit:
         gap = 0.5 * float(difference @ difference) + self._fenchel_sum(self.point, beta)
         return self.value(), gap, beta
 
-    def _duals(self, point: MappedEvaluation) -> np.ndarray:
+    def _duals(self, point: EvaluationInMemory) -> np.ndarray:
         """β = −cℓ'."""
         return -self.rows.weight * point.loss.derivatives(self.rows.y, point.eta)[0]
 
-    def _fenchel_sum(self, point: MappedEvaluation, beta: np.ndarray) -> float:
+    def _fenchel_sum(self, point: EvaluationInMemory, beta: np.ndarray) -> float:
         """Σ cℓ(f) + (cℓ)*(−β) + βf: not negative, and zero for the β of this f."""
         rules: Any = self.loss.rules
         conjugate = np.vectorize(rules.conjugate, otypes=[np.float64])
