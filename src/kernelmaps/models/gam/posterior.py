@@ -67,9 +67,9 @@ def posterior_of(
         dtype = np.float32 if term.pair is None else np.float16
         bases.append(term.basis.values[:, active].astype(dtype))
         indices.append(span.start + active)
-    block = np.ix_(*[np.concatenate(indices)] * 2)
-    lower = np.tril_indices(len(block[0]))
-    factors = [_cholesky(fit.covariance[block] + fit.smoothing_covariance[block]) for fit in fits]
+    kept = np.concatenate(indices)
+    lower = np.tril_indices(len(kept))
+    factors = [_cholesky(_covariance_of(fit, kept)) for fit in fits]
     return Posterior(tuple(bases), np.stack([factor[lower] for factor in factors]))
 
 
@@ -79,11 +79,22 @@ def _with_most_variance(fit: PenalisedFit, span: slice) -> np.ndarray:
     Functions are orthonormal over the rows: the mean of a term's variance is the sum of those of
     its coefficients.
     """
-    variances = np.where(fit.beta[span] != 0, fit.covariance.diagonal()[span], 0.0)
+    variances = np.zeros(len(fit.beta))
+    variances[fit.active] = fit.covariance.diagonal()
+    variances = np.where(fit.beta[span] != 0, variances[span], 0.0)
     order = np.argsort(-variances, kind="stable")
     cumulative = np.cumsum(variances[order])
     count = np.searchsorted(cumulative, VARIANCE_SHARE * cumulative[-1:].sum()) + 1
     return order[:count][variances[order[:count]] > 0]
+
+
+def _covariance_of(fit: PenalisedFit, coefficients: np.ndarray) -> np.ndarray:
+    """Covariance of some coefficients; those outside of the active set have no variance."""
+    out = np.zeros((len(coefficients),) * 2)
+    _, here, there = np.intersect1d(coefficients, fit.active, return_indices=True)
+    block = np.ix_(there, there)
+    out[np.ix_(here, here)] = fit.covariance[block] + fit.smoothing_covariance[block]
+    return out
 
 
 def _cholesky(covariance: np.ndarray) -> np.ndarray:
