@@ -160,9 +160,9 @@ def test_a_pair_without_rows_has_no_weights(seed):
 def test_what_has_no_pairs_says_so(flowers):
     X, y = flowers
     model = km.AdditiveSVC(multi_class="ovo")
-    with pytest.raises(ValueError, match="multi_class='ovo' is not there for partial_fit"):
+    with pytest.raises(ValueError, match="multi_class='ovo' is not available for partial_fit"):
         model.partial_fit(X, y, classes=np.unique(y))
-    with pytest.raises(ValueError, match="is not there for rows that come in blocks"):
+    with pytest.raises(ValueError, match="is not available for rows that come in blocks"):
         model.fit(lambda: iter([(X, y)]))
     with pytest.raises(ValueError, match="multi_class must be one of 'ovr', 'ovo', got 'both'"):
         km.AdditiveSVC(multi_class="both").fit(X, y)

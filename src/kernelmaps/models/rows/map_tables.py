@@ -56,8 +56,8 @@ class Bands:
         ends = np.concatenate([[0], np.cumsum(self.table.width[set_of])])
         out = np.zeros((len(set_of), int(self.table.width.max()), weights.shape[1]))
         for j, s in enumerate(set_of):
-            own = weights[ends[j] : ends[j + 1]]
-            turned = own if self.mix is None else self.mix[self.mix_of[s]].T @ own
+            local = weights[ends[j] : ends[j + 1]]
+            turned = local if self.mix is None else self.mix[self.mix_of[s]].T @ local
             out[j, : len(turned)] = turned
         return out
 
@@ -77,22 +77,22 @@ def workspace_for(compiled: Compiled, rows: Rows) -> Room:
     """Memory for one thread that visits such rows."""
     most = int(np.diff(rows.indptr).max(initial=0)) if len(rows.sparse) else rows.width
     dtype, lanes = compiled.basis.values.coef.dtype, len(compiled.lanes)
-    found = found_for(most, dtype)
+    positions = found_for(most, dtype)
     f, move = aligned(max(1, most) * lanes, dtype), aligned(lanes, dtype)
-    return Room(found, f, move, np.zeros((4, lanes)), np.zeros(1), np.zeros(2, np.int64))
+    return Room(positions, f, move, np.zeros((4, lanes)), np.zeros(1), np.zeros(2, np.int64))
 
 
 def bands_of(spec: Spec, X: Any, dtype: np.dtype) -> Bands:
     """Bands of a spec: stored ones (splines), or the map's table as it is."""
     if "mix" in spec.arrays:
-        whole = table_of(spec)
+        full = table_of(spec)
         coef = spec.arrays["band_coef"]
         _, bins, powers, band = coef.shape
-        sets = len(whole.lo)
+        sets = len(full.lo)
         first = np.tile(spec.arrays["band_first"], len(coef))
         of = spec.arrays["band_of"].astype(np.int64)
         table = replace(
-            whole,
+            full,
             coef=coef.ravel(),
             coef_start=of * (bins * powers * band),
             first=first,
@@ -104,16 +104,16 @@ def bands_of(spec: Spec, X: Any, dtype: np.dtype) -> Bands:
         return Bands(table, None if plain else mix, spec.arrays["mix_of"])
     values = X.data[None, :] if sparse.issparse(X) else X
     extent = extent_of(values)[0]
-    found = compiled_table(spec, dtype, X.shape[1], extent)
-    if found is None:  # finer than a table is worth in this precision
-        found = compiled_table(spec, np.dtype(np.float32), X.shape[1], extent)
-    if found is None:
+    curves = compiled_table(spec, dtype, X.shape[1], extent)
+    if curves is None:  # finer than a table is worth in this precision
+        curves = compiled_table(spec, np.dtype(np.float32), X.shape[1], extent)
+    if curves is None:
         raise ValueError(
             "the values reach so far beyond the ranges that the map was fitted to (or its features "
             "are of so different size) that no table holds its curves: use "
             "out_of_domain='clip' instead of 'extrapolate', or scale the features."
         )
-    return Bands(found.astype(np.float64), None, np.zeros(len(found.lo), np.int32))
+    return Bands(curves.astype(np.float64), None, np.zeros(len(curves.lo), np.int32))
 
 
 def lanes_for(count: int) -> tuple:
@@ -147,13 +147,15 @@ def rows_of(X: Any) -> Rows:
     return Rows(X.reshape(-1), none, none, (), X.shape[1], X.dtype.itemsize)
 
 
-def compile_basis(spec: Spec, X: Any, dtype: Any, lanes: tuple, *, whole: bool = False) -> Compiled:
+def compile_basis(
+    spec: Spec, X: Any, dtype: Any, lanes: tuple, *, all_codes: bool = False
+) -> Compiled:
     """Tables for X in the precision of `dtype`, for that many lanes.
 
-    `whole` asks for all codes of an integer type, not only for those up to the largest in X.
+    `all_codes` asks for all codes of an integer type, not only for those up to the largest in X.
     """
     bands = bands_of(spec, X, np.dtype(dtype))
-    blocks = _code_blocks(bands, X, whole) if X.dtype.kind == "u" else None
+    blocks = _code_blocks(bands, X, all_codes) if X.dtype.kind == "u" else None
     if blocks is not None:
         block_of = np.arange(len(blocks))
         return _assemble(bands, CODE, blocks, block_of, np.dtype(dtype), lanes)
@@ -218,14 +220,14 @@ def _table_block(bands: Bands, s: int) -> Block:
     return bands.table.first[begin : begin + len(coef)], coef, int(bands.mix_of[s])
 
 
-def _code_blocks(bands: Bands, X: Any, whole: bool) -> list[Block] | None:
+def _code_blocks(bands: Bands, X: Any, all_codes: bool) -> list[Block] | None:
     """The basis at every code of each set; None where arithmetic is cheaper than such tables."""
     table = bands.table
     if table.binning == CODE:
         return [_table_block(bands, s) for s in range(len(table.lo))]
     values = X.data if sparse.issparse(X) else X
-    whole |= values.itemsize == 1 or values.size == 0
-    codes = 1 << 8 * values.itemsize if whole else int(values.max()) + 1
+    all_codes |= values.itemsize == 1 or values.size == 0
+    codes = 1 << 8 * values.itemsize if all_codes else int(values.max()) + 1
     sets = np.unique(table.set_of)
     if len(sets) * codes * _taps(bands) * 4 > max(_CODE_BYTES, _CODE_SHARE * values.nbytes):
         return None
@@ -257,13 +259,13 @@ def _assemble(
     first, coef, kinds = zip(*blocks, strict=True)
     starts = np.cumsum([0, *map(len, first)])
     width = int(table.width.max())
-    whole = [_spread(*block[:2], width) for block in blocks]
+    phi = [_spread(*block[:2], width) for block in blocks]
     lay_out = partial(rows_in_vectors, dtype=dtype, mirrored=signed, most=_most_columns(lanes))
     values = columns = lay_out(first, coef)
-    changes = whole
+    changes = phi
     if mix is not None:
-        changes = [phi @ (mix[k].T @ mix[k]) for phi, k in zip(whole, kinds, strict=True)]
-        columns = lay_out([np.zeros_like(own) for own in first], changes)
+        changes = [block @ (mix[k].T @ mix[k]) for block, k in zip(phi, kinds, strict=True)]
+        columns = lay_out([np.zeros_like(rows) for rows in first], changes)
     stride = max(_columns(columns), int(values.first.max()) + _columns(values))
     bins = _placed(bands, binning, starts, block_of, dtype)
     basis = Basis(
@@ -271,7 +273,7 @@ def _assemble(
         handed=unwatched(bins),
         values=values,
         column=columns,
-        squares=_squares(whole, changes, signed),
+        squares=_squares(phi, changes, signed),
         stride=stride,
     )
     return Compiled(basis, lanes, table.n_features * stride, stride, bands)

@@ -134,9 +134,9 @@ def steps_of(
 
 @routine(fastmath=True)
 def _steps(data, duals, sums, workspace, i, learn):
-    """The best steps in beta_i, into `workspace.move`; whether one moves, and whether all rest."""
+    """The best steps in beta_i, into `workspace.move`; whether one moves, and whether to shrink."""
     problem, centre, active_sums = data.problem, data.centre, sums.active
-    moved, resting = np.int64(0), np.int64(1)
+    moved, shrink = np.int64(0), np.int64(1)
     q, c, shift = centre.norm[i], problem.cost[i], centre.shift[i]
     for lane in range(problem.positive.size):
         target, old = _target(problem, i, lane), duals.beta[i, lane]
@@ -146,7 +146,7 @@ def _steps(data, duals, sums, workspace, i, learn):
         step = new - old
         active_sums[0, lane] = max(active_sums[0, lane], abs(step) * q)
         if step != 0.0 or slack <= sums.shrink_above[lane]:
-            resting = np.int64(0)
+            shrink = np.int64(0)
         if learn == 0:
             step = 0.0
         active_sums[1, lane] += loss
@@ -160,7 +160,7 @@ def _steps(data, duals, sums, workspace, i, learn):
             duals.beta[i, lane] = new
             duals.beta_sum[lane] += step
             duals.offset[lane] += step * (centre.pull - shift)
-    workspace.said[0], workspace.said[1] = moved, resting
+    workspace.said[0], workspace.said[1] = moved, shrink
 
 
 @entry(fastmath=True)
@@ -175,7 +175,7 @@ def epoch(work, rows, duals, visits, sums, workspace):
     for the weights as they are, and its largest step is the one that would be taken.
     """
     order, active, learn = visits.order, visits.active, np.int64(visits.learn)
-    score, add, steps, said, one = work.score, work.add, work.steps, workspace.said, np.int64(1)
+    score, add, steps, flags, one = work.score, work.add, work.steps, workspace.said, np.int64(1)
     t = 0
     while t < active:
         i = np.int64(order[t])
@@ -184,9 +184,9 @@ def epoch(work, rows, duals, visits, sums, workspace):
         begin, n = place(work, rows, i, workspace)
         call(score.routine, score.known, rows, workspace, begin, one, n)
         call(steps.routine, steps.known, duals, sums, workspace, i, learn)
-        if said[0] != 0:
+        if flags[0] != 0:
             call(add.routine, add.known, rows, workspace, begin, n)
-        if said[1] != 0:
+        if flags[1] != 0:
             for kind in range(1, 4):
                 for lane in range(sums.shrunk.shape[1]):
                     sums.shrunk[kind, lane] += workspace.seen[kind, lane]

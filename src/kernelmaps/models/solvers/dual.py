@@ -73,8 +73,8 @@ class Solution:
     converged: bool
     solver: str = "dual"
 
-    def among(self, rows: np.ndarray, n: int) -> Solution:
-        """The solution of some rows among all: the duals of the others are zero."""
+    def scattered(self, rows: np.ndarray, n: int) -> Solution:
+        """The solution of some of n rows: the duals of the others are zero."""
         beta = np.zeros((n, self.beta.shape[1]))
         beta[rows] = self.beta
         return replace(self, beta=beta)

@@ -46,14 +46,14 @@ class BlockDescent(CoordinateDescent):
 
     def load(self, X: Any, start: int, *, first: bool) -> None:
         """Make one block the rows at hand; at the first time its norms are computed."""
-        here = slice(start, start + X.shape[0])
-        self.rows, self.beta, problem = rows_of(X), self.duals[here], self.all_rows
-        self.problem = problem._replace(y=problem.y[here], cost=problem.cost[here])
+        span = slice(start, start + X.shape[0])
+        self.rows, self.beta, problem = rows_of(X), self.duals[span], self.all_rows
+        self.problem = problem._replace(y=problem.y[span], cost=problem.cost[span])
         self.examples = np.flatnonzero(self.problem.cost > 0).astype(np.int32)
         if first:
-            self.norm[here], self.shifts[here] = self._norms()
-        self.shift = self.shifts[here]
-        norm = self.norm[here].copy()
+            self.norm[span], self.shifts[span] = self._norms()
+        self.shift = self.shifts[span]
+        norm = self.norm[span].copy()
         self._centred(norm)
         self._set_centre(norm)
         self.activate_all()

@@ -105,7 +105,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         private=True,
     )
 
-    # -- what a classifier and a regressor do in their own ways ------------------------------------
+    # -- what differs between a classifier and a regressor -----------------------------------------
 
     def _targets(self, y: np.ndarray, weight: np.ndarray) -> Targets:
         """Targets as solvers take them; what is learned of them is set."""
@@ -202,21 +202,21 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         from .survey import survey_source
 
         name, options, C = type(self).__name__, self._options(), float(self.C)
-        source, seen, block_rows = survey_source(name, X, y, sample_weight)
-        self.n_features_in_ = seen.sample.shape[1]
+        source, survey, block_rows = survey_source(name, X, y, sample_weight)
+        self.n_features_in_ = survey.sample.shape[1]
         self.__dict__.pop("feature_names_in_", None)
-        weight = weights_of(self, seen.weight, len(seen.y))
-        targets = self._targets(seen.y, weight)
+        weight = weights_of(self, survey.weight, len(survey.y))
+        targets = self._targets(survey.y, weight)
         if targets.pairwise:
             raise ValueError(no_pairs(name, "rows that come in blocks"))
-        check_size(seen.outline, targets, options)
+        check_size(survey.outline, targets, options)
         self._forget()
         # All rows are in blocks: the map is fitted to a sample with the ends of all ranges.
-        outline, fitted = fit_map(name, self.feature_map, seen.outline, None, self.n_jobs)
+        outline, fitted = fit_map(name, self.feature_map, survey.outline, None, self.n_jobs)
         solution = train_on_source(source, block_rows, outline, targets, C, fitted, options)
         warn_unless_converged(solution, options)
         machine = self._keep(solution, targets, fitted, C)
-        sample, targets = outline[:-2], targets.at(seen.at)
+        sample, targets = outline[:-2], targets.at(survey.at)
         describe(machine, sample, targets.weight)
         return Trained(sample, targets, options, None)
 
@@ -285,13 +285,13 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
             check_kind(name, rows, (chunks or progress).kind)
         if chunks is None:
             chunks = ChunkTraining(rows, targets, cost, fitted, options)
-            if before is not None:  # goes on from there
+            if before is not None:
                 chunks.start_from(before.weights, before.offset - targets.centre)
             if progress is not None:
                 chunks.resume(progress)
         chunks.learn(rows, targets, cost, options)
-        seen = getattr(self, "n_samples_seen_", getattr(self, "_n_rows", 0))
-        self.n_samples_seen_ = seen + len(targets.y)
+        n_before = getattr(self, "n_samples_seen_", getattr(self, "_n_rows", 0))
+        self.n_samples_seen_ = n_before + len(targets.y)
         weights, offset = chunks.mean(len(targets.y) / self.n_samples_seen_)
         self.__dict__.pop("_progress", None)
         self._chunks, self.C_ = chunks, C
@@ -305,7 +305,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         """Scores of rows as a user passes them, one column per output."""
         check_is_fitted(self)
         if is_foreign(X):
-            from .elsewhere import scores
+            from .array_api import scores
 
             with memory_named(type(self).__name__, "Pass fewer rows at a time."):
                 return scores(self.machine_, X)
@@ -449,6 +449,6 @@ def takes_chunks(model: AdditiveSVM) -> bool:
 def no_pairs(owner: str, what: str) -> str:
     """Message: one against one is not offered there."""
     return (
-        f"{owner}: multi_class='ovo' is not there for {what}. Use multi_class='ovr', or "
+        f"{owner}: multi_class='ovo' is not available for {what}. Use multi_class='ovr', or "
         f"sklearn.multiclass.OneVsOneClassifier({owner}())."
     )

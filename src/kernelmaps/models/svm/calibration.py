@@ -128,10 +128,10 @@ def calibrate_fit(
         fold = folds_by_content(rows, targets.y, targets.weight)
     if start is None or fold is None:
         return calibrate_by_own_scores(machine, rows, targets, calibration)
-    kept = rows.copy()
+    copy = rows.copy()
 
     def pending() -> tuple[np.ndarray, np.ndarray]:
-        scores = out_of_fold_scores(kept, targets, C, machine.fitted, options, start, fold)
+        scores = out_of_fold_scores(copy, targets, C, machine.fitted, options, start, fold)
         taken = np.flatnonzero(fold >= 0)
         return fit_sigmoids(scores[taken], taken, targets, calibration)
 
@@ -211,13 +211,13 @@ def folds_by_content(rows: Any, codes: np.ndarray, weight: np.ndarray) -> np.nda
     """
     fold, key = np.full(len(codes), -1), _content(rows)
     for code in np.unique(codes[weight > 0]):
-        own = np.flatnonzero((codes == code) & (weight > 0))
-        different, place = np.unique(key[own], return_inverse=True)
+        members = np.flatnonzero((codes == code) & (weight > 0))
+        different, place = np.unique(key[members], return_inverse=True)
         if len(different) < 2:
             return None
         turn = np.empty(len(different), np.int64)
         turn[np.argsort(mixed_bits(different))] = np.arange(len(different)) % _FOLDS
-        fold[own] = turn[place]
+        fold[members] = turn[place]
     return fold
 
 
@@ -267,8 +267,8 @@ def standing_for_all(taken: np.ndarray, codes: np.ndarray, weight: np.ndarray) -
     two as a row that occurs twice. But a row counts as no less than one on average: weights that
     sum to one, say, only set shares.
     """
-    own, kinds = weight[taken].astype(np.float64), codes[taken]
+    of_taken, labels = weight[taken].astype(np.float64), codes[taken]
     count = int(codes.max(initial=0)) + 1
-    whole, part = (np.bincount(c, w, count) for c, w in ((codes, weight), (kinds, own)))
-    own *= np.divide(whole, part, out=np.zeros(count), where=part > 0)[kinds]
-    return own * max(1.0, np.count_nonzero(weight > 0) / max(own.sum(), 1e-300))
+    total, part = (np.bincount(c, w, count) for c, w in ((codes, weight), (labels, of_taken)))
+    of_taken *= np.divide(total, part, out=np.zeros(count), where=part > 0)[labels]
+    return of_taken * max(1.0, np.count_nonzero(weight > 0) / max(of_taken.sum(), 1e-300))

@@ -28,8 +28,8 @@ Score = Callable[[np.ndarray, np.ndarray, np.ndarray], float]
 def values_of_C(owner: str, C: Any) -> np.ndarray | None:
     """Several values of C in increasing order, checked; None for a single number."""
     if isinstance(C, Real | str | bytes | None) or np.ndim(C) == 0:
-        wanted = "a positive number or several of them"
-        check_positive(owner, "C", C.item() if isinstance(C, np.ndarray) else C, wanted)
+        expected = "a positive number or several of them"
+        check_positive(owner, "C", C.item() if isinstance(C, np.ndarray) else C, expected)
         return None
     try:
         values = np.sort(np.ravel(np.asarray(C, dtype=np.float64)))

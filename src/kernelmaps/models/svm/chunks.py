@@ -57,7 +57,7 @@ def _solvers(
     for group in groups:
         problem = problem_of(options, targets.y, targets.positive[group], cost)
         lanes = lanes_for(group.stop - group.start)
-        compiled = compile_basis(fitted.spec, sample, precision, lanes, whole=True)
+        compiled = compile_basis(fitted.spec, sample, precision, lanes, all_codes=True)
         states.append(BlockDescent(compiled, sample, problem, of_group))
     return states
 

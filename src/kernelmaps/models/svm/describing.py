@@ -59,13 +59,13 @@ def _with_rows_before(rows: Any, counted: int, before: Any) -> Any:
 def sample_rows(X: Any, weight: np.ndarray) -> Any:
     """One of every few rows of positive weight; where all weights are 0, of all rows."""
     size = np.count_nonzero(weight > 0)
-    whole = size in (0, len(weight))
-    size = len(weight) if whole else size
+    take_all = size in (0, len(weight))
+    size = len(weight) if take_all else size
     step = max(1, -(-size // max(_FEWEST, min(2000, size // 32))))
     # One of each `step` rows, at random: every step-th may be of one kind.
     taken = np.arange(0, size, step)
     taken += np.random.default_rng(0).integers(np.minimum(step, size - taken))
-    return X[taken if whole else np.flatnonzero(weight > 0)[taken]]
+    return X[taken if take_all else np.flatnonzero(weight > 0)[taken]]
 
 
 def shape_functions(machine: AdditiveMachine, names: list[str]) -> list[ShapeFunction]:
@@ -77,8 +77,8 @@ def shape_functions(machine: AdditiveMachine, names: list[str]) -> list[ShapeFun
 
 
 def _shape_functions(machine: AdditiveMachine, names: list[str]) -> list[ShapeFunction]:
-    seen = machine.summary
-    low, high, dtype = seen.low, seen.high, np.dtype(seen.dtype)
+    summary = machine.summary
+    low, high, dtype = summary.low, summary.high, np.dtype(summary.dtype)
     grid = low + np.linspace(0, 1, _GRID)[:, None] * (high - low)
     grid = np.round(grid) if machine.on_codes or dtype.kind == "u" else grid
     terms = machine.terms(grid.astype(dtype)) - machine.term_means
@@ -91,8 +91,8 @@ def _shape_functions(machine: AdditiveMachine, names: list[str]) -> list[ShapeFu
             grid[points, j],
             values[points],
             density_edges(float(low[j]), float(high[j])),
-            seen.density[j],
-            importance=float(seen.importances[j]),
+            summary.density[j],
+            importance=float(summary.importances[j]),
         )
         shapes.append(shape)
     return shapes

@@ -153,7 +153,7 @@ class AdditiveMachine:
         from .prediction import sums
 
         compiled, feature_map = self.compiled_terms(X), self.feature_map
-        # Values outside the domain are clipped, with one warning; more has to be said of others.
+        # Values outside the domain are clipped, with one warning; others may be refused.
         silent = feature_map.out_of_domain == "clip" and getattr(feature_map, "_warned", False)
         silent &= not feature_map._non_negative
         if validate and (compiled is None or not (silent or self._notices(X))):
@@ -240,11 +240,11 @@ class AdditiveMachine:
             for (part, compiled), weights in zip(groups, placed, strict=True):
                 count, workspace = part.stop - part.start, workspace_for(compiled, rows)
                 shape = (end - begin, out.shape[1], count)
-                own = out[begin:end] if direct else np.zeros(shape, out.dtype)
+                scores = out[begin:end] if direct else np.zeros(shape, out.dtype)
                 work = work_of(compiled.basis, rows, workspace, scored=weights)
-                evaluate(*work, examples[begin:end], no_norms, own)
+                evaluate(*work, examples[begin:end], no_norms, scores)
                 if not direct:
-                    out[begin:end, :, part] = own
+                    out[begin:end, :, part] = scores
 
         def work(begin: int, end: int) -> None:
             for part in row_blocks(end - begin, 0 if direct else 8 * out.shape[1] * MOST_LANES):
@@ -265,7 +265,7 @@ class AdditiveMachine:
         precision, lanes = self.precision(X), lanes_for(part.stop - part.start)
         key = (X.dtype, sparse.issparse(X), precision, len(lanes))
         if not self.fitted.has_fixed_table or key not in self._cache:
-            self._cache[key] = compile_basis(self.fitted.spec, X, precision, lanes, whole=True)
+            self._cache[key] = compile_basis(self.fitted.spec, X, precision, lanes, all_codes=True)
         return self._cache[key]
 
     def _placed(self, compiled: Any, part: slice) -> Any:

@@ -32,7 +32,7 @@ class Terms:
     """A model's table, and the same as the loops take it."""
 
     table: Summed
-    handed: Any
+    packed: Any
 
 
 def compiled_terms(table: Table, rows: np.dtype, dtype: np.dtype) -> Terms | None:
@@ -63,8 +63,8 @@ def sums(terms: Terms, X: Any, out: np.ndarray, n_jobs: int | None) -> float:
     rows = by_address(stored_rows(X.data, X.indices, X.indptr) if stored else X.reshape(-1))
 
     def work(begin: int, end: int) -> float:
-        room, loop = room_for(terms.table, end - begin), dot_stored if stored else dot_dense
-        return float(loop(terms.handed, rows, room, begin, end, flat))
+        workspace, loop = room_for(terms.table, end - begin), dot_stored if stored else dot_dense
+        return float(loop(terms.packed, rows, workspace, begin, end, flat))
 
     # Every part of dense rows reads the whole table once for each of its blocks.
     return sum(in_threads(work, X.shape[0], n_jobs, grain, 1 if stored else BLOCK))

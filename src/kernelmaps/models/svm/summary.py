@@ -116,13 +116,13 @@ def _inner_range(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         step = 2.0 ** np.floor(np.log2((high - low) / 1024))
         inner = (np.floor(low / step) + 1) * step, (np.ceil(high / step) - 1) * step
-    found = []
+    ends = []
     for end, other in zip((low, high), inner, strict=True):
         shared = np.count_nonzero(rows == end, axis=0) >= SHARED
-        whole = (end == np.rint(end)) & (step < 2)
-        kept = shared | whole | ~(np.abs(other) >= EXACT_SIZES[0])
-        found.append(np.where(kept, end, other))
-    return found[0], found[1]
+        integral = (end == np.rint(end)) & (step < 2)
+        exact = shared | integral | ~(np.abs(other) >= EXACT_SIZES[0])
+        ends.append(np.where(exact, end, other))
+    return ends[0], ends[1]
 
 
 def rounded_to_size(values: Any) -> Any:

@@ -55,16 +55,16 @@ def _coefficients(bands: Table, weights: np.ndarray) -> list[np.ndarray]:
         coef = bands.coef[start : start + bins * powers * band].reshape(bins, powers, band)
         columns = bands.first[begin : begin + bins].astype(np.int64)[:, None] + np.arange(band)
         inside = columns < weights.shape[1]
-        own = np.flatnonzero(np.ravel(kind_of) == k)
-        local = weights[own][:, np.where(inside, columns, 0)] * inside[..., None]
-        for d, found in zip(own, np.matmul(coef, local), strict=True):
-            out[d] = found
+        features = np.flatnonzero(np.ravel(kind_of) == k)
+        local = weights[features][:, np.where(inside, columns, 0)] * inside[..., None]
+        for d, sums in zip(features, np.matmul(coef, local), strict=True):
+            out[d] = sums
     return out
 
 
-def range_of_curves(seen: Summary) -> np.ndarray:
+def range_of_curves(summary: Summary) -> np.ndarray:
     """Rows that span more than the values seen, for tables of curves."""
-    most = float(np.maximum(np.abs(seen.low), np.abs(seen.high)).max())
-    least, most = (seen.least / _BEYOND, most * _BEYOND) if most > 0 else (1.0, 1.0)
-    low = -most if seen.low.min() < 0 else least
-    return np.tile(np.array([[low], [most], [least]]), (1, len(seen.low)))
+    most = float(np.maximum(np.abs(summary.low), np.abs(summary.high)).max())
+    least, most = (summary.least / _BEYOND, most * _BEYOND) if most > 0 else (1.0, 1.0)
+    low = -most if summary.low.min() < 0 else least
+    return np.tile(np.array([[low], [most], [least]]), (1, len(summary.low)))

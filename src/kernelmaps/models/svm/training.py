@@ -19,7 +19,7 @@ import numpy as np
 from ...threads import resolve_threads, together
 from ..losses import LOSSES
 from ..rows.map_tables import (
-    Bands,
+    bands_of,
     cells_of,
     compile_basis,
     lanes_for,
@@ -76,34 +76,33 @@ def train(
     start: Start | None = None,
 ) -> Solution:
     """Solve for all outputs, in groups of lanes, one thread each."""
-    y, positive = targets.y, targets.positive
-    cost = costs_of(options.owner, C, targets.weight)
+    y, cost = targets.y, costs_of(options.owner, C, targets.weight)
     groups = lane_groups(targets, rows.size, options.n_jobs)
     of_group = dual_options(options, len(groups))
-    near = _rounded_rows(rows, fitted, options) if start is None else None
+    rounded_rows = _rounded_rows(rows, fitted, options) if start is None else None
 
-    def work(group: slice) -> Solution:
-        members, wanted = None, positive[group]
+    def solve_outputs(group: slice) -> Solution:
+        positive, members = targets.positive[group], np.zeros(0, np.int64)
         if targets.pairwise:  # trained on the rows of the two classes
-            members, wanted = np.flatnonzero(np.isin(y, positive[group])), positive[group][0, 1:]
-        own = slice(None) if members is None else members
-        costs = cost[own]
-        beta, intercept = np.zeros((len(costs), group.stop - group.start)), None
-        if not costs.any():
-            return _no_weights(len(y), beta.shape[1], fitted)
-        if start is not None:
-            # Of rows that do not take part now, nothing may be left.
-            beta[:] = np.where(costs[:, None] > 0, start[0][own, group], 0)
-            intercept = start[1][group] if options.fit_intercept else None
-        problem = problem_of(options, y[own], wanted, costs)
-        quiet = of_group if group.start == 0 else replace(of_group, progress=False)
-        taken, codes = (rows, near) if members is None else (rows[members], near)
-        if near is not None and members is not None:
-            codes = near[0][members], near[1]
-        solution = solve_group(taken, problem, fitted, options, quiet, beta, intercept, codes)
-        return solution if members is None else solution.among(members, len(y))
+            members, positive = np.flatnonzero(np.isin(y, positive)), positive[0, 1:]
 
-    return joined(together(work, groups, resolve_threads(options.n_jobs)))
+        def taken(values: Any) -> Any:
+            return values[members] if targets.pairwise else values
+
+        problem = problem_of(options, taken(y), positive, taken(cost))
+        beta, intercept = np.zeros((len(problem.y), len(positive))), None
+        if not problem.cost.any():
+            return _no_weights(len(y), len(positive), fitted)
+        if start is not None:
+            # Duals of rows that do not take part now are zero.
+            beta[:] = np.where(problem.cost[:, None] > 0, taken(start[0][:, group]), 0)
+            intercept = start[1][group] if options.fit_intercept else None
+        quiet = of_group if group.start == 0 else replace(of_group, progress=False)
+        codes = None if rounded_rows is None else (taken(rounded_rows[0]), rounded_rows[1])
+        solution = solve_group(taken(rows), problem, fitted, options, quiet, beta, intercept, codes)
+        return solution.scattered(members, len(y)) if targets.pairwise else solution
+
+    return joined(together(solve_outputs, groups, resolve_threads(options.n_jobs)))
 
 
 def lane_groups(targets: Targets, n_values: float, n_jobs: int | None) -> list[slice]:
@@ -165,19 +164,27 @@ def solve_group(
     codes : (array, int), optional
         The rows rounded to fractions of bins, and the bits of a fraction.
     """
-    n_outputs = problem.positive.size
     precision = precision_of(rows, options.tol)
-    compiled = compile_basis(fitted.spec, rows, precision, lanes_for(n_outputs))
     examples = np.flatnonzero(problem.cost > 0).astype(np.int32)
     epochs = _dual_epochs(fitted, options, len(examples))
     if epochs > 0:
-        first, near = replace(dual, max_iter=epochs), None
-        if codes is not None:
-            near = of_fractions(compiled, codes[1]), rows_of(codes[0])
-        solution = solve(compiled, rows_of(rows), problem, examples, first, beta, intercept, near)
+        n_outputs, first = problem.positive.size, replace(dual, max_iter=epochs)
+        compiled = compile_basis(fitted.spec, rows, precision, lanes_for(n_outputs))
+        approximate = (
+            None if codes is None else (of_fractions(compiled, codes[1]), rows_of(codes[0]))
+        )
+        solution = solve(
+            compiled, rows_of(rows), problem, examples, first, beta, intercept, approximate
+        )
         if solution.converged or epochs == options.max_iter:
             return replace(solution, weights=cells_of(solution.weights, compiled, n_outputs))
-    return _newton(rows, problem, examples, fitted, options, compiled.bands)
+    transform, bands = (
+        fitted.feature_map.transform,
+        bands_of(fitted.spec, rows, np.dtype(precision)),
+    )
+    columns = MapColumns(transform, rows[examples], fitted.n_columns, options.fit_intercept)
+    solution = solve_primal(columns, problem, examples, options.tol)
+    return replace(solution, weights=bands.cells(solution.weights))
 
 
 def _dual_epochs(fitted: FittedMap, options: Options, n_examples: int) -> int:
@@ -194,17 +201,6 @@ def _dual_epochs(fitted: FittedMap, options: Options, n_examples: int) -> int:
     if options.solver == "dual" or not feasible:
         return options.max_iter
     return min(_DUAL_EPOCHS, options.max_iter)
-
-
-def _newton(
-    rows: Any, problem: SVMProblem, examples: np.ndarray, fitted: FittedMap, options: Options,
-    bands: Bands,
-) -> Solution:  # fmt: skip
-    """The solution by Newton's method on the weights."""
-    transform = fitted.feature_map.transform
-    columns = MapColumns(transform, rows[examples], fitted.n_columns, options.fit_intercept)
-    solution = solve_primal(columns, problem, examples, options.tol)
-    return replace(solution, weights=bands.cells(solution.weights))
 
 
 def _rounded_rows(rows: Any, fitted: FittedMap, options: Options) -> tuple[np.ndarray, int] | None:
@@ -228,15 +224,15 @@ def joined(solutions: Sequence[Solution]) -> Solution:
     """The solution of all outputs from those of groups of them."""
     if len(solutions) == 1:
         return solutions[0]
-    primal = any(own.solver == "primal" for own in solutions)
+    primal = any(part.solver == "primal" for part in solutions)
     return Solution(
-        weights=np.concatenate([own.weights for own in solutions], axis=2),
-        intercept=np.concatenate([own.intercept for own in solutions]),
-        beta=np.hstack([own.beta for own in solutions]),
-        primal=np.concatenate([own.primal for own in solutions]),
-        gap=np.concatenate([own.gap for own in solutions]),
-        n_iter=max(own.n_iter for own in solutions),
-        n_visits=sum(own.n_visits for own in solutions),
-        converged=all(own.converged for own in solutions),
+        weights=np.concatenate([part.weights for part in solutions], axis=2),
+        intercept=np.concatenate([part.intercept for part in solutions]),
+        beta=np.hstack([part.beta for part in solutions]),
+        primal=np.concatenate([part.primal for part in solutions]),
+        gap=np.concatenate([part.gap for part in solutions]),
+        n_iter=max(part.n_iter for part in solutions),
+        n_visits=sum(part.n_visits for part in solutions),
+        converged=all(part.converged for part in solutions),
         solver="primal" if primal else "dual",
     )

@@ -15,23 +15,23 @@ from .model import AdditiveMachine
 def scores(machine: AdditiveMachine, X: Any) -> Any:
     """Scores, one column per output, in float64 for float64 rows and in float32 for all others.
 
-    The table of the compiled loops is summed on the device; for maps that have no table of their
-    own, φ(X) is multiplied by the weights.
+    The table of the compiled loops is summed on the device; for maps without a fixed table
+    φ(X) is multiplied by the weights.
     """
     feature_map, on_codes = machine.feature_map, machine.on_codes
     X = feature_map._foreign_rows(X)
     xp, table = array_namespace(X), machine.score_table()
     if table is None:
-        found = _by_columns(machine, X, xp)
+        total = _by_columns(machine, X, xp)
     else:
         rows = feature_map.encode(X).values if on_codes else X
         check = gpu.NON_NEGATIVE if feature_map._non_negative else gpu.FINITE
-        found, wrong = sums_elsewhere(table, rows, gpu.ANY if on_codes else check)
+        total, wrong = sums_elsewhere(table, rows, gpu.ANY if on_codes else check)
         if wrong and not on_codes:
             feature_map._check_foreign(X)
             feature_map._check_domain(X)
-    found = found + xp.asarray(machine.offset, dtype=found.dtype, device=X.device)
-    return xp.astype(found, xp.float64 if X.dtype == xp.float64 else xp.float32)
+    total = total + xp.asarray(machine.offset, dtype=total.dtype, device=X.device)
+    return xp.astype(total, xp.float64 if X.dtype == xp.float64 else xp.float32)
 
 
 def _by_columns(machine: AdditiveMachine, X: Any, xp: Any) -> Any:
