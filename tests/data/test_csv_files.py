@@ -93,13 +93,13 @@ def test_other_encodings_are_read_where_they_are_named(read, encoding):
 @pytest.mark.parametrize("text", ["größe,y\n1,2\n", "a,y\n1,2\n3,é\n"])
 def test_text_that_is_not_utf8_is_refused_with_the_line_and_an_encoding(read, text):
     line = 1 + text.split("é")[0].count("\n") if "é" in text else 1
-    match = rf"mine.csv is not UTF-8 text: line {line} has the byte 0x.*encoding='latin-1'"
+    match = rf"mine.csv is not UTF-8 text: line {line} has the byte 0x.*such as 'latin-1'"
     with pytest.raises(ValueError, match=match):
         read(text.encode("latin-1"))
 
 
 def test_utf16_is_named_as_such_and_unknown_encodings_are_refused(read):
-    with pytest.raises(ValueError, match=r"not UTF-8 text.*encoding='utf-16'"):
+    with pytest.raises(ValueError, match=r"not UTF-8 text.*such as 'utf-16'"):
         read("a,b\n1,2\n".encode("utf-16"))
     with pytest.raises(ValueError, match="there is no encoding 'klingon'"):
         read("a,b\n1,2\n", encoding="klingon")

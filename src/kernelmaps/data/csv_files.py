@@ -144,8 +144,9 @@ class CsvFile:
                     mark = _MARKS.get(line[:2]) if number == 1 else None
                     raise ValueError(
                         f"{self.path} is not {self.encoding.upper()} text: line {number} has the "
-                        f"byte 0x{line[error.start]:02X}. Name its encoding, such as "
-                        f"encoding={mark or 'latin-1'!r}, or save it as UTF-8."
+                        f"byte 0x{line[error.start]:02X}. Save it as UTF-8, or name its encoding, "
+                        f"such as {mark or 'latin-1'!r}: --encoding of the command line, or "
+                        "pandas.read_csv(path, encoding=...) and the frame instead of the path."
                     ) from None
 
     def _fault(self, error: Exception) -> ValueError:

@@ -53,7 +53,10 @@ _SPANS = {"month": 366 * 86400, "weekday": 7 * 86400, "hour": 86400}
 
 
 def parse_dates(cells: pa.Array, form: str) -> np.ndarray:
-    """Cells as ``datetime64[s]``, in UTC where they name a time zone; NaT if unreadable."""
+    """Cells as ``datetime64[s]``, as the clock shows them where they name a time zone.
+
+    NaT if unreadable.
+    """
     groups = pc.extract_regex(cells, f"^{_LAYOUTS[form]}{_TIME}$")
     matched = pc.is_valid(groups).to_numpy(zero_copy_only=False)
     parts = dict(zip((field.name for field in groups.type), groups.flatten(), strict=True))
@@ -76,7 +79,7 @@ def parse_dates(cells: pa.Array, form: str) -> np.ndarray:
     days = months.astype("datetime64[D]") + (day - 1)
     possible &= matched & (second < 60) & (days.astype("datetime64[M]") == months)
     moment = days.astype("datetime64[s]") + (hour * 3600 + minute * 60 + second)
-    return np.where(possible, moment - _offset(parts["z"]), np.datetime64("NaT", "s"))
+    return np.where(possible, moment, np.datetime64("NaT", "s"))
 
 
 def _month_number(names: pa.Array) -> np.ndarray:
@@ -93,16 +96,6 @@ def _hour(hour: np.ndarray, half: pa.Array) -> np.ndarray:
     possible = ~twelve | ((hour >= 1) & (hour <= 12))
     of_day = np.where(twelve, hour % 12 + np.where(half == "pm", 12, 0), hour)
     return np.where(possible, of_day, 99)
-
-
-def _offset(zone: pa.Array) -> np.ndarray:
-    """Seconds by which a time zone is ahead of UTC."""
-    if not pc.any(pc.greater(pc.binary_length(zone), 1)).as_py():
-        return np.zeros(len(zone), np.int64)
-    digits = pc.replace_substring_regex(zone, r"[Zz:+]", "")
-    digits = pc.fill_null(pc.if_else(pc.equal(digits, ""), "0", digits), "0")
-    value = digits.cast(pa.int64()).to_numpy(zero_copy_only=False)
-    return np.sign(value) * (np.abs(value) // 100 * 3600 + np.abs(value) % 100 * 60)
 
 
 def varying_parts(dates: np.ndarray) -> tuple[str, ...]:

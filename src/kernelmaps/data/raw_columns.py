@@ -146,7 +146,9 @@ def _from_arrow(values: Any, name: str, owner: str) -> RawColumn:
     if types.is_nested(kind):
         raise _nested(name, kind, owner)
     if types.is_timestamp(kind) or types.is_date(kind):
-        return values.to_numpy(zero_copy_only=False).astype("datetime64[s]")  # in UTC
+        if getattr(kind, "tz", None):  # weekdays and hours are those of the time zone
+            values = pc.local_timestamp(values)
+        return values.to_numpy(zero_copy_only=False).astype("datetime64[s]")
     if types.is_duration(kind) or types.is_time(kind):
         seconds = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[kind.unit]
         integer = pa.int32() if kind.bit_width == 32 else pa.int64()

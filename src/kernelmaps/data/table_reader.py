@@ -587,7 +587,7 @@ def _level_form(raw: RawColumn) -> str:
 def _read(raw: RawColumn, how: ColumnFormat, owner: str, notes: ReadingNotes) -> list[Column]:
     """A column as numbers or codes of levels; a date as several."""
     if how.kind == "category":
-        return [_levels(raw, how)]
+        return [_levels(raw, how, owner)]
     if how.kind == "number":
         return [
             Column(how.name, _finite(_numbers(raw, how, owner, notes), how.name, owner), None, [])
@@ -651,9 +651,12 @@ def _finite(numbers: np.ndarray, name: str, owner: str) -> np.ndarray:
     return numbers
 
 
-def _levels(raw: RawColumn, how: ColumnFormat) -> Column:
+def _levels(raw: RawColumn, how: ColumnFormat, owner: str) -> Column:
     """Codes of levels, in the order of appearance, or of the categories of a frame."""
     if isinstance(raw, np.ndarray):
+        if how.form == "text" and raw.dtype.kind in "fiu" and not np.isnan(raw).all():
+            # Codes such as 01067 that were read as the number 1067 would all be unseen levels.
+            raise ColumnKindError(owner, how, "numbers")
         codes, names = factorized(raw)
         return _renumbered(how.name, codes, names)
     if isinstance(raw, pa.DictionaryArray):

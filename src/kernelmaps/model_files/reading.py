@@ -109,7 +109,8 @@ class Reader:
         if cls is None:
             raise FileFormatError(
                 f"the file holds a {name!r:.60}, which this version of kernelmaps does not know. "
-                "Upgrade kernelmaps, or import the plug-in that registers it, to read the file."
+                "If a later version wrote the file, upgrade kernelmaps; if an earlier one did, fit "
+                "and save the model again; import the plug-in if one registers it."
             )
         if not isinstance(node["state"], dict):
             raise TypeError("the entries of an object must be a dictionary")
@@ -163,7 +164,8 @@ class Reader:
         if unknown:
             raise FileFormatError(
                 f"the file's {cls.__name__} has the parameters {unknown}, which this version of "
-                "kernelmaps does not know. Upgrade kernelmaps to read it."
+                "kernelmaps does not know. If a later version wrote the file, upgrade kernelmaps; "
+                "if an earlier one did, fit and save the model again."
             )
         return cls(**params)  # parameters that came later keep their defaults
 

@@ -35,6 +35,11 @@ def targets_of(owner: Any, y: Any, n: int) -> np.ndarray:
         raise ValueError(
             f"{name} requires y to be passed, but the target y is None: pass a value for each row."
         )
+    if isinstance(y, str):
+        raise ValueError(
+            f"{name}: y={y!r} names a column, which is for files. Pass the values, such as "
+            f"frame[{y!r}], and X without that column."
+        )
     refuse_masked(owner, "y", y)
     y = column_or_1d(y, warn=True)
     if y.dtype.kind == "f":

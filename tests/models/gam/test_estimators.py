@@ -835,3 +835,55 @@ def test_targets_that_cannot_be_fitted_are_refused_by_name(y, said):
     X = np.random.default_rng(0).random((40, 1))
     with pytest.raises(ValueError, match=f"AdditiveRegressor: {said}"):
         km.AdditiveRegressor().fit(X, y)
+
+
+def test_files_are_predicted_by_the_names_of_their_columns(tmp_path, seed):
+    X, _, y = sales(seed)
+    model = km.AdditiveRegressor().fit(X, y)
+    for kind in ("csv", "parquet"):
+        path = tmp_path / f"t.{kind}"
+        backwards = X.assign(price=y)[["price", "noise", "shop", "color", "size"]]
+        backwards.to_csv(path, index=False) if kind == "csv" else backwards.to_parquet(path)
+        np.testing.assert_array_equal(model.predict(path), model.predict(X))
+
+
+def test_codes_that_were_read_as_numbers_are_refused(tmp_path, seed):
+    """01067 and 1067 are different levels: all rows would have an unseen one."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"zip": rng.choice(["01067", "01069", "04109"], 200), "x": rng.random(200)})
+    X.assign(y=X["x"]).to_csv(tmp_path / "t.csv", index=False)
+    model = km.AdditiveRegressor().fit(tmp_path / "t.csv", "y")
+    np.testing.assert_array_equal(model.predict(X), model.predict(tmp_path / "t.csv"))
+    with pytest.raises(ValueError, match="column 'zip' held categories in fit, and now holds numb"):
+        model.predict(pd.read_csv(tmp_path / "t.csv")[["zip", "x"]])
+
+
+def test_weekdays_are_those_of_the_time_zone(seed):
+    days = pd.date_range("2020-01-01", periods=700)
+    rng = np.random.default_rng(seed)
+    y = np.where(days.day_of_week == 0, 5.0, 0.0) + 0.1 * rng.normal(size=700)
+    for zone in ("Europe/Berlin", "Asia/Tokyo"):
+        X = pd.DataFrame({"day": days.tz_localize(zone)})
+        model = km.AdditiveRegressor().fit(X, y)
+        assert "day (hour)" not in model.term_names_
+        assert "Mon" in str(model.explain(X.iloc[[5]]))
+        np.testing.assert_array_equal(model.predict(pd.DataFrame({"day": days})), model.predict(X))
+
+
+def test_names_of_columns_are_for_files(fitted):
+    _, X, y = fitted
+    with pytest.raises(ValueError, match=r"y='size' names a column, which is for files. .*frame"):
+        km.AdditiveRegressor().fit(X, "size")
+    with pytest.raises(ValueError, match="exposure='size' names a column, which is for files"):
+        km.AdditiveRegressor(loss="poisson").fit(X, np.abs(y), exposure="size")
+
+
+def test_scores_without_the_exposure_of_the_fit_warn(tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    X, exposure = rng.random((200, 1)), rng.gamma(2.0, 2.0, 200)
+    y = rng.poisson(exposure)
+    model = km.AdditiveRegressor(loss="poisson").fit(X, y, exposure=exposure)
+    km.save(model, tmp_path / "m.kmap")
+    for one in (model, km.load(tmp_path / "m.kmap")):
+        with pytest.warns(UserWarning, match="was fitted with an exposure, and none is given"):
+            one.score(X, y)

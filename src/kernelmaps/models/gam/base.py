@@ -7,6 +7,7 @@ its outputs (with interactions, after a search for pairs), and keeps the one fit
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -23,8 +24,8 @@ from ...arguments import check_count
 from ...data.frames import Column, is_frame
 from ...data.opening import in_memory
 from ...data.sources import Source
-from ...data.table_in_memory import fits_in_memory, load_table
-from ...data.table_reader import TableReader
+from ...data.table_in_memory import TableFile, fits_in_memory, load_table
+from ...data.table_reader import ReadingNotes, TableReader
 from ...data.table_stream import Learning, open_large_table
 from ...device import is_foreign
 from ...schema import SchemaError, State, anything, array, instance, integer, names
@@ -286,7 +287,13 @@ class GeneralizedAdditiveModel(BaseEstimator):
         reader.warn(type(self).__name__, stacklevel=6)
 
     def _columns(self, X: Any) -> list[Column]:
-        """The columns of later rows, read as those of fit were."""
+        """The columns of later rows, read as those of fit were; those of a file by name."""
+        if isinstance(X, str | os.PathLike):
+            table, notes = TableFile.read(X).table, ReadingNotes()
+            columns = self.reader_.read(table, type(self).__name__, ordered=False, notes=notes)
+            notes.unexpected.clear()  # a file may hold the target, too
+            notes.warn(type(self).__name__, stacklevel=4)
+            return columns
         return self.reader_.read(self._checked(X), type(self).__name__)
 
     def _checked(self, X: Any) -> Any:

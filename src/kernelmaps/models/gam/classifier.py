@@ -202,7 +202,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
 
         Parameters
         ----------
-        X : frame or array-like of shape (n_samples, n_features)
+        X : frame, array-like of shape (n_samples, n_features), or path of a CSV or Parquet file
             Rows.
         return_std : bool, default=False
             Whether the standard errors of the log-odds are returned, too.
@@ -225,7 +225,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
 
         Parameters
         ----------
-        X : frame or array-like of shape (n_samples, n_features)
+        X : frame, array-like of shape (n_samples, n_features), or path of a CSV or Parquet file
             Rows.
 
         Returns
@@ -242,7 +242,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
 
         Parameters
         ----------
-        X : frame or array-like of shape (n_samples, n_features)
+        X : frame, array-like of shape (n_samples, n_features), or path of a CSV or Parquet file
             Rows.
 
         Returns

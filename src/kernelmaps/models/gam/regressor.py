@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from sklearn.utils import column_or_1d
 from ...arguments import check_number
 from ...atomic import all_or_nothing
 from ...data.sources import Source
-from ...schema import number
+from ...schema import boolean, number
 from ..inputs import weights_of
 from ..losses import LOSSES, Loss, make_loss
 from .base import GeneralizedAdditiveModel
@@ -106,7 +107,9 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     quantile: float = 0.5
 
     _of_labels = False
-    _state = GeneralizedAdditiveModel._state.extended(required={"intercept_": number()})
+    _state = GeneralizedAdditiveModel._state.extended(
+        required={"intercept_": number()}, allowed={"exposed": boolean}
+    )
 
     def _n_outputs(self) -> int:
         return 1
@@ -149,6 +152,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         if exposure is not None:
             self._check_exposure_has_use()
         self._fit(X, y, sample_weight, exposure)
+        self._exposed = exposure is not None
         self.intercept_ = float(self.predictor_.intercept[0])
         return self
 
@@ -193,6 +197,11 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         if exposure is None:
             return np.zeros(n)
         self._check_exposure_has_use()
+        if isinstance(exposure, str):
+            raise ValueError(
+                f"AdditiveRegressor: exposure={exposure!r} names a column, which is for files. "
+                "Pass the values."
+            )
         exposure = column_or_1d(exposure).astype(np.float64)
         if len(exposure) != n or not (np.isfinite(exposure) & (exposure > 0)).all():
             raise ValueError(
@@ -205,7 +214,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
 
         Parameters
         ----------
-        X : frame or array-like of shape (n_samples, n_features)
+        X : frame, array-like of shape (n_samples, n_features), or path of a CSV or Parquet file
             Rows.
         return_std : bool, default=False
             Whether the standard errors of the predictions are returned, too: of the mean (or
@@ -237,7 +246,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
 
         Parameters
         ----------
-        X : frame or array-like of shape (n_samples, n_features)
+        X : frame, array-like of shape (n_samples, n_features), or path of a CSV or Parquet file
             Rows.
         level : float, default=0.95
             Probability that a new observation lies in its interval.
@@ -273,7 +282,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
 
         Parameters
         ----------
-        X : frame or array-like of shape (n_samples, n_features)
+        X : frame, array-like of shape (n_samples, n_features), or path of a CSV or Parquet file
             Rows.
         y : array-like of shape (n_samples,)
             True values.
@@ -291,6 +300,13 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             if exposure is not None:
                 self._check_exposure_has_use()
             return super().score(X, y, sample_weight)
+        if exposure is None and getattr(self, "_exposed", False):
+            warnings.warn(
+                "AdditiveRegressor.score: the model was fitted with an exposure, and none is "
+                "given: each row counts as one unit. Pass exposure=.",
+                UserWarning,
+                stacklevel=2,
+            )
         y = self._numbers(y)
         offset = self._log_exposure(exposure, len(y))
         weight = weights_of(self, sample_weight, len(y))

@@ -39,6 +39,9 @@ class NewtonOptions:
     max_iter: int = 100  # Hessians
     max_halvings: int = 30  # of a step; 2⁻³⁰ of it is beyond rounding
     max_quasi_newton: int = 20  # steps with one Hessian; three to six are usual
+    # Ratio of the decrements of every second step from which on a new Hessian is worth its cost:
+    # no GAM changes by it, but additive SVMs with a large C have slow quasi-Newton steps.
+    slow_ratio: float = np.inf
     # Decrement, in units of tol, after which a quasi-Newton step is the last one: it converges
     # linearly, so that its decrement says less about the error than that of a Newton step.
     quasi_newton_end: float = 1e-4
@@ -189,6 +192,8 @@ def quasi_newton_steps(
             return point, decrements, True
         direction = memory.solve(solve, gradient)
         decrements.append(0.5 * float(gradient @ direction))  # no difference of large sums
+        if len(decrements) > 2 and decrements[-1] > options.slow_ratio * decrements[-3]:
+            break
         beta, last_gradient = point.beta, gradient
         point, _ = damped_step(objective, point, beta - direction, options)
         if decrements[-1] <= tol * options.size_of(objective.value(point)):

@@ -40,7 +40,12 @@ _MOST_OPERATIONS = 2e12  # n·D² of a step
 # P falls until rounding errors end it, unless the certificate does so before.
 # The first ridge is next to nothing: beside a large cost it would hide the penalty.
 _NEWTON = NewtonOptions(
-    tol=1e-14, value_scale=0.0, max_iter=200, max_halvings=60, ridges=(1e-14, *RIDGES)
+    slow_ratio=0.3,  # L-BFGS steps with one Hessian that shrink less are worth a new Hessian
+    tol=1e-14,
+    value_scale=0.0,
+    max_iter=200,
+    max_halvings=60,
+    ridges=(1e-14, *RIDGES),
 )
 _ROUGH = replace(_NEWTON, tol=1e-2)  # on the way to the full cost
 _WIDTHS = 4.0 ** -np.arange(-1, 16)  # of rounded corners, in units of the mean size of targets
