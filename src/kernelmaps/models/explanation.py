@@ -44,7 +44,8 @@ class Explanation:
         ]
         for k in order:
             name, text = self.names[k].ljust(width), self.shown[k].ljust(said)
-            lines.append(f"  {name}  {text}  {self.values[k]:+.4g}")
+            error = "" if self.errors is None else f"  (se {self.errors[k]:.2g})"
+            lines.append(f"  {name}  {text}  {self.values[k]:+.4g}{error}")
         return "\n".join(lines)
 
     def largest(self, n_terms: int) -> list[tuple[str, float, float]]:

@@ -23,12 +23,34 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import expit, gammaincinv, ndtri, stdtrit, xlogy
+from scipy.special import expit, gammaincinv, gammaln, ndtri, stdtrit, xlogy
 
 # Width, in units of the targets' interquartile range, over which absolute losses are rounded off: a
 # tenth of the standard error of the median of 1,000 rows.
 _ROUNDED_WIDTH = 0.003
 _MAX_ETA = 30.0  # exp(±η) is not followed beyond: e³⁰ is 10¹³
+
+
+class LossTotals(NamedTuple):
+    """Sums over rows that a likelihood needs beside the losses of a model.
+
+    Attributes
+    ----------
+    weight, saturated, null, base : float
+        Sums of the weights w, and of w times the smallest possible loss, the loss of the best
+        constant, and the part of −log-likelihood that no model changes.
+    """
+
+    weight: float
+    saturated: float
+    null: float
+    base: float
+
+    def scaled(self, factor: float) -> LossTotals:
+        return LossTotals(*(factor * item for item in self))
+
+    def __add__(self, other: Any) -> LossTotals:
+        return LossTotals(*(a + b for a, b in zip(self, other, strict=True)))
 
 
 class Rules(NamedTuple):
@@ -69,6 +91,8 @@ class Loss:
     has_corners = False  # whether the derivative jumps; see `rounded`
     scale = 1.0  # how many times ℓ its dual rules are about
     curvature_varies = True  # whether the second derivative differs between rows
+    family = ""  # distribution of the targets, in words
+    has_scale = True  # whether the likelihood has a scale beside the mean
     link = "identity"  # "log": predictions are exp(η), and rows may have an exposure
     # Share of an upper bound in the curvature; the remainder is the second derivative itself.
     majorizer_share = 0.0
@@ -124,6 +148,23 @@ class Loss:
         """The smallest loss that each target can have."""
         return np.zeros_like(y)
 
+    def base_measure(self, y: np.ndarray) -> np.ndarray:
+        """The part of −log-likelihood that no model changes."""
+        return np.zeros_like(y)
+
+    def totals(
+        self, y: np.ndarray, weight: np.ndarray, offset: np.ndarray, constant: float
+    ) -> LossTotals:
+        """Sums over rows, those of weight zero left out; `constant` is the best constant score."""
+        rows = weight > 0
+        y, weight, offset = y[rows], weight[rows], offset[rows]
+        of_rows = self.saturated(y), self.value(y, constant + offset), self.base_measure(y)
+        return LossTotals(float(weight.sum()), *(float(weight @ item) for item in of_rows))
+
+    def log_likelihood(self, value: float, totals: LossTotals, dispersion: float) -> float:
+        """Of all rows, from the sum of their losses; a scale is the most likely one."""
+        return -value - totals.base
+
     def deviance_explained(
         self, y: np.ndarray, eta: np.ndarray, weight: np.ndarray, offset: np.ndarray
     ) -> float:
@@ -151,6 +192,7 @@ class Squared(Loss):
     """½(y − η)²."""
 
     rules = Rules(_squared_error, _squared_error_conjugate, _squared_error_step)
+    family = "normal"
     scale = 2.0
     curvature_varies = False
 
@@ -159,6 +201,10 @@ class Squared(Loss):
 
     def derivatives(self, y, eta):
         return eta - y, np.ones_like(eta)
+
+    def log_likelihood(self, value, totals, dispersion):
+        n = totals.weight
+        return -0.5 * n * (np.log(2 * np.pi * max(2 * value / n, 1e-300)) + 1)
 
     def observation_quantiles(self, p, eta, error, dispersion, residual_df):
         return eta + stdtrit(residual_df, p) * np.sqrt(dispersion + error**2)
@@ -218,6 +264,7 @@ class Logistic(Loss):
 
     dispersion: float | None = 1.0
     rules = Rules(_log_loss, _log_loss_conjugate, _log_loss_step, _log_odds)
+    family, link, has_scale = "binomial", "logit", False
     of_labels = True
 
     def value(self, y, eta):
@@ -270,10 +317,10 @@ class Poisson(Loss):
     """exp(η) − yη: counts with a logarithmic link.
 
     Real counts vary more than Poisson's, and smoothing parameters estimated as if they did not
-    follow the noise: the dispersion is estimated.
+    follow the noise: the dispersion is estimated. The likelihood is that of exact Poisson counts.
     """
 
-    link = "log"
+    family, link, has_scale = "Poisson", "log", False
 
     def value(self, y, eta):
         return np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA)) - y * eta
@@ -288,6 +335,9 @@ class Poisson(Loss):
 
     def saturated(self, y):
         return y - xlogy(y, y)
+
+    def base_measure(self, y):
+        return gammaln(y + 1)
 
     def observation_quantiles(self, p, eta, error, dispersion, residual_df):
         """Of a negative binomial variable with the variance of counts and of their mean."""
@@ -308,7 +358,7 @@ class Poisson(Loss):
 class Gamma(Loss):
     """y·exp(−η) + η: positive targets whose spread grows with their mean, logarithmic link."""
 
-    link = "log"
+    family, link = "gamma", "log"
 
     def value(self, y, eta):
         return y * np.exp(-np.clip(eta, -_MAX_ETA, _MAX_ETA)) + eta
@@ -323,6 +373,11 @@ class Gamma(Loss):
 
     def saturated(self, y):
         return 1 + np.log(y)
+
+    def log_likelihood(self, value, totals, dispersion):
+        shape, n = 1 / dispersion, totals.weight
+        of_targets = (shape - 1) * (totals.saturated - n)  # Σ log y
+        return of_targets - shape * value + n * (xlogy(shape, shape) - gammaln(shape))
 
     def observation_quantiles(self, p, eta, error, dispersion, residual_df):
         """Of a gamma variable with the relative variance of observations and of their mean."""
@@ -358,6 +413,11 @@ class Quantile(Loss):
     width: float = 1.0
     majorizer_share: float = 1.0
     quantile: float = 0.5
+    family = "asymmetric Laplace"
+
+    def log_likelihood(self, value, totals, dispersion):
+        n, q = totals.weight, self.quantile
+        return n * (np.log(q * (1 - q)) - np.log(max(value / n, 1e-300)) - 1)
 
     def after_step(self, is_full):
         share = self.majorizer_share / 10 if is_full else min(1.0, 100 * self.majorizer_share)

@@ -28,7 +28,7 @@ from ...data.table_in_memory import TableFile, fits_in_memory, load_table
 from ...data.table_reader import ReadingNotes, TableReader
 from ...data.table_stream import Learning, open_large_table
 from ...device import is_foreign
-from ...schema import SchemaError, State, anything, array, instance, integer, names
+from ...schema import SchemaError, State, anything, array, instance, integer, names, number
 from ...sparse_rows import check_sparse
 from ...threads import limit_blas
 from ..explanation import Explanation
@@ -38,6 +38,7 @@ from ..shapes import PairFunction, ShapeFunction
 from .codebooks import SAMPLE_ROWS
 from .constraints import resolve_constraints
 from .design import GamSettings, build_design, encode_rows
+from .fit_statistics import fit_statistics
 from .fitting import fit_outputs
 from .inference import build_predictor
 from .interactions import search_pairs
@@ -54,6 +55,7 @@ from .stream import (
 from .summary import GamSummary, summarise
 from .terms import pair_positions, resolve_terms
 
+STATISTICS = ("deviance_explained_", "log_likelihood_", "aic_", "reml_")
 _AUTO_PAIRS = 40  # pairs that interactions="auto" looks for at most
 MAX_EDF_SHARE = 0.8  # of the rows' weight: with more effective degrees of freedom, a fit warns
 
@@ -88,6 +90,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             "feature_names_in_": names,
             "objective_": array("f8", "outputs", finite=False),
             "n_iter_": integer(),
+            **dict.fromkeys(STATISTICS, number(finite=False)),
         },
         private=True,
     )
@@ -124,7 +127,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
 
     @property
     def _link(self) -> str:
-        """ "log" where predictions are exp(f), else "identity"."""
+        """ "log" where predictions are exp(f), "logit" for classes, else "identity"."""
         return self._loss_class.link
 
     def _check_parameters(self) -> None:
@@ -197,6 +200,10 @@ class GeneralizedAdditiveModel(BaseEstimator):
         self.dispersion_ = np.array([fit.dispersion for fit in fits])
         self.edf_ = np.array([fit.edf.sum() for fit in fits])
         self._n_rows = n_rows
+        statistics = fit_statistics(model, losses)
+        self.deviance_explained_ = statistics.deviance_explained
+        self.log_likelihood_, self.aic_ = statistics.log_likelihood, statistics.aic
+        self.reml_ = statistics.reml
         if not all(fit.converged for fit in fits):
             warnings.warn(
                 f"{type(self).__name__} stopped after max_iter={self.max_iter} steps: raise "
@@ -396,19 +403,29 @@ class GeneralizedAdditiveModel(BaseEstimator):
         Returns
         -------
         GamSummary
-            Prints as text; notebooks show it as HTML.
+            Prints as text; notebooks show it as HTML; `to_frame` has the numbers.
         """
         check_is_fitted(self)
+        model, loss = self.predictor_, self._loss_class()
+        errors = [np.nan] * len(model.intercept)
+        if model.posterior is not None:
+            errors = [model.posterior.intercept_error(k) for k in range(len(model.intercept))]
+        pairs = zip(model.intercept, errors, strict=True)
         facts = {
-            "loss": self.loss,
+            "loss": f"{self.loss} ({loss.family} family, link: {loss.link})",
             "rows": self._n_rows,
+            "intercept": ", ".join(f"{value:.4g} (se {error:.2g})" for value, error in pairs),
             "degrees of freedom": ", ".join(f"{value:.1f}" for value in self.edf_),
             "dispersion": ", ".join(f"{value:.4g}" for value in self.dispersion_),
         }
         if self.reader_.units:
             units = (f"{name} in {unit}" for name, unit in self.reader_.units.items())
             facts["units"] = ", ".join(units)
-        statistic = "F" if self._loss_class().estimates_dispersion else "chi²"
+        facts["deviance explained"] = f"{100 * self.deviance_explained_:.1f} %"
+        facts["log-likelihood"] = f"{self.log_likelihood_:.6g}"
+        facts["AIC"] = f"{self.aic_:.6g}"
+        facts["REML score"] = f"{self.reml_:.6g}"
+        statistic = "F" if loss.estimates_dispersion else "chi²"
         outputs = self._output_names()
         return summarise(type(self).__name__, self.predictor_, facts, outputs, statistic)
 

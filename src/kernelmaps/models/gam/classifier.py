@@ -78,6 +78,13 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         Standard deviations of the functions of single columns over the training rows.
     edf_, dispersion_ : ndarray of shape (n_outputs,)
         Effective degrees of freedom of each output, and the dispersion φ.
+    deviance_explained_ : float
+        Share of the deviance of the training rows that the model explains, R² for squared error.
+    log_likelihood_, aic_ : float
+        Log-likelihood of the training rows, and −2 times that plus twice the degrees of freedom
+        (and one for a scale).
+    reml_ : float
+        REML score: −log of the restricted likelihood.
     predictor_ : AdditivePredictor
         The fitted terms.
     n_iter_ : int

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...data.frames import Column
 from ...threads import limit_blas, map_in_threads
-from ..losses import Loss
+from ..losses import Loss, LossTotals
 from ..rows.basis import TermBasis, coefficient_slices
 from .codebooks import Codebook, encode_columns, fit_codebook
 from .constraints import constraint_rows
@@ -61,12 +61,16 @@ class GamSettings:
 
 @dataclass(frozen=True)
 class AdditiveDesign:
-    """Coded rows and the terms on them; `counts` are the weights of the codes of each column."""
+    """Coded rows and the terms on them.
+
+    `counts` are the weights of the codes of each column, `totals` sums over all rows by output.
+    """
 
     rows: TrainingRows
     counts: tuple[np.ndarray, ...]
     terms: tuple[DesignTerm, ...]
     n_jobs: int | None = None
+    totals: tuple[LossTotals, ...] = ()
 
     @property
     def books(self) -> tuple[Codebook, ...]:
@@ -166,7 +170,8 @@ def build_design(
 ) -> AdditiveDesign:
     """The terms of single columns, and the pairs that were asked for."""
     _check_size(settings)
-    sums = rows.sums_by_code(losses)
+    output_sums = rows.output_sums(losses)
+    sums = output_sums.by_output
     books, counts, terms = rows.books, tuple(sums[0].singles), []
     _check_constraints(books, settings)
     for j, term in settings.terms.items():
@@ -178,7 +183,7 @@ def build_design(
             len(settings.terms),
         )  # fmt: skip
         terms.append(DesignTerm(books[j].name, kind, (j,), basis, counts[j], shapes=shapes))
-    design = AdditiveDesign(rows, counts, tuple(terms), settings.n_jobs)
+    design = AdditiveDesign(rows, counts, tuple(terms), settings.n_jobs, tuple(output_sums.totals))
     return design.with_pairs(settings.pairs, rows)
 
 

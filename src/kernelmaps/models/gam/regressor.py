@@ -76,6 +76,13 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         Standard deviations of the functions of single columns over the training rows.
     edf_, dispersion_ : ndarray of shape (1,)
         Effective degrees of freedom of the model, and the dispersion φ.
+    deviance_explained_ : float
+        Share of the deviance of the training rows that the model explains, R² for squared error.
+    log_likelihood_, aic_ : float
+        Log-likelihood of the training rows, and −2 times that plus twice the degrees of freedom
+        (and one for a scale).
+    reml_ : float
+        REML score: −log of the restricted likelihood.
     predictor_ : AdditivePredictor
         The fitted terms.
     n_iter_ : int

@@ -150,8 +150,8 @@ class RowsFromStream:
             )
         return fold_chunks(self.source, self.encoder, SumOverChunks(function)).total
 
-    def sums_by_code(self, losses: Sequence[Loss]) -> list[CodeSums]:
-        return self.first_pass.by_output
+    def output_sums(self, losses: Sequence[Loss]) -> OutputSums:
+        return self.first_pass
 
     def pair_counts(self, pairs: Sequence[Pair]) -> list[np.ndarray]:
         known = self.first_pass.by_output[0].pairs

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...stats.pair_tables import CodeSums, pair_table
-from ..losses import Loss
+from ..losses import Loss, LossTotals
 from ..rows.basis import TermBasis
 from ..rows.in_memory import TermRows
 from .codebooks import Codebook
@@ -61,11 +61,11 @@ class RowsInMemory:
         weight = self.weight / self.weight.max()
         return replace(self, weight=weight * relative_scale(weight.sum(), weight @ weight))
 
-    def sums_by_code(self, losses: Sequence[Loss]) -> list[CodeSums]:
+    def output_sums(self, losses: Sequence[Loss]) -> OutputSums:
         """Sums of weights and of negative gradients over the codes of columns, by output."""
         sums = OutputSums.empty(self, losses)
         sums.update(self)
-        return sums.by_output
+        return sums
 
     def pair_counts(self, pairs: Sequence[Pair]) -> list[np.ndarray]:
         """Sums of weights over the pairs of codes of two columns."""
@@ -126,6 +126,9 @@ class RowsInMemory:
         return total
 
 
+NO_ROWS = LossTotals(0.0, 0.0, 0.0, 0.0)
+
+
 def relative_scale(total: float, total_square: float) -> float:
     """The factor by which weights sum to the effective number of rows, (Σw)²/Σw² (Kish 1965)."""
     return float(total / total_square)
@@ -135,12 +138,14 @@ def relative_scale(total: float, total_square: float) -> float:
 class OutputSums:
     """Sums over the codes of columns of each output's negative gradients at its intercept.
 
-    For squared loss these are the residuals of the constant model. `squared_weight` is Σw².
+    For squared loss these are the residuals of the constant model. `totals` are sums over all
+    rows, by output, and `squared_weight` is Σw².
     """
 
     by_output: list[CodeSums]
     losses: tuple[Loss, ...]
     intercepts: tuple[float, ...]
+    totals: list[LossTotals]
     squared_weight: float = 0.0
 
     @classmethod
@@ -154,11 +159,12 @@ class OutputSums:
             loss.initial_intercept(y, rows.weight, rows.offset) if rows.weight.any() else 0.0
             for loss, y in zip(losses, rows.targets, strict=True)
         )
-        return cls(sums, tuple(losses), tuple(intercepts))
+        return cls(sums, tuple(losses), tuple(intercepts), [NO_ROWS] * len(losses))
 
     def zero(self) -> OutputSums:
         by_output = [sums.zero() for sums in self.by_output]
-        return replace(self, by_output=by_output, squared_weight=0.0)
+        totals = [NO_ROWS] * len(by_output)
+        return replace(self, by_output=by_output, totals=totals, squared_weight=0.0)
 
     def update(self, rows: RowsInMemory) -> None:
         self.squared_weight += float(rows.weight @ rows.weight)
@@ -166,11 +172,15 @@ class OutputSums:
         for sums, loss, intercept, y in outputs:
             gradient, _ = loss.derivatives(y, rows.offset + intercept)
             sums.update(rows.codes, -gradient, rows.weight, n_jobs=rows.n_jobs)
+        constants = zip(self.losses, self.intercepts, rows.targets, strict=True)
+        of_rows = [loss.totals(y, rows.weight, rows.offset, c) for loss, c, y in constants]
+        self.totals = [a + b for a, b in zip(self.totals, of_rows, strict=True)]
 
     def merge(self, other: OutputSums) -> OutputSums:
         for sums, more in zip(self.by_output, other.by_output, strict=True):
             sums.merge(more)
         self.squared_weight += other.squared_weight
+        self.totals = [a + b for a, b in zip(self.totals, other.totals, strict=True)]
         return self
 
     @property
@@ -181,4 +191,6 @@ class OutputSums:
     def scaled(self, factor: float) -> OutputSums:
         """The sums for weights that are multiplied by a factor."""
         by_output = [sums.scaled(factor) for sums in self.by_output]
-        return replace(self, by_output=by_output, squared_weight=factor**2 * self.squared_weight)
+        totals = [item.scaled(factor) for item in self.totals]
+        square = factor**2 * self.squared_weight
+        return replace(self, by_output=by_output, totals=totals, squared_weight=square)
