@@ -390,9 +390,12 @@ class Gamma(Loss):
 
 @dataclass(frozen=True)
 class Quantile(Loss):
-    """½√(r² + ε²) + (q − ½)r of r = y − η: the pinball loss, rounded off within ε of zero.
+    """s(½√(r² + ε²) + (q − ½)r) of r = y − η: the pinball loss, rounded off within ε of zero.
 
-    The second derivative nearly vanishes for |r| > ε; ½/√(r² + ε²) is an upper bound of it.
+    The factor s, the spread of the targets, makes curvatures independent of their unit, as those of
+    squares are: a smoothing parameter of λ then weighs as much as λ rows in any unit.
+
+    The second derivative nearly vanishes for |r| > ε; ½s/√(r² + ε²) is an upper bound of it.
 
     Its estimates have the variance q(1 − q)/nf² for a density f of the residuals at zero, which
     the mean curvature estimates, if it is rounded off more widely (Powell 1991): so much that the
@@ -408,16 +411,19 @@ class Quantile(Loss):
         Share of the upper bound in the curvature; the rest is the second derivative itself.
     quantile : float
         q.
+    spread : float
+        s.
     """
 
     width: float = 1.0
     majorizer_share: float = 1.0
     quantile: float = 0.5
+    spread: float = 1.0
     family = "asymmetric Laplace"
 
     def log_likelihood(self, value, totals, dispersion):
         n, q = totals.weight, self.quantile
-        return n * (np.log(q * (1 - q)) - np.log(max(value / n, 1e-300)) - 1)
+        return n * (np.log(q * (1 - q)) - np.log(max(value / self.spread / n, 1e-300)) - 1)
 
     def after_step(self, is_full):
         share = self.majorizer_share / 10 if is_full else min(1.0, 100 * self.majorizer_share)
@@ -429,7 +435,7 @@ class Quantile(Loss):
         density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
         h = (1.5 * (ndtri(0.975) * density) ** 2 / (2 * z**2 + 1) / n) ** (1 / 3)
         h = min(h, 0.5 * q, 0.5 * (1 - q))
-        distance = float(ndtri(q + h) - ndtri(q - h)) * value / n / density
+        distance = float(ndtri(q + h) - ndtri(q - h)) * value / self.spread / n / density
         # ∫K² of the curvature is 3π/32 over its width, that of a share is one over the distance.
         width = max(3 * np.pi / 32 * distance, self.width)
         return replace(self, majorizer_share=0.0, width=width)
@@ -439,19 +445,20 @@ class Quantile(Loss):
         return False  # φ follows from the density of the residuals
 
     def known_dispersion(self, total_weight, curvature):
-        return self.quantile * (1 - self.quantile) * total_weight / curvature
+        variance = self.quantile * (1 - self.quantile) * self.spread**2  # of the derivatives
+        return variance * total_weight / curvature
 
     def value(self, y, eta):
         r = y - eta
-        return 0.5 * np.hypot(r, self.width) + (self.quantile - 0.5) * r
+        return self.spread * (0.5 * np.hypot(r, self.width) + (self.quantile - 0.5) * r)
 
     def derivatives(self, y, eta):
         r = y - eta
         size = np.hypot(r, self.width)
-        bound, share = 0.5 / size, self.majorizer_share
+        bound, share = 0.5 * self.spread / size, self.majorizer_share
         if share < 1.0:
             bound = bound * (share + (1 - share) * (self.width / size) ** 2)
-        return -(0.5 * r / size + self.quantile - 0.5), bound
+        return -self.spread * (0.5 * r / size + self.quantile - 0.5), bound
 
     def initial_intercept(self, y, weight, offset):
         return float(_quantiles(y - offset, weight, self.quantile)[0])
@@ -603,8 +610,9 @@ def make_loss(
         return EpsilonInsensitive(epsilon=epsilon)
     if cls is not Quantile:
         return cls()
-    width = _ROUNDED_WIDTH * _spread(y, np.ones(len(y)) if weight is None else weight)
-    return Quantile(quantile=0.5 if name == "absolute_error" else quantile, width=width)
+    spread = _spread(y, np.ones(len(y)) if weight is None else weight)
+    quantile = 0.5 if name == "absolute_error" else quantile
+    return Quantile(quantile=quantile, width=_ROUNDED_WIDTH * spread, spread=spread)
 
 
 def _spread(y: np.ndarray, weight: np.ndarray) -> float:
