@@ -236,3 +236,15 @@ def test_all_columns_are_coded_as_each_alone(seed):
         for book, column, codes in zip(books, rows, found, strict=True):
             np.testing.assert_array_equal(codes, expected(book, column))
             assert codes.dtype == np.uint8
+
+
+@pytest.mark.parametrize("n_rows", [60, 300, 1001])
+@pytest.mark.parametrize("digits", [1, 9])
+def test_mirrored_values_have_mirrored_bins(seed, n_rows, digits):
+    """Also if they share values; a middle row, of an odd number of rows, may change its bin."""
+    values = np.round(np.random.default_rng(seed).normal(size=n_rows), digits)
+    book, codes = fitted(number(values))
+    mirrored, other = fitted(number(-values))
+    assert len(book.nodes) == len(mirrored.nodes)
+    changed = len(book.nodes) + 1 - other.astype(int) != codes
+    assert changed.sum() <= (n_rows % 2) * np.unique(values, return_counts=True)[1].max()

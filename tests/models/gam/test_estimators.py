@@ -126,7 +126,9 @@ def test_one_missing_cell_does_not_change_the_model(seed):
     gap = X.copy()
     gap[0, 0] = np.nan
     other = km.AdditiveRegressor().fit(gap, y)
-    assert np.abs(other.predict(X[1:]) - model.predict(X[1:])).max() < 0.02 * y.std()
+    # A row of leverage 0.05 moves the curve beside it by 0.05 of its residual: three of the noise's
+    # standard deviations of 0.2 at most, which is 0.04 of those of y.
+    assert np.abs(other.predict(X[1:]) - model.predict(X[1:])).max() < 0.04 * y.std()
 
 
 def test_bagging_hands_over_arrays_with_gaps(seed):
@@ -636,7 +638,7 @@ def test_bands_cover_a_nearly_straight_effect_of_a_skewed_column(loss):
         truth = np.log1p(X[:, 0]) - np.log1p(X[:, 0]).mean()
         found.append(np.mean(np.abs(model.eval_terms(X)[:, 0] - truth) <= 1.96 * errors))
     allowed = 3 * np.std(found) / np.sqrt(len(found))
-    assert 0.92 - min(allowed, 0.03) <= np.mean(found) <= 0.99
+    assert 0.92 - min(allowed, 0.03) <= np.mean(found) <= 0.99 + min(allowed, 0.005)
 
 
 def test_summary_and_explanation(fitted):

@@ -135,3 +135,12 @@ def test_the_unit_of_the_target_does_not_matter(seed, loss, unit):
     np.testing.assert_allclose(other / unit, plain, atol=0.01 * y.std())
     np.testing.assert_allclose(other_errors / unit, errors, rtol=0.05)
     assert model.log_likelihood_ == pytest.approx(likelihood - 80 * np.log(unit), abs=0.5)
+
+
+def test_the_direction_of_a_column_does_not_matter(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(60, 2))
+    y = np.sin(2 * x[:, 0]) + 0.5 * rng.normal(size=60)
+    model = km.AdditiveRegressor()
+    plain, mirrored = model.fit(x, y).predict(x), model.fit(-x, y).predict(-x)
+    np.testing.assert_allclose(mirrored, plain, atol=1e-6 * y.std())

@@ -229,16 +229,28 @@ def _number_codebook(
     min_rows = CODING.min_sharing_rows * per_value
     if not shared:
         max_bins = max(min(max_bins, int(rows.sum() / min_rows)), 1)
-    targets = _cumulative_shares(max_bins) * cumulative[-1]
-    cut_rows = np.searchsorted(cumulative, targets, side="right")
-    cuts = ordered[np.minimum(cut_rows, len(ordered) - 1)]
-    begins = np.searchsorted(ordered, np.unique(cuts[cuts > ordered[0]]))
+    begins = bounds[_nearest_cuts(np.append(0, cumulative)[bounds], _cumulative_shares(max_bins))]
     edges, begins = _between(ordered[begins - 1], ordered[begins]), np.append(0, begins)
     nodes = np.add.reduceat(ordered * weight, begins) / np.add.reduceat(weight, begins)
     if not shared:
         identifiable = np.add.reduceat(rows, begins) < min_rows
         nodes = np.where(identifiable, _rounded(nodes), nodes)
     return Codebook(name, "number", nodes, edges, (), False)
+
+
+def _nearest_cuts(below: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Where to cut sorted values so that bins begin as close to these shares as possible.
+
+    `below` is the weight below each distinct value, and of all; the ends are no cuts. Of two places
+    that are as close, the inner one is taken: the values −x have the mirrored bins.
+    """
+    total = below[-1]
+    targets = shares * total
+    right = np.clip(np.searchsorted(below, targets), 1, len(below) - 1)
+    excess = (targets - below[right - 1]) - (below[right] - targets)  # positive: right is closer
+    inner = np.where(shares < 0.5, excess > -1e-9 * total, excess > 1e-9 * total)
+    cuts = np.unique(right - ~inner)
+    return cuts[(cuts > 0) & (cuts < len(below) - 1)]
 
 
 def _rows_counted(weight: np.ndarray, frequency: bool) -> np.ndarray:
