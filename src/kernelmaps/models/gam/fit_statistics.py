@@ -54,11 +54,9 @@ def fit_statistics(model: FittedDesign, losses: Sequence[Loss]) -> FitStatistics
 def _reml_score(
     loss: Loss, fit: PenalisedFit, totals: LossTotals, value: float, penalty: np.ndarray
 ) -> float:
-    active = np.flatnonzero(fit.beta)
-    active = np.union1d([0], active)
-    _, logdet = np.linalg.slogdet(fit.covariance[np.ix_(active, active)])
-    penalised = penalty[active] > 0
-    prior = np.log(penalty[active][penalised] / fit.dispersion).sum()
+    _, logdet = np.linalg.slogdet(fit.covariance)  # of the active coefficients
+    active = penalty[fit.active]
+    prior = np.log(active[active > 0] / fit.dispersion).sum()
     if loss.estimates_dispersion:
         scale = 0.5 * totals.weight * np.log(2 * np.pi * fit.dispersion)
         minus_likelihood = (value - totals.saturated) / fit.dispersion + scale
