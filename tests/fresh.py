@@ -25,9 +25,13 @@ class Ended(NamedTuple):
     stderr: str
 
 
-def run(code: str) -> Ended:
-    """Run `code` in a process in which nothing of the library is imported."""
-    if sys.platform != "linux":  # elsewhere system libraries forbid it, or there is no fork
+def run(code: str, *, fork: bool = True) -> Ended:
+    """Run `code` in a process in which nothing of the library is imported.
+
+    Code that uses OpenMP (scikit-learn's KMeans) must not be forked: threads of the parent that it
+    waits for do not exist in the child.
+    """
+    if not fork or sys.platform != "linux":  # elsewhere system libraries forbid it
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         return Ended(done.returncode, done.stdout, done.stderr)
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:

@@ -107,6 +107,7 @@ numba.config.DISABLE_JIT = 1
 warnings.simplefilter("error")
 sys.modules.pop("every_model", None)
 sys.argv[1:] = [{path!r}]
+sys.path[:0] = {folders!r}
 runpy.run_path({file!r}, run_name="__main__")
 """
 
@@ -114,7 +115,8 @@ runpy.run_path({file!r}, run_name="__main__")
 def test_all_results_are_those_of_the_compiled_form(tmp_path):
     """To rounding, models too: both forms take the same steps in the same order."""
     path = tmp_path / "interpreted.npz"
-    done = fresh.run(INTERPRETED.format(file=__file__, path=str(path)))
+    code = INTERPRETED.format(file=__file__, path=str(path), folders=sys.path)
+    done = fresh.run(code, fork=False)
     assert done.status == 0, done.stderr
     compiled, found = everything(), np.load(path)
     assert set(found) == set(compiled)
