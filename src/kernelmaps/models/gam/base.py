@@ -194,13 +194,13 @@ class GeneralizedAdditiveModel(BaseEstimator):
         model = fit(design, losses, settings)
         with limit_blas(1):
             self.predictor_ = build_predictor(model, losses, settings.pairs)
+            statistics = fit_statistics(model, losses)
         fits = model.fits
         self.n_iter_ = max(fit.n_iter for fit in fits)
         self.objective_ = np.array([fit.objective for fit in fits])
         self.dispersion_ = np.array([fit.dispersion for fit in fits])
         self.edf_ = np.array([fit.edf.sum() for fit in fits])
         self._n_rows = n_rows
-        statistics = fit_statistics(model, losses)
         self.deviance_explained_ = statistics.deviance_explained
         self.log_likelihood_, self.aic_ = statistics.log_likelihood, statistics.aic
         self.reml_ = statistics.reml
