@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..exceptions import MissingTargetWarning
-from .columns import column_positions, no_target
+from .columns import column_positions
 from .csv_files import CsvFile
 from .raw_columns import RawTable
 from .sources import check_lengths, default_names
@@ -117,7 +117,11 @@ def load_table(
     names = file.table.column_names
     y, sample_weight = default_names(names, y, sample_weight)
     if y is None:
-        raise no_target(file.name, names)
+        shown = ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
+        raise ValueError(
+            f"{file.name} has no target: name the column to predict as y, as in "
+            f"fit(path, {names[-1]!r}). It has the columns {shown}."
+        )
     beside = [item for item in (y, sample_weight, exposure) if isinstance(item, str)]
     column_positions(names, beside, file.name)
     X = file.table.select([n for n in names if n not in beside] if columns is None else columns)
