@@ -542,7 +542,7 @@ def test_a_penalty_that_is_no_positive_number_is_refused(csv, tmp_path, C):
     [
         ("ExponentialMap(additive_map=" * 99 + "ChebyshevMap" + ")" * 99, "more than 50 levels"),
         ("ExponentialMap(additive_map=" * 3000 + "ChebyshevMap" + ")" * 3000, "is not a map"),
-        (f"SplineMap(n_bases={'-' * 3000}1)", "is not a map"),
+        (f"SplineMap(n_bases={'-' * 30_000}1)", "is not a map"),
         (f"SplineMap(n_bases={'-' * 30}1)", "is not a plain value"),
         (f"SplineMap(n_bases={'[' * 3000})", "is not a map"),
         ("SplineMap(**3)", "is not a map"),

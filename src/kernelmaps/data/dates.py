@@ -76,9 +76,10 @@ def parse_dates(cells: pa.Array, form: str) -> np.ndarray:
     months = (np.where(possible, year - 1970, 0) * 12 + np.where(possible, month - 1, 0)).astype(
         "datetime64[M]"
     )
-    days = months.astype("datetime64[D]") + (day - 1)
+    days = months.astype("datetime64[D]") + (day - 1).astype("timedelta64[D]")
     possible &= matched & (second < 60) & (days.astype("datetime64[M]") == months)
-    moment = days.astype("datetime64[s]") + (hour * 3600 + minute * 60 + second)
+    seconds = (hour * 3600 + minute * 60 + second).astype("timedelta64[s]")
+    moment = days.astype("datetime64[s]") + seconds
     return np.where(possible, moment, np.datetime64("NaT", "s"))
 
 
@@ -135,7 +136,8 @@ def date_columns(dates: np.ndarray, name: str, parts: Sequence[str]) -> dict[str
 def _years(dates: np.ndarray) -> np.ndarray:
     """2025.5 for the middle of 2025."""
     year = dates.astype("datetime64[Y]")
-    begin, end = year.astype("datetime64[s]"), (year + 1).astype("datetime64[s]")
+    next_year = year + np.timedelta64(1, "Y")
+    begin, end = year.astype("datetime64[s]"), next_year.astype("datetime64[s]")
     return 1970 + year.astype(np.int64) + (dates - begin) / (end - begin)
 
 
