@@ -45,7 +45,7 @@ docs: $(VENV)/.ready-docs
 	@echo "docs/_build/html/index.html"
 
 clean:
-	rm -rf demo_out docs/_build docs/auto_examples docs/generated .pytest_cache .mypy_cache .ruff_cache
+	rm -rf demo_out docs/_build docs/auto_examples docs/generated docs/tutorial_pictures .pytest_cache .mypy_cache .ruff_cache
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment that has an extra is marked by a stamp, so that nothing is installed twice;

@@ -83,9 +83,13 @@ INTRODUCTION = """# Performance
 
 Each bar says how many times better kernelmaps is than the named peer on the same task: faster, or
 with a smaller error where the label says so. Bars left of 1× are tasks where the peer is better.
+Both sides have their default settings, or equal ones. The same in numbers:
+
+{headlines}
+
 *Earlier loop* means that the compiled code has changed since and the row has not been measured
-again. All rows, with sizes, absolute figures and peers, are in the tables below; where settings of
-ours were tuned and those of the peer are its defaults, the note of the row says so.
+again. All races are in the tables below; where settings of ours were tuned and those of the peer
+are its defaults, the note of the row says so.
 
 ## How to read the tables
 
@@ -165,6 +169,26 @@ def picture(rows: list[tuple[Headline, Row]]) -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
+def headline_figures(rows: list[tuple[Headline, Row]]) -> str:
+    """The headlines with the figures of both sides, for the top of the page."""
+    lines = ["| task | ours | compared with | theirs | ratio |", "|---|---|---|---|---|"]
+    for headline, row in rows:
+        cells = [
+            headline.label,
+            f"{figure(row.ours)} {row.unit}",
+            headline.beside + remarks(headline, row, "our settings tuned, theirs default"),
+            f"{figure(row.theirs)} {row.unit}",
+            ratio_text(row.ratio),
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def folded(table: list[str]) -> list[str]:
+    """A table that a reader opens by a click."""
+    return ["<details><summary>All rows</summary>", "", *table, "", "</details>"]
+
+
 def headline_table(rows: list[tuple[Headline, Row]]) -> str:
     """The headlines as a Markdown table for the README."""
     lines = ["| task | compared with | ours is better by (below 1×: worse) |", "|---|---|---|"]
@@ -200,6 +224,8 @@ def section(record: dict, plain: dict | None = None) -> str:
         f"NumPy {machine['numpy']}, scikit-learn {machine['scikit-learn']}, "
         f"numba {machine['numba']}.{warning}",
         "",
+    ]
+    table = [
         "| task | ours | peer | theirs | ratio | target | at 128 bits | its target | × limit "
         "| note |",
         "|---|---|---|---|---|---|---|---|---|---|",
@@ -207,8 +233,8 @@ def section(record: dict, plain: dict | None = None) -> str:
     for row in (Row(**row) for row in record["rows"]):
         date = "" if row.date in ("", record["date"]) else f"measured {row.date}"
         row.note = "; ".join(words for words in (row.note, date) if words)
-        lines.append(table_row(row, narrow.get((row.what, row.peer))))
-    return "\n".join(lines) + "\n"
+        table.append(table_row(row, narrow.get((row.what, row.peer))))
+    return "\n".join(lines + folded(table)) + "\n"
 
 
 def arm_section(records: list[dict]) -> str:
@@ -223,6 +249,8 @@ def arm_section(records: list[dict]) -> str:
         f"{machine['scikit-learn']}, numba {machine['numba']}. Vectors have 128 bits there: the "
         "targets are those of that column above.",
         "",
+    ]
+    table = [
         "| task | ours | peer | theirs | ratio | target | note |",
         "|---|---|---|---|---|---|---|",
     ]
@@ -230,8 +258,8 @@ def arm_section(records: list[dict]) -> str:
         ratio = ratio_text(row.ratio) if row.ratio is not None else "–"
         ours, theirs = f"{figure(row.ours)} {row.unit}", figure(row.theirs)
         cells = [row.what, ours, row.peer or "–", theirs, ratio, target_text(row), row.note or "–"]
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines) + "\n"
+        table.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines + folded(table)) + "\n"
 
 
 def card_section(record: dict) -> str:
@@ -246,6 +274,8 @@ def card_section(record: dict) -> str:
         "map is a copy of the rows and the result, that of a joint map its dense matrix product "
         "alone. Run it with `python -m benchmarks.device`.",
         "",
+    ]
+    table = [
         "| task | ours | target | share of the limit | formula | note |",
         "|---|---|---|---|---|---|",
     ]
@@ -254,8 +284,8 @@ def card_section(record: dict) -> str:
         share = f"{1 / row.of_limit:.0%} ({row.limit_of})" if row.of_limit else "–"
         theirs = f"{figure(row.theirs)} {row.unit}" if row.theirs else "–"
         cells = [row.what, f"{figure(row.ours)} {row.unit}", (row.target or "–") + mark, share]
-        lines.append("| " + " | ".join([*cells, theirs, row.note or "–"]) + " |")
-    return "\n".join(lines) + "\n"
+        table.append("| " + " | ".join([*cells, theirs, row.note or "–"]) + " |")
+    return "\n".join(lines + folded(table)) + "\n"
 
 
 def table_row(row: Row, narrow: Row | None = None) -> str:
@@ -309,7 +339,8 @@ def page_text(results: Path = RESULTS) -> str:
     card = results / "device.json"
     if card.exists():
         sections.append(card_section(json.loads(card.read_text("utf-8"))))
-    return "\n".join([INTRODUCTION, *sections])
+    top = INTRODUCTION.replace("{headlines}", headline_figures(headline_rows(load(results))))
+    return "\n".join([top, *sections])
 
 
 def readme_text(text: str, results: Path = RESULTS) -> str:

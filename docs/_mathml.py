@@ -5,22 +5,34 @@ import re
 from docutils import nodes
 from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
-from sphinx.util import logging
 
-logger = logging.getLogger(__name__)
+# Docstrings write these as characters, which read better in a terminal.
+COMMANDS = {
+    "≥": "\\ge ", "≤": "\\le ", "≠": "\\ne ", "≈": "\\approx ", "∈": "\\in ", "∉": "\\notin ",
+    "…": "\\ldots ", "⟨": "\\langle ", "⟩": "\\rangle ", "→": "\\to ", "⊤": "\\top ",
+    "·": "\\cdot ", "×": "\\times ", "−": "-", "∞": "\\infty ", "∼": "\\sim ", "√": "\\surd ",
+}  # fmt: skip
 
 
-def to_mathml(node, block: bool) -> str:
+def convert(source: str, block: bool) -> str:
+    """A formula in LaTeX as MathML."""
     # What docutils does not know: \\dots, and fractions of two digits without braces.
-    source = node.astext().replace("\\dots", "\\ldots")
+    source = source.translate(str.maketrans(COMMANDS)).replace("\\dots", "\\ldots")
     source = re.sub(r"\\([td]?frac)\s*(\d)(\d)", r"\\\1{\2}{\3}", source)
     if block and "\\\\" in source and "\\begin" not in source:
         source = f"\\begin{{aligned}}{source}\\end{{aligned}}"
+    return tex2mathml(source, as_block=block)
+
+
+def to_mathml(node, block: bool) -> str:
     try:
-        return tex2mathml(source, as_block=block)
+        return convert(node.astext(), block)
     except MathError as error:
-        logger.warning("formula not understood: %s in %s", error, source, location=node)
-        return f"<code>{source}</code>"
+        from sphinx.util import logging
+
+        logger = logging.getLogger(__name__)
+        logger.warning("formula not understood: %s in %s", error, node.astext(), location=node)
+        return f"<code>{node.astext()}</code>"
 
 
 def visit_inline(self, node) -> None:

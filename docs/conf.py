@@ -19,6 +19,7 @@ version = release = kernelmaps.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "_execute",
     "_mathml",
     "sphinx.ext.viewcode",
     "numpydoc",
@@ -44,6 +45,7 @@ html_theme_options = {
     "show_toc_level": 2,
     "navbar_align": "left",
     "header_links_before_dropdown": 7,  # up to Performance; the rest is under "More"
+    "navbar_end": ["version-and-source", "theme-switcher"],
 }
 # Pages without subpages need no list of them at the side.
 html_sidebars = {

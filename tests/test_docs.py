@@ -1,11 +1,14 @@
 """What the README, the documentation and the gallery show does run."""
 
+import inspect
 import re
 import runpy
 import textwrap
 from pathlib import Path
 
 import pytest
+
+import kernelmaps as km
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -76,6 +79,43 @@ def test_gallery_example_runs_and_draws(path):
 
     runpy.run_path(str(path), run_name="__main__")
     assert pyplot.get_fignums(), "a gallery example draws something"
+
+
+INLINE, DISPLAYED = r"(?<![\\$])\$([^$\n]+)\$(?!\$)", r"\$\$(.+?)\$\$"
+ROLE_MATH, DIRECTIVE_MATH = r":math:`([^`]+)`", r"\.\. math::(.+?)(?:\n\s*\n|\Z)"
+
+
+def formulas():
+    """Formulas of pages and docstrings: (where, LaTeX, displayed)."""
+    for page in PAGES[1:]:  # the README has none
+        text = re.sub(r"```.*?```|`[^`]*`", "", page.read_text("utf-8"), flags=re.DOTALL)
+        for pattern, block in ((DISPLAYED, True), (INLINE, False)):
+            for source in re.findall(pattern, text, re.DOTALL):
+                yield name(page), source, block
+            text = re.sub(pattern, "", text, flags=re.DOTALL)
+    for public in km.__all__:
+        value = getattr(km, public)
+        methods = [getattr(value, m) for m in dir(value) if isinstance(value, type) and m[0] != "_"]
+        for text in filter(None, (inspect.getdoc(item) for item in [value, *methods])):
+            for pattern, block in ((ROLE_MATH, False), (DIRECTIVE_MATH, True)):
+                for source in re.findall(pattern, text, re.DOTALL):
+                    yield public, source, block
+
+
+def test_formulas_are_understood(monkeypatch):
+    """Browsers draw them as MathML, to which docutils converts what it knows of LaTeX."""
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    from _mathml import MathError, convert
+
+    n_formulas, unknown = 0, []
+    for where, source, block in formulas():
+        n_formulas += 1
+        try:
+            convert(source.strip(), block)
+        except MathError as error:
+            unknown.append(f"{where}: {error} in {source}")
+    assert n_formulas > 200
+    assert unknown == []
 
 
 def test_readme_shows_code_and_the_test_command():

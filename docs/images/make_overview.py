@@ -80,8 +80,8 @@ def draw_times(axes):
         axes.loglog(sizes, seconds, "o-", color=color, markersize=4)
         axes.annotate(
             label,
-            (sizes[-1], seconds[-1]),
-            (-12, 10),
+            (sizes[-2], seconds[-2]),
+            (-10, 6),
             textcoords="offset points",
             ha="right",
             va="center",
