@@ -1,6 +1,6 @@
 """
-Kernels as tables
-=================
+Exact kernels and their anchor maps as heat maps
+================================================
 
 An anchor map replaces a kernel by its values on a grid of anchors. The picture repeats Figure 2 of
 the paper (four kernels on [0, 1], exact above, 100 anchors below), and adds what it does not show:

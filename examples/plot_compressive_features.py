@@ -1,6 +1,6 @@
 """
-Features of measurements
-========================
+Accuracy of compressive random features by number of measurements
+=================================================================
 
 A compressive camera takes few random measurements of an image. Random Fourier features of the
 measurements are nearly as good as those of the image itself, and much cheaper.

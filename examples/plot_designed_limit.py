@@ -1,6 +1,6 @@
 """
-How good can a map of five columns be?
-======================================
+Error of designed maps beside the best possible with five columns
+=================================================================
 
 A map of D columns per feature can be a classical Fourier series, the best cosines, or a table.
 A lower bound holds for all maps of that size, and the best table of the χ² kernel reaches it.

@@ -1,6 +1,6 @@
 """
-Every map in one picture
-========================
+Error of every map, as heat maps
+================================
 
 The difference between the inner products of each map and its kernel. For additive maps the axes are
 two values of one feature; for joint maps, which act on whole rows, a point is a pair of rows. At

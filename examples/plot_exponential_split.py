@@ -1,6 +1,6 @@
 """
-Which stage has the error?
-==========================
+Error of exp-χ² features by stage
+=================================
 
 The exp-χ² kernel is approximated in two stages: an additive map, then random Fourier features. More
 features only ever help the second. :func:`kernelmaps.kernel_error` tells the two errors apart, and

@@ -1,6 +1,6 @@
 """
-Better than independent frequencies
-===================================
+Error of random Fourier features by sampling scheme
+===================================================
 
 Random Fourier features average cosines over frequencies that are drawn from the spectrum of a
 kernel. They need not be drawn independently: orthogonal directions, Walsh-Hadamard matrices and

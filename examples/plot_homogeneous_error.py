@@ -1,6 +1,6 @@
 """
-How many columns does a kernel need?
-====================================
+Error of homogeneous maps by number of columns
+==============================================
 
 A homogeneous map samples the spectrum of its kernel at a few frequencies. How well that works
 depends on how fast the spectrum falls: exponentially for χ² and Jensen-Shannon, only

@@ -1,6 +1,6 @@
 """
-A kernel machine in linear time
-===============================
+Training time of an exact χ² SVM and of a map with a linear SVM
+===============================================================
 
 A kernel machine needs the Gram matrix of all pairs of rows. A linear machine on an explicit map
 needs each row once. The two learn the same function, up to the error of the map.

@@ -1,6 +1,6 @@
 """
-Landmarks of a Nyström map
-==========================
+Nyström maps: uniform, k-means and leverage-score landmarks
+===========================================================
 
 A Nyström map is exact at its landmarks. Centres of clusters cover the data more evenly than rows at
 random, and leverage scores find rows that are far from all others.

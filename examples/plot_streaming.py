@@ -1,6 +1,6 @@
 """
-One pass, every model
-=====================
+PCA and ridge regression from one pass over the rows
+====================================================
 
 A fold over chunks keeps only sums. From them follow the ridge models of all strengths and all PCA
 sizes, and their held-out errors, without reading a row again.
