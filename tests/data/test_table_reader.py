@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
@@ -165,11 +166,53 @@ def test_dates_in_text_are_dates():
                 assert_equal(typed[0].read(later, "Model"), columns)
 
 
-def test_an_open_order_of_day_and_month_is_remarked():
-    X = pd.DataFrame({"d": ["3/4/2025", "5/6/2025", "7/8/2025"]})
-    assert TableReader.learn(X, "Model").remarks == [
-        "column 'd' holds dates, in which the month comes first"
+@pytest.mark.parametrize(
+    ("name", "cells", "remark"),
+    [
+        ("d", ["3/4/2025", "5/6/2025"], "holds dates, in which the month comes first"),
+        ("a", ["12 kg", "3 lb"], "is read as a category: it holds numbers in several units"),
+        ("t", ["12:30", "9:05"], "holds times, read as hours: give a time of day a periodic term"),
+        (
+            "sample_weight",
+            [1.5, 2.5],
+            "is a feature: if it holds weights, pass it as sample_weight",
+        ),
+    ],
+)
+def test_doubtful_readings_are_warned_of(name, cells, remark):
+    X = pd.DataFrame({name: cells, "other": [1.5, 2.5]})
+    reader = TableReader.learn(X, "Model")
+    assert any(said.startswith(f"column {name!r} {remark}") for said in reader.remarks)
+    with pytest.warns(SuspectColumnWarning, match=f"Model: column {name!r} {remark}"):
+        reader.warn("Model")
+
+
+@pytest.mark.parametrize("terms", [{"t": "category"}, {"t": "spline"}])
+def test_terms_settle_what_a_doubtful_column_is(terms):
+    X = pd.DataFrame({"t": ["12:30", "9:05"], "other": [1.5, 2.5]})
+    assert not [
+        said for said in TableReader.learn(X, "M", None, terms).remarks if "read as" in said
     ]
+
+
+def test_columns_without_a_name_that_number_the_rows_are_left_out(tmp_path, seed):
+    """A file, pandas and pyarrow name them alike; an index in Parquet is none of the features."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"area": rng.normal(size=N)}, index=rng.permutation(10 * N)[:N])
+    path = tmp_path / "rows.csv"
+    X.to_csv(path)
+    for table in (CsvFile(path).table(), pd.read_csv(path), pyarrow.csv.read_csv(path)):
+        reader = TableReader.learn(table, "Model")
+        assert (reader.names, reader.left_out) == (["Unnamed: 0", "area"], ["Unnamed: 0"])
+    assert TableReader.learn(parquet_table(X, tmp_path), "M").left_out == ["__index_level_0__"]
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_none_is_a_missing_level_whatever_holds_it(holder, tmp_path):
+    for cells in (["None", "a", "b"], ["none", "a", "b"], [None, "a", "b"]):
+        X = HOLDERS[holder](pd.DataFrame({"city": cells}), tmp_path)
+        (column,) = TableReader.learn_and_read([X], "Model")[1]
+        assert (column.levels, column.codes.tolist()) == (["a", "b"], [-1, 0, 1])
 
 
 def test_levels_have_one_name_however_they_are_written():
@@ -204,7 +247,7 @@ def test_other_types_of_pandas_and_arrow(kind):
         X = pa.table({"a": pa.array([1.5, 2.25]).cast(pa.decimal128(5, 2))})
         expected = [1.5, 2.25]
     elif kind == "time":
-        X, expected = pa.table({"a": pa.array([60, 3600], pa.time32("s"))}), [60.0, 3600.0]
+        X, expected = pa.table({"a": pa.array([1800, 36000], pa.time32("s"))}), [0.5, 10.0]
     else:
         X, expected = (
             pd.DataFrame({"a": pd.period_range("2020", periods=2, freq="Y")}),
@@ -253,8 +296,11 @@ def test_columns_that_terms_name_are_not_left_out():
     ("terms", "parts"),
     [
         (None, ["when", "when (month)", "when (weekday)", "when (hour)"]),
-        ({"when": "linear"}, ["when", "when (month)", "when (weekday)", "when (hour)"]),
+        ({"when": "auto"}, ["when", "when (month)", "when (weekday)", "when (hour)"]),
         ({"when": "trend"}, ["when"]),
+        ({"when": "linear"}, ["when"]),
+        ({"when": SimpleNamespace(column="when", kind="linear")}, ["when"]),
+        ({"when": "linear", "when (month)": "auto"}, ["when", "when (month)"]),
         ({"when": None}, ["when"]),
         ({"when": "trend", "when (hour)": "periodic"}, ["when", "when (hour)"]),
         (["when (weekday)", "area"], ["when", "when (weekday)"]),

@@ -5,11 +5,13 @@ import pyarrow as pa
 import pytest
 
 from kernelmaps.data.text_cells import (
+    CLOCK,
     NUMBER_FORMS,
     Cells,
     NumberFormat,
     Text,
     find_number_format,
+    why_category,
 )
 
 
@@ -39,6 +41,10 @@ def found(*cells):
         (["1 234,50 €", "7 €"], NumberFormat("1.234,5", "€")),
         (["1'234.50", "7"], NumberFormat("1,234.5")),
         (["1\u00a0234", "7"], NumberFormat("1,234.5")),
+        (["(12.50)", "3"], NumberFormat()),
+        (["$(1,200.50)", "($3)", "$7"], NumberFormat("1,234.5", "$")),
+        (["12:30", "9:05", "-"], NumberFormat("hh:mm", "hours")),
+        (["12:30:15", "9:05 pm"], NumberFormat("hh:mm", "hours")),
     ],
 )
 def test_formats_of_numbers(cells, how):
@@ -58,7 +64,9 @@ def test_formats_of_numbers(cells, how):
         ["$5", "5%"],
         ["A12", "A13"],
         ["BMW 320", "BMW 525"],
-        ["12:30", "12:45"],
+        ["16:9", "4:3"],
+        ["12:60", "12:45"],
+        ["(1)", "(2)"],  # negative, or numbers of a list
         ["1-2", "3-4"],
         ["1,23,4"],
         ["12 Main Street 7"],
@@ -66,6 +74,35 @@ def test_formats_of_numbers(cells, how):
 )
 def test_other_text_is_no_number(cells):
     assert found(*cells) is None
+
+
+def test_brackets_are_negative_numbers_and_times_are_hours():
+    column = Text(pa.array(["(12.50)", "$(1,200)", "($3)", "7", "(-2)", "(x)", "()"]))
+    values, nan = column.numbers(NumberFormat("1,234.5", "$")), np.nan
+    np.testing.assert_array_equal(values, [-12.5, -1200, -3, 7, nan, nan, nan])
+    column = Text(
+        pa.array(["0:00", "12:00 am", "12:30 PM", "23:59:60", "17:30:36", "1:5", "13:00 pm"])
+    )
+    values = column.numbers(NumberFormat("hh:mm", "hours"))
+    np.testing.assert_allclose(values, [0, 0, 12.5, nan, 17.51, nan, nan])
+
+
+@pytest.mark.parametrize(
+    ("cells", "why"),
+    [
+        (["12 kg", "3 lb", ""], "numbers in several units ('kg', 'lb')"),
+        (["(1)", "(2)"], "numbers in brackets alone, whose sign is not clear"),
+        ([*map(str, range(30)), *["big"] * 10], "numbers, and 'big' beside them"),
+        ([*(f"{d}.1.2024" for d in range(1, 30)), *["soon"] * 10], "dates, and 'soon' beside them"),
+        (["red", "green"], ""),
+        (["1st", "2nd", "3rd"], ""),  # no units
+        (["01067", "10115"], ""),
+        (["1", "2", "many"], ""),
+        (["", "NA"], ""),
+    ],
+)
+def test_what_a_category_could_be_taken_for(cells, why):
+    assert why_category(Text(pa.array(cells))) == why
 
 
 def test_codes_are_numbers_where_that_is_asked_for():
@@ -81,7 +118,7 @@ def test_a_few_words_among_many_numbers_are_gaps():
 
 
 @pytest.mark.parametrize("unit", ["", "$", "kg", "%", "EUR"])
-@pytest.mark.parametrize("form", NUMBER_FORMS)
+@pytest.mark.parametrize("form", [form for form in NUMBER_FORMS if form != CLOCK])
 def test_any_number_is_read_back_from_any_format(form, unit, seed):
     """Correct rounding: what repr writes is the same float64 again, in every format."""
     rng = np.random.default_rng(seed)

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from .frames import unnamed
 from .suffixes import data_suffix, open_bytes, open_text
 
 _BLOCK_BYTES = 1 << 24  # of text that is parsed at a time; no row may be longer
@@ -65,7 +66,7 @@ class CsvFile:
         cells = self._first[1]
         if not self._has_header:
             return [f"x{j}" for j in range(len(cells))]
-        names = [cell.strip() or f"column {j + 1}" for j, cell in enumerate(cells)]
+        names = [cell.strip() or unnamed(j) for j, cell in enumerate(cells)]
         twice = sorted(name for name, count in Counter(names).items() if count > 1)
         if twice:
             raise ValueError(f"{self.path} has the columns {twice} more than once.")

@@ -37,9 +37,13 @@ _LAYOUTS = {
     "%d-%b-%Y": f"{_DAY}-{_MONTH_NAME}-{_YEAR}",
     "%d-%b-%y": f"{_DAY}-{_MONTH_NAME}-{_SHORT_YEAR}",
     "%b %d, %Y": f"{_MONTH_NAME} {_DAY}, ?{_YEAR}",
+    "%Y-%m": r"(?P<Y>\d{4})-(?P<m>\d{2})",
+    "%m/%Y": f"{_MONTH}/{_YEAR}",
+    "%b %Y": f"{_MONTH_NAME} {_YEAR}",
 }
 DATE_FORMS = tuple(_LAYOUTS)
-"""How dates may be written; of 3/4/2025 the month comes first, unless it can only be the day."""
+"""How dates may be written; of 3/4/2025 the month comes first, unless it can only be the day. A
+month without a day stands for its first day."""
 _CLOCK = r"(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2})(?:[.,]\d+)?)?"
 _TIME = rf"(?:[T ]\s?{_CLOCK}\s?(?P<p>[AaPp][Mm])?\s?(?P<z>[Zz]|[+-]\d{{2}}:?\d{{2}})?)?"
 _MONTHS = (
@@ -47,6 +51,7 @@ _MONTHS = (
     "october", "november", "december",
 )  # fmt: skip
 _MONTH_NAMES = pa.array([*_MONTHS, *(name[:3] for name in _MONTHS)])
+_NO_HOUR = 99
 _CENTURY = 69  # two digits of a year from here on are of the twentieth century, as in POSIX
 # Seconds that dates must extend over before a part can be told from the trend.
 _SPANS = {"month": 366 * 86400, "weekday": 7 * 86400, "hour": 86400}
@@ -62,15 +67,13 @@ def parse_dates(cells: pa.Array, form: str) -> np.ndarray:
     parts = dict(zip((field.name for field in groups.type), groups.flatten(), strict=True))
 
     def number(name: str, default: str = "0") -> np.ndarray:
-        own = parts.get(name)
-        if own is None:
+        if name not in parts:
             return np.full(len(cells), int(default))
-        digits = pc.fill_null(pc.if_else(pc.equal(own, ""), default, own), default)
-        return digits.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        return _integers(parts[name], default)
 
     short = number("y")
     year = number("Y") if "Y" in parts else short + np.where(short < _CENTURY, 2000, 1900)
-    month, day = _month_number(parts["b"]) if "b" in parts else number("m"), number("d")
+    month, day = _month_number(parts["b"]) if "b" in parts else number("m"), number("d", "1")
     hour, minute, second = _hour(number("H"), parts["p"]), number("M"), number("S")
     possible = (month >= 1) & (month <= 12) & (day >= 1) & (hour < 24) & (minute < 60)
     months = (np.where(possible, year - 1970, 0) * 12 + np.where(possible, month - 1, 0)).astype(
@@ -81,6 +84,23 @@ def parse_dates(cells: pa.Array, form: str) -> np.ndarray:
     seconds = (hour * 3600 + minute * 60 + second).astype("timedelta64[s]")
     moment = days.astype("datetime64[s]") + seconds
     return np.where(possible, moment, np.datetime64("NaT", "s"))
+
+
+def hours_in(cells: pa.Array) -> np.ndarray:
+    """Times such as 8:30, 17:05:30 or 5:15 pm as hours; NaN if unreadable."""
+    groups = pc.extract_regex(cells, rf"^{_CLOCK}\s?(?P<p>[AaPp][Mm])?$")
+    matched = pc.is_valid(groups).to_numpy(zero_copy_only=False)
+    parts = dict(zip((field.name for field in groups.type), groups.flatten(), strict=True))
+    hour, minute, second = (_integers(parts[name], "0") for name in "HMS")
+    hour = _hour(hour, parts["p"])
+    possible = matched & (hour < _NO_HOUR) & (minute < 60) & (second < 60)
+    return np.where(possible, hour + minute / 60 + second / 3600, np.nan)
+
+
+def _integers(digits: pa.Array, default: str) -> np.ndarray:
+    """Digits as numbers; the default where there are none."""
+    digits = pc.fill_null(pc.if_else(pc.equal(digits, ""), default, digits), default)
+    return digits.cast(pa.int64()).to_numpy(zero_copy_only=False)
 
 
 def _month_number(names: pa.Array) -> np.ndarray:
@@ -96,7 +116,7 @@ def _hour(hour: np.ndarray, half: pa.Array) -> np.ndarray:
     twelve = half != ""
     possible = ~twelve | ((hour >= 1) & (hour <= 12))
     of_day = np.where(twelve, hour % 12 + np.where(half == "pm", 12, 0), hour)
-    return np.where(possible, of_day, 99)
+    return np.where(possible, of_day, _NO_HOUR)
 
 
 def varying_parts(dates: np.ndarray) -> tuple[str, ...]:

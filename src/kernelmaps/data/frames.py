@@ -44,6 +44,16 @@ def is_frame(X: Any) -> bool:
     return _package(X) in ("pandas", "polars", "pyarrow") and len(getattr(X, "shape", ())) == 2
 
 
+def is_series(y: Any) -> bool:
+    """Whether y is a column of a table (pandas, Polars, pyarrow)."""
+    return _package(y) in ("pandas", "polars", "pyarrow") and not is_frame(y)
+
+
+def unnamed(position: int) -> str:
+    """The name of a column without one, as pandas gives it."""
+    return f"Unnamed: {position}"
+
+
 def without_columns(X: Any, names: Sequence[str]) -> Any:
     """A frame without some columns."""
     if not names:

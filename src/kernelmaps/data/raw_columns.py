@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..sparse_rows import dense
-from .frames import is_frame, level_name
+from .frames import is_frame, level_name, unnamed
 from .text_cells import Text
 
 RawColumn: TypeAlias = "np.ndarray | Text | pa.DictionaryArray"
@@ -53,7 +53,8 @@ class RawTable:
         if package == "polars":
             X = X.to_arrow()
         given = X.columns if package == "pandas" else X.column_names
-        names, named = [str(name) for name in given], all(isinstance(name, str) for name in given)
+        names = [str(name) or unnamed(j) for j, name in enumerate(given)]
+        named = all(isinstance(name, str) for name in given)
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise ValueError(
@@ -67,10 +68,11 @@ class RawTable:
 
     def column(self, place: int, owner: str) -> RawColumn:
         """One column, in one of the four forms."""
-        return _raw(self.columns[place], self.names[place], owner)
+        return raw_column(self.columns[place], self.names[place], owner)
 
 
-def _raw(values: Any, name: str, owner: str) -> RawColumn:
+def raw_column(values: Any, name: str, owner: str) -> RawColumn:
+    """A series or array, in one of the four forms."""
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return _from_arrow(values, name, owner)
     dtype = values.dtype
@@ -149,10 +151,9 @@ def _from_arrow(values: Any, name: str, owner: str) -> RawColumn:
         if getattr(kind, "tz", None):  # weekdays and hours are those of the time zone
             values = pc.local_timestamp(values)
         return values.to_numpy(zero_copy_only=False).astype("datetime64[s]")
-    if types.is_duration(kind) or types.is_time(kind):
+    if types.is_duration(kind):
         seconds = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[kind.unit]
-        integer = pa.int32() if kind.bit_width == 32 else pa.int64()
-        return values.cast(integer).to_numpy(zero_copy_only=False) / seconds
+        return values.cast(pa.int64()).to_numpy(zero_copy_only=False) / seconds
     if types.is_decimal(kind) or (types.is_integer(kind) and values.null_count):
         try:
             values = values.cast(pa.float64())

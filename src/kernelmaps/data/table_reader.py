@@ -31,6 +31,7 @@ from .dates import (
 from .frames import Column, categorical_columns, column_position
 from .raw_columns import RawColumn, RawTable, as_text, factorized, joined_raw, level_name
 from .text_cells import (
+    CLOCK,
     GAPS,
     NUMBER_FORMS,
     NUMBER_GAPS,
@@ -41,6 +42,7 @@ from .text_cells import (
     find_number_format,
     level_names,
     quoted,
+    why_category,
 )
 
 _FORMS = {
@@ -51,7 +53,11 @@ _FORMS = {
 }
 _PLURALS = {"number": "numbers", "category": "categories", "date": "dates"}
 _FEW_ROWS = 20  # rows below which nothing is taken for an ID
-_ID = re.compile(r"(?i:(?:^|[_\s.-])(?:id|uuid|guid|key|index|rownames?|row|no|nr)$)|[a-z]I[dD]$")
+# Names of IDs, and those that pandas gives to a column without a name and to an index in Parquet.
+_ID = re.compile(
+    r"(?i:(?:^|[_\s.-])(?:id|uuid|guid|key|index|rownames?|row|no|nr)$)|[a-z]I[dD]$"
+    r"|^Unnamed: \d+$|^__index_level_\d+__$"
+)
 _CURVES = ("spline", "linear", "periodic")  # kinds of terms whose column must hold numbers
 _CONSTANT = "all its values are the same"
 _DROPPED = "terms leaves it out"
@@ -72,9 +78,9 @@ class ColumnFormat:
     name : str
     kind : {"number", "category", "date", "left out"}
     form : str
-        Of numbers: "plain", "1,234.5" (digits may be grouped) or "1.234,5" (decimal comma). Of
-        categories: "text", "number" (2.50 and 2.5 are one level) or "boolean". Of dates: "typed",
-        or how text writes them.
+        Of numbers: "plain", "1,234.5" (digits may be grouped), "1.234,5" (decimal comma) or "hh:mm"
+        (hours). Of categories: "text", "number" (2.50 and 2.5 are one level) or "boolean". Of
+        dates: "typed", or how text writes them.
     unit : str
         Currency, percent sign or unit of measurement beside the numbers.
     parts : tuple of str
@@ -221,8 +227,8 @@ class TableReader:
         terms : list or mapping, optional
             Terms of the model. Columns that it names are never left out; a column whose term is a
             "category" is read as one; parts of dates that it names, as in "day (weekday)", are
-            features. ``{"day": "trend"}`` and ``{"day": None}`` give a date no parts, and of dates
-            in a list only the parts in that list are features.
+            features. A date that a mapping gives another kind than "auto" ("trend", "linear", None)
+            has no parts but those that are named, and neither has one in a list.
         """
         tables = [RawTable.of(chunk, owner) for chunk in chunks]
         names = tables[0].names
@@ -230,7 +236,7 @@ class TableReader:
             raise ValueError(f"{owner}: the chunks of X have different columns.")
         requests = _Requests.of(terms, names, owner, categorical)
         notes, formats, columns = ReadingNotes(), [], list[Column]()
-        remarks: list[str] = []
+        remarks = requests.remarks_on_names(names)
         for j, name in enumerate(names):
             raw = joined_raw([table.column(j, owner) for table in tables])
             how, remark = _learned(raw, name, requests)
@@ -247,9 +253,9 @@ class TableReader:
         reader._check_learned(owner)
         return reader, columns
 
-    def with_remarks(self, about_dates: list[str], about_cells: list[str]) -> TableReader:
+    def with_remarks(self, about_columns: list[str], about_cells: list[str]) -> TableReader:
         """The reader itself; remarks are said once and not saved, as they quote cells."""
-        object.__setattr__(self, "_learning", (about_dates, about_cells))
+        object.__setattr__(self, "_learning", (about_columns, about_cells))
         return self
 
     def _check_learned(self, owner: str) -> None:
@@ -314,24 +320,24 @@ class TableReader:
 
     @property
     def remarks(self) -> list[str]:
-        """Sentences about what was decided: columns left out, units, dates, unreadable cells."""
+        """Sentences about what was decided: columns left out, units, formats, unreadable cells."""
         units = [f"column {name!r} holds numbers in {unit}" for name, unit in self.units.items()]
-        about_dates, about_cells = getattr(self, "_learning", ([], []))
-        return [*self._left_out_remarks(), *units, *about_dates, *about_cells]
+        about_columns, about_cells = getattr(self, "_learning", ([], []))
+        return [*self._left_out_remarks(), *units, *about_columns, *about_cells]
 
     def _left_out_remarks(self) -> list[str]:
         chosen = [c for c in self.columns if c.kind == "left out" and c.reason != _DROPPED]
         return [f"column {column.name!r} left out: {column.reason}" for column in chosen]
 
     def warn(self, owner: str, stacklevel: int = 2) -> None:
-        """Warn of columns that are left out and of cells that are not read, once for all."""
-        about_cells: list[str] = getattr(self, "_learning", ([], []))[1]
-        sentences = "; ".join([*self._left_out_remarks(), *about_cells])
+        """Warn of columns left out or of doubtful content and of unread cells, once for all."""
+        about_columns, about_cells = getattr(self, "_learning", ([], []))
+        left_out = self._left_out_remarks()
+        sentences = [*left_out, *about_columns, *about_cells]
         if sentences:
-            some = bool(self._left_out_remarks())
-            hint = " Name columns in terms= to use them all the same." if some else ""
-            category = SuspectColumnWarning if some else UnreadableCellWarning
-            warnings.warn(f"{owner}: {sentences}.{hint}", category, stacklevel + 1)
+            hint = " Name columns in terms= to use them all the same." if left_out else ""
+            category = SuspectColumnWarning if left_out or about_columns else UnreadableCellWarning
+            warnings.warn(f"{owner}: {'; '.join(sentences)}.{hint}", category, stacklevel + 1)
 
     def position(self, item: Any, owner: str, argument: str) -> int:
         """Position, among the features, of a column by its name or its position in the table."""
@@ -482,7 +488,7 @@ class _Requests:
                 if part:
                     found.parts.setdefault(name, [])
                     found.parts[name] += [part]
-                elif kind is None or kind == "trend":
+                elif kind != "auto":
                     found.exact.add(name)
                     found.dropped |= {name} if kind is None else set()
                 if kind is not None:
@@ -504,6 +510,13 @@ class _Requests:
             self.kinds[name] = "category"
         elif not part and kind in _CURVES:
             self.kinds[name] = "number"
+
+    def remarks_on_names(self, names: Sequence[str]) -> list[str]:
+        """What to say about a column that has the name of an argument of fit."""
+        if "sample_weight" not in names or "sample_weight" in self.named | self.dropped:
+            return []
+        words = "is a feature: if it holds weights, pass it as sample_weight= (--sample-weight)"
+        return [f"column 'sample_weight' {words}"]
 
     def parts_of(self, name: str, dates: np.ndarray) -> tuple[str, ...]:
         chosen = set(self.parts.get(name, []))
@@ -538,7 +551,8 @@ def learn_formats(
     requests = _Requests.of(terms, table.names, owner, categorical)
     places = [(table.names.index(name), name) for name in names]
     learned = [_learned(table.column(j, owner), name, requests) for j, name in places]
-    return {how.name: how for how, _ in learned}, [remark for _, remark in learned if remark]
+    remarks = [*requests.remarks_on_names(names), *(remark for _, remark in learned if remark)]
+    return {how.name: how for how, _ in learned}, remarks
 
 
 def typed_column(raw: Text, how: ColumnFormat, owner: str, notes: ReadingNotes) -> pa.Array:
@@ -560,7 +574,9 @@ def _learned(raw: RawColumn, name: str, requests: _Requests) -> tuple[ColumnForm
         return ColumnFormat(name, "number", "plain"), ""
     number = find_number_format(raw, codes_too=kind == "number")
     if number is not None:
-        return ColumnFormat(name, "number", number.form, number.unit), ""
+        clock = "holds times, read as hours: give a time of day a periodic term of period 24"
+        remark = f"column {name!r} {clock}" if number.form == CLOCK and kind is None else ""
+        return ColumnFormat(name, "number", number.form, number.unit), remark
     date = find_date_format(raw)
     if date is not None:
         form, ambiguous = date
@@ -568,7 +584,9 @@ def _learned(raw: RawColumn, name: str, requests: _Requests) -> tuple[ColumnForm
         order = "the month" if form.startswith("%m") else "the day"
         remark = f"column {name!r} holds dates, in which {order} comes first" if ambiguous else ""
         return ColumnFormat(name, "date", form, parts=parts), remark
-    return ColumnFormat(name, "category", _level_form(raw)), ""
+    mixture = why_category(raw)
+    remark = f"column {name!r} is read as a category: it holds {mixture}" if mixture else ""
+    return ColumnFormat(name, "category", _level_form(raw)), remark
 
 
 def _level_form(raw: RawColumn) -> str:

@@ -38,7 +38,7 @@ from .table_reader import (
     learn_formats,
     typed_column,
 )
-from .text_cells import GAPS, quoted
+from .text_cells import LABEL_GAPS, quoted
 
 try:
     import fcntl
@@ -228,7 +228,7 @@ class _Spool:
         """Targets of a block, of the same kind as those of the first one."""
         if kind == "U":
             cells = block.raw(target).cells
-            there = np.append(cells.known(GAPS), False)[cells.codes]
+            there = np.append(cells.known(LABEL_GAPS), False)[cells.codes]
             labels = cells.distinct.take(pa.array(cells.codes[there]))
             return np.array(labels.to_pylist(), dtype=str), there
         y, there = block.target(target)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from .raw_columns import RawColumn, as_text
 from .text_cells import (
-    GAPS,
+    LABEL_GAPS,
     NUMBER_GAPS,
     NumberFormat,
     Text,
@@ -51,7 +51,7 @@ def target_values(raw: RawColumn, target: str, where: Where) -> tuple[np.ndarray
     how = find_number_format(column)
     if how is not None:
         return _formatted(column, how, place), there
-    known = column.cells.known(GAPS)
+    known = column.cells.known(LABEL_GAPS)
     there = np.append(known, False)[column.cells.codes]
     rank = np.cumsum(known) - 1
     labels = _labels(column.cells.distinct.filter(pa.array(known)))
@@ -132,7 +132,7 @@ def finite_numbers(text: Text, column: str, where: Where, advice: str) -> np.nda
         row = int(np.argmax(bad))
         cell: Any = text.array[row].as_py()
         place = f"{where(row)}, column {column!r}: the cell"
-        if cell.strip().lower() in (*GAPS, "none"):
+        if cell.strip().lower() in NUMBER_GAPS:
             raise ValueError(f"{place} is empty. Fill it, or leave the column out with drop=.")
         raise ValueError(f"{place} holds {cell!r}, not a finite number. {advice}")
     return values
@@ -142,7 +142,8 @@ def number_values(raw: RawColumn, column: str, where: Where) -> np.ndarray:
     """A column of numbers (weights, exposures), NaN where one is missing."""
     values, there = target_values(raw, column, where)
     if values.dtype.kind not in "iuf":
-        raise ValueError(f"{where(0)}: column {column!r} must hold numbers.")
+        first, example = int(np.argmax(there)), quoted(map(str, values[:1].tolist()))
+        raise ValueError(f"{where(first)}: {column} must be numbers, got {example}.")
     out = np.full(len(there), np.nan)
     out[there] = values
     return out

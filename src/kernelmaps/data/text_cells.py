@@ -16,14 +16,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .dates import DATE_FORMS, ISO, parse_dates
+from .dates import DATE_FORMS, ISO, hours_in, parse_dates
 
-GAPS = ("", "na", "n/a", "#n/a", "<na>", "nan", "null", "?")
-"""What stands for a missing value, in small letters."""
-NUMBER_GAPS = (*GAPS, "none", "-", ".", "nat")
+LABEL_GAPS = ("", "na", "n/a", "#n/a", "<na>", "nan", "null", "?")
+"""What stands for a missing label, in small letters; "none" may be the name of a class."""
+GAPS = (*LABEL_GAPS, "none", "#na", "#n/a n/a", "-nan", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan")
+"""What stands for a missing value; all that `pandas.read_csv` takes for one."""
+NUMBER_GAPS = (*GAPS, "-", ".", "nat")
 """What does in a column of numbers or dates."""
-NUMBER_FORMS = ("plain", "1,234.5", "1.234,5")
-"""How numbers may be written: as Python does, with grouped digits, with a decimal comma."""
+CLOCK = "hh:mm"
+NUMBER_FORMS = ("plain", "1,234.5", "1.234,5", CLOCK)
+"""How numbers may be written: as Python does, with grouped digits, with a decimal comma, as hours
+and minutes."""
 
 _CURRENCY_CODES = (  # of ISO 4217: those of the larger economies
     "AED|ARS|AUD|BDT|BGN|BRL|CAD|CHF|CLP|CNY|COP|CZK|DKK|EGP|EUR|GBP|HKD|HUF|IDR|ILS|INR|JPY|KES|"
@@ -40,6 +44,8 @@ _DIGITS = {
 _LETTER = r"A-Za-z[:^ascii:]"
 _BEFORE = rf"[A-Za-z]{{0,3}}\p{{Sc}}|{_CURRENCY_CODES}|Rs\.?|kr\.?|Fr\.?"
 _AFTER = rf"[{_LETTER}%$'\"][{_LETTER}%$/^.]*[23]?(?: [{_LETTER}]+)?"
+_ACCOUNTING = r"^([^()\d]*)\(([^()+\-−]*\d[^()+\-−]*)\)$"  # (12.50) and $(12.50) are negative
+_ORDINALS = {"st", "nd", "rd", "th"}
 _LEADING_ZERO = r"^[+-]?0\d+$"
 _WHOLE = r"^([+-]?\d+)\.0+$"
 _HEAD = 100  # different cells that a rule is tried on before it is applied to all
@@ -174,6 +180,10 @@ def _have_leading_zeros(text: pa.Array) -> bool:
 
 def numbers_in(cells: pa.Array, form: str) -> tuple[np.ndarray, pa.Array]:
     """Cells as numbers, NaN where they are not written so, and their units."""
+    if form == CLOCK:
+        hours = hours_in(cells)
+        return hours, pa.array(np.where(np.isnan(hours), "", "hours"), pa.string())
+    cells = pc.replace_substring_regex(cells, _ACCOUNTING, r"-\1\2")
     sign, blank = r"[+\-−]?", f"{_BLANK}*"
     pattern = (
         rf"^(?P<sign>{sign}){blank}(?P<before>{_BEFORE})?{blank}(?P<second>{sign}){blank}"
@@ -198,7 +208,7 @@ def find_number_format(column: Text, *, codes_too: bool = False) -> NumberFormat
     """How a column writes its numbers; None if it does not hold numbers.
 
     A few other cells among many numbers are taken for missing values. Codes with leading zeros are
-    not numbers, unless `codes_too`.
+    not numbers, unless `codes_too`, and neither are cells that all stand in brackets.
     """
     if column.has_codes and not codes_too:
         return None
@@ -206,6 +216,8 @@ def find_number_format(column: Text, *, codes_too: bool = False) -> NumberFormat
         return NumberFormat()
     known, best = column.cells.known(NUMBER_GAPS), None
     counts = column.cells.counts * known
+    if _all_in_brackets(column, known):
+        return None
     for form in NUMBER_FORMS:
         if not _promising(column, known, form, _unread_numbers):
             continue
@@ -217,6 +229,11 @@ def find_number_format(column: Text, *, codes_too: bool = False) -> NumberFormat
         if bad == 0:
             break
     return best[2] if best is not None and _accepted(*best[:2], int(counts.sum())) else None
+
+
+def _all_in_brackets(column: Text, known: np.ndarray) -> bool:
+    bracketed = pc.match_substring_regex(column.cells.distinct, _ACCOUNTING)
+    return bool(known.any() and bracketed.to_numpy(zero_copy_only=False)[known].all())
 
 
 def _promising(column: Text, known: np.ndarray, form: str, unread: Callable) -> bool:
@@ -266,6 +283,46 @@ def find_date_format(column: Text) -> tuple[str, bool] | None:
     least = min(bad for bad, _ in candidates)
     forms = [form for bad, form in candidates if bad == least]
     return forms[0], len(forms) > 1
+
+
+def why_category(column: Text) -> str:
+    """What a column that is read as a category could be taken for: numbers or dates, and others.
+
+    Empty where nothing is worth saying.
+    """
+    known = column.cells.known(NUMBER_GAPS)
+    counts = column.cells.counts * known
+    if column.has_codes or not known.any():
+        return ""
+    if _all_in_brackets(column, known):
+        return "numbers in brackets alone, whose sign is not clear"
+    for form in NUMBER_FORMS:
+        if not _promising(column, known, form, _unread_numbers):
+            continue
+        values, units = column._numbers_and_units(form)
+        readable = known & ~np.isnan(values)
+        if readable.sum() == known.sum():
+            named = set(units.filter(pa.array(readable)).to_pylist()) - {""}
+            several = len(named) > 1 and not named <= _ORDINALS
+            return f"numbers in several units ({quoted(sorted(named))})" if several else ""
+        if _mostly(readable, counts):
+            return f"numbers, and {_others(column, known & ~readable)} beside them"
+    for form in DATE_FORMS:
+        if not _promising(column, known, form, _unread_dates):
+            continue
+        readable = known & ~np.isnat(column.dates(form))
+        if _mostly(readable, counts):
+            return f"dates, and {_others(column, known & ~readable)} beside them"
+    return ""
+
+
+def _mostly(readable: np.ndarray, counts: np.ndarray) -> bool:
+    """Whether half of the rows, and many different cells, can be read."""
+    return bool(readable.sum() >= _MANY and 2 * counts[readable].sum() >= counts.sum())
+
+
+def _others(column: Text, rest: np.ndarray) -> str:
+    return quoted(column.cells.distinct.filter(pa.array(rest)).slice(0, 10).to_pylist())
 
 
 def is_text(column: Text) -> bool:
