@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import assert_all_finite
+from sklearn.utils import _safe_indexing, assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from ..arguments import refuse_masked
+from ..data.frames import is_series
+from ..data.raw_columns import is_missing, raw_column
+from ..data.targets import number_values
 from ..device import refuse_card
 
 _FEW_LABELS = 20  # up to so many classes scikit-learn has no warning to give
@@ -53,6 +56,46 @@ def targets_of(owner: Any, y: Any, n: int) -> np.ndarray:
             f"{name}: found input variables with inconsistent numbers of samples: X has {n} rows, "
             f"y has {len(y)}."
         )
+    return y
+
+
+def numbers_in_text(owner: Any, y: Any) -> Any:
+    """Targets as they are; those written as text ("$ 1,200") as numbers, as those of a file.
+
+    Missing ones are NaN.
+    """
+    values = y if hasattr(y, "dtype") or is_series(y) else np.asarray(y)
+    dtype = getattr(values, "dtype", None)
+    if np.ndim(values) != 1 or (isinstance(dtype, np.dtype) and dtype.kind not in "OUS"):
+        return y
+    name, column = type(owner).__name__, str(getattr(y, "name", None) or "y")
+    return number_values(raw_column(values, column, name), column, lambda row: f"{name}, row {row}")
+
+
+def missing_in_series(y: Any) -> np.ndarray:
+    """Which values of a series are missing."""
+    values = np.asarray(y)
+    if values.dtype.kind in "OUS":
+        return np.fromiter(map(is_missing, values.tolist()), bool, len(values))
+    return np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
+
+
+def without_rows(missing: np.ndarray, X: Any, *beside: Any) -> list[Any]:
+    """X, and weights or exposures that are beside it, without some rows."""
+    rows = np.flatnonzero(~missing)
+    parts = (X, *(None if item is None else np.asarray(item) for item in beside))
+    return [None if part is None else _safe_indexing(part, rows) for part in parts]
+
+
+def real_targets(y: np.ndarray, where: str) -> np.ndarray:
+    """Targets as finite numbers."""
+    try:
+        y = y.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{where}: Unknown label type: y must be numbers ({error}).") from None
+    if not np.isfinite(y).all():
+        at = int(np.argmin(np.isfinite(y)))
+        raise ValueError(f"{where}: y contains NaN or infinity (row {at}).")
     return y
 
 

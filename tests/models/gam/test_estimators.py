@@ -13,7 +13,7 @@ from sklearn.metrics import d2_tweedie_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelmaps as km
-from kernelmaps.exceptions import FileFormatError, SuspectColumnWarning
+from kernelmaps.exceptions import FileFormatError, MissingTargetWarning, SuspectColumnWarning
 
 
 def sales(seed=0, n=600):
@@ -837,6 +837,56 @@ def test_targets_that_cannot_be_fitted_are_refused_by_name(y, said):
     X = np.random.default_rng(0).random((40, 1))
     with pytest.raises(ValueError, match=f"AdditiveRegressor: {said}"):
         km.AdditiveRegressor().fit(X, y)
+
+
+def test_a_date_with_a_linear_term_is_a_straight_trend(seed):
+    """A trend and a season: the line follows the first and leaves the second out."""
+    rng = np.random.default_rng(seed)
+    day = pd.Series(pd.date_range("2015-01-01", periods=1500))
+    years = np.arange(1500) / 365.25
+    y = 2.0 * years + np.sin(2 * np.pi * years) + 0.1 * rng.normal(size=1500)
+    X = pd.DataFrame({"day": day})
+    line = km.AdditiveRegressor(terms={"day": "linear"}).fit(X, y)
+    assert line.term_names_ == ["day"]
+    curve = line.predict(X)
+    np.testing.assert_allclose(
+        np.polyfit(years, curve, 1)[0], np.polyfit(years, y, 1)[0], rtol=1e-3
+    )
+    np.testing.assert_allclose(curve, np.polyval(np.polyfit(years, curve, 1), years), atol=0.01)
+    seasonal = km.AdditiveRegressor(terms={"day": "linear", "day (month)": "periodic"}).fit(X, y)
+    assert seasonal.term_names_ == ["day", "day (month)"]
+    assert seasonal.score(X, y) > 0.98 > line.score(X, y)
+
+
+def test_targets_of_a_frame_are_read_as_those_of_its_file(tmp_path, seed):
+    """Money in text, and rows without a target, which are left out with their weights."""
+    X, _, y = sales(seed)
+    y = np.round(y, 3)
+    weight = np.random.default_rng(seed).uniform(0.5, 2, len(X))
+    text = pd.Series([f"€ {value:,.3f}" for value in y], name="price")
+    text[[3, 7]] = [None, "n/a"]
+    path = tmp_path / "rows.csv"
+    X.assign(price=text, w=weight).to_csv(path, index=False)
+    gaps = pd.Series(y, name="price")
+    gaps[[3, 7]] = np.nan
+    with pytest.warns(MissingTargetWarning, match="2 rows without 'price' left out"):
+        expected = km.AdditiveRegressor().fit(path, "price", "w")
+    for target in (text, gaps, text.astype("category")):
+        with pytest.warns(MissingTargetWarning, match="2 rows without 'price' left out"):
+            model = km.AdditiveRegressor().fit(X, target, weight)
+        np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+    assert model.score(X[8:], text[8:]) == model.score(X[8:], y[8:])
+    with pytest.raises(ValueError, match=r"y contains NaN. \(row 3\)"):  # as in scikit-learn
+        km.AdditiveRegressor().fit(X, gaps.to_numpy())
+    with pytest.raises(
+        ValueError, match="AdditiveRegressor, row 0: price must be numbers, got 'x'"
+    ):
+        km.AdditiveRegressor().fit(X, pd.Series(["x"] * len(X), name="price"))
+    labels = pd.Series(np.where(y > np.median(y), "high", "low"))
+    labels[5] = None
+    with pytest.warns(MissingTargetWarning, match="AdditiveClassifier: 1 row without 'y' left out"):
+        classifier = km.AdditiveClassifier().fit(X, labels)
+    assert classifier.classes_.tolist() == ["high", "low"]
 
 
 def test_files_are_predicted_by_the_names_of_their_columns(tmp_path, seed):

@@ -21,10 +21,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ...arguments import check_count
-from ...data.frames import Column, is_frame
+from ...data.frames import Column, is_frame, is_series
 from ...data.opening import in_memory
 from ...data.sources import Source
-from ...data.table_in_memory import TableFile, fits_in_memory, load_table
+from ...data.table_in_memory import TableFile, fits_in_memory, load_table, warn_of_gaps
 from ...data.table_reader import ReadingNotes, TableReader
 from ...data.table_stream import Learning, open_large_table
 from ...device import is_foreign
@@ -32,7 +32,14 @@ from ...schema import SchemaError, State, anything, array, instance, integer, na
 from ...sparse_rows import check_sparse
 from ...threads import limit_blas
 from ..explanation import Explanation
-from ..inputs import refuse_training_on_card, targets_of, weights_of
+from ..inputs import (
+    missing_in_series,
+    numbers_in_text,
+    refuse_training_on_card,
+    targets_of,
+    weights_of,
+    without_rows,
+)
 from ..losses import GAM, LOSSES, Loss, find_loss
 from ..shapes import PairFunction, ShapeFunction
 from .codebooks import SAMPLE_ROWS
@@ -147,6 +154,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         if fits_in_memory(X):
             X, y, sample_weight, exposure = load_table(X, y, sample_weight, exposure)
         if is_frame(X) or in_memory(X):
+            X, y, sample_weight, exposure = self._with_targets(X, y, sample_weight, exposure)
             columns = self._learn_columns(X)
             y = targets_of(self, y, len(columns[0]))
             weight = weights_of(self, sample_weight, len(y))
@@ -161,6 +169,19 @@ class GeneralizedAdditiveModel(BaseEstimator):
             with open_large_table(X, y, sample_weight, exposure, learning) as source:
                 self._fit_source(source)
         return self
+
+    def _with_targets(self, X: Any, y: Any, *beside: Any) -> tuple[Any, ...]:
+        """The rows that have a target; those without one in a series are left out, as of a file."""
+        if y is None or isinstance(y, str):
+            return X, y, *beside
+        from_table, name = is_series(y), str(getattr(y, "name", None) or "y")
+        y = y if self._of_labels else numbers_in_text(self, y)
+        missing = missing_in_series(y) if from_table else np.zeros(0, bool)
+        if not missing.any() or missing.all() or len(missing) != len(X):
+            return X, y, *beside
+        warn_of_gaps(type(self).__name__, name, int(missing.sum()))
+        X, *others = without_rows(missing, X, *beside)
+        return X, np.asarray(y)[~missing], *others
 
     def _fit_source(self, source: Source) -> None:
         """Fit to rows that are read anew for each pass."""

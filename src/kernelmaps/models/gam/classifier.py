@@ -38,7 +38,10 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
     terms : list or dict, optional
         A list of all terms (columns, pairs of columns, :class:`Term`), or a mapping from columns to
         kinds ("spline", "linear", "category", "periodic"), a :class:`Term`, or None to leave a
-        column out. By default each column has the term that suits it.
+        column out. By default each column has the term that suits it. A date has a trend and
+        periodic parts, which are named as in "day (month)"; ``{"day": "linear"}`` makes the trend a
+        straight line and ``{"day": "trend"}`` keeps it smooth, both without periodic parts but
+        those that are named, too.
     interactions : "auto", int or list of pairs, optional
         Pairs of columns that get a term of their own. "auto" looks for at most 40, a number for at
         most as many. A pair is kept if it lowers the held-out loss, or if a score test on all rows
@@ -132,7 +135,8 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             opens are read block by block.
         y : array-like of shape (n_samples,), str or None
             Labels of any kind; for files with names the column that holds them, None if the
-            chunks carry them.
+            chunks carry them. Rows without a label in a file or in a series are left out with a
+            warning; NaN in an array is refused.
         sample_weight : array-like of shape (n_samples,) or str, optional
             Weights of the rows, which are multiplied by those of their classes. They are relative
             (see `weights`); rows of weight 0 do not take part.

@@ -14,10 +14,10 @@ from ...arguments import check_number
 from ...atomic import all_or_nothing
 from ...data.sources import Source
 from ...schema import boolean, number
-from ..inputs import weights_of
+from ..inputs import numbers_in_text, real_targets, weights_of
 from ..losses import LOSSES, Loss, make_loss
 from .base import GeneralizedAdditiveModel
-from .sampling import RowChecks, Sample, real_targets
+from .sampling import RowChecks, Sample
 
 _LARGEST_TARGET = 1e70  # sums of fourth powers of targets are still finite
 
@@ -38,7 +38,10 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     terms : list or dict, optional
         A list of all terms (columns, pairs of columns, :class:`Term`), or a mapping from columns to
         kinds ("spline", "linear", "category", "periodic"), a :class:`Term`, or None to leave a
-        column out. By default each column has the term that suits it.
+        column out. By default each column has the term that suits it. A date has a trend and
+        periodic parts, which are named as in "day (month)"; ``{"day": "linear"}`` makes the trend a
+        straight line and ``{"day": "trend"}`` keeps it smooth, both without periodic parts but
+        those that are named, too.
     interactions : "auto", int or list of pairs, optional
         Pairs of columns that get a term of their own. "auto" looks for at most 40, a number for at
         most as many. A pair is kept if it lowers the held-out loss, or if a score test on all rows
@@ -141,8 +144,9 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             (CSV, Parquet), chunks, Dask frames and whatever else `kernelmaps.data.open_source`
             opens are read block by block.
         y : array-like of shape (n_samples,), str or None
-            Numbers; for files with names the column that holds them, None if the chunks carry
-            them.
+            Numbers, also in text such as "$ 1,200"; for files with names the column that holds
+            them, None if the chunks carry them. Rows without a target in a file or in a series are
+            left out with a warning; NaN in an array is refused.
         sample_weight : array-like of shape (n_samples,) or str, optional
             Weights of the rows, which are relative (see `weights`); rows of weight 0 do not take
             part.
@@ -188,8 +192,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         return replace(checks, loss=loss), [loss], []
 
     def _numbers(self, y: Any) -> np.ndarray:
-        y = column_or_1d(y, warn=True)
-        if y.dtype.kind not in "fiubO":
+        y = column_or_1d(numbers_in_text(self, y), warn=True)
+        if y.dtype.kind not in "fiub":
             raise ValueError(f"AdditiveRegressor: y must be numbers, got {y.dtype}.")
         return real_targets(y, "AdditiveRegressor")
 
@@ -306,7 +310,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         if self._link != "log":
             if exposure is not None:
                 self._check_exposure_has_use()
-            return super().score(X, y, sample_weight)
+            return super().score(X, self._numbers(y), sample_weight)
         if exposure is None and getattr(self, "_exposed", False):
             warnings.warn(
                 "AdditiveRegressor.score: the model was fitted with an exposure, and none is "

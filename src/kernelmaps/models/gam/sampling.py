@@ -11,6 +11,7 @@ import numpy as np
 from ...data import Block, Source
 from ...data.frames import Column, joined_columns
 from ...data.table_reader import TableReader
+from ..inputs import real_targets
 from ..losses import Loss
 from ..rows.passes import SumOverChunks, fold_chunks
 from .codebooks import SAMPLE_ROWS
@@ -81,18 +82,6 @@ class RowChecks:
         if len(y) != len(chunk):
             raise ValueError(f"{where} has {len(chunk)} rows but {len(y)} targets.")
         return real_targets(y, where) if self.classes is None else y
-
-
-def real_targets(y: np.ndarray, where: str) -> np.ndarray:
-    """Targets as finite numbers."""
-    try:
-        y = y.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{where}: Unknown label type: y must be numbers ({error}).") from None
-    if not np.isfinite(y).all():
-        at = int(np.argmin(np.isfinite(y)))
-        raise ValueError(f"{where}: y contains NaN or infinity (row {at}).")
-    return y
 
 
 @dataclass(frozen=True)
