@@ -14,6 +14,7 @@ from test_cli import assert_refused, invoke, run
 import kernelmaps as km
 from kernelmaps.commands import fitting, predicting
 from kernelmaps.data import table_stream
+from kernelmaps.exceptions import SuspectColumnWarning
 from kernelmaps.inspection.panels import PanelDisplay
 from kernelmaps.model_files import open_info
 
@@ -778,6 +779,28 @@ def test_exposures_are_remembered(tmp_path):
                    tmp_path / "bare.csv")  # fmt: skip
     rates = run("predict", out, tmp_path / "bare.csv", "--exposure", "none").split()[1:]
     np.testing.assert_array_equal(np.array(rates, float), model.predict(X))
+
+
+def test_weights_are_a_column_only_where_they_are_named(tmp_path):
+    """A column "sample_weight" of a file is a feature, as in a frame, and that is said."""
+    rng = np.random.default_rng(0)
+    a, weight = rng.normal(size=200), rng.uniform(0.5, 2, 200)
+    frame = pd.DataFrame({"a": a, "sample_weight": weight, "y": np.sin(a) + weight})
+    path, out, X = tmp_path / "d.csv", tmp_path / "m.kmap", frame.drop(columns="y")
+    frame.to_csv(path, index=False)
+    result = invoke("fit", path, "-o", out)
+    assert "column 'sample_weight' is a feature: if it holds weights" in result.stderr
+    with pytest.warns(SuspectColumnWarning, match="column 'sample_weight' is a feature"):
+        model = km.AdditiveRegressor().fit(X, frame["y"])
+    np.testing.assert_array_equal(km.load(out).predict(X), model.predict(X))
+    for stream in ("--in-memory", "--stream"):
+        run("fit", path, "--sample-weight", "sample_weight", stream, "-o", out)
+        model = km.AdditiveRegressor().fit(X[["a"]], frame["y"], weight)
+        expected = model.predict(X[["a"]])
+        np.testing.assert_allclose(km.load(out).predict(X[["a"]]), expected, rtol=1e-6)
+        assert not invoke("predict", out, path).stderr  # the column is not a new one
+    options = ["--model", "svm", "--sample-weight", "a"]
+    assert_refused(2, "--sample-weight means nothing for --model svm", "fit", path, *options)
 
 
 def test_average_precision_of_a_rare_class_is_shown(tmp_path):

@@ -107,7 +107,7 @@ def parquet_directory(X, y, w, path):
 def parquet_lists(X, y, w, path):
     pa = pytest.importorskip("pyarrow")
     lists = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), D)
-    return open_source(pa.table({"features": lists, "y": y, "sample_weight": w}))
+    return open_source(pa.table({"features": lists, "y": y, "w": w}), sample_weight="w")
 
 
 def arrow_dataset(X, y, w, path):

@@ -84,6 +84,7 @@ Exposure = Annotated[
     str | None,
     typer.Option(help="Column of exposures, for --loss poisson and gamma; later: that of fit."),
 ]
+SampleWeight = Annotated[str | None, typer.Option(help="GAM: column of weights of the rows.")]
 Stream = Annotated[
     bool | None,
     typer.Option(
@@ -112,6 +113,7 @@ def fit(
     max_iter: MaxIter = None,
     tol: Tol = None,
     exposure: Exposure = None,
+    sample_weight: SampleWeight = None,
     holdout: Holdout = "auto",
     stream: Stream = None,
     columns: shared.Columns = None,
@@ -152,7 +154,7 @@ def fit(
     options = TableOptions(terms, interactions, constraints, smoothing)
     settings = FitSettings(
         model, map, task, C, normalize, holdout, shared.note, loss, max_iter, tol, options, stream,
-        exposure, encoding,
+        exposure, sample_weight, encoding,
     )  # fmt: skip
     result = fit_file(
         data, settings, target=target, columns=shared.names(columns), drop=shared.names(drop) or ()

@@ -27,7 +27,7 @@ from ..data.reading import (
     rows_where,
 )
 from ..data.reading import column_names as names_in
-from ..data.sources import SlicedSource, default_names, values_at
+from ..data.sources import SlicedSource, values_at
 from ..data.suffixes import is_csv, is_parquet
 from ..data.table_in_memory import IN_MEMORY_BYTES, TableFile, file_bytes, load_table
 from ..data.table_stream import Learning, open_large_table
@@ -203,6 +203,8 @@ class FitSettings:
         memory; by default files of more than 256 MiB.
     exposure : str, optional
         Column of exposures, for the losses "poisson" and "gamma".
+    sample_weight : str, optional
+        Column of weights of the rows.
     encoding : str
         Of CSV text.
     """
@@ -220,6 +222,7 @@ class FitSettings:
     table: TableOptions = field(default_factory=TableOptions)
     stream: bool | None = None
     exposure: str | None = None
+    sample_weight: str | None = None
     encoding: str = "utf-8"
 
     def checked(self) -> FitSettings:
@@ -231,12 +234,13 @@ class FitSettings:
         on_map = self.feature_map is not None or self.C is not None
         model = self.model or ("svm" if on_map else None)
         check_positive("the model", "C", 1.0 if self.C is None else self.C)
+        beside = {"exposure": self.exposure, "sample_weight": self.sample_weight}
         refused = {
             "gam": {"map": self.feature_map, "C": self.C, "tol": self.tol},
-            "svm": {**vars(self.table), "exposure": self.exposure},
+            "svm": {**vars(self.table), **beside},
             "ridge": {
-                **vars(self.table), "exposure": self.exposure, "loss": self.loss,
-                "max_iter": self.max_iter, "tol": self.tol,
+                **vars(self.table), **beside, "loss": self.loss, "max_iter": self.max_iter,
+                "tol": self.tol,
             },
         }.get(model or "", {})  # fmt: skip
         given = [f"{name}=" for name, value in refused.items() if value is not None]
@@ -294,8 +298,9 @@ def fit_file(
     settings.say(f"reading {path.name}")
     if settings.model in (None, "gam") and named and path.exists():
         return _fit_table(path, replace(settings, model="gam"), wanted)
-    if settings.exposure is not None and path.exists():
-        raise ValueError(f"{path.name}: exposure= is a column of a CSV or Parquet file.")
+    for name in ("exposure", "sample_weight"):
+        if getattr(settings, name) is not None and path.exists():
+            raise ValueError(f"{path.name}: {name}= is a column of a CSV or Parquet file.")
     streamed = settings.model == "ridge" and path.exists() and not is_csv(path)
     if streamed and path.suffix.lower() != ".npz":
         source = open_rows(path, wanted, normalize=settings.normalize)
@@ -356,16 +361,13 @@ def _fit_table(path: Path, settings: FitSettings, wanted: Wanted) -> FittedModel
     encoding, chosen = settings.encoding, wanted.columns
     file = None if large else TableFile.read(path, encoding)
     header = (names_in(path, encoding) or []) if file is None else file.table.column_names
-    taken = replace(wanted, drop=[*wanted.drop, *filter(None, [settings.exposure])])
+    named = filter(None, [settings.sample_weight, settings.exposure])
+    taken = replace(wanted, drop=[*wanted.drop, *named])
     features, target = taken.found_in(header, str(path), need_target=True)
-    weight = default_names(features, target, None)[1] if chosen is None else None
-    features = [name for name in features if name != weight]
-    if weight is not None:
-        settings.say(f"rows are weighted by {weight!r}")
-    beside = target, weight, settings.exposure
+    beside = target, settings.sample_weight, settings.exposure
     used = {*features, *beside}
     facts: dict[str, Any] = {"target": target, "unused": [n for n in header if n not in used]}
-    facts["exposure"] = settings.exposure
+    facts |= {"sample_weight": settings.sample_weight, "exposure": settings.exposure}
     if file is not None:
         X, y, w, exposure = load_table(file, *beside, columns=features)
         facts["ids"] = _ids(file.table.select(wanted.drop).to_pydict())

@@ -247,12 +247,12 @@ class _TableColumns:
     def _features(self, header: list[str], target: str | None, exposure: str | None) -> list[str]:
         """Columns that the model reads, in its order; others are ignored, new ones with a word."""
         reader, metadata = self.saved.model.reader_, self.saved.metadata
-        beside = {target, exposure, metadata.get("target"), metadata.get("exposure")}
+        beside = {target, exposure, *map(metadata.get, ("target", "exposure", "sample_weight"))}
         if not reader.named:
             return [column for column in header if column not in beside]
         features = [column.name for column in reader.columns if column.features]
         column_positions(header, features, str(self.path))
-        known = {*reader.names, *(metadata.get("unused") or []), *beside, "sample_weight"}
+        known = {*reader.names, *(metadata.get("unused") or []), *beside}
         new = [column for column in header if column not in known]
         if new and metadata.get("unused") is not None:
             warnings.warn(

@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 
 from .columns import ADVICE, check_order, check_selection, column_positions
 from .csv_files import CsvFile
-from .sources import Block, Source, check_lengths, default_names, values_at
+from .sources import Block, Source, check_lengths, default_target, values_at
 from .table_in_memory import warn_of_gaps
 from .targets import finite_numbers
 from .text_cells import Text
@@ -108,7 +108,7 @@ class ArrowSource(Source):
         frames: bool = False, columns: Sequence[str] | None = None,
         name: str = "the Parquet dataset",
     ) -> ArrowSource:  # fmt: skip
-        """From a pyarrow table or dataset, or from a CSV file; `y` and `w` by default by name.
+        """From a pyarrow table or dataset, or from a CSV file; `y` by default by name.
 
         `columns` are the names of the features, in their order; by default all others.
         """
@@ -122,7 +122,7 @@ class ArrowSource(Source):
         if not fragments and not frames:
             raise ValueError(f"{name} has no rows")
         expected = [] if columns is None else list(columns)
-        y, w = default_names(set(schema.names) - set(expected), y, w)
+        y = default_target(set(schema.names) - set(expected), y)
         taken = [column for item in (y, w, exposure) for column in _names(item)]
         column_positions(schema.names, taken, name)
         features = [column for column in schema.names if column not in taken]

@@ -13,7 +13,7 @@ import numpy as np
 from ..extras import needed
 from ..threads import interruptible
 from .columns import check_selection, column_positions, names_of
-from .sources import Block, SlicedSource, Source, as_rows, check_lengths, default_names
+from .sources import Block, SlicedSource, Source, as_rows, check_lengths, default_target
 
 RETRIES = 3  # for errors of a task; a task lost with its worker is rescheduled by Dask itself
 FAN_IN = 8
@@ -35,7 +35,7 @@ class DaskSource(Source):
         # Of a dataframe, the others may be columns, by name.
         if hasattr(X, "columns"):
             if frames:
-                y, w = default_names(X.columns, y, w)
+                y = default_target(X.columns, y)
             taken = [name for name in (y, w, exposure) if isinstance(name, str)]
             column_positions(list(X.columns), taken, "the Dask dataframe")
             y, w, exposure = (X[v] if isinstance(v, str) else v for v in (y, w, exposure))

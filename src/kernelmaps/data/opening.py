@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from pathlib import Path
@@ -35,7 +35,7 @@ from .sources import (
     Source,
     check_lengths,
     check_members,
-    default_names,
+    default_target,
     is_chunks,
     open_hdf5,
     read_npy_header,
@@ -77,7 +77,14 @@ def _open_container(
         named = isinstance(part, str)
         return ContainerRows(str(path), _there(path, container, part), form) if named else part
 
-    return sliced_source(*map(rows, (name, *default_names(container, y, w))))
+    return sliced_source(*map(rows, (name, *_default_arrays(container, y, w))))
+
+
+def _default_arrays(names: Container[str], y: Any, w: Any) -> tuple[Any, Any]:
+    """Targets and weights: as given, or the arrays "y" and "sample_weight" where there are any."""
+    return default_target(
+        names, y
+    ), "sample_weight" if w is None and "sample_weight" in names else w
 
 
 def _there(path: Path, container: Any, name: str) -> str:
@@ -98,7 +105,7 @@ def _open_npz(path: Path, y: Any, w: Any, name: str) -> Source:
         names = set(archive.files)
         y, w = (
             archive[_there(path, names, part)] if isinstance(part, str) else part
-            for part in default_names(names, y, w)
+            for part in _default_arrays(names, y, w)
         )
     if {"format", "indptr", "data"} <= names:
         matrix = sp.load_npz(path)
@@ -291,7 +298,9 @@ def open_source(
         Targets. For files with named parts (npz, HDF5, Zarr, Parquet, CSV) the name of the dataset
         or column(s), by default "y" where there is one; for others also the path of a ``.npy``.
     sample_weight : array-like, str or None
-        Weights, likewise.
+        Weights, or the name of a dataset or column. By default the dataset "sample_weight" of npz,
+        HDF5 and Zarr files; a column of that name in a table is a feature unless it is named here,
+        as in a frame.
     name : str
         Name of the dataset of features in npz, HDF5 and Zarr files.
     n_features : int, optional
@@ -318,8 +327,7 @@ def open_table(X: Any, y: Any = None, sample_weight: Any = None, exposure: Any =
     X : path, pyarrow dataset, Dask collection, iterable, callable, or what `open_source` opens
         Chunks may be frames. CSV files are opened by `open_large_table`.
     y, sample_weight, exposure : str or array-like, optional
-        Columns by name, or values of all rows. ``"y"`` and ``"sample_weight"`` by default where
-        there are columns of that name.
+        Columns by name, or values of all rows. The target is by default the column ``"y"``.
     """
     # A list holds values: in a table, only a string names a column.
     beside = (np.asarray(v) if isinstance(v, list) else v for v in (y, sample_weight, exposure))

@@ -685,7 +685,9 @@ def _parts_of(item: Any, index: int) -> tuple[Any, Any, Any]:
     return (*parts, None, None)[:3]
 
 
-def default_names(names: Container[str], y: Any, w: Any) -> tuple[Any, Any]:
-    """Targets and weights: as given, or the columns "y" and "sample_weight" where there are any."""
-    y = "y" if y is None and "y" in names else y
-    return y, "sample_weight" if w is None and "sample_weight" in names else w
+def default_target(names: Container[str], y: Any) -> Any:
+    """Targets as given, or the column (or array) "y" where there is one.
+
+    Weights have no such default: a column "sample_weight" of a table is a feature, as in a frame.
+    """
+    return "y" if y is None and "y" in names else y

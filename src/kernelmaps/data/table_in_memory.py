@@ -16,7 +16,7 @@ from ..exceptions import MissingTargetWarning
 from .columns import column_positions
 from .csv_files import CsvFile
 from .raw_columns import RawTable
-from .sources import check_lengths, default_names
+from .sources import check_lengths, default_target
 from .suffixes import is_csv, is_parquet, parquet_dataset
 from .targets import number_values, target_values
 
@@ -108,14 +108,13 @@ def load_table(
     file : path or TableFile
         CSV or Parquet.
     y, sample_weight, exposure : str or array-like, optional
-        Columns by name, or values of all rows. ``"y"`` and ``"sample_weight"`` by default where
-        there are columns of that name.
+        Columns by name, or values of all rows. The target is by default the column ``"y"``.
     columns : sequence of str, optional
         The features; by default all other columns.
     """
     file = file if isinstance(file, TableFile) else TableFile.read(file)
     names = file.table.column_names
-    y, sample_weight = default_names(names, y, sample_weight)
+    y = default_target(names, y)
     if y is None:
         shown = ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
         raise ValueError(

@@ -27,7 +27,7 @@ from .arrow import ArrowSource, row_groups, scanned
 from .columns import column_positions, no_target
 from .csv_files import CsvFile
 from .opening import open_table
-from .sources import Source, default_names
+from .sources import Source, default_target
 from .suffixes import is_csv, is_parquet, parquet_dataset
 from .table_in_memory import TableFile, warn_of_gaps
 from .table_reader import (
@@ -92,7 +92,7 @@ def open_large_table(
     if path is not None and path.exists() and is_csv(path):
         with temporary_folder() as folder:
             file = CsvFile(path, encoding)
-            y, sample_weight = default_names(file.names, y, sample_weight)
+            y = default_target(file.names, y)
             if y is None:
                 raise no_target(str(path), file.names)
             yield _Spool(file, folder, (y, sample_weight, exposure), columns, learning).source()

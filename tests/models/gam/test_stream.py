@@ -92,7 +92,9 @@ def test_other_losses_exposures_and_weights(tmp_path, seed, loss, small_chunks):
     y = rng.poisson(mean).astype(float) if loss == "poisson" else mean * rng.gamma(5, 0.2, len(X))
     w = rng.integers(0, 3, len(X)).astype(float)
     frame = X.assign(y=y, sample_weight=w)
-    options = {} if exposure is None else {"exposure": "years"}
+    options = {"sample_weight": "sample_weight"} | (
+        {} if exposure is None else {"exposure": "years"}
+    )
     frame = frame if exposure is None else frame.assign(years=exposure)
     path = stored(tmp_path, frame, "parquet")
     ours = km.AdditiveRegressor(loss=loss).fit(path, **options)

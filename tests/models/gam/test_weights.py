@@ -85,7 +85,8 @@ def test_weights_of_a_stream_are_those_of_memory(tmp_path, seed, monkeypatch):
         in_memory = km.AdditiveRegressor(**options).fit(frame[["x"]], y, weight)
         with monkeypatch.context() as patch:
             patch.setattr(table_in_memory, "IN_MEMORY_BYTES", 0)
-            streamed = km.AdditiveRegressor(**options).fit(tmp_path / "rows.parquet")
+            path = tmp_path / "rows.parquet"
+            streamed = km.AdditiveRegressor(**options).fit(path, sample_weight="sample_weight")
         np.testing.assert_allclose(streamed.edf_, in_memory.edf_, rtol=1e-5)
         X = frame[["x"]]
         np.testing.assert_allclose(streamed.predict(X), in_memory.predict(X), rtol=1e-5)
