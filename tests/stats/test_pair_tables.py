@@ -54,7 +54,7 @@ def test_sums_and_scores_of_all_terms_together(seed, rows, many, monkeypatch):
     """Whatever the blocks and parts; the codes of a pair need more than a byte."""
     monkeypatch.setattr(pair_tables, "_ROWS", rows)
     monkeypatch.setattr(pair_tables, "_DENSE_ROWS", rows)
-    monkeypatch.setattr(pair_tables, "_MANY", many)
+    monkeypatch.setattr(pair_tables, "_MANY_OPERATIONS", many)
     monkeypatch.setattr(pair_tables, "_BLOCK_COST", 1e12)
     n = 501
     codes, bases, weight, y = coded_rows(seed, n, [7, 30, 12, 2000], [3, 5, 0, 2])
@@ -70,7 +70,9 @@ def test_sums_and_scores_of_all_terms_together(seed, rows, many, monkeypatch):
 
 def test_sums_do_not_depend_on_the_threads(seed):
     codes, bases, weight, y = coded_rows(seed, 9000, [7, 30, 12] * 4, [3, 6, 2] * 4)
-    assert len(y) * sum(basis.shape[1] for basis in bases) ** 2 > pair_tables._MANY  # in parts
+    assert (
+        len(y) * sum(basis.shape[1] for basis in bases) ** 2 > pair_tables._MANY_OPERATIONS
+    )  # in parts
     one, two = (cross_products(codes, bases, weight, y, n_jobs) for n_jobs in (1, 2))
     np.testing.assert_array_equal(one[0], two[0])
     np.testing.assert_array_equal(one[1], two[1])
@@ -103,8 +105,8 @@ def test_tables_of_local_bases_are_reduced_first(seed, monkeypatch):
 
 def test_few_rows_of_many_small_bases_are_multiplied_as_a_matrix(seed, monkeypatch):
     taken = []
-    plain = pair_tables._dense_products
-    monkeypatch.setattr(pair_tables, "_dense_products", lambda *a: taken.append(1) or plain(*a))
+    plain = pair_tables._fill_from_rows
+    monkeypatch.setattr(pair_tables, "_fill_from_rows", lambda *a: taken.append(1) or plain(*a))
     for n, width, wanted in ((500, 3, 1), (100_000, 20, 0)):
         codes, bases, weight, y = coded_rows(seed, n, [30] * 4, [width] * 4)
         taken.clear()

@@ -28,9 +28,9 @@ def add_rows(
     """out[first[i]] += weight[i] · basis[second[i]]: a pair table times a basis, at once."""
     width = basis.shape[1]
     for i in range(first.size):
-        own, other, w = first[i], second[i], weight[i]
+        row, other, w = first[i], second[i], weight[i]
         for c in range(width):
-            out[own, c] += w * basis[other, c]
+            out[row, c] += w * basis[other, c]
 
 
 @njit(cache=True, nogil=True)
@@ -38,28 +38,28 @@ def add_scaled(first: np.ndarray, weights: np.ndarray, table: np.ndarray, out: n
     """out[first[a] + i] += weights[a, i] · table[a]: a band matrix times a table."""
     for a in range(first.size):
         for i in range(weights.shape[1]):
-            own, w = first[a] + i, weights[a, i]
+            row, w = first[a] + i, weights[a, i]
             if w != 0.0:
                 for c in range(table.shape[1]):
-                    out[own, c] += w * table[a, c]
+                    out[row, c] += w * table[a, c]
 
 
 @njit(cache=True, nogil=True)
 def add_codes(codes: np.ndarray, values: np.ndarray, first: np.ndarray, out: np.ndarray) -> None:
     """out[first[j] + codes[j, i]] += values[i]: sums over the codes of several terms."""
     for j in range(codes.shape[0]):
-        own = out[first[j] :]
+        sums = out[first[j] :]
         for i in range(codes.shape[1]):
-            own[codes[j, i]] += values[i]
+            sums[codes[j, i]] += values[i]
 
 
 @njit(cache=True, nogil=True)
 def gather_codes(codes: np.ndarray, values: np.ndarray, first: np.ndarray, out: np.ndarray) -> None:
     """out[i] += Σ_j values[first[j] + codes[j, i]]."""
     for j in range(codes.shape[0]):
-        own = values[first[j] :]
+        term_values = values[first[j] :]
         for i in range(codes.shape[1]):
-            out[i] += own[codes[j, i]]
+            out[i] += term_values[codes[j, i]]
 
 
 @njit(cache=True, nogil=True)
@@ -75,9 +75,9 @@ def scaled_matrix(
         out[0, i] = scale[i]
     at = 0
     for j in range(columns.size - 1):
-        own, size = codes[j], first[j + 1] - first[j]
+        term_codes, size = codes[j], first[j + 1] - first[j]
         for c in range(columns[j], columns[j + 1]):
             function, row = values[at : at + size], out[c]
             for i in range(scale.size):
-                row[i] = scale[i] * function[own[i]]
+                row[i] = scale[i] * function[term_codes[i]]
             at += size

@@ -129,10 +129,10 @@ class Checkpoint:
         }
 
     def _check_identity(self, stored: dict[str, Any]) -> None:
-        found = self._identity()
-        differing = [key for key in found if stored.get(key) != found[key]]
+        identity = self._identity()
+        differing = [key for key in identity if stored.get(key) != identity[key]]
         if differing:
-            words = [f"{key}: {stored.get(key)!r}, now {found[key]!r}" for key in differing]
+            words = [f"{key}: {stored.get(key)!r}, now {identity[key]!r}" for key in differing]
             raise self._refusal("; ".join(words))
 
     def _refusal(self, fault: str) -> ValueError:
@@ -146,8 +146,8 @@ def _states(files: list[Path] | None) -> list[list[Any]] | None:
     """What changes when a file does; the time of its inode cannot be set back."""
     if files is None:
         return None
-    found = [(str(path), path.stat()) for path in files]
-    return [[path, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino] for path, s in found]
+    states = [(str(path), path.stat()) for path in files]
+    return [[path, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino] for path, s in states]
 
 
 def _stored_digests(array: np.ndarray | None) -> list[bytes]:

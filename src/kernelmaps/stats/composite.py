@@ -27,7 +27,7 @@ class _Composite(Statistics):
 
     def _check_state(self) -> None:
         """Raise SchemaError if the parts do not belong together."""
-        if len({part.target for part in self.parts}) > 1:
+        if len({moments.target for moments in self.parts}) > 1:
             raise SchemaError(f"{type(self).__name__}: parts have different targets")
 
     def __init__(self, parts: Sequence[Moments], widths: Sequence[int] = ()) -> None:
@@ -55,17 +55,23 @@ class _Composite(Statistics):
         return self.parts[0].shift
 
     def zero(self) -> Self:
-        return self._like([part.zero() for part in self.parts])
+        return self._like([moments.zero() for moments in self.parts])
 
     def centre_on(self, Z: Any, y: Any = None, sample_weight: Any = None) -> None:
-        for part, block in zip(self.parts, self._split(Z, y, sample_weight, 0)):
-            part.centre_on(*block)
+        for moments, block in zip(self.parts, self._split(Z, y, sample_weight, 0)):
+            moments.centre_on(*block)
 
     def partial(
-        self, Z: Any, y: Any = None, sample_weight: Any = None, start: int = 0, *, own: bool = False
+        self,
+        Z: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        start: int = 0,
+        *,
+        overwrite: bool = False,
     ) -> Self:
         blocks = self._split(Z, y, sample_weight, start)
-        return self._like([part.partial(*block) for part, block in zip(self.parts, blocks)])
+        return self._like([moments.partial(*block) for moments, block in zip(self.parts, blocks)])
 
     def merge(self, other: Self) -> Self:
         if type(self) is not type(other) or len(self.parts) != len(other.parts):
@@ -78,23 +84,29 @@ class _Composite(Statistics):
         return self
 
     def on_host(self) -> Self:
-        for part in self.parts:
-            part.on_host()
+        for moments in self.parts:
+            moments.on_host()
         return self
 
     def state(self) -> storage.Content:
         # The arrays of part i are prefixed with "i/".
-        states = [part.state() for part in self.parts]
+        states = [moments.state() for moments in self.parts]
         header: dict[str, Any] = {"kind_of_stats": self.kind, "parts": [head for head, _ in states]}
-        arrays = {f"{i}/{k}": a for i, (_, found) in enumerate(states) for k, a in found.items()}
+        arrays = {
+            f"{i}/{k}": a
+            for i, (_, part_arrays) in enumerate(states)
+            for k, a in part_arrays.items()
+        }
         return header | ({"widths": self.widths} if self.widths else {}), arrays
 
     @classmethod
     def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
         parts = []
         for i, head in enumerate(header["parts"]):
-            found = {k.split("/", 1)[1]: a for k, a in arrays.items() if k.startswith(f"{i}/")}
-            parts.append(Moments.from_state(head, found))
+            part_arrays = {
+                k.split("/", 1)[1]: a for k, a in arrays.items() if k.startswith(f"{i}/")
+            }
+            parts.append(Moments.from_state(head, part_arrays))
         return cls(parts, header.get("widths", ()))
 
 
@@ -136,7 +148,7 @@ class FoldMoments(_Composite):
     @property
     def n(self) -> int:
         """Rows of positive weight, of all folds."""
-        return sum(part.n for part in self.parts)
+        return sum(moments.n for moments in self.parts)
 
     def total(self) -> Moments:
         """Add all folds up.
@@ -150,13 +162,13 @@ class FoldMoments(_Composite):
 
     def centre_on(self, Z: Any, y: Any = None, sample_weight: Any = None) -> None:
         # One shift for all folds, so that their sums add without being moved.
-        for part in self.parts:
-            part.centre_on(Z, y, sample_weight)
+        for moments in self.parts:
+            moments.centre_on(Z, y, sample_weight)
 
     def _split(self, Z: Any, y: Any, w: Any, start: int) -> list[tuple[Any, Any, Any]]:
         fold = fold_of_row(np.arange(start, start + Z.shape[0]), len(self.parts))
         rows = (np.flatnonzero(fold == f) for f in range(len(self.parts)))
-        return [(Z[own], _take(y, own), _take(w, own)) for own in rows]
+        return [(Z[positions], _take(y, positions), _take(w, positions)) for positions in rows]
 
 
 class KernelMoments(_Composite):
@@ -196,11 +208,11 @@ def stats_from_state(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
     """Rebuild whichever statistics a header describes."""
     kinds = {cls.kind: cls for cls in (Moments, FoldMoments, KernelMoments)}
     try:
-        found = kinds[header["kind_of_stats"]].from_state(header, arrays)
-        found._check_state()
+        stats = kinds[header["kind_of_stats"]].from_state(header, arrays)
+        stats._check_state()
     except (KeyError, TypeError, AttributeError, SchemaError) as error:
         raise storage.FileFormatError(f"the statistics are malformed: {error!r}") from error
-    return found
+    return stats
 
 
 def load_stats(path: storage.AnyPath) -> Any:

@@ -5,8 +5,8 @@ mapped and multiplied by a few threads with one BLAS thread each, and added in o
 are therefore the same, bit for bit, for any number of threads, and after any block they are a state
 from which the fold can go on.
 
-On a card (:class:`.on_device.OnDevice`) one thread hands blocks over and does not wait for them:
-the card maps and multiplies one block while the next is read. The sums come back at the end.
+On a GPU (:class:`.on_device.OnDevice`) one thread hands blocks over and does not wait for them:
+the GPU maps and multiplies one block while the next is read. The sums come back at the end.
 
 On Dask there is one task per partition, and their sums are merged in a tree. What travels out is
 the map, the empty statistics (shift only, kB) and, for files, where to read; what comes back is one
@@ -37,7 +37,7 @@ from .moments import BLOCK_ROWS
 from .on_device import OnDevice
 
 BLOCK_BYTES = 64 << 20
-_FEWER = "The sums have to fit: use fewer components, or leave device out"
+_SUMS_MUST_FIT = "The sums have to fit: use fewer components, or leave device out"
 
 Transform = Callable[[Any], Any]
 Result = TypeVar("Result")
@@ -101,20 +101,20 @@ def fold(
     stats, total = saved.stats, source.n_blocks(block_rows)
     total = None if total is None else total - saved.position
     blocks = track(remaining, description=name, total=total, enabled=progress)
-    card = transform if isinstance(transform, OnDevice) else None
-    with nullcontext() if card is None else card.session(_FEWER):
-        for block, part in _sums(blocks, stats, transform, n_jobs, name):
-            _named(name, block, stats.merge, part)
+    on_device = transform if isinstance(transform, OnDevice) else None
+    with nullcontext() if on_device is None else on_device.session(_SUMS_MUST_FIT):
+        for block, sums in _sums(blocks, stats, transform, n_jobs, name):
+            _named(name, block, stats.merge, sums)
             saved.added(block)
         saved.finish()
-        return stats if card is None else stats.on_host()
+        return stats if on_device is None else stats.on_host()
 
 
 def _sums(
     blocks: Iterator[Block], stats: Any, transform: Transform | None, n_jobs: int | None, name: str
 ) -> Iterator[tuple[Block, Any]]:
     """Each block and its sums, in order."""
-    card = isinstance(transform, OnDevice)
+    on_gpu = isinstance(transform, OnDevice)
 
     def centre(block: Block) -> None:
         if stats.shift is None:  # known after the first of several parts
@@ -122,15 +122,17 @@ def _sums(
             _named(name, block, stats.centre_on, Z, block.y, block.w)
 
     def sums(block: Block) -> Any:
-        Z, own = features_of(block, transform, name)
-        return _named(name, block, stats.partial, Z, block.y, block.w, block.start, own=own)
+        Z, overwrite = features_of(block, transform, name)
+        return _named(
+            name, block, stats.partial, Z, block.y, block.w, block.start, overwrite=overwrite
+        )
 
     def in_parts(work: Callable[[Block], Result], block: Block, join: Any) -> Result:
-        """On a card, fewer rows at a time where their features outgrow its memory."""
-        if not card:
+        """On a GPU, fewer rows at a time where their features outgrow its memory."""
+        if not on_gpu:
             return work(block)
         rows = slice(0, len(block))
-        return in_halves(lambda rows: work(block.part(rows)), rows, join, name, _FEWER)
+        return in_halves(lambda rows: work(block.part(rows)), rows, join, name, _SUMS_MUST_FIT)
 
     def centred() -> Iterator[Block]:
         # The shift must be known before the first product; all later blocks share it.
@@ -142,9 +144,9 @@ def _sums(
     def added(block: Block) -> tuple[Block, Any]:
         return block, in_parts(sums, block, lambda a, b: a.merge(b))
 
-    # The session belongs to this thread, and a card needs no other.
+    # The session belongs to this thread, and a GPU needs no other.
     threads = resolve_threads(n_jobs)
-    return map(added, centred()) if card else ordered_map(added, centred(), threads)
+    return map(added, centred()) if on_gpu else ordered_map(added, centred(), threads)
 
 
 def features_of(block: Block, transform: Transform | None, name: str) -> tuple[Any, bool]:
@@ -200,7 +202,7 @@ def _named(
 
 def _check_block(block: Block, name: str) -> None:
     X = block.X
-    if is_tensor(X):  # a card is asked for one number, unless it is bad
+    if is_tensor(X):  # a GPU is asked for one number, unless it is bad
         X = np.zeros((1, 1)) if X.isfinite().all() else to_host(X)
     place = first_bad(X)
     if place is not None:
@@ -241,7 +243,8 @@ def _fold_on_dask(
         if stats.shift is None:
             zero = dask.delayed(_centre)(zero, parts[0], shared, rows, name)
         nodes = [
-            leaf(zero, part, shared, rows, f"{name}, partition {i}") for i, part in enumerate(parts)
+            leaf(zero, partition, shared, rows, f"{name}, partition {i}")
+            for i, partition in enumerate(parts)
         ]
         return stats.merge(reduced(nodes, _merge, client))
 
@@ -249,23 +252,25 @@ def _fold_on_dask(
 def sum_on_dask(parts: list[Any], leaf: Callable[..., Any]) -> Any:
     """Sums of all partitions: ``leaf(number, part)`` where each one is, merged in a tree."""
     task = needed("dask").delayed(leaf)
-    return reduced([task(number, part) for number, part in enumerate(parts)], _merge, None)
+    return reduced(
+        [task(number, partition) for number, partition in enumerate(parts)], _merge, None
+    )
 
 
-def _centre(zero: Any, part: tuple[Any, ...], transform: Any, rows: int, name: str) -> Any:
+def _centre(zero: Any, partition: tuple[Any, ...], transform: Any, rows: int, name: str) -> Any:
     zero = zero.zero()
-    for block in source_of_partition(part).blocks(rows):
+    for block in source_of_partition(partition).blocks(rows):
         zero.centre_on(features_of(block, transform, name)[0], block.y, block.w)
         if zero.shift is not None:
             break
     return zero
 
 
-def _leaf(zero: Any, part: tuple[Any, ...], transform: Any, rows: int, name: str) -> Any:
+def _leaf(zero: Any, partition: tuple[Any, ...], transform: Any, rows: int, name: str) -> Any:
     options: Any = {"block_rows": rows, "n_jobs": 1, "progress": False, "name": name}
-    return fold(source_of_partition(part), zero.zero(), transform, **options)
+    return fold(source_of_partition(partition), zero.zero(), transform, **options)
 
 
 def _merge(parts: list[Any]) -> Any:
     # Into new sums: Dask may still need its inputs.
-    return reduce(lambda total, part: total.merge(part), parts, parts[0].zero())
+    return reduce(lambda total, sums: total.merge(sums), parts, parts[0].zero())

@@ -26,7 +26,7 @@ grow with n because B is bounded by `BLOCK_ROWS` and sums across blocks are floa
 float32 carry an error u per entry of their own, so that float64 products would cost twice the time
 and buy nothing.
 
-**On a card.** Blocks of torch tensors are multiplied where they are, and H, m and V are tensors
+**On a GPU.** Blocks of torch tensors are multiplied where they are, and H, m and V are tensors
 there until `on_host` brings them back; shifts and the sums of targets alone stay on the host. The
 algebra is the same. With products in TF32 (see :func:`kernelmaps.device.precision`) the factors are
 rounded to u = 2⁻¹¹ first: |ΔH_ij| ≤ 2u √(H_ii H_jj), and about u/√B of that for a block of B rows,
@@ -92,7 +92,13 @@ class Statistics(Protocol):
         """
 
     def partial(
-        self, Z: Any, y: Any = None, sample_weight: Any = None, start: int = 0, *, own: bool = False
+        self,
+        Z: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        start: int = 0,
+        *,
+        overwrite: bool = False,
     ) -> Self:
         """Return the sums of one block about the shift; nothing changes here (thread-safe).
 
@@ -106,7 +112,7 @@ class Statistics(Protocol):
             Weights; 1 by default.
         start : int
             Number of the block's first row in the whole (used where rows are split).
-        own : bool
+        overwrite : bool
             Whether Z may be overwritten.
 
         Returns
@@ -130,7 +136,7 @@ class Statistics(Protocol):
         """
 
     def on_host(self) -> Self:
-        """Bring sums that lie on a card back.
+        """Bring sums that lie on a GPU back.
 
         Returns
         -------
@@ -358,7 +364,13 @@ class Moments(Statistics):
             self.y_shift = np.average(as_columns(y), axis=0, weights=w)
 
     def partial(
-        self, Z: Any, y: Any = None, sample_weight: Any = None, start: int = 0, *, own: bool = False
+        self,
+        Z: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        start: int = 0,
+        *,
+        overwrite: bool = False,
     ) -> Self:
         if Z.shape[0] == 0 or self.shift is None:
             return self.zero()
@@ -371,7 +383,7 @@ class Moments(Statistics):
         w = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         out.n = Z.shape[0] if w is None else int(np.count_nonzero(w))
         out.weight = float(Z.shape[0] if w is None else w.sum())
-        Z = self._shifted(Z, own)
+        Z = self._shifted(Z, overwrite)
         out.shift = np.zeros_like(self.shift) if sp.issparse(Z) else self.shift
         out._few = self._few
         Y = self._targets(out, y, w)
@@ -379,7 +391,7 @@ class Moments(Statistics):
             out.m, out.V, out.H = products(Z, Y, w)
             if self.by_class:
                 out.G = class_grams(Z, np.asarray(y).ravel(), out.classes, w)
-        if not is_tensor(Z):  # asking a card would wait for it: `on_host` looks at all at once
+        if not is_tensor(Z):  # asking a GPU would wait for it: `on_host` looks at all at once
             out._check_finite()
         return out
 
@@ -406,9 +418,9 @@ class Moments(Statistics):
         self.n += other.n
         self.weight += other.weight
         for name in _SUMS:
-            own = getattr(self, name)
-            if own is not None:
-                own[rows if name in _BY_TARGET else ...] += getattr(other, name)
+            sums = getattr(self, name)
+            if sums is not None:
+                sums[rows if name in _BY_TARGET else ...] += getattr(other, name)
         return self
 
     def on_host(self) -> Self:
@@ -482,12 +494,12 @@ class Moments(Statistics):
         out.shift, out.m, out.H = self.shift, self.m.copy(), self.H.copy()
         return out
 
-    def minus(self, part: Moments) -> Self:
+    def minus(self, other: Moments) -> Self:
         """Return the sums without some rows that were merged before (the training folds).
 
         Parameters
         ----------
-        part : Moments
+        other : Moments
             Sums of these rows.
 
         Returns
@@ -495,11 +507,11 @@ class Moments(Statistics):
         Moments
             Sums of all the others.
         """
-        negative = part._bare_copy()
+        negative = other._bare_copy()
         for name in ("n", "weight", *_SUMS):
-            value = getattr(part, name)
+            value = getattr(other, name)
             setattr(negative, name, None if value is None else -value)
-        return self.copy().merge(negative) if part.n else self.copy()
+        return self.copy().merge(negative) if other.n else self.copy()
 
     def pair(self, a: int, b: int) -> Moments:
         """Return the sums of two classes alone, with the target 1 for the second, else 0.
@@ -605,8 +617,10 @@ class Moments(Statistics):
             if header["classes"] is not None:
                 out.classes = _labels(header["classes"], np.dtype(header["classes_dtype"]))
             for name, stored in arrays.items():
-                whole = name not in _SYMMETRIC
-                setattr(out, name, stored.copy() if whole else _unpacked(stored, arrays["shift"]))
+                is_complete = name not in _SYMMETRIC
+                setattr(
+                    out, name, stored.copy() if is_complete else _unpacked(stored, arrays["shift"])
+                )
             cls._state.check(vars(out), "Moments")
             out._check_state()
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -652,15 +666,15 @@ class Moments(Statistics):
         out.__dict__.update(self.__dict__)
         return out
 
-    def _shifted(self, Z: Any, own: bool) -> Any:
+    def _shifted(self, Z: Any, overwrite: bool) -> Any:
         if is_tensor(Z):
             shift = to_device(self.shift, Z.device).to(Z.dtype)
-            return Z.sub_(shift) if own else Z - shift
+            return Z.sub_(shift) if overwrite else Z - shift
         dtype = float_type(Z)
         if sp.issparse(Z):
             return Z.tocsr().astype(dtype, copy=False)
         shift = self.shift.astype(dtype)
-        if own and Z.dtype == dtype and Z.flags.writeable:
+        if overwrite and Z.dtype == dtype and Z.flags.writeable:
             return np.subtract(Z, shift, out=Z)
         return np.subtract(Z, shift, dtype=dtype)
 

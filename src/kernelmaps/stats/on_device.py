@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from ..device import PRECISIONS, is_tensor, memory_named, numpy_dtype, precision, resolve, to_device
 
 AHEAD = 2  # blocks that may be on their way while one is computed
-BLOCK_BYTES = 2 << 30  # of features on the card
+BLOCK_BYTES = 2 << 30  # of features on the GPU
 MOST_ROWS = 1 << 15
 _SHORT = (np.float32, np.float16, np.uint8, np.uint16)  # types that float32 holds exactly
 
@@ -49,7 +49,7 @@ class OnDevice:
                 "blocks of dense rows"
             )
         device = resolve(self.device, self.owner)
-        while len(self._pending) > AHEAD:  # every block on its way to a card holds memory
+        while len(self._pending) > AHEAD:  # every block on its way to a GPU holds memory
             self._pending.popleft().synchronize()
         wide = numpy_dtype(X.dtype) not in _SHORT
         rows = _rows_on(X, device, self.arithmetic == "float64" if self.arithmetic else wide)

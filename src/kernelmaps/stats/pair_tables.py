@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..threads import in_threads, limit_blas
+from ..threads import in_threads, limit_blas, map_in_threads
 
-_GRAIN = 65536  # additions below which a thread does not pay
+_MIN_ADDITIONS = 65536  # additions below which a thread does not pay
 # Multiplications in a product of matrices that take as long as one block, as one of its rows in a
 # table, and as one of its entries in sums of rows.
 _BLOCK_COST, _ROW_COST, _ENTRY_COST = 400_000, 20, 10
@@ -32,7 +32,7 @@ _DENSE_ROWS = 2048  # whose matrix is held at a time
 _ROWS = 16384  # whose codes are stacked at a time, and whose scores stay in cache
 # Parts of the rows that are added up by themselves, so that sums do not depend on the number of
 # threads; where there are so many multiplications, or additions, to be done.
-_PARTS, _MANY = 4, 16_000_000
+_PARTS, _MANY_OPERATIONS = 4, 16_000_000
 
 
 def _loops() -> Any:
@@ -150,29 +150,30 @@ class CodeSums:
         self.target += float(product.sum())
         self.square += float(product @ y)
         self.count += int(np.count_nonzero(weight))
-        for j, own in enumerate(codes):
-            _loops().add_single(own, weight, self.singles[j])
-            _loops().add_single(own, product, self.targets[j])
+        for column, single, target in zip(codes, self.singles, self.targets, strict=True):
+            _loops().add_single(column, weight, single)
+            _loops().add_single(column, product, target)
         column_pairs = list(self.pairs)
 
         def work(begin: int, end: int) -> None:
             for j, k in column_pairs[begin:end]:
                 _loops().add_pair(codes[j], codes[k], weight, self.pairs[j, k])
 
-        in_threads(work, len(column_pairs), n_jobs, grain=max(1, _GRAIN // max(len(y), 1)))
+        in_threads(work, len(column_pairs), n_jobs, grain=max(1, _MIN_ADDITIONS // max(len(y), 1)))
         return self
 
     def _check(self, codes: Sequence[np.ndarray], y: np.ndarray) -> None:
         if len(codes) != len(self.sizes):
             raise ValueError(f"CodeSums: {len(codes)} columns of codes, expected {len(self.sizes)}")
-        for j, own in enumerate(codes):
-            if len(own) != len(y):
-                raise ValueError(f"CodeSums: column {j} has {len(own)} codes for {len(y)} rows")
-            # The loops index without looking: a code out of range would write elsewhere.
-            if own.dtype.kind != "u" or (own.size and int(own.max()) >= self.sizes[j]):
+        for j, column in enumerate(codes):
+            if len(column) != len(y):
+                raise ValueError(f"CodeSums: column {j} has {len(column)} codes for {len(y)} rows")
+            # The loops do not check their indices: a code out of range would write elsewhere.
+            largest = int(column.max()) if column.size else None
+            if column.dtype.kind != "u" or (largest is not None and largest >= self.sizes[j]):
                 raise ValueError(
                     f"CodeSums: codes of column {j} must be unsigned integers below "
-                    f"{self.sizes[j]}, got {own.dtype} up to {own.max() if own.size else None}"
+                    f"{self.sizes[j]}, got {column.dtype} up to {largest}"
                 )
 
     def merge(self, other: CodeSums) -> CodeSums:
@@ -197,8 +198,8 @@ class CodeSums:
         self.target += other.target
         self.square += other.square
         self.count += other.count
-        for own, more in zip(self.singles + self.targets, other.singles + other.targets):
-            own += more
+        for sums, added in zip(self.singles + self.targets, other.singles + other.targets):
+            sums += added
         for place, table in self.pairs.items():
             table += other.pairs[place]
         return self
@@ -248,14 +249,14 @@ class CodeSums:
         gram, right = np.zeros((start[-1], start[-1])), np.zeros(start[-1])
         gram[0, 0], right[0] = self.weight, self.target
         for a, (j, basis) in enumerate(zip(columns, bases, strict=True)):
-            own = slice(start[a], start[a + 1])
-            gram[0, own] = gram[own, 0] = self.singles[j] @ basis
-            gram[own, own] = basis.T @ (self.singles[j][:, None] * basis)
-            right[own] = self.targets[j] @ basis
+            of_a = slice(start[a], start[a + 1])
+            gram[0, of_a] = gram[of_a, 0] = self.singles[j] @ basis
+            gram[of_a, of_a] = basis.T @ (self.singles[j][:, None] * basis)
+            right[of_a] = self.targets[j] @ basis
             for b in range(a):
-                other = slice(start[b], start[b + 1])
-                gram[other, own] = bases[b].T @ (self.pairs[columns[b], j] @ basis)
-                gram[own, other] = gram[other, own].T
+                of_b = slice(start[b], start[b + 1])
+                gram[of_b, of_a] = bases[b].T @ (self.pairs[columns[b], j] @ basis)
+                gram[of_a, of_b] = gram[of_b, of_a].T
         return gram, right
 
 
@@ -277,10 +278,11 @@ def cross_products(
     local: Sequence[LocalBasis | None] | None = None,
     known: tuple[np.ndarray, Sequence[bool]] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return ZᵀWZ and Zᵀv for Z = [1, B_1, B_2, …] at the codes of rows in memory.
+    r"""Return G = ZᵀWZ and Zᵀv for Z = [1, B_1, B_2, …] at the codes of rows in memory.
 
-    With v = Wy the same as ``CodeSums(...).update(...).products(bases)``, without keeping the
-    tables; a table with more cells than there are rows is not even filled.
+    With v = Wy the same as ``CodeSums(...).update(...).products(bases)``, without storing the
+    tables. Of two ways the cheaper one is taken: blocks :math:`B_j^\top T_{jk} B_k` from the tables
+    of pairs, or, for few rows and many small bases, products of the matrix Z itself.
 
     Parameters
     ----------
@@ -295,58 +297,65 @@ def cross_products(
         The same bases as products, where they are: a table is then reduced before matrices are
         multiplied.
     known : tuple of (ndarray, sequence of bool), optional
-        ZᵀWZ of which only the rows and columns of some terms are not known, and which terms these
-        are: they are filled in.
+        G with the blocks of some terms computed before, and for each term whether it is new: the
+        rows and columns of new terms are filled in.
     """
-    local = [None] * len(bases) if local is None else local
-    start = np.cumsum([1, *(basis.shape[1] for basis in bases)])
-    gram, new = (np.zeros((start[-1], start[-1])), [True] * len(bases)) if known is None else known
-    width, fresh = np.diff(start), np.array(new, bool)
-    codes, bases = zip(*(_in_use(*own) for own in zip(codes, bases, strict=True)))
-    pairs = np.stack(np.triu_indices(len(bases)))
-    pairs = pairs[:, fresh[pairs].any(axis=0)]
-    dense = len(weight) * (float(width.sum()) ** 2 - float(width[~fresh].sum()) ** 2)
-    if dense < 2 * _cost_of_blocks(bases, len(weight), *pairs):
-        with limit_blas(1):
-            filled = np.repeat([True, *fresh], [1, *width])
-            _dense_products(codes, bases, weight, gram, filled, n_jobs)
-        return gram, right_sides(codes, bases, product, n_jobs)
-    right = np.zeros(start[-1])
-    gram[0, 0], right[0] = weight.sum(), product.sum()
-    blocks = [*pairs.T.tolist(), *([j, j] for j in range(len(bases)) if not new[j])]
-
-    def work(begin: int, end: int) -> None:
-        for j, k in blocks[begin:end]:
-            own, other = slice(start[j], start[j + 1]), slice(start[k], start[k + 1])
-            if j < k:
-                rows, first, second = (codes[j], codes[k], weight), local[j], local[k]
-                if first is None or second is None or len(weight) < _LOCAL_ROWS:
-                    gram[own, other] = _block(*rows, bases[j], bases[k])
-                else:
-                    gram[own, other] = _local_block(*rows, first, second)
-                gram[other, own] = gram[own, other].T
-                continue
-            right[own] = _single(codes[j], product, len(bases[j])) @ bases[j]
-            if new[j]:
-                single = _single(codes[j], weight, len(bases[j]))
-                gram[0, own] = gram[own, 0] = single @ bases[j]
-                gram[own, own] = bases[j].T @ (single[:, None] * bases[j])
-
+    width = np.array([basis.shape[1] for basis in bases], np.int64)
+    size = 1 + int(width.sum())
+    gram, new = (np.zeros((size, size)), [True] * len(bases)) if known is None else known
+    is_new = np.array(new, bool)
+    codes, bases = zip(*(_in_use(*term) for term in zip(codes, bases, strict=True)))
+    first, second = np.triu_indices(len(bases))
+    with_new = is_new[first] | is_new[second]
+    first, second = first[with_new], second[with_new]
+    dense_cost = len(weight) * (float(width.sum()) ** 2 - float(width[~is_new].sum()) ** 2)
     with limit_blas(1):
-        in_threads(work, len(blocks), n_jobs, grain=max(1, _GRAIN // max(len(weight), 1)))
-    return gram, right
+        if dense_cost < 2 * _cost_of_blocks(bases, len(weight), first, second):
+            new_columns = np.repeat([True, *is_new], [1, *width])
+            _fill_from_rows(codes, bases, weight, gram, new_columns, n_jobs)
+        else:
+            pairs = list(zip(first.tolist(), second.tolist()))
+            local = [None] * len(bases) if local is None else local
+            _fill_from_tables(codes, bases, local, weight, gram, pairs, n_jobs)
+    return gram, right_sides(codes, bases, product, n_jobs)
+
+
+def _fill_from_tables(
+    codes: Sequence[np.ndarray], bases: Sequence[np.ndarray], local: Sequence[LocalBasis | None],
+    weight: np.ndarray, gram: np.ndarray, pairs: Sequence[tuple[int, int]], n_jobs: int | None,
+) -> None:  # fmt: skip
+    """Fill in the blocks of pairs of terms j ≤ k, several at a time, and Zᵀw beside them."""
+    _, start = _offsets(bases)
+    columns = [slice(a, b) for a, b in pairwise(start)]
+    gram[0, 0] = weight.sum()
+
+    def fill(begin: int, end: int) -> None:
+        for j, k in pairs[begin:end]:
+            if j == k:
+                sums = _sums_by_code(codes[j], weight, len(bases[j]))  # the diagonal of T_jj
+                gram[0, columns[j]] = gram[columns[j], 0] = sums @ bases[j]
+                gram[columns[j], columns[j]] = bases[j].T @ (sums[:, None] * bases[j])
+                continue
+            left, right = local[j], local[k]
+            if left is None or right is None or len(weight) < _LOCAL_ROWS:
+                block = _block(codes[j], codes[k], weight, bases[j], bases[k])
+            else:
+                block = _local_block(codes[j], codes[k], weight, left, right)
+            gram[columns[j], columns[k]], gram[columns[k], columns[j]] = block, block.T
+
+    in_threads(fill, len(pairs), n_jobs, grain=max(1, _MIN_ADDITIONS // max(len(weight), 1)))
 
 
 def _in_use(codes: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Codes and a basis without the codes that no row has, where there may be many of them."""
     if len(basis) <= _MANY_CODES:
         return codes, basis
-    seen = np.zeros(len(basis), bool)
-    seen[codes] = True
-    return (np.cumsum(seen) - 1).astype(codes.dtype)[codes], basis[seen]
+    used = np.zeros(len(basis), bool)
+    used[codes] = True
+    return (np.cumsum(used) - 1).astype(codes.dtype)[codes], basis[used]
 
 
-def _single(codes: np.ndarray, weight: np.ndarray, size: int) -> np.ndarray:
+def _sums_by_code(codes: np.ndarray, weight: np.ndarray, size: int) -> np.ndarray:
     """Sums of weights over codes."""
     out = np.zeros(size)
     _loops().add_single(codes, weight, out)
@@ -368,7 +377,7 @@ def add_scores(
     n_jobs: int | None = None,
 ) -> None:  # fmt: skip
     """Add Zβ to `out`, without the intercept ``beta[0]``."""
-    first, start = _ends(bases)
+    first, start = _offsets(bases)
     values = [basis @ beta[a:b] for basis, (a, b) in zip(bases, pairwise(start), strict=True)]
     joined = np.concatenate([np.zeros(0), *values])
 
@@ -385,30 +394,28 @@ def right_sides(
     n_jobs: int | None = None,
 ) -> np.ndarray:  # fmt: skip
     """Return Zᵀv alone, as :func:`cross_products` does."""
-    first, _ = _ends(bases)
+    first, _ = _offsets(bases)
 
     def sums(begin: int, end: int) -> np.ndarray:
-        own = np.zeros(first[-1])
+        by_code = np.zeros(first[-1])
         for rows, stacked in _stacks(codes, begin, end, _ROWS):
-            _loops().add_codes(stacked, product[rows], first, own)
-        return own
+            _loops().add_codes(stacked, product[rows], first, by_code)
+        return by_code
 
     if not len(codes):
         return np.array([product.sum()])
-    whole = _added(sums, len(product), len(product) * len(codes), n_jobs)
-    parts = [whole[a:b] @ basis for basis, (a, b) in zip(bases, pairwise(first), strict=True)]
-    return np.concatenate([[product.sum()], *parts])
+    by_code = _added(sums, len(product), len(product) * len(codes), n_jobs)
+    sides = [by_code[a:b] @ basis for basis, (a, b) in zip(bases, pairwise(first), strict=True)]
+    return np.concatenate([[product.sum()], *sides])
 
 
-def _dense_products(
+def _fill_from_rows(
     codes: Sequence[np.ndarray], bases: Sequence[np.ndarray], weight: np.ndarray,
     gram: np.ndarray, new: np.ndarray, n_jobs: int | None,
 ) -> None:  # fmt: skip
-    """The same from the matrix Zᵀ√W, some rows at a time: for few rows and many small bases.
-
-    `new` says which rows and columns of the matrix are to be filled in.
-    """
-    (first, start), root, every = _ends(bases), np.sqrt(weight), bool(new.all())
+    """Fill in the rows and columns of ZᵀWZ that are new, from Zᵀ√W of some rows at a time."""
+    first, start = _offsets(bases)
+    root, all_new = np.sqrt(weight), bool(new.all())
     values = np.concatenate([basis.T.ravel() for basis in bases])
 
     def products(begin: int, end: int) -> np.ndarray:
@@ -416,17 +423,17 @@ def _dense_products(
         for rows, stacked in _stacks(codes, begin, end, _DENSE_ROWS):
             Z = np.empty((len(gram), stacked.shape[1]))
             _loops().scaled_matrix(stacked, root[rows], values, first, start, Z)
-            out += (Z if every else Z[new]) @ Z.T
+            out += (Z if all_new else Z[new]) @ Z.T
         return out
 
     out = _added(products, len(weight), len(weight) * np.count_nonzero(new) * len(gram), n_jobs)
-    if every:
+    if all_new:
         gram[:] = out
     else:
         gram[new], gram[:, new] = out, out.T
 
 
-def _ends(bases: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def _offsets(bases: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Where the codes of each term begin among those of all, and its columns in Z."""
     shapes = np.array([basis.shape for basis in bases], np.int64).reshape(-1, 2)
     ends = np.zeros((2, len(bases) + 1), np.int64)
@@ -440,20 +447,16 @@ def _stacks(
     """Codes of all terms as one array, some rows at a time."""
     for at in range(begin, end, most):
         rows = slice(at, min(at + most, end))
-        yield rows, np.stack([own[rows] for own in codes])
+        yield rows, np.stack([term_codes[rows] for term_codes in codes])
 
 
 def _added(
     sums: Callable[[int, int], np.ndarray], rows: int, work: int, n_jobs: int | None
 ) -> np.ndarray:
     """Sums over all rows from those of parts of them, in threads where there is much to add."""
-    parts = _PARTS if work >= _MANY else 1
-    ends = [rows * part // parts for part in range(parts + 1)]
-
-    def some(begin: int, end: int) -> list[np.ndarray]:
-        return [sums(*ends[part : part + 2]) for part in range(begin, end)]
-
-    return reduce(np.add, (own for several in in_threads(some, parts, n_jobs) for own in several))
+    parts = _PARTS if work >= _MANY_OPERATIONS else 1
+    bounds = list(pairwise(rows * k // parts for k in range(parts + 1)))
+    return reduce(np.add, map_in_threads(lambda bound: sums(*bound), bounds, n_jobs))
 
 
 def _block(

@@ -1,4 +1,4 @@
-"""Products of blocks of rows that moments are summed from: dense, sparse, and on a card."""
+"""Products of blocks of rows that moments are summed from: dense, sparse, and on a GPU."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _gram(Z: Any, w: np.ndarray | None) -> Any:
     """ZᵀWZ: numpy sends a product with its own transpose to SYRK, half the flops of GEMM.
 
     It does so without holding the interpreter's lock, which SciPy's wrapper of SYRK keeps:
-    two threads then do one thread's work. On a card, products are in the precision that is chosen.
+    two threads then do one thread's work. On a GPU, products are in the precision that is chosen.
     """
     if w is not None:
         root = like(np.sqrt(w), Z)

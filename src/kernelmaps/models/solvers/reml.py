@@ -29,7 +29,7 @@ from scipy.linalg import lapack
 from ..rows.basis import TermBasis
 from ..rows.protocol import NormalEquations
 from .linear_systems import cholesky_factor, cholesky_inverse, cholesky_solve, rearranged
-from .smoothing_prior import Coordinates, SmoothingPrior
+from .smoothing_prior import SmoothingCoordinates, SmoothingPrior
 
 
 @dataclass(frozen=True)
@@ -127,10 +127,10 @@ class Penalties:
         few = Penalties(self.scale[active], number[self.group[active]], len(groups), prior)
         return few, groups
 
-    def coordinates(self, free: np.ndarray, problem: NormalEquations) -> Coordinates:
+    def coordinates(self, free: np.ndarray, problem: NormalEquations) -> SmoothingCoordinates:
         """The coordinates of the smoothing parameters in which they are estimated."""
         if self.prior is None:
-            return Coordinates(np.zeros(self.count), np.zeros(self.count, bool), 0.0)
+            return SmoothingCoordinates(np.zeros(self.count), np.zeros(self.count, bool), 0.0)
         return self.prior.coordinates(free, problem.total_weight, float(problem.gram[0, 0]))
 
     @cached_property

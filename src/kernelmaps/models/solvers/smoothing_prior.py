@@ -74,9 +74,11 @@ class SmoothingPrior:
         curvature = self.curvature or curvature
         return min(PRIOR.rate * self.total / n_rows, PRIOR.max_rate) * float(np.sqrt(curvature))
 
-    def coordinates(self, free: np.ndarray, n_rows: float, curvature: float) -> Coordinates:
+    def coordinates(
+        self, free: np.ndarray, n_rows: float, curvature: float
+    ) -> SmoothingCoordinates:
         """Coordinates for the smoothing parameters that are estimated."""
-        return Coordinates(self.offset, self.shared & free, self.rate(n_rows, curvature))
+        return SmoothingCoordinates(self.offset, self.shared & free, self.rate(n_rows, curvature))
 
     @property
     def offset(self) -> np.ndarray:
@@ -85,7 +87,7 @@ class SmoothingPrior:
 
 
 @dataclass(frozen=True)
-class Coordinates:
+class SmoothingCoordinates:
     r"""Smoothing parameters as :math:`ρ_j = o_j + θ_j + θ_c [j \text{ is shared}]`.
 
     :math:`θ_j ≤ 0` for those that share :math:`θ_c`, the last coordinate: none of their functions

@@ -18,7 +18,7 @@ from ...arguments import check_count, check_number
 from ...stats import Moments
 from ..solvers.lasso import lasso_path
 from .classification import StreamingClassification
-from .linear import Coordinates, StreamingRegression
+from .linear import ProjectedStats, StreamingRegression
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class LassoSolver:
             )
 
     def weights(
-        self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
+        self, at: ProjectedStats, stats: Moments, columns: np.ndarray, alphas: np.ndarray
     ) -> tuple[np.ndarray, int]:
         """Weights of all α.
 

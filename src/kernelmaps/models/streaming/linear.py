@@ -59,7 +59,7 @@ class _Solution:
 
 
 @dataclass(frozen=True)
-class Coordinates:
+class ProjectedStats:
     """The statistics in the coordinates in which the model is solved.
 
     Attributes
@@ -103,12 +103,12 @@ class Solver(Protocol):
         """Raise ValueError if the parameters do not fit features of these kernels."""
 
     def weights(
-        self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
+        self, at: ProjectedStats, stats: Moments, columns: np.ndarray, alphas: np.ndarray
     ) -> tuple[np.ndarray, int]:
         """Weights of shape (n_alphas, t, k) on `columns`, and the number of iterations."""
 
     def errors(
-        self, criterion: str, at: Coordinates, problems: list[Moments],
+        self, criterion: str, at: ProjectedStats, problems: list[Moments],
         candidates: list[np.ndarray], alphas: np.ndarray, second_pass: Any,
     ) -> np.ndarray:  # fmt: skip
         """Values of one of the `criteria` for every size and α."""
@@ -157,7 +157,7 @@ class StreamingLinear(StreamingEstimator):
         return zip(np.split(W, len(problems[0]), axis=-2), *problems, strict=True)
 
     def _weights(
-        self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
+        self, at: ProjectedStats, stats: Moments, columns: np.ndarray, alphas: np.ndarray
     ) -> tuple[np.ndarray, int]:
         """Weights of shape (n_alphas, n_outputs, k) of all problems; the most iterations of one."""
         solver = self._solver
@@ -358,7 +358,7 @@ class StreamingLinear(StreamingEstimator):
         return _Solution(coef, intercept, alpha, self._kept(at, columns), results, n_iter)
 
     def _errors(
-        self, at: Coordinates, candidates: list[np.ndarray], alphas: np.ndarray, second_pass: Any
+        self, at: ProjectedStats, candidates: list[np.ndarray], alphas: np.ndarray, second_pass: Any
     ) -> np.ndarray:
         """Mean squared error of every size and α on rows that were not used."""
         solver = self._solver
@@ -390,7 +390,7 @@ class StreamingLinear(StreamingEstimator):
         return errors / at.total.weight
 
     def _models(
-        self, at: Coordinates, columns: np.ndarray, alphas: np.ndarray
+        self, at: ProjectedStats, columns: np.ndarray, alphas: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, int]:
         """β = U w and ȳ − wᵀz̄ for each α, on the features, and the number of iterations."""
         W, n_iter = self._weights(at, at.total, columns, alphas)
@@ -398,7 +398,7 @@ class StreamingLinear(StreamingEstimator):
         coef = W if at.back is None else W @ at.back[:, columns].T
         return coef, np.concatenate(means, axis=-1), n_iter
 
-    def _projected_stats(self, sizes: list[Any]) -> Coordinates:
+    def _projected_stats(self, sizes: list[Any]) -> ProjectedStats:
         total = self._total()
         check_rows(self, total)
         folds = self.stats_.parts if isinstance(self.stats_, FoldMoments) else []
@@ -406,10 +406,10 @@ class StreamingLinear(StreamingEstimator):
             widths = [U.shape[1] for U in self._axes]
             rank = np.concatenate([np.arange(width) for width in widths])
             kernel = np.repeat(np.arange(len(widths)), widths)
-            return Coordinates(total, folds, rank, kernel, block_diag(*self._axes))
+            return ProjectedStats(total, folds, rank, kernel, block_diag(*self._axes))
         if not self._has_pca(sizes):
             kernel = _kernels(self._fitted_maps)
-            return Coordinates(total, folds, np.zeros_like(kernel), kernel)
+            return ProjectedStats(total, folds, np.zeros_like(kernel), kernel)
         pca = total if self._pca_stats is None else self._pca_stats
         values, vectors = principal_axes(pca.scatter())
         keep = max(self._size(size, values, pca) for size in sizes)
@@ -418,9 +418,9 @@ class StreamingLinear(StreamingEstimator):
         folds = [part.projected(U) if part.H is not None else part for part in folds]
         own = self._pca_stats is None  # errata 2.23: otherwise UᵀHU is not diagonal
         rank = np.arange(keep)
-        return Coordinates(total.projected(U), folds, rank, np.zeros_like(rank), U, U, own)
+        return ProjectedStats(total.projected(U), folds, rank, np.zeros_like(rank), U, U, own)
 
-    def _candidates(self, at: Coordinates, sizes: list[Any]) -> list[np.ndarray]:
+    def _candidates(self, at: ProjectedStats, sizes: list[Any]) -> list[np.ndarray]:
         """Columns of the coordinates for each size: the first of each kernel's PCA."""
         found = []
         for size in sizes:
@@ -442,7 +442,7 @@ class StreamingLinear(StreamingEstimator):
             found.append(np.flatnonzero(keep))
         return found
 
-    def _kept(self, at: Coordinates, columns: np.ndarray) -> Any:
+    def _kept(self, at: ProjectedStats, columns: np.ndarray) -> Any:
         if at.back is None:
             return None
         counts = np.bincount(at.kernel[columns], minlength=len(self._fitted_maps.parts)).tolist()

@@ -21,7 +21,7 @@ from ...stats import Moments
 from ...stats.products import as_columns
 from ..solvers.quadratic import Spectrum, ridge_path, spectrum_of
 from .classification import StreamingClassification
-from .linear import Coordinates, StreamingRegression
+from .linear import ProjectedStats, StreamingRegression
 
 
 class LeaveOneOut:
@@ -37,7 +37,7 @@ class LeaveOneOut:
 
     Parameters
     ----------
-    at : Coordinates
+    at : ProjectedStats
         Those in which `spectra` are.
     spectra : sequence of (columns, Spectrum)
         One for each size.
@@ -47,7 +47,7 @@ class LeaveOneOut:
     shift = ()  # nothing to be centred on: see `fold`
 
     def __init__(
-        self, at: Coordinates, spectra: Sequence[tuple[np.ndarray, Spectrum]], alphas: np.ndarray
+        self, at: ProjectedStats, spectra: Sequence[tuple[np.ndarray, Spectrum]], alphas: np.ndarray
     ) -> None:
         stats, self.projection = at.total, at.projection
         self.tag, self.classes = stats.tag, stats.classes
@@ -70,7 +70,9 @@ class LeaveOneOut:
         """Errors are numbers of the host already."""
         return self
 
-    def partial(self, Z: Any, y: Any, w: Any = None, start: int = 0, *, own: bool = False) -> Self:
+    def partial(
+        self, Z: Any, y: Any, w: Any = None, start: int = 0, *, overwrite: bool = False
+    ) -> Self:
         """Errors of one block."""
         out, Z = self.zero(), to_host(Z) if is_tensor(Z) else Z
         kind = np.float32 if Z.dtype == np.float32 else np.float64
@@ -110,13 +112,13 @@ class RidgeSolver:
         """Any features will do."""
 
     def weights(
-        self, at: Coordinates, stats: Moments, columns: np.ndarray, alphas: np.ndarray
+        self, at: ProjectedStats, stats: Moments, columns: np.ndarray, alphas: np.ndarray
     ) -> tuple[np.ndarray, int]:
         """Solve the normal equations; one iteration, so to say."""
         return ridge_path(stats, columns, alphas, at.diagonal and stats is at.total), 1
 
     def errors(
-        self, criterion: str, at: Coordinates, problems: list[Moments],
+        self, criterion: str, at: ProjectedStats, problems: list[Moments],
         candidates: list[np.ndarray], alphas: np.ndarray, second_pass: Any,
     ) -> np.ndarray:  # fmt: skip
         """Generalised cross-validation or leave-one-out for every size and α."""
@@ -133,7 +135,7 @@ class RidgeSolver:
 
 
 def _gcv(
-    at: Coordinates, problems: list[Moments], columns: np.ndarray, alphas: np.ndarray
+    at: ProjectedStats, problems: list[Moments], columns: np.ndarray, alphas: np.ndarray
 ) -> list[float]:
     """The criterion of every α on some columns, summed over the problems."""
     spectra = [spectrum_of(p, columns, at.diagonal and p is at.total) for p in problems]
