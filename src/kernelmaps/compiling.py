@@ -53,11 +53,11 @@ def _helpers_stamp() -> str:
     Code that was kept on disk before one of them changed is compiled anew, not read: it would give
     the results of the old one, or name what is gone.
     """
-    found = []
+    helpers = []
     for room in _HELPERS:
         with os.scandir(os.path.join(os.path.dirname(__file__), *room)) as files:
-            found += [(f.name, f.stat()) for f in files if f.name.endswith(".py")]
-    return " ".join(f"{name}:{int(at.st_mtime)}:{at.st_size}" for name, at in sorted(found))
+            helpers += [(f.name, f.stat()) for f in files if f.name.endswith(".py")]
+    return " ".join(f"{name}:{int(at.st_mtime)}:{at.st_size}" for name, at in sorted(helpers))
 
 
 def meaning(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:

@@ -30,10 +30,10 @@ class DefaultParts:
         self
             The estimator.
         """
-        own = self.get_params(deep=False)  # type: ignore[attr-defined]
+        params_now = self.get_params(deep=False)  # type: ignore[attr-defined]
         for name in sorted({key.partition("__")[0] for key in params if "__" in key}):
-            if own.get(name, ...) is None and name not in params:
-                part = self._default_part(name)
-                if part is not None:
-                    setattr(self, name, part)
+            if params_now.get(name, ...) is None and name not in params:
+                default = self._default_part(name)
+                if default is not None:
+                    setattr(self, name, default)
         return super().set_params(**params)  # type: ignore[misc]

@@ -1,7 +1,7 @@
 """Transfer and multiplication of arrays on a GPU.
 
 Only torch tensors are meant here; torch is imported when it is needed. A device "cpu" stands for
-torch's own tensors in ordinary memory: the same code without a card, which the tests run.
+torch's own tensors in ordinary memory: the same code without a GPU, which the tests run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 PRECISIONS = ("float64", "float32", "tf32")
-"""In which precision features are made and multiplied on a card; "tf32" has float32 features, and
+"""In which precision features are made and multiplied on a GPU; "tf32" has float32 features, and
 10 bits of each factor in their products."""
 
 _tf32: ContextVar[bool] = ContextVar("tf32", default=False)
@@ -33,19 +33,19 @@ def resolve(device: Any, owner: str) -> Any:
             f"{owner}: device={device!r} needs torch: pip install 'kernelmaps[gpu]'"
         ) from None
     try:
-        found = torch.device(device)
+        resolved = torch.device(device)
     except RuntimeError:
         raise ValueError(
             f"{owner}: device must be None, 'cpu', 'cuda' or 'cuda:N', got {device!r}"
         ) from None
-    if found.type == "cuda":
+    if resolved.type == "cuda":
         count = torch.cuda.device_count()
-        if not torch.cuda.is_available() or (found.index or 0) >= count:
+        if not torch.cuda.is_available() or (resolved.index or 0) >= count:
             raise ValueError(
                 f"{owner}: device={device!r}, but torch sees {count or 'no'} CUDA card"
                 f"{'' if count == 1 else 's'}. Leave device out to run on the processor"
             )
-    return found
+    return resolved
 
 
 def is_foreign(X: Any) -> bool:
@@ -83,7 +83,7 @@ def on_card(X: Any) -> bool:
 
 
 def refuse_card(X: Any, call: str, instead: str, name: str = "X") -> None:
-    """TypeError if X lies on a card: `call` runs on the processor, and nothing copies by itself."""
+    """TypeError if X lies on a GPU: `call` runs on the processor, and nothing copies by itself."""
     if on_card(X):
         place = "a GPU" if _library(X) == "cupyx" else getattr(X, "device", "a GPU")
         raise TypeError(
@@ -93,12 +93,12 @@ def refuse_card(X: Any, call: str, instead: str, name: str = "X") -> None:
 
 
 def refuse_container(owner: Any, X: Any) -> None:
-    """TypeError if `set_output` asks for a frame of rows on a card."""
+    """TypeError if `set_output` asks for a frame of rows on a GPU."""
     from sklearn.utils._set_output import _get_output_config
 
-    wanted = _get_output_config("transform", owner)["dense"]
-    if wanted != "default":
-        call = f"{type(owner).__name__}.transform with set_output(transform={wanted!r})"
+    container = _get_output_config("transform", owner)["dense"]
+    if container != "default":
+        call = f"{type(owner).__name__}.transform with set_output(transform={container!r})"
         refuse_card(X, call, "Pass rows in ordinary memory, or set_output(transform='default').")
 
 
@@ -141,7 +141,7 @@ def to_host(array: Any, dtype: Any = None) -> np.ndarray:
 
 @contextmanager
 def precision(name: str) -> Iterator[None]:
-    """Choose how float32 matrices are multiplied on a card, within a block.
+    """Choose how float32 matrices are multiplied on a GPU, within a block.
 
     Parameters
     ----------
@@ -229,23 +229,23 @@ def in_halves(
     """
     pending, results = [rows], list[Result]()
     while pending:
-        part = pending.pop()
+        piece = pending.pop()
         try:
-            found = work(part)
+            result = work(piece)
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
-            if part.stop - part.start < 2:
+            if piece.stop - piece.start < 2:
                 raise MemoryError(
                     f"{owner}: the GPU does not have enough memory, even for one row at a time. "
                     f"{instead}"
                 ) from None
-            middle = (part.start + part.stop) // 2
-            pending += [slice(middle, part.stop), slice(part.start, middle)]
+            middle = (piece.start + piece.stop) // 2
+            pending += [slice(middle, piece.stop), slice(piece.start, middle)]
         else:
             with memory_named(owner, instead):
-                results = [join(results[0], found) if results else found]
-            del found  # its memory is for the next one
+                results = [join(results[0], result) if results else result]
+            del result  # its memory is for the next one
             continue
         if "torch" in sys.modules:  # what failed is free by now
             sys.modules["torch"].cuda.empty_cache()

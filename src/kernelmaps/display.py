@@ -74,8 +74,8 @@ def html_of(table: Any) -> str:
     parts.append("<tbody>")
     for i in range(table.row_count):
         cells = (
-            f'<td style="text-align: {column.justify}">{_cell_text(own[i])}</td>'
-            for column, own in zip(table.columns, columns, strict=True)
+            f'<td style="text-align: {column.justify}">{_cell_text(texts[i])}</td>'
+            for column, texts in zip(table.columns, columns, strict=True)
         )
         parts.append(f"<tr>{''.join(cells)}</tr>")
     parts.append("</tbody></table>")

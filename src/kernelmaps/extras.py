@@ -19,8 +19,8 @@ EXTRA_OF = {package: extra for extra, packages in _PACKAGES.items() for package 
 def install_hint(package: str) -> str:
     """Say how to install a missing package."""
     extra = EXTRA_OF.get(package)
-    wanted = f"'kernelmaps[{extra}]'" if extra else package
-    return f"{package} is not installed: pip install {wanted}"
+    requirement = f"'kernelmaps[{extra}]'" if extra else package
+    return f"{package} is not installed: pip install {requirement}"
 
 
 def needed(package: str) -> Any:

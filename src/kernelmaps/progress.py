@@ -66,7 +66,7 @@ def track(
     if enabled is None:
         enabled = sys.stderr.isatty()
         if not enabled and write is not None:
-            yield from _told(iterable, description, total, write)
+            yield from _with_lines(iterable, description, total, write)
             return
     if not enabled:
         yield from iterable
@@ -82,7 +82,7 @@ def track(
         yield from shown.track(iterable, total=total, description=description)
 
 
-def _told(
+def _with_lines(
     iterable: Iterable[Item], description: str, total: int | None, write: Callable[[str], None]
 ) -> Iterator[Item]:
     """Pass items on, and write a line when some seconds have gone by."""
@@ -91,7 +91,7 @@ def _told(
     for done, item in enumerate(iterable):
         now = time.monotonic()
         if now >= due:
-            whole = "" if total is None else f" of {total}"
-            write(f"{description}: {done}{whole} after {now - begin:.0f} s")
+            of_total = "" if total is None else f" of {total}"
+            write(f"{description}: {done}{of_total} after {now - begin:.0f} s")
             due = now + _NEXT_LINE
         yield item

@@ -41,11 +41,11 @@ def check_entries(
     missing = sorted(set(required) - set(values))
     if missing:
         raise SchemaError(f"{where} lacks {', '.join(map(repr, missing))}")
-    known = {**required, **allowed}
-    unknown = sorted(set(values) - set(known))
+    checks = {**required, **allowed}
+    unknown = sorted(set(values) - set(checks))
     if unknown:
         raise SchemaError(f"{where} has the unknown entries {', '.join(map(repr, unknown[:5]))}")
-    for name, check in known.items():
+    for name, check in checks.items():
         if name in values:
             check(values[name], f"{where}: {name!r}", lengths)
     return lengths
@@ -99,25 +99,25 @@ class State:
             others=(*self.others, *others),
         )
 
-    def _that_holds(self, found: Mapping[str, Any], by_attribute: bool) -> State:
+    def _that_holds(self, entries: Mapping[str, Any], by_attribute: bool) -> State:
         """This state, or the first of the others whose required entries are all there."""
         for state in (self, *self.others):
             names = (state.attribute(n) if by_attribute else n for n in state.required)
-            if all(name in found for name in names):
+            if all(name in entries for name in names):
                 return state
         return self
 
     def attribute(self, name: str) -> str:
         """The attribute that an entry stands for."""
-        own = f"_{name}" if self.private and not name.endswith("_") else name
-        return self.attributes.get(name, own)
+        usual = f"_{name}" if self.private and not name.endswith("_") else name
+        return self.attributes.get(name, usual)
 
     def of(self, owner: Any) -> dict[str, Any]:
         """The entries of an instance; none if it is not fitted."""
-        found = vars(owner)
-        own = self._that_holds(found, by_attribute=True)
-        pairs = ((name, own.attribute(name)) for name in (*own.required, *own.allowed))
-        return {name: found[attribute] for name, attribute in pairs if attribute in found}
+        attributes = vars(owner)
+        state = self._that_holds(attributes, by_attribute=True)
+        pairs = ((name, state.attribute(name)) for name in (*state.required, *state.allowed))
+        return {name: attributes[attribute] for name, attribute in pairs if attribute in attributes}
 
     def check(self, values: Mapping[str, Any], where: str) -> None:
         """Raise SchemaError unless these are the entries of an instance."""
@@ -127,9 +127,9 @@ class State:
         """Check entries, and give them to an instance; an estimator without any is not fitted."""
         if not values and hasattr(owner, "get_params"):
             return
-        own = self._that_holds(values, by_attribute=False)
-        own.check(values, type(owner).__name__)
-        vars(owner).update({own.attribute(name): value for name, value in values.items()})
+        state = self._that_holds(values, by_attribute=False)
+        state.check(values, type(owner).__name__)
+        vars(owner).update({state.attribute(name): value for name, value in values.items()})
 
 
 def saved(check: Check, **options: Any) -> Any:

@@ -43,5 +43,5 @@ def seed_of(random_state: Any) -> int:
 
 
 def _is_seed(random_state: Any) -> bool:
-    whole = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
-    return whole and random_state >= 0
+    is_integer = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
+    return is_integer and random_state >= 0

@@ -43,8 +43,8 @@ def for_compiled_loops(
     """
     most = np.iinfo(np.int32).max
     if indptr[-1] <= most and indices.max(initial=0) <= most:
-        indices, indptr = (np.asarray(part, np.int32) for part in (indices, indptr))
-    return tuple(np.ascontiguousarray(part) for part in (data, indices, indptr))
+        indices, indptr = (np.asarray(array, np.int32) for array in (indices, indptr))
+    return tuple(np.ascontiguousarray(array) for array in (data, indices, indptr))
 
 
 def check_sparse(X: Any, owner: str, name: str = "X") -> None:
@@ -127,9 +127,9 @@ def _compressed_problem(X: Any) -> str | None:
     if X.format == "csc":
         major, minor = minor, major
     indices, indptr = X.indices, X.indptr
-    for part, found in (("indices", indices), ("indptr", indptr)):
-        if found.ndim != 1 or found.dtype.kind not in "iu":
-            return f"{part} must be a vector of integers, found {found.dtype} {found.shape}"
+    for name, array in (("indices", indices), ("indptr", indptr)):
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            return f"{name} must be a vector of integers, found {array.dtype} {array.shape}"
     if len(indptr) != major + 1:
         return f"indptr must have {major + 1} entries, found {len(indptr)}"
     if indptr[0] != 0 or np.any(indptr[1:] < indptr[:-1]):
@@ -141,16 +141,16 @@ def _compressed_problem(X: Any) -> str | None:
 
 def _coordinate_problem(X: Any) -> str | None:
     """What is wrong with COO arrays; None if nothing is."""
-    for axis, found in enumerate(X.coords):
-        if len(found) != len(X.data):
-            return f"{len(found)} coordinates for {len(X.data)} values"
-        problem = _range_problem("coordinates", found, X.shape[axis])
+    for axis, coordinates in enumerate(X.coords):
+        if len(coordinates) != len(X.data):
+            return f"{len(coordinates)} coordinates for {len(X.data)} values"
+        problem = _range_problem("coordinates", coordinates, X.shape[axis])
         if problem:
             return problem
     return None
 
 
-def _range_problem(part: str, indices: np.ndarray, size: int) -> str | None:
+def _range_problem(name: str, indices: np.ndarray, size: int) -> str | None:
     """What is wrong with integers outside [0, size).
 
     One pass does: without their sign, negative ones are large.
@@ -161,4 +161,4 @@ def _range_problem(part: str, indices: np.ndarray, size: int) -> str | None:
     if largest < size:
         return None
     worst = indices.min() if indices.min() < 0 else indices.max()
-    return f"{part} must be from 0 to {size - 1}, found {worst}"
+    return f"{name} must be from 0 to {size - 1}, found {worst}"

@@ -59,9 +59,9 @@ DEEPEST = 64
 
 def cache_folder() -> Path:
     """Folder of designs and downloads: ``KERNELMAPS_CACHE``, or one in the platform's cache."""
-    chosen = os.environ.get("KERNELMAPS_CACHE")
-    if chosen:
-        return Path(chosen)
+    configured = os.environ.get("KERNELMAPS_CACHE")
+    if configured:
+        return Path(configured)
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
     elif sys.platform == "darwin":
@@ -109,13 +109,13 @@ def from_bytes(data: bytes, kind: str | None = None, *, source: str = "the data"
             f"({len(data)} bytes found). Restore it from a copy or write it again."
         )
     try:
-        found, header, table = _read_head(body, head_length)
+        stored_kind, header, table = _read_head(body, head_length)
         arrays = _read_arrays(body, _aligned(head_length), table)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise FileFormatError(f"{source} has an unreadable header: {error}") from error
-    if kind is not None and found != kind:
-        raise FileFormatError(f"{source} holds a {found!r}, not a {kind!r}.")
-    return {**header, "kind": found}, arrays
+    if kind is not None and stored_kind != kind:
+        raise FileFormatError(f"{source} holds a {stored_kind!r}, not a {kind!r}.")
+    return {**header, "kind": stored_kind}, arrays
 
 
 def write(
@@ -188,11 +188,11 @@ def _temporary_prefix(target: Path) -> str:
 def _remove_abandoned(target: Path) -> None:
     """Remove temporary files of writers of this target, on this machine, that are gone."""
     prefix = _temporary_prefix(target)
-    for found in target.parent.glob(f"{glob.escape(prefix)}*.tmp"):
-        process = found.name.removeprefix(prefix).split(".")[0]
+    for temporary in target.parent.glob(f"{glob.escape(prefix)}*.tmp"):
+        process = temporary.name.removeprefix(prefix).split(".")[0]
         if process.isdigit() and not _is_running(int(process)):
             with contextlib.suppress(OSError):  # another writer was quicker, or owns it
-                found.unlink()
+                temporary.unlink()
 
 
 def _is_running(process: int) -> bool:
@@ -281,7 +281,7 @@ def _read_arrays(body: memoryview, base: int, table: list[Any]) -> dict[str, np.
     }
 
 
-class _Place(NamedTuple):
+class _StoredArray(NamedTuple):
     """Where an array lies among the arrays' bytes."""
 
     name: str
@@ -291,19 +291,19 @@ class _Place(NamedTuple):
     size: int
 
 
-def _place(item: Any, available: int) -> _Place:
+def _place(item: Any, available: int) -> _StoredArray:
     """The declared place of an array, once it is sure that the file has it."""
     name, dtype, shape, begin = (item[key] for key in ("name", "dtype", "shape", "offset"))
     if not isinstance(name, str) or not isinstance(shape, list) or len(shape) > 32:
         raise ValueError("an array has a malformed name or shape")
     if dtype not in _STORED_DTYPES:
         raise ValueError(f"array {name!r} has the unsupported dtype {dtype!r}")
-    whole = [type(size) is int and size >= 0 for size in (*shape, begin)]
+    are_sizes = [type(size) is int and size >= 0 for size in (*shape, begin)]
     kind = np.dtype(dtype)
-    size = math.prod(shape) * kind.itemsize if all(whole) else available + 1
-    if not all(whole) or max(shape, default=0) > 2**62 or begin + size > max(available, 0):
+    size = math.prod(shape) * kind.itemsize if all(are_sizes) else available + 1
+    if not all(are_sizes) or max(shape, default=0) > 2**62 or begin + size > max(available, 0):
         raise ValueError(f"array {name!r} is declared larger than the file")
-    return _Place(name, kind, tuple(shape), begin, size)
+    return _StoredArray(name, kind, tuple(shape), begin, size)
 
 
 def _aligned(length: int) -> int:

@@ -143,7 +143,7 @@ def _check_convergence(
         stated = (rate, exact)
         assert stated == (0, None), f"without a kernel_ there is nothing to converge to: {stated}"
         return
-    errors = [kernel_error(each, X) for each in fitted]
+    errors = [kernel_error(fitted_map, X) for fitted_map in fitted]
     first, last = errors[0], errors[-1]
     floor = 1e-13 * max(1.0, float(np.abs(X).max()))
     allowed = first.rms * (sizes[0] / sizes[-1]) ** rate
@@ -191,11 +191,13 @@ def _check_other_libraries(fitted: FeatureMap, X: np.ndarray, Z: np.ndarray, sca
         xp = import_module(name)
         for dtype, slack in ((np.float64, 2**10), (np.float32, 2**8)):
             rows = xp.asarray(X.astype(dtype))
-            found = fitted.transform(rows)
-            assert type(found) is type(rows), f"rows of {name} gave a {type(found).__name__}"
-            assert found.dtype == rows.dtype, f"{rows.dtype} rows of {name} gave {found.dtype}"
+            features = fitted.transform(rows)
+            assert type(features) is type(rows), f"rows of {name} gave a {type(features).__name__}"
+            assert features.dtype == rows.dtype, (
+                f"{rows.dtype} rows of {name} gave {features.dtype}"
+            )
             message = f"rows of {name} give another result"
-            _close(np.asarray(found), Z, slack, scale, message, dtype)
+            _close(np.asarray(features), Z, slack, scale, message, dtype)
         bad = X.copy()
         bad[-1, -1] = np.nan
         assert _refusal(fitted.transform, xp.asarray(bad)), f"NaN in rows of {name} was not refused"
@@ -210,8 +212,8 @@ def _check_sparsity(fitted: FeatureMap, X: np.ndarray, compressed: Any) -> None:
         columns = compressed.shape[1] / X.shape[1]
         assert compressed.nnz <= np.count_nonzero(X) * columns, "CSR output lost its sparsity"
     else:
-        kept = vanishes and isinstance(fitted, AdditiveMap)
-        assert not kept, "phi(0) = 0, but CSR rows gave a dense result"
+        must_be_sparse = vanishes and isinstance(fitted, AdditiveMap)
+        assert not must_be_sparse, "phi(0) = 0, but CSR rows gave a dense result"
 
 
 def _check_persistence(fitted: FeatureMap, X: np.ndarray) -> None:
@@ -266,15 +268,17 @@ def _check_sizes(unfitted: FeatureMap, X: np.ndarray) -> None:
         rows = (factor / np.abs(X).max() * X).astype(dtype)
         where = f"for values of the size {factor:g}"
         fitted = clone(unfitted).fit(rows)
-        wanted = evaluate(fitted.spec_, rows.astype(np.float64))
-        scale = float(np.abs(wanted).max())
+        expected = evaluate(fitted.spec_, rows.astype(np.float64))
+        scale = float(np.abs(expected).max())
         assert 0 < scale < np.inf, f"{where} the features are zero or infinite"
-        for kind, each in (("dense", rows), ("CSR", sparse.csr_matrix(rows))):
-            found = dense(fitted.transform(each)).astype(np.float64)
-            assert np.isfinite(found).all(), f"{kind} features are not finite {where}"
+        for kind, form in (("dense", rows), ("CSR", sparse.csr_matrix(rows))):
+            features = dense(fitted.transform(form)).astype(np.float64)
+            assert np.isfinite(features).all(), f"{kind} features are not finite {where}"
             # Angles of large rows in units of a given length scale have no digits left.
             if isinstance(fitted, AdditiveMap) or factor < 1:
-                _close(found / scale, wanted / scale, 2**10, 1, f"{kind} differs {where}", dtype)
+                _close(
+                    features / scale, expected / scale, 2**10, 1, f"{kind} differs {where}", dtype
+                )
     for factor in (1e-200, 1e200):
         message = _refusal(clone(unfitted).fit, factor * X)
         assert "size" in message or "scale" in message, (
@@ -299,9 +303,9 @@ def _histograms(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
 
 
 def _close(
-    found: Any, wanted: Any, slack: float, scale: float, message: str, dtype: Any = np.float64
+    actual: Any, expected: Any, slack: float, scale: float, message: str, dtype: Any = np.float64
 ) -> None:
-    """Assert |found − wanted| ≤ slack · eps · scale, with the worst difference in the message."""
-    difference = float(np.max(np.abs(np.asarray(found, float) - np.asarray(wanted, float))))
+    """Assert |actual − expected| ≤ slack · eps · scale; the message has the worst difference."""
+    difference = float(np.max(np.abs(np.asarray(actual, float) - np.asarray(expected, float))))
     allowed = slack * float(np.finfo(dtype).eps) * max(scale, np.finfo(float).tiny)
     assert difference <= allowed, f"{message}: off by {difference:.3g}, allowed {allowed:.3g}"

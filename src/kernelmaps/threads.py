@@ -72,8 +72,8 @@ def resolve_threads(n_jobs: int | None) -> int:
         raise TypeError(f"n_jobs must be an integer or None, got {n_jobs!r}.")
     if n_jobs == 0:
         raise ValueError("n_jobs=0 has no meaning: use 1 for one thread, -1 for all, or None.")
-    wanted = int(n_jobs) if n_jobs > 0 else available + 1 + int(n_jobs)
-    return max(1, min(wanted, available))
+    requested = int(n_jobs) if n_jobs > 0 else available + 1 + int(n_jobs)
+    return max(1, min(requested, available))
 
 
 def _inherited_threads(available: int) -> int:
@@ -100,7 +100,7 @@ def map_in_threads(
     def work(begin: int, end: int) -> list[Result]:
         return [function(item) for item in items[begin:end]]
 
-    return [own for found in in_threads(work, len(items), n_jobs, grain) for own in found]
+    return [result for results in in_threads(work, len(items), n_jobs, grain) for result in results]
 
 
 def in_threads(
@@ -137,7 +137,7 @@ def in_threads(
         parts = max(1, min(_PIECES, n // max(grain, least, _PIECES**2)))
     else:  # more parts than threads: some rows cost more than others
         parts = max(n_threads, min(4 * n_threads, n // least))
-    ends = [n * part // parts for part in range(parts + 1)]
+    ends = [n * k // parts for k in range(parts + 1)]
     if n_threads == 1:
         return [work(*bound) for bound in pairwise(ends)]
     return list(_pool(os.getpid(), n_threads).map(work, ends, ends[1:]))
@@ -275,8 +275,8 @@ def limit_blas(n_threads: int) -> Iterator[None]:
     """
     with _limits_lock:
         if not _limits:
-            found = pools().select(user_api="blas").lib_controllers
-            _before[:] = [(pool, pool.num_threads) for pool in found]
+            controllers = pools().select(user_api="blas").lib_controllers
+            _before[:] = [(pool, pool.num_threads) for pool in controllers]
         _limits.append(n_threads)
         _hold_limits()
     try:
@@ -302,11 +302,11 @@ if hasattr(os, "register_at_fork"):
 
 def _hold_limits() -> None:
     for pool, before in _before:
-        wanted = min([before, *_limits])
-        if pool.num_threads != wanted:
+        limit = min([before, *_limits])
+        if pool.num_threads != limit:
             # threadpoolctl (3.8) lets one thread alone set the limit of a process, and silently
             # ignores others for as long as that one lives. Whose limit holds is settled here.
-            getattr(pool, "_real_set_num_threads", pool.set_num_threads)(wanted)
+            getattr(pool, "_real_set_num_threads", pool.set_num_threads)(limit)
 
 
 @contextmanager
