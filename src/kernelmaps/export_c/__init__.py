@@ -113,9 +113,9 @@ def _labels(name: str, what: Any, feature_names: Sequence[str] | None) -> str:
 def _model(name: str, model: Any) -> str:
     if hasattr(model, "predictor_"):
         return table_model(name, model)
-    found, n_features = model.machine_.curve_terms(), int(model.n_features_in_)
-    if found is not None and found[0].family in _FORMULAS:
-        spec, weights, offset = found
+    curve_terms, n_features = model.machine_.curve_terms(), int(model.n_features_in_)
+    if curve_terms is not None and curve_terms[0].family in _FORMULAS:
+        spec, weights, offset = curve_terms
         adding = _curve_add(name, spec, n_features, weights)
     else:
         table, offset = model.machine_.terms_table()
@@ -166,10 +166,10 @@ def _header(name: str, what: Any, body: str, note: str = "") -> str:
     guard = f"{name.upper()}_H"
     words = re.sub(r"\s+", " ", f"{type(what).__name__}" if isinstance(what, Spec) else repr(what))
     words = words.replace("*/", "* /")[:300]
-    said = f"\n * {note}" if note else ""
+    lines = f"\n * {note}" if note else ""
     return f"""/* {name}: {words}
  * Written by kernelmaps {kernelmaps.__version__}. C99, needs nothing but math.h.
- * x has {name.upper()}_FEATURES values, out takes {name.upper()}_COLUMNS: {name}(x, out).{said} */
+ * x has {name.upper()}_FEATURES values, out takes {name.upper()}_COLUMNS: {name}(x, out).{lines} */
 #ifndef {guard}
 #define {guard}
 #include <math.h>
@@ -230,14 +230,16 @@ def _curve_function(name: str, spec: Spec, n_features: int) -> str:
     """``NAME_phi(d, x, phi)``: sets the columns of one feature."""
     arrays, formula = _FORMULAS[spec.family](name, spec)
     columns = n_columns(spec, 1)
-    found = {key: spec.arrays.get(key) for key in ("lower", "upper", "shift", "scale")}
-    own = {key: np.broadcast_to(a, n_features) for key, a in found.items() if a is not None}
-    arrays += "".join(c_array(f"{name}_{key}", values) for key, values in own.items())
+    options = {key: spec.arrays.get(key) for key in ("lower", "upper", "shift", "scale")}
+    per_feature = {
+        key: np.broadcast_to(a, n_features) for key, a in options.items() if a is not None
+    }
+    arrays += "".join(c_array(f"{name}_{key}", values) for key, values in per_feature.items())
     fit = ""
-    if "lower" in own:
+    if "lower" in per_feature:
         fit += f"  if (t < {name}_lower[d]) t = {name}_lower[d];\n"
         fit += f"  if (t > {name}_upper[d]) t = {name}_upper[d];\n"
-    if "shift" in own:
+    if "shift" in per_feature:
         fit += f"  t = (t - {name}_shift[d]) * {name}_scale[d];\n"
     signed = bool(spec.numbers.get("signed", False))
     sign = "x < 0.0 ? -1.0 : 1.0" if signed else "1.0"
@@ -249,7 +251,7 @@ static void {name}_phi(int d, double x, double *phi)
   const double sign = {sign};
   double t = {"fabs(x)" if signed else "x"};
   int j;
-{"" if own else "  (void)d;" + chr(10)}  if ({nothing}) {{
+{"" if per_feature else "  (void)d;" + chr(10)}  if ({nothing}) {{
     for (j = 0; j < {columns}; ++j) phi[j] = x != x ? x : 0.0;
     return;
   }}

@@ -55,18 +55,18 @@ def _table_arrays(name: str, layout: Layout) -> str:
     """The arrays of a layout that its bins and polynomials need."""
     bins, d = layout.bins, len(layout.band)
     kind = len(bins.kind)
-    whole = {"row": bins.row[:d], "band": layout.band, "first": layout.values.first}
+    integers = {"row": bins.row[:d], "band": layout.band, "first": layout.values.first}
     reals = {"coef": coefficients(layout)}
     if kind != LOG2:
-        whole["top"] = bins.top[:d]
+        integers["top"] = bins.top[:d]
     if kind == AFFINE:
         reals |= {"origin": bins.origin[:d], "factor": bins.factor[:d]}
     if kind == EDGES:
-        whole["edge"] = bins.search.edge[:d]
+        integers["edge"] = bins.search.edge[:d]
         reals["edges"] = bins.search.exact
     if bins.clipped or kind == LOG2:
         reals |= {"low": bins.low[:d], "high": bins.high[:d]}
-    text = [c_array(f"{name}_{key}", values, "int") for key, values in whole.items()]
+    text = [c_array(f"{name}_{key}", values, "int") for key, values in integers.items()]
     return "".join(text + [c_array(f"{name}_{key}", values) for key, values in reals.items()])
 
 

@@ -65,7 +65,7 @@ static void {name}(const double *x, double *out)
 
 def _terms(name: str, table: Any) -> str:
     """The table of the terms, the cells of pairs, and their sum."""
-    terms, own = table.terms, table.functions
+    terms, functions = table.terms, table.functions
     cells = [np.ravel(term.values) if term.coarse else np.zeros(0) for term in terms]
     across = [term.values.shape[1] if term.coarse else 0 for term in terms]
     text = c_array(f"{name}_intercept", table.intercept)
@@ -73,8 +73,8 @@ def _terms(name: str, table: Any) -> str:
     text += c_array(f"{name}_across", across, "int")
     text += c_array(f"{name}_cell_start", starts_of(cells), "int")
     text += c_array(f"{name}_cells", np.concatenate([np.zeros(0), *cells]))
-    text += c_array(f"{name}_column", own.columns, "int")
-    text += table_add(name, own.table, f"{name}_band[d]", own.missing)
+    text += c_array(f"{name}_column", functions.columns, "int")
+    text += table_add(name, functions.table, f"{name}_band[d]", functions.missing)
     return text + _SCORES.format(name=name, outputs=len(table.intercept), terms=len(terms))
 
 

@@ -193,8 +193,10 @@ def kernel_error_grid(
 
 def _features_of(estimator: AdditiveMap, feature: int, x: np.ndarray) -> np.ndarray:
     """φ_feature(x); the other features are held where the map is defined."""
-    others = max(x[0], 0.0) if estimator.domain_ is None else estimator.domain_[0]
-    grid = np.tile(np.broadcast_to(others, estimator.n_features_in_).astype(float), (len(x), 1))
+    held_values = max(x[0], 0.0) if estimator.domain_ is None else estimator.domain_[0]
+    grid = np.tile(
+        np.broadcast_to(held_values, estimator.n_features_in_).astype(float), (len(x), 1)
+    )
     grid[:, feature] = x
     columns = np.concatenate([[0], np.cumsum(estimator._columns_per_feature())])
     return dense(without_names(estimator).transform(grid))[

@@ -92,14 +92,14 @@ def _require(holds: bool, name: str, value: Any) -> None:
         raise ValueError(f"ShapeFunctionDisplay: {name} cannot be {value!r}.")
 
 
-def _chosen(shapes: list[ShapeFunction], feature: int | str) -> ShapeFunction:
+def _shape_of(shapes: list[ShapeFunction], feature: int | str) -> ShapeFunction:
     """The shape function of a feature, by number or by name."""
     if isinstance(feature, str):
-        found = [shape for shape in shapes if shape.name == feature]
-        known = ", ".join(shape.name for shape in shapes[:20])
-        if not found:
-            raise ValueError(f"ShapeFunctionDisplay: no feature {feature!r} among {known}.")
-        return found[0]
+        matches = [shape for shape in shapes if shape.name == feature]
+        names = ", ".join(shape.name for shape in shapes[:20])
+        if not matches:
+            raise ValueError(f"ShapeFunctionDisplay: no feature {feature!r} among {names}.")
+        return matches[0]
     number = isinstance(feature, Integral) and -1 < int(feature) < len(shapes)
     _require(number, f"feature (of {len(shapes)}, from 0 on)", feature)
     return shapes[int(feature)]
@@ -116,31 +116,31 @@ def _shape_panel(shape: ShapeFunction) -> dict[str, Any]:
     margin, which a missing value does not decide, as it may be rare and uncertain.
     """
     count = len(shape.grid)
-    values, kept = shape.values.reshape(count, -1), np.arange(count)
+    values, shown = shape.values.reshape(count, -1), np.arange(count)
     low, high = min(0.0, float(values.min())), max(0.0, float(values.max()))
     margin = _MARGIN * (high - low) or 1.0
     if shape.levels is not None:  # those with the largest effects
         size = np.abs(values).max(axis=1)
-        kept = np.sort(np.argsort(-size, kind="stable")[:_LEVELS])
+        shown = np.sort(np.argsort(-size, kind="stable")[:_LEVELS])
     lower = upper = missing = None
     if shape.errors is not None and values.shape[1] <= _BANDS:
         band = 2 * shape.errors.reshape(values.shape)
-        lower, upper = (values - band)[kept], (values + band)[kept]
+        lower, upper = (values - band)[shown], (values + band)[shown]
     if shape.missing is not None:
         value, error = shape.missing.reshape(2, -1)
         missing = np.stack([value, value - 2 * error, value + 2 * error], axis=1)
-    shares = shape.density if shape.levels is None else shape.density[kept]
+    shares = shape.density if shape.levels is None else shape.density[shown]
     return {
         "name": shape.name,
-        "grid": shape.grid[: len(kept)],
-        "values": values[kept],
+        "grid": shape.grid[: len(shown)],
+        "values": values[shown],
         "lower": lower,
         "upper": upper,
         "edges": shape.edges[: len(shares) + 1],
         "heights": np.sqrt(shares / (float(shares.max()) or 1.0)),
         "shares": shares,
-        "levels": None if shape.levels is None else [shape.levels[k] for k in kept],
-        "left_out": count - len(kept),
+        "levels": None if shape.levels is None else [shape.levels[k] for k in shown],
+        "left_out": count - len(shown),
         "missing": missing,
         "ticks": None if shape.ticks is None else _shown_ticks(shape),
         "range": (low - margin, high + margin),
@@ -273,11 +273,11 @@ class ShapeFunctionDisplay(PanelDisplay):
         if features is None:
             count = isinstance(n_features, Integral) and int(n_features) >= 1
             _require(count, "n_features", n_features)
-            chosen = by_importance(shapes)[:n_features]
+            selected = by_importance(shapes)[:n_features]
         else:
             _require(len(features) > 0, f"features (of {len(shapes)})", features)
-            chosen = [_chosen(shapes, feature) for feature in features]
-        return cls(chosen, output_names(estimator), title=type(estimator).__name__)
+            selected = [_shape_of(shapes, feature) for feature in features]
+        return cls(selected, output_names(estimator), title=type(estimator).__name__)
 
     def plot(self, axes: Any = None, *, columns: int = 4) -> ShapeFunctionDisplay:
         """Draw the panels, all on the same vertical scale, so that tall curves are important ones.
@@ -385,7 +385,7 @@ def _pair_panel(pair: PairFunction) -> dict[str, Any]:
     labels = pair.first, pair.second
     values = pair.values if pair.values.ndim == 3 else pair.values[..., None]
     values = np.where(pair.density[..., None] > 0, values, np.nan)
-    ticks = [[label.split(" … ")[0] for label in own] for own in labels]
+    ticks = [[label.split(" … ")[0] for label in axis_labels] for axis_labels in labels]
     words = {"name": pair.name, "across": pair.across, "labels": labels, "ticks": ticks}
     return {**words, "values": values}
 
@@ -424,9 +424,9 @@ class PairFunctionDisplay(PanelDisplay):
         A single cell with few rows would wash out all others.
         """
         values = [panel["values"] for panel in self.panels]
-        sizes = [np.abs(own).reshape(-1, own.shape[-1]) for own in values]
-        found = np.nanpercentile(np.concatenate(sizes), _WITHIN, axis=0, method="lower")
-        return np.where(found > 0, found, 1.0)
+        sizes = [np.abs(cells).reshape(-1, cells.shape[-1]) for cells in values]
+        limits = np.nanpercentile(np.concatenate(sizes), _WITHIN, axis=0, method="lower")
+        return np.where(limits > 0, limits, 1.0)
 
     @classmethod
     def from_estimator(cls, estimator: Any) -> PairFunctionDisplay:

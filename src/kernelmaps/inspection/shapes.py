@@ -48,7 +48,7 @@ def shape_functions(
         shapes = model.shape_functions_
         if names is None:
             return shapes
-        return [replace(own, name=str(new)) for own, new in zip(shapes, names, strict=True)]
+        return [replace(shape, name=str(new)) for shape, new in zip(shapes, names, strict=True)]
     feature_map, coef = getattr(model, "feature_map_", None), getattr(model, "coef_", None)
     if not isinstance(feature_map, AdditiveMap) or coef is None:
         on = "" if feature_map is None else f" on {type(feature_map).__name__}"
@@ -90,18 +90,20 @@ def linear_shape_functions(
     ends = np.cumsum([0, *feature_map._columns_per_feature()])
     shapes = []
     for j in range(d):
-        own = slice(int(ends[j]), int(ends[j + 1]))
-        values = Z[:, own] @ coef[:, own].T
+        columns = slice(int(ends[j]), int(ends[j + 1]))
+        values = Z[:, columns] @ coef[:, columns].T
         edges = np.linspace(low[j], high[j] if high[j] > low[j] else low[j] + 1, _BINS + 1)
         density = np.full(_BINS, 1 / _BINS)
         if rows is not None:
             density = np.histogram(rows[:, j], edges)[0] / len(rows)
         name = f"x{j}" if names is None else str(names[j])
         shape = ShapeFunction(name, grid[:, j], values, edges, density)
-        seen = _at_data(shape)
-        centred = values - seen.T @ density
+        at_data = _at_data(shape)
+        centred = values - at_data.T @ density
         values = centred[:, 0] if len(coef) == 1 else centred
-        shapes.append(replace(shape, values=values, importance=tabulated_importance(seen, density)))
+        shapes.append(
+            replace(shape, values=values, importance=tabulated_importance(at_data, density))
+        )
     return shapes
 
 

@@ -47,19 +47,19 @@ _RECORDS = {
     "SignCauchy": "kernelmaps.kernels.signs",
     "Linear": "kernelmaps.kernels.additive",
 }
-_ROOMS_OF_ESTIMATORS = ("kernelmaps.maps.", "kernelmaps.models.")
+_ESTIMATOR_PACKAGES = ("kernelmaps.maps.", "kernelmaps.models.")
 PLUGINS: dict[str, type] = {}  # by `register_class`
 
 _COUNT = schema.integer(1)
 _PER_FEATURE = schema.array("f8 f4", "features", finite=False)
-_IF_ASKED = schema.optional(_PER_FEATURE)
+_OPTIONAL_PER_FEATURE = schema.optional(_PER_FEATURE)
 _NAMES = {"feature_names_in_": schema.names}
 
 
 def _scaler(*arrays: str, check: schema.Check = _PER_FEATURE) -> schema.State:
     """What a scaler saves: its arrays, and what it has seen."""
-    seen: dict[str, schema.Check] = {"n_features_in_": _COUNT, "n_samples_seen_": schema.anything}
-    return schema.State(seen | dict.fromkeys(arrays, check), _NAMES)
+    counts: dict[str, schema.Check] = {"n_features_in_": _COUNT, "n_samples_seen_": schema.anything}
+    return schema.State(counts | dict.fromkeys(arrays, check), _NAMES)
 
 
 _MATRIX, _ROW = (schema.array("f8 f4", shape) for shape in ("outputs features", "features"))
@@ -77,7 +77,7 @@ _SCALERS = "sklearn.preprocessing"
 SKLEARN = {
     "Pipeline": ("sklearn.pipeline", schema.State()),
     "Normalizer": (_SCALERS, schema.State({"n_features_in_": _COUNT}, _NAMES)),
-    "StandardScaler": (_SCALERS, _scaler("mean_", "var_", "scale_", check=_IF_ASKED)),
+    "StandardScaler": (_SCALERS, _scaler("mean_", "var_", "scale_", check=_OPTIONAL_PER_FEATURE)),
     "MinMaxScaler": (_SCALERS, _scaler("min_", "scale_", "data_min_", "data_max_", "data_range_")),
     "MaxAbsScaler": (_SCALERS, _scaler("max_abs_", "scale_")),
     "LinearSVC": ("sklearn.svm", _CLASSIFIER),
@@ -100,9 +100,9 @@ def register_class(cls: type) -> None:
     """
     if not isinstance(getattr(cls, "_state", None), schema.State):
         raise TypeError(f"{cls.__name__} has no _state that says what it saves.")
-    known = listed_class(cls.__name__)
-    if known is not None and known is not cls:
-        raise ValueError(f"the name {cls.__name__!r} is taken by {known.__module__}.")
+    taken = listed_class(cls.__name__)
+    if taken is not None and taken is not cls:
+        raise ValueError(f"the name {cls.__name__!r} is taken by {taken.__module__}.")
     PLUGINS[cls.__name__] = cls
 
 
@@ -110,11 +110,11 @@ def listed_class(name: str) -> type | None:
     """The class that a file may mean by `name`, or None."""
     if name in _RECORDS or name in SKLEARN:
         return getattr(import_module(_RECORDS.get(name) or SKLEARN[name][0]), name)
-    if known := PLUGINS.get(name) or MAP_PLUGINS.get(name) or kernel_class(name):
-        return known
+    if registered := PLUGINS.get(name) or MAP_PLUGINS.get(name) or kernel_class(name):
+        return registered
     module = kernelmaps._MODULE_OF.get(name, "")
-    found = getattr(kernelmaps, name, None) if module.startswith(_ROOMS_OF_ESTIMATORS) else None
-    return found if hasattr(found, "_state") else None
+    public = getattr(kernelmaps, name, None) if module.startswith(_ESTIMATOR_PACKAGES) else None
+    return public if hasattr(public, "_state") else None
 
 
 def state_of(cls: Any) -> schema.State | None:
@@ -131,16 +131,16 @@ def check_sklearn(value: Any) -> None:
         _check_steps(value.steps)
     if not hasattr(value, "n_features_in_") or type(value).__name__ == "Pipeline":
         return
-    for asked, name in (("with_mean", "mean_"), ("with_std", "scale_")):
-        if getattr(value, asked, False) and getattr(value, name) is None:
-            raise ValueError(f"{name} is missing, but {asked} is true")
+    for option, name in (("with_mean", "mean_"), ("with_std", "scale_")):
+        if getattr(value, option, False) and getattr(value, name) is None:
+            raise ValueError(f"{name} is missing, but {option} is true")
     for name in ("coef_", "mean_", "var_", "scale_", "min_", "max_abs_"):
-        found = getattr(value, name, None)
-        if found is None:
+        array = getattr(value, name, None)
+        if array is None:
             continue
-        if found.shape[-1] != value.n_features_in_:
+        if array.shape[-1] != value.n_features_in_:
             raise ValueError(f"{name} has another number of features than n_features_in_")
-        magnitudes = np.abs(found[np.isfinite(found)])
+        magnitudes = np.abs(array[np.isfinite(array)])
         if (magnitudes > 1e150).any() or (name == "scale_" and (magnitudes < 1e-150).any()):
             raise ValueError(f"{name} reaches beyond the sizes 1e-150 to 1e+150")
     if hasattr(value, "classes_"):

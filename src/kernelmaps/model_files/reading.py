@@ -73,7 +73,7 @@ class Reader:
         return np.array(items, dtype=str).reshape(shape)
 
     def _read_csr(self, node: Any) -> Any:
-        parts = tuple(self._array(node, end=f".{part}") for part in ("data", "indices", "indptr"))
+        parts = tuple(self._array(node, end=f".{name}") for name in ("data", "indices", "indptr"))
         rows, columns = node["shape"]
         if type(rows) is not int or type(columns) is not int:
             raise TypeError("the shape of a matrix must be whole numbers")
@@ -92,9 +92,9 @@ class Reader:
             return Additive(missing, name=node["name"])
         changes = {"gamma": node["gamma"], "signed": node["signed"]}
         check_entries(changes, {"gamma": number(above=0), "signed": boolean}, {}, "kernel")
-        known = get(node["name"]) if node["name"] in KNOWN else None
-        if isinstance(known, HomogeneousKernel):
-            return known.replace(**changes)
+        builtin = get(node["name"]) if node["name"] in KNOWN else None
+        if isinstance(builtin, HomogeneousKernel):
+            return builtin.replace(**changes)
         return HomogeneousKernel(node["name"], missing, component_function=missing, **changes)
 
     def _read_slice(self, node: Any) -> slice:
@@ -141,7 +141,7 @@ class Reader:
         # Read-only views as they are: a spec neither changes its arrays nor copies such ones.
         arrays = {key: self._array(item) for key, item in state["arrays"].items()}
         numbers, parts = self.read(state["numbers"]), self.read(state["parts"])
-        if not isinstance(parts, tuple) or not all(isinstance(part, Spec) for part in parts):
+        if not isinstance(parts, tuple) or not all(isinstance(item, Spec) for item in parts):
             raise TypeError("the parts of a spec must be specs")
         return spec_from_file(state["family"], arrays, numbers, parts)
 

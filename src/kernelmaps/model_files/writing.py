@@ -47,8 +47,8 @@ def _encode_array(value: np.ndarray, where: str, arrays: dict[str, np.ndarray]) 
 
 
 def _encode_csr(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
-    for part in ("data", "indices", "indptr"):
-        arrays[f"{where}.{part}"] = getattr(value, part)
+    for name in ("data", "indices", "indptr"):
+        arrays[f"{where}.{name}"] = getattr(value, name)
     return {"$": "csr", "name": where, "shape": list(value.shape)}
 
 
@@ -76,8 +76,8 @@ def _encode_object(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any
         saved = getattr(value, "_saved", None)
         state = stated.of(value) if saved is None else saved()
     else:  # a kernel: its parameters
-        own = fields(value) if is_dataclass(value) else ()
-        state = {item.name: getattr(value, item.name) for item in own}
+        parameters = fields(value) if is_dataclass(value) else ()
+        state = {item.name: getattr(value, item.name) for item in parameters}
     if hasattr(value, "get_params"):
         node["params"] = _entries(value.get_params(deep=False), where, arrays)
     return {**node, "state": _entries(state, where, arrays)}

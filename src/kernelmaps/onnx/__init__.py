@@ -46,7 +46,7 @@ from .tracer import BATCH, Trace, Traced, onnx_type
 
 __all__ = ["register", "to_onnx"]
 
-ROOMS = ("kernelmaps.maps.", "kernelmaps.models.")  # whose estimators have a converter
+ESTIMATOR_PACKAGES = ("kernelmaps.maps.", "kernelmaps.models.")  # whose estimators have a converter
 
 
 def to_onnx(
@@ -126,9 +126,13 @@ def register(*more: type) -> list[str]:
     list of str
         Names of the registered classes.
     """
-    public = [name for name, module in kernelmaps._MODULE_OF.items() if module.startswith(ROOMS)]
-    found = [*(getattr(kernelmaps, name) for name in public), *PLUGINS.values(), *more]
-    classes = [cls for cls in found if isinstance(cls, type) and issubclass(cls, BaseEstimator)]
+    public = [
+        name
+        for name, module in kernelmaps._MODULE_OF.items()
+        if module.startswith(ESTIMATOR_PACKAGES)
+    ]
+    listed = [*(getattr(kernelmaps, name) for name in public), *PLUGINS.values(), *more]
+    classes = [cls for cls in listed if isinstance(cls, type) and issubclass(cls, BaseEstimator)]
     for cls in classes:
         update_registered_converter(
             cls, f"Kernelmaps{cls.__name__}", _shapes, _convert, parser=_parse, overwrite=True
@@ -149,8 +153,8 @@ def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> A
         strings = model.classes_.dtype.kind in "UO"
         outputs = {"label": StringTensorType if strings else Int64TensorType, "scores": kind}
         outputs |= {"probabilities": kind} if hasattr(model, "predict_proba") else {}
-    for name, own in outputs.items():
-        operator.outputs.append(scope.declare_local_variable(name, own()))
+    for name, tensor_type in outputs.items():
+        operator.outputs.append(scope.declare_local_variable(name, tensor_type()))
     return operator.outputs
 
 
@@ -209,8 +213,8 @@ def _column(xp: Trace, item: Any, dtype: Any) -> Traced:
     if isinstance(item.type, StringTensorType):
         return Traced(xp, item.full_name, (BATCH, 1), object)
     kinds = {DoubleTensorType: np.float64, FloatTensorType: np.float32}
-    found = Traced(xp, item.full_name, (BATCH, 1), kinds.get(type(item.type), np.int64))
-    return found if found.dtype == dtype else xp.astype(found, dtype)
+    column = Traced(xp, item.full_name, (BATCH, 1), kinds.get(type(item.type), np.int64))
+    return column if column.dtype == dtype else xp.astype(column, dtype)
 
 
 _VERSIONS = {"Shape": 15, "Reshape": 14}
@@ -241,8 +245,8 @@ def _formula(xp: Trace, model: Any, X: Any) -> list[Traced]:
     if getattr(model, "_link", "identity") == "log":
         scores = xp.exp(scores)
     if is_classifier(model):
-        found = [_labels(xp, model, scores), scores]
-        return found if linear else [*found, _probabilities(xp, model, scores)]
+        outputs = [_labels(xp, model, scores), scores]
+        return outputs if linear else [*outputs, _probabilities(xp, model, scores)]
     return [scores]
 
 
@@ -252,9 +256,9 @@ def _additive_scores(xp: Trace, model: Any, X: Any) -> Traced:
         if not isinstance(X, list):  # one matrix, with the columns that fit left out
             columns = [X[:, j][:, None] for j in model.reader_.positions]
         return _table_scores(xp, model, columns)
-    found = model.machine_.curve_terms()
-    if found is not None:
-        spec, weights, offset = found
+    curve_terms = model.machine_.curve_terms()
+    if curve_terms is not None:
+        spec, weights, offset = curve_terms
         return evaluate(spec, X, xp=xp) @ weights.reshape(-1, len(offset)) + offset.astype(X.dtype)
     table, offset = model.machine_.terms_table()
     terms = evaluate_table(table, X, xp)
@@ -265,14 +269,14 @@ def _additive_scores(xp: Trace, model: Any, X: Any) -> Traced:
 def _mapped(xp: Trace, model: Any, X: Traced) -> Traced:
     """φ(X) of a streaming model: none, one map, or several side by side."""
     blocks = []
-    for part in model._fitted_maps.parts:
-        own = X
-        if part.columns is not None:
-            columns = np.arange(model.n_features_in_)[part.columns]
-            own = xp.take(X, columns, axis=1)
-        for step in part.steps:
-            own = _step(xp, step, own, type(model).__name__)
-        blocks.append(own)
+    for group in model._fitted_maps.parts:
+        Z = X
+        if group.columns is not None:
+            columns = np.arange(model.n_features_in_)[group.columns]
+            Z = xp.take(X, columns, axis=1)
+        for step in group.steps:
+            Z = _step(xp, step, Z, type(model).__name__)
+        blocks.append(Z)
     return blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=1)
 
 
@@ -352,13 +356,15 @@ def _are_numbers(levels: Sequence[str]) -> bool:
 
 def _table_scores(xp: Trace, model: Any, columns: Sequence[Traced]) -> Traced:
     """Scores of rows: shape (rows, outputs). `columns` have the shape (rows, 1) each."""
-    table, own = model.predictor_, model.predictor_.functions
+    table, functions = model.predictor_, model.predictor_.functions
     dtype = next((x.dtype for x in columns if x.dtype.kind == "f"), np.dtype(np.float64))
     pairs = zip(table.books, columns, strict=True)
     rows = xp.concat([_numbers(xp, book, column, dtype) for book, column in pairs], axis=1)
-    found = evaluate_table(own.table, xp.take(rows, own.columns, axis=1), xp, own.missing)
+    function_values = evaluate_table(
+        functions.table, xp.take(rows, functions.columns, axis=1), xp, functions.missing
+    )
     scores = xp.zeros((BATCH, len(table.intercept)), dtype=dtype) + table.intercept
-    for values in term_values(table.terms, found, xp):
+    for values in term_values(table.terms, function_values, xp):
         scores = scores + values
     return scores
 
@@ -371,11 +377,11 @@ def _numbers(xp: Trace, book: Any, x: Traced, dtype: Any) -> Traced:
         keys = list(dict.fromkeys(["", *book.levels]))
         places = book.level_numbers(keys)[: len(keys)]
         places[0] = places[0] if "" in book.levels else np.nan
-        found = xp.node(
+        numbers = xp.node(
             "LabelEncoder", [x], x.shape, np.float32,
             keys_strings=keys, values_floats=places.tolist(), default_float=-1.0, **_LABELS,
         )  # fmt: skip
-        return xp.astype(found, dtype)
+        return xp.astype(numbers, dtype)
     levels = np.array([[float(level) for level in book.levels]], dtype)
     same = xp.astype(x == levels, dtype)
     place = xp.sum(same * np.arange(1.0, levels.size + 1), axis=1)[:, None] - 1.0

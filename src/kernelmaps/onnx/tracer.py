@@ -171,19 +171,23 @@ class Trace:
         """Zeros for as many rows as there are."""
         assert self._rows is not None
         count = self.node("Shape", [self._rows], (1,), np.int64, end=1)
-        whole = self.node("Concat", [count, np.array(shape[1:])], (len(shape),), np.int64, axis=0)
-        return self.node("Expand", [np.zeros((1,) * len(shape), dtype=dtype), whole], shape, dtype)
+        full_shape = self.node(
+            "Concat", [count, np.array(shape[1:])], (len(shape),), np.int64, axis=0
+        )
+        return self.node(
+            "Expand", [np.zeros((1,) * len(shape), dtype=dtype), full_shape], shape, dtype
+        )
 
     def reshape(self, x: Traced, shape: Sequence[int]) -> Traced:
         shape = tuple(shape)
         if shape.count(-1) > 1:  # (rows, the rest): both unknown, but the rest can be told
-            rest = int(np.prod(x.shape[1:])) // int(np.prod([s for s in shape if s != -1]))
-            shape = (BATCH, *(rest if size == -1 else size for size in shape[1:]))
+            inferred = int(np.prod(x.shape[1:])) // int(np.prod([s for s in shape if s != -1]))
+            shape = (BATCH, *(inferred if size == -1 else size for size in shape[1:]))
         return self.node("Reshape", [x, np.array(shape)], shape, x.dtype)
 
     def take(self, x: Any, indices: Any, *, axis: int) -> Traced:
-        own = np.shape(x)
-        shape = (*own[:axis], *np.shape(indices), *own[axis + 1 :])
+        before = np.shape(x)
+        shape = (*before[:axis], *np.shape(indices), *before[axis + 1 :])
         return self.node("Gather", [x, indices], shape, x.dtype, axis=axis)
 
     def concat(self, arrays: Sequence[Any], *, axis: int) -> Traced:
