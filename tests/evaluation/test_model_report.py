@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import kernelmaps as km
-from kernelmaps.evaluation.model_report import Seen, write_report
+from kernelmaps.evaluation.model_report import ReportRows, write_report
 from kernelmaps.evaluation.page import rounded_axis, write_page
-from kernelmaps.evaluation.scoring import Judged
+from kernelmaps.evaluation.scoring import PredictionScores
 from kernelmaps.inspection import PairFunctionDisplay, ShapeFunctionDisplay
 
 pandas = pytest.importorskip("pandas")
@@ -148,9 +148,9 @@ def test_scores_do_not_depend_on_the_type_of_the_labels(classes, kind):
     places = np.digitize(y, np.quantile(y, np.arange(1, len(classes)) / len(classes)))
     labels = np.array(classes)[places]
     model = km.AdditiveClassifier(loss="log_loss").fit(X, labels)
-    of_numbers = Judged(model).add(X, labels)
+    of_numbers = PredictionScores(model).add(X, labels)
     assert of_numbers.scores()["accuracy"] == model.score(X, labels)
-    of_others = Judged(model).add(X, labels.astype(kind))
+    of_others = PredictionScores(model).add(X, labels.astype(kind))
     assert of_others.scores() == of_numbers.scores()
     assert of_others.class_scores() == of_numbers.class_scores()
 
@@ -160,18 +160,20 @@ def test_classes_that_the_model_does_not_know_are_wrong_and_classes_of_their_own
     labels = np.where(y > np.median(y), "dear", "cheap").astype(object)
     model = km.AdditiveClassifier(loss="log_loss").fit(X, labels)
     labels[:300] = np.resize(["new", "newer", "cheapest"], 300)
-    judged = Judged(model, refuse=False).add(X[:150], labels[:150]).add(X[150:], labels[150:])
+    judged = (
+        PredictionScores(model, refuse=False).add(X[:150], labels[:150]).add(X[150:], labels[150:])
+    )
     right = model.predict(X) == labels
     shares = [right[labels == label].mean() for label in np.unique(labels.astype(str))]
     scores = judged.scores()
     assert scores["accuracy"] == right.mean()
     assert scores["most_frequent_class"] == 100 / len(X)
     assert scores["balanced_accuracy"] == pytest.approx(np.mean(shares))
-    known = Judged(model).add(X[300:], labels[300:]).scores()
+    known = PredictionScores(model).add(X[300:], labels[300:]).scores()
     assert scores["log_loss"] == pytest.approx(known["log_loss"])
     assert scores["roc_auc"] == known["roc_auc"]
     with pytest.raises(ValueError, match="the target has the classes"):
-        Judged(model).add(X, labels)
+        PredictionScores(model).add(X, labels)
 
 
 def test_three_classes_explain_the_predicted_one(tmp_path):
@@ -285,7 +287,7 @@ def test_rows_in_blocks_give_the_page_of_all_rows(tmp_path, kind):
             del block
 
     whole = km.model_report(model, tmp_path / "whole.html", X=X, y=y)
-    seen = Seen(model, blocks)
+    seen = ReportRows(model, blocks)
     assert seen.n == seen.judged.rows == 300
     part = write_report(seen, tmp_path / "blocks.html")
     assert part.read_text() == whole.read_text()
@@ -293,4 +295,4 @@ def test_rows_in_blocks_give_the_page_of_all_rows(tmp_path, kind):
     with pytest.raises(ValueError, match="rows holds 300, but X has the rows 0 to 299"):
         write_report(seen, tmp_path / "blocks.html", rows=[300])
     with pytest.raises(ValueError, match="rows= is of the rows of X"):
-        write_report(Seen(model), tmp_path / "blocks.html", rows=[0])
+        write_report(ReportRows(model), tmp_path / "blocks.html", rows=[0])

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..data.reading import column_names
 from ..display import shortened, table_of, two_columns
-from ..evaluation.model_report import Seen, take, write_report
+from ..evaluation.model_report import ReportRows, take, write_report
 from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay, importance
 from ..inspection.shapes import output_names
 from ..model_files import FileInfo, load_with_metadata, open_info
@@ -29,7 +29,7 @@ _CLASSES = 6  # whose effects fit beside each other
 
 
 @dataclass(frozen=True)
-class Explanation:
+class ModelExplanation:
     """Shape functions of a model, most important first, and its pairs.
 
     Attributes
@@ -57,14 +57,14 @@ class Explanation:
         """Plain values, for JSON."""
         outputs = self.display.classes or ["score"]
         shapes = self.display.shapes
-        found: dict[str, Any] = {"model": self.title}
-        found["features"] = [_plain_shape(shape) | {"outputs": outputs} for shape in shapes]
+        plain: dict[str, Any] = {"model": self.title}
+        plain["features"] = [_plain_shape(shape) | {"outputs": outputs} for shape in shapes]
         if self.pairs is not None:
-            found["pairs"] = [_plain_pair(pair) for pair in self.pairs.pairs]
+            plain["pairs"] = [_plain_pair(pair) for pair in self.pairs.pairs]
         if self.summary is not None:
             terms = [dict(zip(self.summary.columns, row)) for row in self.summary.rows]
-            found["summary"] = {**self.summary.facts, "terms": terms}
-        return found
+            plain["summary"] = {**self.summary.facts, "terms": terms}
+        return plain
 
     def table(self) -> Any:
         """The most important terms, with what they add to the score."""
@@ -113,8 +113,10 @@ class Explanation:
         """Draw one panel per feature, and the pairs in a file beside it (needs matplotlib)."""
         written = [self.display.save(path)]
         if self.pairs is not None:
-            own = Path(path)
-            written.append(self.pairs.save(own.with_name(f"{own.stem}-pairs{own.suffix}")))
+            picture = Path(path)
+            written.append(
+                self.pairs.save(picture.with_name(f"{picture.stem}-pairs{picture.suffix}"))
+            )
         return written
 
 
@@ -127,17 +129,23 @@ class RowExplanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        own = self.explanation
-        errors = [None] * len(own.names) if own.errors is None else own.errors.tolist()
+        explanation = self.explanation
+        errors = (
+            [None] * len(explanation.names)
+            if explanation.errors is None
+            else explanation.errors.tolist()
+        )
         terms = [
             {"term": name, "value": shown, "adds": float(value), "error": error}
-            for name, shown, value, error in zip(own.names, own.shown, own.values, errors)
+            for name, shown, value, error in zip(
+                explanation.names, explanation.shown, explanation.values, errors
+            )
         ]
         return {
             "row": self.title,
-            "output": own.output,
-            "score": float(own.score),
-            "intercept": own.intercept,
+            "output": explanation.output,
+            "score": float(explanation.score),
+            "intercept": explanation.intercept,
             "terms": sorted(terms, key=lambda term: -abs(term["adds"])),
         }
 
@@ -172,7 +180,9 @@ class FileDescription:
         return two_columns(shown, self.path)
 
 
-def explain_model(model: AnyPath, *, n_features: int = 12, label: str | None = None) -> Explanation:
+def explain_model(
+    model: AnyPath, *, n_features: int = 12, label: str | None = None
+) -> ModelExplanation:
     """Shape functions of a saved additive model (or of a ridge model on an additive map).
 
     `label` is the class whose effects are listed, of more than two.
@@ -190,7 +200,7 @@ def explain_model(model: AnyPath, *, n_features: int = 12, label: str | None = N
     heat_maps = PairFunctionDisplay(pairs, title) if pairs else None
     summary = fitted.summary() if hasattr(fitted, "predictor_") else None
     output = _output(display.classes, label)
-    return Explanation(title, display, heat_maps, summary, n_features, output)
+    return ModelExplanation(title, display, heat_maps, summary, n_features, output)
 
 
 def _output(classes: Sequence[Any] | None, label: str | None) -> int | None:
@@ -198,11 +208,11 @@ def _output(classes: Sequence[Any] | None, label: str | None) -> int | None:
     if label is None:
         return None
     if classes is None:
-        raise ValueError(f"class={label!r} is for models of more than two classes: leave it out.")
+        raise ValueError(f"--class {label!r} is for models of more than two classes: leave it out.")
     names = [str(name) for name in classes]
     if label not in names:
         few = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-        raise ValueError(f"class={label!r} is not one of the {len(names)} classes: {few}.")
+        raise ValueError(f"--class {label!r} is not one of the {len(names)} classes: {few}.")
     return names.index(label)
 
 
@@ -231,7 +241,7 @@ def explain_row(
             one = take(rows.X, [row - before])
             return RowExplanation(f"row {row} of {name}", saved.model.explain(one, output))
         before += n
-    raise ValueError(f"row={row} is not in {name}, whose rows are 0 to {before - 1}.")
+    raise ValueError(f"--row {row} is not in {name}, whose rows are 0 to {before - 1}.")
 
 
 @dataclass(frozen=True)
@@ -262,9 +272,9 @@ def write_model_report(
             ):
                 yield rows.X, rows.y, rows.exposure
 
-    seen = Seen(fitted, blocks)
+    report_rows = ReportRows(fitted, blocks)
     write_report(
-        seen,
+        report_rows,
         Path(path),
         rows=None if row is None else [row],
         target=metadata.get("target") or "the target",
@@ -272,7 +282,7 @@ def write_model_report(
         domain=metadata.get("range"),
         held_out=metadata.get("held_out"),
     )
-    return WrittenReport(os.fspath(path), seen.n, seen.judged is not None)
+    return WrittenReport(os.fspath(path), report_rows.n, report_rows.judged is not None)
 
 
 def describe_file(path: AnyPath) -> FileDescription:
@@ -281,21 +291,21 @@ def describe_file(path: AnyPath) -> FileDescription:
 
 
 def _plain_shape(shape: Any) -> dict[str, Any]:
-    found = {
+    plain = {
         "name": shape.name,
         "importance": importance(shape),
         "grid": shape.grid.tolist(),
         "values": shape.values.reshape(len(shape.grid), -1).tolist(),
     }
     if shape.errors is not None:
-        found["errors"] = shape.errors.reshape(len(shape.grid), -1).tolist()
+        plain["errors"] = shape.errors.reshape(len(shape.grid), -1).tolist()
     if shape.levels is not None:
-        found["levels"] = list(shape.levels)
+        plain["levels"] = list(shape.levels)
     if shape.ticks is not None:
-        found["ticks"] = {name: value for value, name in shape.ticks}
+        plain["ticks"] = {name: value for value, name in shape.ticks}
     if shape.missing is not None:
-        found["missing"] = np.ravel(shape.missing[0]).tolist()
-    return found
+        plain["missing"] = np.ravel(shape.missing[0]).tolist()
+    return plain
 
 
 def _plain_pair(pair: Any) -> dict[str, Any]:
@@ -373,9 +383,9 @@ def _cells(pair: PairFunction, output: int) -> str:
     """The highest and the lowest cell that training rows were in."""
     values = pair.values if pair.values.ndim == 2 else pair.values[..., output]
     values = np.where(pair.density > 0, values, np.nan)
-    found = []
+    extremes = []
     for place in (np.nanargmax(values), np.nanargmin(values)):
         i, j = (int(k) for k in np.unravel_index(place, values.shape))
         cell = f"{shortened(pair.first[i])} × {shortened(pair.second[j])}"
-        found.append(f"{cell} {values[i, j]:+.3g}")
-    return ", ".join(found)
+        extremes.append(f"{cell} {values[i, j]:+.3g}")
+    return ", ".join(extremes)

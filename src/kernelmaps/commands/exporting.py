@@ -47,9 +47,9 @@ def check_suffix(path: AnyPath, allowed: Sequence[str], what: str) -> str:
     """The suffix of a file to write, in small letters; any other than those allowed is refused."""
     suffix = Path(path).suffix.lower()
     if suffix not in allowed:
-        found = f"the suffix {Path(path).suffix!r}" if suffix else "no suffix"
+        given = f"the suffix {Path(path).suffix!r}" if suffix else "no suffix"
         raise ValueError(
-            f"cannot write {os.fspath(path)!r}: it has {found}, and {what} is written as "
+            f"cannot write {os.fspath(path)!r}: it has {given}, and {what} is written as "
             f"{', '.join(allowed)}."
         )
     return suffix
@@ -108,9 +108,9 @@ def _write_onnx(model: Any, path: AnyPath, metadata: dict[str, Any]) -> str:
     from ..onnx import to_onnx
 
     norm = metadata.get("normalize", "none")
-    whole = model if norm == "none" else Pipeline([("rows", Normalizer(norm)), ("model", model)])
+    pipeline = model if norm == "none" else Pipeline([("rows", Normalizer(norm)), ("model", model)])
     row = np.ones((1, model.n_features_in_), dtype=np.float32)
-    graph = to_onnx(whole, row, feature_names=feature_names(model, metadata))
+    graph = to_onnx(pipeline, row, feature_names=feature_names(model, metadata))
     for key in ("task", "target"):
         if metadata.get(key):
             entry = graph.metadata_props.add()
@@ -166,5 +166,5 @@ def _plain_spec(spec: Spec) -> dict[str, Any]:
         "family": spec.family,
         "numbers": dict(spec.numbers),
         "arrays": {name: array.tolist() for name, array in spec.arrays.items()},
-        "parts": [_plain_spec(part) for part in spec.parts],
+        "parts": [_plain_spec(inner) for inner in spec.parts],
     }

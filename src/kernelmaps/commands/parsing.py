@@ -82,9 +82,11 @@ def _kernel_call(node: ast.Call) -> Any:
 
 
 def _map_of(name: str, settings: dict[str, Any]) -> FeatureMap:
-    found = kernelmaps._MODULE_OF.items()
+    modules = kernelmaps._MODULE_OF.items()
     public = [
-        getattr(kernelmaps, own) for own, room in found if room.startswith("kernelmaps.maps.")
+        getattr(kernelmaps, public_name)
+        for public_name, room in modules
+        if room.startswith("kernelmaps.maps.")
     ]
     classes = {cls.__name__: cls for cls in public if issubclass(cls, FeatureMap)} | PLUGINS
     if name not in classes:
@@ -139,7 +141,7 @@ class TableOptions:
         pairs = [tuple(map(str.strip, item.split(":"))) for item in text.split(",") if item.strip()]
         if not pairs or any(len(pair) != 2 or not all(pair) for pair in pairs):
             raise ValueError(
-                "interactions= must be auto, a number of pairs, or pairs of columns such as "
+                "--interactions must be auto, a number of pairs, or pairs of columns such as "
                 f"hour:load,age:income; got {text!r}."
             )
         return pairs
@@ -155,15 +157,15 @@ class TableOptions:
 
 def _items(text: str | None, option: str) -> list[tuple[str, str]]:
     """Names and values between commas: ``a=b,c=d``."""
-    found = []
+    items = []
     for item in (text or "").split(","):
-        name, equals, value = (part.strip() for part in item.rpartition("="))
+        name, equals, value = (text_part.strip() for text_part in item.rpartition("="))
         if not item.strip():
             continue
         if not (equals and name and value):
-            raise ValueError(f"{option}= must be COLUMN=VALUE with commas between; got {text!r}.")
-        found.append((name, value))
-    return found
+            raise ValueError(f"--{option} must be COLUMN=VALUE with commas between; got {text!r}.")
+        items.append((name, value))
+    return items
 
 
 def _term(name: str, text: str) -> Term | str | None:
@@ -174,7 +176,7 @@ def _term(name: str, text: str) -> Term | str | None:
     try:
         return Term(name, kind, period=float(period))
     except ValueError:
-        raise ValueError(f"terms=: the period of {name!r} is not a number: {period!r}.") from None
+        raise ValueError(f"--terms: the period of {name!r} is not a number: {period!r}.") from None
 
 
 def _strength(text: str) -> Any:
@@ -183,4 +185,4 @@ def _strength(text: str) -> Any:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"smoothing= must be auto or numbers, got {text!r}.") from None
+        raise ValueError(f"--smoothing must be auto or numbers, got {text!r}.") from None

@@ -22,7 +22,7 @@ from ..data.table_in_memory import warn_of_gaps
 from ..data.table_stream import raw_tables
 from ..data.text_cells import quoted
 from ..display import two_columns
-from ..evaluation.scoring import Judged
+from ..evaluation.scoring import PredictionScores
 from ..exceptions import SuspectColumnWarning
 from ..maps.base import AdditiveMap
 from ..model_files import load_with_metadata
@@ -168,7 +168,7 @@ class SavedModel:
                 "make a model with `kernelmaps fit`."
             )
         if names := feature_names(model, metadata):
-            _tell_names(model, names)
+            _set_map_names(model, names)
         return cls(path, model, metadata)
 
     def blocks(
@@ -188,10 +188,10 @@ class SavedModel:
             yield from columns.blocks(keep, target if with_target else None, exposure, with_target)
             return
         if exposure not in (None, "none"):
-            raise ValueError("exposure= is for models of tables that were fitted with it.")
-        known = self.metadata.get("columns")
+            raise ValueError("--exposure is for models of tables that were fitted with it.")
+        fitted_columns = self.metadata.get("columns")
         rows = read_rows(
-            data, target=target, columns=known if named else None, keep=keep,
+            data, target=target, columns=fitted_columns if named else None, keep=keep,
             need_target=with_target, with_target=with_target, encoding=encoding,
         )  # fmt: skip
         if rows.X.shape[1] != self.model.n_features_in_:
@@ -230,9 +230,9 @@ class _TableColumns:
         for file in raw_tables(self.path, list(dict.fromkeys(taken)), self.encoding):
             y, table = None, file.table
             if target is not None:
-                y, there = file.target(target)
-                gaps += int((~there).sum())
-                table = table.filter(there)
+                y, has_target = file.target(target)
+                gaps += int((~has_target).sum())
+                table = table.filter(has_target)
             if not table.num_rows:
                 continue
             some = True
@@ -252,8 +252,8 @@ class _TableColumns:
             return [column for column in header if column not in beside]
         features = [column.name for column in reader.columns if column.features]
         column_positions(header, features, str(self.path))
-        known = {*reader.names, *(metadata.get("unused") or []), *beside}
-        new = [column for column in header if column not in known]
+        expected = {*reader.names, *(metadata.get("unused") or []), *beside}
+        new = [column for column in header if column not in expected]
         if new and metadata.get("unused") is not None:
             warnings.warn(
                 f"{self.path} has columns that were not there in fit, which are ignored: "
@@ -271,7 +271,7 @@ class _TableColumns:
         if name not in header:
             raise ValueError(
                 f"{self.path} has no column {name!r} with the exposures that the model was fitted "
-                "with. Name another one with exposure=, or use exposure=none for an exposure of 1."
+                "with. Name another one with --exposure, or use --exposure none for exposures of 1."
             )
         return name
 
@@ -299,19 +299,19 @@ def predict_rows(
     fitted, metadata = saved.model, saved.metadata
     if proba and not hasattr(fitted, "predict_proba"):
         raise ValueError(f"{_an(type(fitted).__name__)} has no probabilities; leave out --proba.")
-    kept = _kept(data, metadata, keep, encoding)
+    carried = _carried_columns(data, metadata, keep, encoding)
     one = [metadata.get("target") or "prediction"]
     names = [str(item) for item in fitted.classes_] if proba else one
 
     def blocks() -> Iterator[list[list[Any]]]:
-        for rows in saved.blocks(data, keep=kept, exposure=exposure, encoding=encoding):
+        for rows in saved.blocks(data, keep=carried, exposure=exposure, encoding=encoding):
             options = {} if rows.exposure is None else {"exposure": rows.exposure}
             predict = fitted.predict_proba if proba else fitted.predict
             values = np.asarray(predict(rows.X, **options))
             columns = [*rows.kept.values(), *(values.T.tolist() if proba else [values.tolist()])]
             yield [list(cells) for cells in zip(*columns)]
 
-    return Predictions([*kept, *names], blocks)
+    return Predictions([*carried, *names], blocks)
 
 
 def evaluate_file(
@@ -321,7 +321,7 @@ def evaluate_file(
     """Score a saved model on the rows of a file with a target."""
     saved = SavedModel.load(model)
     labels = hasattr(saved.model, "classes_")
-    judged = Judged(saved.model, os.fspath(data))
+    judged = PredictionScores(saved.model, os.fspath(data))
     blocks = saved.blocks(
         data, target=target, with_target=True, exposure=exposure, encoding=encoding
     )
@@ -332,23 +332,23 @@ def evaluate_file(
     return Evaluation(judged.name, task, judged.rows, judged.scores(), classes)
 
 
-def _tell_names(fitted: Any, columns: Sequence[str]) -> None:
+def _set_map_names(fitted: Any, columns: Sequence[str]) -> None:
     """Let the maps of a model, which was fitted on an array, speak of columns by name."""
     parts = getattr(getattr(fitted, "_fitted_maps", None), "parts", [])
-    steps = [step for part in parts if part.columns is None for step in part.steps]
+    steps = [step for group in parts if group.columns is None for step in group.steps]
     for feature_map in [getattr(fitted, "feature_map_", None), *steps]:
         if isinstance(feature_map, AdditiveMap) and feature_map.n_features_in_ == len(columns):
             feature_map._known_names = columns
 
 
-def _kept(
+def _carried_columns(
     data: Any, metadata: dict[str, Any], keep: Sequence[str] | None, encoding: str
 ) -> list[str]:
     """Columns to carry along: those asked for, else the IDs that the data have."""
     if keep is not None:
         return list(keep)
-    there = column_names(data, encoding) if metadata.get("ids") and Path(data).exists() else None
-    return [name for name in metadata.get("ids") or [] if name in (there or [])]
+    header = column_names(data, encoding) if metadata.get("ids") and Path(data).exists() else None
+    return [name for name in metadata.get("ids") or [] if name in (header or [])]
 
 
 def _an(name: str) -> str:

@@ -45,8 +45,8 @@ def _steps() -> Iterator[Callable[[], Any]]:
     kinds = [X, X.astype(np.float32), sparse.csr_matrix(X), (255 * X).astype(np.uint8)]
     everyday = ("HomogeneousMap", "DesignedMap", "ChebyshevMap", "SplineMap", "AnchorMap")
     yield from (partial(getattr(km, n)().fit_transform, rows) for n in everyday for rows in kinds)
-    others = ("TrigonometricMap", "HermiteMap", "RandomFourierMap", "ExponentialMap")
-    yield from (partial(getattr(km, n)().fit_transform, rows) for n in others for rows in kinds[:2])
+    rarer = ("TrigonometricMap", "HermiteMap", "RandomFourierMap", "ExponentialMap")
+    yield from (partial(getattr(km, n)().fit_transform, rows) for n in rarer for rows in kinds[:2])
     yield from (partial(_encode, rows) for rows in kinds[:3])
     for machine, y in ((km.AdditiveSVC(max_iter=2), labels), (km.AdditiveSVR(max_iter=2), X[:, 0])):
         yield from (partial(_predict, clone(machine), y, rows) for rows in kinds[:2])

@@ -43,7 +43,7 @@ class Candidate:
 
     @property
     def label(self) -> str:
-        return " ".join(part for part in (self.name, self.variant, str(self.size)) if part)
+        return " ".join(text for text in (self.name, self.variant, str(self.size)) if text)
 
     def make(self) -> Any:
         """The unfitted map."""
@@ -111,19 +111,19 @@ def standardises(kernel: Any) -> bool:
 def families_for(kernel: Kernel | None) -> list[Family]:
     """Families of maps for a kernel (None: bases, which approximate no kernel)."""
     if kernel is None:
-        found: tuple[Family, ...] = _DATA_DRIVEN
+        families: tuple[Family, ...] = _DATA_DRIVEN
         sorts: tuple[str, ...] = ("basis",)
     elif isinstance(kernel, HomogeneousKernel):
-        found = (*_COSINES, *_ANCHORS, *(_SERIES if kernel.name == "chi2" else ()))
+        families = (*_COSINES, *_ANCHORS, *(_SERIES if kernel.name == "chi2" else ()))
         sorts = ("homogeneous", "additive")
     elif isinstance(kernel, AdditiveKernel):
-        found, sorts = _ANCHORS, ("additive",)
+        families, sorts = _ANCHORS, ("additive",)
     elif isinstance(kernel, StationaryKernel):
-        found, sorts = (_fourier(kernel), _NYSTROEM), ("stationary",)
+        families, sorts = (_fourier(kernel), _NYSTROEM), ("stationary",)
     else:
-        found = (Family("ExponentialMap", takes_kernel=False), _NYSTROEM)
+        families = (Family("ExponentialMap", takes_kernel=False), _NYSTROEM)
         sorts = ("exponential",)
-    return [*found, *plugin_families(sorts)]
+    return [*families, *plugin_families(sorts)]
 
 
 def _fourier(kernel: StationaryKernel) -> Family:
@@ -141,7 +141,7 @@ def candidates(
     all_variants: bool = True,
 ) -> list[Candidate]:
     """All candidates for a kernel in the given sizes (or the first variant of each family)."""
-    found = []
+    made = []
     for family in families_for(kernel):
         first = {"kernel": _named(kernel)} if family.takes_kernel else {}
         drawn = "random_state" in _class(family.name)._get_param_names()
@@ -151,8 +151,8 @@ def candidates(
         for variant, extra in family.variants if all_variants else family.variants[:1]:
             for size in sizes:
                 settings = {**first, family.size_name: size, **extra, **last}
-                found.append(Candidate(family.name, size, settings, variant))
-    return found
+                made.append(Candidate(family.name, size, settings, variant))
+    return made
 
 
 def _exponential_settings(kernel: Exponential) -> dict[str, Any]:
@@ -226,8 +226,12 @@ def expression(value: Any) -> str:
     if hasattr(value, "steps"):
         return f"make_pipeline({', '.join(expression(step) for _, step in value.steps)})"
     prefix = "km." if _is_ours(value) else ""
-    own, usual = value.get_params(deep=False), type(value)().get_params(deep=False)
-    changed = [f"{key}={expression(own[key])}" for key in own if repr(own[key]) != repr(usual[key])]
+    params, usual = value.get_params(deep=False), type(value)().get_params(deep=False)
+    changed = [
+        f"{key}={expression(params[key])}"
+        for key in params
+        if repr(params[key]) != repr(usual[key])
+    ]
     return f"{prefix}{type(value).__name__}({', '.join(changed)})"
 
 

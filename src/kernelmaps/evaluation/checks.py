@@ -17,11 +17,11 @@ from ..sparse_rows import check_sparse, naming_text
 
 _MIN_ROWS = 20  # fewer different whole numbers may be chance
 TASKS = ("auto", "classification", "regression")
-_FEW = 10  # values that are taken for classes though there are gaps between them: 1, 2, 3, 4, 5, 7
-_SOME = 30  # values without gaps that are taken for classes, wherever they begin
-_COUNTS = 6  # values from 0 on that may be counts; fewer, such as 0 to 4, are grades or classes
-_RARE = 0.05  # frequency of the largest counts, as a share of that of the most frequent one
-_MANY = 1000  # values without gaps that are taken for classes if they are counted from 0 or 1
+_CLASSES_WITH_GAPS = 10  # values that are classes though they have gaps: 1, 2, 3, 4, 5, 7
+_CLASSES_WITHOUT_GAPS = 30  # values without gaps that are classes, wherever they begin
+_FEWEST_COUNTS = 6  # values from 0 on that may be counts; fewer (0 to 4) are grades
+_RARE_COUNT = 0.05  # frequency of the largest counts, as a share of that of the most frequent one
+_CLASSES_FROM_ZERO = 1000  # values without gaps, from 0 or 1 on, that are classes
 
 
 def feature_names_of(X: Any, names: Sequence[str] | None = None) -> list[str] | None:
@@ -61,21 +61,21 @@ def suspect_columns(
     n = X.shape[0]
     if sparse.issparse(X) or n < _MIN_ROWS or X.dtype.kind not in "iuf":
         return []
-    found = []
+    sentences = []
     numeric = y is not None and y.dtype.kind in "iuf"
     for j in range(X.shape[1]):
         column = X[:, j]
         named = f"column {names[j]!r}" if names else f"column {j}"
         if _is_id(column):
-            found.append(
+            sentences.append(
                 f"{named} looks like an ID: its {n} whole numbers are all different and in "
                 "sequence. Leave it out unless it is a feature."
             )
         elif numeric and (column == y).all():
-            found.append(f"{named} is equal to the target. Leave it out.")
-    if found and owner:
-        warnings.warn(f"{owner}: {' '.join(found)}", SuspectColumnWarning, stacklevel=4)
-    return found
+            sentences.append(f"{named} is equal to the target. Leave it out.")
+    if sentences and owner:
+        warnings.warn(f"{owner}: {' '.join(sentences)}", SuspectColumnWarning, stacklevel=4)
+    return sentences
 
 
 def _is_id(column: np.ndarray) -> bool:
@@ -164,24 +164,26 @@ def decide_task(y: Any, task: str = "auto", *, owner: str = "compare") -> Task:
 
 def _of_whole_numbers(values: np.ndarray, counts: np.ndarray) -> Task:
     n, rows = len(values), int(counts.sum())
-    seen = f"{n} different whole numbers in {rows} rows"
+    summary = f"{n} different whole numbers in {rows} rows"
     if 2 * n > rows:
-        return Task("regression", f"{seen}: most have a value of their own")
-    if ((values[0] == 0 and n >= _COUNTS) or n > _FEW) and _like_a_count(values, counts):
+        return Task("regression", f"{summary}: most have a value of their own")
+    if ((values[0] == 0 and n >= _FEWEST_COUNTS) or n > _CLASSES_WITH_GAPS) and _like_a_count(
+        values, counts
+    ):
         often, high = values[np.argmax(counts)], values[-1]
         how = f"most often {often:g} and rarer towards {high:g}, as counts are"
-        return Task("regression", f"{seen}, {how}")
-    if n <= _FEW:
-        return Task("classification", seen)
+        return Task("regression", f"{summary}, {how}")
+    if n <= _CLASSES_WITH_GAPS:
+        return Task("classification", summary)
     low, high = float(values[0]), float(values[-1])
     if high - low + 1 > 1.2 * n:
-        return Task("regression", f"{seen}, from {low:g} to {high:g} with gaps")
-    if n <= _SOME:
-        return Task("classification", f"{seen}, without gaps")
+        return Task("regression", f"{summary}, from {low:g} to {high:g} with gaps")
+    if n <= _CLASSES_WITHOUT_GAPS:
+        return Task("classification", f"{summary}, without gaps")
     equal = counts.min() >= max(2.0, 0.2 * counts.mean())
-    if low in (0, 1) and equal and n <= _MANY:
-        return Task("classification", f"{seen}, counted from {low:g}, about equally frequent")
-    return Task("regression", f"{seen}, from {low:g} to {high:g}")
+    if low in (0, 1) and equal and n <= _CLASSES_FROM_ZERO:
+        return Task("classification", f"{summary}, counted from {low:g}, about equally frequent")
+    return Task("regression", f"{summary}, from {low:g} to {high:g}")
 
 
 def _like_a_count(values: np.ndarray, counts: np.ndarray) -> bool:
@@ -192,7 +194,7 @@ def _like_a_count(values: np.ndarray, counts: np.ndarray) -> bool:
     """
     size = counts[:-1].astype(np.float64)
     top = int(np.argmax(size))
-    if size[-1] > _RARE * size[top] or (np.diff(values[:_COUNTS]) != 1).any():
+    if size[-1] > _RARE_COUNT * size[top] or (np.diff(values[:_FEWEST_COUNTS]) != 1).any():
         return False
     steps, noise = np.diff(size), 3 * np.sqrt(size[1:] + size[:-1])
     return bool((steps[:top] >= -noise[:top]).all() and (steps[top:] <= noise[top:]).all())

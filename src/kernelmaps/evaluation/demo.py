@@ -22,7 +22,7 @@ OBJECTS = {
 }
 # An orthoprojector keeps distances, not a kernel's values; joint designs are of two or three
 # coordinates.
-ELSEWHERE = ("RandomOrthoprojector", "JointDesignedMap")
+NOT_COMPARED = ("RandomOrthoprojector", "JointDesignedMap")
 
 
 def run_demo(*, budget: float = 13.0, progress: bool | None = None) -> Comparison:
@@ -37,7 +37,7 @@ def run_demo(*, budget: float = 13.0, progress: bool | None = None) -> Compariso
     """
     digits = load("digits")
     public = [n for n, m in kernelmaps._MODULE_OF.items() if m.startswith("kernelmaps.maps.")]
-    names = [name for name in public if name.endswith("Map") and name not in ELSEWHERE]
+    names = [name for name in public if name.endswith("Map") and name not in NOT_COMPARED]
     return compare(
         np.concatenate([digits.X_train, digits.X_test]),
         np.concatenate([digits.y_train, digits.y_test]),

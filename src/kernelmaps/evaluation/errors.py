@@ -60,7 +60,9 @@ class KernelError:
             f"max {self.max:.3g}, rms {self.rms:.3g}, relative {self.relative:.3g}, "
             f"bias {self.bias:+.3g} over {self.n_pairs} pairs"
         )
-        shares = ", ".join(f"{name} stage {part.rms:.3g}" for name, part in self.parts.items())
+        shares = ", ".join(
+            f"{name} stage {stage_error.rms:.3g}" for name, stage_error in self.parts.items()
+        )
         return f"{text} (rms of the {shares})" if shares else text
 
 
@@ -100,12 +102,12 @@ def kernel_error(map: Any, X: Any, Y: Any = None, *, kernel: Any = None) -> Kern
     for rows, columns, times in _pairs(X.shape[0], Y.shape[0], symmetric):
         x, y = X[rows, :], None if symmetric and columns == rows else Y[columns, :]
         exact = _wide(truth(x, y))
-        found = _product(left[rows, :], right[columns, :])
-        sums["whole"].add(found - exact, exact, times)
+        approximate = _product(left[rows, :], right[columns, :])
+        sums["whole"].add(approximate - exact, exact, times)
         if stage is not None:
             between = _wide(stage(x, y))
             sums["additive"].add(between - exact, exact, times)
-            sums["random"].add(found - between, exact, times)
+            sums["random"].add(approximate - between, exact, times)
     return sums["whole"].result({name: sums[name].result() for name in names[1:]})
 
 

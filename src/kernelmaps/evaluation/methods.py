@@ -186,14 +186,14 @@ def column_scaler(sparse: bool) -> StandardScaler:
     return StandardScaler(with_mean=False) if sparse else StandardScaler()
 
 
-def scaled_kernel(wanted: Any, X: Any, random_state: int) -> tuple[Any, Kernel, Any]:
+def scaled_kernel(kernel: Any, X: Any, random_state: int) -> tuple[Any, Kernel, Any]:
     """Rows as they reach the maps of a kernel, the kernel with its width, and the scaler, or None.
 
     The scaler of the columns is fitted to X; see `standardises`.
     """
-    scaler = column_scaler(bool(sparse.issparse(X))) if standardises(wanted) else None
+    scaler = column_scaler(bool(sparse.issparse(X))) if standardises(kernel) else None
     X = X if scaler is None else scaler.fit_transform(X)
-    return X, fitted_to_data(wanted, X, random_state), scaler
+    return X, fitted_to_data(kernel, X, random_state), scaler
 
 
 def behind_scaler(feature_map: Any, sparse: bool) -> Any:
@@ -223,20 +223,20 @@ def baselines(
     """
     model = linear_model(task, C)
     linear = (column_scaler(sparse), MeanNormScaler())
-    found = [Method("plain linear", "linear", steps=linear, model=model)]
+    methods = [Method("plain linear", "linear", steps=linear, model=model)]
     for kernel, scaler in kernels:
         steps = () if scaler is None else (scaler,)
         name = kernel_label(kernel)
         machine: dict[str, Any] = {"model": _kernel_machine(task, C), "exact": kernel}
         machine |= {"growth": 2.3, "max_rows": exact_rows}
-        found.append(Method(f"exact {name}", "exact", name, steps, **machine))
-        for own, other in _sklearn_maps(kernel, size):
-            label = f"sklearn {type(other).__name__} {own}, {name}"
+        methods.append(Method(f"exact {name}", "exact", name, steps, **machine))
+        for sort, other in _sklearn_maps(kernel, size):
+            label = f"sklearn {type(other).__name__} {sort}, {name}"
             after = (*steps, other, MeanNormScaler())
-            found.append(Method(label, "sklearn", name, after, other, model, truth=kernel))
+            methods.append(Method(label, "sklearn", name, after, other, model, truth=kernel))
     # A hundred trees cost much on any number of rows, and little more on many.
-    found.append(Method("gradient boosting", "boosting", model=_boosting(task), growth=0.7))
-    return found
+    methods.append(Method("gradient boosting", "boosting", model=_boosting(task), growth=0.7))
+    return methods
 
 
 def _kernel_machine(task: str, C: float) -> Any:

@@ -18,7 +18,7 @@ from ..exceptions import OutOfDomainWarning
 from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay
 from ..inspection.shapes import by_importance, importance, output_names, shape_functions
 from .page import plain_panels, rounded, write_page
-from .scoring import Judged
+from .scoring import PredictionScores
 
 _WORDS = {
     "d2": "deviance explained",
@@ -104,9 +104,9 @@ def model_report(
         raise ValueError(f"model_report: {given}= is of the rows of X; pass X=, too.")
     if X is not None and y is not None and len(y) != X.shape[0]:
         raise ValueError(f"model_report: X has {X.shape[0]} rows, y has {len(y)} values.")
-    seen = Seen(model, None if X is None else lambda: [(X, y)])
+    report_rows = ReportRows(model, None if X is None else lambda: [(X, y)])
     return write_report(
-        seen, path, rows=rows, title=title, target=target, feature_names=feature_names,
+        report_rows, path, rows=rows, title=title, target=target, feature_names=feature_names,
         domain=domain, held_out=held_out,
     )  # fmt: skip
 
@@ -114,7 +114,7 @@ def model_report(
 Blocks = Callable[[], Iterable[tuple[Any, ...]]]
 
 
-class Seen:
+class ReportRows:
     """What a page tells of rows: some numbers for each row, and single rows, read again.
 
     Parameters
@@ -130,37 +130,37 @@ class Seen:
         The additive model itself.
     n : int
         Number of rows.
-    heights : ndarray
+    row_scores : ndarray
         Scores of the rows; of several classes, the highest.
-    judged : Judged or None
+    judged : PredictionScores or None
         Predictions beside targets, where these are known.
     """
 
     def __init__(self, model: Any, blocks: Blocks | None = None) -> None:
         self.model, self.blocks = model, blocks
-        heights, judged, scored = [], Judged(self.model), blocks is not None
+        row_scores, judged, scored = [], PredictionScores(self.model), blocks is not None
         for X, y, *exposure in () if blocks is None else blocks():
-            heights.append(_heights(self.model, X))
+            row_scores.append(_row_scores(self.model, X))
             scored = scored and y is not None
             if scored:
                 judged.add(X, y, *exposure)
-        self.heights = np.concatenate(heights) if heights else np.zeros(0)
-        self.n = len(self.heights)
+        self.row_scores = np.concatenate(row_scores) if row_scores else np.zeros(0)
+        self.n = len(self.row_scores)
         self.judged = judged if scored and self.n else None
 
     def some(self, rows: Iterable[int]) -> dict[int, tuple[Any, Any]]:
         """Single rows and their targets, by the number of the row."""
-        found, before, wanted = {}, 0, sorted(set(rows))
-        for X, y, *_ in () if self.blocks is None or not wanted else self.blocks():
-            for k in wanted:
+        by_number, before, numbers = {}, 0, sorted(set(rows))
+        for X, y, *_ in () if self.blocks is None or not numbers else self.blocks():
+            for k in numbers:
                 if 0 <= k - before < X.shape[0]:
                     at = k - before
-                    found[k] = take(X, [at]), None if y is None else np.asarray(y)[at]
+                    by_number[k] = take(X, [at]), None if y is None else np.asarray(y)[at]
             before += X.shape[0]
-        return found
+        return by_number
 
 
-def _heights(model: Any, X: Any) -> np.ndarray:
+def _row_scores(model: Any, X: Any) -> np.ndarray:
     """Scores of rows; of several classes, the highest."""
     with warnings.catch_warnings(action="ignore", category=OutOfDomainWarning):
         score = model.decision_function if hasattr(model, "decision_function") else model.predict
@@ -169,39 +169,40 @@ def _heights(model: Any, X: Any) -> np.ndarray:
 
 
 def write_report(
-    seen: Seen, path: str | Path, *, rows: Sequence[int] | None = None, title: str | None = None,
-    target: str = "the target", feature_names: Sequence[str] | None = None, domain: Any = None,
+    report_rows: ReportRows, path: str | Path, *, rows: Sequence[int] | None = None,
+    title: str | None = None, target: str = "the target",
+    feature_names: Sequence[str] | None = None, domain: Any = None,
     held_out: dict[str, Any] | None = None,
 ) -> Path:  # fmt: skip
     """Write the page of a model and of the rows that it was shown; see `model_report`."""
-    own = seen.model
-    if rows is not None and seen.blocks is None:
+    model = report_rows.model
+    if rows is not None and report_rows.blocks is None:
         raise ValueError("model_report: rows= is of the rows of X; pass X=, too.")
     for row in () if rows is None else rows:
-        if not 0 <= row < seen.n:
+        if not 0 <= row < report_rows.n:
             raise ValueError(
-                f"model_report: rows holds {row}, but X has the rows 0 to {seen.n - 1}."
+                f"model_report: rows holds {row}, but X has the rows 0 to {report_rows.n - 1}."
             )
-    shapes = shape_functions(own, names=feature_names, domain=domain)
+    shapes = shape_functions(model, names=feature_names, domain=domain)
     names = [shape.name for shape in shapes]
     functions = ShapeFunctionDisplay(by_importance(shapes)[:_TERMS])
-    pairs = PairFunctionDisplay(by_importance(getattr(own, "pair_functions_", []))[:_TERMS])
-    if seen.judged is not None:
-        held_out = {"rows": seen.n, "scores": seen.judged.scores()}
+    pairs = PairFunctionDisplay(by_importance(getattr(model, "pair_functions_", []))[:_TERMS])
+    if report_rows.judged is not None:
+        held_out = {"rows": report_rows.n, "scores": report_rows.judged.scores()}
     data = {
-        "title": title or f"{type(own).__name__}: {target}",
-        "subtitle": _subtitle(own),
-        "scale": _scale(own, target),
-        "outputs": output_names(own) or [str(getattr(own, "classes_", ["score"])[-1])],
-        "facts": _facts(own, held_out, given=seen.judged is not None),
+        "title": title or f"{type(model).__name__}: {target}",
+        "subtitle": _subtitle(model),
+        "scale": _scale(model, target),
+        "outputs": output_names(model) or [str(getattr(model, "classes_", ["score"])[-1])],
+        "facts": _facts(model, held_out, given=report_rows.judged is not None),
         "shapes": plain_panels(functions.panels),
         "range": rounded(functions.limits),
         "pairs": plain_panels(pairs.panels),
         "limits": rounded(pairs.limits, 3) if pairs.pairs else [],
-        "bars": _bars(own, shapes),
-        "rows": _rows(seen, rows, names if feature_names is not None else None),
-        "scores": _scores(own, seen.judged, target),
-        "summary": _summary(own),
+        "bars": _bars(model, shapes),
+        "rows": _rows(report_rows, rows, names if feature_names is not None else None),
+        "scores": _scores(model, report_rows.judged, target),
+        "summary": _summary(model),
         "footer": f"kernelmaps {kernelmaps.__version__}, {date.today().isoformat()}.",
     }
     return write_page("model_report.html", data, path)
@@ -272,43 +273,50 @@ def _summary(model: Any) -> dict[str, Any] | None:
 # ---- rows ---------------------------------------------------------------------------------------
 
 
-def _rows(seen: Seen, rows: Sequence[int] | None, names: list[str] | None) -> list[dict[str, Any]]:
+def _rows(
+    report_rows: ReportRows, rows: Sequence[int] | None, names: list[str] | None
+) -> list[dict[str, Any]]:
     """Contributions of the terms to some rows."""
-    model = seen.model
-    if not seen.n or not hasattr(model, "explain"):
+    model = report_rows.model
+    if not report_rows.n or not hasattr(model, "explain"):
         return []
-    chosen = {f"row {k}": int(k) for k in rows} if rows is not None else _typical(seen.heights)
-    there, found = seen.some(chosen.values()), []
-    for label, k in chosen.items():
-        one, truth = there[k]
+    selected = (
+        {f"row {k}": int(k) for k in rows} if rows is not None else _typical(report_rows.row_scores)
+    )
+    data, explained = report_rows.some(selected.values()), []
+    for label, k in selected.items():
+        one, truth = data[k]
         with warnings.catch_warnings(action="ignore", category=OutOfDomainWarning):
             guess = np.asarray(model.predict(one))[0]
-            own = model.explain(one)
-        own = own if names is None else replace(own, names=names)
-        terms = [[said, rounded(v), rounded(band, 2)] for said, v, band in own.largest(_LINES)]
-        found.append(
+            explanation = model.explain(one)
+        explanation = explanation if names is None else replace(explanation, names=names)
+        terms = [
+            [label_of_term, rounded(v), rounded(band, 2)]
+            for label_of_term, v, band in explanation.largest(_LINES)
+        ]
+        explained.append(
             {
                 "label": label,
                 "prediction": _shown(guess),
                 "truth": None if truth is None else _shown(truth),
-                "output": own.output,
-                "intercept": rounded(own.intercept),
-                "score": rounded(own.score),
+                "output": explanation.output,
+                "intercept": rounded(explanation.intercept),
+                "score": rounded(explanation.score),
                 "terms": terms,
             }
         )
-    return found
+    return explained
 
 
 def _typical(scores: np.ndarray) -> dict[str, int]:
     """The median row by its score, then others from the lowest to the highest."""
     order = np.argsort(scores, kind="stable")
-    found: dict[str, int] = {}
+    positions: dict[str, int] = {}
     for name, share in _QUANTILES.items():
         k = int(order[round(share * (len(order) - 1))])
-        if k not in found.values():
-            found[f"row {k}, {name} score"] = k
-    return found
+        if k not in positions.values():
+            positions[f"row {k}, {name} score"] = k
+    return positions
 
 
 def take(X: Any, rows: Any) -> Any:
@@ -326,11 +334,11 @@ def _shown(value: Any) -> str:
 # ---- scores -------------------------------------------------------------------------------------
 
 
-def _scores(model: Any, judged: Judged | None, target: str) -> dict[str, Any] | None:
+def _scores(model: Any, judged: PredictionScores | None, target: str) -> dict[str, Any] | None:
     """Scores of the rows, and a picture of predictions beside the truth."""
     if judged is None:
         return None
-    found: dict[str, Any] = {
+    panel: dict[str, Any] = {
         "rows": judged.rows,
         "target": target,
         "scores": [
@@ -338,13 +346,13 @@ def _scores(model: Any, judged: Judged | None, target: str) -> dict[str, Any] | 
         ],
     }
     if not hasattr(model, "classes_"):
-        found["points"] = _points(judged.truth, judged.found)
-        return found
-    if judged.chances is not None:
-        found["chances"] = _chances(judged.chances, judged.truth == 1)
+        panel["points"] = _points(judged.truth, judged.predicted)
+        return panel
+    if judged.probabilities is not None:
+        panel["chances"] = _chances(judged.probabilities, judged.truth == 1)
     if len(model.classes_) <= _CLASSES:
-        found["confusion"] = _confusion(model.classes_, judged)
-    return found
+        panel["confusion"] = _confusion(model.classes_, judged)
+    return panel
 
 
 def _points(truth: np.ndarray, guess: np.ndarray) -> list[list[float]]:
@@ -359,9 +367,9 @@ def _chances(chance: np.ndarray, hit: np.ndarray) -> list[list[float]]:
     return [[rounded(chance[p].mean()), rounded(hit[p].mean()), len(p)] for p in parts]
 
 
-def _confusion(classes: np.ndarray, judged: Judged) -> dict[str, Any]:
+def _confusion(classes: np.ndarray, judged: PredictionScores) -> dict[str, Any]:
     """Rows by their true (down) and predicted (across) class."""
     from sklearn.metrics import confusion_matrix
 
-    counts = confusion_matrix(judged.truth, judged.found, labels=np.arange(len(classes)))
+    counts = confusion_matrix(judged.truth, judged.predicted, labels=np.arange(len(classes)))
     return {"classes": [str(label) for label in classes], "counts": counts.tolist()}

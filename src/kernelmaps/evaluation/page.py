@@ -59,7 +59,7 @@ def rounded_axis(values: Any) -> list[float]:
 
 def plain_panels(panels: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Panels of a display as plain values."""
-    return [{name: _rounded_part(name, own) for name, own in panel.items()} for panel in panels]
+    return [{name: _rounded_part(name, value) for name, value in panel.items()} for panel in panels]
 
 
 def _rounded_part(name: str, value: Any) -> Any:

@@ -27,22 +27,22 @@ def use_this(result: Results) -> list[str]:
     if result.task == "none":
         return _without_targets(result, use)
     score = f"{result.score_name} {use.score:.3f} ± {use.score_std:.3f}"
-    best, *others = result.ties(exact=False)
-    among = _among(result)
+    best, *slower = result.ties(exact=False)
+    which = _of_finished(result)
     if use is best:
-        reason = f"it has the best score{among}"
-        reason += f", and {_slower(len(others))}" if others else ""
+        reason = f"it has the best score{which}"
+        reason += f", and {_slower(len(slower))}" if slower else ""
     else:
         pace = (best.seconds + best.predict_seconds) / max(use.seconds + use.predict_seconds, 1e-9)
         reason = (
-            f"it is statistically tied with the best{among} ({best.label}, {best.score:.3f}) and "
+            f"it is statistically tied with the best{which} ({best.label}, {best.score:.3f}) and "
             f"{pace:.1f} times as fast"
         )
     first = f"Use {_named(use)}: {score}, because {reason}."
     return [first, *_against(result, use), *_closest(result)]
 
 
-def _among(result: Results) -> str:
+def _of_finished(result: Results) -> str:
     """Of which methods a row is the best, where some did not finish; exact ones do not count."""
     rivals = [row for row in result.rows if row.kind != "exact"]
     done = [row for row in rivals if row.finished]
@@ -52,16 +52,17 @@ def _among(result: Results) -> str:
     return f" of the {len(done)} methods that finished{aside}"
 
 
-def _slower(others: int) -> str:
-    if others == 1:
+def _slower(count: int) -> str:
+    if count == 1:
         return "the other one that is statistically tied with it is slower"
-    return f"the {others} others that are statistically tied with it are slower"
+    return f"the {count} others that are statistically tied with it are slower"
 
 
 def _without_targets(result: Results, use: Row) -> list[str]:
     assert use.error is not None
     return [
-        f"Use {_named(use)}, because it is nearest to its kernel{_among(result)}: the error is at "
+        f"Use {_named(use)}, because it is nearest to its kernel{_of_finished(result)}: the error "
+        "is at "
         f"most {use.error.max_relative:.2%} of the kernel's size on {use.error.n_pairs:,} pairs, "
         f"with {use.columns:,} columns."
     ]
@@ -85,8 +86,8 @@ def _against(result: Results, use: Row) -> list[str]:
             lines.append(f"{name}{which} has {other.score:.3f}, {_difference(result, use, other)}.")
         elif rows:  # it took part, and has no score to compare
             most = max(rows, key=lambda row: (row.rows, row.score))
-            seen = f"{most.score:.3f} on {most.rows:,} rows"
-            lines.append(f"{name} did not finish: {seen}, which cannot be compared.")
+            score_on_few = f"{most.score:.3f} on {most.rows:,} rows"
+            lines.append(f"{name} did not finish: {score_on_few}, which cannot be compared.")
     return lines
 
 
@@ -132,15 +133,15 @@ def program(result: Results, row: Row | None) -> str:
     imports = [*import_lines(model), f"from sklearn.model_selection import {kind}, cross_val_score"]
     steps = "".join(f"    {expression(step)},\n" for _, step in model.steps)
     folds = f"{kind}({data['folds']}, shuffle=True, random_state={data['random_state']})"
-    part = "all" if row.rows == data["rows"] else f"{row.rows:,} of the"
-    found = f"{row.score:.3f} on {part} rows in the comparison"
+    share = "all" if row.rows == data["rows"] else f"{row.rows:,} of the"
+    comment = f"{row.score:.3f} on {share} rows in the comparison"
     lines = [
         "import kernelmaps as km",
         *sorted(imports, key=lambda line: line.split()[1]),
         f"\n{loading}\n",
         f"model = make_pipeline(\n{steps})",
         f"scores = cross_val_score(model, X, y, cv={folds})",
-        f'print(f"{result.score_name}: {{scores.mean():.3f}}")  # {found}',
+        f'print(f"{result.score_name}: {{scores.mean():.3f}}")  # {comment}',
         "model.fit(X, y)",
     ]
     return "\n".join(lines)
@@ -182,11 +183,11 @@ def comparison_table(result: Results) -> Any:
     finished = result.finished()
     for row in finished:
         table.add_row(*_cells(row, marks.get(row.label, " ")), style=_STYLES.get(row.kind, ""))
-    others = sorted((r for r in result.rows if r not in finished), key=lambda r: -r.rows)
-    if others:
+    unfinished = sorted((r for r in result.rows if r not in finished), key=lambda r: -r.rows)
+    if unfinished:
         table.add_section()
         table.add_row(Text("not compared: on other rows, or not finished", style="italic"))
-    for row in others:
+    for row in unfinished:
         table.add_row(*_cells(row, " ", with_status=True), style="dim")
     return table
 

@@ -84,15 +84,15 @@ def _fitted_map(result: Results, label: str) -> tuple[Any, Any]:
 
 def _heatmaps(result: Results) -> list[dict[str, Any]]:
     """Errors over pairs of values of one feature, within its data, or over pairs of rows."""
-    found = []
+    heatmaps = []
     for row in result.rows:
         if row.kind == "map" and row.rows:
             # Some kernels have values that are not pairs of one feature.
             with warnings.catch_warnings(action="ignore"), suppress(ValueError, TypeError):
                 fitted, X = _fitted_map(result, row.label)
                 if getattr(fitted, "kernel_", None) is not None:
-                    found.append({"label": row.label, **_heatmap(result, fitted, X)})
-    return found
+                    heatmaps.append({"label": row.label, **_heatmap(result, fitted, X)})
+    return heatmaps
 
 
 def _heatmap(result: Results, fitted: FeatureMap, X: Any) -> dict[str, Any]:

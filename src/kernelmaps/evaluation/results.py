@@ -140,10 +140,10 @@ class Results:
         """Rows that may be compared (of one kind), best first."""
         rows = [r for r in self.rows if r.finished and (kind is None or r.kind == kind)]
         if self.task == "none":
-            known = [(row.error.relative, row) for row in rows if row.error is not None]
+            ranked = [(row.error.relative, row) for row in rows if row.error is not None]
         else:
-            known = [(-row.score, row) for row in rows if row.score is not None]
-        return [row for _, row in sorted(known, key=lambda pair: pair[0])]
+            ranked = [(-row.score, row) for row in rows if row.score is not None]
+        return [row for _, row in sorted(ranked, key=lambda pair: pair[0])]
 
     def best(self, kind: str | None = None) -> Row | None:
         """The finished row of highest score (of one kind); without targets, of least error."""

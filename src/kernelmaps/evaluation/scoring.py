@@ -10,7 +10,7 @@ import numpy as np
 from ..exceptions import OutOfDomainWarning
 
 
-class Judged:
+class PredictionScores:
     """A model's predictions beside the targets of rows that come block by block.
 
     Some numbers are kept for each row, and none of the rows' features.
@@ -30,57 +30,67 @@ class Judged:
         self.classes = getattr(model, "classes_", None)
         self._strange: dict[Any, int] = {}  # codes of classes that the model does not know
         self._truth: list[np.ndarray] = []  # targets, or codes of classes
-        self._found: list[np.ndarray] = []
+        self._predicted: list[np.ndarray] = []
         self._offset: list[np.ndarray] = []  # logarithms of exposures
-        self._chances: list[np.ndarray] = []  # of the second of two classes
-        self._surprise = 0.0  # sum of the logarithmic losses
+        self._probabilities: list[np.ndarray] = []  # of the second of two classes
+        self._log_loss_sum = 0.0  # sum of the logarithmic losses
 
-    def add(self, X: Any, y: Any, exposure: Any = None) -> Judged:
+    def add(self, X: Any, y: Any, exposure: Any = None) -> PredictionScores:
         """Predict some more rows."""
         options = {} if exposure is None else {"exposure": exposure}
         # Some rows lie beyond those of the fit: no need to warn.
         with warnings.catch_warnings(action="ignore", category=OutOfDomainWarning):
-            found = np.asarray(self.model.predict(X, **options))
+            predicted = np.asarray(self.model.predict(X, **options))
             if self.classes is None:
                 truth = np.asarray(y).astype(np.float64)
             else:
-                truth, found = self._codes(np.asarray(y), found)
+                truth, predicted = self._codes(np.asarray(y), predicted)
                 if hasattr(self.model, "predict_proba"):
-                    self._add_chances(truth, np.asarray(self.model.predict_proba(X), np.float64))
+                    self._add_probabilities(
+                        truth, np.asarray(self.model.predict_proba(X), np.float64)
+                    )
         self._truth.append(truth)
-        self._found.append(found)
+        self._predicted.append(predicted)
         self._offset.append(np.zeros(len(truth)) if exposure is None else np.log(exposure))
         return self
 
-    def _add_chances(self, codes: np.ndarray, chances: np.ndarray) -> None:
+    def _add_probabilities(self, codes: np.ndarray, probabilities: np.ndarray) -> None:
         from sklearn.metrics import log_loss
 
-        codes, chances = codes[codes >= 0], chances[codes >= 0]
+        codes, probabilities = codes[codes >= 0], probabilities[codes >= 0]
         if len(codes):
-            places = range(chances.shape[1])
-            self._surprise += float(log_loss(codes, chances, labels=places, normalize=False))
-            self._chances.append(chances[:, 1] if len(places) == 2 else chances[:0, 0])
+            places = range(probabilities.shape[1])
+            self._log_loss_sum += float(
+                log_loss(codes, probabilities, labels=places, normalize=False)
+            )
+            self._probabilities.append(
+                probabilities[:, 1] if len(places) == 2 else probabilities[:0, 0]
+            )
 
-    def _codes(self, truth: np.ndarray, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _codes(self, truth: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Places of labels among the classes; a number below zero for each that is not known."""
-        known = np.asarray(self.classes)
-        if truth.dtype.kind != known.dtype.kind:
-            truth, found, known = truth.astype(str), found.astype(str), known.astype(str)
-        strange = np.setdiff1d(truth, known)
+        classes = np.asarray(self.classes)
+        if truth.dtype.kind != classes.dtype.kind:
+            truth, predicted, classes = (
+                truth.astype(str),
+                predicted.astype(str),
+                classes.astype(str),
+            )
+        strange = np.setdiff1d(truth, classes)
         if strange.size and self.refuse:
             raise ValueError(
                 f"{self.name}: the target has the classes {strange[:5].tolist()}, which the model "
                 "was not fitted on."
             )
-        order = np.argsort(known)  # "10" comes before "2"
-        places = (np.searchsorted(known, labels, sorter=order) for labels in (truth, found))
-        codes, found = (np.append(order, -1)[place] for place in places)
+        order = np.argsort(classes)  # "10" comes before "2"
+        places = (np.searchsorted(classes, labels, sorter=order) for labels in (truth, predicted))
+        codes, predicted = (np.append(order, -1)[place] for place in places)
         unknown = np.isin(truth, strange)
         codes[unknown] = [
             self._strange.setdefault(label, -1 - len(self._strange))
             for label in truth[unknown].tolist()
         ]
-        return codes, found
+        return codes, predicted
 
     @property
     def rows(self) -> int:
@@ -93,15 +103,15 @@ class Judged:
         return np.concatenate(self._truth)
 
     @property
-    def found(self) -> np.ndarray:
+    def predicted(self) -> np.ndarray:
         """Predictions, or codes of the classes that are predicted."""
-        return np.concatenate(self._found)
+        return np.concatenate(self._predicted)
 
     @property
-    def chances(self) -> np.ndarray | None:
+    def probabilities(self) -> np.ndarray | None:
         """Probabilities of the second of two classes."""
         two = self.classes is not None and len(self.classes) == 2
-        return np.concatenate(self._chances) if two and self._chances else None
+        return np.concatenate(self._probabilities) if two and self._probabilities else None
 
     def scores(self) -> dict[str, float]:
         """Scores of all rows, the main one first.
@@ -109,34 +119,34 @@ class Judged:
         R² or accuracy; of models with a logarithmic link (Poisson, gamma) the share of the deviance
         that they explain.
         """
-        truth, found = self.truth, self.found
+        truth, predicted = self.truth, self.predicted
         if self.classes is None:
             from sklearn.metrics import mean_absolute_error, r2_score
 
             return self._deviance_explained() | {
-                "r2": float(r2_score(truth, found)) if len(truth) > 1 else float("nan"),
-                "rmse": float(np.sqrt(np.mean((truth - found) ** 2))),
-                "mean_absolute_error": float(mean_absolute_error(truth, found)),
+                "r2": float(r2_score(truth, predicted)) if len(truth) > 1 else float("nan"),
+                "rmse": float(np.sqrt(np.mean((truth - predicted) ** 2))),
+                "mean_absolute_error": float(mean_absolute_error(truth, predicted)),
             }
         classes, codes, counts = np.unique(truth, return_inverse=True, return_counts=True)
-        right = truth == found
+        right = truth == predicted
         scores = {
             "accuracy": float(right.mean()),
             "most_frequent_class": float(counts.max() / len(truth)),
             "balanced_accuracy": float((np.bincount(codes, right, len(classes)) / counts).mean()),
         }
         truth = truth[truth >= 0]
-        if self._chances:
+        if self._probabilities:
             from sklearn.metrics import average_precision_score, roc_auc_score
 
-            scores["log_loss"] = self._surprise / len(truth)
+            scores["log_loss"] = self._log_loss_sum / len(truth)
             if len(self.classes) == 2 == len(np.unique(truth)):
-                scores["roc_auc"] = float(roc_auc_score(truth, self.chances))
+                scores["roc_auc"] = float(roc_auc_score(truth, self.probabilities))
                 # Of the rarer class, which the area under ROC says little about.
-                rare, chances = truth, np.concatenate(self._chances)
+                rare, probabilities = truth, np.concatenate(self._probabilities)
                 if truth.mean() > 0.5:
-                    rare, chances = 1 - truth, 1 - chances
-                scores["average_precision"] = float(average_precision_score(rare, chances))
+                    rare, probabilities = 1 - truth, 1 - probabilities
+                scores["average_precision"] = float(average_precision_score(rare, probabilities))
                 scores["rarer_class"] = float(rare.mean())
         return scores
 
@@ -146,17 +156,17 @@ class Judged:
             return {}
         ones, offset = np.ones(self.rows), np.concatenate(self._offset)
         loss = self.model._loss_class()
-        return {"d2": loss.deviance_explained(self.truth, np.log(self.found), ones, offset)}
+        return {"d2": loss.deviance_explained(self.truth, np.log(self.predicted), ones, offset)}
 
     def class_scores(self) -> dict[str, dict[str, float]]:
         """Rows, recall and precision of each class."""
         from sklearn.metrics import precision_recall_fscore_support
 
-        known = np.asarray(self.classes)
+        classes = np.asarray(self.classes)
         precision, recall, _, support = precision_recall_fscore_support(
-            self.truth, self.found, labels=np.arange(len(known)), zero_division=0
+            self.truth, self.predicted, labels=np.arange(len(classes)), zero_division=0
         )
         return {
             str(label): {"rows": int(n), "recall": float(r), "precision": float(p)}
-            for label, n, r, p in zip(known, support, recall, precision)
+            for label, n, r, p in zip(classes, support, recall, precision)
         }
