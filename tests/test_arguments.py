@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 
 from kernelmaps.arguments import (
+    argument,
     check_choice,
     check_count,
     check_flag,
     check_number,
     check_positive,
+    named_as_options,
+    parameter,
 )
 
 
@@ -49,3 +52,23 @@ def test_right_arguments_pass():
     assert check_count("f", "x", np.int32(3)) == 3
     check_positive("f", "x", np.float32(0.5))
     check_flag("f", "x", np.bool_(False))
+
+
+def test_a_command_names_its_options_where_python_names_arguments():
+    assert parameter("max_error") == "max_error"
+    assert argument("max_error") == "max_error="
+    assert argument("loss", "poisson") == "loss='poisson'"
+    assert argument("maps", None) == "maps=None"
+    with named_as_options({"max_error": "--max-error", "loss": "--loss"}):
+        assert parameter("max_error") == argument("max_error") == "--max-error"
+        assert argument("loss", "poisson") == "--loss poisson"
+        assert argument("tol", 0.1) == "tol=0.1"  # not an option of this command
+        with pytest.raises(ValueError, match=r"^fit: --loss must be one of 'a', got 'b'"):
+            check_choice("fit", "loss", "b", ["a"])
+    assert argument("max_error") == "max_error="
+
+
+def test_names_of_arguments_are_restored_after_an_error():
+    with pytest.raises(RuntimeError), named_as_options({"tol": "--tol"}):
+        raise RuntimeError
+    assert parameter("tol") == "tol"

@@ -234,7 +234,7 @@ def test_options_reach_the_model(rides, tmp_path):
         (["--normalize", "l1"], "--normalize l1 scales rows of numbers"),
         (["--map", "SplineMap", "--interactions", "auto"], "--interactions means nothing for"),
         (["--exposure", "area", "--model", "svm"], "--exposure means nothing for --model svm"),
-        (["--exposure", "area"], "exposure is for --loss 'poisson' and 'gamma'"),
+        (["--exposure", "area"], "--exposure is for --loss poisson and --loss gamma"),
         (["--loss", "epsilon_insensitive"], "'epsilon_insensitive' is a loss of AdditiveSVR"),
         (["--loss", "poisson", "--model", "ridge"], "--loss means nothing for --model ridge"),
         (["--holdout", "first"], "--holdout must be auto, last, random, none"),

@@ -1,11 +1,13 @@
-"""Checks of arguments that many functions and estimators take, in one wording.
+"""Names of arguments in messages, and checks of arguments that many take, in one wording.
 
-`owner` is the name of the function, or the estimator itself.
+`owner` is the name of the function, or the estimator itself. A message names an argument by
+`parameter` or `argument`, so that a command prints the option that was typed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -25,41 +27,79 @@ _KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
 }
 _EXTREME = (1e-9, 1e9)  # sizes of numbers beyond which they may be the reason for an error
 
+_options: Mapping[str, str] = {}  # options of the running command, by the names of arguments
 
-def check_choice(owner: Any, name: str, value: Any, known: Sequence[Any]) -> None:
+
+@contextmanager
+def named_as_options(options: Mapping[str, str]) -> Iterator[None]:
+    """Let messages name arguments as the options of a command: ``{"max_error": "--max-error"}``."""
+    global _options
+    before, _options = _options, options
+    try:
+        yield
+    finally:
+        _options = before
+
+
+def parameter(name: str) -> str:
+    """A parameter as the subject of a message: ``max_error``, or ``--max-error`` in a command."""
+    return _options.get(name, name)
+
+
+def argument(name: str, value: Any = ...) -> str:
+    """An argument to pass: ``loss=`` or ``loss='poisson'``; in a command ``--loss poisson``."""
+    option = _options.get(name)
+    if value is ...:
+        return option or f"{name}="
+    return f"{option} {value}" if option else f"{name}={value!r}"
+
+
+def check_choice(owner: Any, name: str, value: Any, choices: Sequence[Any]) -> None:
     """Refuse what is not one of some words, or of some whole numbers."""
-    kind = str if isinstance(known[0], str) else Integral
-    if isinstance(value, bool) or not isinstance(value, kind) or value not in known:
-        words = ", ".join(map(repr, known))
-        raise ValueError(f"{_named(owner)}: {name} must be one of {words}, got {value!r}.")
+    kind = str if isinstance(choices[0], str) else Integral
+    if isinstance(value, bool) or not isinstance(value, kind) or value not in choices:
+        words = ", ".join(map(repr, choices))
+        raise ValueError(
+            f"{_named(owner)}: {parameter(name)} must be one of {words}, got {value!r}."
+        )
 
 
 def check_count(owner: Any, name: str, value: Any, least: int = 1) -> int:
     """A whole number of at least `least`, or a clear error."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{_named(owner)}: {name} must be an integer >= {least}, got {value!r}.")
+        raise ValueError(
+            f"{_named(owner)}: {parameter(name)} must be an integer >= {least}, got {value!r}."
+        )
     if int(value) > MOST:
-        raise ValueError(f"{_named(owner)}: {name} must be at most {MOST}, got {value!r}.")
+        raise ValueError(
+            f"{_named(owner)}: {parameter(name)} must be at most {MOST}, got {value!r}."
+        )
     return int(value)
 
 
 def check_number(
-    owner: Any, name: str, value: Any, wanted: str, holds: Callable[[float], bool]
+    owner: Any, name: str, value: Any, requirement: str, holds: Callable[[float], bool]
 ) -> None:
-    """Refuse what is not a number, or not such a one; `wanted` says it in words."""
+    """Refuse what is not a number for which `holds` is true; `requirement` says it in words."""
     if isinstance(value, bool) or not isinstance(value, Real) or not holds(float(value)):
-        raise ValueError(f"{_named(owner)}: {name} must be {wanted}, got {value!r}.")
+        raise ValueError(
+            f"{_named(owner)}: {parameter(name)} must be {requirement}, got {value!r}."
+        )
 
 
-def check_positive(owner: Any, name: str, value: Any, wanted: str = "a positive number") -> None:
+def check_positive(
+    owner: Any, name: str, value: Any, requirement: str = "a positive number"
+) -> None:
     """Refuse what is not a finite number above 0."""
-    check_number(owner, name, value, wanted, lambda number: 0 < number < inf)
+    check_number(owner, name, value, requirement, lambda number: 0 < number < inf)
 
 
 def check_flag(owner: Any, name: str, value: Any) -> None:
     """Refuse what is neither True nor False."""
     if not isinstance(value, bool | bool_):
-        raise ValueError(f"{_named(owner)}: {name} must be True or False, got {value!r}.")
+        raise ValueError(
+            f"{_named(owner)}: {parameter(name)} must be True or False, got {value!r}."
+        )
 
 
 def refuse_masked(owner: Any, name: str, values: Any) -> None:
@@ -82,17 +122,18 @@ def with_parameter(owner: Any, error: Exception) -> Exception:
         is_dataclass(owner)
     ) else {}  # fmt: skip
     for name, declared in given.items():
-        kinds = [_KINDS.get(part) for part in str(declared).split(" | ")]
+        kinds = [_KINDS.get(type_name) for type_name in str(declared).split(" | ")]
         value = getattr(owner, name)
         if name in str(error) or any(kind is None or _is_a(value, kind[0]) for kind in kinds):
             continue
         words = " or ".join(kind[1] for kind in kinds if kind is not None)
-        return ValueError(f"{_named(owner)}: {name} must be {words}, got {value!r}.")
-    extreme = [f"{name}={value!r}" for name in given if _is_extreme(value := getattr(owner, name))]
-    if not extreme or any(text.split("=")[0] in str(error) for text in extreme):
+        return ValueError(f"{_named(owner)}: {parameter(name)} must be {words}, got {value!r}.")
+    extreme = {name: value for name in given if _is_extreme(value := getattr(owner, name))}
+    if not extreme or any(name in str(error) for name in extreme):
         return error
     kind = type(error) if type(error) in (TypeError, MemoryError) else ValueError
-    return kind(f"{_named(owner)}: {error} Is the reason {', '.join(extreme)}?")
+    reasons = ", ".join(argument(name, value) for name, value in extreme.items())
+    return kind(f"{_named(owner)}: {error} Is the reason {reasons}?")
 
 
 def _is_a(value: Any, kind: type | tuple[type, ...]) -> bool:

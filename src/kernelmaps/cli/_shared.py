@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -56,8 +55,8 @@ def main(
 
 IMPOSSIBLE, BAD_INPUT, BAD_FILE, INTERRUPTED = 1, 2, 3, 130
 
-# Functions that begin their messages with their name; who types a command knows it.
-_SPEAKERS = "design_map|choose|compare|fit"
+# Functions that begin their messages with their name, which the user of a command knows.
+_FUNCTIONS = {"design": "design_map", "choose": "choose", "compare": "compare", "fit": "fit"}
 # Control characters that json.dumps leaves as they are.
 _JSON_CONTROLS = {code: f"\\u{code:04x}" for code in range(127, 160)}
 
@@ -91,24 +90,26 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """Add a command to the application; expected errors become one line and an exit code.
 
-    The library speaks of its arguments (``max_error=``); what is printed speaks of the options.
+    Messages of the library name the options of the command, see `named_as_options`.
     """
+    prefix = f"{_FUNCTIONS.get(function.__name__, function.__name__)}: "
 
     @functools.wraps(function)
     def guarded(*arguments: Any, **options: Any) -> None:
+        from ..arguments import named_as_options
         from ..exceptions import DesignError, FileFormatError, ToleranceError
         from ..progress import lines_to
 
         try:
-            with lines_to(note), _warnings_as_lines(function):
+            with lines_to(note), _warnings_as_lines(prefix), named_as_options(_options(function)):
                 function(*arguments, **options)
         except FileFormatError as error:
             fail(str(error), BAD_FILE)
         except (ToleranceError, DesignError, MemoryError) as error:
-            fail(in_options(str(error), function), IMPOSSIBLE)
+            fail(str(error).removeprefix(prefix), IMPOSSIBLE)
         except (ValueError, TypeError, KeyError, FileNotFoundError, IsADirectoryError) as error:
             words = str(error.args[0]) if isinstance(error, KeyError) else str(error)
-            fail(in_options(words, function), BAD_INPUT)
+            fail(words.removeprefix(prefix), BAD_INPUT)
         except ImportError as error:
             fail(_missing(error), BAD_INPUT)
         except EOFError as error:
@@ -124,8 +125,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextmanager
-def _warnings_as_lines(function: Callable[..., None]) -> Iterator[None]:
-    """Warnings as lines on standard error, each once, without the place in the code.
+def _warnings_as_lines(prefix: str) -> Iterator[None]:
+    """Warnings as lines on standard error, each once, without the place in the code or a prefix.
 
     Ours are shown wherever they come from; those of other libraries as far as Python's filters let
     them through.
@@ -134,15 +135,15 @@ def _warnings_as_lines(function: Callable[..., None]) -> Iterator[None]:
 
     from .. import exceptions
 
-    named = [getattr(exceptions, name) for name in exceptions.__all__]
-    ours = [ConvergenceWarning, *(own for own in named if issubclass(own, Warning))]
+    classes = [getattr(exceptions, name) for name in exceptions.__all__]
+    ours = [ConvergenceWarning, *(cls for cls in classes if issubclass(cls, Warning))]
     shown: set[str] = set()
 
     def line(message: Any, category: Any, *place: Any, **more: Any) -> None:
         words = " ".join(str(message).split())  # other libraries break their lines
         if words not in shown:
             shown.add(words)
-            note(f"warning: {in_options(words, function)}")
+            note(f"warning: {words.removeprefix(prefix)}")
 
     with warnings.catch_warnings():
         for category in ours:
@@ -151,26 +152,9 @@ def _warnings_as_lines(function: Callable[..., None]) -> Iterator[None]:
         yield
 
 
-def in_options(message: str, function: Callable[..., None]) -> str:
-    """A message of the library in the words of a command: ``--max-error`` for ``max_error=``."""
-    message = re.sub(rf"^({_SPEAKERS}): ", "", message)
-    flags = _flags(function)  # some, as all commands have --json
-    names = "|".join(sorted(map(re.escape, flags), key=len, reverse=True))
-
-    def flag(found: re.Match[str]) -> str:
-        return flags[found[1]] + (" " if found.lastindex == 2 and found[2] else "")
-
-    message = re.sub(rf"(?<![\w.-])({names})=(?!=)(?=([\w'\"]?))", flag, message)
-    # Without the equals sign: at the beginning ("cv must be …"), and names of two words, which
-    # cannot be anything else.
-    message = re.sub(rf"^({names})(?= must\b)", flag, message)
-    long = "|".join(name for name in flags if "_" in name) or "$."
-    return re.sub(rf"(?<![\w.-])({long})(?![\w=])", flag, message)
-
-
-def _flags(function: Callable[..., None]) -> dict[str, str]:
+def _options(function: Callable[..., None]) -> dict[str, str]:
     """Options of a command, by the names of the library's arguments."""
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for name, hint in get_type_hints(function, include_extras=True).items():
         option = next(iter(getattr(hint, "__metadata__", ())), None)
         if isinstance(option, typer.models.OptionInfo):
@@ -178,8 +162,8 @@ def _flags(function: Callable[..., None]) -> dict[str, str]:
             written = (option.default, *(option.param_decls or ()))
             declared = [text for text in written if isinstance(text, str) and text[:2] == "--"]
             flag = declared[0] if declared else f"--{name.replace('_', '-')}"
-            found |= {name: flag, flag.lstrip("-").replace("-", "_"): flag}
-    return found
+            options |= {name: flag, flag.lstrip("-").replace("-", "_"): flag}
+    return options
 
 
 def _missing(error: ImportError) -> str:
@@ -204,11 +188,6 @@ def fail(message: str, code: int) -> None:
     words = Text.assemble(("error:", "bold red"), " ", printable(message))
     plain_console(stderr=True).print(words, soft_wrap=True)
     raise typer.Exit(code)
-
-
-def with_options(result: Any, function: Callable[..., None]) -> Any:
-    """A result whose notes speak of the options of a command."""
-    return replace(result, notes=[in_options(line, function) for line in result.notes])
 
 
 def show(result: Any, as_json: bool, last: str = "", **options: Any) -> None:

@@ -86,13 +86,13 @@ def compare(
     shared.check_out(report, "a report", (".html", ".htm"))
     per_feature, in_all = _integers(sizes, "--sizes"), _integers(joint_sizes, "--joint-sizes")
     rows = shared.read(data, target, columns, drop, normalize, encoding)
-    wanted = shared.names(kernels)
+    kernel_names = shared.names(kernels)
     result = run(
         rows.X,
         rows.y,
         maps=shared.names(maps),
         task=task,
-        kernels=wanted and [shared.kernel_or_name(name) for name in wanted],
+        kernels=kernel_names and [shared.kernel_or_name(name) for name in kernel_names],
         sizes=per_feature,
         joint_sizes=in_all,
         cv=cv,
@@ -102,7 +102,6 @@ def compare(
         feature_names=rows.columns,
         loading_code=shared.reading_code(data, target, columns, drop, normalize, encoding),
     )
-    result = shared.with_options(result, compare)
     shared.show(result, json)
     if report is not None:
         result.report(report)
@@ -151,19 +150,18 @@ def choose(
     from kernelmaps.evaluation.choice import choose as run
 
     shared.check_out(out)
-    wanted = shared.kernel_or_name(kernel)
+    named_kernel = shared.kernel_or_name(kernel)
     if out is not None:
-        check_map_suffix(out, wanted)
+        check_map_suffix(out, named_kernel)
     rows = shared.read(data, target, columns, drop, normalize, encoding)
     result = run(
         rows.X,
-        wanted,
+        named_kernel,
         max_error=max_error,
         n_columns=n_columns,
         seconds=seconds,
         error="relative" if relative else "absolute",
     )
-    result = shared.with_options(result, choose)
     if out is not None:
         write_model(result.map, out, {"columns": rows.columns, "normalize": normalize})
     shared.show(result, json, "" if out is None else f"saved: {out}", source="--json")
@@ -200,7 +198,7 @@ def design(
         n_components = 5
     check_arguments(n_components, max_error, method, "max", 1)
     shared.note(f"designing a map of {kernel}: rough kernels and large sizes take a minute")
-    found = design_map(
+    result = design_map(
         shared.kernel_named(kernel),
         n_components=n_components,
         max_error=max_error,
@@ -209,8 +207,8 @@ def design(
         method=method,
     )
     if out is not None:
-        write_model(found, out)
-    shared.show(found, json, "" if out is None else f"written: {out}")
+        write_model(result, out)
+    shared.show(result, json, "" if out is None else f"written: {out}")
 
 
 def _integers(text: str, option: str) -> list[int]:

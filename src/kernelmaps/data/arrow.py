@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from .columns import ADVICE, check_order, check_selection, column_positions
+from .columns import advice_on_text, check_order, check_selection, column_positions
 from .csv_files import CsvFile
 from .sources import Block, Source, check_lengths, default_target, values_at
 from .table_in_memory import warn_of_gaps
@@ -54,7 +54,7 @@ class CsvFragment:
         def where(row: int) -> str:
             return self.file.where(start + row)
 
-        return pa.array(finite_numbers(Text(text), name, where, ADVICE))
+        return pa.array(finite_numbers(Text(text), name, where, advice_on_text()))
 
 
 @dataclass

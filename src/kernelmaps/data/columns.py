@@ -8,11 +8,20 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-_OTHERWISE = (
-    "with drop=, replace the text by numbers first, or fit a GAM (AdditiveRegressor, "
-    "AdditiveClassifier), which takes text as it is."
+from ..arguments import argument
+
+_INSTEAD = (
+    "replace the text by numbers first, or fit a GAM (AdditiveRegressor, AdditiveClassifier), "
+    "which takes text as it is."
 )
-ADVICE = f"Name it with target= if it is what to predict, leave it out {_OTHERWISE}"
+
+
+def advice_on_text() -> str:
+    """What to do with a column that holds text, not numbers."""
+    return (
+        f"Name it with {argument('target')} if it is what to predict, leave it out with "
+        f"{argument('drop')}, {_INSTEAD}"
+    )
 
 
 @dataclass(frozen=True)
@@ -48,7 +57,8 @@ def no_target(name: str, columns: Sequence[str] | None) -> ValueError:
     """The error that says how to name one."""
     hint = f" It has the columns {_some(columns)}." if columns else ""
     return ValueError(
-        f"{name} has no target: name the column (or array) to predict with target=.{hint}"
+        f"{name} has no target: name the column (or array) to predict with "
+        f"{argument('target')}.{hint}"
     )
 
 
@@ -110,10 +120,11 @@ def nearest(name: str, names: Sequence[str]) -> str | None:
 def hold_text(columns: Sequence[str]) -> str:
     """Say which columns hold text, and what to do."""
     if len(columns) == 1:
-        return f"column {columns[0]!r} holds text, not numbers. {ADVICE}"
+        return f"column {columns[0]!r} holds text, not numbers. {advice_on_text()}"
     return (
         f"the columns {_some(columns)} hold text, not numbers. If one of them is what to predict, "
-        f"name it with target=; leave the others out {_OTHERWISE}"
+        f"name it with {argument('target')}; leave the others out with {argument('drop')}, "
+        f"{_INSTEAD}"
     )
 
 

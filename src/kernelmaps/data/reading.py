@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..arguments import argument
 from ..extras import needed
 from ..hashing import mixed_bits
 from ..sparse_rows import first_bad
-from .columns import ADVICE, Wanted, column_positions, hold_text, no_target
+from .columns import Wanted, advice_on_text, column_positions, hold_text, no_target
 from .csv_files import CsvFile
 from .loader import load, names, read_npz
 from .opening import open_source
@@ -122,7 +123,7 @@ def check_cells(X: Any, start: int, columns: list[str] | None, name: str) -> Non
     shown = repr(columns[column]) if columns is not None else str(column)
     raise ValueError(
         f"{name}: row {start + row} (counted from 0), column {shown}: the cell is empty or "
-        "infinite. Fill it, or leave the column out with drop=."
+        f"infinite. Fill it, or leave the column out with {argument('drop')}."
     )
 
 
@@ -400,7 +401,7 @@ def _read_csv(file: CsvFile, wanted: Wanted, keep: Sequence[str], **needs: bool)
         raise ValueError(f"{name}: {hold_text(texts)}")
     X = np.empty((table.num_rows, len(features)))
     for j, column in enumerate(features):
-        X[:, j] = finite_numbers(cells[column], column, file.where, ADVICE)
+        X[:, j] = finite_numbers(cells[column], column, file.where, advice_on_text())
     y = None
     if target is not None:
         y, there = target_values(cells[target], target, file.where)

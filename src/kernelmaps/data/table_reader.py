@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..arguments import argument as argument_in_message
 from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
 from ..schema import SchemaError, boolean, instance, many, record, saved, text
 from .dates import (
@@ -263,7 +264,8 @@ class TableReader:
         if not features:
             why = "; ".join(self._left_out_remarks())
             raise ValueError(
-                f"{owner}: X has no column to learn from: {why}. Name columns in terms= to use "
+                f"{owner}: X has no column to learn from: {why}. Name columns in "
+                f"{argument_in_message('terms')} to use "
                 "them all the same."
             )
         twice = [name for name, count in Counter(features).items() if count > 1]
@@ -335,7 +337,11 @@ class TableReader:
         left_out = self._left_out_remarks()
         sentences = [*left_out, *about_columns, *about_cells]
         if sentences:
-            hint = " Name columns in terms= to use them all the same." if left_out else ""
+            hint = (
+                f" Name columns in {argument_in_message('terms')} to use them all the same."
+                if left_out
+                else ""
+            )
             category = SuspectColumnWarning if left_out or about_columns else UnreadableCellWarning
             warnings.warn(f"{owner}: {'; '.join(sentences)}.{hint}", category, stacklevel + 1)
 
@@ -349,7 +355,7 @@ class TableReader:
             reason = next(column.reason for column in self.columns if column.name == name)
             raise ValueError(
                 f"{owner}: {argument} names the column {name!r}, which is left out: {reason}. Name "
-                "it in terms= to use it."
+                f"it in {argument_in_message('terms')} to use it."
             )
         return features.index(name)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..arguments import argument
 from .raw_columns import RawColumn, as_text
 from .text_cells import (
     LABEL_GAPS,
@@ -133,7 +134,9 @@ def finite_numbers(text: Text, column: str, where: Where, advice: str) -> np.nda
         cell: Any = text.array[row].as_py()
         place = f"{where(row)}, column {column!r}: the cell"
         if cell.strip().lower() in NUMBER_GAPS:
-            raise ValueError(f"{place} is empty. Fill it, or leave the column out with drop=.")
+            raise ValueError(
+                f"{place} is empty. Fill it, or leave the column out with {argument('drop')}."
+            )
         raise ValueError(f"{place} holds {cell!r}, not a finite number. {advice}")
     return values
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import storage
-from ..arguments import check_choice, check_count, check_positive
+from ..arguments import argument, check_choice, check_count, check_positive
 from ..exceptions import DesignError
 from ..kernels import Kernel
 from ..progress import announce
@@ -373,7 +373,7 @@ def make_solver(
         return CosineSolver(within, problem, method, search, problem.unit, norm)
     if norm != "max" or lags is not None or period is not None or isinstance(domain, str):
         raise ValueError(
-            f"design_map: method={method!r} needs a range or a set of values as domain, "
+            f"design_map: {argument('method', method)} needs a range or a set of values as domain, "
             "norm='max' and neither lags nor period."
         )
     beside = None
@@ -387,8 +387,9 @@ def make_solver(
         return TableSolver(grid, beside, method, search)
     if not has_sines(grid):
         raise ValueError(
-            "design_map: method='sine' is a closed form of the intersection kernel with "
-            f"absolute error; got {grid.kernel.name!r}, {grid.error!r}. Use method='refined'."
+            f"design_map: {argument('method', 'sine')} is a closed form of the intersection kernel "
+            f"with absolute error; got {grid.kernel.name!r}, {grid.error!r}. Use "
+            f"{argument('method', 'refined')}."
         )
     return SineSolver(grid, None, method, search)
 
@@ -396,7 +397,10 @@ def make_solver(
 def check_arguments(n_components: Any, max_error: Any, method: str, norm: str, effort: int) -> None:
     """Refuse wrong arguments of `design_map` before the work."""
     if (n_components is None) == (max_error is None):
-        raise ValueError("design_map: give either n_components= or max_error=, and only one.")
+        raise ValueError(
+            f"design_map: give either {argument('n_components')} or {argument('max_error')}, and "
+            "only one."
+        )
     if n_components is not None:
         check_count("design_map", "n_components", n_components)
     if max_error is not None:
@@ -477,7 +481,7 @@ def _least(solver: Solver, max_error: float, cache: bool) -> Design:
                 f"design_map: no {solver.method} map of up to {largest} columns has an error of at "
                 f"most {max_error:.3g}; the best found has {best.n_columns} columns and "
                 f"{best.objective:.3g}. Allow a larger error, shorten the domain, or use "
-                "method='minimax'.",
+                f"{argument('method', 'minimax')}.",
                 best=best,
             )
         tried = (holding + failed) // 2 if holding else min(2 * tried, largest)

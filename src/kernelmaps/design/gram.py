@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import argument
 from .bounds import ROOM, gram_bound, moved_bound
 from .problem import ERRORS, FeatureKernel, feature_kernel, has_kink
 
@@ -150,7 +151,9 @@ def grid_kernel(
     """A kernel on a range (m, b) or a set of values, with its unit of error."""
     if error not in ERRORS:
         raise ValueError(
-            f"design_map: tables take error='absolute', 'relative' or 'signature', not {error!r}."
+            f"design_map: tables take {argument('error', 'absolute')}, 'relative' or 'signature', "
+            "not "
+            f"{error!r}."
         )
     feature = kernel if isinstance(kernel, FeatureKernel) else feature_kernel(kernel, homogeneous)
     log = feature.homogeneous

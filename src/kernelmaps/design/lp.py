@@ -39,6 +39,7 @@ import numpy as np
 from scipy.linalg import lapack
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp, nnls
 
+from ..arguments import argument, parameter
 from ..exceptions import DesignError
 from .problem import Cosines, Problem
 
@@ -65,8 +66,9 @@ def solve_lp(
         raise DesignError(
             f"the linear program could not be solved: HiGHS says {result.message!r} (status "
             f"{result.status}). Check that the signature and the weight are finite and of similar "
-            "size over the whole domain; a shorter domain, a larger n_components or method='lp' "
-            "with a coarser pool may help."
+            f"size over the whole domain; a shorter domain, a larger {parameter('n_components')} "
+            "or "
+            f"{argument('method', 'lp')} with a coarser pool may help."
         )
     return result.x
 

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arguments import check_positive
+from ..arguments import argument, check_positive, parameter
 from ..exceptions import DesignError
 from ..kernels import AdditiveKernel, HomogeneousKernel, Kernel, StationaryKernel, get
 
@@ -329,17 +329,22 @@ def build_problem(
         span = float(np.log(high / low)) if feature.homogeneous else high - low
     if universal and error != "absolute":
         raise ValueError(
-            "design_map: domain='universal' needs error='absolute': only its weight e^(-λ/2) makes "
-            f"the tail beyond every range harmless (error={error!r})."
+            f"design_map: domain='universal' needs {argument('error', 'absolute')}: only its "
+            "weight "
+            f"e^(-λ/2) makes the tail beyond every range harmless (error={error!r})."
         )
     own = callable(error)
     if not own and error not in ERRORS:
-        raise ValueError(f"design_map: error must be one of {ERRORS} or a function, got {error!r}.")
+        raise ValueError(
+            f"design_map: {parameter('error')} must be one of {ERRORS} or a function, got "
+            f"{error!r}."
+        )
     if error == "relative":
         smallest = float(np.min(feature.signature(np.linspace(0, span, 501))))
         if smallest <= 0:
             raise ValueError(
-                "design_map: error='relative' divides by the signature, which falls to "
+                f"design_map: {argument('error', 'relative')} divides by the signature, which "
+                "falls to "
                 f"{smallest:.3g} on [0, {span:.3g}]; it must stay positive there."
             )
     return Problem(

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import make_pipeline
 
+from ..arguments import argument, parameter
 from ..certificate import Certificate
 from ..display import Tabled
 from ..exceptions import DesignError, OutOfDomainWarning, ToleranceError
@@ -413,7 +414,7 @@ class _Search:
     def _failure(self) -> ToleranceError:
         nearest = min(self.found, key=lambda item: item.bound)
         asked = ", ".join(
-            f"{key}={self.wanted[key]:g}"
+            argument(key, self.wanted[key])
             for key in ("max_error", "n_columns", "seconds")
             if self.wanted[key] is not None
         )
@@ -452,10 +453,13 @@ def _families(
 
 def _check_requirements(limits: dict[str, Any], error: str, confidence: float) -> None:
     if all(value is None for value in limits.values()):
-        raise ValueError("choose: pass a requirement: max_error=, n_columns= or seconds=.")
+        raise ValueError(
+            f"choose: pass a requirement: {argument('max_error')}, {argument('n_columns')} or "
+            f"{argument('seconds')}."
+        )
     for name, value in limits.items():
         if value is not None and not value > 0:
-            raise ValueError(f"choose: {name} must be positive, got {value!r}.")
+            raise ValueError(f"choose: {parameter(name)} must be positive, got {value!r}.")
     if error not in ("absolute", "relative"):
         raise ValueError(f"choose: error must be 'absolute' or 'relative', got {error!r}.")
     if not 0.5 <= confidence < 1:

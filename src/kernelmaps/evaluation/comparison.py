@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 import kernelmaps
 
-from ..arguments import check_positive
+from ..arguments import argument, check_positive, parameter
 from ..display import Tabled
 from ..kernels import Kernel, get
 from ..maps.registry import PLUGINS
@@ -240,7 +240,7 @@ def _prepared(
     check_targets(y, decided.name, "compare")
     y = y.astype(np.float64) if decided.name == "regression" else y
     suspects = suspect_columns(X, y, names, "compare")
-    notes = [f"The task is {decided}; task= changes it."] if decided.reason else []
+    notes = [f"The task is {decided}; {argument('task')} changes it."] if decided.reason else []
     return X, y, decided.name, [*notes, *suspects]
 
 
@@ -255,14 +255,21 @@ def _problem(X: Any, y: Any, task: str, cv: int, random_state: int) -> Problem:
 def _check_arguments(X: Any, cv: int, C: float, budget: float | None) -> None:
     check_positive("compare", "C", C)
     if not isinstance(cv, int) or cv < 2 or cv > X.shape[0]:
-        raise ValueError(f"compare: cv must be between 2 and the {X.shape[0]} rows, got {cv!r}.")
+        raise ValueError(
+            f"compare: {parameter('cv')} must be between 2 and the {X.shape[0]} rows, got {cv!r}."
+        )
     if budget is not None and not budget > 0:
-        raise ValueError(f"compare: budget must be a positive number of seconds, got {budget!r}.")
+        raise ValueError(
+            f"compare: {parameter('budget')} must be a positive number of seconds, got {budget!r}."
+        )
 
 
 def _check_methods(methods: list[Method], maps: Any, kernels: Any) -> None:
     if not methods:
-        raise ValueError(f"compare: nothing to compare for maps={maps!r}, kernels={kernels!r}.")
+        raise ValueError(
+            f"compare: nothing to compare for {argument('maps', maps)}, "
+            f"{argument('kernels', kernels)}."
+        )
     labels = [method.label for method in methods]
     twice = sorted({label for label in labels if labels.count(label) > 1})
     if twice:

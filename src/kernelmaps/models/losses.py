@@ -25,6 +25,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import expit, gammaincinv, gammaln, ndtri, stdtrit, xlogy
 
+from ..arguments import argument, parameter
+
 # Width, in units of the targets' interquartile range, over which absolute losses are rounded off: a
 # tenth of the standard error of the median of 1,000 rows.
 _ROUNDED_WIDTH = 0.003
@@ -350,8 +352,8 @@ class Poisson(Loss):
 
     def target_error(self, y):
         if y.min(initial=0.0) < 0:
-            return "loss='poisson' needs y >= 0"
-        return None if y.any() else "loss='poisson' needs some y > 0"
+            return f"{argument('loss', 'poisson')} needs y >= 0"
+        return None if y.any() else f"{argument('loss', 'poisson')} needs some y > 0"
 
 
 @dataclass(frozen=True)
@@ -385,7 +387,7 @@ class Gamma(Loss):
         return np.exp(eta) * gammaincinv(shape, p) / shape
 
     def target_error(self, y):
-        return None if (y > 0).all() else "loss='gamma' needs y > 0"
+        return None if (y > 0).all() else f"{argument('loss', 'gamma')} needs y > 0"
 
 
 @dataclass(frozen=True)
@@ -586,7 +588,8 @@ def find_loss(owner: str, name: object, of_labels: bool, kind: str) -> str:
         suffix = {GAM: ("Regressor", "Classifier"), SVM: ("SVR", "SVC")}[other][of_labels]
         hint = f" {name!r} is a loss of Additive{suffix}."
     raise ValueError(
-        f"{owner}: loss must be one of {losses_for(kind, of_labels)}, got {name!r}.{hint}"
+        f"{owner}: {parameter('loss')} must be one of {losses_for(kind, of_labels)}, got "
+        f"{name!r}.{hint}"
     )
 
 

@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from ...arguments import check_count
+from ...arguments import argument, check_count
 from ...data.frames import Column, is_frame, is_series
 from ...data.opening import in_memory
 from ...data.sources import Source
@@ -227,8 +227,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
         self.reml_ = statistics.reml
         if not all(fit.converged for fit in fits):
             warnings.warn(
-                f"{type(self).__name__} stopped after max_iter={self.max_iter} steps: raise "
-                "max_iter=.",
+                f"{type(self).__name__} stopped after {argument('max_iter', self.max_iter)} steps: "
+                f"raise {argument('max_iter')}.",
                 ConvergenceWarning,
                 stacklevel=5,
             )
@@ -237,7 +237,9 @@ class GeneralizedAdditiveModel(BaseEstimator):
             warnings.warn(
                 f"{type(self).__name__} used {self.edf_.max():.1f} effective degrees of freedom "
                 f"for {total_weight:g} rows: it follows the noise, and its standard errors are too "
-                "small. Name fewer columns in terms=, raise smoothing=, or fit more rows.",
+                f"small. Name fewer columns in {argument('terms')}, raise "
+                f"{argument('smoothing')}, or fit "
+                "more rows.",
                 UserWarning,
                 stacklevel=5,
             )

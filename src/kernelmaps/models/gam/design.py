@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...arguments import argument
 from ...data.frames import Column
 from ...threads import limit_blas, map_in_threads
 from ..losses import Loss, LossTotals
@@ -194,7 +195,8 @@ def _check_size(settings: GamSettings) -> None:
         raise ValueError(
             f"{settings.owner}: {n_terms} columns have terms, and a GAM estimates the smoothing "
             f"parameters of up to {MAX_TERMS} with matrices of that size. Name fewer columns in "
-            "terms=, or use AdditiveSVC or AdditiveSVR, which take any number of columns."
+            f"{argument('terms')}, or use AdditiveSVC or AdditiveSVR, which take any number of "
+            "columns."
         )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils import column_or_1d
 
-from ...arguments import check_number
+from ...arguments import argument, check_number, parameter
 from ...atomic import all_or_nothing
 from ...data.sources import Source
 from ...schema import boolean, number
@@ -199,9 +199,10 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
 
     def _check_exposure_has_use(self) -> None:
         if self._link != "log":
-            usable = " and ".join(repr(name) for name, cls in LOSSES.items() if cls.link == "log")
+            usable = [argument("loss", name) for name, cls in LOSSES.items() if cls.link == "log"]
             raise ValueError(
-                f"AdditiveRegressor: exposure is for loss={usable}, not {self.loss!r}."
+                f"AdditiveRegressor: {parameter('exposure')} is for {' and '.join(usable)}, not "
+                f"{self.loss!r}."
             )
 
     def _log_exposure(self, exposure: Any, n: int) -> np.ndarray:

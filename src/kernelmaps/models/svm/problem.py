@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ...arguments import argument
+
 MOST_LANES = 16  # classes whose weights are the lanes of one vector
 SMALL = 2_000_000  # values to look up below which threads do not pay
 _EXACT = 1e-5  # tolerances below which float32 is not exact enough
@@ -92,12 +94,13 @@ def warn_unless_converged(solution: Any, options: Options) -> None:
     worst = float(np.max(solution.gap / np.maximum(solution.primal, 1e-300)))
     # Newton's method ends where rounding errors do not let it go on, not at max_iter.
     if solution.solver == "primal":
-        ended, advice = f"{solution.n_iter} Newton steps", "raise tol="
+        ended, advice = f"{solution.n_iter} Newton steps", f"raise {argument('tol')}"
     else:
-        ended, advice = f"max_iter={options.max_iter} epochs", "raise max_iter= or tol="
+        ended = f"{argument('max_iter', options.max_iter)} epochs"
+        advice = f"raise {argument('max_iter')} or {argument('tol')}"
     warnings.warn(
         f"{options.owner} stopped after {ended} with a relative duality gap of {worst:.2g} > "
-        f"tol={options.tol:g}: {advice}, or lower a large C=.",
+        f"{argument('tol', options.tol)}: {advice}, or lower a large {argument('C')}.",
         ConvergenceWarning,
         stacklevel=6,  # this function, two of the base class, fit and its decorator
     )
