@@ -33,6 +33,7 @@ _EXPORTS = {
     "kernelmaps.models.gam.classifier": ["AdditiveClassifier"],
     "kernelmaps.models.gam.regressor": ["AdditiveRegressor"],
     "kernelmaps.models.gam.terms": ["Term"],
+    "kernelmaps.models.gam.comparison": ["AnovaTable", "anova"],
     "kernelmaps.models.svm.svc": ["AdditiveSVC"],
     "kernelmaps.models.svm.svr": ["AdditiveSVR"],
     "kernelmaps.models.streaming.pca": ["StreamingPCA"],

@@ -62,7 +62,7 @@ from .stream import (
 from .summary import GamSummary, summarise
 from .terms import pair_positions, resolve_terms
 
-STATISTICS = ("deviance_explained_", "log_likelihood_", "aic_", "reml_")
+STATISTICS = ("deviance_", "null_deviance_", "log_likelihood_", "aic_", "reml_", "corrected_edf")
 _AUTO_PAIRS = 40  # pairs that interactions="auto" looks for at most
 MAX_EDF_SHARE = 0.8  # of the rows' weight: with more effective degrees of freedom, a fit warns
 
@@ -222,9 +222,9 @@ class GeneralizedAdditiveModel(BaseEstimator):
         self.dispersion_ = np.array([fit.dispersion for fit in fits])
         self.edf_ = np.array([fit.edf.sum() for fit in fits])
         self._n_rows = n_rows
-        self.deviance_explained_ = statistics.deviance_explained
+        self.deviance_, self.null_deviance_ = statistics.deviance, statistics.null_deviance
         self.log_likelihood_, self.aic_ = statistics.log_likelihood, statistics.aic
-        self.reml_ = statistics.reml
+        self.reml_, self._corrected_edf = statistics.reml, statistics.corrected_edf
         if not all(fit.converged for fit in fits):
             warnings.warn(
                 f"{type(self).__name__} stopped after {argument('max_iter', self.max_iter)} steps: "
@@ -363,12 +363,24 @@ class GeneralizedAdditiveModel(BaseEstimator):
         return self.predictor_.score_errors(self._columns(X), type(self).__name__)
 
     @property
+    def _effective_rows(self) -> float:
+        """Weight of all rows."""
+        return float(self.predictor_.terms[0].counts.sum())
+
+    @property
     def _residual_df(self) -> np.ndarray:
         """Effective number of rows less the degrees of freedom, of each output."""
-        n_rows = float(self.predictor_.terms[0].counts.sum())
-        return np.maximum(n_rows - self.edf_, 1.0)
+        return np.maximum(self._effective_rows - self.edf_, 1.0)
 
     # -- what a fitted model says -----------------------------------------------------------------
+
+    @property
+    def deviance_explained_(self) -> float:
+        """Share of the deviance of the training rows that the model explains, R² for squares."""
+        check_is_fitted(self)
+        if not self.null_deviance_ > 0:
+            return float(self.deviance_ <= 0)
+        return 1 - self.deviance_ / self.null_deviance_
 
     def eval_terms(self, X: Any) -> np.ndarray:
         """Compute the contribution of each term to the score.

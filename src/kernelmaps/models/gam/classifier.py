@@ -81,6 +81,8 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         Standard deviations of the functions of single columns over the training rows.
     edf_, dispersion_ : ndarray of shape (n_outputs,)
         Effective degrees of freedom of each output, and the dispersion φ.
+    deviance_, null_deviance_ : float
+        Deviance of the training rows, of the model and of the best constant.
     deviance_explained_ : float
         Share of the deviance of the training rows that the model explains, R² for squared error.
     log_likelihood_, aic_ : float

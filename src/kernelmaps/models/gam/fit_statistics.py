@@ -26,18 +26,20 @@ from .fitting import FittedDesign
 
 
 class FitStatistics(NamedTuple):
-    """Of all outputs together."""
+    """Of all outputs together; `corrected_edf` is :func:`corrected_edf`."""
 
-    deviance_explained: float
+    deviance: float
+    null_deviance: float
     log_likelihood: float
     aic: float
     reml: float
+    corrected_edf: float
 
 
 def fit_statistics(model: FittedDesign, losses: Sequence[Loss]) -> FitStatistics:
     """Statistics of a model, without another pass over the rows."""
     penalties = Penalties.of_bases(model.design.bases)
-    residual = null = log_likelihood = parameters = reml = 0.0
+    residual = null = log_likelihood = parameters = reml = edf = 0.0
     for loss, fit, totals in zip(losses, model.fits, model.design.totals, strict=True):
         penalty = penalties.diagonal(fit.rho)
         value = fit.objective - 0.5 * float(penalty @ fit.beta**2)  # without penalties
@@ -46,9 +48,23 @@ def fit_statistics(model: FittedDesign, losses: Sequence[Loss]) -> FitStatistics
         log_likelihood += loss.log_likelihood(value, totals, fit.dispersion)
         parameters += float(fit.edf.sum()) + loss.has_scale
         reml += _reml_score(loss, fit, totals, value, penalty)
-    explained = 1 - residual / null if null > 0 else float(residual <= 0)
+        edf += corrected_edf(fit, penalty)
     aic = 2 * (parameters - log_likelihood)
-    return FitStatistics(explained, float(log_likelihood), float(aic), float(reml))
+    return FitStatistics(
+        2 * float(residual), 2 * float(null), float(log_likelihood), float(aic), float(reml), edf
+    )
+
+
+def corrected_edf(fit: PenalisedFit, penalty: np.ndarray) -> float:
+    r"""Degrees of freedom with those that the estimation of the smoothing parameters uses.
+
+    With V the posterior covariance and C what the uncertainty of the smoothing parameters adds to
+    it, :math:`\operatorname{tr}((V + C) H)/φ`, where :math:`H/φ = V^{-1} - \mathrm{diag}(d)/φ`
+    (Wood, Pya and Säfken 2016; `edf2` in mgcv).
+    """
+    precision = penalty[fit.active] / fit.dispersion
+    added = np.trace(np.linalg.solve(fit.covariance, fit.smoothing_covariance))
+    return float(fit.edf.sum() + added - precision @ fit.smoothing_covariance.diagonal())
 
 
 def _reml_score(

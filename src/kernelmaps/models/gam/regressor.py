@@ -79,6 +79,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         Standard deviations of the functions of single columns over the training rows.
     edf_, dispersion_ : ndarray of shape (1,)
         Effective degrees of freedom of the model, and the dispersion φ.
+    deviance_, null_deviance_ : float
+        Deviance of the training rows, of the model and of the best constant.
     deviance_explained_ : float
         Share of the deviance of the training rows that the model explains, R² for squared error.
     log_likelihood_, aic_ : float

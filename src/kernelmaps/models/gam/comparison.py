@@ -1,0 +1,204 @@
+r"""Comparison of nested models: the analysis of deviance.
+
+A model with deviance :math:`D_1` is compared with one that has more terms, or more flexible ones,
+and the deviance :math:`D_2`. If these bring nothing, :math:`(D_1 - D_2)/φ` is about a
+:math:`χ^2` variable with k degrees of freedom, and with an estimated dispersion φ, that of the
+largest model, :math:`(D_1 - D_2)/(kφ)` is about an F variable. k is the difference of the effective
+degrees of freedom, with those that the estimation of the smoothing parameters uses (Wood 2017,
+section 6.12), and at least one for each term that was added: functions that are shrunk to next to
+nothing were chosen by the data all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy import special
+from sklearn.utils.validation import check_is_fitted
+
+from ...display import html_of, table_of
+from .base import GeneralizedAdditiveModel
+
+# Models of the same rows have the same deviance of a constant, whose sums may be in another order.
+_SAME_DEVIANCE = 1e-9
+_HEADS = ("model", "residual df", "deviance", "df", "difference")
+
+
+@dataclass(frozen=True)
+class AnovaTable:
+    """Nested models, each compared with the one before: print it, or show it in a notebook.
+
+    Attributes
+    ----------
+    statistic : {"F", "chi²"}
+        What the differences of the deviances are tested by.
+    terms : list of str
+        Terms of each model.
+    records : list of dict
+        One for each model: ``model`` (1, 2, …), ``edf``, ``residual_df``, ``deviance``, ``aic``;
+        and of the comparison with the model before, ``df``, ``deviance_difference``,
+        ``statistic`` and ``p_value`` (NaN for the first).
+    """
+
+    statistic: str
+    terms: list[str]
+    records: list[dict[str, Any]]
+
+    def to_frame(self) -> Any:
+        """Return the numbers as a pandas frame, one row for each model.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns are the entries of `records`.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self.records)
+
+    @property
+    def _cells(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Heads and lines as text."""
+        lines = [
+            (
+                str(item["model"]), f"{item['residual_df']:.1f}", f"{item['deviance']:.6g}",
+                *(["", "", "", ""] if np.isnan(item["p_value"]) else [
+                    f"{item['df']:.2f}", f"{item['deviance_difference']:.4g}",
+                    f"{item['statistic']:.4g}", f"{item['p_value']:.2g}",
+                ]),
+            )
+            for item in self.records
+        ]  # fmt: skip
+        return (*_HEADS, self.statistic, "p"), lines
+
+    def __str__(self) -> str:
+        heads, lines = self._cells
+        width = [max(len(line[k]) for line in (heads, *lines)) for k in range(len(heads))]
+        table = ("  ".join(map(str.rjust, line, width)).rstrip() for line in (heads, *lines))
+        models = (f"  model {k}: {terms}" for k, terms in enumerate(self.terms, 1))
+        return "\n".join(["Analysis of deviance", *models, "", *table])
+
+    def _repr_html_(self) -> str:
+        heads, lines = self._cells
+        return html_of(table_of(heads, lines, "Analysis of deviance"))
+
+
+def anova(*models: Any) -> AnovaTable:
+    """Compare nested generalised additive models by an analysis of deviance.
+
+    Each model is compared with the one before: the test asks whether its further terms, or its more
+    flexible ones, explain more than chance would. It is approximate, as `anova` in mgcv: in
+    simulations without an effect, 7 to 11 % of the p-values are below 0.05. Models that are not
+    nested are compared by `aic_`, and single terms are tested in `summary()`.
+
+    Parameters
+    ----------
+    *models : AdditiveRegressor or AdditiveClassifier
+        Fitted to the same rows with the same loss, the smallest first: each has the terms (columns
+        and pairs) of the one before.
+
+    Returns
+    -------
+    AnovaTable
+        Prints as text; notebooks show it as HTML; `to_frame` has the numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelmaps as km
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((300, 2))
+    >>> y = np.sin(6 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=300)
+    >>> small = km.AdditiveRegressor(terms=[0]).fit(X, y)
+    >>> large = km.AdditiveRegressor().fit(X, y)
+    >>> table = km.anova(small, large).to_frame()
+    >>> bool(table["p_value"][1] < 1e-10)
+    True
+    """
+    _check_models(models)
+    largest = models[-1]
+    loss, n_rows = largest._loss_class(), largest._effective_rows
+    residual_df = float(largest._residual_df[0]) if loss.estimates_dispersion else np.inf
+    records = [_record(k, model, n_rows) for k, model in enumerate(models, 1)]
+    for record, (small, large) in zip(records[1:], pairwise(models), strict=True):
+        difference = small.deviance_ - large.deviance_
+        added = len(_terms(large)) - len(_terms(small))
+        df = max(large._corrected_edf - small._corrected_edf, float(added), 1.0)
+        scaled = max(difference / float(largest.dispersion_[0]), 0.0)
+        statistic = scaled if residual_df == np.inf else scaled / df
+        p_value = (
+            special.chdtrc(df, scaled)
+            if residual_df == np.inf
+            else special.fdtrc(df, residual_df, statistic)
+        )
+        record |= {
+            "df": df, "deviance_difference": difference, "statistic": statistic,
+            "p_value": float(p_value),
+        }  # fmt: skip
+    terms = [", ".join(model.term_names_) for model in models]
+    return AnovaTable("chi²" if residual_df == np.inf else "F", terms, records)
+
+
+def _record(position: int, model: GeneralizedAdditiveModel, n_rows: float) -> dict[str, Any]:
+    """The numbers of one model, without a comparison."""
+    edf = float(model.edf_[0])
+    return {
+        "model": position, "edf": edf, "residual_df": n_rows - edf, "deviance": model.deviance_,
+        "aic": model.aic_, "df": np.nan, "deviance_difference": np.nan, "statistic": np.nan,
+        "p_value": np.nan,
+    }  # fmt: skip
+
+
+def _terms(model: GeneralizedAdditiveModel) -> dict[frozenset[str], str]:
+    """The columns of the terms by name, and the names of the terms."""
+    books = model.predictor_.books
+    return {
+        frozenset(books[j].name for j in term.columns): term.name for term in model.predictor_.terms
+    }
+
+
+def _check_models(models: Sequence[Any]) -> None:
+    """Refuse models that cannot be compared."""
+    if len(models) < 2:
+        raise ValueError(f"anova compares two models or more, got {len(models)}.")
+    for model in models:
+        if not isinstance(model, GeneralizedAdditiveModel):
+            raise TypeError(
+                "anova takes fitted AdditiveRegressors or AdditiveClassifiers, got "
+                f"{type(model).__name__}."
+            )
+        check_is_fitted(model)
+        if not hasattr(model, "_corrected_edf"):
+            raise ValueError("anova: a model was saved without its deviance; fit it again.")
+        if len(model.edf_) > 1:
+            raise ValueError(
+                "anova: more than two classes are fitted one against the rest, and have no common "
+                "likelihood. Compare the models of one class against the others."
+            )
+    for k, (small, large) in enumerate(pairwise(models), 1):
+        _check_nested(k, small, large)
+
+
+def _check_nested(k: int, small: Any, large: Any) -> None:
+    """Refuse two models, the k-th and the next, of other rows or losses, or that are not nested."""
+    which = f"anova: models {k} and {k + 1}"
+    if (small.loss, getattr(small, "quantile", 0)) != (large.loss, getattr(large, "quantile", 0)):
+        raise ValueError(f"{which} have different losses, {small.loss!r} and {large.loss!r}.")
+    of_rows = [(m._n_rows, m._effective_rows, m.null_deviance_) for m in (small, large)]
+    if not np.allclose(*of_rows, rtol=_SAME_DEVIANCE, atol=0):
+        raise ValueError(
+            f"{which} were fitted to different rows, targets or weights ({small._n_rows} and "
+            f"{large._n_rows} rows, deviances of a constant {small.null_deviance_:g} and "
+            f"{large.null_deviance_:g}). Fit all of them to the same rows."
+        )
+    terms = _terms(large)
+    missing = [name for columns, name in _terms(small).items() if columns not in terms]
+    if missing:
+        raise ValueError(
+            f"{which} are not nested: model {k + 1} has no term {missing[0]!r}. Pass the smallest "
+            "model first; models that are not nested are compared by aic_."
+        )
