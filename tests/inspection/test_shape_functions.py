@@ -188,3 +188,15 @@ def test_a_display_draws_the_functions_that_it_has_now(model):
     display.shapes = display.shapes[:2]
     display.plot()
     assert len(display.axes_) == len(display.panels) == 2
+
+
+def test_simultaneous_bands_are_wider(rows):
+    model = km.AdditiveRegressor().fit(*rows)
+    single, all_at_once = (
+        ShapeFunctionDisplay.of_model(model, features=[0], simultaneous=simultaneous).panels[0]
+        for simultaneous in (False, True)
+    )
+    shape = model.shape_functions_[0]
+    assert np.array_equal(all_at_once["upper"][:, 0], shape.band(simultaneous=True)[1])
+    assert (all_at_once["upper"] > single["upper"]).all()
+    assert np.array_equal(single["lower"][:, 0], shape.values - 2 * shape.errors)

@@ -105,10 +105,11 @@ def _shape_of(shapes: list[ShapeFunction], feature: int | str) -> ShapeFunction:
     return shapes[int(feature)]
 
 
-def _shape_panel(shape: ShapeFunction) -> dict[str, Any]:
+def _shape_panel(shape: ShapeFunction, simultaneous: bool = False) -> dict[str, Any]:
     """What is drawn of a function, as numbers that are ready for it.
 
-    Entries are its name, grid, values (m, n_outputs) and the ends of their band; edges and heights
+    Entries are its name, grid, values (m, n_outputs) and the ends of their band, of two standard
+    errors or simultaneous; edges and heights
     of the bars of the density, square roots so that rare values stay visible, and the shares of the
     data; of a category the levels that are drawn, and how many have smaller effects; for a missing
     value (n_outputs, 3) value and ends of its band; ticks, values of the feature that have a name,
@@ -124,7 +125,10 @@ def _shape_panel(shape: ShapeFunction) -> dict[str, Any]:
         shown = np.sort(np.argsort(-size, kind="stable")[:_LEVELS])
     lower = upper = missing = None
     if shape.errors is not None and values.shape[1] <= _BANDS:
-        band = 2 * shape.errors.reshape(values.shape)
+        band = 2 * shape.errors
+        if simultaneous:
+            band = shape.band(simultaneous=True)[1] - shape.values
+        band = band.reshape(values.shape)
         lower, upper = (values - band)[shown], (values + band)[shown]
     if shape.missing is not None:
         value, error = shape.missing.reshape(2, -1)
@@ -163,6 +167,8 @@ class ShapeFunctionDisplay(PanelDisplay):
         Names of the curves in a panel, for more than two classes.
     title : str
         Of the whole figure.
+    simultaneous : bool
+        Whether bands of 95 % cover whole functions at once, or each point (two standard errors).
 
     See Also
     --------
@@ -179,13 +185,15 @@ class ShapeFunctionDisplay(PanelDisplay):
         classes: Sequence[Any] | None = None,
         *,
         title: str = "",
+        simultaneous: bool = False,
     ) -> None:
         self.shapes, self.classes, self.title = list(shapes), classes, title
+        self.simultaneous = simultaneous
 
     @property
     def panels(self) -> list[dict[str, Any]]:  # type: ignore[override]
         """All that is drawn of each function, as numbers and words."""
-        return [_shape_panel(shape) for shape in self.shapes]
+        return [_shape_panel(shape, self.simultaneous) for shape in self.shapes]
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -202,6 +210,7 @@ class ShapeFunctionDisplay(PanelDisplay):
         n_features: int = 12,
         names: Sequence[str] | None = None,
         domain: Any = None,
+        simultaneous: bool = False,
         axes: Any = None,
         columns: int = 4,
     ) -> ShapeFunctionDisplay:
@@ -220,6 +229,9 @@ class ShapeFunctionDisplay(PanelDisplay):
             Of all features of the model; by default those seen in `fit`.
         domain : (low, high), optional
             Range of each feature, for models that have not kept it.
+        simultaneous : bool
+            Whether bands of 95 % cover whole functions at once, or each point (two standard
+            errors).
         axes : sequence of matplotlib axes, optional
             One for each function; a new figure by default.
         columns : int
@@ -231,8 +243,9 @@ class ShapeFunctionDisplay(PanelDisplay):
             Drawn, with `axes_` and `figure_`.
         """
         display = cls.of_model(
-            estimator, features=features, n_features=n_features, names=names, domain=domain
-        )
+            estimator, features=features, n_features=n_features, names=names, domain=domain,
+            simultaneous=simultaneous,
+        )  # fmt: skip
         return display.plot(axes, columns=columns)
 
     @classmethod
@@ -244,6 +257,7 @@ class ShapeFunctionDisplay(PanelDisplay):
         n_features: int = 12,
         names: Sequence[str] | None = None,
         domain: Any = None,
+        simultaneous: bool = False,
     ) -> ShapeFunctionDisplay:
         """Make the display without drawing it; this needs no matplotlib.
 
@@ -258,6 +272,8 @@ class ShapeFunctionDisplay(PanelDisplay):
         names : sequence of str, optional
             As for :meth:`from_estimator`.
         domain : (low, high), optional
+            As for :meth:`from_estimator`.
+        simultaneous : bool
             As for :meth:`from_estimator`.
 
         Returns
@@ -277,7 +293,8 @@ class ShapeFunctionDisplay(PanelDisplay):
         else:
             _require(len(features) > 0, f"features (of {len(shapes)})", features)
             selected = [_shape_of(shapes, feature) for feature in features]
-        return cls(selected, output_names(estimator), title=type(estimator).__name__)
+        title = type(estimator).__name__
+        return cls(selected, output_names(estimator), title=title, simultaneous=simultaneous)
 
     def plot(self, axes: Any = None, *, columns: int = 4) -> ShapeFunctionDisplay:
         """Draw the panels, all on the same vertical scale, so that tall curves are important ones.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+
+from .bands import path_length, pointwise_critical_value, simultaneous_critical_value
 
 
 def importance_of(variances: np.ndarray) -> np.ndarray:
@@ -50,6 +52,10 @@ class ShapeFunction:
         `feature_importances_`.
     ticks : tuple of (float, str), optional
         Values that have a name, with their names: 1 is "Mon" of weekdays.
+    increment_errors : ndarray of shape (m - 1,) or (m - 1, n_classes), optional
+        Standard errors of the differences between neighbours of the grid.
+    residual_df : float
+        Residual degrees of freedom of the standard errors; infinity where the dispersion is known.
     """
 
     name: str
@@ -62,6 +68,71 @@ class ShapeFunction:
     missing: np.ndarray | None = None
     importance: float = 0.0
     ticks: tuple[tuple[float, str], ...] | None = None
+    increment_errors: np.ndarray | None = None
+    residual_df: float = np.inf
+
+    def band(
+        self, level: float = 0.95, *, simultaneous: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Compute a band around the function.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability that the band covers the function.
+        simultaneous : bool, default=False
+            Whether the band covers all points at once with that probability, or each of them.
+
+        Returns
+        -------
+        lower, upper : ndarray like `values`
+            Ends of the band.
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"band: level must be between 0 and 1, got {level!r}.")
+        if self.errors is None:
+            raise ValueError(f"band: the function of {self.name!r} has no standard errors.")
+        width = self._critical_values(level, simultaneous) * self.errors
+        return self.values - width, self.values + width
+
+    def _critical_values(self, level: float, simultaneous: bool) -> np.ndarray:
+        """How many standard errors wide a band is, for all outputs."""
+        assert self.errors is not None
+        errors = self.errors.reshape(len(self.grid), -1)
+        if not simultaneous:
+            return np.full(self.errors.shape[1:], pointwise_critical_value(level, self.residual_df))
+        lengths = [np.inf] * errors.shape[1]
+        if self.increment_errors is not None:
+            increments = self.increment_errors.reshape(len(self.grid) - 1, -1)
+            pairs = zip(errors.T, increments.T, strict=True)
+            lengths = [path_length(*of_output) for of_output in pairs]
+        values = [
+            simultaneous_critical_value(level, length, len(self.grid), self.residual_df)
+            for length in lengths
+        ]
+        return np.array(values).reshape(self.errors.shape[1:])
+
+    def derivative(self) -> ShapeFunction:
+        """Return the slope of the function, with standard errors, as a function between the grid.
+
+        Returns
+        -------
+        ShapeFunction
+            Difference quotients in the middle between neighbours of the grid; a band around them
+            that leaves zero out shows where the function rises or falls.
+        """
+        if self.levels is not None or len(self.grid) < 2:
+            raise ValueError(
+                f"derivative: {self.name!r} has levels or a single value, and no slope."
+            )
+        steps = np.diff(self.grid)
+        steps = steps.reshape(-1, *[1] * (self.values.ndim - 1))
+        errors = None if self.increment_errors is None else self.increment_errors / steps
+        return replace(
+            self, name=f"slope of {self.name}", grid=(self.grid[1:] + self.grid[:-1]) / 2,
+            values=np.diff(self.values, axis=0) / steps, errors=errors, missing=None,
+            increment_errors=None,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -181,3 +181,105 @@ def test_quantiles_have_no_intervals_and_levels_are_probabilities(seed):
         km.AdditiveRegressor("quantile").fit(X, y).predict_interval(X, 0.9)
     with pytest.raises(ValueError, match="level must be between 0 and 1"):
         km.AdditiveRegressor().fit(X, y).predict_interval(X, 95)
+
+
+# -- the posterior --------------------------------------------------------------------------------
+
+
+def noisy_wave(rng, n=300):
+    X = rng.random((n, 2))
+    return X, np.sin(6 * X[:, 0]) + X[:, 1] + 0.5 * rng.normal(size=n)
+
+
+def test_the_covariance_of_lines_is_that_of_ridge_regression(seed):
+    """φ(ZᵀZ + λ)⁻¹ with standardised columns, written out."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 9, (120, 2)).astype(float)
+    y = X @ [0.3, -0.2] + rng.normal(size=120)
+    model = km.AdditiveRegressor(terms={0: "linear", 1: "linear"}, smoothing=5.0).fit(X, y)
+    Z = np.column_stack([np.ones(120), (X - X.mean(axis=0)) / X.std(axis=0)])
+    exact = model.dispersion_[0] * np.linalg.inv(Z.T @ Z + np.diag([0, 5.0, 5.0]))
+    of_scores = Z @ exact @ Z.T
+    matrix = model.model_matrix(X)
+    np.testing.assert_allclose(
+        matrix @ model.covariance_ @ matrix.T, of_scores, rtol=1e-4, atol=1e-7
+    )
+    _, std = model.predict(X, return_std=True)
+    np.testing.assert_allclose(std**2, of_scores.diagonal(), rtol=1e-4)
+
+
+def test_draws_have_the_mean_and_the_covariance_of_the_posterior(seed):
+    rng = np.random.default_rng(seed)
+    X, y = noisy_wave(rng)
+    model = km.AdditiveRegressor().fit(X, y)
+    draws = model.posterior_draws(X[:40], 4000, random_state=seed)
+    mean, std = model.predict(X[:40], return_std=True)
+    assert draws.shape == (4000, 40)
+    # Means of 4000 draws, and variances, whose relative errors are √(2/4000).
+    assert (np.abs(draws.mean(axis=0) - mean) < 5 * std / np.sqrt(4000)).all()
+    assert np.allclose(draws.var(axis=0), std**2, rtol=5 * np.sqrt(2 / 4000))
+    matrix = model.model_matrix(X[:2])
+    covariance = matrix @ model.covariance_ @ matrix.T
+    correlation = np.corrcoef(draws[:, :2].T)[0, 1]
+    assert correlation == pytest.approx(covariance[0, 1] / std[0] / std[1], abs=0.06)
+    again = model.posterior_draws(X[:40], 4000, random_state=seed)
+    assert np.array_equal(draws, again)
+
+
+def test_draws_are_on_the_scale_of_predictions(seed):
+    rng = np.random.default_rng(seed)
+    X, y = noisy_wave(rng)
+    exposure = rng.uniform(0.5, 2, len(y))
+    counts = km.AdditiveRegressor("poisson").fit(
+        X, rng.poisson(exposure * np.exp(y)), exposure=exposure
+    )
+    draws = counts.posterior_draws(X, 500, exposure=exposure, random_state=seed)
+    assert np.allclose(np.median(draws, axis=0), counts.predict(X, exposure=exposure), rtol=0.1)
+    for n_classes, classes in ((2, y > 0.5), (3, np.digitize(y, [0, 1]))):
+        model = km.AdditiveClassifier().fit(X, classes)
+        draws = model.posterior_draws(X, 50, random_state=seed)
+        assert draws.shape == (50, len(y), n_classes)
+        np.testing.assert_allclose(draws.sum(axis=2), 1.0)
+        assert np.abs(draws.mean(axis=0) - model.predict_proba(X)).max() < 0.1
+        assert model.covariance_.ndim == n_classes  # one matrix, or one for each of three classes
+
+
+def test_simultaneous_bands_cover_whole_curves():
+    """The band of two standard errors covers most points, but few whole curves."""
+    rng = np.random.default_rng(0)
+    covered, covered_pointwise, slopes = [], [], []
+    for _ in range(100):
+        X, y = noisy_wave(rng)
+        shape = km.AdditiveRegressor(n_jobs=1).fit(X, y).shape_functions_[0]
+        true = np.sin(6 * shape.grid) - np.mean(np.sin(6 * X[:, 0]))
+        for hits, simultaneous in ((covered, True), (covered_pointwise, False)):
+            lower, upper = shape.band(simultaneous=simultaneous)
+            hits.append(((lower < true) & (true < upper)).all())
+        slope = shape.derivative()
+        lower, upper = slope.band()
+        exact = np.diff(true) / np.diff(shape.grid)
+        slopes.append(np.mean((lower < exact) & (exact < upper)))
+    # Three standard deviations of 100 draws below 0.95.
+    assert np.mean(covered) > 0.88
+    assert np.mean(covered_pointwise) < np.mean(covered) - 0.1
+    assert 0.9 < np.mean(slopes) < 0.995
+
+
+def test_bands_without_errors_and_slopes_of_levels_are_refused(seed):
+    rng = np.random.default_rng(seed)
+    X, y = noisy_wave(rng)
+    levels = pd.DataFrame({"level": np.where(X[:, 0] > 0.5, "high", "low")})
+    shape = km.AdditiveRegressor().fit(levels, y).shape_functions_[0]
+    lower, upper = shape.band(simultaneous=True)
+    single = shape.band()[1] - shape.values
+    # Bonferroni's value for two levels.
+    assert np.allclose(
+        (upper - lower) / 2 / single, stats.t.ppf(0.9875, 298) / stats.t.ppf(0.975, 298), rtol=1e-3
+    )
+    with pytest.raises(ValueError, match="'level' has levels or a single value, and no slope"):
+        shape.derivative()
+    with pytest.raises(ValueError, match="level must be between 0 and 1, got 95"):
+        shape.band(95)
+    svm = km.AdditiveSVR().fit(X, y).shape_functions_[0]
+    with pytest.raises(ValueError, match="'x0' has no standard errors"):
+        svm.band()

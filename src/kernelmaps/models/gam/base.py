@@ -29,6 +29,7 @@ from ...data.table_reader import ReadingNotes, TableReader
 from ...data.table_stream import Learning, open_large_table
 from ...device import is_foreign
 from ...schema import SchemaError, State, anything, array, instance, integer, names, number
+from ...seeding import generator
 from ...sparse_rows import check_sparse
 from ...threads import limit_blas
 from ..explanation import Explanation
@@ -362,6 +363,14 @@ class GeneralizedAdditiveModel(BaseEstimator):
         check_is_fitted(self)
         return self.predictor_.score_errors(self._columns(X), type(self).__name__)
 
+    def _score_draws(self, X: Any, n_draws: int, random_state: Any) -> np.ndarray:
+        """Scores of rows for coefficients from the posterior: (n_draws, n_samples, n_outputs)."""
+        check_is_fitted(self)
+        check_count(self, "n_draws", n_draws)
+        rng = generator(random_state)
+        owner = type(self).__name__
+        return self.predictor_.score_draws(self._columns(X), owner, int(n_draws), rng)
+
     @property
     def _effective_rows(self) -> float:
         """Weight of all rows."""
@@ -411,10 +420,41 @@ class GeneralizedAdditiveModel(BaseEstimator):
         return [term.name for term in self.predictor_.terms]
 
     @property
+    def covariance_(self) -> np.ndarray:
+        """Posterior covariance of the coefficients, the intercept first; see `model_matrix`."""
+        check_is_fitted(self)
+        factors = self.predictor_._posterior_factors(type(self).__name__)
+        covariance = np.stack([factor @ factor.T for factor in factors])
+        return covariance[0] if len(covariance) == 1 else covariance
+
+    def model_matrix(self, X: Any) -> np.ndarray:
+        """Compute the basis functions that `covariance_` is of, for rows.
+
+        With Z for this matrix, ``Z @ covariance_ @ Z.T`` is the covariance of the scores of the
+        rows (of the predictions, their logarithms or log-odds), for standard errors of sums and
+        differences of predictions. The roughest functions of a term, whose coefficients have 1 % of
+        its variance, are left out.
+
+        Parameters
+        ----------
+        X : frame, array-like of shape (n_samples, n_features), or path of a CSV or Parquet file
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_coefficients)
+            One column for each coefficient, the intercept first.
+        """
+        check_is_fitted(self)
+        return self.predictor_.model_matrix(self._columns(X), type(self).__name__)
+
+    @property
     def shape_functions_(self) -> list[ShapeFunction]:
         """The functions of single columns on a grid, with standard errors."""
         check_is_fitted(self)
-        return shape_functions(self.predictor_, self.reader_.value_names)
+        known = not self._loss_class().estimates_dispersion
+        residual_df = np.inf if known else float(self._residual_df.min())
+        return shape_functions(self.predictor_, self.reader_.value_names, residual_df)
 
     @property
     def pair_functions_(self) -> list[PairFunction]:

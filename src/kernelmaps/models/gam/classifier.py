@@ -85,6 +85,9 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         Deviance of the training rows, of the model and of the best constant.
     deviance_explained_ : float
         Share of the deviance of the training rows that the model explains, R² for squared error.
+    covariance_ : ndarray of shape (n_coefficients, n_coefficients)
+        or (n_outputs, n_coefficients, n_coefficients)
+        Posterior covariance of the coefficients of the functions of `model_matrix`.
     log_likelihood_, aic_ : float
         Log-likelihood of the training rows, and −2 times that plus twice the degrees of freedom
         (and one for a scale).
@@ -265,6 +268,31 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             scores scaled to sum to one.
         """
         return class_probabilities(sigmoid(self._scores(X)))
+
+    def posterior_draws(
+        self, X: Any, n_draws: int = 100, *, random_state: Any = None
+    ) -> np.ndarray:
+        """Draw probabilities of the classes from the posterior of the model.
+
+        Each draw is a function that the data allow: its values for all rows belong together.
+
+        Parameters
+        ----------
+        X : frame, array-like of shape (n_samples, n_features), or path of a CSV or Parquet file
+            Rows.
+        n_draws : int, default=100
+            Number of draws.
+        random_state : int, RandomState, Generator or None
+            Seed of the draws; None draws other numbers each time.
+
+        Returns
+        -------
+        ndarray of shape (n_draws, n_samples, n_classes)
+            One table for each draw, shaped as `predict_proba`.
+        """
+        draws = sigmoid(self._score_draws(X, n_draws, random_state))
+        tables = class_probabilities(draws.reshape(-1, draws.shape[2]))
+        return tables.reshape(*draws.shape[:2], -1)
 
     def _check_state(self) -> None:
         """Raise ValueError or SchemaError if entries that were loaded contradict each other."""

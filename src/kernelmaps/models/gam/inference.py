@@ -98,7 +98,11 @@ def fitted_term(
     """
     values = np.stack([term.basis.values @ fit.beta[span] for fit in fits], axis=-1)
     edf = np.array([fit.edf[span].sum() for fit in fits])
-    errors = np.stack([standard_errors(parts, fit, term.pair is None) for fit in fits], axis=-1)
+    shown = [DisplayedFunction.of(parts, fit, term.pair is None) for fit in fits]
+    errors = np.stack([function.errors() for function in shown], axis=-1)
+    increment_errors = None
+    if term.pair is None and term.kind != "category":
+        increment_errors = np.stack([function.increment_errors() for function in shown], axis=-1)
     tests = [
         term_test(term, fit, df, span, smoothing) for fit, df in zip(fits, residual_df, strict=True)
     ]
@@ -113,36 +117,62 @@ def fitted_term(
     parameters = np.stack([np.exp(fit.rho[smoothing]) for fit in fits], axis=-1)
     return FittedTerm(
         term.name, term.kind, term.columns, values, errors, term.counts, edf, statistic, p_value,
-        parameters, coarse, reference_df,
+        parameters, coarse, reference_df, increment_errors=increment_errors,
     )  # fmt: skip
 
 
-def standard_errors(parts: Sequence[Part], fit: PenalisedFit, with_intercept: bool) -> np.ndarray:
-    """Standard errors at the codes of a function that is a sum of parts.
+class DisplayedFunction(NamedTuple):
+    """A function that is a sum of parts: its basis at codes, and the covariance of coefficients.
 
     Functions outside of the active set have coefficients of zero, and next to no variance.
     """
-    functions, indices = [], []
-    for values, span in parts:
-        active = np.flatnonzero(fit.beta[span])
-        functions.append(values[:, active])
-        indices.append(span.start + active)
-    basis, at = np.hstack(functions), np.searchsorted(fit.active, np.concatenate(indices))
-    block = np.ix_(at, at)
-    variance = np.sum(
-        (basis @ (fit.covariance[block] + fit.smoothing_covariance[block])) * basis, 1
-    )
-    if with_intercept:
-        # Where a centred line crosses zero its own variance is zero, whatever it is a line through.
-        # Bands of the sum with the intercept cover what smoothing leaves out (Marra and Wood 2012).
-        variance = variance + float(fit.covariance[0, 0]) + 2 * basis @ fit.covariance[0, at]
-    return np.sqrt(np.maximum(variance, 0.0))
+
+    basis: np.ndarray
+    covariance: np.ndarray
+
+    @classmethod
+    def of(
+        cls, parts: Sequence[Part], fit: PenalisedFit, with_intercept: bool
+    ) -> DisplayedFunction:
+        """The sum of parts and, if asked for, the intercept.
+
+        Where a centred line crosses zero its own variance is zero, whatever it is a line through.
+        Bands of the sum with the intercept cover what smoothing leaves out (Marra and Wood 2012).
+        """
+        functions, indices = [], []
+        for values, span in parts:
+            active = np.flatnonzero(fit.beta[span])
+            functions.append(values[:, active])
+            indices.append(span.start + active)
+        basis, at = np.hstack(functions), np.searchsorted(fit.active, np.concatenate(indices))
+        block = np.ix_(at, at)
+        covariance = fit.covariance[block] + fit.smoothing_covariance[block]
+        if with_intercept:
+            basis = np.hstack([np.ones((len(basis), 1)), basis])
+            cross = fit.covariance[0, at]
+            covariance = np.block(
+                [[fit.covariance[:1, :1], cross[None, :]], [cross[:, None], covariance]]
+            )
+        return cls(basis, covariance)
+
+    def errors(self) -> np.ndarray:
+        """Standard errors at the codes."""
+        return _standard_errors(self.basis, self.covariance)
+
+    def increment_errors(self) -> np.ndarray:
+        """Standard errors of the increments from bin to bin of a column of numbers."""
+        return _standard_errors(np.diff(self.basis[1:], axis=0), self.covariance)
+
+
+def _standard_errors(functions: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Standard deviations of the rows of `functions` times coefficients with this covariance."""
+    return np.sqrt(np.maximum(np.sum((functions @ covariance) * functions, axis=1), 0.0))
 
 
 def term_test(
     term: DesignTerm, fit: PenalisedFit, residual_df: float, span: slice, smoothing: slice
 ) -> TermTest:
-    """The test of a term, by its kind; in the active set, as in `standard_errors`."""
+    """The test of a term, by its kind; in the active set, as in `DisplayedFunction`."""
     functions = np.flatnonzero(fit.beta[span])
     if not len(functions):
         return NO_TEST

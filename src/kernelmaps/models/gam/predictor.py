@@ -50,6 +50,8 @@ class FittedTerm:
     main_parts : tuple of ndarray
         For pairs: what `values` holds of the first and of the second column alone, at their coarse
         codes. It is shown as a part of the functions of these columns.
+    increment_errors : ndarray of shape (n_codes - 2, n_outputs), optional
+        For columns of numbers: standard errors of the differences between neighbouring bins.
     """
 
     name: str = saved(text())
@@ -65,6 +67,9 @@ class FittedTerm:
     coarse: tuple[np.ndarray, ...] = saved(anything, default=())
     reference_df: np.ndarray | None = saved(optional(array("f8", "outputs", low=0)), default=None)
     main_parts: tuple[np.ndarray, ...] = saved(anything, default=())
+    increment_errors: np.ndarray | None = saved(
+        optional(array("f8", "_ outputs", low=0)), default=None
+    )
 
     def _check_state(self) -> None:
         n_columns = len(self.columns) if isinstance(self.columns, tuple) else 0
@@ -74,6 +79,10 @@ class FittedTerm:
             raise SchemaError(f"the term {self.name!r} has other columns than its values")
         if self.errors.shape != self.values.shape or self.counts.shape != self.values.shape[:-1]:
             raise SchemaError(f"the term {self.name!r} has counts or errors of other codes")
+        if self.increment_errors is not None and (
+            pair or len(self.increment_errors) != max(len(self.values) - 2, 0)
+        ):
+            raise SchemaError(f"the term {self.name!r} has errors of other increments")
         if len(self.coarse) != (2 if pair else 0):
             raise SchemaError(f"the term {self.name!r} lacks its coarse codes")
         for axis, codes in enumerate(self.coarse):
@@ -165,23 +174,50 @@ class AdditivePredictor:
 
     def score_errors(self, columns: Sequence[Column], owner: str) -> np.ndarray:
         """Standard errors of the scores of rows: shape (n_samples, n_outputs)."""
+        factors = self._posterior_factors(owner)
+        errors = np.empty((len(columns[0]), len(factors)))
+        for rows, design in self._posterior_design(columns, owner):
+            for k, factor in enumerate(factors):
+                errors[rows, k] = np.linalg.norm(design @ factor, axis=1)
+        return errors
+
+    def score_draws(
+        self, columns: Sequence[Column], owner: str, n_draws: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Scores of rows for coefficients from the posterior: (n_draws, n_samples, n_outputs)."""
+        factors = self._posterior_factors(owner)
+        draws = np.tile(self.scores(columns, owner), (n_draws, 1, 1))
+        deviations = [factor @ rng.normal(size=(len(factor), n_draws)) for factor in factors]
+        for rows, design in self._posterior_design(columns, owner):
+            for k, deviation in enumerate(deviations):
+                draws[:, rows, k] += (design @ deviation).T
+        return draws
+
+    def model_matrix(self, columns: Sequence[Column], owner: str) -> np.ndarray:
+        """Functions of the posterior for rows, the intercept first: one column each."""
+        blocks = [design for _, design in self._posterior_design(columns, owner)]
+        return np.concatenate(blocks)
+
+    def _posterior_factors(self, owner: str) -> list[np.ndarray]:
+        """L of each output, with LLᵀ the covariance of the coefficients."""
         if self.posterior is None:
             raise ValueError(
                 f"{owner}: this model was saved without the covariance of its coefficients; fit it "
                 "again for standard errors."
             )
-        outputs = range(len(self.intercept))
-        factors = [self.posterior.factor(k) for k in outputs]
-        errors = np.tile([self.posterior.intercept_error(k) for k in outputs], (len(columns[0]), 1))
+        return [self.posterior.factor(k) for k in range(len(self.intercept))]
+
+    def _posterior_design(
+        self, columns: Sequence[Column], owner: str
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """Blocks of rows, and the functions of the posterior for them, the intercept first."""
         predictor = self._basis_predictor
         if not predictor.terms:
-            return errors
+            yield slice(0, len(columns[0])), np.ones((len(columns[0]), 1))
+            return
         for rows, function_values in predictor._blocks(columns, owner):
             functions = term_values(predictor.terms, function_values, np)
-            design = np.hstack([np.ones((len(function_values), 1)), *functions])
-            for k, factor in enumerate(factors):
-                errors[rows, k] = np.linalg.norm(design @ factor, axis=1)
-        return errors
+            yield rows, np.hstack([np.ones((len(function_values), 1)), *functions])
 
     @cached_property
     def _basis_predictor(self) -> AdditivePredictor:

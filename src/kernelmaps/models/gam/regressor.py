@@ -83,6 +83,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         Deviance of the training rows, of the model and of the best constant.
     deviance_explained_ : float
         Share of the deviance of the training rows that the model explains, R² for squared error.
+    covariance_ : ndarray of shape (n_coefficients, n_coefficients)
+        Posterior covariance of the coefficients of the functions of `model_matrix`.
     log_likelihood_, aic_ : float
         Log-likelihood of the training rows, and −2 times that plus twice the degrees of freedom
         (and one for a scale).
@@ -250,6 +252,35 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             return predictions
         errors = self._score_errors(X)[:, 0]
         return predictions, predictions * errors if self._link == "log" else errors
+
+    def posterior_draws(
+        self, X: Any, n_draws: int = 100, *, exposure: Any = None, random_state: Any = None
+    ) -> np.ndarray:
+        """Draw predictions from the posterior of the model.
+
+        Each draw is a function that the data allow: its values for all rows belong together, so
+        that quantiles of any function of predictions (a total, a difference, a maximum) over the
+        draws are an interval for it. They are draws of the mean, not of new observations.
+
+        Parameters
+        ----------
+        X : frame, array-like of shape (n_samples, n_features), or path of a CSV or Parquet file
+            Rows.
+        n_draws : int, default=100
+            Number of draws.
+        exposure : array-like of shape (n_samples,), optional
+            What each row was exposed to; 1 by default.
+        random_state : int, RandomState, Generator or None
+            Seed of the draws; None draws other numbers each time.
+
+        Returns
+        -------
+        ndarray of shape (n_draws, n_samples)
+            One row for each draw, shaped as `predict`.
+        """
+        draws = self._score_draws(X, n_draws, random_state)[:, :, 0]
+        draws += self._log_exposure(exposure, draws.shape[1])
+        return np.exp(draws) if self._link == "log" else draws
 
     def predict_interval(self, X: Any, level: float = 0.95, *, exposure: Any = None) -> np.ndarray:
         """Predict intervals that a new observation lies in.

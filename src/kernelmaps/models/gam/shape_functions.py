@@ -18,12 +18,14 @@ ValueNames = Mapping[str, Mapping[float, str]]
 """Names of the values of some columns, such as weekdays."""
 
 
-def shape_functions(model: AdditivePredictor, names: ValueNames) -> list[ShapeFunction]:
-    """The functions of single columns."""
+def shape_functions(
+    model: AdditivePredictor, names: ValueNames, residual_df: float
+) -> list[ShapeFunction]:
+    """The functions of single columns; the degrees of freedom are those of their errors."""
     books = [
         (term, model.books[term.columns[0]]) for term in model.pure_terms if len(term.columns) == 1
     ]
-    return [_shape(term, book, names.get(book.name, {})) for term, book in books]
+    return [_shape(term, book, names.get(book.name, {}), residual_df) for term, book in books]
 
 
 def pair_functions(model: AdditivePredictor, names: ValueNames) -> list[PairFunction]:
@@ -31,10 +33,13 @@ def pair_functions(model: AdditivePredictor, names: ValueNames) -> list[PairFunc
     return [_pair(term, model, names) for term in model.pure_terms if len(term.columns) == 2]
 
 
-def _shape(term: FittedTerm, book: Codebook, names: Mapping[float, str]) -> ShapeFunction:
+def _shape(
+    term: FittedTerm, book: Codebook, names: Mapping[float, str], residual_df: float
+) -> ShapeFunction:
     values, errors = _of_single_output(term.values), _of_single_output(term.errors)
     counts = term.counts / max(float(term.counts.sum()), 1e-300)
     missing = np.stack([values[MISSING], errors[MISSING]]) if counts[MISSING] > 0 else None
+    increments = None if term.increment_errors is None else _of_single_output(term.increment_errors)
     codes: Any
     labels = None
     if book.kind == "number":
@@ -50,7 +55,7 @@ def _shape(term: FittedTerm, book: Codebook, names: Mapping[float, str]) -> Shap
         density = counts[codes]
     return ShapeFunction(
         term.name, grid, values[codes], edges, density, errors[codes], labels, missing,
-        term.importance, tuple(names.items()) or None,
+        term.importance, tuple(names.items()) or None, increments, residual_df,
     )  # fmt: skip
 
 
