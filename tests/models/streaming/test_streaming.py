@@ -605,7 +605,7 @@ def test_predictions_of_any_source(seed, tmp_path):
         (km.StreamingRidge([]), "alpha must be >= 0"),
         (km.StreamingRidge([1, 2], validation=1), "validation must be a number of folds"),
         (km.StreamingLasso([1, 2], validation="loo"), "validation must be a number of folds"),
-        (km.StreamingRidge("strong"), "alpha must be a number, got 'strong'"),
+        (km.StreamingRidge("strong"), "alpha must be a number or 'evidence', got 'strong'"),
         (km.StreamingRidge(block_rows=0), "block_rows must be an integer >= 1"),
         (km.StreamingRidge(block_rows=2.5), "block_rows must be an integer >= 1"),
     ],

@@ -18,13 +18,18 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, LinAlgWarning, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, LinAlgWarning, cho_factor, cho_solve, solve_triangular
 from scipy.linalg import eigh as host_eigh
+from scipy.optimize import minimize_scalar
 
 from ...device import solving_device, to_device, to_host
 from ...stats import Moments
 
 CHOLESKY_UP_TO = 16  # strengths, above which one eigendecomposition is cheaper
+# Range in which the evidence is maximised, in units of the largest eigenvalue: from the rounding
+# of the eigenvalues to where the fit explains less than 1e-8 of the targets' scatter.
+EVIDENCE_RANGE = 1e-14, 1e8
+EVIDENCE_STEPS_PER_DECADE = 8  # of the grid whose best point begins the search
 
 
 def principal_axes(scatter: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -129,6 +134,26 @@ class Spectrum:
             return np.inf
         return float(np.maximum(rss, 0.0).sum() / self.weight / freedom**2)
 
+    def log_evidence(self, alpha: float) -> float:
+        """Log marginal likelihood of the W − 1 contrasts of the targets, summed over targets.
+
+        The model is ỹ = Z̃w + ε with w ~ N(0, (σ²/α) I) and ε ~ N(0, σ² I) about the means: the
+        flat prior of the intercept leaves W − 1 contrasts. With
+
+            S(α) = ỹᵀ(I + Z̃Z̃ᵀ/α)⁻¹ỹ = ỹᵀỹ − Σ_j c_j² / (λ_j + α)
+
+        the maximum over σ², at σ² = S/(W − 1), is
+
+            −½ [(W − 1) (log(2π S/(W − 1)) + 1) + Σ_j log(1 + λ_j/α)].
+        """
+        contrasts = self.weight - 1.0
+        explained = ((self.c**2) / (self.values + alpha)).sum(axis=1)
+        # A perfect fit leaves rounding of ỹᵀỹ; constant targets leave nothing at all.
+        smallest = np.finfo(np.float64).eps * self.yy + np.finfo(np.float64).tiny
+        unexplained = np.maximum(self.yy - explained, smallest)
+        fit = contrasts * (np.log(2 * np.pi * unexplained / contrasts) + 1.0)
+        return float(-0.5 * (fit + np.log1p(self.values / alpha).sum()).sum())
+
 
 def spectrum_of(stats: Moments, columns: np.ndarray, diagonal: bool = False) -> Spectrum:
     """The problem on some columns of the statistics; `diagonal` if the scatter is known to be."""
@@ -139,6 +164,53 @@ def spectrum_of(stats: Moments, columns: np.ndarray, diagonal: bool = False) -> 
         return Spectrum(np.maximum(values, 0.0), None, B, yy, stats.weight)
     values, axes = _eigh(_part(stats.scatter(), columns))
     return Spectrum(np.maximum(values, 0.0), axes, B @ axes, yy, stats.weight)
+
+
+def evidence_alpha(spectra: list[Spectrum]) -> tuple[float, float]:
+    """The α of largest evidence of one or several problems, and its logarithm.
+
+    The evidence can have several maxima: a grid over the whole range begins the search.
+    """
+    if any(not spectrum.weight > 1 for spectrum in spectra):
+        raise ValueError("alpha='evidence' needs at least two rows: one row says nothing of noise")
+    scale = max(spectrum.values.max(initial=0.0) for spectrum in spectra)
+    if not scale > 0:  # constant features: no α changes anything
+        return 1.0, sum(spectrum.log_evidence(1.0) for spectrum in spectra)
+
+    def cost(log_alpha: float) -> float:
+        return -sum(spectrum.log_evidence(np.exp(log_alpha)) for spectrum in spectra)
+
+    low, high = np.log(scale) + np.log(EVIDENCE_RANGE)
+    decades = (high - low) / np.log(10)
+    grid = np.linspace(low, high, int(np.ceil(decades * EVIDENCE_STEPS_PER_DECADE)) + 1)
+    costs = [cost(log_alpha) for log_alpha in grid]
+    best = int(np.argmin(costs))
+    bounds = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
+    result = minimize_scalar(cost, bounds=bounds, method="bounded", options={"xatol": 1e-9})
+    if result.fun < costs[best]:
+        return float(np.exp(result.x)), -float(result.fun)
+    return float(np.exp(grid[best])), -float(costs[best])
+
+
+def inverse_root(
+    stats: Moments, columns: np.ndarray, alpha: float, diagonal: bool = False
+) -> np.ndarray:
+    """R of shape (k, k) with R Rᵀ = (A + αI)⁻¹; for α = 0 and a singular A, its pseudo-inverse."""
+    if not diagonal:
+        A = _part(stats.scatter(), columns)
+        if _has_factor(A, alpha):
+            with _in_words():
+                shifted = A + alpha * np.eye(len(A))
+                factor, _ = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
+            return solve_triangular(factor, np.eye(len(A)), lower=True, check_finite=False).T
+    spectrum = spectrum_of(stats, columns, diagonal)
+    scale = np.sqrt(spectrum._inverse(alpha))
+    return np.diag(scale) if spectrum.axes is None else spectrum.axes * scale
+
+
+def _has_factor(A: np.ndarray, alpha: float) -> bool:
+    """Whether α is above the rounding of A, so that A + αI has a Cholesky factor."""
+    return bool(alpha > len(A) * np.finfo(np.float64).eps * np.trace(A))
 
 
 def ridge_path(
@@ -153,7 +225,7 @@ def ridge_path(
     """
     if not diagonal and len(alphas) <= CHOLESKY_UP_TO:
         A, B = _part(stats.scatter(), columns), stats.cross()[:, columns]
-        if np.min(alphas) > len(A) * np.finfo(np.float64).eps * np.trace(A):
+        if _has_factor(A, float(np.min(alphas))):
             return np.array([_cholesky_solution(A, B, alpha) for alpha in alphas])
     spectrum = spectrum_of(stats, columns, diagonal)
     return np.array([spectrum.ridge(alpha) for alpha in alphas])
@@ -203,29 +275,22 @@ def _cholesky_solution(A: np.ndarray, B: np.ndarray, alpha: float) -> np.ndarray
     return cho_solve(factor, B.T, check_finite=False).T
 
 
-def held_out_errors(
-    W: np.ndarray, columns: np.ndarray, train: Moments, held: Moments
-) -> np.ndarray:
-    """Σ over held-out rows and targets of squared errors, for several models, from statistics.
+def squared_errors(W: np.ndarray, columns: np.ndarray, train: Moments, rows: Moments) -> np.ndarray:
+    """Σ of squared errors of some rows for each model and target, from their sums.
 
-    Residuals are y − ȳ − wᵀ(z − z̄) with the means of the training rows; about the held-out rows'
-    own means they are a centred quadratic form plus W_h (ȳ_h − ȳ − wᵀ(z̄_h − z̄))².
+    Residuals are y − ȳ − wᵀ(z − z̄) with the means of the training rows; about the rows' own means
+    they are a centred quadratic form plus W (ȳ_rows − ȳ − wᵀ(z̄_rows − z̄))².
 
     Parameters
     ----------
-    W : ndarray of shape (n_models, t, k)
+    W : ndarray of shape (…, t, k)
         Weights on `columns`, learned from `train`.
 
     Returns
     -------
-    ndarray of shape (n_models,)
+    ndarray of shape (…, t)
     """
-    A = held.scatter()[np.ix_(columns, columns)]
-    B = held.cross()[:, columns]
-    step = (held.mean - train.mean)[columns]
-    errors = np.empty(len(W))
-    for i, w in enumerate(W):
-        inner = held.y_scatter() - 2 * (w * B).sum(axis=1) + ((w @ A) * w).sum(axis=1)
-        gap = held.y_mean - train.y_mean - w @ step
-        errors[i] = (np.maximum(inner, 0.0) + held.weight * gap**2).sum()
-    return errors
+    A, B = _part(rows.scatter(), columns), rows.cross()[:, columns]
+    inner = rows.y_scatter() - 2 * (W * B).sum(axis=-1) + ((W @ A) * W).sum(axis=-1)
+    gap = rows.y_mean - train.y_mean - W @ (rows.mean - train.mean)[columns]
+    return np.maximum(inner, 0.0) + rows.weight * gap**2

@@ -43,6 +43,7 @@ class LassoSolver:
     tol: float
     target_scale: float = 1.0
     criteria: ClassVar[tuple[str, ...]] = ()
+    alpha_rules: ClassVar[tuple[str, ...]] = ()
 
     def check(self) -> None:
         """Refuse parameters that no data could fit."""
@@ -107,6 +108,10 @@ class LassoSolver:
     def errors(self, criterion: str, *_: Any) -> np.ndarray:
         """There is no criterion but the errors on folds."""
         raise NotImplementedError(criterion)
+
+    def best_alpha(self, *_: Any) -> tuple[float, float]:
+        """There is no rule for α."""
+        raise NotImplementedError
 
 
 @dataclass(eq=False, repr=False)

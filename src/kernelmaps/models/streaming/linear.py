@@ -22,7 +22,7 @@ from ...data import Source
 from ...schema import anything, array, instance, integer, many, number, optional, record, saved
 from ...stats import FoldMoments, KernelMoments, Moments
 from ..device_scores import ScoresAnywhere
-from ..solvers.quadratic import check_rows, component_count, held_out_errors, principal_axes
+from ..solvers.quadratic import check_rows, component_count, principal_axes, squared_errors
 from .base import Look, Passes, PathLike, StreamingEstimator
 from .feature_maps import Features, affine
 
@@ -92,9 +92,12 @@ class Solver(Protocol):
     ----------
     criteria : tuple of str
         Values of `validation`, apart from numbers of folds.
+    alpha_rules : tuple of str
+        Values of `alpha`, apart from numbers.
     """
 
     criteria: ClassVar[tuple[str, ...]]
+    alpha_rules: ClassVar[tuple[str, ...]]
 
     def check(self) -> None:
         """Raise ValueError or TypeError for bad parameters."""
@@ -112,6 +115,11 @@ class Solver(Protocol):
         candidates: list[np.ndarray], alphas: np.ndarray, second_pass: Any,
     ) -> np.ndarray:  # fmt: skip
         """Values of one of the `criteria` for every size and α."""
+
+    def best_alpha(
+        self, at: Coordinates, problems: list[Moments], columns: np.ndarray
+    ) -> tuple[float, float]:
+        """The α that the rule says for some columns, and the value of what it maximises."""
 
 
 @dataclass(eq=False, repr=False)
@@ -344,18 +352,40 @@ class StreamingLinear(StreamingEstimator):
             self._solution = self._best_solution(second_pass)
 
     def _best_solution(self, second_pass: Callable[[Any], Any] | None) -> _Solution:
-        sizes, alphas = self._sizes(), self._alphas()
+        sizes = self._sizes()
         at = self._projected_stats(sizes)
         candidates = self._candidates(at, sizes)
-        results, best = None, (0, 0)
-        if self._chooses():
-            errors = self._errors(at, candidates, alphas, second_pass)
-            best = np.unravel_index(np.argmin(errors), errors.shape)
-            results = {"alpha": alphas, "n_components": sizes, "mean_squared_error": errors}
-        columns = candidates[best[0]]
-        alpha = float(alphas[best[1]])
+        size, alpha, results = (
+            self._by_rule(at, sizes, candidates)
+            if self._has_alpha_rule()
+            else self._by_errors(at, sizes, candidates, second_pass)
+        )
+        columns = candidates[size]
         (coef,), (intercept,), n_iter = self._models(at, columns, np.array([alpha]))
         return _Solution(coef, intercept, alpha, self._kept(at, columns), results, n_iter)
+
+    def _by_rule(
+        self, at: Coordinates, sizes: list[Any], candidates: list[np.ndarray]
+    ) -> tuple[int, float, dict[str, Any]]:
+        """The best size, its α by the rule, and what was compared."""
+        problems = self._problems(at.total)
+        pairs = [self._solver.best_alpha(at, problems, columns) for columns in candidates]
+        alphas, values = np.array(pairs).T
+        best = int(np.argmax(values))
+        results = {"alpha": alphas, "n_components": sizes, f"log_{self.alpha}": values}
+        return best, float(alphas[best]), results
+
+    def _by_errors(
+        self, at: Coordinates, sizes: list[Any], candidates: list[np.ndarray], second_pass: Any
+    ) -> tuple[int, float, dict[str, Any] | None]:
+        """The size and the α of smallest error on rows left out, and what was compared."""
+        alphas = self._alphas()
+        if not self._chooses():
+            return 0, float(alphas[0]), None
+        errors = self._errors(at, candidates, alphas, second_pass)
+        size, best = np.unravel_index(np.argmin(errors), errors.shape)
+        results = {"alpha": alphas, "n_components": sizes, "mean_squared_error": errors}
+        return int(size), float(alphas[best]), results
 
     def _errors(
         self, at: ProjectedStats, candidates: list[np.ndarray], alphas: np.ndarray, second_pass: Any
@@ -386,7 +416,7 @@ class StreamingLinear(StreamingEstimator):
                 W, _ = self._weights(at, train, columns, alphas)
                 for own, *both in self._by_problem(W, train, held):
                     if both[1].weight > 0:
-                        errors[s] += held_out_errors(own, columns, *both)
+                        errors[s] += squared_errors(own, columns, *both).sum(axis=-1)
         return errors / at.total.weight
 
     def _models(
@@ -461,7 +491,14 @@ class StreamingLinear(StreamingEstimator):
             return np.atleast_1d(np.asarray(self.n_components, dtype=object)).tolist()
         return [self.n_components]
 
+    def _has_alpha_rule(self) -> bool:
+        """Whether α is not a number, but a rule by which the sums give one."""
+        return isinstance(self.alpha, str) and self.alpha in self._solver.alpha_rules
+
     def _chooses(self) -> bool:
+        """Whether rows that are left out have to choose."""
+        if self._has_alpha_rule():
+            return False
         return len(self._alphas()) > 1 or len(self._sizes()) > 1
 
     def _wants_loo(self) -> bool:
@@ -478,12 +515,8 @@ class StreamingLinear(StreamingEstimator):
 
     def _check_parameters(self) -> None:
         name = type(self).__name__
-        try:
-            alphas = self._alphas()
-        except (TypeError, ValueError):
-            raise ValueError(f"{name}: alpha must be a number, got {self.alpha!r}") from None
-        if alphas.ndim != 1 or not len(alphas) or not np.all(alphas >= 0):
-            raise ValueError(f"{name}: alpha must be >= 0, or several such, got {self.alpha!r}")
+        if not self._has_alpha_rule():
+            self._check_alphas()
         if not self._sizes():
             raise ValueError(f"{name}: n_components must be a size, or several, got none")
         folds = isinstance(self.validation, Integral) and int(self.validation) >= 2
@@ -496,6 +529,17 @@ class StreamingLinear(StreamingEstimator):
                 f"{' or ' * bool(words)}{words}, got {self.validation!r}"
             )
         self._solver.check()
+
+    def _check_alphas(self) -> None:
+        name = type(self).__name__
+        rules = "".join(f" or {rule!r}" for rule in self._solver.alpha_rules)
+        try:
+            alphas = self._alphas()
+        except (TypeError, ValueError):
+            message = f"{name}: alpha must be a number{rules}, got {self.alpha!r}"
+            raise ValueError(message) from None
+        if alphas.ndim != 1 or not len(alphas) or not np.all(alphas >= 0):
+            raise ValueError(f"{name}: alpha must be >= 0, or several such, got {self.alpha!r}")
 
     # ---- what is learned --------------------------------------------------------------------
 

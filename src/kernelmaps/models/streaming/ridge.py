@@ -11,17 +11,21 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from functools import partial
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
+from scipy.stats import t as student_t
 
+from ...arguments import check_number
 from ...device import is_tensor, to_host
 from ...sparse_rows import dense
 from ...stats import Moments
 from ...stats.products import as_columns
-from ..solvers.quadratic import Spectrum, ridge_path, spectrum_of
+from ..solvers.quadratic import Spectrum, evidence_alpha, ridge_path, spectrum_of
 from .classification import StreamingClassification
 from .linear import ProjectedStats, StreamingRegression
+from .posterior import Posterior, conformal_quantile, deviations
 
 
 class LeaveOneOut:
@@ -104,6 +108,7 @@ class RidgeSolver:
 
     owner: str
     criteria: ClassVar[tuple[str, ...]] = ("loo", "gcv")
+    alpha_rules: ClassVar[tuple[str, ...]] = ("evidence",)
 
     def check(self) -> None:
         """Nothing but α, which all models have."""
@@ -133,12 +138,23 @@ class RidgeSolver:
         loo = second_pass(LeaveOneOut(at, spectra, alphas))
         return loo.errors / at.total.weight
 
+    def best_alpha(
+        self, at: ProjectedStats, problems: list[Moments], columns: np.ndarray
+    ) -> tuple[float, float]:
+        """The α of largest evidence, and its logarithm."""
+        return evidence_alpha(_spectra(at, problems, columns))
+
+
+def _spectra(at: ProjectedStats, problems: list[Moments], columns: np.ndarray) -> list[Spectrum]:
+    """The eigendecomposition of each problem."""
+    return [spectrum_of(p, columns, at.diagonal and p is at.total) for p in problems]
+
 
 def _gcv(
     at: ProjectedStats, problems: list[Moments], columns: np.ndarray, alphas: np.ndarray
 ) -> list[float]:
     """The criterion of every α on some columns, summed over the problems."""
-    spectra = [spectrum_of(p, columns, at.diagonal and p is at.total) for p in problems]
+    spectra = _spectra(at, problems, columns)
     return [sum(spectrum.gcv(alpha) for spectrum in spectra) for alpha in alphas]
 
 
@@ -153,8 +169,10 @@ class StreamingRidge(StreamingRegression):
 
     Parameters
     ----------
-    alpha : float or sequence of float
-        α. Of several, the best is chosen by `validation`.
+    alpha : float, sequence of float, or "evidence"
+        α. Of several, the best is chosen by `validation`. "evidence": the α of largest marginal
+        likelihood of the targets, which the sums give without folds or a second pass; of several
+        `n_components`, that of largest marginal likelihood, too.
     feature_map : transformer, list of (columns, map[, n_components]), or None
         φ. A fitted transformer is used as it is; an unfitted one is cloned and fitted on a sample
         of rows (4096, spread over the data where they can be sliced, else the first ones). A list
@@ -194,8 +212,11 @@ class StreamingRidge(StreamingRegression):
         α in use.
     n_components_ : int, list of int (one per kernel), or None
         PCA size in use.
+    noise_variance_ : float or ndarray of shape (n_targets,)
+        σ², the variance of the targets around f.
     cv_results_ : dict
-        "alpha", "n_components" and "mean_squared_error" of shape (n_sizes, n_alphas).
+        "alpha", "n_components" and "mean_squared_error" of shape (n_sizes, n_alphas); for
+        ``alpha="evidence"``, "alpha", "n_components" and "log_evidence" of shape (n_sizes,).
     stats_ : Moments or FoldMoments
         The sums; they can be saved and merged.
     feature_map_ : transformer, list or None
@@ -215,15 +236,169 @@ class StreamingRidge(StreamingRegression):
     >>> model = StreamingRidge(alpha=[1e-6, 1.0]).fit(chunks)
     >>> model.coef_.round(3), round(model.intercept_, 3), model.alpha_
     (array([1., 2., 3.]), 5.0, 1e-06)
+
+    Gaussian-process regression, from the same sums:
+
+    >>> noisy = y + rng.normal(size=1000)
+    >>> model = StreamingRidge("evidence").fit(X, noisy)
+    >>> bool(0.8 < model.noise_variance_ < 1.2)
+    True
+    >>> mean, std = model.predict(X[:2], return_std=True)
+    >>> model.predict_interval(X[:2], level=0.9).shape
+    (2, 2)
     """
 
     _: KW_ONLY
     device: Any = None
     precision: str | None = None
 
+    # Without an annotation, which would make a parameter of it: a solution and its posterior.
+    _posterior_of = cast("tuple[Any, Posterior] | None", None)
+
     @property
     def _solver(self) -> RidgeSolver:
         return RidgeSolver(type(self).__name__)
+
+    def _posterior(self) -> Posterior:
+        """The posterior of the model in use; it is computed when it is first asked for."""
+        solution = self._solved()
+        if self._posterior_of is None or self._posterior_of[0] is not solution:
+            sizes = self._sizes()
+            with self._solving():
+                at = self._projected_stats(sizes)
+                columns = next(
+                    columns
+                    for columns in self._candidates(at, sizes)
+                    if self._kept(at, columns) == solution.n_components
+                )
+                W = solution.coef if at.back is None else solution.coef @ at.back[:, columns]
+                posterior = Posterior.of(at, columns, solution.alpha, W)
+            self._posterior_of = solution, posterior
+        return self._posterior_of[1]
+
+    @property
+    def noise_variance_(self) -> Any:
+        """σ², the variance of the targets around f."""
+        variance = self._posterior().noise_variance(type(self).__name__)
+        return float(variance[0]) if self._y_ndim == 1 else variance
+
+    def _means_and_spread(self, X: Any) -> tuple[Any, Any]:
+        """Predictions of shape (n, t), and g(z) of shape (n, 1), in one pass over the rows."""
+        solution, posterior = self._solved(), self._posterior()
+        columns = partial(posterior.with_means, coef=solution.coef, intercept=solution.intercept)
+        outputs = self._by_blocks(X, columns)
+        return outputs[:, :-1], outputs[:, -1:]
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predict the targets of rows from any source.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, path, iterable of chunks, Dask collection, …, or Codes
+            Rows.
+        return_std : bool, default=False
+            Whether the posterior standard deviations of f are returned, too: of the mean, as
+            scikit-learn's `GaussianProcessRegressor` with ``alpha=noise_variance_`` has them, not
+            of a new observation, which `predict_interval` is for.
+
+        Returns
+        -------
+        predictions : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            Predictions.
+        std : ndarray of the same shape
+            Their standard deviations, if asked for.
+        """
+        if not return_std:
+            return super().predict(X)
+        means, spread = self._means_and_spread(X)
+        variance = self._posterior().noise_variance(type(self).__name__)
+        std = deviations(variance, spread)
+        return (means[:, 0], std[:, 0]) if self._y_ndim == 1 else (means, std)
+
+    def predict_interval(
+        self, X: Any, level: float = 0.95, *, conformity_scores: Any = None
+    ) -> np.ndarray:
+        """Predict intervals that a new observation lies in.
+
+        They are f(x) ± q σ √(1 + g(x)), where σ² g(x) is the variance of f(x). By default q is a
+        quantile of Student's t with the residual degrees of freedom: the interval of the Bayesian
+        model, which holds if the model does. With `conformity_scores`, q is their quantile: the
+        intervals then cover new rows whatever the distribution of the targets is.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, path, iterable of chunks, Dask collection, …, or Codes
+            Rows.
+        level : float, default=0.95
+            Probability that a new observation lies in its interval.
+        conformity_scores : ndarray of shape (m,) or (m, n_targets), optional
+            What the method `conformity_scores` returned.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2) or (n_samples, n_targets, 2)
+            Lower and upper ends.
+        """
+        name, posterior = type(self).__name__, self._posterior()
+        check_number(self, "level", level, "between 0 and 1", lambda p: 0 < p < 1)
+        means, spread = map(to_host, self._means_and_spread(X))
+        if conformity_scores is None:
+            quantile = student_t.ppf((1 + level) / 2, posterior.residual_df)
+        else:
+            quantile = conformal_quantile(conformity_scores, level, means.shape[1], name)
+        half = quantile * deviations(posterior.noise_variance(name), 1.0 + spread)
+        ends = np.stack([means - half, means + half], axis=-1)
+        return ends[:, 0] if self._y_ndim == 1 else ends
+
+    def conformity_scores(
+        self, X: Any, y: Any, *, leave_one_out: bool = False, sample_weight: Any = None
+    ) -> np.ndarray:
+        """Residuals of rows in units of the standard deviation of a new observation.
+
+        They are |y − f(x)| / (σ √(1 + g(x))) for rows that the model was not fitted to (split
+        conformal prediction: at least `level` of new rows lie in their intervals, on average over
+        calibration rows, if all these rows are exchangeable). With ``leave_one_out``, the rows are
+        those of the fit, and f and g are those of the model without the row, exactly, for one more
+        pass over the rows (the jackknife, which has no such guarantee, but needs no other rows).
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, path, iterable of chunks, Dask collection, …, or Codes
+            Rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Their targets.
+        leave_one_out : bool, default=False
+            Whether the model was fitted to these rows.
+        sample_weight : array-like of shape (n_samples,), optional
+            The weights that the rows had in the fit; for ``leave_one_out``.
+
+        Returns
+        -------
+        ndarray of the shape of y
+            Scores, of which `predict_interval` takes the quantile.
+        """
+        name = type(self).__name__
+        means, spread = map(to_host, self._means_and_spread(X))
+        Y = as_columns(to_host(y))
+        if Y.shape != means.shape:
+            raise ValueError(
+                f"{name}.conformity_scores: y has shape {np.shape(y)}, and the predictions of X "
+                f"have shape {means.shape}"
+            )
+        if sample_weight is not None and not leave_one_out:
+            raise ValueError(
+                f"{name}.conformity_scores: sample_weight holds weights of the fit, which only "
+                "leave_one_out=True needs"
+            )
+        residuals = np.abs(Y - means)
+        if leave_one_out:
+            w = 1.0 if sample_weight is None else as_columns(sample_weight)
+            # A row that alone determines its fit has leverage 1.
+            others = np.maximum(1.0 - w * spread, np.finfo(np.float64).eps)
+            residuals, spread = residuals / others, spread / others
+        variance = self._posterior().noise_variance(name)
+        scores = residuals / deviations(variance, 1.0 + spread)
+        return scores[:, 0] if self._y_ndim == 1 else scores
 
 
 @dataclass(eq=False, repr=False)
@@ -236,8 +411,10 @@ class StreamingRidgeClassifier(StreamingClassification):
 
     Parameters
     ----------
-    alpha : float or sequence of float
-        α. Of several, the best is chosen by `validation`.
+    alpha : float, sequence of float, or "evidence"
+        α. Of several, the best is chosen by `validation`. "evidence": the α of largest marginal
+        likelihood of the targets, which the sums give without folds or a second pass; of several
+        `n_components`, that of largest marginal likelihood, too.
     feature_map : transformer, list of (columns, map[, n_components]), or None
         φ. A fitted transformer is used as it is; an unfitted one is cloned and fitted on a sample
         of rows (4096, spread over the data where they can be sliced, else the first ones). A list
@@ -285,7 +462,8 @@ class StreamingRidgeClassifier(StreamingClassification):
     n_components_ : int, list of int (one per kernel), or None
         PCA size in use.
     cv_results_ : dict
-        "alpha", "n_components" and "mean_squared_error" of shape (n_sizes, n_alphas).
+        "alpha", "n_components" and "mean_squared_error" of shape (n_sizes, n_alphas); for
+        ``alpha="evidence"``, "alpha", "n_components" and "log_evidence" of shape (n_sizes,).
     stats_ : Moments or FoldMoments
         The sums; they can be saved and merged.
     feature_map_ : transformer, list or None

@@ -1,0 +1,436 @@
+"""Standard deviations, intervals and bounds of StreamingRidge, against exact models in memory."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.linalg import helmert
+from scipy.optimize import minimize
+from scipy.stats import binom
+from sklearn.base import clone
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import BayesianRidge
+
+import kernelmaps as km
+
+MAP = RBFSampler(gamma=0.1, n_components=25, random_state=0)
+CHANCE = 1e-9  # probability that a test of coverage fails although the statement is true
+
+
+def regression(seed, n=300, d=4, t=1):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) + 1
+    Y = np.sin(X @ rng.normal(size=(d, t))) + 0.4 * rng.normal(size=(n, t)) + 7
+    return X, Y[:, 0] if t == 1 else Y
+
+
+def contrasts(Z, y):
+    """The n − 1 orthonormal contrasts of the rows: what a flat prior of the intercept leaves."""
+    H = helmert(len(Z))
+    return H @ Z, H @ y
+
+
+# ---- the evidence -------------------------------------------------------------------------------
+
+
+def test_evidence_is_the_marginal_likelihood_of_a_gaussian_process(seed):
+    X, y = regression(seed)
+    Z, u = contrasts(MAP.fit_transform(X), y)
+    model = km.StreamingRidge("evidence", MAP).fit(X, y)
+    noise = model.noise_variance_
+    kernel = ConstantKernel(noise / model.alpha_) * DotProduct(0, "fixed") + WhiteKernel(noise)
+    exact = GaussianProcessRegressor(kernel, optimizer=None, alpha=0).fit(Z, u)
+    value, gradient = exact.log_marginal_likelihood(exact.kernel_.theta, eval_gradient=True)
+    assert model.cv_results_["log_evidence"] == pytest.approx([value], abs=1e-7)
+    # A maximum over the prior σ²/α and the noise σ².
+    np.testing.assert_allclose(gradient, 0, atol=1e-4)
+
+
+def test_alpha_and_noise_are_those_of_bayesian_ridge(seed):
+    X, y = regression(seed)
+    Z, u = contrasts(MAP.fit_transform(X), y)
+    flat = dict.fromkeys(("alpha_1", "alpha_2", "lambda_1", "lambda_2"), 0.0)
+    exact = BayesianRidge(fit_intercept=False, max_iter=100_000, tol=1e-13, **flat).fit(Z, u)
+    model = km.StreamingRidge("evidence", MAP).fit([(X[:170], y[:170]), (X[170:], y[170:])])
+    assert model.alpha_ == pytest.approx(exact.lambda_ / exact.alpha_, rel=1e-4)
+    assert model.noise_variance_ == pytest.approx(1 / exact.alpha_, rel=1e-5)
+    np.testing.assert_allclose(model.coef_, exact.coef_, atol=1e-4)
+    centred = MAP.transform(X) - MAP.transform(X).mean(axis=0)
+    _, std = exact.predict(centred, return_std=True)  # of an observation, without an intercept
+    _, own = model.predict(X, return_std=True)
+    noise = model.noise_variance_
+    np.testing.assert_allclose(own**2 + noise - noise / len(X), std**2, rtol=1e-4)
+
+
+@pytest.mark.parametrize("t", [1, 3])
+def test_evidence_has_no_larger_value(seed, t):
+    X, y = regression(seed, t=t)
+    model = km.StreamingRidge("evidence", MAP).fit(X, y)
+    Z = MAP.fit_transform(X)
+    Z, u = contrasts(Z, y.reshape(len(y), -1))
+    values, axes = np.linalg.eigh(Z @ Z.T)
+    c = (axes.T @ u) ** 2
+
+    def cost(log_alpha):
+        spread = 1 + np.maximum(values, 0) / np.exp(log_alpha[0])
+        noise = (c / spread[:, None]).mean(axis=0)
+        return 0.5 * (len(u) * (np.log(2 * np.pi * noise) + 1) + np.log(spread).sum()).sum()
+
+    best = min(
+        (minimize(cost, [a], method="Nelder-Mead", tol=1e-10) for a in np.arange(-12, 12, 3.0)),
+        key=lambda result: result.fun,
+    )
+    assert model.cv_results_["log_evidence"][0] == pytest.approx(-best.fun, abs=1e-6)
+
+
+def test_evidence_chooses_the_size_of_the_pca(seed):
+    X, y = regression(seed)
+    model = km.StreamingRidge("evidence", MAP, n_components=[2, 5, 20]).fit(X, y)
+    values = model.cv_results_["log_evidence"]
+    assert values.shape == (3,)
+    assert model.n_components_ == [2, 5, 20][np.argmax(values)]
+    single = [km.StreamingRidge("evidence", MAP, n_components=k).fit(X, y) for k in (2, 5, 20)]
+    np.testing.assert_allclose([m.alpha_ for m in single], model.cv_results_["alpha"], rtol=1e-5)
+
+
+def test_targets_without_signal_leave_the_mean(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(50, 3))
+    flat = km.StreamingRidge("evidence").fit(X, np.full(50, 3.0))
+    assert flat.predict(X) == pytest.approx(np.full(50, 3.0))
+    assert flat.noise_variance_ == 0
+    constant = km.StreamingRidge("evidence").fit(np.ones((50, 3)), X[:, 0])
+    np.testing.assert_allclose(constant.predict(np.ones((2, 3))), X[:, 0].mean())
+    assert constant.noise_variance_ == pytest.approx(X[:, 0].var(ddof=1))
+
+
+def test_evidence_follows_chunks_merges_and_weights(seed):
+    X, y = regression(seed, 200)
+    feature_map = MAP.fit(X)
+    whole = km.StreamingRidge("evidence", feature_map).fit(X, y)
+    grown = km.StreamingRidge("evidence", feature_map).partial_fit(X[:50], y[:50])
+    first = grown.noise_variance_
+    grown.partial_fit(X[50:120], y[50:120])
+    grown.merge(km.StreamingRidge("evidence", feature_map).fit(X[120:], y[120:]))
+    assert grown.alpha_ == pytest.approx(whole.alpha_, rel=1e-4)
+    assert grown.noise_variance_ == pytest.approx(whole.noise_variance_, rel=1e-6)
+    assert first != grown.noise_variance_
+    w = np.random.default_rng(seed).integers(1, 4, 200)
+    weighted = km.StreamingRidge("evidence", feature_map).fit(X, y, w)
+    repeated = km.StreamingRidge("evidence", feature_map).fit(X.repeat(w, 0), y.repeat(w))
+    for model in (weighted, repeated):
+        model.predict(X[:5], return_std=True)
+    np.testing.assert_allclose(
+        weighted.predict(X, return_std=True), repeated.predict(X, return_std=True), rtol=1e-5
+    )
+
+
+def test_a_classifier_may_choose_alpha_by_the_evidence(seed):
+    X, y = regression(seed)
+    labels = np.digitize(y, [6.7, 7.2])
+    model = km.StreamingRidgeClassifier("evidence", MAP).fit(X, labels)
+    one_hot = np.equal.outer(labels, np.arange(3)).astype(float)
+    ridge = km.StreamingRidge("evidence", MAP).fit(X, one_hot)
+    assert model.alpha_ == pytest.approx(ridge.alpha_, rel=1e-4)  # the maximum is flat
+    pairs = km.StreamingRidgeClassifier("evidence", MAP, multi_class="ovo").fit(X, labels)
+    assert pairs.alpha_ > 0
+
+
+@pytest.mark.parametrize("model", [km.StreamingRidge("reml"), km.StreamingLasso("evidence")])
+def test_unknown_rules_for_alpha_are_refused(seed, model):
+    with pytest.raises(ValueError, match="alpha must be a number"):
+        model.fit(*regression(seed))
+
+
+def test_evidence_needs_two_rows():
+    with pytest.raises(ValueError, match="at least two rows"):
+        km.StreamingRidge("evidence").fit(np.ones((1, 2)), [1.0])
+
+
+# ---- standard deviations ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_components", [None, 6])
+@pytest.mark.parametrize("t", [1, 2])
+def test_standard_deviations_are_those_of_a_gaussian_process(seed, n_components, t):
+    X, y = regression(seed, t=t)
+    model = km.StreamingRidge(0.3, MAP, n_components=n_components).fit(X, y)
+    Z = MAP.fit_transform(X)
+    Z = Z - Z.mean(axis=0)
+    if n_components is not None:
+        Z = Z @ np.linalg.svd(Z, full_matrices=False)[2][:n_components].T
+    means, std = model.predict(X, return_std=True)
+    np.testing.assert_array_equal(means, model.predict(X))
+    for mean, own, target, noise in zip(
+        means.reshape(300, -1).T, std.reshape(300, -1).T, y.reshape(300, -1).T,
+        np.atleast_1d(model.noise_variance_), strict=True,
+    ):  # fmt: skip
+        kernel = ConstantKernel(noise / 0.3) * DotProduct(0, "fixed")
+        rows, u = contrasts(Z, target)
+        exact = GaussianProcessRegressor(kernel, optimizer=None, alpha=noise).fit(rows, u)
+        f, latent = exact.predict(Z, return_std=True)
+        np.testing.assert_allclose(mean - target.mean(), f, atol=1e-7)
+        np.testing.assert_allclose(own**2, latent**2 + noise / 300, rtol=1e-6)
+
+
+def test_it_is_gaussian_process_regression_with_the_kernel_of_the_map(seed):
+    rng = np.random.default_rng(seed)
+    X, alpha = rng.uniform(0, 3, (120, 1)), 1.0
+    y = np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=120)
+    y -= y.mean()
+    feature_map = km.RandomFourierMap(n_components=1024, sigma=1.0, sampling="sobol").fit(X)
+    model = km.StreamingRidge(alpha, feature_map).fit(X, y)
+    noise, grid = model.noise_variance_, np.linspace(-2, 5, 50)[:, None]
+    # The flat prior of the intercept is one of a large variance.
+    kernel = ConstantKernel(noise / alpha) * RBF(1.0) + ConstantKernel(1e6 * noise)
+    exact = GaussianProcessRegressor(kernel, optimizer=None, alpha=noise).fit(X, y)
+    mean, std = model.predict(grid, return_std=True)
+    f, latent = exact.predict(grid, return_std=True)
+    both = np.vstack([X, grid])
+    error = np.abs(feature_map.transform(both) @ feature_map.transform(both).T - RBF(1.0)(both))
+    eps = error.max()
+    assert np.all(
+        np.abs(mean - f) <= km.prediction_error_bound(model, grid, kernel_error=eps) + 1e-6
+    )
+    # As there: the variance is k̃(x, x) − k̃ᵀ(K̃ + α)⁻¹k̃ in units of the prior's, with κ̃ <= 2.
+    bound = eps * (4 + 2 * np.sqrt(240 / alpha) + 240 / (4 * alpha))
+    assert np.all(np.abs(std**2 - latent**2) <= bound * noise / alpha)
+    assert std[0] > 3 * std[25]  # far from the rows much less is known
+
+
+def test_noise_is_the_usual_estimate_without_a_penalty(seed):
+    X, y = regression(seed)
+    model = km.StreamingRidge(0.0).fit(X, y)
+    A = np.column_stack([np.ones(300), X])
+    rss = np.linalg.lstsq(A, y)[1][0]
+    assert model.noise_variance_ == pytest.approx(rss / (300 - 5), rel=1e-9)
+    _, std = model.predict(X, return_std=True)
+    leverage = np.einsum("ij,jk,ik->i", A, np.linalg.inv(A.T @ A), A)
+    np.testing.assert_allclose(std**2, leverage * rss / 295, rtol=1e-8)
+
+
+def test_several_kernels_with_a_pca_each_have_deviations(seed):
+    X, y = regression(seed)
+    maps = [clone(MAP).fit(X[:, :2]), clone(MAP).fit(X[:, 2:])]
+    kernels = [(slice(0, 2), maps[0]), (slice(2, 4), maps[1], 5)]
+    model = km.StreamingRidge(0.3, kernels, n_components=8).fit(X, y)
+    parts = [maps[0].transform(X[:, :2]), maps[1].transform(X[:, 2:])]
+    Z = [P - P.mean(axis=0) for P in parts]
+    U = [np.linalg.svd(P, full_matrices=False)[2][:k].T for P, k in zip(Z, (8, 5), strict=True)]
+    P = np.hstack([z @ u for z, u in zip(Z, U, strict=True)])
+    spread = 1 / 300 + (P @ np.linalg.inv(P.T @ P + 0.3 * np.eye(13)) * P).sum(axis=1)
+    _, std = model.predict(X, return_std=True)
+    np.testing.assert_allclose(std**2, spread * model.noise_variance_, rtol=1e-7)
+
+
+def test_sparse_rows_files_and_copies_have_the_same_deviations(seed, tmp_path):
+    X, y = regression(seed)
+    X = np.where(X > 1, X, 0.0)
+    model = km.StreamingRidge("evidence").fit(sp.csr_array(X), y)
+    expected = model.predict(X, return_std=True)
+    np.testing.assert_allclose(model.predict(sp.csr_array(X), return_std=True), expected, rtol=1e-9)
+    km.save(model, tmp_path / "model.kmap")
+    for copy in (km.load(tmp_path / "model.kmap"), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_allclose(copy.predict(X, return_std=True), expected, rtol=1e-9)
+
+
+def test_tensors_have_deviations_where_they_are(seed):
+    torch = pytest.importorskip("torch")
+    X, y = regression(seed)
+    feature_map = km.RandomFourierMap(n_components=20, sigma=2.0, random_state=0).fit(X)
+    model = km.StreamingRidge(0.1, feature_map, device="cpu").fit(torch.from_numpy(X), y)
+    mean, std = model.predict(torch.from_numpy(X), return_std=True)
+    assert isinstance(std, torch.Tensor)
+    expected = km.StreamingRidge(0.1, feature_map).fit(X, y).predict(X, return_std=True)
+    np.testing.assert_allclose(mean.numpy(), expected[0], rtol=1e-6)
+    np.testing.assert_allclose(std.numpy(), expected[1], rtol=1e-6)
+
+
+def test_a_fit_without_degrees_of_freedom_has_no_noise(seed):
+    X, y = regression(seed, 5)
+    model = km.StreamingRidge(0.0).fit(X, y)
+    with pytest.raises(ValueError, match="as many degrees of freedom as rows"):
+        model.predict(X, return_std=True)
+
+
+# ---- intervals ----------------------------------------------------------------------------------
+
+
+def test_bayesian_intervals_cover_what_the_model_draws(seed):
+    """Targets of the prior: coverage is nominal on average over draws (few rows, estimated σ)."""
+    rng = np.random.default_rng(seed)
+    feature_map = km.RandomFourierMap(n_components=30, sigma=1.0, random_state=0)
+    X = rng.uniform(-2, 2, (60, 2))
+    Z = feature_map.fit(X).transform(X)
+    inside = 0
+    for _ in range(200):
+        f = Z @ rng.normal(size=Z.shape[1]) + 5
+        y = f + 0.5 * rng.normal(size=60)
+        model = km.StreamingRidge(0.25, feature_map).fit(X[:40], y[:40])
+        low, high = model.predict_interval(X[40:], level=0.8).T
+        inside += np.count_nonzero((low <= y[40:]) & (y[40:] <= high))
+    # Rows of one draw share their model: at most 20 rows in unison, hence 200 independent ones.
+    assert binom.ppf(CHANCE, 200, 0.8) / 200 < inside / 4000 < binom.isf(CHANCE, 200, 0.8) / 200
+    # Far tighter in practice; this is the bound that a wrong factor of two would break.
+    assert abs(inside / 4000 - 0.8) < 0.05
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_conformal_intervals_cover_any_noise(seed, level):
+    """Skewed noise that grows with x, and a model that misses the shape: coverage all the same."""
+    rng = np.random.default_rng(seed)
+    inside = total = 0
+    for _ in range(40):
+        X = rng.uniform(0, 2, (500, 1))
+        y = X[:, 0] ** 3 + X[:, 0] * rng.exponential(size=500) ** 2
+        model = km.StreamingRidge(1.0).fit(X[:100], y[:100])
+        scores = model.conformity_scores(X[100:400], y[100:400])
+        low, high = model.predict_interval(X[400:], level, conformity_scores=scores).T
+        inside += np.count_nonzero((low <= y[400:]) & (y[400:] <= high))
+        total += 100
+    # Given the calibration rows, coverage is a beta variable of deviation below √(1/4/300).
+    deviation = np.sqrt(0.25 / 300 / 40 + 0.25 / total)
+    assert abs(inside / total - level) < 6 * deviation + 1 / 301
+
+
+def test_leave_one_out_scores_are_those_of_the_other_rows(seed):
+    X, Y = regression(seed, 40, t=2)
+    feature_map = MAP.fit(X)
+    w = np.random.default_rng(seed).uniform(0.5, 3, 40)
+    model = km.StreamingRidge(0.5, feature_map).fit(X, Y, w)
+    scores = model.conformity_scores(X, Y, sample_weight=w, leave_one_out=True)
+    for i in (0, 17, 39):
+        others = np.arange(40) != i
+        left = km.StreamingRidge(0.5, feature_map).fit(X[others], Y[others], w[others])
+        mean, std = left.predict(X[i : i + 1], return_std=True)
+        spread = std**2 / left.noise_variance_  # of the mean, in units of the noise
+        exact = np.abs(Y[i] - mean) / np.sqrt(model.noise_variance_ * (1 + spread))
+        np.testing.assert_allclose(scores[i], exact[0], rtol=1e-8)
+
+
+def test_jackknife_intervals_cover_where_training_residuals_do_not(seed):
+    rng = np.random.default_rng(seed)
+    inside = optimistic = 0
+    for _ in range(60):
+        X = rng.normal(size=(140, 30))
+        y = X[:, 0] + rng.normal(size=140)
+        model = km.StreamingRidge(0.1).fit(X[:40], y[:40])
+        for leave_one_out in (True, False):
+            scores = model.conformity_scores(X[:40], y[:40], leave_one_out=leave_one_out)
+            low, high = model.predict_interval(X[40:], 0.8, conformity_scores=scores).T
+            count = np.count_nonzero((low <= y[40:]) & (y[40:] <= high))
+            inside += count * leave_one_out
+            optimistic += count * (not leave_one_out)
+    assert inside / 6000 > 0.76  # 60 fits of deviation √(.8 · .2/40): 0.8 ± 5 · 0.008
+    assert optimistic / 6000 < 0.7
+
+
+def test_intervals_of_several_targets(seed):
+    X, Y = regression(seed, t=2)
+    model = km.StreamingRidge(0.5, MAP).fit(X, Y)
+    ends = model.predict_interval(X, 0.9)
+    assert ends.shape == (300, 2, 2)
+    np.testing.assert_allclose(ends.mean(axis=2), model.predict(X))
+    scores = model.conformity_scores(X, Y, leave_one_out=True)
+    again = model.predict_interval(X, 0.9, conformity_scores=scores)
+    # Quantiles of a few hundred normal scores and of Student's t differ by some percent.
+    widths = (again[..., 1] - again[..., 0]) / (ends[..., 1] - ends[..., 0])
+    assert np.all((widths > 0.7) & (widths < 1.4))
+
+
+def test_bad_intervals_are_refused(seed):
+    X, y = regression(seed)
+    model = km.StreamingRidge(0.5, MAP).fit(X, y)
+    with pytest.raises(ValueError, match="level must be between 0 and 1"):
+        model.predict_interval(X, 95)
+    with pytest.raises(ValueError, match=r"18 conformity scores are too few for level=0.95.*19"):
+        model.predict_interval(X, conformity_scores=np.ones(18))
+    assert model.predict_interval(X, conformity_scores=np.ones(19)).shape == (300, 2)
+    with pytest.raises(ValueError, match="finite, with 1 column"):
+        model.predict_interval(X, conformity_scores=np.ones((30, 2)))
+    with pytest.raises(ValueError, match=r"y has shape \(5,\)"):
+        model.conformity_scores(X, y[:5])
+    with pytest.raises(ValueError, match="leave_one_out=True"):
+        model.conformity_scores(X, y, sample_weight=np.ones(300))
+
+
+# ---- the exact kernel ---------------------------------------------------------------------------
+
+
+def centred_kernel_ridge(K, rows, w, alpha, y):
+    """Predictions of all points of K by the model of some rows: the exact kernel's normal form."""
+    share = w / w.sum()
+    C = K - K[:, rows] @ share[:, None]
+    C = C - share @ C[rows]
+    u = np.linalg.solve(C[np.ix_(rows, rows)] + alpha * np.diag(1 / w), y - share @ y)
+    return C[:, rows] @ u + share @ y
+
+
+def test_the_attack_compares_with_kernel_ridge_regression(seed):
+    X, y = regression(seed, 60)
+    w = np.random.default_rng(seed).uniform(0.5, 3, 60)
+    Z = MAP.fit_transform(X)
+    model = km.StreamingRidge(0.3).fit(Z[:40], y[:40], w[:40])
+    again = centred_kernel_ridge(Z @ Z.T, np.arange(40), w[:40], 0.3, y[:40])
+    np.testing.assert_allclose(model.predict(Z), again, rtol=1e-8)
+
+
+def attacked(rng, alpha):
+    """Largest |f' − f| / bound of a random kernel that targets are chosen against."""
+    n, m, rank = 30, 10, rng.integers(1, 40)
+    F = rng.normal(size=(n + m, rank)) * rng.exponential(size=rank) ** 3
+    K, rows, w = F @ F.T, np.arange(n), rng.uniform(0.3, 3, n)
+    # Errors of a kernel that add up: a smooth one of rank one, and noise in some features.
+    lost = rng.choice([0.01, 0.1, 1.0]) * np.outer(*[np.sign(rng.normal(size=n + m)) + 0.2] * 2)
+    kept = F * (rng.uniform(size=rank) < 0.9)
+    values, axes = np.linalg.eigh(kept @ kept.T + lost)
+    Z = axes * np.sqrt(np.maximum(values, 0))
+    eps = np.abs(Z @ Z.T - K).max()
+    best = 0.0
+    for y in (rng.normal(size=n), np.sign(lost[0, :n]), F[:n, 0]):
+        model = km.StreamingRidge(alpha).fit(Z[:n], y, w)
+        exact = centred_kernel_ridge(K, rows, w, alpha, y)
+        bound = km.prediction_error_bound(model, Z, kernel_error=eps)
+        best = max(best, float(np.max(np.abs(model.predict(Z) - exact) / bound)))
+    return best
+
+
+@pytest.mark.parametrize("alpha", [0.01, 1.0, 100.0])
+def test_no_attack_breaks_the_bound_of_predictions(seed, alpha):
+    rng = np.random.default_rng(seed)
+    ratios = [attacked(rng, alpha) for _ in range(60)]
+    assert max(ratios) < 1
+    if alpha == 100.0:
+        # Where α is large against the kernel, the bound is of the right order.
+        assert max(ratios) > 0.05
+
+
+def test_the_bound_follows_from_a_certificate(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.dirichlet(np.ones(5), 150)
+    y = np.column_stack([X[:, 0] ** 2, np.sqrt(X[:, 1])])
+    feature_map = km.DesignedMap("chi2", n_components=11).fit(X)
+    model = km.StreamingRidge(0.5, feature_map).fit(X[:100], y[:100])
+    eps = 5 * feature_map.certificate_.inner.bound  # the map was fitted to all of these rows
+    bound = km.prediction_error_bound(model, X, kernel_error=eps)
+    K = km.kernels.chi2(X)
+    assert bound.shape == (150, 2)
+    for t in range(2):
+        exact = centred_kernel_ridge(K, np.arange(100), np.ones(100), 0.5, y[:100, t])
+        assert np.all(np.abs(model.predict(X)[:, t] - exact) <= bound[:, t])
+
+
+def test_bounds_that_do_not_exist_are_refused(seed):
+    X, y = regression(seed)
+    with pytest.raises(TypeError, match="takes a fitted StreamingRidge"):
+        km.prediction_error_bound(km.StreamingLasso(0.1).fit(X, y), X, kernel_error=0.1)
+    with pytest.raises(ValueError, match="has a PCA"):
+        km.prediction_error_bound(km.StreamingRidge(n_components=2).fit(X, y), X, kernel_error=0.1)
+    with pytest.raises(ValueError, match="alpha=0"):
+        km.prediction_error_bound(km.StreamingRidge(0).fit(X, y), X, kernel_error=0.1)
+    with pytest.raises(ValueError, match="kernel_error must be >= 0"):
+        km.prediction_error_bound(km.StreamingRidge().fit(X, y), X, kernel_error=-1)
+    assert not km.prediction_error_bound(km.StreamingRidge().fit(X, y), X, kernel_error=0.0).any()
