@@ -408,6 +408,22 @@ def test_no_attack_breaks_the_bound_of_predictions(seed, alpha):
         assert max(ratios) > 0.05
 
 
+def test_the_bound_of_predictions_is_attained():
+    """Rows ±c on a line, α = c²n where the response s/(s² + α) is largest, and a row x far away.
+
+    The approximate kernel is wrong by ε between the rows of the fit, and right for x.
+    """
+    n, c, far, eps = 20, 0.5, 2000.0, 1e-7
+    signs, alpha = np.tile([1.0, -1.0], n // 2), c * c * n
+    rows = np.column_stack([signs * np.sqrt(c * c + eps), np.zeros(n)])
+    along = far * c / np.sqrt(c * c + eps)
+    x = np.array([[along, np.sqrt(far * far - along * along)]])
+    model = km.StreamingRidge(alpha).fit(rows, signs)
+    difference = abs(model.predict(x)[0] - far / c * n * c * c / (n * c * c + alpha))
+    bound = km.prediction_error_bound(model, x, kernel_error=eps)[0]
+    assert 0.99 * bound < difference < bound
+
+
 def test_the_bound_follows_from_a_certificate(seed):
     rng = np.random.default_rng(seed)
     X = rng.dirichlet(np.ones(5), 150)
