@@ -134,19 +134,11 @@ def ridge_accuracies(data: tuple[Any, ...], found: Features) -> tuple[float, flo
     """Accuracy of ridge regression on one-hot targets, by its scores and by calibrated ones."""
     model = RidgeClassifierCV(np.logspace(-4, 2, 13)).fit(found[0], data[1])
     scores = model.decision_function(found[1])
-    chosen = [np.argmax(s, axis=1) for s in (scores, calibrated(scores))]
+    # The paper's rank is 500 at 150 test images of a class: the same multiple of their mean number.
+    rank = round(500 / 150 * len(scores) / scores.shape[1])
+    chosen = [np.argmax(s, axis=1) for s in (scores, km.align_scores(scores, rank))]
     plain, shifted = (100 * float(np.mean(model.classes_[c] == data[3])) for c in chosen)
     return plain, shifted
-
-
-def calibrated(scores: np.ndarray) -> np.ndarray:
-    """Scores shifted so that the k-th highest of each class is the same.
-
-    The paper's k is 500 at 150 test images of a class; here the same multiple of their mean number.
-    """
-    n, classes = scores.shape
-    k = round(500 / 150 * n / classes)
-    return scores - np.partition(scores, n - k, axis=0)[n - k]
 
 
 def table(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:

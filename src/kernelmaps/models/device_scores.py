@@ -35,6 +35,14 @@ def best_labels(model: Any, found: Any) -> Any:
     return xp.take(xp.asarray(classes, device=found.device), best, axis=0)
 
 
+def indicators(scores: Any) -> Any:
+    """Indicator matrix of the labels with positive scores, where the scores are."""
+    if not is_foreign(scores):
+        return (scores > 0).astype(int)
+    xp = array_namespace(scores)
+    return xp.astype(scores > 0, xp.int64)
+
+
 class ScoresAnywhere:
     """`score` of scikit-learn's mixins, also for rows and targets of other array libraries."""
 

@@ -234,6 +234,9 @@ class Moments(Statistics):
     by_class : bool
         For labels: keep Σ w z zᵀ of every class apart, so that `pair` gives the sums of two
         classes alone.
+    multilabel : bool
+        For labels: a row has any number of them. Blocks then have indicator matrices, with a
+        column of zeros and ones for each label 0, 1, …
 
     Attributes
     ----------
@@ -272,10 +275,11 @@ class Moments(Statistics):
         },
         allowed={
             "by_class": boolean,
+            "multilabel": boolean,
             "G": optional(array("f8", "targets features features", least=0)),
         },
     )
-    by_class = False  # of files that do not say it
+    by_class = multilabel = False  # of files that do not say it
     G: Any = None
     _few = False  # whether the shift is the mean of fewer than three rows
 
@@ -309,10 +313,16 @@ class Moments(Statistics):
             raise SchemaError("Moments: 'H' are not the sums of products of any rows")
 
     def __init__(
-        self, target: Target = "none", *, classes: Any = None, tag: str = "", by_class: bool = False
+        self,
+        target: Target = "none",
+        *,
+        classes: Any = None,
+        tag: str = "",
+        by_class: bool = False,
+        multilabel: bool = False,
     ) -> None:
         check_choice(self, "target", target, ("none", "real", "class"))
-        self.target, self.tag, self.by_class = target, tag, by_class
+        self.target, self.tag, self.by_class, self.multilabel = target, tag, by_class, multilabel
         self.n, self.weight = 0, 0.0
         # Arrays from the first row on; None before, so that an empty one is a few kB.
         self.shift: Any = None
@@ -329,7 +339,7 @@ class Moments(Statistics):
 
     def zero(self) -> Self:
         closed = self.classes if self.closed else None
-        out = type(self)(self.target, classes=closed, tag=self.tag, by_class=self.by_class)
+        out = type(self)(self.target, classes=closed, tag=self.tag, **self._options())
         if self.shift is not None:
             out.shift, out._few = self.shift, self._few
             out.y_shift = self.y_shift if self.target == "real" else out.y_shift
@@ -379,7 +389,7 @@ class Moments(Statistics):
             raise ValueError(
                 f"a block has {Z.shape[1]} features, the blocks before had {len(self.shift)}"
             )
-        out = type(self)(self.target, tag=self.tag, by_class=self.by_class)
+        out = type(self)(self.target, tag=self.tag, **self._options())
         w = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         out.n = Z.shape[0] if w is None else int(np.count_nonzero(w))
         out.weight = float(Z.shape[0] if w is None else w.sum())
@@ -612,7 +622,8 @@ class Moments(Statistics):
     @classmethod
     def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
         try:
-            out = cls(header["target"], tag=header["tag"], by_class=header.get("by_class", False))
+            options = {name: header.get(name, False) for name in ("by_class", "multilabel")}
+            out = cls(header["target"], tag=header["tag"], **options)
             out.n, out.weight, out.closed = header["n"], header["weight"], header["closed"]
             if header["classes"] is not None:
                 out.classes = _labels(header["classes"], np.dtype(header["classes_dtype"]))
@@ -661,6 +672,10 @@ class Moments(Statistics):
                 f"features are NaN, inf or too large to square (column {int(np.argmin(good))})"
             )
 
+    def _options(self) -> dict[str, bool]:
+        """How labels are summed."""
+        return {"by_class": self.by_class, "multilabel": self.multilabel}
+
     def _bare_copy(self) -> Self:
         out = type(self)(self.target, tag=self.tag)
         out.__dict__.update(self.__dict__)
@@ -692,6 +707,8 @@ class Moments(Statistics):
             out.y_shift, out.b, out.yy = self.y_shift, WY.sum(axis=0), (WY * Y).sum(axis=0)
             return WY.T
         labels = np.asarray(y)
+        if self.multilabel:
+            return _indicators(out, labels, w)
         if labels.ndim != 1 and labels.shape[1:] != (1,):
             raise ValueError(f"labels must be a vector, found shape {labels.shape}")
         out.classes, codes = np.unique(labels.ravel(), return_inverse=True)
@@ -736,6 +753,13 @@ class Moments(Statistics):
                 "sums that are kept by class (multi_class='ovo') cannot be merged with sums that "
                 "are not: fold both with the same multi_class"
             )
+        if self.multilabel != other.multilabel:
+            raise ValueError("sums of one label a row cannot be merged with sums of several labels")
+        if self.multilabel and 0 < len(self.classes) != len(other.classes) > 0:
+            raise ValueError(
+                f"an indicator matrix has {len(other.classes)} columns (labels), the ones before "
+                f"had {len(self.classes)}"
+            )
         if self.tag != other.tag:
             raise ValueError(
                 f"statistics of another feature map (content hash {other.tag[:12]!r}, here "
@@ -749,6 +773,22 @@ class Moments(Statistics):
                 raise ValueError(
                     f"statistics of {theirs} {what} cannot be merged into statistics of {mine}"
                 )
+
+
+def _indicators(out: Moments, labels: np.ndarray, w: np.ndarray | None) -> Any:
+    """Fill the sums of an indicator matrix into `out`; return the (t, B) factor of V."""
+    if labels.ndim != 2:
+        raise ValueError(
+            f"labels must be an indicator matrix, as in the first block, found shape {labels.shape}"
+        )
+    if not np.isin(labels, (0, 1)).all():
+        raise ValueError("an indicator matrix of labels must hold zeros and ones alone")
+    out.classes = np.arange(labels.shape[1])
+    indicators = sp.csr_array(labels.T.astype(np.float64))
+    weighted = indicators if w is None else indicators * w
+    out.b = np.asarray(weighted.sum(axis=1), dtype=np.float64).ravel()
+    out.yy, out.y_shift = out.b.copy(), np.zeros(len(out.b))
+    return sp.csr_array(weighted)
 
 
 def _as_float32(mean: np.ndarray) -> np.ndarray:

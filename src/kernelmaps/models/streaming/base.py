@@ -121,6 +121,7 @@ class Look:
     n_features: int
     itemsize: int
     y_ndim: int
+    n_targets: int
 
 
 @dataclass
@@ -271,7 +272,13 @@ class StreamingEstimator(BaseEstimator):
     def _empty(self, features: Features, classes: Any = None) -> Any:
         """Statistics of no rows."""
         by_class = getattr(self, "multi_class", "ovr") == "ovo"
-        return Moments(self._target, classes=classes, tag=features.tag, by_class=by_class)
+        return Moments(
+            self._target,
+            classes=classes,
+            tag=features.tag,
+            by_class=by_class,
+            multilabel=getattr(self, "_multilabel", False),
+        )
 
     def _begin(self, source: Source, client: Any = None, map_sample: Any = None) -> Look:
         """Fit the map (on a sample of the rows, where they are) and note the shape of things."""
@@ -465,7 +472,9 @@ def _inspect(feature_map: Any, name: str, coded: bool, block: Block | None) -> L
     features = Features.fit(feature_map, replace(block, X=X, y=y), name, coded=coded)
     # Bytes of codes say nothing of those of their features, which a block is made of.
     itemsize = (features.decode(X[:1]) if coded else X).dtype.itemsize
-    return Look(features, X.shape[1], itemsize, 0 if y is None else y.ndim)
+    y_ndim = 0 if y is None else y.ndim
+    n_targets = y.shape[1] if y is not None and y_ndim == 2 else 1
+    return Look(features, X.shape[1], itemsize, y_ndim, n_targets)
 
 
 def _finite_rows(X: Any) -> np.ndarray:

@@ -1,25 +1,31 @@
 """What the streaming classifiers share: labels, one against one, and scores.
 
-Classes are targets 0 and 1 in the statistics; what is learned is that of targets −1 and 1.
+Classes are targets 0 and 1 in the statistics; what is learned is that of targets −1 and 1. Rows
+with any number of labels have indicator matrices as targets, and a score for each label.
 """
 
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import Tags, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from ...arguments import check_choice
 from ...atomic import all_or_nothing
+from ...data import Source
 from ...device import refuse_card, to_host
+from ...sparse_rows import dense
 from ...stats import Moments
-from ..device_scores import ScoresAnywhere, best_labels
+from ..device_scores import ScoresAnywhere, best_labels, indicators
 from ..one_against_one import pairs_of, votes
-from .base import Passes, PathLike, on_host
+from .base import Look, Passes, PathLike, on_host
+from .feature_maps import Features
 from .linear import StreamingLinear
 
 
@@ -28,6 +34,7 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
     """fit, partial_fit and predict of the classifiers; the next base solves for the weights."""
 
     _target = "class"
+    _y_options: ClassVar[dict[str, Any]] = {"multi_output": True}
     _: KW_ONLY
     multi_class: str = "ovr"
 
@@ -52,9 +59,9 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
         X : array, sparse matrix, path, iterable of chunks, Dask collection, …, or Codes
             Whatever `kernelmaps.data.open_source` opens; or codes of an `AnchorMap`, which is
             then the fitted `feature_map`, and which decodes them block by block.
-        y : array-like of shape (n,), str or None
-            Labels; the name of a column in files that have names; None if the chunks or the file
-            carry them.
+        y : array-like of shape (n,) or (n, n_labels), str or None
+            Labels, or an indicator matrix of zeros and ones for rows with several labels; the name
+            of a column in files that have names; None if the chunks or the file carry them.
         sample_weight : array-like, str or None
             A weight of 2 is a row that occurs twice.
         classes : array-like, optional
@@ -86,10 +93,11 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
         ----------
         X : array-like, sparse matrix or Codes
             Rows of the chunk.
-        y : array-like of shape (n,)
-            Labels.
+        y : array-like of shape (n,) or (n, n_labels)
+            Labels, or an indicator matrix.
         classes : array-like
-            All labels: required in the first call, as in scikit-learn.
+            All labels: required in the first call, as in scikit-learn. Not for indicator matrices,
+            whose columns are the labels.
         sample_weight : array-like, optional
             Weights of the rows.
 
@@ -99,7 +107,7 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
             The classifier of all rows so far.
         """
         first, classes = not hasattr(self, "stats_"), on_host(classes)
-        if first and classes is None:
+        if first and classes is None and np.ndim(on_host(y)) != 2 and not sp.issparse(y):
             raise ValueError("classes must be passed on the first call to partial_fit.")
         known = first or classes is None or np.array_equal(np.unique(classes), self.classes_)
         if not known:
@@ -109,9 +117,46 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
             )
         return self._partial_fit(X, y, sample_weight, classes)
 
-    def _check_y(self, y: np.ndarray) -> np.ndarray:
+    def _check_y(self, y: Any) -> np.ndarray:
+        y = dense(y)
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
         check_classification_targets(y)
+        if y.ndim == 2 and type_of_target(y) != "multilabel-indicator":
+            raise ValueError(
+                f"{type(self).__name__}: y must be a vector of labels, or an indicator matrix of "
+                f"zeros and ones for rows with several labels; found shape {y.shape}"
+            )
         return y
+
+    def _empty(self, features: Features, classes: Any = None) -> Any:
+        name = type(self).__name__
+        if self._multilabel and classes is not None:
+            raise ValueError(
+                f"{name}: the labels of an indicator matrix are its columns; leave classes out"
+            )
+        if self._multilabel and self.multi_class == "ovo":
+            raise ValueError(
+                f"{name}: y is an indicator matrix, whose labels do not exclude each other, and "
+                "multi_class='ovo' compares pairs of classes. Use multi_class='ovr'"
+            )
+        return super()._empty(features, classes)
+
+    @property
+    def _multilabel(self) -> bool:
+        """Whether the targets are indicator matrices."""
+        return getattr(self, "_y_ndim", 1) == 2
+
+    def _begin(self, source: Source, client: Any = None, map_sample: Any = None) -> Look:
+        look = super()._begin(source, client, map_sample)
+        if look.n_targets == 1:  # a column of labels
+            self._y_ndim = 1
+        return look
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        if hasattr(self, "stats_") and self._total().multilabel != self._multilabel:
+            raise ValueError("stats_ and y_ndim disagree on whether rows have several labels")
 
     def _solve(self, second_pass: Any = None) -> None:
         if len(self.classes_) < 2:
@@ -163,16 +208,21 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
     # ---- what is learned --------------------------------------------------------------------
 
     @property
+    def _has_one_score(self) -> bool:
+        """Whether there are two classes, of which the second one's score says all."""
+        return len(self.classes_) == 2 and not self._multilabel
+
+    @property
     def coef_(self) -> np.ndarray:
         """β for targets ±1, on the features."""
         coef = 2.0 * self._solved().coef  # from targets 0 and 1 to −1 and 1
-        return coef[1:] if len(coef) == 2 else coef
+        return coef[1:] if self._has_one_score else coef
 
     @property
     def intercept_(self) -> np.ndarray:
         """Intercepts for targets ±1."""
         intercept = 2.0 * self._solved().intercept - 1.0
-        return intercept[1:] if len(intercept) == 2 else intercept
+        return intercept[1:] if self._has_one_score else intercept
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Compute the scores of rows from any source.
@@ -185,8 +235,9 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            One column for two classes, for the second of them. One against one, the votes for each
-            class, ties broken by the scores of the pairs.
+            One column for each label of an indicator matrix, one for two classes, for the second
+            of them. One against one, the votes for each class, ties broken by the scores of the
+            pairs.
         """
         scores = self._by_class(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
@@ -197,7 +248,7 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
         if self._pairwise:
             refuse_card(X, f"{type(self).__name__} one against one", "Pass X.cpu().numpy()")
             return votes(to_host(scores), len(self.classes_))
-        return scores[:, 1:] if scores.shape[1] == 2 else scores
+        return scores[:, 1:] if self._has_one_score else scores
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the labels of rows from any source.
@@ -209,7 +260,13 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            Labels.
+        ndarray of shape (n_samples,), or (n_samples, n_labels) after an indicator matrix
+            Labels; of several, the indicators of those with a positive score.
         """
-        return best_labels(self, self._by_class(X))
+        scores = self._by_class(X)
+        return indicators(scores) if self._multilabel else best_labels(self, scores)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = self.multi_class != "ovo"
+        return tags

@@ -54,7 +54,7 @@ class LeaveOneOut:
         self, at: ProjectedStats, spectra: Sequence[tuple[np.ndarray, Spectrum]], alphas: np.ndarray
     ) -> None:
         stats, self.projection = at.total, at.projection
-        self.tag, self.classes = stats.tag, stats.classes
+        self.tag, self.classes, self.multilabel = stats.tag, stats.classes, stats.multilabel
         self.mean, self.y_mean, self.weight = stats.mean, stats.y_mean, stats.weight
         self.spectra, self.alphas = list(spectra), list(alphas)
         self.errors = np.zeros((len(self.spectra), len(self.alphas)))
@@ -99,7 +99,8 @@ class LeaveOneOut:
     def _targets(self, y: Any) -> np.ndarray:
         if self.classes is None:
             return as_columns(y) - self.y_mean
-        return (np.asarray(y)[:, None] == self.classes) - self.y_mean
+        labels = np.asarray(y)
+        return (labels if self.multilabel else labels[:, None] == self.classes) - self.y_mean
 
 
 @dataclass(frozen=True)
@@ -407,7 +408,8 @@ class StreamingRidgeClassifier(StreamingClassification):
 
     With one-hot labels ZᵀY is a grouped sum of rows, so that n D additions serve any number of
     classes; after the eigendecomposition each class costs O(D²). Classes need not be known
-    beforehand in `fit`: statistics of a new class are zero until it is met.
+    beforehand in `fit`: statistics of a new class are zero until it is met. A row may have any
+    number of labels: y is then an indicator matrix, and each label is a problem of its own.
 
     Parameters
     ----------
@@ -453,7 +455,7 @@ class StreamingRidgeClassifier(StreamingClassification):
     Attributes
     ----------
     classes_ : ndarray
-        Sorted labels.
+        Sorted labels; for an indicator matrix, the numbers of its columns.
     coef_, intercept_ : ndarray of shape (c, D) and (c,); (1, D) and (1,) for two classes
         On the features, as scikit-learn's RidgeClassifier; one against one, of the pairs of classes
         (0, 1), (0, 2), …
