@@ -25,6 +25,7 @@ from typing import Any
 from kernelmaps import storage
 from kernelmaps.display import text_of
 
+from . import paper_scope
 from .paper_tables import Entry, Line
 from .reproductions import ENTRIES
 
@@ -215,7 +216,7 @@ def write_page(path: str | os.PathLike[str], *, machine: str | None = None) -> P
                 f"## {entry.words}\n\nNot run yet: `python -m benchmarks.reproduce {name}` runs it"
                 f"{f' (data: {entry.data})' if entry.data else ''}.\n"
             )
-    text = _PAGE + "\n".join(sections)
+    text = _PAGE + paper_scope.markdown() + "\n" + "\n".join(sections)
     storage.write_file(path, text.encode())
     return Path(path)
 
@@ -228,6 +229,9 @@ Tables and figures of the five papers that this library implements, recomputed. 
 paper's value, ours, and the difference. Where the paper's data cannot be had, the same comparison
 is made on other data, and the paper's figure is left out or marked: what is then compared is the
 shape of the table, not its numbers.
+
+The main algorithms of the papers are the maps and models of this library. This is what else they
+describe; the sections with their tables and figures follow.
 
 """
 

@@ -8,11 +8,14 @@ from sklearn.decomposition import PCA
 from sklearn.svm import SVC
 
 from benchmarks import (
+    attack_certificates,
     convergence,
     reproduce_additive_classifiers,
     reproduce_chebyshev,
     reproduce_chebyshev_table3,
+    reproduce_compressive_rf,
     reproduce_figures,
+    sampler_bias,
 )
 from kernelmaps import kernels
 from kernelmaps.maps.chebyshev import lemma_constant
@@ -97,3 +100,50 @@ def test_later_seeds_are_put_behind_earlier_ones(tmp_path):
     assert json.loads(first.read_text())["accuracy"] == {"x": [0.1, 0.2, 0.3], "y": [0.5]}
     with pytest.raises(ValueError, match="ends before seed 2"):
         table3.keep({"y": [0.4]}, first, 7, 2)
+
+
+def test_new_figures_of_compressive_features_replace_only_their_own():
+    """Seeds of one cell are averaged; other cells and other datasets stay as they were."""
+    old = {"mnist": {"cells": {"M=100 m=50": {"ours": 1.0, "seeds": 1, "each": [1.0]}}}}
+    job = {"kind": "cell", "data": "mnist", "M": 100, "m": None}
+    found = [
+        {"job": {**job, "seed": seed}, "found": value, "machine": {}}
+        for seed, value in ((1, 90.0), (0, 80.0))
+    ]
+    record = reproduce_compressive_rf.record_of(found, "", old)
+    cells = record["mnist"]["cells"]
+    assert list(record) == ["mnist", "machine"]
+    assert cells["M=100 typical"]["each"] == [80.0, 90.0]
+    assert cells["M=100 typical"]["ours"] == 85.0
+    assert cells["M=100 typical"]["paper"] == 87.75
+    assert cells["M=100 m=50"]["ours"] == 1.0
+
+
+def test_linear_splines_with_penalised_differences_have_the_error_of_interpolation(tmp_path):
+    """K = 1 + 9 min(x, y) at the knots; between them min is off by at most 1/(4 · 9)."""
+    found = reproduce_figures.spline_kernels(tmp_path)
+    assert found["degree 1"]["largest"] == pytest.approx(1 / 36, rel=0.02)
+    assert found["degree 1"]["offset"] == pytest.approx(1, abs=0.01)
+    assert (tmp_path / "additive_figure_1.png").exists()
+
+
+def test_an_attack_that_finds_more_than_the_bound_is_counted():
+    attack = attack_certificates.Attack
+    every = [attack(0.5, 1.0, "a"), attack(2.0, 1.0, "b"), attack(float("nan"), 1.0, "c")]
+    figures, failed = attack_certificates.summary("table", every)
+    assert [one.map for one in failed] == ["b", "c"]
+    assert figures["broken"] == 2
+    shares = [attack(0.0, 0.05, "x"), attack(0.2, 0.05, "x")]
+    assert attack_certificates.summary("rows", shares)[0]["broken"] == 1
+
+
+def test_a_biased_sampler_is_seen(monkeypatch):
+    """Frequencies of one direction: far beyond four standard errors."""
+    monkeypatch.setattr(sampler_bias, "COLUMNS", 256)
+    assert sampler_bias.bias("iid", 3, 0)[1] < 6
+    monkeypatch.setattr(
+        kernels.Gaussian,
+        "sample_frequencies",
+        lambda self, n, d, rng: rng.normal(size=(n, 1)) * np.ones(d),
+    )
+    assert sampler_bias.bias("iid", 3, 0)[1] > 20
