@@ -31,6 +31,8 @@ LEAVES = {
     "schema",
     "sparse_rows",
     "sparse_tensors",
+    "static_int",
+    "static_types",
     "storage",
     "threads",
 }
@@ -47,7 +49,7 @@ EDGES = {
     "blocks": set(),
     "certificate": {"display", "schema"},
     "compile_cache": set(),
-    "compiling": {"announcing", "compile_cache"},
+    "compiling": {"announcing", "compile_cache", "static_types"},
     "device": set(),
     "default_parts": set(),
     "exceptions": set(),
@@ -59,6 +61,8 @@ EDGES = {
     "schema": set(),
     "sparse_rows": {"arguments"},
     "sparse_tensors": {"device"},
+    "static_int": set(),
+    "static_types": {"static_int"},
     "threads": set(),
     "storage": {"exceptions"},
     "kernels": LEAVES,
@@ -211,7 +215,7 @@ def test_every_room_and_leaf_is_in_the_map_of_contributing():
 
 
 # Compilers are imported as modules, or by the names of our decorators.
-COMPILERS = {"numba", "triton", "compiling", "njit", "meaning", "entry", "routine"}
+COMPILERS = {"numba", "triton", "compiling", "njit", "python_fallback", "entry", "routine"}
 COMPILED_ELSEWHERE = {"models/losses.py"}  # plain functions that `_dual_loops.py` compiles
 
 
@@ -250,7 +254,9 @@ def test_compiled_functions_take_at_most_eight_parameters():
 
 
 def test_every_file_with_compiled_functions_is_looked_at():
-    decorated = re.compile(r"^@(njit|entry|routine|meaning|intrinsic|overload|triton\.jit)\b", re.M)
+    decorated = re.compile(
+        r"^@(njit|entry|routine|python_fallback|intrinsic|overload|triton\.jit)\b", re.M
+    )
     found = {
         path.relative_to(SOURCE).as_posix()
         for path in SOURCE.rglob("*.py")
@@ -260,7 +266,7 @@ def test_every_file_with_compiled_functions_is_looked_at():
     assert found >= {
         "engine/_hadamard.py",  # njit, entry
         "engine/gpu/kernels.py",  # triton.jit
-        "engine/simd/vectors.py",  # intrinsic, meaning
+        "engine/simd/vectors.py",  # intrinsic, python_fallback
         "engine/table/emit.py",
         "engine/table/locate.py",  # overload, routine
         "engine/table/update.py",
@@ -276,7 +282,7 @@ def test_every_file_with_compiled_functions_is_looked_at():
     [
         "from ..compiling import HELPER, njit",
         "from .. import compiling",
-        "from ...compiling import meaning",
+        "from ...compiling import python_fallback",
         "from .entry import INNER, entry",
         "from ..engine.table.entry import routine",
         "from numba.extending import overload",

@@ -34,6 +34,8 @@ def njit(*function: Callable[..., Any], **options: Any) -> Any:
     """
     import numba
 
+    from . import static_types  # noqa: F401  so that numba knows our static integers
+
     announce_compiling()
     if not function:
         return lambda later: njit(later, **options)
@@ -53,19 +55,19 @@ def _helpers_stamp() -> str:
     Code that was kept on disk before one of them changed is compiled anew, not read: it would give
     the results of the old one, or name what is gone.
     """
-    helpers = []
-    for room in _HELPERS:
-        with os.scandir(os.path.join(os.path.dirname(__file__), *room)) as files:
-            helpers += [(f.name, f.stat()) for f in files if f.name.endswith(".py")]
-    return " ".join(f"{name}:{int(at.st_mtime)}:{at.st_size}" for name, at in sorted(helpers))
+    stats = []
+    for folder in _HELPERS:
+        with os.scandir(os.path.join(os.path.dirname(__file__), *folder)) as files:
+            stats += [(f.name, f.stat()) for f in files if f.name.endswith(".py")]
+    return " ".join(f"{name}:{int(stat.st_mtime)}:{stat.st_size}" for name, stat in sorted(stats))
 
 
-def meaning(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
-    """Make an intrinsic of what follows; `plain` says what it means, and runs uncompiled."""
+def python_fallback(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
+    """Make a numba intrinsic of a definition; uncompiled code calls `function` in its place."""
 
     def choose(definition: Callable[..., Any]) -> Any:
         if interpreted():
-            return plain
+            return function
         from numba.extending import intrinsic
 
         return intrinsic(definition)

@@ -1,4 +1,4 @@
-"""Tuples by address: compiled loops see what Python has."""
+"""Packed arguments: compiled loops see what Python has."""
 
 import ast
 import pickle
@@ -12,10 +12,13 @@ from scipy import sparse
 
 import kernelmaps as km
 from kernelmaps.engine.table import entry as entries
+from kernelmaps.engine.table import packing
 from kernelmaps.engine.table.emit import emit_dense, emitter
 from kernelmaps.engine.table.encode import encode_dense
-from kernelmaps.engine.table.entry import Entry, Handed, Routine, bound, by_address, call, entry
+from kernelmaps.engine.table.entry import Entry, Routine, bind, call, entry
 from kernelmaps.engine.table.locate import stored_rows
+from kernelmaps.engine.table.packing import Packed, packed
+from kernelmaps.static_int import StaticInt
 
 NOT_KEPT = {**entries.OPTIONS, "cache": False}
 HOME = Path(km.__file__).parent
@@ -27,7 +30,7 @@ LOOPS = [
 
 class Inner(NamedTuple):
     table: np.ndarray
-    length: tuple
+    static: StaticInt
     share: float
 
 
@@ -38,17 +41,17 @@ class Outer(NamedTuple):
     square: np.ndarray
 
 
-def _value(length=3, flag=True):
+def _value(static=3, flag=True):
     table = np.array([1.5, -2.0, 4.0], np.float32)
     square = np.arange(6, dtype=np.int64).reshape(2, 3)
-    return Outer(Inner(table, (0,) * length, -0.25), flag, -7, square)
+    return Outer(Inner(table, StaticInt(static), -0.25), flag, -7, square)
 
 
 def _seen(outer, x, step):
     """Everything that a loop can ask of its arguments."""
     inner, flag, count, square = outer.inner, outer.flag, outer.count, outer.square
     x[0] = inner.table[1] * inner.share
-    x[1] = len(inner.length) + 10 * flag
+    x[1] = inner.static + 10 * flag
     x[2] = count + step
     x[3] = square[1, 2] + 100 * square.shape[0] + 1000 * square.shape[1] + 10000 * square.size
     x[4] = square.strides[0] + square.itemsize + inner.table.size
@@ -59,26 +62,26 @@ _loop = Entry(nb.njit(_seen, **NOT_KEPT))
 
 
 def test_a_loop_sees_the_fields_of_a_tuple():
-    for length, flag in ((3, True), (1, False), (0, True)):
+    for static, flag in ((3, True), (1, False), (0, True)):
         expected, found = np.zeros(5), np.zeros(5)
-        assert _seen(_value(length, flag), expected, 9) == _loop(_value(length, flag), found, 9)
+        assert _seen(_value(static, flag), expected, 9) == _loop(_value(static, flag), found, 9)
         np.testing.assert_array_equal(found, expected)
 
 
-def test_lengths_and_types_are_variants_but_writable_or_not_is_none():
+def test_static_integers_and_types_are_variants_but_writable_or_not_is_none():
     value = _value()
     locked = value.square.copy()
     locked.flags.writeable = False
-    kind = Handed(value)._numba_type_
-    assert Handed(value._replace(square=locked))._numba_type_ == kind
-    assert Handed(value._replace(count=12, flag=np.False_))._numba_type_ == kind
+    kind = Packed(value)._numba_type_
+    assert Packed(value._replace(square=locked))._numba_type_ == kind
+    assert Packed(value._replace(count=12, flag=np.False_))._numba_type_ == kind
     others = [
-        _value(length=2),
+        _value(static=2),
         value._replace(square=value.square.astype(np.int32)),
         value._replace(square=value.square[0]),
         value._replace(count=1.0),
     ]
-    kinds = [Handed(other)._numba_type_ for other in others]
+    kinds = [Packed(other)._numba_type_ for other in others]
     assert len({kind, *kinds}) == 5
     assert len({kind.name, *(other.name for other in kinds)}) == 5
 
@@ -93,9 +96,9 @@ def test_rows_that_may_not_be_written_need_no_other_variant():
 
 def test_strides_are_refused_not_misread():
     with pytest.raises(TypeError, match=r"contiguous arrays, not strides \(16,\)"):
-        Handed(np.zeros(6)[::2])
+        Packed(np.zeros(6)[::2])
     with pytest.raises(TypeError, match="contiguous"):
-        Handed(_value()._replace(square=np.zeros((3, 2)).T))
+        Packed(_value()._replace(square=np.zeros((3, 2)).T))
 
 
 def test_addresses_of_arrays_are_those_that_numpy_tells(tmp_path):
@@ -106,18 +109,18 @@ def test_addresses_of_arrays_are_those_that_numpy_tells(tmp_path):
     kinds = [plain, plain[2:], locked, mapped, mapped[3:9], np.zeros(0), np.array(1.0)]
     for numbers in [*kinds, plain.view(np.recarray), np.ma.masked_array(plain)]:
         known = numbers.__array_interface__["data"][0]
-        assert Handed(numbers).held[0][0] == entries._address(numbers) == known
+        assert Packed(numbers).words[0] == packing._address(numbers) == known
 
 
 def test_numbers_that_compiled_code_cannot_hold_are_refused():
     with pytest.raises(TypeError, match="str"):
-        Handed(_value()._replace(count="7"))
+        Packed(_value()._replace(count="7"))
 
 
 def test_tuples_travel_to_other_processes_as_what_they_are():
     value = _value()
-    found = pickle.loads(pickle.dumps(Handed(value)))
-    assert found.address != Handed(value).address
+    found = pickle.loads(pickle.dumps(Packed(value)))
+    assert found.address != Packed(value).address
     numbers = np.zeros(5), np.zeros(5)
     assert _loop(found, numbers[0], 9) == _loop(value, numbers[1], 9)
     np.testing.assert_array_equal(*numbers)
@@ -127,8 +130,8 @@ def test_other_versions_of_numba_take_tuples_as_they_are(monkeypatch, seed):
     """The same numbers; a version that nothing is known of may lay out its types in another way."""
     X = np.random.default_rng(seed).random((40, 3))
     expected = km.SplineMap(4).fit(X).transform(X)
-    monkeypatch.setattr(entries, "_TRIED", ("0.1",))
-    assert by_address(X) is X
+    monkeypatch.setattr(packing, "TESTED_VERSIONS", ("0.1",))
+    assert packed(X) is X
     emitter.cache_clear()
     compiled = len(emit_dense.loop.signatures)
     found = km.SplineMap(4).fit(X).transform(X)
@@ -157,7 +160,7 @@ def test_codes_of_any_size_and_any_number_of_features_take_one_loop(seed):
 
 class Known(NamedTuple):
     numbers: np.ndarray
-    length: tuple
+    factor: StaticInt
 
 
 class Result(NamedTuple):
@@ -170,7 +173,7 @@ class Use(NamedTuple):
 
 
 def _times(known, result, i):
-    result.values[i] = known.numbers[i] * len(known.length)
+    result.values[i] = known.numbers[i] * known.factor
 
 
 def _each(use, result, n):
@@ -182,20 +185,20 @@ def _each(use, result, n):
 def test_a_loop_is_compiled_once_for_all_kinds_of_a_routine(known_version, monkeypatch):
     """Versions of numba that nothing is known of compile it for each, with the same results."""
     if not known_version:
-        monkeypatch.setattr(entries, "_TRIED", ("0.1",))
+        monkeypatch.setattr(packing, "TESTED_VERSIONS", ("0.1",))
     made, loop = Routine(nb.njit(_times, **NOT_KEPT)), Entry(nb.njit(_each, **NOT_KEPT))
-    kinds = [(length, dtype) for length in (1, 3) for dtype in (float, np.float32)]
-    for length, dtype in kinds:
-        known, result = Known(np.arange(4, dtype=dtype), (0,) * length), Result(np.zeros(4))
-        loop(Use(*bound(made, (known,), (result,), 1)), result, 4)
-        np.testing.assert_array_equal(result.values, length * np.arange(4))
+    kinds = [(factor, dtype) for factor in (1, 3) for dtype in (float, np.float32)]
+    for factor, dtype in kinds:
+        known, result = Known(np.arange(4, dtype=dtype), StaticInt(factor)), Result(np.zeros(4))
+        loop(Use(*bind(made, (known,), (result,), 1)), result, 4)
+        np.testing.assert_array_equal(result.values, factor * np.arange(4))
     assert len(made.loop.signatures) == 4
     assert len(loop.loop.signatures) == (1 if known_version else 4)
 
 
 def test_arrays_are_refused_by_routines_which_would_misread_them():
     with pytest.raises(TypeError, match="takes NamedTuples and whole numbers, not arrays"):
-        bound(None, (np.zeros(3),), (), 1)
+        bind(None, (np.zeros(3),), (), 1)
 
 
 def test_entries_are_compiled_functions_with_their_names():
@@ -266,7 +269,7 @@ def test_no_helper_is_compiled_again_for_an_integer_that_is_written_out(file):
     functions = {path: [n for n in tree.body if isinstance(n, ast.FunctionDef)]
                  for path, tree in trees.items()}  # fmt: skip
     helpers = {one.name for found in functions.values() for one in found}
-    assert {"even_position", "_write", "place", "score", "_gather"} <= helpers
+    assert {"affine_position", "_write", "locate_row", "score", "_add_term"} <= helpers
     wrong = [call for one in functions[file] for call in _written_out(one, helpers)]
     assert wrong == []
 

@@ -287,41 +287,41 @@ def test_stored_values_of_sparse_rows(gpu, banded, dtype, seed):
 def test_codes_are_those_of_the_processor(gpu, options, dtype, seed, monkeypatch):
     from kernelmaps.engine import encode as codes_of
     from kernelmaps.engine import gpu as room
-    from kernelmaps.engine.encode import _encode_elsewhere
+    from kernelmaps.engine.encode import _encode_array_api
 
     monkeypatch.setattr(room, "usable_for", lambda X: True)
     X = histograms(seed).astype(dtype)
     spec = km.AnchorMap("chi2", **{"n_anchors": 12, **options}).fit(X).spec_
-    found, inside = _encode_elsewhere(spec, X, -np.inf, np.inf)
+    found, inside = _encode_array_api(spec, X, -np.inf, np.inf)
     wanted = codes_of(spec, X)
     assert found.dtype == wanted.dtype
     np.testing.assert_array_equal(found, wanted)
     assert inside
-    assert not _encode_elsewhere(spec, X, X.min(axis=0), X.max(axis=0) / 2)[1]
+    assert not _encode_array_api(spec, X, X.min(axis=0), X.max(axis=0) / 2)[1]
     above = X[X.min(axis=1) > 0]  # zero, which stands for what is not there, is outside
-    assert _encode_elsewhere(spec, above, above.min(axis=0), above.max(axis=0))[1]
+    assert _encode_array_api(spec, above, above.min(axis=0), above.max(axis=0))[1]
     X[3, 4] = np.nan
-    assert not _encode_elsewhere(spec, X, -np.inf, np.inf)[1]
+    assert not _encode_array_api(spec, X, -np.inf, np.inf)[1]
 
 
 @pytest.mark.parametrize("anchors", ["quantile", "kmeans", "log"])
 def test_codes_of_many_values_between_uneven_anchors(gpu, anchors, monkeypatch, seed):
     from kernelmaps.engine import encode as codes_of
     from kernelmaps.engine import gpu as room
-    from kernelmaps.engine.encode import _encode_elsewhere
+    from kernelmaps.engine.encode import _encode_array_api
 
     monkeypatch.setattr(room, "usable_for", lambda X: True)
     # One of 10,000 values would have another code if its position were found by a multiplication.
     X = np.random.default_rng(seed).gamma(0.5, size=(20_000, 5)).astype(np.float32)
     spec = km.AnchorMap("chi2", 12, anchors=anchors, n_neighbors=2).fit(X[:2000]).spec_
-    found, _ = _encode_elsewhere(spec, X, -np.inf, np.inf)
+    found, _ = _encode_array_api(spec, X, -np.inf, np.inf)
     np.testing.assert_array_equal(found, codes_of(spec, X))
 
 
 def test_codes_next_to_half_a_code_are_those_of_the_processor(gpu, monkeypatch):
     from kernelmaps.engine import encode as codes_of
     from kernelmaps.engine import gpu as room
-    from kernelmaps.engine.encode import _encode_elsewhere
+    from kernelmaps.engine.encode import _encode_array_api
 
     monkeypatch.setattr(room, "usable_for", lambda X: True)
     X = np.linspace(0.1, 0.7, 50, dtype=np.float32)[:, None]
@@ -329,7 +329,7 @@ def test_codes_next_to_half_a_code_are_those_of_the_processor(gpu, monkeypatch):
     lo, scale = spec.arrays["lo"][0], spec.arrays["scale"][0]
     half = (lo + (np.arange(11 * 256) + 0.5) / (256 * scale)).astype(np.float32)[:, None]
     np.testing.assert_array_equal(
-        _encode_elsewhere(spec, half, -np.inf, np.inf)[0], codes_of(spec, half)
+        _encode_array_api(spec, half, -np.inf, np.inf)[0], codes_of(spec, half)
     )
 
 

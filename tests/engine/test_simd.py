@@ -8,6 +8,7 @@ import pytest
 
 from kernelmaps.engine.simd.vectors import gather_blocks, in_memory, load, store
 from kernelmaps.engine.table.entry import OPTIONS, Entry
+from kernelmaps.static_int import StaticInt
 
 
 @Entry
@@ -16,9 +17,9 @@ def taken(array, step, index, lanes, block, out):
     own = load(index, 0, lanes)
     stored = gather_blocks(array, step, index, 0, block, own)
     found = gather_blocks(array, step, in_memory(own), 0, block, own)
-    for k in range(len(block)):
-        store(out, k * len(lanes), found[k])
-        store(out, (len(block) + k) * len(lanes), stored[k])
+    for k in range(block):
+        store(out, k * lanes, found[k])
+        store(out, (block + k) * lanes, stored[k])
 
 
 @pytest.mark.parametrize("lanes", [4, 16])
@@ -30,6 +31,6 @@ def test_blocks_at_indices_are_loaded_and_transposed(lanes, length, seed):
         array = rng.integers(1, 2**16, 1000).astype(dtype)
         for step in (1, length):
             out = np.zeros(2 * length * lanes, dtype)
-            taken(array, step, index, (0,) * lanes, (0,) * length, out)
+            taken(array, step, index, StaticInt(lanes), StaticInt(length), out)
             expected = array[step * index + np.arange(length)[:, None]]
             np.testing.assert_array_equal(out.reshape(2, length, lanes), [expected] * 2)

@@ -5,6 +5,7 @@ import pytest
 
 from kernelmaps.models.losses import GAM, LOSSES, SVM, find_loss, losses_for, make_loss
 from kernelmaps.models.solvers import _dual_loops
+from kernelmaps.static_int import StaticInt
 
 EVERY = pytest.mark.parametrize("name", [name for name, kind in LOSSES.items() if kind.rules])
 EPSILON = 0.1
@@ -90,7 +91,7 @@ def test_derivatives_are_those_of_the_value(name, seed):
 @EVERY
 def test_compiled_rules_are_the_entries(name, seed):
     loss = LOSSES[name].rules
-    kind = (0,) * list(LOSSES).index(name)
+    kind = StaticInt(list(LOSSES).index(name))
     for y, f, beta, q, c in cases(name, seed, 50):
         found = _dual_loops.rules(kind, y, f, beta, q, c, EPSILON)
         value, size = gap(loss, y, f, beta, c)

@@ -1,8 +1,8 @@
 """Compiled dynamic programming for exact weighted k-means of sorted numbers.
 
 Costs are differences of running sums of squares, from which little is left for a cluster far from
-the origin of the sums. `Sums.wide` therefore keeps the rounding errors of the sums beside them and
-takes the differences with twice the digits ("double-double", after Dekker and Knuth).
+the origin of the sums. `RunningSums.wide` therefore keeps the rounding errors of the sums beside
+them and takes the differences with twice the digits ("double-double", after Dekker and Knuth).
 """
 
 from typing import NamedTuple
@@ -13,9 +13,11 @@ from numba.extending import overload
 from ..compiling import njit
 from ..engine.simd.vectors import item
 from ..engine.table.entry import INNER, entry
+from ..static_int import StaticInt
+from ..static_types import static_field
 
 
-class Sums(NamedTuple):
+class RunningSums(NamedTuple):
     """Running sums Σw, Σwx and Σwx² of the first i values; with their rounding errors if wide."""
 
     mass: np.ndarray
@@ -23,14 +25,14 @@ class Sums(NamedTuple):
     second: np.ndarray
     first_error: np.ndarray
     second_error: np.ndarray
-    wide: tuple  # length 1: costs with twice the digits, which are compiled where they are needed
+    wide: StaticInt  # flag: costs with twice the digits, which are compiled where they are needed
 
 
 def _two_sum(a, b):
     """a + b and its rounding error."""
     total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)
+    b_rounded = total - a
+    return total, (a - (total - b_rounded)) + (b - b_rounded)
 
 
 def _two_product(a, b):
@@ -43,18 +45,18 @@ def _two_product(a, b):
     return product, error
 
 
-def _running_sums(values: np.ndarray, weights: np.ndarray, wide: bool) -> Sums:
+def _running_sums(values: np.ndarray, weights: np.ndarray, wide: bool) -> RunningSums:
     """The running sums of some values: each is the rounded sum of the one before and a number."""
     product, error = _two_product(weights, values)
-    square, more = _two_product(product, values)
-    parts = []
-    for numbers, own in ((product, error), (square, more + error * values)):
-        total = np.append(0.0, np.cumsum(numbers))
-        lost = _two_sum(total[:-1], numbers)[1]
-        parts.append((total, np.append(0.0, np.cumsum(lost + own))))
-    (first, first_error), (second, second_error) = parts
+    square, square_error = _two_product(product, values)
+    sums = []
+    for terms, term_errors in ((product, error), (square, square_error + error * values)):
+        total = np.append(0.0, np.cumsum(terms))
+        sum_errors = _two_sum(total[:-1], terms)[1]
+        sums.append((total, np.append(0.0, np.cumsum(sum_errors + term_errors))))
+    (first, first_error), (second, second_error) = sums
     mass = np.append(0.0, np.cumsum(weights))
-    return Sums(mass, first, second, first_error, second_error, (0,) * wide)
+    return RunningSums(mass, first, second, first_error, second_error, StaticInt(wide))
 
 
 _added, _multiplied = njit(**INNER)(_two_sum), njit(**INNER)(_two_product)
@@ -62,12 +64,12 @@ _added, _multiplied = njit(**INNER)(_two_sum), njit(**INNER)(_two_product)
 
 def _cost(sums, i, j):
     """Weighted sum of squares of the values i … j − 1 about their mean, from running sums."""
-    return (_wide_cost if len(sums.wide) else _plain_cost)(sums, i, j)
+    return (_wide_cost if sums.wide else _plain_cost)(sums, i, j)
 
 
 @overload(_cost, jit_options=INNER)
 def _cost_of(sums, i, j):
-    return _wide_cost if len(sums.types[sums.fields.index("wide")]) else _plain_cost
+    return _wide_cost if static_field(sums, "wide") else _plain_cost
 
 
 def _plain_cost(sums, i, j):
@@ -84,10 +86,10 @@ def _wide_cost(sums, i, j):
     more += 2 * total * lost
     mean = square / mass
     product, error = _multiplied(mean, mass)
-    rest = ((square - product) - error + more) / mass
-    squares, missing = _added(item(sums.second, j), -item(sums.second, i))
-    missing += item(sums.second_error, j) - item(sums.second_error, i)
-    return (squares - mean) + (missing - rest)
+    mean_error = ((square - product) - error + more) / mass
+    squares, squares_error = _added(item(sums.second, j), -item(sums.second, i))
+    squares_error += item(sums.second_error, j) - item(sums.second_error, i)
+    return (squares - mean) + (squares_error - mean_error)
 
 
 @entry()
@@ -109,14 +111,14 @@ def _fill(sums, least, split, clusters, step):
             while m < width:
                 i = k - 1 if m - half < k else np.int64(item(split, best + m - half))
                 last = m if m + half >= width else np.int64(item(split, best + m + half))
-                found, where = np.inf, i
+                smallest, where = np.inf, i
                 while i <= last and i < m:
                     cost = _cost(sums, i, m)
                     value = item(least, old + i) + (cost if cost > 0 else 0.0)
-                    if value < found:
-                        found, where = value, i
+                    if value < smallest:
+                        smallest, where = value, i
                     i += 1
-                least[new + m], split[best + m] = found, where
+                least[new + m], split[best + m] = smallest, where
                 m += 2 * half
             half >>= 1
 

@@ -255,14 +255,16 @@ def _apply_additive_dense(
 
 def _emit(table: Table, X: np.ndarray, out: np.ndarray, n_jobs: int | None) -> None:
     """φ of dense rows, by the compiled loop."""
-    from .table.emit import emit_dense, emitter, target_for
+    from .table.emit import emit_dense, emitter, output_to
     from .table.locate import Dense
 
     note_path(f"table:{_BINNINGS[table.binning]}:dense")
-    made, flat = emitter(table), out.reshape(-1)
-    find = made.finder(Dense(X.reshape(-1)))
+    emit, flat = emitter(table), out.reshape(-1)
+    locate = emit.locator(Dense(X.reshape(-1)))
     in_threads(
-        lambda begin, end: emit_dense(made.writer, find, target_for(made.layout, flat), begin, end),
+        lambda begin, end: emit_dense(
+            emit.writer, locate, output_to(emit.layout, flat), begin, end
+        ),
         X.shape[0],
         n_jobs,
         worth_a_thread(out.shape[1]),
@@ -310,9 +312,9 @@ def stored_columns(
     table: Table, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_jobs: int | None
 ) -> sparse.csr_matrix:
     """Every stored value of CSR rows becomes the stored columns (the band) of its bin."""
-    from .table.emit import emit_stored, emitter, room_for
-    from .table.entry import by_address
+    from .table.emit import emit_stored, emit_workspace, emitter
     from .table.locate import Stored, stored_rows
+    from .table.packing import packed
 
     n = len(indptr) - 1
     band = table.band[table.set_of].astype(np.int64)
@@ -323,12 +325,12 @@ def stored_columns(
     wide = max(int(starts[-1]), table.n_columns) > np.iinfo(np.int32).max
     index = np.int64 if wide else np.int32
     values, columns = np.empty(starts[-1], dtype=data.dtype), np.empty(starts[-1], dtype=index)
-    made, stored = emitter(table), stored_rows(data, indices, indptr)
-    find, rows = made.finder(stored), by_address(stored)
-    out = by_address(Stored(values, columns, starts))
+    emit, stored = emitter(table), stored_rows(data, indices, indptr)
+    layout, locate, rows = emit.packed_layout, emit.locator(stored), packed(stored)
+    out = packed(Stored(values, columns, starts))
     in_threads(
         lambda begin, end: emit_stored(
-            made.handed, find, rows, room_for(made.layout), begin, end, out
+            layout, locate, rows, emit_workspace(emit.layout), begin, end, out
         ),
         n,
         n_jobs,

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from ..compiling import interpreted
 from ..sparse_rows import check_sparse
+from ..static_int import StaticInt
 from ..threads import in_threads
 from . import gpu
 from .outputs import note_path, output_dtype
@@ -19,7 +20,7 @@ from .reference import namespace, positions, real_rows
 from .schema import check_width
 from .spec import Spec
 from .table import AFFINE, CODE, EDGES, Table
-from .table.layout import Bins, bins_of
+from .table.layout import POSITION, Bins, bins_of
 
 _GRAIN = 2**15  # values that are worth a thread
 
@@ -63,19 +64,21 @@ def encode(spec: Spec, X: Any, *, n_jobs: int | None = None) -> Any:
         rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         codes = encode(spec, X.toarray())[rows, X.indices]
         return sparse.csr_matrix((codes, X.indices, X.indptr), shape=X.shape, copy=False)
-    from .table.encode import encode_stored, room_for
-    from .table.entry import by_address
+    from .table.encode import encode_stored, with_memory
     from .table.locate import stored_rows
+    from .table.packing import packed
 
     note_path("encode:csr")
     dtype = output_dtype(X.dtype)
     table = stored_table(spec, dtype)
-    bins, frame = _handed_bins(table), _frame(table, (-np.inf, np.inf), X.shape[1])
+    bins, encoding = _packed_bins(table), _encoding(table, (-np.inf, np.inf), X.shape[1])
     stored = stored_rows(X.data.astype(dtype, copy=False), X.indices, X.indptr)
     out = np.empty(len(stored.data), code_dtype(table))
-    rows, codes = by_address(stored), by_address(out.view(np.uint8))
+    rows, codes, one_value = packed(stored), packed(out.view(np.uint8)), StaticInt(0)
     in_threads(
-        lambda begin, end: encode_stored(bins, room_for(frame, ()), rows, begin, end, codes),
+        lambda begin, end: encode_stored(
+            bins, with_memory(encoding, one_value), rows, begin, end, codes
+        ),
         len(out),
         n_jobs,
         _GRAIN,
@@ -99,7 +102,7 @@ def encode_within(
     """
     check_width(spec, X.shape[1])
     if not isinstance(X, np.ndarray):
-        return _encode_elsewhere(spec, X, lower, upper)
+        return _encode_array_api(spec, X, lower, upper)
     if interpreted():
         return _encode_interpreted(spec, X, lower, upper, out)
     note_path("encode:dense")
@@ -121,17 +124,17 @@ def _encode_dense(
 ) -> bool:
     """Codes into `out`; whether all values were between the ends."""
     from .simd.vectors import width
-    from .table.encode import encode_dense, room_for
-    from .table.entry import by_address
+    from .table.encode import encode_dense, with_memory
+    from .table.packing import packed
 
     dtype, d = output_dtype(X.dtype), X.shape[1]
     X = np.ascontiguousarray(X, dtype=X.dtype if X.dtype.kind == "u" else dtype)
-    bins, lanes = _handed_bins(table), (0,) * width(4)
-    frame = _frame(table, ends, d, bits, out.dtype)
-    # Handed over once for all parts of the rows.
-    x, codes = by_address(X.reshape(-1)), by_address(out.reshape(-1).view(np.uint8))
+    bins, lanes = _packed_bins(table), StaticInt(width(4))
+    encoding = _encoding(table, ends, d, bits, out.dtype)
+    # Packed once for all threads.
+    x, codes = packed(X.reshape(-1)), packed(out.reshape(-1).view(np.uint8))
     inside = in_threads(
-        lambda begin, end: encode_dense(bins, room_for(frame, lanes), x, begin, end, codes),
+        lambda begin, end: encode_dense(bins, with_memory(encoding, lanes), x, begin, end, codes),
         X.shape[0],
         n_jobs,
         max(1, _GRAIN // max(1, d)),
@@ -155,15 +158,15 @@ def _formula(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any, bool]:
     xp, table = namespace(X), stored_table(spec, np.dtype(np.float64))
     put = partial(xp.asarray, dtype=X.dtype, device=getattr(X, "device", None))
     least, most = (put(np.array(end)) for end in (lower, upper))
-    known = xp.where(xp.isnan(X), xp.zeros_like(X), X)
-    codes, u = positions(_code_bins(table), xp.astype(known, xp.float64), xp)
+    without_nan = xp.where(xp.isnan(X), xp.zeros_like(X), X)
+    codes, u = positions(_code_bins(table), xp.astype(without_nan, xp.float64), xp)
     if table.degree > 0:
         codes = xp.floor((xp.astype(codes, xp.float64) + u) * 2.0 ** fraction_bits(table) + 0.5)
     return codes, bool(xp.all((least <= X) & (most >= X)))
 
 
-def _encode_elsewhere(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any, bool]:
-    """Codes of another library's rows: by the kernel on a card, else by the readable form."""
+def _encode_array_api(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any, bool]:
+    """Codes of another library's rows: by the kernel on a GPU, else by the readable form."""
     xp = namespace(X)
     X = real_rows(X, xp)
     dtype = np.dtype(np.float64 if X.dtype == xp.float64 else np.float32)
@@ -173,50 +176,49 @@ def _encode_elsewhere(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any, 
         return xp.astype(codes, getattr(xp, code_dtype(table).name)), inside
     note_path("encode:gpu")
     bins = _code_bins(table)
-    frame = _frame(table, (lower, upper), X.shape[1])
-    ends = frame.least, frame.most
-    return gpu.encode(bins, ends, frame.fraction_bits, X, code_dtype(table))
+    encoding = _encoding(table, (lower, upper), X.shape[1])
+    ends = encoding.least, encoding.most
+    return gpu.encode(bins, ends, encoding.fraction_bits, X, code_dtype(table))
 
 
 @lru_cache(maxsize=16)
 def _code_bins(table: Table) -> Bins:
-    """Where values fall, with bins for rows: those of each set are counted from zero."""
+    """Bins whose rows are codes: those of each set are counted from zero."""
     if table.signed or table.binning not in (AFFINE, EDGES):
         raise ValueError("Only tables of even or uneven bins have codes, and no odd extensions.")
     bins = bins_of(replace(table, zero=False), np.zeros(len(table.lo), np.int64))
     if table.binning == AFFINE:
         # A position ends with the last bin, a look-up in it.
-        low, high = (
-            np.clip(end, 0, bins.last + len(bins.placed[:1])) for end in (bins.low, bins.high)
-        )
-        return bins._replace(low=low, high=high, clipped=(0,))
+        last = bins.last + (1 if bins.position else 0)
+        low, high = (np.clip(end, 0, last) for end in (bins.low, bins.high))
+        return bins._replace(low=low, high=high, clipped=StaticInt(True))
     if table.degree == 0:
         return bins
     edges, edge = bins.search.edges, bins.search.edge
     first, final = edges[edge], edges[edge + bins.top + 1]
     low, high = (np.clip(end, first, final) for end in (bins.low, bins.high))
-    return bins._replace(low=low, high=high, placed=(0,), clipped=(0,))
+    return bins._replace(low=low, high=high, position=POSITION, clipped=StaticInt(True))
 
 
 @lru_cache(maxsize=16)
-def _handed_bins(table: Table) -> Any:
+def _packed_bins(table: Table) -> Any:
     """The same as the loops take it."""
-    from .table.entry import by_address
     from .table.locate import for_loops
+    from .table.packing import packed
 
-    return by_address(for_loops(_code_bins(table)))
+    return packed(for_loops(_code_bins(table)))
 
 
-def _frame(
+def _encoding(
     table: Table, ends: tuple, d: int, bits: int | None = None, codes: np.dtype | None = None
 ) -> Any:
-    """What is asked for: codes of the table itself, or of other fractions of a bin."""
-    from .table.encode import frame_for
+    """How rows are encoded: codes of the table itself, or of other fractions of a bin."""
+    from .table.encode import encoding_of
 
     bits = fraction_bits(table) if bits is None else bits
     codes = code_dtype(table) if codes is None else codes
     ends = tuple(np.broadcast_to(end, d).astype(table.coef.dtype) for end in ends)
-    return frame_for(_code_bins(table), bits, codes, *ends)
+    return encoding_of(_code_bins(table), bits, codes, *ends)
 
 
 @lru_cache(maxsize=16)

@@ -131,7 +131,7 @@ def positions(bins: Bins, X: Array, xp: Any = None) -> tuple[Array, Array]:
     form of :func:`.table.locate.find`.
     """
     xp = namespace(X) if xp is None else xp
-    d, kind, x = X.shape[1], len(bins.kind), _wide(xp, X)
+    d, kind, x = X.shape[1], bins.kind, _wide(xp, X)
     x = xp.abs(x) if bins.signed else x
     if kind == LOG2 or (kind == EDGES and bins.clipped):
         x = _clipped(bins, x, xp)
@@ -140,7 +140,7 @@ def positions(bins: Bins, X: Array, xp: Any = None) -> tuple[Array, Array]:
     if bins.signed:
         row = xp.where(X < 0, row + bins.mirror, row)
     if bins.vanishes:
-        row = xp.where(X == 0, _index(xp, np.array([[bins.nothing]]), X), row)
+        row = xp.where(X == 0, _index(xp, np.array([[bins.zero_row]]), X), row)
     return row, xp.astype(u, X.dtype)
 
 
@@ -166,13 +166,13 @@ def _octave_bins(bins: Bins, x: Array, xp: Any) -> tuple[Array, Array]:
 
 def _uneven_bins(bins: Bins, x: Array, xp: Any) -> tuple[Array, Array]:
     """Bins between edges, one feature after the other: how many of the inner ones are passed."""
-    starts, found = bins.search.edge[: x.shape[1]], []
+    starts, counts = bins.search.edge[: x.shape[1]], []
     for j, start in enumerate(starts.tolist()):
         inner = _constant(xp, bins.search.exact[start + 1 : start + 1 + int(bins.top[j])], x)
-        own = x[:, j] + 0  # contiguous, which torch's searchsorted asks for
-        found.append(xp.searchsorted(inner, own, side="right"))
-    b = xp.stack(found, axis=1)
-    if not bins.placed:
+        column = x[:, j] + 0  # contiguous, as torch's searchsorted requires
+        counts.append(xp.searchsorted(inner, column, side="right"))
+    b = xp.stack(counts, axis=1)
+    if not bins.position:
         return b, x
     edges, place = _constant(xp, bins.search.exact, x), b + _index(xp, starts, x)
     left = _gather(xp, edges, place)

@@ -54,7 +54,7 @@ def table_add(name: str, table: Table, width: str, missing: np.ndarray | None = 
 def _table_arrays(name: str, layout: Layout) -> str:
     """The arrays of a layout that its bins and polynomials need."""
     bins, d = layout.bins, len(layout.band)
-    kind = len(bins.kind)
+    kind = bins.kind
     integers = {"row": bins.row[:d], "band": layout.band, "first": layout.values.first}
     reals = {"coef": coefficients(layout)}
     if kind != LOG2:
@@ -73,7 +73,7 @@ def _table_arrays(name: str, layout: Layout) -> str:
 def _locating(name: str, layout: Layout) -> str:
     """Statements that set the bin b and the position u of a value t of feature d."""
     bins = layout.bins
-    kind = len(bins.kind)
+    kind = bins.kind
     clip = f"""  if (t < {name}_low[d]) t = {name}_low[d];
   if (t > {name}_high[d]) t = {name}_high[d];
 """
@@ -89,7 +89,7 @@ def _locating(name: str, layout: Layout) -> str:
 """
     clip = clip if bins.clipped else ""
     if kind == EDGES:
-        place = "(t - e[b]) / (e[b + 1] - e[b])" if bins.placed else "0.0"
+        place = "(t - e[b]) / (e[b + 1] - e[b])" if bins.position else "0.0"
         return f"""{clip}  {{
     const double *e = {name}_edges + {name}_edge[d];
     int above = {name}_top[d] + 1;
@@ -111,7 +111,7 @@ def _value_function(name: str, layout: Layout, width: str, missing: str) -> str:
     bins = layout.bins
     _, powers, columns = coefficients(layout).shape
     other = f"  if (x < 0.0) row += {bins.mirror};\n" if bins.signed else ""
-    other += f"  if (x == 0.0) row = {bins.nothing};\n" if bins.vanishes else ""
+    other += f"  if (x == 0.0) row = {bins.zero_row};\n" if bins.vanishes else ""
     return f"""
 static void {name}_add(int d, double x, double *out)
 {{

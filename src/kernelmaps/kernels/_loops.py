@@ -14,6 +14,8 @@ from numba.extending import overload
 
 from ..compiling import HELPER, njit
 from ..sparse_rows import for_compiled_loops
+from ..static_int import StaticInt
+from ..static_types import static_field
 
 CHI2, MINIMUM, JENSEN_SHANNON, ABSOLUTE, LOG_CAUCHY, CHI2_DISTANCE = range(6)
 _LOGARITHMIC = (JENSEN_SHANNON, LOG_CAUCHY)
@@ -32,14 +34,14 @@ class Rule(NamedTuple):
     code: int
     parameter: float
     tiny: float  # smallest normal number of the type that is computed in
-    # length 1: its sums are of logarithms, whose loops take long to compile and few kernels need
-    logarithmic: tuple
+    # Flag: its sums are of logarithms, whose loops take long to compile and few kernels need.
+    logarithmic: StaticInt
 
 
 def rule_of(code: int, parameter: float, width: np.dtype) -> Rule:
     """The rule of a code for sums that are computed in a type."""
     tiny = width.type(np.finfo(width).tiny)
-    return Rule(code, float(parameter), tiny, (0,) * (code in _LOGARITHMIC))
+    return Rule(code, float(parameter), tiny, StaticInt(code in _LOGARITHMIC))
 
 
 class Csr(NamedTuple):
@@ -53,7 +55,7 @@ class Csr(NamedTuple):
 
 def csr_rule(code: int, parameter: float) -> Rule:
     """The rule of a code for sums over CSR rows: one loop, in float64, serves all of them."""
-    return rule_of(code, parameter, np.dtype(np.float64))._replace(logarithmic=())
+    return rule_of(code, parameter, np.dtype(np.float64))._replace(logarithmic=StaticInt(False))
 
 
 def csr_of(rows: Any) -> Csr:
@@ -110,13 +112,12 @@ def _log_cauchy(difference, inverse):
 
 def _pair_sum(rule, x, y):
     """Sum of the scalar rule over the features, in the precision of the rows or in float64."""
-    return (_sum_of_logarithms if len(rule.logarithmic) else _plain_sum)(rule, x, y)
+    return (_sum_of_logarithms if rule.logarithmic else _plain_sum)(rule, x, y)
 
 
 @overload(_pair_sum, jit_options={**HELPER, "fastmath": _FAST})
 def _pair_sum_of(rule, x, y):
-    logarithmic = len(rule.types[rule.fields.index("logarithmic")])
-    return _sum_of_logarithms if logarithmic else _plain_sum
+    return _sum_of_logarithms if static_field(rule, "logarithmic") else _plain_sum
 
 
 def _plain_sum(rule, x, y):

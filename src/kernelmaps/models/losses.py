@@ -18,7 +18,7 @@ A new loss is one more class in `LOSSES`: estimators, solvers, exports and messa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sized
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -593,14 +593,14 @@ def find_loss(owner: str, name: object, of_labels: bool, kind: str) -> str:
     )
 
 
-def name_with(code: Sized) -> str:
-    """The loss whose place in `LOSSES` is the length of a tuple, as compiled loops know it."""
-    return list(LOSSES)[len(code)]
+def name_with(index: int) -> str:
+    """The name of the loss with an index in `LOSSES`, by which compiled loops know it."""
+    return list(LOSSES)[index]
 
 
-def rules_of(code: Sized) -> Any:
-    """Its rules."""
-    return LOSSES[name_with(code)].rules
+def rules_of(index: int) -> Any:
+    """The rules of the loss with an index in `LOSSES`."""
+    return LOSSES[name_with(index)].rules
 
 
 def make_loss(

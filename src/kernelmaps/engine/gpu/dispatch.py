@@ -25,7 +25,7 @@ from .tables import DeviceCodes, DeviceSums, DeviceTable, codes_on, splines_on, 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..table.dot import Summed
+    from ..table.dot import SummedTable
 
 
 _CHAIN_BYTES = 2**30  # of intermediate results
@@ -126,14 +126,14 @@ def apply_stored(spec: Spec, values: Any, features: Any, d: int, check: int) -> 
 
 
 @_as_tensors
-def sums(table: Summed, X: Any, check: int) -> tuple[Any, bool]:
+def sums(table: SummedTable, X: Any, check: int) -> tuple[Any, bool]:
     """Sums of a table's columns over the features, and whether a value is refused or outside.
 
     With ``check=ANY`` nobody looks, and nothing waits for the card. The shares of a sum, some
     dozens of features each, have the rows' precision, their total has float64's.
     """
     xp = namespace(X)
-    X = contiguous(_floats(xp, X) if len(table.bins.kind) != CODE else X)
+    X = contiguous(_floats(xp, X) if table.bins.kind != CODE else X)
     if not X.shape[0]:
         return xp.zeros((0, table.outputs), dtype=xp.float64, device=device_of(X)), False
     found, splines = _sums_on(_Held(table), xp, device_of(X))

@@ -18,7 +18,7 @@ import numpy as np
 from ..table.stored import AFFINE
 
 if TYPE_CHECKING:
-    from ..table.dot import Summed
+    from ..table.dot import SummedTable
 
 
 BINS = 7  # of a feature, at most: their ten B-splines fill five words of two halves
@@ -69,12 +69,12 @@ def _selectors() -> np.ndarray:
 SELECTORS = _selectors()
 
 
-def spline_weights(table: Summed, block: int) -> SplineWeights | None:
+def spline_weights(table: SummedTable, block: int) -> SplineWeights | None:
     """Weights of a table's outputs; None unless it has smooth cubics on a few even bins.
 
     Parameters
     ----------
-    table : Summed
+    table : SummedTable
         A table whose columns are summed over the features.
     block : int
         Features at a time.
@@ -112,7 +112,7 @@ def spline_weights(table: Summed, block: int) -> SplineWeights | None:
     )
 
 
-def _positions(table: Summed) -> np.ndarray:
+def _positions(table: SummedTable) -> np.ndarray:
     """−origin and factor of every feature: positions (x − origin)·factor are shares of the range.
 
     Rounded as on the card, no value of the range is beyond it: the factor is the largest for which
@@ -126,27 +126,27 @@ def _positions(table: Summed) -> np.ndarray:
     return np.stack([np.float32(0) - origin, factor], axis=1)
 
 
-def _suits(table: Summed) -> bool:
+def _suits(table: SummedTable) -> bool:
     """Whether values are located in as many even bins of every feature, for cubics of float32.
 
     Ranges are the bins, and not so far from zero that float32 has no origin for them.
     """
     bins, d = table.bins, table.features
-    if len(bins.kind) != AFFINE or not len(bins.placed) or table.outputs <= _FEW:
+    if bins.kind != AFFINE or not bins.position or table.outputs <= _FEW:
         return False
-    if bins.origin.dtype != np.float32 or len(table.values.powers) != 4:
+    if bins.origin.dtype != np.float32 or table.values.powers != 4:
         return False
     count, low, high = bins.top[:d] + 1, bins.low[:d], bins.high[:d]
     same = bool(np.all((count == count[0]) & (low == 0) & (np.abs(high - count) <= 1e-5)))
     reach = (table.high[:d] - bins.origin[:d]) * bins.factor[:d]
     same &= len(reach) == d and bool(np.all(reach <= count * (1 + 1e-5)))
-    return same and count[0] <= BINS and not (len(bins.signed) or len(bins.vanishes))
+    return same and count[0] <= BINS and not (bins.signed or bins.vanishes)
 
 
-def _weights(table: Summed) -> np.ndarray | None:
+def _weights(table: SummedTable) -> np.ndarray | None:
     """Weights [feature][basis][output]; None where the cubics do not join smoothly."""
     bins, block, d = table.bins, table.values, table.features
-    stored = block.coef.reshape(-1, 4, len(block.chunk) * block.parts)
+    stored = block.coef.reshape(-1, 4, block.chunk * block.parts)
     weights = np.zeros((d, 2 * WORDS, table.outputs))
     cubics = []
     for b in range(int(bins.top[:d].max()) + 1):

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...blocks import power_of_two
-from ..table.layout import Bins, Block, Layout
+from ..table.layout import Bins, Layout, LocalPolynomials
 from ..table.search import no_search
 from ..table.stored import AFFINE, EDGES
 from .splines import SplineWeights, spline_weights
 
 if TYPE_CHECKING:
-    from ..table.dot import Summed
+    from ..table.dot import SummedTable
 
 
 COLUMNS = 32  # that a program evaluates at a time, at most
@@ -110,10 +110,10 @@ def bins_on(bins: Bins, put: Any, *, exact: bool = False) -> DeviceBins:
     Look-ups must fall into the very bin that the CPU finds, in float64, and so must all with
     `exact`; polynomials go on continuously into the next bin: the rows' own precision does.
     """
-    kind, dtype = len(bins.kind), bins.number.dtype
+    kind, dtype = int(bins.kind), bins.number.dtype
     search = bins.search or no_search(dtype)
-    placed = bool(bins.placed) * (2 if exact else 1)
-    exact = kind == AFFINE and (exact or not len(bins.placed))
+    position = bool(bins.position) * (2 if exact else 1)
+    exact = kind == AFFINE and (exact or not bins.position)
     number = np.dtype(np.float64) if exact else dtype
     origin = bins.origin.astype(number)
     rest = (bins.origin.astype(np.float64) - origin.astype(np.float64)).astype(number)
@@ -127,7 +127,7 @@ def bins_on(bins: Bins, put: Any, *, exact: bool = False) -> DeviceBins:
         known(bool(bins.signed)),
         known(bool(bins.vanishes)),
         known(bool(bins.clipped)),
-        known(placed),
+        known(position),
         known(kind == EDGES and search.shift > 0),
         known(crowd.bit_length()),
         put(np.concatenate([_line(a, stride, number) for a in lines])),
@@ -139,7 +139,7 @@ def bins_on(bins: Bins, put: Any, *, exact: bool = False) -> DeviceBins:
         int(bins.start),
         int(bins.limit),
         2.0 ** -int(bins.shift),
-        int(bins.nothing),
+        int(bins.zero_row),
         int(bins.mirror),
     )
 
@@ -149,17 +149,17 @@ def padded_columns(columns: int) -> int:
     return -(-columns // COLUMNS) * COLUMNS if columns > COLUMNS else power_of_two(columns)
 
 
-def block_on(block: Block, columns: int, put: Any, *, margin: int = 0) -> DeviceBlock:
+def block_on(block: LocalPolynomials, columns: int, put: Any, *, margin: int = 0) -> DeviceBlock:
     """Coefficients as the kernels read them, on the card that `put` copies arrays to.
 
     [row][power][column] as on the CPU, with columns of zeros up to `padded_columns`. Of a float32
     polynomial with two to four coefficients they lie side by side, [row][column][power], in words
     of 64 bits. `margin`: as many columns of zeros before the first row and behind the last.
     """
-    powers, padded = len(block.powers), columns if margin else padded_columns(columns)
+    powers, padded = int(block.powers), columns if margin else padded_columns(columns)
     words = block.coef.dtype == np.float32 and 2 <= powers <= 4
     kept = (powers + 1) // 2 * 2 if words else powers
-    stored = block.coef.reshape(-1, powers, len(block.chunk) * block.parts)
+    stored = block.coef.reshape(-1, powers, block.chunk * block.parts)
     coef = np.zeros((len(stored), kept, padded), block.coef.dtype)
     coef[:, :powers, :columns] = stored[:, :, :columns]
     coef = np.ascontiguousarray(coef.transpose(0, 2, 1)) if words else coef
@@ -189,7 +189,7 @@ def table_on(layout: Layout, put: Any) -> DeviceTable:
     )
 
 
-def sums_on(table: Summed, put: Any) -> DeviceSums:
+def sums_on(table: SummedTable, put: Any) -> DeviceSums:
     """A model's layout on the card that `put` copies arrays to."""
     return DeviceSums(
         bins_on(table.bins, put),
@@ -202,7 +202,7 @@ def sums_on(table: Summed, put: Any) -> DeviceSums:
     )
 
 
-def splines_on(table: Summed, put: Any) -> SplineWeights | None:
+def splines_on(table: SummedTable, put: Any) -> SplineWeights | None:
     """The same as B-splines, where it can be."""
     splines = spline_weights(table, FEATURES)
     if splines is None:

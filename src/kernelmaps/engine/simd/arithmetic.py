@@ -2,8 +2,11 @@
 
 LLVM's operations are the same for both, so that what is written with these functions serves one
 value as well as sixteen. No operation reorders or contracts floating-point arithmetic: NumPy finds
-the same bins, bit by bit. Where nothing is compiled there are no vectors: the plain meanings are
-those of numbers.
+the same bins, bit by bit. Where nothing is compiled there are no vectors: the Python fallbacks take
+single numbers.
+
+Flags of the operations are static integers (:class:`~kernelmaps.static_int.StaticInt`): the
+compiler sees their values.
 """
 
 from __future__ import annotations
@@ -12,11 +15,11 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from ...compiling import meaning
+from ...compiling import python_fallback
 from .vectors import WORD, Vector, constant, converted, filled, like, llvm, on_arm, pointer
 
 _NAMES = {types.float32: "f32", types.float64: "f64"}
-# Numbers next to which floats are integers, and the last 32 of their bits.
+# By type: a float so large that its neighbours are consecutive integers, and its last 32 bits.
 _ROUNDING = {types.float32: (1.5 * 2**23, 0x4B400000), types.float64: (1.5 * 2**52, 0)}
 
 
@@ -30,7 +33,7 @@ def _at_most(builder, a, b):
 
 
 def _bounded(builder, comparison, name, a, b):
-    """One instruction on x86 if it is written as a choice, on ARM if it is called by its name."""
+    """One instruction: on x86 if it is written as a select, on ARM if it is called by its name."""
     if not on_arm(builder):
         return builder.select(builder.fcmp_ordered(comparison, a, b), a, b)
     kind, suffix = a.type, ""
@@ -45,8 +48,8 @@ def _dtype(kind: types.Type) -> types.Type:
     return kind.dtype if isinstance(kind, Vector) else kind
 
 
-def _whole(kind: types.Type) -> types.Type:
-    """The integers that have as many bits as some floats."""
+def _integers_like(kind: types.Type) -> types.Type:
+    """The integer type with as many bits as a float type."""
     return like(types.int32 if _dtype(kind) == types.float32 else types.int64, kind)
 
 
@@ -62,12 +65,12 @@ def _absolute(builder, value, kind: types.Type):
     return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), [value])
 
 
-@meaning(lambda array, j, x, across: array[j])
+@python_fallback(lambda array, j, x, across: array[j])
 def parameter(typing_context, array, j, x, across):
     """What belongs to the value x of feature j: ``array[j]``.
 
-    For a vector of values of features j, j + 1, … (`across` has length 1) as many numbers; for
-    several values of feature j (length 0) the same number in every lane.
+    If `across`, the lanes of x belong to the features j, j + 1, …, and so do those of the result;
+    else all belong to feature j, and the same number is in every lane.
     """
     kind = like(array.dtype, x)
 
@@ -78,16 +81,16 @@ def parameter(typing_context, array, j, x, across):
 
 
 def _parameter(context, builder, array: types.Type, numbers, j, kind: types.Type, across):
-    whole = isinstance(kind, Vector) and len(across) > 0
-    source = llvm(kind if whole else array.dtype)
+    by_lane = isinstance(kind, Vector) and bool(across.value)
+    source = llvm(kind if by_lane else array.dtype)
     where = pointer(context, builder, array, numbers, j, source)
-    found = builder.load(where, align=array.dtype.bitwidth // 8)
-    # Nothing writes to tables while a loop runs: it may be read once for many rows.
-    found.set_metadata("invariant.load", builder.module.add_metadata([]))
-    return found if whole else filled(builder, found, kind)
+    value = builder.load(where, align=array.dtype.bitwidth // 8)
+    # Nothing writes to tables while a loop runs: one load may serve many rows.
+    value.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return value if by_lane else filled(builder, value, kind)
 
 
-@meaning(lambda x, value: value)
+@python_fallback(lambda x, value: value)
 def filled_like(typing_context, x, value):
     """A number, as often as x has lanes."""
     kind = like(value, x)
@@ -98,7 +101,7 @@ def filled_like(typing_context, x, value):
     return kind(x, value), build
 
 
-@meaning(lambda x: 1)
+@python_fallback(lambda x: 1)
 def lanes_of(typing_context, x):
     """How many numbers x is."""
 
@@ -108,7 +111,7 @@ def lanes_of(typing_context, x):
     return types.int64(x), build
 
 
-@meaning(lambda x, array: array.dtype.type(x))
+@python_fallback(lambda x, array: array.dtype.type(x))
 def as_floats(typing_context, x, array):
     """The numbers in the array's floating type."""
     kind = like(array.dtype, x)
@@ -119,18 +122,18 @@ def as_floats(typing_context, x, array):
     return kind(x, array), build
 
 
-@meaning(lambda x, wanted: abs(x) if len(wanted) else x)
-def magnitude(typing_context, x, wanted):
-    """``|x|`` if `wanted` has length 1, x if it has length 0."""
+@python_fallback(lambda x, signed: abs(x) if signed else x)
+def magnitude(typing_context, x, signed):
+    """``|x|`` if `signed`, else x."""
 
     def build(context, builder, signature, args):
-        return _absolute(builder, args[0], x) if len(wanted) else args[0]
+        return _absolute(builder, args[0], x) if signed.value else args[0]
 
-    return x(x, wanted), build
+    return x(x, signed), build
 
 
-@meaning(lambda x, origin, factor: (x - origin) * factor)
-def from_origin(typing_context, x, origin, factor):
+@python_fallback(lambda x, origin, factor: (x - origin) * factor)
+def shift_and_scale(typing_context, x, origin, factor):
     """``(x − origin)·factor``."""
 
     def build(context, builder, signature, args):
@@ -139,8 +142,8 @@ def from_origin(typing_context, x, origin, factor):
     return x(x, x, x), build
 
 
-@meaning(lambda x, low, high: min(high, max(low, x)))
-def between(typing_context, x, low, high):
+@python_fallback(lambda x, low, high: min(high, max(low, x)))
+def clip(typing_context, x, low, high):
     """``min(max(x, low), high)``; `low` for NaN."""
 
     def build(context, builder, signature, args):
@@ -149,16 +152,16 @@ def between(typing_context, x, low, high):
     return x(x, x, x), build
 
 
-def _plain_range(x, low, high, j, across, wanted):
-    return min(high[j], max(low[j], x)) if len(wanted) == 1 else x
+def _python_clip(x, low, high, j, across, clipped):
+    return min(high[j], max(low[j], x)) if clipped else x
 
 
-@meaning(_plain_range)
-def in_range(typing_context, x, low, high, j, across, wanted):
-    """x of feature j :func:`between` ``low[j]`` and ``high[j]``, if `wanted` has length 1."""
+@python_fallback(_python_clip)
+def clip_to_range(typing_context, x, low, high, j, across, clipped):
+    """x of feature j :func:`clip`-ped to ``low[j]`` … ``high[j]``, if `clipped`."""
 
     def build(context, builder, signature, args):
-        if len(wanted) != 1:
+        if not clipped.value:
             return args[0]
         lower, upper = (
             _parameter(context, builder, array, args[k], args[3], x, across)
@@ -166,13 +169,13 @@ def in_range(typing_context, x, low, high, j, across, wanted):
         )
         return _at_most(builder, _at_least(builder, args[0], lower), upper)
 
-    return x(x, low, high, types.int64, across, wanted), build
+    return x(x, low, high, types.int64, across, clipped), build
 
 
 @intrinsic
 def all_inside(typing_context, x):
-    """What :func:`still_inside` begins with, for values like x."""
-    kind = _whole(x)
+    """The initial value of :func:`still_inside`, for values like x."""
+    kind = _integers_like(x)
 
     def build(context, builder, signature, args):
         return constant(kind, -1)
@@ -182,14 +185,14 @@ def all_inside(typing_context, x):
 
 @intrinsic
 def still_inside(typing_context, inside, x, bounded):
-    """Integers without a bit where a number is not what it was bounded to, or was so before.
+    """`inside`, with 0 in the lanes where x differs from x clipped to its range (`bounded`).
 
-    Vectors of them are looked at after the loop (:func:`none_outside`).
+    Loops accumulate it and ask :func:`none_outside` at the end.
     """
 
     def build(context, builder, signature, args):
-        found = builder.fcmp_ordered("==", args[1], args[2])
-        return builder.and_(args[0], builder.sext(found, llvm(inside)))
+        equal = builder.fcmp_ordered("==", args[1], args[2])
+        return builder.and_(args[0], builder.sext(equal, llvm(inside)))
 
     return inside(inside, x, x), build
 
@@ -199,17 +202,17 @@ def none_outside(typing_context, inside):
     """Whether all numbers were inside."""
 
     def build(context, builder, signature, args):
-        found = builder.icmp_signed("<", args[0], constant(inside, 0))
+        is_inside = builder.icmp_signed("<", args[0], constant(inside, 0))
         if isinstance(inside, Vector):
             lanes = ir.IntType(inside.size)
-            found = builder.icmp_unsigned("==", builder.bitcast(found, lanes), lanes(-1))
-        return builder.zext(found, ir.IntType(8)) if found.type != ir.IntType(1) else found
+            is_inside = builder.icmp_unsigned("==", builder.bitcast(is_inside, lanes), lanes(-1))
+        return is_inside
 
     return types.boolean(inside), build
 
 
 @intrinsic
-def cut_off(typing_context, x, first, last):
+def truncate(typing_context, x, first, last):
     """Integers int(x) within first … last, of numbers that 32 bits hold."""
     kind = like(types.int32, x)
 
@@ -220,7 +223,7 @@ def cut_off(typing_context, x, first, last):
 
 
 @intrinsic
-def cut_off_unsigned(typing_context, x):
+def truncate_unsigned(typing_context, x):
     """Integers int(x) of numbers that are not negative: all 32 bits."""
     kind = like(types.int32, x)
 
@@ -230,9 +233,9 @@ def cut_off_unsigned(typing_context, x):
     return kind(x), build
 
 
-@meaning(lambda x, unit, half: x * unit + half)
-def scaled(typing_context, x, unit, half):
-    """``x·unit + half`` for one unit and one half."""
+@python_fallback(lambda x, unit, half: x * unit + half)
+def scale_and_shift(typing_context, x, unit, half):
+    """``x·unit + half``, with the same unit and half in every lane."""
 
     def build(context, builder, signature, args):
         unit, half = (filled(builder, value, x) for value in args[1:3])
@@ -241,60 +244,61 @@ def scaled(typing_context, x, unit, half):
     return x(x, _dtype(x), _dtype(x)), build
 
 
-def _plain_split(x, last, near):
-    b = round(x) if len(near) == 2 else int(min(last, max(0.0, x)))
+def _python_split(x, last, centred):
+    b = round(x) if centred else int(min(last, max(0.0, x)))
     return b, x - b
 
 
-@meaning(_plain_split)
-def split(typing_context, x, last, near):
-    """Integers b = int(x) within 0 … last, and x − b.
+@python_fallback(_python_split)
+def split(typing_context, x, last, centred):
+    """Bins b = ⌊x⌋ within 0 … last, and the positions x − b; the nearest integers if `centred`.
 
-    The nearest integers, wherever they are, if `near` has length 2.
+    The nearest integers are not limited: the caller provides the values that they can have.
     """
-    count = like(types.int32, x)
-    kind = types.Tuple((count, x))
+    kind = types.Tuple((like(types.int32, x), x))
 
     def build(context, builder, signature, args):
-        parts = _nearest(builder, args[0], x) if len(near) == 2 else _below(builder, *args[:2], x)
-        return context.make_tuple(builder, kind, parts)
+        pair = _nearest(builder, args[0], x) if centred.value else _floor(builder, *args[:2], x)
+        return context.make_tuple(builder, kind, pair)
 
-    return kind(x, x, near), build
+    return kind(x, x, centred), build
 
 
-def _below(builder, value, last, kind: types.Type):
-    """Integers within 0 … last that are not above the values, and what is left of these."""
-    count = like(types.int32, kind)
+def _floor(builder, value, last, kind: types.Type):
+    """⌊value⌋ within 0 … last as 32-bit integers, and value − ⌊value⌋."""
+    int32 = like(types.int32, kind)
     bounded = _at_most(builder, _at_least(builder, value, constant(kind, 0.0)), last)
     # ARM converts floats to integers of their own size, and back.
-    own = _whole(kind) if on_arm(builder) else count
-    whole = builder.fptosi(bounded, llvm(own))
-    rest = builder.fsub(value, builder.sitofp(whole, llvm(kind)))
-    return (whole if own == count else builder.trunc(whole, llvm(count))), rest
+    integers = _integers_like(kind) if on_arm(builder) else int32
+    floor = builder.fptosi(bounded, llvm(integers))
+    position = builder.fsub(value, builder.sitofp(floor, llvm(kind)))
+    return (floor if integers == int32 else builder.trunc(floor, llvm(int32))), position
 
 
 def _nearest(builder, value, kind: types.Type):
-    """The same for the nearest integers: the last bits of a large number to which a value is added.
+    """The nearest integers as 32-bit integers, and the signed distances from them.
 
-    Two additions take less time than a conversion and another one back.
+    Adding a large number L rounds the value to an integer, which the last bits of the sum are. Two
+    additions take less time than a conversion to an integer and back.
     """
-    count = like(types.int32, kind)
-    large, first = _ROUNDING[_dtype(kind)]
-    moved = builder.fadd(value, constant(kind, large))
-    rest = builder.fsub(value, builder.fsub(moved, constant(kind, large)))
-    bits = builder.bitcast(moved, llvm(_whole(kind)))
-    whole = bits if first else builder.trunc(bits, llvm(count))
-    return (builder.sub(whole, constant(count, first)) if first else whole), rest
+    int32 = like(types.int32, kind)
+    large, large_bits = _ROUNDING[_dtype(kind)]
+    total = builder.fadd(value, constant(kind, large))
+    distance = builder.fsub(value, builder.fsub(total, constant(kind, large)))
+    bits = builder.bitcast(total, llvm(_integers_like(kind)))
+    if not large_bits:
+        return builder.trunc(bits, llvm(int32)), distance
+    return builder.sub(bits, constant(int32, large_bits)), distance
 
 
 def _leading(builder, x, kind: types.Type, shift):
-    """Bits of floats without the last `shift`, as 32-bit integers."""
-    wide = _whole(kind)
-    short = _dtype(wide) == types.int32
-    drop = filled(builder, builder.trunc(shift, WORD) if short else shift, wide)
-    bits = builder.bitcast(x, llvm(wide))
-    leading = builder.ashr(bits, drop)
-    return bits, leading if short else builder.trunc(leading, llvm(like(types.int32, kind)))
+    """The bits of floats, and those bits without the last `shift`, as 32-bit integers."""
+    integers = _integers_like(kind)
+    is_int32 = _dtype(integers) == types.int32
+    dropped = filled(builder, builder.trunc(shift, WORD) if is_int32 else shift, integers)
+    bits = builder.bitcast(x, llvm(integers))
+    leading = builder.ashr(bits, dropped)
+    return bits, leading if is_int32 else builder.trunc(leading, llvm(like(types.int32, kind)))
 
 
 def _within(builder, value, last, kind: types.Type):
@@ -308,13 +312,13 @@ def _ordered(builder, value, first, last):
     return builder.select(builder.icmp_signed("<", value, last), value, last)
 
 
-def _plain_bits(x):
+def _python_bits(x):
     """Bits of a float32 or float64, as an integer of its size."""
     return x.view(f"i{x.itemsize}")
 
 
-@meaning(lambda x, shift, key, last: min(last, max(0, (_plain_bits(x) >> shift) - key)))
-def octave(typing_context, x, shift, key, last):
+@python_fallback(lambda x, shift, key, last: min(last, max(0, (_python_bits(x) >> shift) - key)))
+def leading_bits(typing_context, x, shift, key, last):
     """Leading bits of positive floats, less `key`, within 0 … last."""
     kind = like(types.int32, x)
 
@@ -325,45 +329,49 @@ def octave(typing_context, x, shift, key, last):
     return kind(x, types.int64, kind, kind), build
 
 
-def _plain_octave(x, shift, start, limit):
-    bits, size = _plain_bits(x), 1 << shift
+def _python_octave_bin(x, shift, start, limit):
+    bits, size = _python_bits(x), 1 << shift
     return min(limit, max(0, (bits >> shift) - start)), type(x)((bits & (size - 1)) / size)
 
 
-@meaning(_plain_octave)
-def octave_and_rest(typing_context, x, shift, start, limit):
-    """Bins of positive floats that are even in every octave: leading bits less `start`, within
-    0 … limit, and what the other bits make of a bin, within [0, 1)."""
-    count = like(types.int32, x)
-    kind = types.Tuple((count, x))
+@python_fallback(_python_octave_bin)
+def octave_bin(typing_context, x, shift, start, limit):
+    """Bins that divide every octave evenly, and the positions in them, of positive floats.
+
+    The bin is the leading bits less `start`, within 0 … limit; the position is the other `shift`
+    bits as a fraction of the bin, within [0, 1).
+    """
+    int32 = like(types.int32, x)
+    kind = types.Tuple((int32, x))
 
     def build(context, builder, signature, args):
         bits, leading = _leading(builder, args[0], x, args[1])
-        limit = _word(builder, args[3], count)
-        b = _within(builder, builder.sub(leading, _word(builder, args[2], count)), limit, count)
-        # 1 + the rest has these bits behind those of 1: no conversion of integers.
-        wide = _whole(x)
+        limit = _word(builder, args[3], int32)
+        b = _within(builder, builder.sub(leading, _word(builder, args[2], int32)), limit, int32)
+        # As the mantissa of a number in [1, 2), the other bits are 1 + the position: this needs no
+        # conversion of integers.
+        integers = _integers_like(x)
         mantissa, one = (23, 127 << 23) if _dtype(x) == types.float32 else (52, 1023 << 52)
-        narrow = _dtype(wide) == types.int32
-        shift = builder.trunc(args[1], WORD) if narrow else args[1]
+        is_int32 = _dtype(integers) == types.int32
+        shift = builder.trunc(args[1], WORD) if is_int32 else args[1]
         left = builder.sub(ir.Constant(shift.type, mantissa), shift)
-        rest = builder.shl(bits, filled(builder, left, wide))
-        rest = builder.and_(rest, constant(wide, (1 << mantissa) - 1))
-        rest = builder.bitcast(builder.or_(rest, constant(wide, one)), llvm(x))
-        return context.make_tuple(builder, kind, [b, builder.fsub(rest, constant(x, 1.0))])
+        other_bits = builder.shl(bits, filled(builder, left, integers))
+        other_bits = builder.and_(other_bits, constant(integers, (1 << mantissa) - 1))
+        number = builder.bitcast(builder.or_(other_bits, constant(integers, one)), llvm(x))
+        return context.make_tuple(builder, kind, [b, builder.fsub(number, constant(x, 1.0))])
 
     return kind(x, types.int64, types.int64, types.int64), build
 
 
-@meaning(lambda x, last: int(min(last, max(0, x))))
+@python_fallback(lambda x, last: int(min(last, max(0, x))))
 def code_of(typing_context, x, last):
     """Codes as 32-bit integers within 0 … last, from unsigned integers or from floats."""
     kind = like(types.int32, x)
 
     def build(context, builder, signature, args):
         if isinstance(_dtype(x), types.Integer):
-            short = _dtype(x).bitwidth < 32
-            value = builder.zext(args[0], llvm(kind)) if short else args[0]
+            is_narrow = _dtype(x).bitwidth < 32
+            value = builder.zext(args[0], llvm(kind)) if is_narrow else args[0]
         else:
             bounded = _at_least(builder, args[0], constant(x, 0.0))
             value = builder.fptosi(_at_most(builder, bounded, constant(x, 2.0**30)), llvm(kind))
@@ -372,9 +380,9 @@ def code_of(typing_context, x, last):
     return kind(x, kind), build
 
 
-@meaning(lambda a, b: a + b)
+@python_fallback(lambda a, b: a + b)
 def plus(typing_context, a, b):
-    """32-bit integers and others, or one for all."""
+    """Sums of 32-bit integers, or of them and one number."""
     same = a == b
 
     def build(context, builder, signature, args):
@@ -383,9 +391,9 @@ def plus(typing_context, a, b):
     return a(a, b if same else types.int64), build
 
 
-@meaning(lambda a, step: a * step)
+@python_fallback(lambda a, step: a * step)
 def times(typing_context, a, step):
-    """32-bit integers, all multiplied by one number."""
+    """Products of 32-bit integers with one number."""
 
     def build(context, builder, signature, args):
         return builder.mul(args[0], _word(builder, args[1], a))
@@ -393,36 +401,35 @@ def times(typing_context, a, step):
     return a(a, types.int64), build
 
 
-def _plain_settled(row, x, mirror, signed, nothing, vanishes):
-    if len(vanishes) and x == 0:
-        return nothing
-    return row + mirror if len(signed) and x < 0 else row
+def _python_signed_row(row, x, mirror, signed, zero_row, vanishes):
+    if vanishes and x == 0:
+        return zero_row
+    return row + mirror if signed and x < 0 else row
 
 
-@meaning(_plain_settled)
-def settled(typing_context, row, x, mirror, signed, nothing, vanishes):
-    """Rows of values whose magnitudes have the rows `row`: odd extension, and φ(0) = 0.
+@python_fallback(_python_signed_row)
+def signed_row(typing_context, row, x, mirror, signed, zero_row, vanishes):
+    """The table's row of x, from that of |x|: the odd extension, and φ(0) = 0.
 
-    ``row + mirror`` where x < 0, if `signed` has length 1; `nothing` where x == 0, if `vanishes`
-    has length 1.
+    ``row + mirror`` where x < 0, if `signed`; `zero_row` where x == 0, if `vanishes`.
     """
 
     def build(context, builder, signature, args):
-        found, none = args[0], constant(x, 0.0)
-        if len(signed):
-            below = builder.fcmp_ordered("<", args[1], none)
-            moved = builder.add(found, _word(builder, args[2], row))
-            found = builder.select(below, moved, found)
-        if len(vanishes):
-            zero = builder.fcmp_ordered("==", args[1], none)
-            found = builder.select(zero, _word(builder, args[4], row), found)
-        return found
+        result, zero = args[0], constant(x, 0.0)
+        if signed.value:
+            is_negative = builder.fcmp_ordered("<", args[1], zero)
+            mirrored = builder.add(result, _word(builder, args[2], row))
+            result = builder.select(is_negative, mirrored, result)
+        if vanishes.value:
+            is_zero = builder.fcmp_ordered("==", args[1], zero)
+            result = builder.select(is_zero, _word(builder, args[4], row), result)
+        return result
 
     return row(row, x, types.int64, signed, types.int64, vanishes), build
 
 
-@meaning(min)
-def no_more(typing_context, a, b):
+@python_fallback(min)
+def smaller(typing_context, a, b):
     """The smaller of two integers."""
 
     def build(context, builder, signature, args):
@@ -431,49 +438,49 @@ def no_more(typing_context, a, b):
     return a(a, a), build
 
 
-@meaning(lambda count, last, u: (b := min(count, last), u + type(u)(count - b)))
-def capped(typing_context, count, last, u):
-    """Integers no larger than `last`, and u plus what they lost."""
+@python_fallback(lambda count, last, u: (b := min(count, last), u + type(u)(count - b)))
+def cap_bin(typing_context, count, last, u):
+    """b = min(count, last), and the position u + count − b that belongs to it."""
     kind = types.Tuple((count, u))
 
     def build(context, builder, signature, args):
         below = builder.icmp_signed("<", args[0], args[1])
         b = builder.select(below, args[0], args[1])
-        lost = builder.sitofp(builder.sub(args[0], b), llvm(u))
-        return context.make_tuple(builder, kind, [b, builder.fadd(args[2], lost)])
+        excess = builder.sitofp(builder.sub(args[0], b), llvm(u))
+        return context.make_tuple(builder, kind, [b, builder.fadd(args[2], excess)])
 
     return kind(count, count, u), build
 
 
 @intrinsic
-def plus_share(typing_context, count, share, bits, half):
-    """``(count << bits) + int(share·2^bits + half)``, share within [0, 1]."""
+def fixed_point(typing_context, count, fraction, bits, half):
+    """``(count << bits) + int(fraction·2^bits + half)``, fraction within [0, 1]."""
 
     def build(context, builder, signature, args):
         shift = builder.trunc(args[2], WORD)
-        unit = builder.uitofp(builder.shl(WORD(1), shift), llvm(_dtype(share)))
-        unit, half = filled(builder, unit, share), filled(builder, args[3], share)
+        unit = builder.uitofp(builder.shl(WORD(1), shift), llvm(_dtype(fraction)))
+        unit, half = filled(builder, unit, fraction), filled(builder, args[3], fraction)
         # The product is exact, so that one rounding (a fused operation) or two are the same.
-        part = builder.fmul(args[1], unit, flags=("contract",))
-        part = builder.fptosi(builder.fadd(part, half, flags=("contract",)), llvm(count))
-        return builder.add(builder.shl(args[0], filled(builder, shift, count)), part)
+        units = builder.fmul(args[1], unit, flags=("contract",))
+        units = builder.fptosi(builder.fadd(units, half, flags=("contract",)), llvm(count))
+        return builder.add(builder.shl(args[0], filled(builder, shift, count)), units)
 
-    return count(count, share, types.int64, _dtype(share)), build
+    return count(count, fraction, types.int64, _dtype(fraction)), build
 
 
-@meaning(lambda x, left, right: (x - left) / (right - left) if right > left else type(x)(0))
-def share(typing_context, x, left, right):
+@python_fallback(lambda x, left, right: (x - left) / (right - left) if right > left else type(x)(0))
+def position_between(typing_context, x, left, right):
     """``(x − left) / (right − left)``; 0 between equal ends."""
 
     def build(context, builder, signature, args):
-        part = builder.fdiv(builder.fsub(args[0], args[1]), builder.fsub(args[2], args[1]))
-        return builder.select(builder.fcmp_ordered(">", args[2], args[1]), part, constant(x, 0.0))
+        ratio = builder.fdiv(builder.fsub(args[0], args[1]), builder.fsub(args[2], args[1]))
+        return builder.select(builder.fcmp_ordered(">", args[2], args[1]), ratio, constant(x, 0.0))
 
     return x(x, x, x), build
 
 
-@meaning(lambda x, threshold, a, b: a if x >= threshold else b)
-def where_passed(typing_context, x, threshold, a, b):
+@python_fallback(lambda x, threshold, a, b: a if x >= threshold else b)
+def where_at_least(typing_context, x, threshold, a, b):
     """a where x >= threshold, b elsewhere."""
 
     def build(context, builder, signature, args):
@@ -483,7 +490,7 @@ def where_passed(typing_context, x, threshold, a, b):
 
 
 @intrinsic
-def plus_distance(typing_context, total, a, b):
+def add_distance(typing_context, total, a, b):
     """``total + |a − b|``."""
 
     def build(context, builder, signature, args):
@@ -492,13 +499,13 @@ def plus_distance(typing_context, total, a, b):
     return a(a, a, a), build
 
 
-@meaning(lambda x: int(_plain_bits(x)))
+@python_fallback(lambda x: int(_python_bits(x)))
 def bits_of(typing_context, x):
-    """The 32-bit integers whose bits these floats are."""
+    """The last 32 bits of floats, as integers."""
     kind = like(types.int32, x)
 
     def build(context, builder, signature, args):
-        bits = builder.bitcast(args[0], llvm(_whole(x)))
+        bits = builder.bitcast(args[0], llvm(_integers_like(x)))
         return bits if _dtype(x) == types.float32 else builder.trunc(bits, llvm(kind))
 
     return kind(x), build

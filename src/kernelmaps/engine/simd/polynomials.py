@@ -1,7 +1,7 @@
 """Polynomials of a table's rows, evaluated in registers.
 
-They are written in LLVM's operations, not as functions that numba compiles: every loop over values
-has them, and for each of its kinds a function would be compiled once more.
+They are written as intrinsics, not as functions that numba compiles: every loop over values uses
+them, and a function would be compiled once more for each variant of the loop.
 """
 
 from __future__ import annotations
@@ -9,14 +9,11 @@ from __future__ import annotations
 from llvmlite import ir
 from numba.core import types
 
-from ...compiling import meaning
+from ...compiling import python_fallback
+from ...static_types import field_type, static_field
 from .vectors import Vector, filled, llvm, pointer
 
 _COUNT = ir.IntType(64)
-
-
-def _kind(block: types.Type, name: str) -> types.Type:
-    return block.types[block.fields.index(name)]
 
 
 def _field(context, builder, block: types.Type, value, name: str):
@@ -24,14 +21,14 @@ def _field(context, builder, block: types.Type, value, name: str):
 
 
 def _vectors(context, builder, block: types.Type, value):
-    if not len(_kind(block, "several")):
+    if not static_field(block, "several"):
         return _COUNT(1)
     return _field(context, builder, block, value, "parts")
 
 
-@meaning(lambda values: values.parts)
+@python_fallback(lambda values: values.parts)
 def vectors(typing_context, values):
-    """Vectors in a row of a block; the compiler knows if it is one."""
+    """Vectors in a row of the table; a constant 1 if there is only one."""
 
     def build(context, builder, signature, args):
         return _vectors(context, builder, values, args[0])
@@ -39,21 +36,21 @@ def vectors(typing_context, values):
     return types.int64(values), build
 
 
-def _plain_polynomial(values, row, u, part):
-    size, width = len(values.chunk), len(values.chunk) * values.parts
-    first = row * width * len(values.powers) + part * size
+def _python_polynomial(values, row, u, part):
+    size, width = values.chunk, values.chunk * values.parts
+    first = row * width * values.powers + part * size
     total = 0
-    for power in reversed(range(len(values.powers))):
+    for power in reversed(range(values.powers)):
         at = first + power * width
         total = total * u + values.coef[at : at + size]
     return total
 
 
-@meaning(_plain_polynomial)
+@python_fallback(_python_polynomial)
 def polynomial(typing_context, values, row, u, part):
-    """Σ_k coef[row, k] u^k for one vector of a block's columns."""
-    coef, powers = _kind(values, "coef"), len(_kind(values, "powers"))
-    kind = Vector(coef.dtype, len(_kind(values, "chunk")))
+    """Σ_k coef[row, k] u^k for one vector of the columns, by Horner's rule."""
+    coef, powers = field_type(values, "coef"), static_field(values, "powers")
+    kind = Vector(coef.dtype, static_field(values, "chunk"))
 
     def build(context, builder, signature, args):
         block, row, u, part = args
@@ -64,14 +61,14 @@ def polynomial(typing_context, values, row, u, part):
         at = builder.add(at, builder.mul(part, _COUNT(kind.size)))
         total = None
         for power in reversed(range(powers)):
-            here = builder.add(at, builder.mul(width, _COUNT(power)))
-            where = pointer(context, builder, coef, numbers, here, llvm(kind))
-            own = builder.load(where, align=coef.dtype.bitwidth // 8)
+            offset = builder.add(at, builder.mul(width, _COUNT(power)))
+            where = pointer(context, builder, coef, numbers, offset, llvm(kind))
+            coefficients = builder.load(where, align=coef.dtype.bitwidth // 8)
             if total is None:
-                total = own
+                total = coefficients
                 continue
             product = builder.fmul(total, position, flags=("fast",))
-            total = builder.fadd(product, own, flags=("fast",))
+            total = builder.fadd(product, coefficients, flags=("fast",))
         return total
 
     return kind(values, types.int64, coef.dtype, types.int64), build

@@ -1,4 +1,4 @@
-"""Vector registers for the compiled loops: a SIMD value as a numba type, and how it gets about.
+"""Vector registers for the compiled loops: a SIMD value as a numba type; loads, stores, shuffles.
 
 The inner loops of transforms and solvers combine, per feature, a few contiguous numbers with a
 few table entries.  Written with arrays, the accumulators live in memory and every feature waits
@@ -6,12 +6,10 @@ for the store of the previous one (about ten cycles); a value of the type below 
 LLVM splits it into what the machine has. All that is below runs on every processor; where two forms
 of an operation differ in speed, the faster one for the processor is built (`on_arm`).
 
-Lengths are part of the type.  They come in as the *lengths of tuples*, ``(0,) * n``: an argument
-type that numba's disk cache knows, unlike closures or literal arguments.
+Lengths are part of the type: they come in as :class:`~kernelmaps.static_int.StaticInt`.
 
-What the training of models is written in also has a plain `meaning`, on arrays: where nothing is
-compiled, its loops run as they are read. (Maps have a readable form of their own then,
-:mod:`..reference`.)
+The operations that training needs have a Python fallback on arrays: where nothing is compiled, its
+loops run as they are read. (Maps have a readable form of their own then, :mod:`..reference`.)
 """
 
 from __future__ import annotations
@@ -21,11 +19,14 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, models, register_model
 
-from ...compiling import meaning
+from ...compiling import python_fallback
+from ...static_int import StaticInt
 
 WORD = ir.IntType(32)
-_SMALL = {1: types.uint8, 2: types.uint16}  # by bytes
-_FORWARDED = 8  # 32-bit integers that loads find together before they are in a cache
+ONE, TWO = StaticInt(1), StaticInt(2)  # lengths that compiled code asks for by name
+_UNSIGNED = {1: types.uint8, 2: types.uint16, 4: types.uint32}  # by bytes
+# 32-bit integers in a store that later loads can read from the store buffer (measured on x86).
+_FORWARDED = 8
 _NAMES = {types.int32: "i32", types.int64: "i64", types.float32: "f32", types.float64: "f64"}
 
 
@@ -58,7 +59,7 @@ def llvm(kind: types.Type) -> ir.Type:
 def on_arm(builder) -> bool:
     """Whether the code is for 64-bit ARM: some operations are one instruction if put another way.
 
-    Either form runs everywhere: nothing depends on it but speed, and the rounding of sums.
+    Either form runs everywhere; only speed and the rounding of sums depend on it.
     """
     return builder.module.triple.startswith(("aarch64", "arm64"))
 
@@ -94,16 +95,16 @@ def mask(indices) -> ir.Constant:
 def side_by_side(builder, parts):
     """Vectors of one length (as many as a power of two) in one."""
     while len(parts) > 1:
-        every = mask(range(2 * parts[0].type.count))
+        both = mask(range(2 * parts[0].type.count))
         pairs = zip(parts[::2], parts[1::2], strict=True)
-        parts = [builder.shuffle_vector(a, b, every) for a, b in pairs]
+        parts = [builder.shuffle_vector(a, b, both) for a, b in pairs]
     return parts[0]
 
 
-@meaning(lambda array, size: np.zeros(len(size), array.dtype))
+@python_fallback(lambda array, size: np.zeros(size, array.dtype))
 def zeros(typing_context, array, size):
-    """A vector of ``len(size)`` zeros of the array's type."""
-    kind = Vector(array.dtype, len(size))
+    """A vector of `size` zeros of the array's type."""
+    kind = Vector(array.dtype, size.value)
 
     def build(context, builder, signature, args):
         return ir.Constant(llvm(kind), None)
@@ -111,10 +112,10 @@ def zeros(typing_context, array, size):
     return kind(array, size), build
 
 
-@meaning(lambda array, offset, size: array[offset : offset + len(size)].copy())
+@python_fallback(lambda array, offset, size: array[offset : offset + size].copy())
 def load(typing_context, array, offset, size):
-    """``array[offset : offset + len(size)]`` of a contiguous array."""
-    kind = Vector(array.dtype, len(size))
+    """``array[offset : offset + size]`` of a contiguous array."""
+    kind = Vector(array.dtype, size.value)
 
     def build(context, builder, signature, args):
         where = pointer(context, builder, array, args[0], args[1], llvm(kind))
@@ -125,48 +126,47 @@ def load(typing_context, array, offset, size):
 
 @intrinsic
 def load_some(typing_context, array, offset, count, size):
-    """As `load`, of `count` ≥ 1 numbers at most; the last of them for all others.
-
-    Those are not read.
-    """
-    kind = Vector(array.dtype, len(size))
+    """As `load`, but reads at most `count` ≥ 1 numbers; the last one read fills the other lanes."""
+    kind = Vector(array.dtype, size.value)
 
     def build(context, builder, signature, args):
         where = pointer(context, builder, array, args[0], args[1], llvm(kind))
         fewer = builder.icmp_signed("<", args[2], ir.Constant(args[2].type, kind.size))
-        with builder.if_else(fewer, likely=False) as (some, all_of_them):
-            with some:
+        with builder.if_else(fewer, likely=False) as (masked_branch, full_branch):
+            with masked_branch:
                 last = builder.sub(builder.add(args[1], args[2]), ir.Constant(args[1].type, 1))
                 last = pointer(context, builder, array, args[0], last, llvm(array.dtype))
-                few = _load_first(builder, where, args[2], builder.load(last), kind)
-                after_some = builder.block
-            with all_of_them:
-                whole = builder.load(where, align=array.dtype.bitwidth // 8)
-                after_all = builder.block
-        found = builder.phi(llvm(kind))
-        found.add_incoming(whole, after_all)
-        found.add_incoming(few, after_some)
-        return found
+                masked = _load_first(builder, where, args[2], builder.load(last), kind)
+                after_masked = builder.block
+            with full_branch:
+                full = builder.load(where, align=array.dtype.bitwidth // 8)
+                after_full = builder.block
+        vector = builder.phi(llvm(kind))
+        vector.add_incoming(full, after_full)
+        vector.add_incoming(masked, after_masked)
+        return vector
 
     return kind(array, types.int64, types.int64, size), build
 
 
 def _load_first(builder, where, count, last, kind: Vector):
-    """The first `count` numbers, then the last one again."""
+    """A masked load of the first `count` numbers; `last` in the other lanes."""
     vector = llvm(kind)
     lanes = ir.Constant(ir.VectorType(WORD, kind.size), list(range(kind.size)))
     count = filled(builder, builder.trunc(count, WORD), Vector(types.int32, kind.size))
-    wanted = builder.icmp_signed("<", lanes, count)
+    is_read = builder.icmp_signed("<", lanes, count)
     element = _NAMES.get(kind.dtype, f"i{kind.dtype.bitwidth}")
     name = f"llvm.masked.load.v{kind.size}{element}.p0"
     function = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(vector, [where.type, WORD, wanted.type, vector]), name
+        builder.module, ir.FunctionType(vector, [where.type, WORD, is_read.type, vector]), name
     )
     align = WORD(kind.dtype.bitwidth // 8)
-    return builder.call(function, [where, align, wanted, filled(builder, last, kind)])
+    return builder.call(function, [where, align, is_read, filled(builder, last, kind)])
 
 
-@meaning(lambda array, offset, vector: np.copyto(array[offset : offset + len(vector)], vector))
+@python_fallback(
+    lambda array, offset, vector: np.copyto(array[offset : offset + len(vector)], vector)
+)
 def store(typing_context, array, offset, vector):
     """``array[offset : offset + n] = vector``."""
 
@@ -178,7 +178,7 @@ def store(typing_context, array, offset, vector):
     return types.void(array, types.int64, vector), build
 
 
-@meaning(lambda a, b, c: a * b + c)
+@python_fallback(lambda a, b, c: a * b + c)
 def multiply_add(typing_context, a, b, c):
     """``a * b + c``, element by element."""
 
@@ -189,7 +189,7 @@ def multiply_add(typing_context, a, b, c):
     return a(a, a, a), build
 
 
-@meaning(lambda a, b: a + b)
+@python_fallback(lambda a, b: a + b)
 def add(typing_context, a, b):
     """``a + b``."""
 
@@ -199,10 +199,10 @@ def add(typing_context, a, b):
     return a(a, a), build
 
 
-@meaning(lambda array, value, size: np.full(len(size), value, array.dtype))
+@python_fallback(lambda array, value, size: np.full(size, value, array.dtype))
 def fill(typing_context, array, value, size):
-    """``len(size)`` copies of a number, in the array's type."""
-    kind = Vector(array.dtype, len(size))
+    """`size` copies of a number, in the array's type."""
+    kind = Vector(array.dtype, size.value)
 
     def build(context, builder, signature, args):
         return filled(builder, args[1], kind)
@@ -210,22 +210,22 @@ def fill(typing_context, array, value, size):
     return kind(array, array.dtype, size), build
 
 
-@meaning(lambda vector, lanes: np.repeat(vector, len(lanes)))
+@python_fallback(lambda vector, lanes: np.repeat(vector, lanes))
 def repeat(typing_context, vector, lanes):
-    """Each element ``len(lanes)`` times in a row: ``np.repeat``."""
-    kind = Vector(vector.dtype, vector.size * len(lanes))
+    """Each element `lanes` times in a row: ``np.repeat``."""
+    kind = Vector(vector.dtype, vector.size * lanes.value)
 
     def build(context, builder, signature, args):
-        indices = [k // len(lanes) for k in range(kind.size)]
+        indices = [k // lanes.value for k in range(kind.size)]
         return builder.shuffle_vector(args[0], args[0], mask(indices))
 
     return kind(vector, lanes), build
 
 
-@meaning(lambda vector, copies: np.tile(vector, len(copies)))
+@python_fallback(lambda vector, copies: np.tile(vector, copies))
 def tile(typing_context, vector, copies):
-    """The whole vector ``len(copies)`` times: ``np.tile``."""
-    kind = Vector(vector.dtype, vector.size * len(copies))
+    """The vector `copies` times, one after the other: ``np.tile``."""
+    kind = Vector(vector.dtype, vector.size * copies.value)
 
     def build(context, builder, signature, args):
         indices = [k % vector.size for k in range(kind.size)]
@@ -234,10 +234,10 @@ def tile(typing_context, vector, copies):
     return kind(vector, copies), build
 
 
-@meaning(lambda vector, lanes: vector.reshape(-1, len(lanes)).sum(axis=0))
+@python_fallback(lambda vector, lanes: vector.reshape(-1, lanes).sum(axis=0))
 def fold(typing_context, vector, lanes):
-    """Sum of the consecutive pieces of ``len(lanes)`` elements: ``v.reshape(-1, L).sum(0)``."""
-    kind = Vector(vector.dtype, len(lanes))
+    """Sum of the consecutive pieces of `lanes` elements: ``v.reshape(-1, lanes).sum(0)``."""
+    kind = Vector(vector.dtype, lanes.value)
 
     def build(context, builder, signature, args):
         pieces = [
@@ -253,9 +253,9 @@ def fold(typing_context, vector, lanes):
     return kind(vector, lanes), build
 
 
-@meaning(lambda array, offset: None)
+@python_fallback(lambda array, offset: None)
 def prefetch(typing_context, array, offset):
-    """Ask for the cache line of ``array[offset]``."""
+    """Prefetch the cache line of ``array[offset]``."""
 
     def build(context, builder, signature, args):
         byte, word = ir.PointerType(ir.IntType(8)), ir.IntType(32)
@@ -295,11 +295,11 @@ def clear(typing_context, array, offset, count):
     return types.void(array, types.int64, types.int64), build
 
 
-def _put(array, offset, value):
+def _python_put(array, offset, value):
     array.reshape(-1)[offset] = value
 
 
-@meaning(_put)
+@python_fallback(_python_put)
 def put(typing_context, array, offset, value):
     """``array.flat[offset] = value`` of a contiguous array: a third of the time to compile."""
 
@@ -312,7 +312,7 @@ def put(typing_context, array, offset, value):
     return types.void(array, types.int64, value), build
 
 
-@meaning(lambda array, offset: array[offset])
+@python_fallback(lambda array, offset: array[offset])
 def item(typing_context, array, offset):
     """``array[offset]`` of a contiguous array: no test for a negative index."""
 
@@ -326,22 +326,23 @@ def item(typing_context, array, offset):
 def converted(builder, value, kind: types.Type, target: types.Type):
     """Unsigned integers or floats as floats."""
     dtype = kind.dtype if isinstance(kind, Vector) else kind
-    wanted = target.dtype if isinstance(target, Vector) else target
+    new_dtype = target.dtype if isinstance(target, Vector) else target
     if isinstance(dtype, types.Integer):
         return builder.uitofp(value, llvm(target))
-    if dtype == wanted:
+    if dtype == new_dtype:
         return value
-    change = builder.fpext if wanted == types.float64 else builder.fptrunc
+    change = builder.fpext if new_dtype == types.float64 else builder.fptrunc
     return change(value, llvm(target))
 
 
-@meaning(lambda index: np.array([index], np.int32))
+@python_fallback(lambda index: np.array([index], np.int32))
 def in_memory(typing_context, index):
     """32-bit integers as an array, for :func:`gather_blocks`: its loads take them from there.
 
-    To take them out of a register one by one costs three times as much. The compiler would do that,
-    if it saw what lies there. Loads that follow at once find numbers in halves of a 64-byte vector
-    only if each half was stored by itself.
+    Extracting them from a register one by one costs three times as much. The compiler would do that
+    if it knew the contents of the array: the empty assembler statement hides them. Loads that
+    follow at once can read halves of a 64-byte vector from the store buffer only if each half was
+    stored by itself.
     """
     kind = types.Array(types.int32, 1, "C")
     size = index.size if isinstance(index, Vector) else 1
@@ -351,11 +352,11 @@ def in_memory(typing_context, index):
         if isinstance(index, Vector):
             for k in range(0, size, _FORWARDED):
                 lanes = mask(range(k, min(k + _FORWARDED, size)))
-                part = builder.shuffle_vector(args[0], args[0], lanes)
+                half = builder.shuffle_vector(args[0], args[0], lanes)
                 where = builder.gep(slot, [WORD(k)])
-                builder.store(part, builder.bitcast(where, part.type.as_pointer()), align=4)
-            unseen = ir.FunctionType(ir.VoidType(), [slot.type])
-            builder.asm(unseen, "", "r,~{memory}", [slot], side_effect=True)
+                builder.store(half, builder.bitcast(where, half.type.as_pointer()), align=4)
+            opaque = ir.FunctionType(ir.VoidType(), [slot.type])
+            builder.asm(opaque, "", "r,~{memory}", [slot], side_effect=True)
         else:
             builder.store(args[0], slot)
         array = context.make_array(kind)(context, builder)
@@ -366,9 +367,9 @@ def in_memory(typing_context, index):
 
 
 def _transposed(builder, rows):
-    """Rows of a square; longer ones are squares side by side, each of which is transposed.
+    """Transpose a square matrix given by rows; longer rows are squares side by side.
 
-    Stage by stage, blocks off the diagonal change places: those of half the size, a quarter, ….
+    Stage by stage, the off-diagonal blocks of half the size, of a quarter, … are exchanged.
     """
     rows, size = list(rows), rows[0].type.count
     step = len(rows) // 2
@@ -383,28 +384,27 @@ def _transposed(builder, rows):
     return rows
 
 
-def _plain_blocks(array, step, rows, offset, block, x):
+def _python_blocks(array, step, rows, offset, block, x):
     start = step * int(rows[offset])
-    return tuple(array[start : start + len(block)])
+    return tuple(array[start : start + block])
 
 
-@meaning(_plain_blocks)
+@python_fallback(_python_blocks)
 def gather_blocks(typing_context, array, step, rows, offset, block, x):
-    """``array[step·rows[offset + i] + k]`` for k = 0 … ``len(block)`` − 1, i by lanes of x.
+    """``array[step·rows[offset + i] + k]`` for k = 0 … `block` − 1, with lane i of x for row i.
 
-    A block of contiguous numbers for each row is loaded as a whole, and blocks are transposed,
-    which takes half the time of an instruction that gathers for each k. Numbers of lanes and of
-    a block are powers of two.
+    Each row's block of contiguous numbers is loaded at once and the blocks are transposed: half the
+    time of a gather instruction for each k. The numbers of lanes and of a block are powers of two.
     """
-    kind = types.UniTuple(like(array.dtype, x), len(block))
+    kind = types.UniTuple(like(array.dtype, x), block.value)
 
     def build(context, builder, signature, args):
-        parts = _blocks(context, builder, (array, rows), args, len(block), x)
+        blocks = _blocks(context, builder, (array, rows), args, block.value, x)
         if isinstance(x, Vector):
-            found = _columns(builder, parts)
+            columns = _columns(builder, blocks)
         else:
-            found = [builder.extract_element(parts[0], WORD(k)) for k in range(len(block))]
-        return context.make_tuple(builder, kind, found)
+            columns = [builder.extract_element(blocks[0], WORD(k)) for k in range(block.value)]
+        return context.make_tuple(builder, kind, columns)
 
     return kind(array, types.int64, rows, types.int64, block, x), build
 
@@ -414,28 +414,28 @@ def _blocks(context, builder, arrays, args, length, x):
     (array, rows), (numbers, step, places, offset) = arrays, args[:4]
     index = pointer(context, builder, rows, places, offset, WORD)
     data = context.make_array(array)(context, builder, numbers).data
-    vector, parts = llvm(Vector(array.dtype, length)), []
+    vector, blocks = llvm(Vector(array.dtype, length)), []
     for i in range(x.size if isinstance(x, Vector) else 1):
         at = builder.sext(builder.load(builder.gep(index, [WORD(i)])), ir.IntType(64))
         at = builder.gep(data, [builder.mul(at, step)])
         where = builder.bitcast(at, ir.PointerType(vector))
-        parts.append(builder.load(where, align=array.dtype.bitwidth // 8))
-    return parts
+        blocks.append(builder.load(where, align=array.dtype.bitwidth // 8))
+    return blocks
 
 
 @intrinsic
 def add_polynomials(typing_context, array, step, rows, offset, block, u, total):
-    """`total` plus polynomials of u, whose coefficients :func:`gather_blocks` finds.
+    """`total` plus polynomials of u, with the coefficients of :func:`gather_blocks`.
 
-    The sum of all lanes is what counts: which values a lane of the result holds is left open.
+    Only the sum over all lanes is defined: which values a lane of the result holds is not.
     """
 
     def build(context, builder, signature, args):
-        parts = _blocks(context, builder, (array, rows), args, len(block), u)
-        if on_arm(builder) and len(block) == 4 and array.dtype == types.float64:
-            return _by_element(builder, parts, args[5], args[6])
-        *rest, value = _columns(builder, parts)
-        for coef in reversed(rest):
+        blocks = _blocks(context, builder, (array, rows), args, block.value, u)
+        if on_arm(builder) and block.value == 4 and array.dtype == types.float64:
+            return _by_element(builder, blocks, args[5], args[6])
+        *lower_powers, value = _columns(builder, blocks)
+        for coef in reversed(lower_powers):
             value = builder.fmul(value, args[5], flags=("fast",))
             value = builder.fadd(value, coef, flags=("fast",))
         return builder.fadd(args[6], value, flags=("fast",))
@@ -455,8 +455,8 @@ def _by_element(builder, cubics, u, total):
     ]
     for i, cubic in enumerate(cubics):
         low, high = (builder.shuffle_vector(cubic, cubic, mask([k, k + 1])) for k in (0, 2))
-        here = builder.shuffle_vector(square, square, mask([i, i]))
-        value = builder.fadd(low, builder.fmul(high, here, flags=("fast",)), flags=("fast",))
+        u_squared = builder.shuffle_vector(square, square, mask([i, i]))
+        value = builder.fadd(low, builder.fmul(high, u_squared, flags=("fast",)), flags=("fast",))
         powers = builder.shuffle_vector(ones, u, mask([i % 2, u.type.count + i]))
         value = builder.fmul(value, powers, flags=("fast",))
         parts[i % len(parts)] = builder.fadd(parts[i % len(parts)], value, flags=("fast",))
@@ -468,11 +468,11 @@ def _columns(builder, rows):
     n, length = len(rows), rows[0].type.count
     if n >= length:
         return _transposed(builder, [side_by_side(builder, rows[k::length]) for k in range(length)])
-    found = []
+    columns = []
     for k in range(0, length, n):
-        own = [builder.shuffle_vector(row, row, mask(range(k, k + n))) for row in rows]
-        found += _transposed(builder, own)
-    return found
+        square = [builder.shuffle_vector(row, row, mask(range(k, k + n))) for row in rows]
+        columns += _transposed(builder, square)
+    return columns
 
 
 @intrinsic
@@ -484,7 +484,7 @@ def store_codes(typing_context, array, offset, size, codes):
         where = builder.gep(data, [args[1]])
 
         def write(n_bytes):
-            kind = llvm(like(types.uint32 if n_bytes == 4 else _SMALL[n_bytes], codes))
+            kind = llvm(like(_UNSIGNED[n_bytes], codes))
             small = args[3] if n_bytes == 4 else builder.trunc(args[3], kind)
             builder.store(small, builder.bitcast(where, ir.PointerType(kind)), align=n_bytes)
 

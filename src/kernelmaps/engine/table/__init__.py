@@ -6,9 +6,10 @@ module     what it holds
 stored     `Table`: what a spec of the family ``piecewise`` stores, by sets
 tabulate   curves as tables
 layout     `Layout`: the same by features, as the compiled loops take it
-search     cells that find the bin among uneven edges
-memory     arrays that suit vectors
-entry      tuples by address, for compiled loops that Python calls, and their routines
+search     cells that find the bin between uneven edges
+memory     arrays aligned and padded for vectors
+packing    arguments of compiled functions as pointers
+entry      how compiled loops and their routines are made and called
 locate     the bin of a value and the position in it (compiled)
 emit       φ of rows (compiled)
 dot        sums of φ over the features: scores (compiled)

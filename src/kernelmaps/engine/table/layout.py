@@ -1,4 +1,4 @@
-r"""The layout of every table in memory, built here and handed whole to every compiled loop.
+r"""The layout of every table in memory, built here and passed as one argument to compiled loops.
 
 A table is a list of *rows*, one for each bin of each set of polynomials that features share. Where
 a value falls (:mod:`.locate`) is a row and a position u in its bin,
@@ -6,16 +6,17 @@ a value falls (:mod:`.locate`) is a row and a position u in its bin,
 .. math:: φ_c(x) = \sum_k \mathrm{coef}[\mathrm{row}, k, c]\, u^k,
 
 and consumers take it from there: :mod:`.emit` writes φ; models sum it, or add it to their weights;
-:mod:`.encode` keeps bin and position alone. After the rows of all bins comes one of zeros, where
-values with φ(x) = 0 find theirs, and for odd extensions all rows again with their sign changed: no
+:mod:`.encode` stores bin and position alone. After the rows of all bins comes a row of zeros, the
+row of values with φ(x) = 0; for odd extensions all rows follow again with their sign changed. No
 consumer knows of either.
 
-What the compiler must know (the kind of bins, numbers of powers and columns) are *lengths of
-tuples*: part of the type, so that only the variant at hand is compiled, and kept on disk.
+What the compiler must know (the kind of bins, numbers of powers and columns, flags) are
+:class:`~kernelmaps.static_int.StaticInt`: part of the type, so that only the variant in use is
+compiled, and cached on disk.
 
-The loops rest on these relations, which :func:`layout_of` makes and nothing may break: ``row[j] +
-b`` is a row for every bin b of feature j; ``column[j] + first[row]`` plus the stored columns ends
-within the result; arrays by feature have an entry for each of whole vectors of features.
+The loops rely on these relations, which :func:`layout_of` establishes: ``row[j] + b`` is a row for
+every bin b of feature j; ``column[j] + first[row]`` plus the stored columns ends within the result;
+arrays by feature are padded to full vectors of features.
 """
 
 from __future__ import annotations
@@ -27,25 +28,32 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...blocks import power_of_two
+from ...static_int import StaticInt
 from .memory import aligned, by_vector
-from .search import Uneven, search_of
+from .search import CellParameters, search_of
 from .stored import AFFINE, CODE, EDGES, LOG2, Table, clipping
 
-_CHUNK = 16  # columns in a vector, at most
+_MAX_CHUNK = 16  # columns in a vector
+_MIN_WRITTEN = 4  # columns in a vector that is written: fewer would be variants that gain nothing
 _FORMAT = {4: (23, 127), 8: (52, 1023)}  # bits of the mantissa, and bias, of floats by their bytes
-_LEAST = 4  # columns in a vector that is written: fewer would be variants that gain nothing
+
+# What the finder computes of the position in a bin.
+NO_POSITION = StaticInt(0)  # nothing: look-ups
+POSITION = StaticInt(1)  # in the precision T of the rows
+FLOAT64_POSITION = StaticInt(2)  # in float64 (EDGES)
 
 
 class Bins(NamedTuple):
     """Where values fall: all that :mod:`.locate` reads. T is the precision of the rows of X."""
 
-    kind: tuple  # length: AFFINE, LOG2, EDGES or CODE
-    signed: tuple  # length 1: negative values have the rows `mirror` further on
-    vanishes: tuple  # length 1: zero has the row `nothing`
-    # length 1: values are clipped to low … high; 2: they come clipped, and their positions count
-    # from the middles of bins, before and behind which there is another row
-    clipped: tuple
-    placed: tuple  # length 0: look-ups; 1: positions of T's precision; 2: of float64's (EDGES)
+    kind: StaticInt  # AFFINE, LOG2, EDGES or CODE
+    signed: StaticInt  # flag: negative values have the rows `mirror` further on
+    vanishes: StaticInt  # flag: zero has the row `zero_row`
+    clipped: StaticInt  # flag: values are clipped to low … high
+    # Flag: values come clipped, and positions count from the middles of bins; there is a row before
+    # the first bin and one after the last.
+    centred: StaticInt
+    position: StaticInt  # NO_POSITION, POSITION or FLOAT64_POSITION
     # By feature, the last one repeated to fill a vector.
     row: np.ndarray  # int32: row of the first bin
     top: np.ndarray  # int32: last bin
@@ -54,31 +62,31 @@ class Bins(NamedTuple):
     last: np.ndarray  # AFFINE: last bin; EDGES: last cell
     low: np.ndarray  # range of t (AFFINE) or of x (EDGES, LOG2)
     high: np.ndarray
-    search: Any  # EDGES: a Search; empty for others, since an array costs compilation time
-    number: np.ndarray  # one T: arrays tell compiled code what T is
+    search: Any  # EDGES: an EdgeSearch; else (), since an array costs compilation time
+    number: np.ndarray  # one T: its type tells compiled code what T is
     shift: int  # LOG2: bits of a number that say where in its bin it lies
     start: int  # LOG2: the bits before those, of the first bin
     limit: int  # LOG2: last bin
-    nothing: int  # row of zeros
+    zero_row: int  # row of zeros
     mirror: int  # rows from a value's to its negative's
 
 
-class Block(NamedTuple):
-    """Local polynomials, one row for each bin."""
+class LocalPolynomials(NamedTuple):
+    """Coefficients of local polynomials, one row for each bin."""
 
     first: np.ndarray  # int32[rows]: column of the first stored entry
     coef: np.ndarray  # T, flat [row][power][column]; columns are padded with zeros
-    powers: tuple  # length: degree + 1
-    chunk: tuple  # length: columns in a vector, a power of two
-    several: tuple  # length 1: a row has more vectors than one
-    parts: int  # vectors
+    powers: StaticInt  # degree + 1
+    chunk: StaticInt  # columns in a vector, a power of two
+    several: StaticInt  # flag: a row has more vectors than one
+    parts: int  # vectors in a row
 
 
 class Layout(NamedTuple):
     """A map as its loops take it."""
 
-    bins: Any  # Bins; none where a finder knows them
-    values: Block
+    bins: Any  # Bins; () where another argument has them
+    values: LocalPolynomials
     column: np.ndarray  # int64[d + 1]: first output column of each feature
     band: np.ndarray  # int32[d]: stored columns of each feature
     even: int  # columns of every feature, if all have as many and store them all; else 0
@@ -92,7 +100,7 @@ def layout_of(table: Table) -> Layout:
     first = [table.first[b : b + n] for b, n in zip(table.first_start, table.bins, strict=True)]
     bins = bins_of(table, row)
     firsts, dtype = [first[s] for s in sets], table.coef.dtype
-    values = block_of(firsts, blocks, dtype, bool(bins.mirror), _LEAST)
+    values = polynomials_of(firsts, blocks, dtype, bool(bins.mirror), _MIN_WRITTEN)
     widths = {*table.width.tolist(), *table.band.tolist()}
     even = widths.pop() if len(widths) == 1 else 0
     return Layout(bins, values, table.column, table.band[table.set_of], even)
@@ -101,8 +109,8 @@ def layout_of(table: Table) -> Layout:
 def rows_of(table: Table, more: int = 0) -> tuple[np.ndarray, list[int]]:
     """First row of each set, and the sets whose coefficients are stored, in order.
 
-    Sets that differ in their binning alone share their rows. A set has as many rows as bins, and
-    so many `more`.
+    Sets that differ in their binning alone share their rows. A set has a row for each bin, and
+    `more` rows besides.
     """
     keys = np.stack([table.coef_start, table.first_start, table.bins, table.band], axis=1)
     _, sets, block = np.unique(keys, axis=0, return_index=True, return_inverse=True)
@@ -117,15 +125,15 @@ def bins_of(table: Table, row: np.ndarray, dtype: Any = None) -> Bins:
     """
     dtype = np.dtype(table.coef.dtype if dtype is None else dtype)
     of, kind = table.set_of, table.binning
-    nothing = int((row + table.bins).max())
+    zero_row = int((row + table.bins).max())
     search: Any = ()
     shift = start = limit = 0
-    floats = Uneven(*[np.zeros(0, dtype)] * 5)
+    floats = CellParameters(*[np.zeros(0, dtype)] * 5)
     if kind == AFFINE:
         # Clipping t is clipping x: both steps are monotone, in floating point as on paper.
         with np.errstate(over="ignore"):
             ends = [(end - table.lo) * table.scale for end in (table.low, table.high)]
-        floats = Uneven(table.lo, table.scale, table.bins - 1.0, *ends)
+        floats = CellParameters(table.lo, table.scale, table.bins - 1.0, *ends)
     elif kind == EDGES:
         floats, search = search_of(table, dtype)
     elif kind == LOG2:
@@ -143,41 +151,49 @@ def bins_of(table: Table, row: np.ndarray, dtype: Any = None) -> Bins:
         first, final = (table.edges[table.edge_start + at] for at in (1, table.bins - 1))
         clipped = bool((table.low > first).any() or (table.high < final).any())
     origin, factor, last, low, high = (by_vector(a[of]) if len(a) else a for a in floats)
+    signed = table.signed and kind != CODE
     return Bins(
-        (0,) * kind,
-        (0,) * (table.signed and kind != CODE),
-        (0,) * (table.zero and kind != CODE),
-        (0,) * clipped,
-        (0,) * (0 if table.degree == 0 else 2 if dtype == np.float32 else 1),
-        by_vector(row[of].astype(np.int32)),
-        by_vector(table.bins[of].astype(np.int32) - 1),
-        origin,
-        factor,
-        last,
-        low,
-        high,
-        search,
-        np.zeros(1, dtype),
-        shift,
-        start,
-        limit,
-        nothing,
-        nothing + 1 if table.signed and kind != CODE else 0,
+        kind=StaticInt(kind),
+        signed=StaticInt(signed),
+        vanishes=StaticInt(table.zero and kind != CODE),
+        clipped=StaticInt(clipped),
+        centred=StaticInt(False),
+        position=_position_of(table, dtype),
+        row=by_vector(row[of].astype(np.int32)),
+        top=by_vector(table.bins[of].astype(np.int32) - 1),
+        origin=origin,
+        factor=factor,
+        last=last,
+        low=low,
+        high=high,
+        search=search,
+        number=np.zeros(1, dtype),
+        shift=shift,
+        start=start,
+        limit=limit,
+        zero_row=zero_row,
+        mirror=zero_row + 1 if signed else 0,
     )
 
 
-def block_of(
+def _position_of(table: Table, dtype: np.dtype) -> StaticInt:
+    if table.degree == 0:
+        return NO_POSITION
+    return FLOAT64_POSITION if dtype == np.float32 else POSITION
+
+
+def polynomials_of(
     first: Sequence[np.ndarray],
     coef: Sequence[np.ndarray],
     dtype: Any,
     mirrored: bool = False,
     least: int = 1,
-    most: int = _CHUNK,
-) -> Block:
-    """Rows of coefficients, each entry (bins, powers, columns), one after the other.
+    most: int = _MAX_CHUNK,
+) -> LocalPolynomials:
+    """Rows of coefficients, each entry of `coef` (bins, powers, columns), one after the other.
 
-    Behind them a row of zeros, and if `mirrored` all of these with their sign changed. A vector has
-    at least `least` columns, and at most `most`, a power of two.
+    A row of zeros follows, and if `mirrored` all of these with their sign changed. A vector has at
+    least `least` columns and at most `most`, a power of two.
     """
     powers = max(block.shape[1] for block in coef)
     columns = max(least, max(block.shape[2] for block in coef))
@@ -189,21 +205,22 @@ def block_of(
     values = flat.reshape(shape)
     starts = np.zeros(len(values), np.int32)
     at = 0
-    for own, block in zip(first, coef, strict=True):
-        here = slice(at, at + len(block))
-        values[here, : block.shape[1], : block.shape[2]] = block
-        starts[here] = own
+    for first_columns, block in zip(first, coef, strict=True):
+        of_set = slice(at, at + len(block))
+        values[of_set, : block.shape[1], : block.shape[2]] = block
+        starts[of_set] = first_columns
         at += len(block)
     if mirrored:
         values[rows + 1 :] = -values[: rows + 1]
         starts[rows + 1 :] = starts[: rows + 1]
-    return Block(starts, flat, (0,) * powers, (0,) * chunk, (0,) * (parts > 1), parts)
+    static = StaticInt(powers), StaticInt(chunk), StaticInt(parts > 1)
+    return LocalPolynomials(starts, flat, *static, parts)
 
 
 def coefficients(layout: Layout) -> np.ndarray:
     """Coefficients [row][power][column] without the columns that fill vectors."""
     values = layout.values
-    rows = values.coef.reshape(len(values.first), len(values.powers), -1)
+    rows = values.coef.reshape(len(values.first), values.powers, -1)
     return rows[:, :, : int(layout.band.max())]
 
 
@@ -216,5 +233,5 @@ def octaves_of(bins: Bins) -> tuple[int, int]:
 
 def _not_above(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """The largest numbers of `dtype` that are not above these."""
-    near = values.astype(dtype)
-    return np.where(near > values, np.nextafter(near, dtype.type(-np.inf)), near)
+    rounded = values.astype(dtype)
+    return np.where(rounded > values, np.nextafter(rounded, dtype.type(-np.inf)), rounded)

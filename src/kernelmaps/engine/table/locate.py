@@ -1,12 +1,26 @@
-"""Where a value falls: its row of the table and its position in the bin, for all kinds of bins.
+r"""Where a value falls: the row of the table for its bin b, and its position u in the bin.
 
-The one finder of the library. It is written once for a number and for a vector of them
-(:mod:`..simd.arithmetic`), and compiled for the kind of bins at hand. The bin of a value depends on
-the number, not on the type that holds it: even bins are found in float64, uneven ones by
-comparisons that are exact in the rows' precision, octaves by the bits.
+====== ====================================================================================
+bins   b and u of a value x
+====== ====================================================================================
+AFFINE t = (x − origin)·factor, b = ⌊t⌋, u = t − b
+LOG2   x = 2^e (1 + m/M + u/M) with M bins in each octave: b = (e − first octave)·M + m.
+       Exponent and m are the leading bits of the float, u the others
+EDGES  edges e_0 < e_1 < …: b = #{k ≥ 1 : e_k ≤ x}, u = (x − e_b) / (e_{b+1} − e_b)
+CODE   b = x, u = 0
+====== ====================================================================================
 
-Rests on the relations that :mod:`.layout` names. A NaN falls into some bin, never out of bounds;
-whoever has to notice it compares (:func:`..simd.arithmetic.still_inside`).
+The row is ``row[j] + b`` for feature j. If the table is `signed` (odd extension), b and u are those
+of |x|, and negative values have the row with the sign changed; if it `vanishes` at zero, zero has
+the row of zeros.
+
+This is the only place that finds bins. It is written once for a number and for a vector of them
+(:mod:`..simd.arithmetic`), and compiled for the kind of bins in use. The bin of a value depends on
+the number, not on its type: even bins are found in float64, uneven ones by comparisons that are
+exact in the rows' precision, octaves by the bits.
+
+It relies on the relations that :mod:`.layout` states. A NaN falls into some bin, never out of
+bounds; callers that must notice it compare (:func:`..simd.arithmetic.still_inside`).
 """
 
 from __future__ import annotations
@@ -18,34 +32,43 @@ from numba.extending import overload
 
 from ...compiling import interpreted, njit
 from ...sparse_rows import for_compiled_loops
+from ...static_int import StaticInt
+from ...static_types import field_type, static_field
 from ..simd.arithmetic import (
+    add_distance,
     as_floats,
-    between,
     bits_of,
-    capped,
+    cap_bin,
+    clip,
+    clip_to_range,
     code_of,
     filled_like,
-    from_origin,
-    in_range,
     lanes_of,
+    leading_bits,
     magnitude,
-    no_more,
-    octave,
-    octave_and_rest,
+    octave_bin,
     parameter,
     plus,
-    plus_distance,
-    settled,
-    share,
+    position_between,
+    shift_and_scale,
+    signed_row,
+    smaller,
     split,
     times,
-    where_passed,
+    where_at_least,
 )
-from ..simd.vectors import gather_blocks, in_memory, item, load_some, store, width
-from .entry import INNER, bound, by_address, routine
-from .layout import Bins
+from ..simd.vectors import ONE, TWO, gather_blocks, in_memory, item, load_some, store, width
+from .entry import INNER, bind, routine
+from .layout import FLOAT64_POSITION, NO_POSITION, POSITION, Bins
 from .memory import LANES, aligned
+from .packing import packed
+from .search import EDGES_RECORD, NO_RECORDS, THRESHOLD_RECORD
 from .stored import AFFINE, CODE, EDGES, LOG2
+
+# To which features the lanes of a vector belong.
+ACROSS = StaticInt(1)  # to j, j + 1, …: consecutive values of a dense row
+WITHIN = StaticInt(0)  # all to j
+_NOT_CENTRED = StaticInt(0)
 
 
 def find(bins, x, j, across):
@@ -58,167 +81,177 @@ def find(bins, x, j, across):
         Of the precision of the rows, or unsigned integers where they are codes.
     j : int
         Feature.
-    across : tuple
-        Of length 1: a vector's values belong to the features j, j + 1, …; of length 0: all to j.
+    across : StaticInt
+        ACROSS or WITHIN.
 
     Returns
     -------
     row, u : int32 and floats, one for each value
     """
-    return _finder(len(bins.kind))(bins, x, j, across)
+    return _FINDERS[bins.kind](bins, x, j, across)
 
 
 @overload(find, jit_options=INNER)
 def _find(bins, x, j, across):
-    return _finder(len(bins.types[bins.fields.index("kind")]))
+    return _FINDERS[static_field(bins, "kind")]
 
 
-def _finder(kind):
-    return {AFFINE: _affine, LOG2: _octaves, EDGES: _uneven, CODE: _codes}[kind]
-
-
-def _codes(bins, x, j, across):
-    """The value is the bin."""
+def _find_code(bins, x, j, across):
     b = code_of(x, parameter(bins.top, j, x, across))
     zero = bins.number.dtype.type(0)
     return plus(parameter(bins.row, j, x, across), b), filled_like(x, zero)
 
 
-def _affine(bins, x, j, across):
-    """Even bins: b = ⌊t⌋ and u = t − b."""
+def _find_affine(bins, x, j, across):
     value = as_floats(x, bins.number)
-    t = even_position(bins, magnitude(value, bins.signed), j, across)
-    b, u = split(t, parameter(bins.last, j, x, across), bins.clipped)
-    row = plus(parameter(bins.row, j, x, across), b)
-    row = settled(row, value, bins.mirror, bins.signed, bins.nothing, bins.vanishes)
-    return row, as_floats(u, bins.number)
+    t = affine_position(bins, magnitude(value, bins.signed), j, across)
+    b, u = split(t, parameter(bins.last, j, x, across), bins.centred)
+    return _row(bins, value, b, j, across), as_floats(u, bins.number)
 
 
-@njit(**INNER)
-def even_position(bins, size, j, across):
-    """t = (x − origin)·factor within [low, high], in the precision of the origin."""
-    origin = parameter(bins.origin, j, size, across)
-    t = from_origin(as_floats(size, bins.origin), origin, parameter(bins.factor, j, size, across))
-    return in_range(t, bins.low, bins.high, j, across, bins.clipped)
-
-
-def _octaves(bins, x, j, across):
-    """Octaves by the bits of positive floats, each divided evenly."""
+def _find_octave(bins, x, j, across):
     value = as_floats(x, bins.number)
     size = magnitude(value, bins.signed)
-    size = in_range(size, bins.low, bins.high, j, across, bins.clipped)
-    b, u = octave_and_rest(size, bins.shift, bins.start, bins.limit)
-    row = plus(parameter(bins.row, j, x, across), b)
-    return settled(row, value, bins.mirror, bins.signed, bins.nothing, bins.vanishes), u
+    size = clip_to_range(size, bins.low, bins.high, j, across, bins.clipped)
+    b, u = octave_bin(size, bins.shift, bins.start, bins.limit)
+    return _row(bins, value, b, j, across), u
 
 
-def _uneven(bins, x, j, across):
-    """Bins between edges."""
+def _find_between_edges(bins, x, j, across):
     value = as_floats(x, bins.number)
     size = magnitude(value, bins.signed)
     cells = in_memory(cell_of(bins, size, j, across))
     b, u = passed_edges(bins, size, cells, np.int64(0), j, across)
-    if len(bins.placed):
-        b, u = capped(b, parameter(bins.top, j, x, across), u)
-    row = plus(parameter(bins.row, j, x, across), b)
-    return settled(row, value, bins.mirror, bins.signed, bins.nothing, bins.vanishes), u
+    if bins.position != NO_POSITION:  # values at the right end belong to the last bin
+        b, u = cap_bin(b, parameter(bins.top, j, x, across), u)
+    return _row(bins, value, b, j, across), u
+
+
+_FINDERS = {
+    AFFINE: _find_affine,
+    LOG2: _find_octave,
+    EDGES: _find_between_edges,
+    CODE: _find_code,
+}
+
+
+@njit(**INNER)
+def _row(bins, value, b, j, across):
+    """The row of bin b of a value's magnitude, with the odd extension and the row of zero."""
+    row = plus(parameter(bins.row, j, value, across), b)
+    return signed_row(row, value, bins.mirror, bins.signed, bins.zero_row, bins.vanishes)
+
+
+@njit(**INNER)
+def affine_position(bins, size, j, across):
+    """t = (x − origin)·factor within [low, high], in the precision of the origin."""
+    origin, factor = (
+        parameter(bins.origin, j, size, across),
+        parameter(bins.factor, j, size, across),
+    )
+    t = shift_and_scale(as_floats(size, bins.origin), origin, factor)
+    return clip_to_range(t, bins.low, bins.high, j, across, bins.clipped)
+
+
+# The search among edges (:mod:`.search`): a value's cell says how many edges lie before it, and a
+# comparison or two say how many of the cell's own edges it passes.
 
 
 @njit(**INNER)
 def cell_of(bins, x, j, across):
-    """Where the search for a value begins: the place of its cell among the records, or counts."""
-    x, search = in_range(x, bins.low, bins.high, j, across, bins.clipped), bins.search
-    cell = plus(_cell(bins, x, j, across), parameter(search.cell, j, x, across))
-    return times(cell, max(1, len(search.record)))
+    """Index of a value's cell: of its record, or, without records, of its count of edges."""
+    search = bins.search
+    x = clip_to_range(x, bins.low, bins.high, j, across, bins.clipped)
+    origin, factor = parameter(bins.origin, j, x, across), parameter(bins.factor, j, x, across)
+    t = shift_and_scale(x, origin, factor)
+    if search.shift == 0:  # even cells
+        cell = split(t, parameter(bins.last, j, x, across), _NOT_CENTRED)[0]
+    else:
+        key, limit = parameter(search.key, j, x, across), parameter(search.limit, j, x, across)
+        cell = leading_bits(t, search.shift, key, limit)
+    cell = plus(cell, parameter(search.cell, j, x, across))
+    return cell if search.record == NO_RECORDS else times(cell, search.record)
 
 
 def passed_edges(bins, x, cells, at, j, across):
-    """Edges passed, and position after the last: from the value's cell, comparing what is left.
+    """How many edges after e_0 a value passes, and its position after the last of them.
 
-    One more than bins for values at the right end, or beyond it (see :mod:`.search`). The cells
-    come from memory (`cells`, from `at` on): loops that wrote them some time ago read them without
-    waiting for what was just written.
+    For values at the right end or beyond it, the count is one more than the last bin. The cells
+    (:func:`cell_of`) come from memory, ``cells[at:]``: loops that stored them some time ago read
+    them without waiting for the store.
     """
-    return _SEARCHES[len(bins.search.record)](bins, x, cells, at, j, across)
+    return _SEARCHES[bins.search.record](bins, x, cells, at, j, across)
 
 
 @overload(passed_edges, jit_options=INNER)
-def _search(bins, x, cells, at, j, across):
-    search = bins.types[bins.fields.index("search")]
-    return _SEARCHES[len(search.types[search.fields.index("record")])]
-
-
-@njit(**INNER)
-def _cell(bins, x, j, across):
-    search = bins.search
-    origin, factor = parameter(bins.origin, j, x, across), parameter(bins.factor, j, x, across)
-    t = from_origin(x, origin, factor)
-    if search.shift == 0:
-        return split(t, parameter(bins.last, j, x, across), ())[0]
-    key, limit = parameter(search.key, j, x, across), parameter(search.limit, j, x, across)
-    return octave(t, search.shift, key, limit)
-
-
-@njit(**INNER)
-def _crowd(bins, j, x):
-    """Thresholds that may share a cell: the most of a vector's features."""
-    return max(bins.search.crowd[j], bins.search.crowd[j + lanes_of(x) - 1])
+def _passed_edges(bins, x, cells, at, j, across):
+    return _SEARCHES[static_field(field_type(bins, "search"), "record")]
 
 
 def _by_threshold(bins, x, cells, at, j, across):
-    """One look-up and one comparison."""
-    search, one = bins.search, np.int64(1)
-    threshold, bits = gather_blocks(search.records, one, cells, at, search.record, x)
-    x = in_range(x, bins.low, bins.high, j, across, bins.clipped)
-    count = where_passed(x, threshold, plus(bits_of(bits), 1), bits_of(bits))
+    """Look-ups: one record and one comparison."""
+    search = bins.search
+    threshold, bits = gather_blocks(search.records, np.int64(1), cells, at, search.record, x)
+    x = clip_to_range(x, bins.low, bins.high, j, across, bins.clipped)
+    count = where_at_least(x, threshold, plus(bits_of(bits), 1), bits_of(bits))
     return count, filled_like(x, search.edges.dtype.type(0))
 
 
 def _by_edges(bins, x, cells, at, j, across):
-    """The same; the threshold is an end of the bins on both sides."""
-    search, one = bins.search, np.int64(1)
-    found = gather_blocks(search.records, one, cells, at, search.record, x)
-    before, threshold, bits, after = found
-    x = in_range(x, bins.low, bins.high, j, across, bins.clipped)
-    count = where_passed(x, threshold, plus(bits_of(bits), 1), bits_of(bits))
-    if len(bins.placed) != 1:
-        return count, _between_edges(bins, x, count, j, across)
-    left = where_passed(x, threshold, threshold, before)
-    return count, share(x, left, where_passed(x, threshold, after, threshold))
+    """Positions: the same; the threshold is an end of the bins on both of its sides."""
+    search = bins.search
+    record = gather_blocks(search.records, np.int64(1), cells, at, search.record, x)
+    before, threshold, bits, after = record
+    x = clip_to_range(x, bins.low, bins.high, j, across, bins.clipped)
+    count = where_at_least(x, threshold, plus(bits_of(bits), 1), bits_of(bits))
+    if bins.position != POSITION:
+        return count, _position_after(bins, x, count, j, across)
+    left = where_at_least(x, threshold, threshold, before)
+    return count, position_between(x, left, where_at_least(x, threshold, after, threshold))
 
 
-def _bisected(bins, x, cells, at, j, across):
-    """Some comparisons; edges[edge + b] is the left end of bin b."""
-    search, one, edge = bins.search, (0,), parameter(bins.search.edge, j, x, across)
-    x = in_range(x, bins.low, bins.high, j, across, bins.clipped)
-    count = gather_blocks(search.before, np.int64(1), cells, at, one, x)[0]
-    left = _crowd(bins, j, x)
-    while left > 0:  # nearly always once
-        step = (left + 1) >> 1
-        farther = in_memory(plus(plus(count, edge), step))
-        edges = gather_blocks(search.edges, np.int64(1), farther, np.int64(0), one, x)
-        count = where_passed(x, edges[0], plus(count, step), count)
-        left -= step
-    if len(bins.placed):  # padding is beyond the end
-        count = no_more(count, plus(parameter(bins.top, j, x, across), 1))
-    return count, _between_edges(bins, x, count, j, across)
+def _by_bisection(bins, x, cells, at, j, across):
+    """Cells with several edges: ``edges[edge + b]`` is the left end of bin b."""
+    search, edge = bins.search, parameter(bins.search.edge, j, x, across)
+    x = clip_to_range(x, bins.low, bins.high, j, across, bins.clipped)
+    count = gather_blocks(search.before, np.int64(1), cells, at, ONE, x)[0]
+    remaining = _crowd(bins, j, x)
+    while remaining > 0:  # nearly always once
+        step = (remaining + 1) >> 1
+        candidate = in_memory(plus(plus(count, edge), step))
+        edges = gather_blocks(search.edges, np.int64(1), candidate, np.int64(0), ONE, x)
+        count = where_at_least(x, edges[0], plus(count, step), count)
+        remaining -= step
+    if bins.position != NO_POSITION:  # edges beyond the end are padding
+        count = smaller(count, plus(parameter(bins.top, j, x, across), 1))
+    return count, _position_after(bins, x, count, j, across)
 
 
-_SEARCHES = {0: _bisected, 2: _by_threshold, 4: _by_edges}  # by the length of a record
+_SEARCHES = {
+    NO_RECORDS: _by_bisection,
+    THRESHOLD_RECORD: _by_threshold,
+    EDGES_RECORD: _by_edges,
+}
 
 
 @njit(**INNER)
-def _between_edges(bins, x, count, j, across):
-    """Position after so many edges, before the next one; 0 for look-ups."""
+def _crowd(bins, j, x):
+    """The most edges that share a cell, over a vector's features."""
+    return max(bins.search.crowd[j], bins.search.crowd[j + lanes_of(x) - 1])
+
+
+@njit(**INNER)
+def _position_after(bins, x, count, j, across):
+    """Position between the last of `count` edges and the next one; 0 for look-ups."""
     search = bins.search
-    if len(bins.placed) == 0:
+    if bins.position == NO_POSITION:
         return filled_like(x, search.edges.dtype.type(0))
-    at, one = in_memory(plus(count, parameter(search.edge, j, x, across))), np.int64(1)
-    if len(bins.placed) == 1:
-        left, right = gather_blocks(search.edges, one, at, np.int64(0), (0, 0), x)
-        return share(x, left, right)
-    left, right = gather_blocks(search.exact, one, at, np.int64(0), (0, 0), x)
-    return as_floats(share(as_floats(x, search.exact), left, right), search.edges)
+    at = in_memory(plus(count, parameter(search.edge, j, x, across)))
+    if bins.position == FLOAT64_POSITION:
+        left, right = gather_blocks(search.exact, np.int64(1), at, np.int64(0), TWO, x)
+        return as_floats(position_between(as_floats(x, search.exact), left, right), search.edges)
+    left, right = gather_blocks(search.edges, np.int64(1), at, np.int64(0), TWO, x)
+    return position_between(x, left, right)
 
 
 class Dense(NamedTuple):
@@ -235,22 +268,22 @@ class Stored(NamedTuple):
     indptr: np.ndarray
 
 
-class Found(NamedTuple):
-    """Where values fell: memory of one thread, with room for a vector more than values."""
+class Locations(NamedTuple):
+    """Where values fell: one thread's memory, a vector longer than the values that it holds."""
 
     row: np.ndarray  # int32
     u: np.ndarray  # T
-    lanes: tuple  # length: values that are located at a time
+    lanes: StaticInt  # values that are located at a time
 
 
-class Unwatched(NamedTuple):
-    """A table of which nothing is asked but where values fall."""
+class BinsOnly(NamedTuple):
+    """A table without a range to check: its values are located and nothing else."""
 
     bins: Any
 
 
-class Finder(NamedTuple):
-    """A routine that locates values, and what it alone knows."""
+class Locator(NamedTuple):
+    """A routine that locates values, and its bound arguments."""
 
     routine: Any
     table: Any
@@ -258,101 +291,100 @@ class Finder(NamedTuple):
 
 
 def for_loops(bins: Bins) -> Bins:
-    """Bins as the loops take them: positions are a variant of the search among edges alone."""
-    return bins if len(bins.kind) == EDGES else bins._replace(placed=())
+    """Bins as the loops take them: the kind of position is a variant of uneven bins alone."""
+    return bins if bins.kind == EDGES else bins._replace(position=NO_POSITION)
 
 
-def unwatched(bins: Bins) -> Any:
-    """The same as a finder takes it, by address."""
-    return by_address(Unwatched(for_loops(bins)))
+def packed_bins(bins: Bins) -> Any:
+    """Bins as a locator takes them."""
+    return packed(BinsOnly(for_loops(bins)))
 
 
-def found_for(count: int, dtype: Any) -> Found:
-    """Memory for where so many values fall, whose positions are of `dtype`."""
+def locations_for(count: int, dtype: Any) -> Locations:
+    """Memory for the locations of `count` values, with positions of `dtype`."""
     row, u = (aligned(count + LANES, kind) for kind in (np.int32, dtype))
-    return Found(row, u, (0,) * width(u.itemsize))
+    return Locations(row, u, StaticInt(width(u.itemsize)))
 
 
-def finder(table: Any, rows: Dense | Stored, found: Any) -> Finder:
-    """What locates values of such rows; table and memory may have been handed over before.
+def locator(table: Any, rows: Dense | Stored, locations: Any) -> Locator:
+    """The routine that locates values of such rows; `table` and `locations` may be packed.
 
-    Its routine takes them and ``(found, at, j, n, rows)``: ``found.row[k]`` and ``found.u[k]``
-    become those of the n values from `at` on, of the features j + k, in as many rows that follow
-    one another. Stored values are of their own features.
+    A loop calls it with ``(table, rows, locations, at, j, n, n_rows)``: it fills
+    ``locations.row[k]`` and ``locations.u[k]`` for n features from j on in n_rows consecutive rows,
+    whose values begin at `at`. Stored values have features of their own.
     """
-    dense = _one_by_one if interpreted() else _find_dense
-    found_by = _find_stored if isinstance(rows, Stored) else dense
-    return Finder(*bound(found_by, (table, rows), (found,), 4))
+    dense = _locate_one_by_one if interpreted() else _locate_dense
+    locate = _locate_stored if isinstance(rows, Stored) else dense
+    return Locator(*bind(locate, (table, rows), (locations,), 4))
 
 
 @njit(**INNER)
-def locate_dense(table, x, at, j, n, rows, found, beyond):
-    """Where n values from x[at] on fall, of the features j + k, in as many rows as follow.
+def locate_dense(table, x, at, j, n, n_rows, locations, beyond):
+    """Locate the values of n features from j on in n_rows consecutive rows, from x[at] on.
 
-    In whole vectors: the last one of a row overlaps the one before it, if there is one. For tables
-    that know their ranges, returns `beyond` plus how far values are outside (see :func:`_within`).
+    In full vectors: the last one of a row overlaps the one before it, if there is one. For tables
+    with ranges, returns `beyond` plus how far values are outside (see :func:`_check_range`).
     """
-    lanes = found.lanes
-    final = n - len(lanes) if n > len(lanes) else 0
-    for first in range(0, n * rows, n):
-        for start in range(0, n, len(lanes)):
+    lanes = locations.lanes
+    final = n - lanes if n > lanes else 0
+    for first in range(0, n * n_rows, n):
+        for start in range(0, n, lanes):
             k = start if start < final else final
-            here = load_some(x, at + first + k, n, lanes)
-            value, beyond = _within(table, here, j + k, (0,), beyond)
-            row, u = find(table.bins, value, j + k, (0,))
-            store(found.row, first + k, row)
-            store(found.u, first + k, u)
+            x_k = load_some(x, at + first + k, n, lanes)
+            value, beyond = _check_range(table, x_k, j + k, ACROSS, beyond)
+            row, u = find(table.bins, value, j + k, ACROSS)
+            store(locations.row, first + k, row)
+            store(locations.u, first + k, u)
     return beyond
 
 
 @njit(**INNER)
-def locate_stored(table, stored, at, n, found, beyond):
-    """The same of n stored values of CSR rows, which are of their own features."""
+def locate_stored(table, stored, at, n, locations, beyond):
+    """The same for n stored values of CSR rows, which have features of their own."""
     for k in range(n):
         j = np.int64(item(stored.indices, at + k))
-        value, beyond = _within(table, item(stored.data, at + k), j, (), beyond)
-        found.row[k], found.u[k] = find(table.bins, value, j, ())
+        value, beyond = _check_range(table, item(stored.data, at + k), j, WITHIN, beyond)
+        locations.row[k], locations.u[k] = find(table.bins, value, j, WITHIN)
     return beyond
 
 
-def _within(table, x, j, across, beyond):
+def _check_range(table, x, j, across, beyond):
     """Values for the finder, and `beyond` plus their distance from the range (NaN for NaN).
 
-    Arguments as those of :func:`find`. Tables without ranges, and codes, have them as they are.
+    Tables without ranges, and codes, take values as they are.
     """
     return x, beyond
 
 
-@overload(_within, jit_options=INNER)
-def _within_of(table, x, j, across, beyond):
-    bins = table.types[table.fields.index("bins")]
-    coded = len(bins.types[bins.fields.index("kind")]) == CODE
-    return _within if coded or "low" not in table.fields else _in_range
+@overload(_check_range, jit_options=INNER)
+def _check_range_of(table, x, j, across, beyond):
+    coded = static_field(field_type(table, "bins"), "kind") == CODE
+    return _check_range if coded or "low" not in table.fields else _add_distance_from_range
 
 
-def _in_range(table, x, j, across, beyond):
+def _add_distance_from_range(table, x, j, across, beyond):
     value = as_floats(x, table.bins.number)
     low, high = parameter(table.low, j, value, across), parameter(table.high, j, value, across)
-    inside = between(value, low, high)
-    beyond = plus_distance(beyond, inside, value)
-    return (value if len(table.bins.clipped) == 1 else inside), beyond
+    inside = clip(value, low, high)
+    beyond = add_distance(beyond, inside, value)
+    return (value if table.bins.clipped else inside), beyond
 
 
 @routine()
-def _find_dense(unwatched, dense, found, at, j, n, rows):
-    locate_dense(unwatched, dense.values, at, j, n, rows, found, np.int64(0))
+def _locate_dense(table, dense, locations, at, j, n, n_rows):
+    locate_dense(table, dense.values, at, j, n, n_rows, locations, np.int64(0))
 
 
 @routine()
-def _find_stored(unwatched, stored, found, at, j, n, rows):
-    locate_stored(unwatched, stored, at, n * rows, found, np.int64(0))
+def _locate_stored(table, stored, locations, at, j, n, n_rows):
+    locate_stored(table, stored, at, n * n_rows, locations, np.int64(0))
 
 
-def _one_by_one(unwatched, dense, found, at, j, n, rows):
-    """The first of them where nothing is compiled: there are no vectors."""
-    for k in range(n * rows):
+def _locate_one_by_one(table, dense, locations, at, j, n, n_rows):
+    """Dense values where nothing is compiled: there are no vectors."""
+    for k in range(n * n_rows):
         value = item(dense.values, at + k)
-        found.row[k], found.u[k] = find(unwatched.bins, value, j + k % n, ())
+        locations.row[k], locations.u[k] = find(table.bins, value, j + k % n, WITHIN)
 
 
 def stored_rows(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> Stored:

@@ -23,14 +23,22 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...static_int import StaticInt
 from .memory import LANES, aligned, by_vector
 from .stored import Table, starts_of
 
-CELLS = 16  # at most, per threshold
-_RECORD_BYTES = 2**28  # at most; a million features do with the edges themselves
+CELLS = 16  # most cells per threshold: more would not fit into a cache
+_MAX_RECORD_BYTES = 2**28  # beyond (a million features), the search reads the edges themselves
+_MAX_OCTAVE_BITS = 12  # bits that divide an octave into cells, fewer than this
+
+# Numbers in a record: how the search ends.
+NO_RECORDS = StaticInt(0)  # by bisection among the edges
+THRESHOLD_RECORD = StaticInt(2)  # look-ups: the next threshold, and the bits of how many lie before
+# Positions: the edge before, the next threshold, the bits of how many lie before, the edge after.
+EDGES_RECORD = StaticInt(4)
 
 
-class Search(NamedTuple):
+class EdgeSearch(NamedTuple):
     """What the compiled search reads: arrays by feature, then the tables that they point into.
 
     Cell ⌊(x − origin)·factor⌋ within [0, limit]; if shift > 0, bits(x − origin) >> shift less key.
@@ -44,16 +52,15 @@ class Search(NamedTuple):
     before: np.ndarray  # int32: thresholds before each cell
     edges: np.ndarray  # T: e_0, thresholds, the end (see `_end`), numbers that no value passes
     exact: np.ndarray  # float64: the same without rounding
-    # T [cell][record], if no cell has more than one threshold (and they are not too many), else
-    # empty. One look-up ends the search then. Of look-ups: the next threshold, and the bits of how
-    # many lie before; of positions: the edge before, these two, the edge after.
+    # T [cell][record]: one look-up ends the search. Empty if a cell has more than one threshold, or
+    # if the records would be too large.
     records: np.ndarray
-    record: tuple  # length: numbers in a record, 2 or 4; 0 without them
+    record: StaticInt  # numbers in a record: THRESHOLD_RECORD, EDGES_RECORD or NO_RECORDS
     shift: int
 
 
-class Uneven(NamedTuple):
-    """Numbers by set that go with a search: of the cells, and the range of values."""
+class CellParameters(NamedTuple):
+    """Numbers by set: cell ⌊(x − origin)·factor⌋ up to `last`, of values within low … high."""
 
     origin: np.ndarray
     factor: np.ndarray
@@ -62,8 +69,8 @@ class Uneven(NamedTuple):
     high: np.ndarray
 
 
-class Cells(NamedTuple):
-    """Cells of one kind for all sets: of each threshold, and what they are computed with."""
+class CellGrid(NamedTuple):
+    """Cells of one kind for all sets: the cell of each threshold, and their parameters."""
 
     of: list[np.ndarray]
     origin: np.ndarray
@@ -77,15 +84,15 @@ class Cells(NamedTuple):
         return np.array([np.unique(c, return_counts=True)[1].max(initial=0) for c in self.of])
 
 
-def no_search(dtype: np.dtype) -> Search:
+def no_search(dtype: np.dtype) -> EdgeSearch:
     """Tables for bins that need no search."""
     none, count = np.zeros(1, np.int32), np.zeros(1, np.int64)
     tables = none, np.zeros(1, dtype), np.zeros(1), np.zeros(0, dtype)
-    return Search(none, none, none, none, count, *tables, (), 0)
+    return EdgeSearch(none, none, none, none, count, *tables, NO_RECORDS, 0)
 
 
 @np.errstate(over="ignore")  # of edges that are farther apart than numbers reach
-def search_of(table: Table, dtype: np.dtype) -> tuple[Uneven, Search]:
+def search_of(table: Table, dtype: np.dtype) -> tuple[CellParameters, EdgeSearch]:
     """The search among a table's edges, for rows of precision `dtype`."""
     sets = [
         table.edges[begin : begin + bins + 1]
@@ -100,18 +107,18 @@ def search_of(table: Table, dtype: np.dtype) -> tuple[Uneven, Search]:
     ]
     exact = [np.concatenate([e[:-1], _end(e, table.degree, e.dtype), padding]) for e in sets]
     before = [
-        np.searchsorted(own, np.arange(count))
-        for own, count in zip(cells.of, cells.count, strict=True)
+        np.searchsorted(of_thresholds, np.arange(count))
+        for of_thresholds, count in zip(cells.of, cells.count, strict=True)
     ]
     floats = [cells.origin, cells.factor, cells.count - 1.0, table.low, table.high]
-    small = 4 * dtype.itemsize * cells.count.sum() <= _RECORD_BYTES
-    few = small and crowd.max() <= 1
-    records = _records(before, edges, table.degree) if few else np.zeros((0, 0), dtype)
+    fits = 4 * dtype.itemsize * cells.count.sum() <= _MAX_RECORD_BYTES
+    by_record = fits and crowd.max() <= 1
+    records = _records(before, edges, table.degree) if by_record else np.zeros((0, 0), dtype)
     of = table.set_of
-    whole = [cells.key, cells.count - 1, starts_of(before), starts_of(edges)]
+    integers = [cells.key, cells.count - 1, starts_of(before), starts_of(edges)]
     most = by_vector(crowd[of]).reshape(-1, LANES).max(axis=1)
-    key, limit, cell, edge = (by_vector(a[of].astype(np.int32)) for a in whole)
-    search = Search(
+    key, limit, cell, edge = (by_vector(a[of].astype(np.int32)) for a in integers)
+    search = EdgeSearch(
         key,
         limit,
         cell,
@@ -121,10 +128,10 @@ def search_of(table: Table, dtype: np.dtype) -> tuple[Uneven, Search]:
         np.concatenate(edges),
         np.concatenate(exact),
         records.reshape(-1),
-        (0,) * records.shape[1],
+        StaticInt(records.shape[1]),
         cells.shift,
     )
-    return Uneven(*(np.asarray(a).astype(dtype) for a in floats)), search
+    return CellParameters(*(np.asarray(a).astype(dtype) for a in floats)), search
 
 
 def _records(before: list[np.ndarray], edges: list[np.ndarray], degree: int) -> np.ndarray:
@@ -132,11 +139,14 @@ def _records(before: list[np.ndarray], edges: list[np.ndarray], degree: int) -> 
     records = []
     for count, e in zip(before, edges, strict=True):
         bits = count.astype(f"i{e.itemsize}").view(e.dtype)
-        own = (e[count + 1], bits) if degree == 0 else (e[count], e[count + 1], bits, e[count + 2])
-        records.append(np.stack(own, axis=1))
-    found = np.concatenate(records)
-    out = aligned(found.size, found.dtype).reshape(found.shape)
-    out[...] = found
+        if degree == 0:
+            record: tuple[np.ndarray, ...] = e[count + 1], bits  # THRESHOLD_RECORD
+        else:
+            record = e[count], e[count + 1], bits, e[count + 2]  # EDGES_RECORD
+        records.append(np.stack(record, axis=1))
+    numbers = np.concatenate(records)
+    out = aligned(numbers.size, numbers.dtype).reshape(numbers.shape)
+    out[...] = numbers
     return out
 
 
@@ -151,7 +161,7 @@ def _end(edges: np.ndarray, degree: int, dtype: np.dtype) -> np.ndarray:
     return np.array([right, right + (right - left) if right > left else np.inf], dtype)
 
 
-def _finest(inner: list[np.ndarray], start: list[np.ndarray]) -> tuple[Cells, np.ndarray]:
+def _finest(inner: list[np.ndarray], start: list[np.ndarray]) -> tuple[CellGrid, np.ndarray]:
     """The kind that leaves fewer comparisons, or has fewer cells; with the crowd of each set."""
     even, octaves = _even_cells(inner), _octaves(inner, start)
     by_even, by_octave = even.crowd, octaves.crowd
@@ -161,7 +171,7 @@ def _finest(inner: list[np.ndarray], start: list[np.ndarray]) -> tuple[Cells, np
     return octaves, by_octave
 
 
-def _even_cells(inner: list[np.ndarray]) -> Cells:
+def _even_cells(inner: list[np.ndarray]) -> CellGrid:
     """Cells no wider than the smallest gap, as far as their number allows."""
     origin, factor, count, of = [], [], [], []
     for t in inner:
@@ -175,30 +185,30 @@ def _even_cells(inner: list[np.ndarray]) -> Cells:
         count.append(n + 1)
         of.append(np.clip((t - origin[-1]) * factor[-1], zero, t.dtype.type(n)).astype(np.int64))
     none = np.zeros(len(inner), np.int64)
-    return Cells(of, np.array(origin), np.array(factor), none, np.array(count), 0)
+    return CellGrid(of, np.array(origin), np.array(factor), none, np.array(count), 0)
 
 
-def _octaves(inner: list[np.ndarray], start: list[np.ndarray]) -> Cells:
+def _octaves(inner: list[np.ndarray], start: list[np.ndarray]) -> CellGrid:
     """Leading bits of the distances from the first edge: as many as their number allows."""
     dtype = inner[0].dtype
-    mantissa, whole = (23, np.int32) if dtype == np.float32 else (52, np.int64)
-    away = [(t - e).astype(dtype).view(whole) for t, e in zip(inner, start, strict=True)]
+    mantissa, integers = (23, np.int32) if dtype == np.float32 else (52, np.int64)
+    distance = [(t - e).astype(dtype).view(integers) for t, e in zip(inner, start, strict=True)]
     allowed = CELLS * sum(len(t) for t in inner) + len(inner)
-    for octave_bits in range(12):
+    for octave_bits in range(_MAX_OCTAVE_BITS):
         shift = mantissa - octave_bits
-        of = [(a >> shift).astype(np.int64) for a in away]
+        of = [(bits >> shift).astype(np.int64) for bits in distance]
         key = np.array([c[0] if len(c) else 0 for c in of])
         count = np.array([c[-1] - c[0] + 1 if len(c) else 1 for c in of])
-        found = Cells(
+        cells = CellGrid(
             [c - k for c, k in zip(of, key, strict=True)],
             np.concatenate(start), np.ones(len(inner), dtype), key, count, shift,
         )  # fmt: skip
-        if count.sum() * 2 > allowed or found.crowd.max() <= 1:
+        if count.sum() * 2 > allowed or cells.crowd.max() <= 1:
             break
-    return found
+    return cells
 
 
 def _not_below(edges: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """The smallest numbers of `dtype` that are not below the edges."""
-    near = edges.astype(dtype)
-    return np.where(near < edges, np.nextafter(near, dtype.type(np.inf)), near)
+    rounded = edges.astype(dtype)
+    return np.where(rounded < edges, np.nextafter(rounded, dtype.type(np.inf)), rounded)

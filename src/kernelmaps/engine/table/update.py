@@ -3,16 +3,17 @@
 A :class:`Basis` says where a value falls (a row of a table and a position ``u`` inside it) and has
 two tables of local polynomials in ``u``,
 
-* ``values``: the band Φ(x), the only weights that an evaluation touches;
+* ``values``: the band Φ(x), the only weights that an evaluation reads;
 * ``column``: the change L_d Φ(x) of the weights (eq. 7); for order 0 it is the band again.
 
-The weights lie as ``[feature][basis][lane]``; a lane is a class. A row is placed once (`place`),
-then scored (:func:`score`), and then the weights move along it (:func:`add`): routines that loops
-call by address, so that none of them is compiled again for other bins, rows or losses. What does
-not change from call to call, bins and weights, is handed over once (:func:`weights_of`).
+The weights lie as ``[feature][basis][lane]``; a lane is a class. The values of a row are located
+once (:func:`locate_row`), the row is scored (:func:`score`), and the weights move along it
+(:func:`add`). These are routines that loops call through pointers, so that none of them is compiled
+again for other bins, rows or losses. What does not change from call to call, bins and weights, is
+packed once (:func:`weights_of`).
 
-Rests on the relations of :mod:`.layout` (every row of a table that the finder gives is there, and
-its band ends within the weights of its feature), and on CSR columns that were checked on entry.
+Relies on the relations of :mod:`.layout` (the rows that the finder returns exist, and the band of
+each ends within the weights of its feature), and on CSR columns that were checked on entry.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...compiling import njit
+from ...static_int import StaticInt
 from ..simd.polynomials import polynomial, vectors
 from ..simd.vectors import add as plus
 from ..simd.vectors import (
@@ -35,9 +37,10 @@ from ..simd.vectors import (
     tile,
     zeros,
 )
-from .entry import INNER, bound, by_address, call, routine
-from .layout import Bins, Block
-from .locate import Dense, Finder, Found, Stored, finder
+from .entry import INNER, bind, call, routine
+from .layout import Bins, LocalPolynomials
+from .locate import Dense, Locations, Locator, Stored, locator
+from .packing import packed
 
 FAST = INNER | {"fastmath": True}
 
@@ -46,111 +49,121 @@ class Squares(NamedTuple):
     """Squared norms as polynomials in u."""
 
     norm: np.ndarray  # float64 flat [row][power]
-    powers: tuple  # length: 2 degree + 1
+    powers: StaticInt  # 2 degree + 1
 
 
 class Basis(NamedTuple):
     """A compiled additive map; tables are addressed by the rows of `bins`."""
 
     bins: Bins
-    handed: Any  # the bins, as a finder takes them
-    values: Block  # the band Phi
-    column: Block  # the change L_d Phi of the weights
+    packed_bins: Any  # as a locator takes them
+    values: LocalPolynomials  # the band Phi
+    column: LocalPolynomials  # the change L_d Phi of the weights
     squares: Squares  # <Phi, L_d Phi>
     stride: int  # weights of each feature
 
 
-class Rows(NamedTuple):
+class RowArrays(NamedTuple):
     """The rows of X as they lie in memory: dense (C order) or CSR."""
 
     values: np.ndarray  # flat; loops see bytes
     columns: np.ndarray  # CSR: feature of each value
     indptr: np.ndarray
-    sparse: tuple  # length 1 for CSR, 0 for dense
+    sparse: StaticInt  # flag: CSR
     width: int  # dense: features
     itemsize: int  # bytes of a value
 
 
-class Room(NamedTuple):
+class RowWorkspace(NamedTuple):
     """Memory of one thread (made in Python: code that allocates takes long to compile)."""
 
-    found: Found  # of the values of one example
+    locations: Locations  # of the values of one example
     f: np.ndarray  # T, flat [score][lane]: one score, or one of each value
     move: np.ndarray  # T[lanes]
-    seen: np.ndarray  # float64[4, lanes]
+    sums: np.ndarray  # float64[4, lanes]: what the example adds to the sums of a pass
     norm: np.ndarray  # float64[1]
-    said: np.ndarray  # int64[2]: whether a step moved a weight, and whether all lanes rest
+    flags: np.ndarray  # int64[2]: whether a step moved a weight, and whether to shrink the example
 
 
 class Weights(NamedTuple):
     """Weights of a basis, and the polynomials that say which of them a value touches, and how."""
 
-    table: Block
-    touched: tuple  # length: weights that one vector of the table touches, all lanes
-    lanes: tuple  # length: lanes
+    table: LocalPolynomials
+    touched: StaticInt  # weights that one vector of the table touches, all lanes
+    lanes: StaticInt
     stride: int  # weights of each feature
     w: np.ndarray  # T, flat
 
 
-class Use(NamedTuple):
-    """Something to do with a row, and what it alone knows."""
+class BoundRoutine(NamedTuple):
+    """A routine for a row, and its bound argument."""
 
     routine: Any
-    known: Any
+    argument: Any
 
 
-NONE = Use(0, 0)
+NONE = BoundRoutine(0, 0)
 
 
-class Work(NamedTuple):
-    """What is done with the rows of a problem: routines, and what the loops themselves read."""
+class RowRoutines(NamedTuple):
+    """What loops do with the rows of a problem."""
 
-    find: Finder
-    score: Use
-    add: Use
-    steps: Use  # of a loss
-    norm: Use
-
-
-def weights_of(basis: Basis, table: Block, lanes: tuple, w: np.ndarray) -> Any:
-    """Weights that one of the tables of a basis touches, by address."""
-    touched = (0,) * (len(table.chunk) * len(lanes))
-    return by_address(Weights(table, touched, lanes, basis.stride, w))
+    locate: Locator
+    score: BoundRoutine
+    add: BoundRoutine
+    steps: BoundRoutine  # of a loss
+    norm: BoundRoutine
 
 
-def work_of(
+def weights_of(basis: Basis, table: LocalPolynomials, lanes: StaticInt, w: np.ndarray) -> Any:
+    """The packed weights that one of the tables of a basis touches."""
+    touched = StaticInt(table.chunk * lanes)
+    return packed(Weights(table, touched, lanes, basis.stride, w))
+
+
+def routines_of(
     basis: Basis,
-    rows: Rows,
-    room: Room,
+    rows: RowArrays,
+    work: RowWorkspace,
     *,
     scored: Any = None,
     changed: Any = None,
-    steps: Use = NONE,
+    steps: BoundRoutine = NONE,
     norms: bool = False,
 ) -> tuple[Any, Any, Any]:
-    """The work of loops on such rows, the rows and the room, all by address.
+    """The routines of loops over such rows, the rows and the workspace, all packed.
 
     `scored` are weights to score with, and `changed` those to add to (see :func:`weights_of`).
     `norms` asks for squared norms, too.
     """
-    seen = by_address(rows._replace(values=rows.values.view(np.uint8)))  # whatever their type
-    taken = by_address(room)
+    # As bytes, rows of all types share the loops: only the locator reads values.
+    packed_rows = packed(rows._replace(values=rows.values.view(np.uint8)))
+    packed_work = packed(work)
 
-    def use(function: Any, weights: Any, numbers: int) -> Use:
-        known = seen, taken
-        return NONE if weights is None else Use(*bound(function, (weights,), known, numbers))
+    def for_weights(function: Any, weights: Any, numbers: int) -> BoundRoutine:
+        if weights is None:
+            return NONE
+        return BoundRoutine(*bind(function, (weights,), (packed_rows, packed_work), numbers))
 
     stored = Stored(rows.values, rows.columns, rows.indptr)
-    values = stored if len(rows.sparse) else Dense(rows.values)
-    find = finder(basis.handed, values, room.found)
-    norm = Use(*bound(_squared_norm, (basis.squares,), (taken,), 1)) if norms else NONE
-    uses = use(score, scored, 3), use(add, changed, 2)
-    return by_address(Work(find, *uses, steps, norm)), seen, taken
+    values = stored if rows.sparse else Dense(rows.values)
+    norm = NONE
+    if norms:
+        norm = BoundRoutine(*bind(_squared_norm, (basis.squares,), (packed_work,), 1))
+    routines = RowRoutines(
+        locate=locator(basis.packed_bins, values, work.locations),
+        score=for_weights(score, scored, 3),
+        add=for_weights(add, changed, 2),
+        steps=steps,
+        norm=norm,
+    )
+    return packed(routines), packed_rows, packed_work
 
 
 @njit(**FAST)
 def _span(rows, i):
-    if len(rows.sparse):
+    """First and last value of example i."""
+    if rows.sparse:
         return np.int64(item(rows.indptr, i)), np.int64(item(rows.indptr, i + 1))
     return i * rows.width, (i + 1) * rows.width
 
@@ -158,71 +171,73 @@ def _span(rows, i):
 @njit(**FAST)
 def column_of(rows, k, begin):
     """Feature of the k-th stored value: the index in a CSR row, the position in a dense one."""
-    return np.int64(item(rows.columns, k)) if len(rows.sparse) else k - begin
+    return np.int64(item(rows.columns, k)) if rows.sparse else k - begin
 
 
 @njit(**FAST)
-def place(work, rows, i, room):
-    """Where the values of example i fall, into `room`; the place of the first, and their number."""
+def locate_row(routines, rows, i, work):
+    """Locate the values of example i, into `work`; index of its first value, and their number."""
     begin, end = _span(rows, i)
-    find, none, one = work.find, np.int64(0), np.int64(1)
-    call(find.routine, find.table, find.rows, room.found, begin, none, end - begin, one)
+    locate, zero, one = routines.locate, np.int64(0), np.int64(1)
+    call(
+        locate.routine, locate.table, locate.rows, work.locations, begin, zero, end - begin, one
+    )  # fmt: skip
     return begin, end - begin
 
 
 @njit(**FAST)
-def _gather(weights, rows, found, begin, k, total):
-    """Add the k-th value's part of the scores, chunk by chunk and lane by lane."""
-    row, u = np.int64(item(found.row, k)), item(found.u, k)
-    table, lanes, size = weights.table, weights.lanes, len(weights.touched)
-    at = (column_of(rows, begin + k, begin) * weights.stride + item(table.first, row)) * len(lanes)
+def _add_term(weights, rows, locations, begin, k, total):
+    """Add the k-th value's term of the scores, chunk by chunk and lane by lane."""
+    row, u = np.int64(item(locations.row, k)), item(locations.u, k)
+    table, lanes, size = weights.table, weights.lanes, weights.touched
+    at = (column_of(rows, begin + k, begin) * weights.stride + item(table.first, row)) * lanes
     for part in range(vectors(table)):
         phi = repeat(polynomial(table, row, u, part), lanes)
-        here = load(weights.w, at + part * size, weights.touched)
-        total = multiply_add(phi, here, total)
+        w = load(weights.w, at + part * size, size)
+        total = multiply_add(phi, w, total)
     return total
 
 
 @routine(fastmath=True)
-def score(weights, rows, room, begin, count, n):
-    """``room.f[k]`` = <w, psi> of n of the values that were placed, from the k-th on, k < count.
+def score(weights, rows, work, begin, count, n):
+    """``work.f[k]`` = <w, psi> of n of the located values, from the k-th on, k < count.
 
     That is one score of all values, or one of each. Four sums hide the latency of the adds.
     """
-    found, lanes = room.found, weights.lanes
+    locations, lanes = work.locations, weights.lanes
     for start in range(count):
         a = zeros(weights.w, weights.touched)
         b, c, d = a, a, a
-        whole = start + n - n % 4
-        for k in range(start, whole, 4):
-            a = _gather(weights, rows, found, begin, k, a)
-            b = _gather(weights, rows, found, begin, k + 1, b)
-            c = _gather(weights, rows, found, begin, k + 2, c)
-            d = _gather(weights, rows, found, begin, k + 3, d)
-        for k in range(whole, start + n):
-            a = _gather(weights, rows, found, begin, k, a)
-        store(room.f, start * len(lanes), fold(plus(plus(a, b), plus(c, d)), lanes))
+        fours = start + n - n % 4
+        for k in range(start, fours, 4):
+            a = _add_term(weights, rows, locations, begin, k, a)
+            b = _add_term(weights, rows, locations, begin, k + 1, b)
+            c = _add_term(weights, rows, locations, begin, k + 2, c)
+            d = _add_term(weights, rows, locations, begin, k + 3, d)
+        for k in range(fours, start + n):
+            a = _add_term(weights, rows, locations, begin, k, a)
+        store(work.f, start * lanes, fold(plus(plus(a, b), plus(c, d)), lanes))
 
 
 @routine(fastmath=True)
-def add(weights, rows, room, begin, n):
-    """w += room.move * (the column of the n values that were placed), lane by lane."""
-    table, lanes, w, found = weights.table, weights.lanes, weights.w, room.found
-    steps = tile(load(room.move, 0, lanes), table.chunk)
+def add(weights, rows, work, begin, n):
+    """w += work.move * (the column of the n located values), lane by lane."""
+    table, lanes, w, locations = weights.table, weights.lanes, weights.w, work.locations
+    steps = tile(load(work.move, 0, lanes), table.chunk)
     for k in range(n):
-        row, u = np.int64(item(found.row, k)), item(found.u, k)
+        row, u = np.int64(item(locations.row, k)), item(locations.u, k)
         j = column_of(rows, begin + k, begin)
-        at = (j * weights.stride + item(table.first, row)) * len(lanes)
+        first = (j * weights.stride + item(table.first, row)) * lanes
         for part in range(vectors(table)):
-            here = at + part * len(weights.touched)
+            at = first + part * weights.touched
             phi = repeat(polynomial(table, row, u, part), lanes)
-            store(w, here, multiply_add(phi, steps, load(w, here, weights.touched)))
+            store(w, at, multiply_add(phi, steps, load(w, at, weights.touched)))
 
 
 @njit(**INNER)
-def _square(squares, found, k):
-    """The k-th value's part of |psi|^2: <Phi, L_d Phi>, itself a local polynomial in u."""
-    row, u, size = np.int64(item(found.row, k)), item(found.u, k), len(squares.powers)
+def _square(squares, locations, k):
+    """The k-th value's term of |psi|^2: <Phi, L_d Phi>, itself a local polynomial in u."""
+    row, u, size = np.int64(item(locations.row, k)), item(locations.u, k), squares.powers
     value = item(squares.norm, row * size + size - 1)
     for power in range(size - 2, -1, -1):
         value = value * u + item(squares.norm, row * size + power)
@@ -230,27 +245,27 @@ def _square(squares, found, k):
 
 
 @routine()
-def _squared_norm(squares, room, n):
-    """``room.norm[0]`` = |psi|^2. Four sums, as for the scores.
+def _squared_norm(squares, work, n):
+    """``work.norm[0]`` = |psi|^2. Four sums, as for the scores.
 
-    In the order that is written here (no ``fastmath``): else the compiler takes instructions that
-    gather numbers from memory, which take many processors several times as long.
+    Without ``fastmath``, which would make the compiler use gather instructions: on many processors
+    they take several times as long.
     """
-    found, whole = room.found, n - n % 4
+    locations, fours = work.locations, n - n % 4
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    for k in range(0, whole, 4):
-        a += _square(squares, found, k)
-        b += _square(squares, found, k + 1)
-        c += _square(squares, found, k + 2)
-        d += _square(squares, found, k + 3)
-    for k in range(whole, n):
-        a += _square(squares, found, k)
-    room.norm[0] = (a + b) + (c + d)
+    for k in range(0, fours, 4):
+        a += _square(squares, locations, k)
+        b += _square(squares, locations, k + 1)
+        c += _square(squares, locations, k + 2)
+        d += _square(squares, locations, k + 3)
+    for k in range(fours, n):
+        a += _square(squares, locations, k)
+    work.norm[0] = (a + b) + (c + d)
 
 
 @njit(**FAST)
-def ask_for(rows, i):
-    """Have the values of example i brought from memory."""
+def prefetch_row(rows, i):
+    """Prefetch the values of example i."""
     begin, end = _span(rows, i)
     for k in range(begin * rows.itemsize, end * rows.itemsize, 64):
         prefetch(rows.values, k)

@@ -17,12 +17,11 @@ from ...engine.extent import extent_of
 from ...engine.piecewise import table_of
 from ...engine.reference import evaluate_sets
 from ...engine.table import AFFINE, CODE, Table
-from ...engine.table.layout import Bins, bins_of
-from ...engine.table.layout import Block as TableBlock
-from ...engine.table.layout import block_of as rows_in_vectors
-from ...engine.table.locate import found_for, stored_rows, unwatched
+from ...engine.table.layout import Bins, LocalPolynomials, bins_of, polynomials_of
+from ...engine.table.locate import locations_for, packed_bins, stored_rows
 from ...engine.table.memory import aligned
-from ...engine.table.update import Basis, Room, Rows, Squares
+from ...engine.table.update import Basis, RowArrays, RowWorkspace, Squares
+from ...static_int import StaticInt
 
 _VECTOR = 64  # numbers in one block of weights: four 512-bit registers of float32
 _CODE_SHARE = 0.05  # of X's bytes, for look-up tables of its codes
@@ -67,19 +66,20 @@ class Compiled:
     """A basis, its place in memory, and the way back to the map's own columns."""
 
     basis: Basis
-    lanes: tuple
+    lanes: StaticInt
     n_weights: int
     stride: int  # weights of each feature
     bands: Bands
 
 
-def workspace_for(compiled: Compiled, rows: Rows) -> Room:
+def workspace_for(compiled: Compiled, rows: RowArrays) -> RowWorkspace:
     """Memory for one thread that visits such rows."""
-    most = int(np.diff(rows.indptr).max(initial=0)) if len(rows.sparse) else rows.width
-    dtype, lanes = compiled.basis.values.coef.dtype, len(compiled.lanes)
-    positions = found_for(most, dtype)
+    most = int(np.diff(rows.indptr).max(initial=0)) if rows.sparse else rows.width
+    dtype, lanes = compiled.basis.values.coef.dtype, compiled.lanes
+    locations = locations_for(most, dtype)
     f, move = aligned(max(1, most) * lanes, dtype), aligned(lanes, dtype)
-    return Room(positions, f, move, np.zeros((4, lanes)), np.zeros(1), np.zeros(2, np.int64))
+    sums, norm, flags = np.zeros((4, lanes)), np.zeros(1), np.zeros(2, np.int64)
+    return RowWorkspace(locations, f, move, sums, norm, flags)
 
 
 def bands_of(spec: Spec, X: Any, dtype: np.dtype) -> Bands:
@@ -116,14 +116,14 @@ def bands_of(spec: Spec, X: Any, dtype: np.dtype) -> Bands:
     return Bands(curves.astype(np.float64), None, np.zeros(len(curves.lo), np.int32))
 
 
-def lanes_for(count: int) -> tuple:
+def lanes_for(count: int) -> StaticInt:
     """Lanes that hold `count` classes: a power of two up to 16."""
-    return (0,) * next(size for size in (1, 2, 4, 8, 16) if size >= count)
+    return StaticInt(next(size for size in (1, 2, 4, 8, 16) if size >= count))
 
 
 def cells_of(flat: np.ndarray, compiled: Compiled, n_outputs: int) -> np.ndarray:
     """Weights of the loops as [feature][basis][output]."""
-    stride, lanes = compiled.stride, len(compiled.lanes)
+    stride, lanes = compiled.stride, compiled.lanes
     width = int(compiled.bands.table.width.max())
     cells = flat[: compiled.n_weights * lanes].reshape(-1, stride, lanes)
     return cells[:, :width, :n_outputs].copy()
@@ -131,24 +131,24 @@ def cells_of(flat: np.ndarray, compiled: Compiled, n_outputs: int) -> np.ndarray
 
 def laid_out(compiled: Compiled, weights: np.ndarray) -> np.ndarray:
     """Weights [feature][basis][output] as the loops take them: the inverse of `cells_of`."""
-    stride, lanes = compiled.stride, len(compiled.lanes)
+    stride, lanes = compiled.stride, compiled.lanes
     flat = aligned((compiled.n_weights + 64) * lanes, compiled.basis.values.coef.dtype)
     cells = flat[: compiled.n_weights * lanes].reshape(-1, stride, lanes)
     cells[:, : weights.shape[1], : weights.shape[2]] = weights
     return flat
 
 
-def rows_of(X: Any) -> Rows:
+def rows_of(X: Any) -> RowArrays:
     """X as the loops take it: views, no copies."""
     if sparse.issparse(X):
         stored = stored_rows(X.data, X.indices, X.indptr)
-        return Rows(*stored, (0,), X.shape[1], X.dtype.itemsize)
+        return RowArrays(*stored, StaticInt(True), X.shape[1], X.dtype.itemsize)
     none = np.zeros(0, np.int32)
-    return Rows(X.reshape(-1), none, none, (), X.shape[1], X.dtype.itemsize)
+    return RowArrays(X.reshape(-1), none, none, StaticInt(False), X.shape[1], X.dtype.itemsize)
 
 
 def compile_basis(
-    spec: Spec, X: Any, dtype: Any, lanes: tuple, *, all_codes: bool = False
+    spec: Spec, X: Any, dtype: Any, lanes: StaticInt, *, all_codes: bool = False
 ) -> Compiled:
     """Tables for X in the precision of `dtype`, for that many lanes.
 
@@ -251,7 +251,7 @@ def _assemble(
     blocks: list[Block],
     block_of: np.ndarray,
     dtype: np.dtype,
-    lanes: tuple,
+    lanes: StaticInt,
 ) -> Compiled:
     """Blocks of rows, one after the other, in the layout of the loops."""
     table, mix = bands.table, bands.mix
@@ -260,7 +260,7 @@ def _assemble(
     starts = np.cumsum([0, *map(len, first)])
     width = int(table.width.max())
     phi = [_spread(*block[:2], width) for block in blocks]
-    lay_out = partial(rows_in_vectors, dtype=dtype, mirrored=signed, most=_most_columns(lanes))
+    lay_out = partial(polynomials_of, dtype=dtype, mirrored=signed, most=_most_columns(lanes))
     values = columns = lay_out(first, coef)
     changes = phi
     if mix is not None:
@@ -270,7 +270,7 @@ def _assemble(
     bins = _placed(bands, binning, starts, block_of, dtype)
     basis = Basis(
         bins=bins,
-        handed=unwatched(bins),
+        packed_bins=packed_bins(bins),
         values=values,
         column=columns,
         squares=_squares(phi, changes, signed),
@@ -287,9 +287,9 @@ def _spread(first: np.ndarray, coef: np.ndarray, width: int) -> np.ndarray:
     return out
 
 
-def _columns(block: TableBlock) -> int:
+def _columns(block: LocalPolynomials) -> int:
     """Columns of a row, those that fill vectors included."""
-    return len(block.chunk) * block.parts
+    return block.chunk * block.parts
 
 
 def _placed(
@@ -303,9 +303,9 @@ def _placed(
     return bins_of(table, row, dtype)
 
 
-def _most_columns(lanes: tuple) -> int:
+def _most_columns(lanes: int) -> int:
     """Columns of a vector, at most: it holds them for every lane."""
-    return 16 if len(lanes) == 1 else max(1, _VECTOR // (2 * len(lanes)))
+    return 16 if lanes == 1 else max(1, _VECTOR // (2 * lanes))
 
 
 def _squares(phi: list[np.ndarray], column: list[np.ndarray], mirrored: bool) -> Squares:
@@ -316,4 +316,4 @@ def _squares(phi: list[np.ndarray], column: list[np.ndarray], mirrored: bool) ->
         for m in range(powers):
             parts = [np.einsum("rc,rc->r", a[:, k], b[:, m]) for a, b in zip(phi, column)]
             norms[:-1, k + m] += np.concatenate(parts)
-    return Squares(np.tile(norms, (1 + mirrored, 1)).ravel(), (0,) * norms.shape[1])
+    return Squares(np.tile(norms, (1 + mirrored, 1)).ravel(), StaticInt(norms.shape[1]))

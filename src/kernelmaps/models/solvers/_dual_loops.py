@@ -2,10 +2,9 @@
 
 What they do with a row's values (:mod:`kernelmaps.engine.table.update`) knows nothing of losses,
 and the rules of losses nothing of tables: here they meet, example by example, as routines that are
-called by address.  Lengths that the compiler must know are passed as tuples of that length (see
-:mod:`kernelmaps.engine.simd.vectors`).
+called through pointers.
 
-The loops rest on what `update` rests on, on codes that were checked on entry, and on a number per
+The loops rely on what `update` relies on, on codes that were checked on entry, and on a number per
 example in `y`, `cost` and the duals.
 """
 
@@ -18,15 +17,23 @@ from numba.extending import overload
 
 from ...compiling import njit
 from ...engine.simd.vectors import item, put
-from ...engine.table.entry import bound, call, entry, routine
-from ...engine.table.update import FAST, Room, Use, ask_for, column_of, place
+from ...engine.table.entry import bind, call, entry, routine
+from ...engine.table.update import (
+    FAST,
+    BoundRoutine,
+    RowWorkspace,
+    column_of,
+    locate_row,
+    prefetch_row,
+)
+from ...static_int import StaticInt
 from ..losses import rules_of
 
 
 class SVMProblem(NamedTuple):
     """Loss, targets and costs of the examples: one binary or scalar problem per lane."""
 
-    loss: tuple  # length: its place in `LOSSES`
+    loss: StaticInt  # its index in `LOSSES`
     of_labels: bool
     epsilon: float
     y: np.ndarray  # float64[n]: class code, or the regression target
@@ -87,7 +94,7 @@ def _step(loss, y, f, beta, q, c, epsilon):
 
 @overload(_step, jit_options=FAST)
 def _step_of(loss, y, f, beta, q, c, epsilon):
-    rule = njit(**FAST)(rules_of(loss).step)
+    rule = njit(**FAST)(rules_of(loss.value).step)
     return lambda loss, y, f, beta, q, c, epsilon: rule(y, f, beta, q, c, epsilon)
 
 
@@ -100,7 +107,7 @@ def _price(loss, y, f, beta, c, epsilon):
 
 @overload(_price, jit_options=FAST)
 def _price_of(loss, y, f, beta, c, epsilon):
-    entry = rules_of(loss)
+    entry = rules_of(loss.value)
     value, conjugate = (njit(**FAST)(rule) for rule in (entry.value, entry.conjugate))
 
     def price(loss, y, f, beta, c, epsilon):
@@ -126,10 +133,11 @@ def _target(problem, i, lane):
 
 
 def steps_of(
-    problem: SVMProblem, centre: Centre, duals: Duals, sums: PassSums, workspace: Room
-) -> Use:
+    problem: SVMProblem, centre: Centre, duals: Duals, sums: PassSums, workspace: RowWorkspace
+) -> BoundRoutine:
     """The routine that takes the steps of a problem's loss."""
-    return Use(*bound(_steps, (StepData(problem, centre),), (duals, sums, workspace), 2))
+    bound = bind(_steps, (StepData(problem, centre),), (duals, sums, workspace), 2)
+    return BoundRoutine(*bound)
 
 
 @routine(fastmath=True)
@@ -152,15 +160,16 @@ def _steps(data, duals, sums, workspace, i, learn):
         active_sums[1, lane] += loss
         active_sums[2, lane] += gap
         active_sums[3, lane] += old * score
-        seen = workspace.seen
-        seen[1, lane], seen[2, lane], seen[3, lane] = loss, gap, old * score
+        example_sums = workspace.sums
+        example_sums[1, lane], example_sums[2, lane] = loss, gap
+        example_sums[3, lane] = old * score
         workspace.move[lane] = step
         if step != 0.0:
             moved = np.int64(1)
             duals.beta[i, lane] = new
             duals.beta_sum[lane] += step
             duals.offset[lane] += step * (centre.pull - shift)
-    workspace.said[0], workspace.said[1] = moved, shrink
+    workspace.flags[0], workspace.flags[1] = moved, shrink
 
 
 @entry(fastmath=True)
@@ -175,21 +184,21 @@ def epoch(work, rows, duals, visits, sums, workspace):
     for the weights as they are, and its largest step is the one that would be taken.
     """
     order, active, learn = visits.order, visits.active, np.int64(visits.learn)
-    score, add, steps, flags, one = work.score, work.add, work.steps, workspace.said, np.int64(1)
+    score, add, steps, flags, one = work.score, work.add, work.steps, workspace.flags, np.int64(1)
     t = 0
     while t < active:
         i = np.int64(order[t])
         if t + 1 < active:
-            ask_for(rows, np.int64(order[t + 1]))
-        begin, n = place(work, rows, i, workspace)
-        call(score.routine, score.known, rows, workspace, begin, one, n)
-        call(steps.routine, steps.known, duals, sums, workspace, i, learn)
+            prefetch_row(rows, np.int64(order[t + 1]))
+        begin, n = locate_row(work, rows, i, workspace)
+        call(score.routine, score.argument, rows, workspace, begin, one, n)
+        call(steps.routine, steps.argument, duals, sums, workspace, i, learn)
         if flags[0] != 0:
-            call(add.routine, add.known, rows, workspace, begin, n)
+            call(add.routine, add.argument, rows, workspace, begin, n)
         if flags[1] != 0:
             for kind in range(1, 4):
                 for lane in range(sums.shrunk.shape[1]):
-                    sums.shrunk[kind, lane] += workspace.seen[kind, lane]
+                    sums.shrunk[kind, lane] += workspace.sums[kind, lane]
             active -= 1
             order[t], order[active] = order[active], order[t]
         else:
@@ -204,8 +213,8 @@ def accumulate(work, rows, workspace, examples, steps):
     for k in range(examples.size):
         for lane in range(steps.shape[1]):
             workspace.move[lane] = steps[k, lane]
-        begin, n = place(work, rows, np.int64(examples[k]), workspace)
-        call(add.routine, add.known, rows, workspace, begin, n)
+        begin, n = locate_row(work, rows, np.int64(examples[k]), workspace)
+        call(add.routine, add.argument, rows, workspace, begin, n)
 
 
 @entry(fastmath=True)
@@ -220,12 +229,12 @@ def evaluate(work, rows, workspace, examples, norm, out):
     size, (_, places, lanes) = workspace.move.size, out.shape
     terms = np.int64(places > 1)
     for i in range(out.shape[0]):
-        begin, n = place(work, rows, examples[i], workspace)
+        begin, n = locate_row(work, rows, examples[i], workspace)
         if norm.size > 0:
-            call(work.norm.routine, work.norm.known, workspace, n)
+            call(work.norm.routine, work.norm.argument, workspace, n)
             norm[i] = workspace.norm[0]
         count, each = (n, one) if terms else (one, n)
-        call(score.routine, score.known, rows, workspace, begin, count, each)
+        call(score.routine, score.argument, rows, workspace, begin, count, each)
         for k in range(count):
             # A score of all values may be of none: there is no column to look for.
             j = column_of(rows, begin + k, begin) if terms else np.int64(0)

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from ...engine.table.memory import aligned
-from ...engine.table.update import Room, Rows, weights_of, work_of
+from ...engine.table.update import RowArrays, RowWorkspace, routines_of, weights_of
 from ...progress import track
 from ...threads import check_stop, together
 from ..losses import rules_of
@@ -91,13 +91,13 @@ def in_blocks(n_threads: int, n: int, work: Callable[[int, int], Any]) -> list[A
 
 def solve(
     compiled: Compiled,
-    rows: Rows,
+    rows: RowArrays,
     problem: SVMProblem,
     examples: np.ndarray,
     options: DualOptions,
     beta: np.ndarray,
     intercept: np.ndarray | None = None,
-    rounded: tuple[Compiled, Rows] | None = None,
+    rounded: tuple[Compiled, RowArrays] | None = None,
 ) -> Solution:
     """Solve the problems of all lanes to a relative duality gap of `tol`.
 
@@ -105,7 +105,7 @@ def solve(
     ----------
     compiled : Compiled
         The map's tables.
-    rows : Rows
+    rows : RowArrays
         The examples.
     problem : SVMProblem
         Loss, targets and costs.
@@ -197,7 +197,7 @@ class CoordinateDescent:
     def __init__(
         self,
         compiled: Compiled,
-        rows: Rows,
+        rows: RowArrays,
         problem: SVMProblem,
         examples: np.ndarray,
         options: DualOptions,
@@ -230,7 +230,7 @@ class CoordinateDescent:
             self.visits += len(started)
         return len(started) > 0
 
-    def switch_rows(self, compiled: Compiled, rows: Rows) -> None:
+    def switch_rows(self, compiled: Compiled, rows: RowArrays) -> None:
         """Other tables of the same bases, and the same rows in another form, with these duals.
 
         The centre stays: it is without effect where Σβ = 0, as after a certificate. So do lengths
@@ -243,7 +243,7 @@ class CoordinateDescent:
     def _no_weights(self) -> np.ndarray:
         dtype = self.compiled.basis.values.coef.dtype
         # One vector more: the last feature's may reach beyond its weights.
-        size = (self.compiled.n_weights + 64) * len(self.compiled.lanes)
+        size = (self.compiled.n_weights + 64) * self.compiled.lanes
         return aligned(size, dtype)
 
     def _accumulate(self, examples: np.ndarray, steps: np.ndarray, w: np.ndarray) -> None:
@@ -251,7 +251,7 @@ class CoordinateDescent:
         examples = np.ascontiguousarray(examples, np.int32)
         basis, lanes = compiled.basis, compiled.lanes
         changed = weights_of(basis, basis.column, lanes, w)
-        work = work_of(basis, rows, workspace_for(compiled, rows), changed=changed)
+        work = routines_of(basis, rows, workspace_for(compiled, rows), changed=changed)
         _dual_loops.accumulate(*work, examples, steps)
 
     def _centre_rows(self) -> None:
@@ -290,7 +290,7 @@ class CoordinateDescent:
 
         def part(begin: int, end: int) -> None:
             workspace, out = workspace_for(compiled, rows), shift[begin:end]
-            work = work_of(basis, rows, workspace, scored=scored, norms=True)
+            work = routines_of(basis, rows, workspace, scored=scored, norms=True)
             _dual_loops.evaluate(*work, np.arange(begin, end, dtype=np.int64), norm[begin:end], out)
 
         in_blocks(self.options.n_threads, n, part)
@@ -351,7 +351,7 @@ class CoordinateDescent:
         active = _dual_loops.epoch(*constants, duals, visits, sums, workspace)
         return active, sums.active, sums.shrunk
 
-    def _constants(self, duals: Duals, sums: PassSums, workspace: Room) -> tuple:
+    def _constants(self, duals: Duals, sums: PassSums, workspace: RowWorkspace) -> tuple:
         """What all passes over the same rows have in common, as the loops take it."""
         now = (self.rows, self.problem, self.centre)
         if any(a is not b for a, b in zip(now, self._packed[0], strict=True)):
@@ -360,7 +360,9 @@ class CoordinateDescent:
             scored, changed = (
                 weights_of(basis, table, lanes, self.w) for table in (basis.values, basis.column)
             )
-            work = work_of(basis, self.rows, workspace, scored=scored, changed=changed, steps=steps)
+            work = routines_of(
+                basis, self.rows, workspace, scored=scored, changed=changed, steps=steps
+            )
             self._packed = now, work[:2]
         return self._packed[1]
 

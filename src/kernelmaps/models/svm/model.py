@@ -221,7 +221,7 @@ class AdditiveMachine:
         self, X: Any, out: np.ndarray, some_rows: np.ndarray | None, n_jobs: int | None
     ) -> np.ndarray:
         """Scores [row][0][output] or terms [row][feature][output] of (some) rows."""
-        from ...engine.table.update import work_of
+        from ...engine.table.update import routines_of
         from ..rows.map_tables import rows_of, workspace_for
         from ..solvers._dual_loops import evaluate
         from ..solvers.dual import in_blocks
@@ -241,7 +241,7 @@ class AdditiveMachine:
                 count, workspace = part.stop - part.start, workspace_for(compiled, rows)
                 shape = (end - begin, out.shape[1], count)
                 scores = out[begin:end] if direct else np.zeros(shape, out.dtype)
-                work = work_of(compiled.basis, rows, workspace, scored=weights)
+                work = routines_of(compiled.basis, rows, workspace, scored=weights)
                 evaluate(*work, examples[begin:end], no_norms, scores)
                 if not direct:
                     out[begin:end, :, part] = scores
@@ -263,17 +263,17 @@ class AdditiveMachine:
         from ..rows.map_tables import compile_basis, lanes_for
 
         precision, lanes = self.precision(X), lanes_for(part.stop - part.start)
-        key = (X.dtype, sparse.issparse(X), precision, len(lanes))
+        key = (X.dtype, sparse.issparse(X), precision, lanes)
         if not self.fitted.has_fixed_table or key not in self._cache:
             self._cache[key] = compile_basis(self.fitted.spec, X, precision, lanes, all_codes=True)
         return self._cache[key]
 
     def _placed(self, compiled: Any, part: slice) -> Any:
-        """The weights of some outputs where the loops expect them, by address."""
+        """The weights of some outputs as the loops take them, packed."""
         from ...engine.table.update import weights_of
         from ..rows.map_tables import laid_out
 
-        key = ("weights", compiled.basis.values.coef.dtype, len(compiled.lanes), part.start)
+        key = ("weights", compiled.basis.values.coef.dtype, compiled.lanes, part.start)
         if key not in self._cache or self._cache[key][0] is not compiled:
             basis, w = compiled.basis, laid_out(compiled, self.weights[:, :, part])
             self._cache[key] = (compiled, weights_of(basis, basis.values, compiled.lanes, w))

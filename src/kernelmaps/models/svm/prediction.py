@@ -17,9 +17,16 @@ from ...compiling import interpreted
 from ...engine.outputs import check_loop
 from ...engine.reference import at_codes
 from ...engine.table import CODE, Table
-from ...engine.table.dot import BLOCK, Summed, dot_dense, dot_stored, room_for, summed_table
-from ...engine.table.entry import by_address
+from ...engine.table.dot import (
+    BLOCK,
+    SummedTable,
+    dot_dense,
+    dot_stored,
+    sum_workspace,
+    summed_table,
+)
 from ...engine.table.locate import stored_rows
+from ...engine.table.packing import packed
 from ...threads import in_threads
 
 _CODE_BYTES = 2**21  # of values at every code of an integer type: a second-level cache
@@ -31,7 +38,7 @@ _GRAIN = 2**17  # values times outputs that are worth a thread
 class Terms:
     """A model's table, and the same as the loops take it."""
 
-    table: Summed
+    table: SummedTable
     packed: Any
 
 
@@ -49,7 +56,7 @@ def compiled_terms(table: Table, rows: np.dtype, dtype: np.dtype) -> Terms | Non
     elif table.coef.size * dtype.itemsize > _MOST_BYTES:
         return None
     compiled = summed_table(table, dtype, centred=True)
-    return Terms(compiled, by_address(compiled))
+    return Terms(compiled, packed(compiled))
 
 
 def sums(terms: Terms, X: Any, out: np.ndarray, n_jobs: int | None) -> float:
@@ -60,10 +67,13 @@ def sums(terms: Terms, X: Any, out: np.ndarray, n_jobs: int | None) -> float:
     check_loop(X, terms.table.features, out, (X.shape[0], terms.table.outputs))
     grain = max(1, _GRAIN // (X.shape[1] * out.shape[1]))
     flat, stored = out.reshape(-1), sparse.issparse(X)
-    rows = by_address(stored_rows(X.data, X.indices, X.indptr) if stored else X.reshape(-1))
+    rows = packed(stored_rows(X.data, X.indices, X.indptr) if stored else X.reshape(-1))
 
     def work(begin: int, end: int) -> float:
-        workspace, loop = room_for(terms.table, end - begin), dot_stored if stored else dot_dense
+        workspace, loop = (
+            sum_workspace(terms.table, end - begin),
+            dot_stored if stored else dot_dense,
+        )
         return float(loop(terms.packed, rows, workspace, begin, end, flat))
 
     # Every part of dense rows reads the whole table once for each of its blocks.

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ...static_int import StaticInt
 from ...threads import resolve_threads, together
 from ..losses import LOSSES
 from ..rows.map_tables import (
@@ -58,7 +59,7 @@ def problem_of(
 ) -> SVMProblem:
     """Loss, targets and costs as the loops take them."""
     return SVMProblem(
-        loss=(0,) * list(LOSSES).index(options.loss),
+        loss=StaticInt(list(LOSSES).index(options.loss)),
         of_labels=LOSSES[options.loss].of_labels,
         epsilon=options.epsilon,
         y=np.ascontiguousarray(y, np.float64),
@@ -128,7 +129,7 @@ def lane_groups(targets: Targets, n_values: float, n_jobs: int | None) -> list[s
         """Time of the thread that has the most to do, in units of a lane."""
         loads = np.zeros(threads)
         for group in groups(size):
-            loads[loads.argmin()] += _SHARED + len(lanes_for(group.stop - group.start))
+            loads[loads.argmin()] += _SHARED + lanes_for(group.stop - group.start)
         return float(loads.max())
 
     sizes = range(min(count, MOST_LANES), 0, -1)
