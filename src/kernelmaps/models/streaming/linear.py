@@ -117,7 +117,7 @@ class Solver(Protocol):
         """Values of one of the `criteria` for every size and α."""
 
     def best_alpha(
-        self, at: Coordinates, problems: list[Moments], columns: np.ndarray
+        self, at: ProjectedStats, problems: list[Moments], columns: np.ndarray
     ) -> tuple[float, float]:
         """The α that the rule says for some columns, and the value of what it maximises."""
 
@@ -365,7 +365,7 @@ class StreamingLinear(StreamingEstimator):
         return _Solution(coef, intercept, alpha, self._kept(at, columns), results, n_iter)
 
     def _by_rule(
-        self, at: Coordinates, sizes: list[Any], candidates: list[np.ndarray]
+        self, at: ProjectedStats, sizes: list[Any], candidates: list[np.ndarray]
     ) -> tuple[int, float, dict[str, Any]]:
         """The best size, its α by the rule, and what was compared."""
         problems = self._problems(at.total)
@@ -376,7 +376,7 @@ class StreamingLinear(StreamingEstimator):
         return best, float(alphas[best]), results
 
     def _by_errors(
-        self, at: Coordinates, sizes: list[Any], candidates: list[np.ndarray], second_pass: Any
+        self, at: ProjectedStats, sizes: list[Any], candidates: list[np.ndarray], second_pass: Any
     ) -> tuple[int, float, dict[str, Any] | None]:
         """The size and the α of smallest error on rows left out, and what was compared."""
         alphas = self._alphas()

@@ -22,7 +22,7 @@ from ...device import concatenate, is_tensor
 from ...stats.products import as_columns, like
 from ..solvers.quadratic import inverse_root, squared_errors
 from .feature_maps import affine
-from .linear import Coordinates
+from .linear import ProjectedStats
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Posterior:
     residual_df: float
 
     @classmethod
-    def of(cls, at: Coordinates, columns: np.ndarray, alpha: float, W: np.ndarray) -> Posterior:
+    def of(cls, at: ProjectedStats, columns: np.ndarray, alpha: float, W: np.ndarray) -> Posterior:
         """The posterior from the sums; W of shape (t, k) are the weights on `columns`."""
         stats = at.total
         R = inverse_root(stats, columns, alpha, at.diagonal)
