@@ -13,7 +13,7 @@ from kernelmaps.models.gam import design
 from kernelmaps.models.solvers import pirls
 from kernelmaps.models.solvers.reml import Penalties
 from kernelmaps.models.solvers.screening import entering_smoothing
-from kernelmaps.models.solvers.smoothing_prior import Coordinates
+from kernelmaps.models.solvers.smoothing_prior import SmoothingCoordinates
 
 
 def table(rng, n, p, effect=1.0):
@@ -97,14 +97,14 @@ def test_many_rows_leave_the_prior_nothing_to_say():
 
 
 def _without_prior(self, free, problem):
-    return Coordinates(np.zeros(self.count), np.zeros(self.count, bool), 0.0)
+    return SmoothingCoordinates(np.zeros(self.count), np.zeros(self.count, bool), 0.0)
 
 
 def test_coordinates_have_the_derivatives_of_the_cost(seed):
     """By finite differences along each coordinate; so is ρ recovered."""
     rng = np.random.default_rng(seed)
     shared = np.array([True, False, True, True, False])
-    coordinates = Coordinates(rng.normal(size=5), shared, 3.0)
+    coordinates = SmoothingCoordinates(rng.normal(size=5), shared, 3.0)
     rho, square = rng.normal(size=5), rng.normal(size=(5, 5))
     square = square @ square.T
     theta = coordinates.of_rho(rho)

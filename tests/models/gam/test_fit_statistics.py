@@ -86,7 +86,9 @@ def test_streams_have_the_statistics_of_memory(tmp_path, seed, monkeypatch):
     frame.to_parquet(tmp_path / "rows.parquet")
     model = km.AdditiveRegressor("poisson").fit(X, frame["y"], frame["sample_weight"])
     monkeypatch.setattr(table_in_memory, "IN_MEMORY_BYTES", 0)
-    streamed = km.AdditiveRegressor("poisson").fit(tmp_path / "rows.parquet")
+    streamed = km.AdditiveRegressor("poisson").fit(
+        tmp_path / "rows.parquet", "y", sample_weight="sample_weight"
+    )
     for name in ("deviance_explained_", "log_likelihood_", "aic_", "reml_"):
         assert getattr(streamed, name) == pytest.approx(getattr(model, name), rel=1e-5)
 

@@ -735,7 +735,7 @@ def test_rows_without_targets_are_refused(seed, tmp_path):
         km.StreamingRidge().fit(tmp_path / "X.npy")
     with pytest.raises(ValueError, match=r"has no targets\. Give y"):
         km.StreamingRidgeClassifier().fit(iter([X]))
-    with pytest.raises(ValueError, match="chunk 0: labels must be a vector, found shape"):
+    with pytest.raises(ValueError, match="chunk 0: an indicator matrix of labels must hold"):
         km.StreamingRidgeClassifier().fit(iter([(X, Y)]))
 
 

@@ -267,11 +267,11 @@ class StreamingRidge(StreamingRegression):
             sizes = self._sizes()
             with self._solving():
                 at = self._projected_stats(sizes)
-                columns = next(
-                    columns
-                    for columns in self._candidates(at, sizes)
-                    if self._kept(at, columns) == solution.n_components
-                )
+                candidates = self._candidates(at, sizes)
+                kept = [self._kept(at, columns) for columns in candidates]
+                # A file may name a size that is none of these: any of them has a posterior.
+                index = kept.index(solution.n_components) if solution.n_components in kept else 0
+                columns = candidates[index]
                 W = solution.coef if at.back is None else solution.coef @ at.back[:, columns]
                 posterior = Posterior.of(at, columns, solution.alpha, W)
             self._posterior_of = solution, posterior
