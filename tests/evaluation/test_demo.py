@@ -1,10 +1,10 @@
 """The demonstration is one comparison that every public map takes part in."""
 
-import inspect
 import subprocess
 import types
 
 import pytest
+import typer
 
 import kernelmaps
 from kernelmaps.cli import judging
@@ -30,9 +30,9 @@ def test_every_public_map_takes_part(asked):
     assert names == maps - set(demo.NOT_COMPARED)
 
 
-def test_it_is_within_its_time_and_on_all_digits(asked):
+def test_it_finishes_all_methods_and_is_on_all_digits(asked):
     X, y, options = asked
-    assert options["budget"] <= 15
+    assert options["budget"] is None  # a limit leaves rows of dashes on a slow machine
     assert X.shape == (1797, 64)
     assert len(y) == 1797
     scope = {"km": kernelmaps}
@@ -142,9 +142,15 @@ def test_a_second_process_is_not_needed(log, monkeypatch):
     assert log == [3.0]
 
 
-def test_the_command_and_the_function_have_the_same_budget():
-    budgets = [
-        inspect.signature(function).parameters["budget"].default
-        for function in (demo.run_demo, judging.demo)
-    ]
-    assert budgets[0] == budgets[1]
+@pytest.mark.parametrize(("options", "budget"), [({}, None), ({"budget": 3.0}, 3.0)])
+def test_the_command_has_no_limit_unless_one_is_given(options, budget, monkeypatch, tmp_path):
+    given = []
+
+    def stopped(budget):
+        given.append(budget)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(demonstrating, "demonstrate", stopped)
+    with pytest.raises(typer.Exit):
+        judging.demo(out=tmp_path, **options)
+    assert given == [budget]

@@ -12,7 +12,7 @@ from ..threads import available_threads
 _JOINT = "from kernelmaps.evaluation.demo import compile_maps; compile_maps(joint=True)"
 
 
-def demonstrate(budget: float) -> Any:
+def demonstrate(budget: float | None = None) -> Any:
     """Compare every map on the bundled digits.
 
     The compiler uses one processor. Where there are two, a second process compiles one half of the
@@ -20,8 +20,8 @@ def demonstrate(budget: float) -> Any:
 
     Parameters
     ----------
-    budget : float
-        Seconds of measuring.
+    budget : float, optional
+        Seconds of measuring; by default all methods finish.
 
     Returns
     -------

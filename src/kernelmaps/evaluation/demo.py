@@ -12,7 +12,8 @@ from .candidates import candidates, fitted_to_data, sort_of
 from .comparison import Comparison, compare
 from .halving import WARM_ROWS
 
-# One kernel of each sort (additive, exponentiated, stationary): all of their maps finish in time.
+# One kernel of each sort (additive, exponentiated, stationary). All 27 methods take 34 seconds of
+# one processor (measured), of which gradient boosting takes 13.
 KERNELS = ["chi2", "exp_chi2", "gaussian"]
 SIZES, JOINT_SIZES = (3,), (256,)
 # Maps that are no candidates by themselves: their settings depend on the 64 pixels.
@@ -25,13 +26,13 @@ OBJECTS = {
 NOT_COMPARED = ("RandomOrthoprojector", "JointDesignedMap")
 
 
-def run_demo(*, budget: float = 13.0, progress: bool | None = None) -> Comparison:
+def run_demo(*, budget: float | None = None, progress: bool | None = None) -> Comparison:
     """Compare every map on the 1797 bundled digits, histograms of 64 pixels.
 
     Parameters
     ----------
-    budget : float
-        Seconds of measuring.
+    budget : float, optional
+        Seconds of measuring; by default all methods finish.
     progress : bool, optional
         Whether a bar is shown; None shows it on a terminal.
     """
