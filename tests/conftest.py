@@ -6,7 +6,6 @@ import random
 import tempfile
 
 import pytest
-from _pytest.runner import runtestprotocol
 
 # Pictures are drawn in tests, never shown. Subprocesses inherit the choice.
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -99,10 +98,6 @@ def pytest_report_header():
     return f"{_VARIABLE}={_SEED} (a number, or 'any' for a new one)"
 
 
-# Seconds of a fixture that are worth a report, as pytest's --durations has them.
-_NEWS = 0.005
-
-
 @pytest.fixture
 def seed() -> int:
     """The seed of this run: a test that uses it must hold for every value of it."""
@@ -120,20 +115,6 @@ def pytest_runtest_setup(item):
     from kernelmaps import seeding
 
     seeding.fresh_entropy = entropy_of(item.nodeid, _SEED)
-
-
-def pytest_runtest_protocol(item, nextitem):
-    """Run a test as pytest does, but report its set-up and its end only if there is news.
-
-    Of three reports of a test two say that nothing happened. Writing, sending and reading them was
-    a quarter of what a run of empty tests took.
-    """
-    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    for report in runtestprotocol(item, nextitem=nextitem, log=False):
-        if report.when == "call" or not report.passed or report.duration > _NEWS:
-            item.ihook.pytest_runtest_logreport(report=report)
-    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
-    return True
 
 
 @pytest.fixture
