@@ -14,6 +14,7 @@ from kernelmaps.models.solvers.reml import (
     reml_hessian,
     smoothing_covariance,
 )
+from kernelmaps.models.solvers.smoothing_prior import SmoothingPrior
 
 
 def least_squares(seed, n=60):
@@ -104,3 +105,20 @@ def test_a_smoothing_parameter_that_goes_to_infinity_holds_up_no_other():
     """With a diagonal Hessian, steps are those of each smoothing parameter alone."""
     step = _newton_step(np.diag([1e-6, 2.0]), np.array([-1.0, 1.0]))
     np.testing.assert_allclose(step, [REML.max_step, -0.5], rtol=1e-12)
+
+
+def test_the_order_of_the_rows_does_not_matter(seed):
+    """Straight lines share the largest ρ as a bound: rounding must not take any of them off it."""
+    n, m = 60, 30
+    for k in range(seed, seed + 10):
+        rng = np.random.default_rng(k)
+        Z = np.hstack([np.ones((n, 1)), rng.normal(size=(n, m))])
+        y = Z[:, 1:6].sum(axis=1) + rng.normal(size=n)
+        scale = np.append(0.0, rng.random(m) + 0.5)
+        prior = SmoothingPrior(1 / scale[1:], np.ones(m, bool), m)
+        penalties, beta = Penalties(scale, np.arange(-1, m), m, prior), []
+        for rows in (np.arange(n), rng.permutation(n)):
+            A, b = Z[rows], y[rows]
+            problem = NormalEquations(A.T @ A, A.T @ b, float(b @ b), float(n))
+            beta.append(estimate_smoothing(problem, penalties, np.full(m, 3.0)).beta)
+        np.testing.assert_allclose(beta[0], beta[1], rtol=0, atol=1e-10)

@@ -43,6 +43,9 @@ class RemlOptions:
     # The largest change of one ρ in a Newton step; each is clipped for itself, since those that go
     # to infinity would otherwise hold up the others. (mgcv's default is 5.)
     max_step: float = 2.0
+    # Distance from a bound up to which ρ lies on it. Bounds of straight lines are the largest ρ of
+    # them all: rounding, which the order of the rows decides, would take lines off it.
+    at_bound: float = 1e-9
     max_line_search: int = 8  # ever shorter steps that are tried
     # Derivative of ℓ by ρ at which a search ends. ℓ is a log-likelihood: differences below a
     # hundredth mean nothing. `rough` is for starting points and for models that are refitted.
@@ -329,7 +332,8 @@ def estimate_smoothing(
         theta = coordinates.of_rho(fit.rho)
         gradient = coordinates.gradient(fit.rho, fit.gradient)
         moving = coordinates.extended(free) & (np.abs(gradient) > 0.1 * tol)
-        moving &= ~((theta <= lower) & (gradient > 0)) & ~((theta >= upper) & (gradient < 0))
+        at_lower, at_upper = theta <= lower + REML.at_bound, theta >= upper - REML.at_bound
+        moving &= ~(at_lower & (gradient > 0)) & ~(at_upper & (gradient < 0))
         if not (np.abs(gradient[moving]) > tol).any():
             break
         step = np.zeros(len(theta))
