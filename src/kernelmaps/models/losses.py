@@ -31,6 +31,7 @@ from ..arguments import argument, parameter
 # tenth of the standard error of the median of 1,000 rows.
 _ROUNDED_WIDTH = 0.003
 _MAX_ETA = 30.0  # exp(±η) is not followed beyond: e³⁰ is 10¹³
+_LEAST, _ROUNDING = 1e-300, 2.0**-53  # the least number whose logarithm is taken, and 1 minus one
 
 
 class LossTotals(NamedTuple):
@@ -63,7 +64,7 @@ class Rules(NamedTuple):
     value : callable (y, f, epsilon)
         ℓ(y, f).
     conjugate : callable (y, beta, c, epsilon)
-        (cℓ)*(−β), for a β that `step` can give.
+        (cℓ)*(−β), for a β that `step` can give; of arrays, too.
     step : callable (y, f, beta, q, c, epsilon)
         The best new β where q is the dual's diagonal, so that the score becomes
         f + q (β_new − β); and the margin by which a β at a bound stays there (for shrinking), 0
@@ -92,6 +93,7 @@ class Loss:
     of_labels = False  # whether y is ±1
     has_corners = False  # whether the derivative jumps; see `rounded`
     scale = 1.0  # how many times ℓ its dual rules are about
+    largest_curvature = 1.0  # of ℓ; where it has corners, one over the unit of targets
     curvature_varies = True  # whether the second derivative differs between rows
     family = ""  # distribution of the targets, in words
     has_scale = True  # whether the likelihood has a scale beside the mean
@@ -220,12 +222,9 @@ def _log_loss(y, f, epsilon):
 def _log_loss_conjugate(y, beta, c, epsilon):
     """Of a = yβ in [0, c]: a log(a/c) + (c − a) log(1 − a/c)."""
     a = y * beta
-    entropy = 0.0
-    if a > 0.0:
-        entropy += a * np.log(a / c)
-    if a < c:
-        entropy += (c - a) * np.log1p(-a / c)
-    return entropy
+    # Where one of them is 0, its logarithm is finite, and the product 0.
+    above_zero, below_one = np.maximum(a / c, _LEAST), np.minimum(a / c, 1 - _ROUNDING)
+    return a * np.log(above_zero) + (c - a) * np.log1p(-below_one)
 
 
 def _log_loss_step(y, f, beta, q, c, epsilon):
@@ -268,6 +267,7 @@ class Logistic(Loss):
     rules = Rules(_log_loss, _log_loss_conjugate, _log_loss_step, _log_odds)
     family, link, has_scale = "binomial", "logit", False
     of_labels = True
+    largest_curvature = 0.25
 
     def value(self, y, eta):
         margin = y * eta
@@ -305,6 +305,7 @@ class SquaredHinge(Loss):
     rules = Rules(_squared_hinge, _squared_hinge_conjugate, _squared_hinge_step)
     of_labels = True
     likelihood = False
+    largest_curvature = 2.0
 
     def value(self, y, eta):
         return np.maximum(0.0, 1 - y * eta) ** 2
@@ -481,10 +482,15 @@ class Ramp(Loss):
         return replace(self, width=width)
 
     def _ramp(self, s: np.ndarray) -> np.ndarray:
-        """Value, derivative and curvature of the ramp, one row each."""
+        """Value of the ramp: s²/(2 width) on the parabola, s − width/2 beyond it."""
         width = max(self.width, 1e-300)
-        value = np.where(s > width, s - 0.5 * width, 0.5 * np.maximum(s, 0) ** 2 / width)
-        return np.stack([value, np.clip(s / width, 0, 1), ((s > 0) & (s < width)) / width])
+        on_parabola = np.minimum(np.maximum(s, 0), width)
+        return on_parabola * (0.5 / width) * on_parabola + np.maximum(s - width, 0)
+
+    def _ramp_derivatives(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """First and second derivative of the ramp."""
+        width = max(self.width, 1e-300)
+        return np.minimum(np.maximum(s / width, 0), 1), ((s > 0) & (s < width)) / width
 
 
 def _epsilon_insensitive(y, f, epsilon):
@@ -510,10 +516,10 @@ class EpsilonInsensitive(Ramp):
     rules = Rules(_epsilon_insensitive, _epsilon_insensitive_conjugate, _epsilon_insensitive_step)
 
     def value(self, y, eta):
-        return self._ramp(np.abs(eta - y) - self.epsilon)[0]
+        return self._ramp(np.abs(eta - y) - self.epsilon)
 
     def derivatives(self, y, eta):
-        _, derivative, curvature = self._ramp(np.abs(eta - y) - self.epsilon)
+        derivative, curvature = self._ramp_derivatives(np.abs(eta - y) - self.epsilon)
         return np.sign(eta - y) * derivative, curvature
 
 
@@ -539,10 +545,10 @@ class Hinge(Ramp):
     of_labels = True
 
     def value(self, y, eta):
-        return self._ramp(1 - y * eta)[0]
+        return self._ramp(1 - y * eta)
 
     def derivatives(self, y, eta):
-        _, derivative, curvature = self._ramp(1 - y * eta)
+        derivative, curvature = self._ramp_derivatives(1 - y * eta)
         return -y * derivative, curvature
 
 

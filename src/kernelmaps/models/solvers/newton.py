@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..losses import Loss
+from ..rows.in_memory import EvaluationInMemory
 from ..rows.protocol import LossEvaluation, LossRows, NormalEquations
 from .cone import minimum_in_cone
 from .linear_systems import RIDGES, cholesky_factor, cholesky_inverse, cholesky_solve
@@ -66,6 +67,18 @@ class Objective:
     def at(self, beta: np.ndarray) -> LossEvaluation:
         """Evaluate the losses: one pass over the rows."""
         return self.rows.at(self.loss, beta)
+
+    def between(
+        self, start: LossEvaluation | None, end: LossEvaluation, beta: np.ndarray, share: float
+    ) -> LossEvaluation:
+        """Evaluate the losses at β, which lies at that share of the way between two points.
+
+        Linear predictors of rows in memory are those of the two points: no pass over the rows.
+        """
+        if not (isinstance(start, EvaluationInMemory) and isinstance(end, EvaluationInMemory)):
+            return self.at(beta)
+        eta = start.eta + share * (end.eta - start.eta)
+        return EvaluationInMemory.of(end.rows, self.loss, beta, eta)
 
     def value(self, point: LossEvaluation) -> float:
         """P."""
@@ -156,22 +169,27 @@ def damped_step(
     A majorizer's value does not depend on its share, so that P at `point` is that of any share.
     """
     highest = objective.value(point)
-    step = halved_step(objective, point.beta, target, highest + 1e-12 * abs(highest), options)
+    highest += 1e-12 * abs(highest)
+    step = halved_step(objective, point.beta, target, highest, options, point)
     return step or (point, False)
 
 
 def halved_step(
     objective: Objective, beta: np.ndarray, target: np.ndarray, highest: float,
-    options: NewtonOptions = NEWTON,
+    options: NewtonOptions = NEWTON, start: LossEvaluation | None = None,
 ) -> tuple[LossEvaluation, bool] | None:  # fmt: skip
-    """The longest of ever shorter steps to a P of at most `highest`; None if there is none."""
-    length = 1.0
-    for _ in range(options.max_halvings):
-        trial = objective.at(beta + length * (target - beta))
+    """The longest of ever shorter steps to a P of at most `highest`; None if there is none.
+
+    `start` holds the losses at `beta`, if they are known.
+    """
+    trial = full = objective.at(target)
+    for halvings in range(options.max_halvings):
+        if halvings:
+            length = 0.5**halvings
+            trial = objective.between(start, full, beta + length * (target - beta), length)
         value = objective.value(trial)
         if np.isfinite(value) and value <= highest:
-            return trial, length == 1.0
-        length *= 0.5
+            return trial, halvings == 0
     return None
 
 
