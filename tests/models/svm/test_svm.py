@@ -222,7 +222,7 @@ def test_warm_start_is_shorter(seed):
 def test_convergence_is_certified_or_warned_about(seed):
     X, score = data(seed)
     with pytest.warns(ConvergenceWarning, match="max_iter=2 epochs with a relative duality gap"):
-        km.AdditiveSVC(C=100, max_iter=2, **ONE).fit(X, labels(score))
+        km.AdditiveSVC(C=100, max_iter=2, solver="dual", **ONE).fit(X, labels(score))
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from ..losses import Loss
 from .in_memory import EvaluationInMemory
@@ -47,8 +48,7 @@ class MapColumns:
         step = max(1, BLOCK_VALUES // max(self.n_columns, 1))
         for begin in range(0, self.n_rows, step):
             part = slice(begin, min(begin + step, self.n_rows))
-            psi = self.transform(self.X[part])
-            psi = np.asarray(psi.toarray() if hasattr(psi, "toarray") else psi, np.float64)
+            psi = _dense(self.transform(self.X[part]))
             ones = np.ones((len(psi), int(self.fit_intercept)))
             yield part, np.hstack([psi, ones])
 
@@ -76,6 +76,102 @@ class MapColumns:
             root = np.sqrt(weight[part][positive])[:, None] * block
             gram += root.T @ root
         return gram
+
+
+PROBED_ROWS = 64  # rows that tell most columns of more than two values
+
+
+@dataclass(frozen=True)
+class TwoValuedColumns:
+    r"""A map of rows of which some columns have two values: one coefficient for each of these.
+
+    :math:`ψ_j` takes the values :math:`ψ_j(l)` and :math:`ψ_j(l) + δ_j`. An intercept absorbs
+    :math:`⟨w_j, ψ_j(l)⟩`, and at the minimum of ½‖w‖² plus losses :math:`w_j` is a multiple of
+    :math:`δ_j`: the column :math:`\|δ_j\|\,[x_j ≠ l]` has the same inner products.
+
+    Attributes
+    ----------
+    transform : callable
+        ψ, of all columns.
+    widths : ndarray of int
+        Columns of each :math:`ψ_j`.
+    low : ndarray
+        The smallest value of each column.
+    is_two_valued : ndarray of bool
+    difference : ndarray
+        δ of the columns of two values, in the columns of ψ, and 0 elsewhere.
+    """
+
+    transform: Callable[[Any], Any]
+    widths: np.ndarray
+    low: np.ndarray
+    is_two_valued: np.ndarray
+    difference: np.ndarray
+
+    @classmethod
+    def of(
+        cls, transform: Callable[[Any], Any], widths: np.ndarray, X: Any, fit_intercept: bool
+    ) -> TwoValuedColumns:
+        """Look for such columns: in dense rows, and where there is an intercept."""
+        low, difference = np.zeros(X.shape[1]), np.zeros(int(widths.sum()))
+        is_two_valued = two_valued(X[:PROBED_ROWS], fit_intercept)
+        candidates = np.flatnonzero(is_two_valued)
+        if len(candidates):
+            is_two_valued[candidates] = two_valued(X[:, candidates], True)
+        if is_two_valued.any():
+            low, high = X.min(axis=0), X.max(axis=0)
+            ends = _dense(transform(np.stack([low, high])))
+            difference = np.where(np.repeat(is_two_valued, widths), ends[1] - ends[0], 0.0)
+        return cls(transform, widths, low, is_two_valued, difference)
+
+    @cached_property
+    def _length(self) -> np.ndarray:
+        """Lengths of δ."""
+        starts = np.concatenate([[0], np.cumsum(self.widths)[:-1]])
+        return np.sqrt(np.add.reduceat(self.difference**2, starts))[self.is_two_valued]
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of `reduced`: those of ψ for columns of more than two values, then one each."""
+        return reduced_columns(self.widths, self.is_two_valued)
+
+    def reduced(self, X: Any) -> np.ndarray:
+        """The columns whose inner products are those of ψ(X), up to constants."""
+        if not self.is_two_valued.any():
+            return self.transform(X)
+        is_high = X[:, self.is_two_valued] != self.low[self.is_two_valued]
+        columns = is_high * self._length
+        if self.is_two_valued.all():
+            return columns
+        others = ~np.repeat(self.is_two_valued, self.widths)
+        return np.hstack([_dense(self.transform(X))[:, others], columns])
+
+    def expanded(self, weights: np.ndarray) -> np.ndarray:
+        """Weights [column of ψ][output] from weights [reduced column][output]."""
+        repeated = np.repeat(self.is_two_valued, self.widths)
+        n_others = int((~repeated).sum())
+        out = np.zeros((len(repeated), weights.shape[1]))
+        out[~repeated] = weights[:n_others]
+        along = weights[n_others:] / np.maximum(self._length, 1e-300)[:, None]
+        times = self.widths[self.is_two_valued]
+        out[repeated] = self.difference[repeated, None] * np.repeat(along, times, axis=0)
+        return out
+
+
+def reduced_columns(widths: np.ndarray, is_two_valued: np.ndarray) -> int:
+    """The number of columns, with one for each column of X that has two values."""
+    return int(np.where(is_two_valued, 1, widths).sum())
+
+
+def two_valued(X: Any, fit_intercept: bool) -> np.ndarray:
+    """Which columns of dense rows have at most two values; none without an intercept."""
+    if sparse.issparse(X) or not fit_intercept:
+        return np.zeros(X.shape[1], bool)
+    return ((X.min(axis=0) == X) | (X.max(axis=0) == X)).all(axis=0)
+
+
+def _dense(psi: Any) -> np.ndarray:
+    return np.asarray(psi.toarray() if hasattr(psi, "toarray") else psi, np.float64)
 
 
 @dataclass(frozen=True)

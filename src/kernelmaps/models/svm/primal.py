@@ -60,7 +60,10 @@ def is_feasible(n_columns: int, n_rows: int) -> bool:
     return n_columns <= MOST_COLUMNS and n_rows * n_columns**2 <= _MOST_OPERATIONS
 
 
-def solve_primal(columns: MapColumns, problem: Any, examples: np.ndarray, tol: float) -> Solution:
+def solve_primal(
+    columns: MapColumns, problem: Any, examples: np.ndarray, tol: float,
+    start: tuple[np.ndarray, np.ndarray] | None = None,
+) -> Solution:  # fmt: skip
     """Minimise P for all outputs; the solution has weights [column][output].
 
     Parameters
@@ -73,17 +76,21 @@ def solve_primal(columns: MapColumns, problem: Any, examples: np.ndarray, tol: f
         Which of them take part.
     tol : float
         Relative duality gap that is wanted.
+    start : (ndarray, ndarray), optional
+        Dual variables of all rows and intercepts to start from.
     """
     outputs, cost, y = problem.positive.size, problem.cost[examples], problem.y[examples]
     loss = make_loss(name_with(problem.loss), y, epsilon=problem.epsilon)
-    primal, gap, start, intercept = np.zeros((4, outputs))
+    primal, gap, first, intercept = np.zeros((4, outputs))
     weights, beta = np.zeros((columns.n_columns, outputs)), np.zeros((problem.y.size, outputs))
     n_iter = 0
     with limit_blas(blas_threads(columns.n_columns)):
         for k, code in enumerate(problem.positive):
             target = np.where(y == code, 1.0, -1.0) if loss.of_labels else y
             fit = PrimalFit(columns, loss, target, cost, tol)
-            start[k] = fit.value()
+            first[k] = fit.value()
+            if start is not None:
+                fit.start_from(start[0][examples, k], start[1][k])
             fit.minimise()
             weights[:, k] = fit.weights[: columns.n_columns]
             intercept[k] = fit.weights[-1] if columns.fit_intercept else 0.0
@@ -91,7 +98,7 @@ def solve_primal(columns: MapColumns, problem: Any, examples: np.ndarray, tol: f
             n_iter = max(n_iter, fit.n_iter)
     # Small beside the objective or, where that is next to zero (targets that the intercept alone
     # explains), beside rounding errors of where it began.
-    small = bool(np.all(np.abs(gap) <= np.maximum(tol * primal, 1e-13 * start)))
+    small = bool(np.all(np.abs(gap) <= np.maximum(tol * primal, 1e-13 * first)))
     visits = n_iter * len(examples)
     return Solution(weights, intercept, beta, primal, gap, n_iter, visits, small, "primal")
 
@@ -105,7 +112,7 @@ class PrimalFit:
         self.columns, self.loss, self.cost, self.tol = columns, loss, cost, tol
         self.rows = MappedRows(columns, y, loss.scale * cost)
         self.penalty = columns.penalty
-        self.n_iter = 0
+        self.n_iter, self.is_started = 0, False
         self.point: Any = self.rows.at(loss, np.zeros(len(self.penalty)))
 
     @property
@@ -118,13 +125,25 @@ class PrimalFit:
         losses = float(self.rows.weight @ self.loss.value(self.rows.y, self.point.eta))
         return 0.5 * float(self.penalty @ self.point.beta**2) + losses
 
+    def start_from(self, beta: np.ndarray, intercept: float) -> None:
+        """Start from the weights Σ β_i ψ_i, if P is lower there than without weights."""
+        weights = self.columns.adjoint(beta)
+        if self.columns.fit_intercept:
+            weights[-1] = intercept
+        before, lowest = self.point, self.value()
+        self.point = self.rows.at(self.loss, weights)
+        if self.value() < lowest:
+            self.is_started = True
+        else:
+            self.point = before
+
     def minimise(self) -> None:
         """Go to the minimum, with ever less rounded corners where the loss has them."""
         if self.loss.has_corners:
             scale = float(np.average(np.abs(self.rows.y), weights=self.cost)) or 1.0
             stages = [(width, self.tol) for width in scale * _WIDTHS]
         else:
-            if self.loss.curvature_varies:
+            if self.loss.curvature_varies and not self.is_started:
                 self.approach_cost()
             stages = [(1.0, self.tol / 10.0**k) for k in range(_CERTIFICATES)]
         for width, tol in stages:
@@ -176,10 +195,10 @@ class PrimalFit:
     def _fenchel_sum(self, point: EvaluationInMemory, beta: np.ndarray) -> float:
         """Σ cℓ(f) + (cℓ)*(−β) + βf: not negative, and zero for the β of this f."""
         rules: Any = self.loss.rules
-        conjugate = np.vectorize(rules.conjugate, otypes=[np.float64])
         y, epsilon = self.rows.y, getattr(self.loss, "epsilon", 0.0)
         losses = self.rows.weight * self.loss.value(y, point.eta)
-        return float(np.sum(losses + conjugate(y, beta, self.cost, epsilon) + beta * point.eta))
+        conjugates = rules.conjugate(y, beta, self.cost, epsilon)
+        return float(np.sum(losses + conjugates + beta * point.eta))
 
 
 def _balanced(beta: np.ndarray) -> np.ndarray:

@@ -10,15 +10,16 @@ the algorithm and :mod:`..solvers._dual_loops` for the form in which the weights
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from ...static_int import StaticInt
 from ...threads import resolve_threads, together
-from ..losses import LOSSES
+from ..losses import LOSSES, make_loss
 from ..rows.map_tables import (
     bands_of,
     cells_of,
@@ -28,21 +29,31 @@ from ..rows.map_tables import (
     rounded,
     rows_of,
 )
-from ..rows.mapped import MapColumns
+from ..rows.mapped import (
+    PROBED_ROWS,
+    MapColumns,
+    TwoValuedColumns,
+    reduced_columns,
+    two_valued,
+)
 from ..solvers._dual_loops import SVMProblem
 from ..solvers.dual import DualOptions, Solution, solve
 from .fitted_map import FittedMap
 from .primal import MOST_COLUMNS, is_feasible, solve_primal
 from .problem import MOST_LANES, SMALL, Options, Targets, costs_of, precision_of
+from .solver_costs import WORST_CONDITION, TrainingSize, condition_of
 
 # Whether training starts on rounded rows where that pays: dense floats of at least 32 columns and
 # SMALL values on splines with uniform knots (see `basis.rounded`). Tests compare both ways.
 START_ON_ROUNDED_ROWS = True
 _ROUGH = 1e-5  # tolerances from which on rounded rows are worth a start
 _SHARED = 1.5  # lanes that take as long as what is done once for all of them
-_DUAL_EPOCHS = 100  # of coordinate descent before Newton's method takes over
+# Epochs of coordinate descent, in units of the visits that are predicted, after which it is far
+# slower than predicted (an epoch of a loss with corners visits few of the examples), and at least.
+_EPOCHS_PER_VISIT, _LEAST_EPOCHS = 8, 100
 
 Start = tuple[np.ndarray, np.ndarray]  # dual variables [row][output] and intercepts
+RoundedRows = Callable[[], tuple[np.ndarray, int] | None]
 
 
 def dual_options(options: Options, n_groups: int) -> DualOptions:
@@ -80,7 +91,8 @@ def train(
     y, cost = targets.y, costs_of(options.owner, C, targets.weight)
     groups = lane_groups(targets, rows.size, options.n_jobs)
     of_group = dual_options(options, len(groups))
-    rounded_rows = _rounded_rows(rows, fitted, options) if start is None else None
+    # Computed when coordinate descent asks for them, once for all groups.
+    rounded_rows = cache(lambda: None if start else _rounded_rows(rows, fitted, options))
 
     def solve_outputs(group: slice) -> Solution:
         positive, members = targets.positive[group], np.zeros(0, np.int64)
@@ -99,7 +111,11 @@ def train(
             beta[:] = np.where(problem.cost[:, None] > 0, taken(start[0][:, group]), 0)
             intercept = start[1][group] if options.fit_intercept else None
         quiet = of_group if group.start == 0 else replace(of_group, progress=False)
-        codes = None if rounded_rows is None else (taken(rounded_rows[0]), rounded_rows[1])
+
+        def codes() -> tuple[np.ndarray, int] | None:
+            coded = rounded_rows()
+            return None if coded is None else (taken(coded[0]), coded[1])
+
         solution = solve_group(taken(rows), problem, fitted, options, quiet, beta, intercept, codes)
         return solution.scattered(members, len(y)) if targets.pairwise else solution
 
@@ -144,9 +160,11 @@ def solve_group(
     dual: DualOptions,
     beta: np.ndarray,
     intercept: np.ndarray | None,
-    codes: tuple[np.ndarray, int] | None,
+    codes: RoundedRows,
 ) -> Solution:
-    """Solve one group of lanes: by coordinate descent, by Newton's method, or by both in turn.
+    """Solve one group of lanes by the solver of lower predicted cost.
+
+    Coordinate descent that turns out far slower than predicted is where Newton's method starts.
 
     Parameters
     ----------
@@ -162,46 +180,90 @@ def solve_group(
         Tolerance, iterations, threads.
     beta, intercept : ndarray
         Where to start; None: with the best intercept of a model without weights.
-    codes : (array, int), optional
-        The rows rounded to fractions of bins, and the bits of a fraction.
+    codes : callable
+        Gives the rows rounded to fractions of bins, and the bits of a fraction; or None.
     """
-    precision = precision_of(rows, options.tol)
     examples = np.flatnonzero(problem.cost > 0).astype(np.int32)
-    epochs = _dual_epochs(fitted, options, len(examples))
+    columns, epochs = _choose_solver(rows, problem, fitted, options, examples)
     if epochs > 0:
-        n_outputs, first = problem.positive.size, replace(dual, max_iter=epochs)
-        compiled = compile_basis(fitted.spec, rows, precision, lanes_for(n_outputs))
-        approximate = (
-            None if codes is None else (of_fractions(compiled, codes[1]), rows_of(codes[0]))
-        )
-        solution = solve(
-            compiled, rows_of(rows), problem, examples, first, beta, intercept, approximate
+        solution = _solve_dual(
+            rows, problem, fitted, examples, replace(dual, max_iter=epochs), beta, intercept, codes
         )
         if solution.converged or epochs == options.max_iter:
-            return replace(solution, weights=cells_of(solution.weights, compiled, n_outputs))
-    transform, bands = (
-        fitted.feature_map.transform,
-        bands_of(fitted.spec, rows, np.dtype(precision)),
-    )
-    columns = MapColumns(transform, rows[examples], fitted.n_columns, options.fit_intercept)
-    solution = solve_primal(columns, problem, examples, options.tol)
-    return replace(solution, weights=bands.cells(solution.weights))
+            return solution
+        beta, intercept = solution.beta, solution.intercept
+    assert columns is not None
+    start = (beta, intercept) if intercept is not None and beta.any() else None
+    return _solve_primal(rows, problem, fitted, columns, examples, options, start)
 
 
-def _dual_epochs(fitted: FittedMap, options: Options, n_examples: int) -> int:
-    """Epochs of coordinate descent before Newton's method takes over; 0 for none."""
-    feasible = not fitted.on_codes and is_feasible(fitted.n_columns, n_examples)
-    if options.solver == "primal":
-        if not feasible:
+def _solve_dual(
+    rows: Any, problem: SVMProblem, fitted: FittedMap, examples: np.ndarray, dual: DualOptions,
+    beta: np.ndarray, intercept: np.ndarray | None, codes: RoundedRows,
+) -> Solution:  # fmt: skip
+    """Coordinate descent."""
+    n_outputs, precision = problem.positive.size, precision_of(rows, dual.tol)
+    compiled = compile_basis(fitted.spec, rows, precision, lanes_for(n_outputs))
+    rounded_rows = codes()
+    approximate = None
+    if rounded_rows is not None:
+        approximate = of_fractions(compiled, rounded_rows[1]), rows_of(rounded_rows[0])
+    solution = solve(compiled, rows_of(rows), problem, examples, dual, beta, intercept, approximate)
+    return replace(solution, weights=cells_of(solution.weights, compiled, n_outputs))
+
+
+def _solve_primal(
+    rows: Any, problem: SVMProblem, fitted: FittedMap, columns: TwoValuedColumns,
+    examples: np.ndarray, options: Options, start: Start | None,
+) -> Solution:  # fmt: skip
+    """Newton's method."""
+    bands = bands_of(fitted.spec, rows, np.dtype(precision_of(rows, options.tol)))
+    X = rows[examples]
+    mapped = MapColumns(columns.reduced, X, columns.n_columns, options.fit_intercept)
+    solution = solve_primal(mapped, problem, examples, options.tol, start)
+    return replace(solution, weights=bands.cells(columns.expanded(solution.weights)))
+
+
+def _choose_solver(
+    rows: Any, problem: SVMProblem, fitted: FittedMap, options: Options, examples: np.ndarray
+) -> tuple[TwoValuedColumns | None, int]:
+    """Columns for Newton's method, and the epochs of coordinate descent before it: 0 for none."""
+    n, widths = len(examples), np.asarray(fitted.feature_map._columns_per_feature())
+    # A few rows tell most columns of more than two values: wide rows are not copied to count them.
+    probe = two_valued(rows[examples[:PROBED_ROWS]], options.fit_intercept)
+    n_columns, columns = reduced_columns(widths, probe), None
+    if options.solver != "dual" and not fitted.on_codes and is_feasible(n_columns, n):
+        transform = fitted.feature_map.transform
+        X = rows if n == rows.shape[0] else rows[examples]
+        columns = TwoValuedColumns.of(transform, widths, X, options.fit_intercept)
+        n_columns = columns.n_columns
+    if columns is None or not is_feasible(n_columns, n):
+        if options.solver == "primal":
             raise ValueError(
                 f"{options.owner}: solver='primal' is for values (not codes) and at most "
-                f"{MOST_COLUMNS} columns of the map; here are {fitted.n_columns} columns and "
-                f"{n_examples} rows. Use solver='dual', or a smaller map."
+                f"{MOST_COLUMNS} columns of the map; here are {n_columns} columns and "
+                f"{n} rows. Use solver='dual', or a smaller map."
             )
-        return 0
-    if options.solver == "dual" or not feasible:
-        return options.max_iter
-    return min(_DUAL_EPOCHS, options.max_iter)
+        return None, options.max_iter
+    if options.solver == "primal":
+        return columns, 0
+    cost, y = problem.cost[examples], problem.y[examples]
+    loss = make_loss(options.loss, y, epsilon=options.epsilon)
+    size = TrainingSize(
+        n_rows=n,
+        n_values=rows.size,
+        n_columns=columns.n_columns + 1,
+        n_outputs=problem.positive.size,
+        condition=condition_of(fitted.spec, X, loss, y, cost),
+        tol=options.tol,
+        has_corners=loss.has_corners,
+    )
+    if size.condition > WORST_CONDITION:  # Newton's method would end anywhere
+        return None, options.max_iter
+    if size.cheaper == "primal":
+        return columns, 0
+    most = max(_LEAST_EPOCHS, int(_EPOCHS_PER_VISIT * size.visits))
+    return columns, min(most, options.max_iter)
 
 
 def _rounded_rows(rows: Any, fitted: FittedMap, options: Options) -> tuple[np.ndarray, int] | None:

@@ -1,0 +1,155 @@
+"""The cheaper solver is predicted and taken at once; columns of two values have one weight."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import kernelmaps as km
+from kernelmaps.models.losses import LOSSES, make_loss
+from kernelmaps.models.rows.mapped import MapColumns, TwoValuedColumns
+from kernelmaps.models.svm import training
+from kernelmaps.models.svm.solver_costs import TrainingSize, condition_of
+
+SIZE = TrainingSize(2000, 100_000, 501, 1, condition=1.0, tol=1e-3, has_corners=False)
+
+
+def table(seed, n=300):
+    """Two columns of numbers, one constant and two of two values."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.random((n, 2)), np.full(n, 0.3), rng.integers(0, 2, (n, 2))])
+    X[:, 4] = np.where(X[:, 4] > 0, 7.0, -2.0)
+    score = np.sin(5 * X[:, 0]) + X[:, 3] - 0.1 * X[:, 4] + 0.3 * rng.normal(size=n)
+    return X, score
+
+
+@pytest.mark.parametrize("feature_map", [km.SplineMap(), km.SplineMap(8, order=2)])
+def test_reduced_columns_have_the_inner_products_of_the_map(seed, feature_map):
+    """Up to constants, which an intercept absorbs: centred Gram matrices are equal."""
+    X, _ = table(seed)
+    fitted = feature_map.fit(X)
+    columns = TwoValuedColumns.of(fitted.transform, fitted._columns_per_feature(), X, True)
+    assert columns.is_two_valued.tolist() == [False, False, True, True, True]
+    reduced, full = columns.reduced(X), fitted.transform(X)
+    assert reduced.shape[1] == columns.n_columns == 2 * full.shape[1] // 5 + 3
+    grams = [Z @ Z.T for Z in (reduced - reduced.mean(axis=0), full - full.mean(axis=0))]
+    np.testing.assert_allclose(*grams, atol=1e-10 * np.abs(grams[1]).max())
+    weights = np.random.default_rng(seed).normal(size=(columns.n_columns, 2))
+    weights[-3] = 0  # of the constant column
+    expanded = columns.expanded(weights)
+    difference = reduced @ weights - full @ expanded
+    np.testing.assert_allclose(difference - difference[0], 0, atol=1e-9 * np.abs(expanded).max())
+    np.testing.assert_allclose((weights**2).sum(axis=0), (expanded**2).sum(axis=0))
+
+
+def test_sparse_rows_and_models_without_intercept_have_all_columns(seed):
+    X, _ = table(seed)
+    fitted = km.SplineMap().fit(X)
+    widths = fitted._columns_per_feature()
+    for rows, intercept in ((X, False), (sparse.csr_matrix(X), True)):
+        columns = TwoValuedColumns.of(fitted.transform, widths, rows, intercept)
+        assert not columns.is_two_valued.any()
+        assert columns.n_columns == widths.sum()
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_one_weight_of_two_values_has_the_same_minimum(seed, fit_intercept):
+    X, score = table(seed)
+    tol, options = 1e-6, {"random_state": 0, "fit_intercept": fit_intercept, "max_iter": 20000}
+    dual, primal = (
+        km.AdditiveSVR(km.SplineMap(), solver=solver, tol=tol, **options).fit(X, score)
+        for solver in ("dual", "primal")
+    )
+    np.testing.assert_allclose(primal.objective_, dual.objective_, rtol=2 * tol)
+    # P is strongly convex: a gap of tol·P bounds the weights' distance by √(2 tol P).
+    largest = np.sqrt((primal.feature_map_.transform(X) ** 2).sum(axis=1).max())
+    error = 4 * largest * np.sqrt(2 * tol * primal.objective_[0])
+    np.testing.assert_allclose(primal.predict(X), dual.predict(X), atol=error)
+
+
+def test_costs_grow_with_what_they_depend_on():
+    for name in ("n_rows", "n_columns", "n_outputs", "condition"):
+        larger = replace(SIZE, **{name: 4 * getattr(SIZE, name)})
+        assert larger.primal_seconds > SIZE.primal_seconds
+    for name in ("n_values", "n_outputs", "condition"):
+        larger = replace(SIZE, **{name: 4 * getattr(SIZE, name)})
+        assert larger.dual_seconds > SIZE.dual_seconds
+    assert replace(SIZE, tol=1e-6).dual_seconds > SIZE.dual_seconds
+    assert replace(SIZE, has_corners=True).primal_seconds > SIZE.primal_seconds
+
+
+def test_coordinate_descent_is_for_strong_regularisation_and_newton_for_weak():
+    """One crossing: the dual's cost grows with the condition, the primal's with its logarithm."""
+    solvers = [replace(SIZE, condition=k).cheaper for k in np.geomspace(1e-3, 1e4, 50)]
+    assert solvers[0] == "dual"
+    assert solvers[-1] == "primal"
+    assert sorted(solvers) == solvers
+
+
+def test_condition_is_proportional_to_cost_curvature_and_norms(seed):
+    X, score = table(seed)
+    y, cost, spec = np.sign(score), np.ones(len(X)), km.SplineMap().fit(X).spec_
+    kappa = {
+        name: condition_of(spec, X, make_loss(name, y), y, cost)
+        for name in ("squared_hinge", "log_loss", "squared_error", "hinge")
+    }
+    assert kappa["squared_hinge"] == pytest.approx(8 * kappa["log_loss"])
+    assert kappa["squared_hinge"] == pytest.approx(kappa["squared_error"])
+    tenfold = condition_of(spec, X, make_loss("hinge", y), y, 10 * cost)
+    assert tenfold == pytest.approx(10 * kappa["hinge"])
+    # Targets in other units, with costs to match, are the same problem.
+    units = [
+        condition_of(spec, X, make_loss("epsilon_insensitive", u * score), u * score, u * cost)
+        for u in (1.0, 1000.0)
+    ]
+    assert units[0] == pytest.approx(units[1])
+
+
+@pytest.mark.parametrize(("C", "solver"), [(1e-3, "dual"), (1e3, "primal")])
+def test_only_one_solver_runs(seed, monkeypatch, C, solver):
+    def refuse(*arguments):
+        raise AssertionError("the other solver ran")
+
+    other = {"dual": "_solve_primal", "primal": "_solve_dual"}[solver]
+    monkeypatch.setattr(training, other, refuse)
+    X, score = table(seed, 1000)
+    assert km.AdditiveSVC(C=C).fit(X, score > 0).solver_ == solver
+
+
+def test_newton_starts_where_slow_coordinate_descent_ends(seed, monkeypatch):
+    monkeypatch.setattr(TrainingSize, "cheaper", "dual")
+    monkeypatch.setattr(training, "_EPOCHS_PER_VISIT", 0)
+    monkeypatch.setattr(training, "_LEAST_EPOCHS", 30)
+    X, score = table(seed)
+    options = {"C": 100.0, "loss": "log_loss", "random_state": 0}
+    both = km.AdditiveSVC(**options).fit(X, score > 0)
+    alone = km.AdditiveSVC(solver="primal", **options).fit(X, score > 0)
+    assert both.solver_ == "primal"
+    assert both.n_iter_ < alone.n_iter_
+    np.testing.assert_allclose(both.objective_, alone.objective_, rtol=1e-3)
+
+
+def test_halved_steps_read_no_rows(seed, monkeypatch):
+    """Scores on the line between two points are those of the points."""
+    passes, scores = [], MapColumns.scores
+
+    def counted(columns, beta):
+        passes.append(1)
+        return scores(columns, beta)
+
+    monkeypatch.setattr(MapColumns, "scores", counted)
+    X, score = table(seed)
+    model = km.AdditiveSVC(loss="hinge", C=10.0, solver="primal").fit(X, score > 0)
+    # One for each step, and one for each of 17 widths of rounded corners; two before them.
+    assert len(passes) <= model.n_iter_ + 17 + 2
+
+
+@pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if loss.rules])
+def test_conjugates_of_arrays_are_those_of_numbers(name):
+    conjugate, c = LOSSES[name].rules.conjugate, np.array([0.5, 1.0, 2.0])
+    for y in (1.0, -1.0):
+        beta = y * np.array([0.0, 1.0, 0.7])  # at both bounds, and between them
+        each = [conjugate(y, *pair, 0.1) for pair in zip(beta, c, strict=True)]
+        np.testing.assert_allclose(conjugate(y, beta, c, 0.1), each)
+        assert np.isfinite(each).all()
