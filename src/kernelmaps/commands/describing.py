@@ -113,10 +113,8 @@ class ModelExplanation:
         """Draw one panel per feature, and the pairs in a file beside it (needs matplotlib)."""
         written = [self.display.save(path)]
         if self.pairs is not None:
-            picture = Path(path)
-            written.append(
-                self.pairs.save(picture.with_name(f"{picture.stem}-pairs{picture.suffix}"))
-            )
+            path = Path(path)
+            written.append(self.pairs.save(path.with_name(f"{path.stem}-pairs{path.suffix}")))
         return written
 
 
@@ -129,23 +127,17 @@ class RowExplanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        explanation = self.explanation
-        errors = (
-            [None] * len(explanation.names)
-            if explanation.errors is None
-            else explanation.errors.tolist()
-        )
+        row = self.explanation
+        errors = [None] * len(row.names) if row.errors is None else row.errors.tolist()
         terms = [
             {"term": name, "value": shown, "adds": float(value), "error": error}
-            for name, shown, value, error in zip(
-                explanation.names, explanation.shown, explanation.values, errors
-            )
+            for name, shown, value, error in zip(row.names, row.shown, row.values, errors)
         ]
         return {
             "row": self.title,
-            "output": explanation.output,
-            "score": float(explanation.score),
-            "intercept": explanation.intercept,
+            "output": row.output,
+            "score": float(row.score),
+            "intercept": row.intercept,
             "terms": sorted(terms, key=lambda term: -abs(term["adds"])),
         }
 
