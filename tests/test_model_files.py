@@ -456,7 +456,7 @@ def test_a_model_of_two_rows_keeps_their_sizes_only(classes, path):
 
 def test_ends_of_ranges_that_single_rows_have(seed):
     """They move by about a thousandth; whole numbers stay if that would hide nothing."""
-    from kernelmaps.models.svm.summary import summarise
+    from kernelmaps.models.svm.training_summary import summarise
 
     rng = np.random.default_rng(seed)
     ages, shared = rng.permutation(100) + 1.0, rng.integers(0, 3, 100) * 50_000.0

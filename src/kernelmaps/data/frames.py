@@ -63,21 +63,35 @@ def without_columns(X: Any, names: Sequence[str]) -> Any:
     return X.drop_columns(names) if hasattr(X, "drop_columns") else X.drop(names)
 
 
-def is_mixed(X: Any) -> bool:
-    """Whether a frame has columns of other things than numbers, or missing values."""
+def unlike_numbers(X: Any) -> tuple[str, str] | None:
+    """The first column of a frame that is not of complete numbers, and what it holds."""
     if not is_frame(X):
-        return False
+        return None
     if hasattr(X, "iloc"):
-        numeric = all(dtype.kind in "fiu" for dtype in X.dtypes if str(dtype) != "category")
-        categories = any(str(dtype) == "category" for dtype in X.dtypes)
-        return categories or not numeric or bool(X.isna().any(axis=None))
-    table = X.to_arrow() if hasattr(X, "to_arrow") else X
-    return any(map(_is_mixed_column, table.columns))
+        columns = ((str(name), *_kind_and_gaps(X.iloc[:, j])) for j, name in enumerate(X.columns))
+    else:
+        table = X.to_arrow() if hasattr(X, "to_arrow") else X
+        columns = (
+            (name, *_kind_and_gaps(column))
+            for name, column in zip(table.column_names, table.columns, strict=True)
+        )
+    for name, kind, gaps in columns:
+        if kind or gaps:
+            return name, kind or "missing values"
+    return None
 
 
-def _is_mixed_column(column: pa.ChunkedArray) -> bool:
-    numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-    return not numeric or bool(pc.any(pc.is_null(column, nan_is_null=True)).as_py())
+def _kind_and_gaps(column: Any) -> tuple[str, bool]:
+    """What a column holds instead of numbers (empty: numbers), and whether values are missing."""
+    if isinstance(column, pa.ChunkedArray):
+        kind = column.type
+        numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+        boolean = pa.types.is_boolean(kind)
+        gaps = bool(pc.any(pc.is_null(column, nan_is_null=True)).as_py())
+    else:
+        letter = "" if str(column.dtype) == "category" else column.dtype.kind
+        numeric, boolean, gaps = letter in ("f", "i", "u"), letter == "b", bool(column.isna().any())
+    return "" if numeric else "true and false" if boolean else "text, categories or dates", gaps
 
 
 def categorical_columns(given: Sequence[Any] | None, names: list[str], owner: str) -> set[int]:

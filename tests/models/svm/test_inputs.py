@@ -42,13 +42,20 @@ def test_frames_and_files_with_gaps_or_text(cls, tmp_path):
     pandas = pytest.importorskip("pandas")
     X, y = rows()
     frame = pandas.DataFrame(X, columns=["a", "b"])
-    message = f"{cls.__name__} takes complete numbers, and X is a CSV file, or has text.*{GAMS}"
-    for column in (np.where(X[:, 0] > 0.5, np.nan, 1.0), np.where(X[:, 0] > 0.5, "x", "y")):
-        with pytest.raises(ValueError, match=message):
+    high, begin = X[:, 0] > 0.5, f"{cls.__name__} takes complete numbers"
+    for column, content in (
+        (np.where(high, np.nan, 1.0), "missing values"),
+        (np.where(high, "x", "y"), "text, categories or dates"),
+        (high, r"true and false. Convert it with X.astype\(float\)"),
+    ):
+        with pytest.raises(ValueError, match=f"{begin}, and column 'c' holds {content}.*{GAMS}"):
             cls().fit(frame.assign(c=column), y)
     frame.assign(y=y).to_csv(tmp_path / "rows.csv", index=False)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"{begin} and does not read CSV files: pass.*{GAMS}"):
         cls().fit(tmp_path / "rows.csv", "y")
+    frame.assign(y=y, c="x").to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(ValueError, match=f"{begin}, and X has columns of text.*{GAMS}"):
+        cls().fit(tmp_path / "rows.parquet", "y")
     model = cls().fit(frame, y)  # complete numbers
     assert model.term_names_ == ["a", "b"]
 

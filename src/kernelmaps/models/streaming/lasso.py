@@ -211,6 +211,13 @@ class StreamingLasso(StreamingRegression):
     >>> grouped = StreamingLasso(0.1, l1_ratio=0, groups=[0, 0, 1, 1, 2, 2]).fit(chunks)
     >>> np.flatnonzero(grouped.coef_)
     array([0, 1])
+
+    Frames keep the names of their columns:
+
+    >>> import pandas as pd
+    >>> model = StreamingLasso(alpha=0.1).fit(pd.DataFrame(X, columns=list("abcdef")), y)
+    >>> model.feature_names_in_[model.coef_ != 0].tolist()
+    ['a', 'b']
     """
 
     _: KW_ONLY
@@ -325,6 +332,14 @@ class StreamingLassoClassifier(StreamingClassification):
     >>> model = StreamingLassoClassifier(alpha=0.2).fit([(X[:300], y[:300]), (X[300:], y[300:])])
     >>> np.flatnonzero(model.coef_)
     array([1])
+
+    Frames keep the names of their columns:
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame(X, columns=list("abcde"))
+    >>> model = StreamingLassoClassifier(alpha=0.2).fit(frame, y)
+    >>> model.feature_names_in_[np.flatnonzero(model.coef_)].tolist()
+    ['b']
     """
 
     alpha: Any = 0.01

@@ -82,6 +82,13 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
     >>> chunks = (X[a : a + 100] for a in range(0, 500, 100))
     >>> StreamingPCA(n_components=2).fit(chunks).components_.shape
     (2, 5)
+
+    Frames keep the names of their columns:
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame(X, columns=["a", "b", "c", "d", "e"])
+    >>> StreamingPCA(n_components=2).fit(frame).feature_names_in_.tolist()
+    ['a', 'b', 'c', 'd', 'e']
     """
 
     n_components: int | float | None = None

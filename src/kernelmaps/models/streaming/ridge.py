@@ -247,6 +247,14 @@ class StreamingRidge(StreamingRegression):
     >>> mean, std = model.predict(X[:2], return_std=True)
     >>> model.predict_interval(X[:2], level=0.9).shape
     (2, 2)
+
+    Frames keep the names of their columns:
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame(X, columns=["area", "rooms", "age"])
+    >>> model = StreamingRidge(alpha=1e-6).fit(frame, y)
+    >>> dict(zip(model.feature_names_in_, model.coef_.round(3).tolist()))
+    {'area': 1.0, 'rooms': 2.0, 'age': 3.0}
     """
 
     _: KW_ONLY
@@ -486,6 +494,14 @@ class StreamingRidgeClassifier(StreamingClassification):
     ...     model = model.partial_fit(X[a : a + 200], y[a : a + 200], classes=["left", "right"])
     >>> bool(model.score(X, y) > 0.97)
     True
+
+    Frames keep the names of their columns:
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame(X, columns=["east", "north"])
+    >>> model = StreamingRidgeClassifier().fit(frame, y)
+    >>> model.feature_names_in_.tolist(), model.predict(frame[:1]).tolist()
+    (['east', 'north'], ['right'])
     """
 
     _: KW_ONLY

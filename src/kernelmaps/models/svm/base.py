@@ -38,7 +38,7 @@ from .inputs import (
 )
 from .model import AdditiveMachine
 from .problem import Options, Targets, check_size, costs_of, warn_unless_converged
-from .summary import Progress
+from .training_summary import Progress
 
 # Attributes of a fit that a later one may not have.
 _OF_ONE_FIT = ("Cs_", "cv_scores_", "n_samples_seen_", "_chunks", "_progress")

@@ -15,8 +15,8 @@ from ..solvers.dual import Solution
 from ..solvers.dual_blocks import BlockDescent, solve_blocks
 from .fitted_map import FittedMap
 from .problem import Options, Targets, costs_of, precision_of
-from .summary import Progress
 from .training import dual_options, joined, lane_groups, problem_of
+from .training_summary import Progress
 
 _MOST_EPOCHS = 100  # on one chunk of `partial_fit`
 

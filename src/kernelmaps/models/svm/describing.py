@@ -9,7 +9,7 @@ from scipy import sparse
 
 from ..shapes import ShapeFunction
 from .model import AdditiveMachine
-from .summary import SHARED, density_edges
+from .training_summary import SHARED, density_edges
 
 _GRID = 101  # points of a shape function
 _FEWEST = 256  # rows that a model is described by, where there are as many

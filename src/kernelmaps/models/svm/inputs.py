@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,8 +14,9 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from ...arguments import refuse_masked
 from ...data import Source
-from ...data.frames import is_mixed
+from ...data.frames import unlike_numbers
 from ...data.opening import has_text, in_memory
+from ...data.suffixes import is_csv
 from ...maps.codes import Codes, refuse_plain_codes
 from ...sparse_rows import check_sparse, naming_text
 from .model import AdditiveMachine
@@ -32,11 +34,25 @@ def out_of_core(X: Any) -> bool:
 
 
 def refuse_table(owner: str, X: Any) -> None:
-    """Refuse frames and files with text, categories or missing values."""
-    if is_mixed(X) or has_text(X):
+    """Refuse CSV files, and frames and files with text, categories or missing values."""
+    if isinstance(X, str | os.PathLike) and is_csv(X) and has_text(X):
         raise ValueError(
-            f"{owner} takes complete numbers, and X is a CSV file, or has text, categories or "
-            f"missing values. {USE_A_GAM}"
+            f"{owner} takes complete numbers and does not read CSV files: pass "
+            "pandas.read_csv(path) without the target, or a file with types (.parquet, .npy, .npz, "
+            f".h5, .svm). {USE_A_GAM}"
+        )
+    column = unlike_numbers(X)
+    if column is not None:
+        name, content = column
+        advice = "Convert it with X.astype(float). " if content == "true and false" else ""
+        raise ValueError(
+            f"{owner} takes complete numbers, and column {name!r} holds {content}. {advice}"
+            f"{USE_A_GAM}"
+        )
+    if has_text(X):
+        raise ValueError(
+            f"{owner} takes complete numbers, and X has columns of text, categories or dates. "
+            f"{USE_A_GAM}"
         )
 
 

@@ -22,8 +22,8 @@ from ...threads import resolve_threads
 from ..shapes import importance_of
 from .fitted_map import FittedMap
 from .problem import MOST_LANES, SMALL, precision_of
-from .summary import Summary, summarise
-from .terms import range_of_curves, summed
+from .score_table import range_of_curves, summed
+from .training_summary import Summary, summarise
 
 _BLOCK_OF_TERMS = 2**14  # terms at a time
 

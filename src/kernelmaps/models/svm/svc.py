@@ -146,6 +146,13 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
     >>> model = km.AdditiveSVC(km.SplineMap(8), C=[0.01, 1, 100], cv=3).fit(X, y)
     >>> model.cv_scores_.shape
     (3, 3)
+
+    The columns of a frame name the terms:
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame(X, columns=["width", "height"])
+    >>> km.AdditiveSVC(C=10).fit(frame, y).term_names_
+    ['width', 'height']
     """
 
     _: KW_ONLY

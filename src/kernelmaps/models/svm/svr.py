@@ -19,7 +19,7 @@ from ..gam.sampling import real_targets
 from ..inputs import refuse_training_on_card, weights_of
 from .base import AdditiveSVM, takes_chunks
 from .problem import Targets
-from .summary import SHARED, rounded_to_size
+from .training_summary import SHARED, rounded_to_size
 
 
 @dataclass(eq=False, repr=False)
@@ -46,7 +46,9 @@ class AdditiveSVR(ScoresAnywhere, RegressorMixin, AdditiveSVM):
         several values the one with the highest cross-validated R² is taken (the smallest of these,
         if there is a tie).
     loss : {"squared_error", "epsilon_insensitive"}, default="squared_error"
-        Of the residual r: r², or max(0, \|r\| − epsilon).
+        Of the residual r: r², or max(0, \|r\| − epsilon). The default differs from that of
+        scikit-learn's LinearSVR, "epsilon_insensitive": the squared error estimates the mean of y,
+        and has no `epsilon` to choose.
     epsilon : float, default=0.0
         For ``loss="epsilon_insensitive"``, in units of y.
     fit_intercept : bool, default=True
@@ -120,6 +122,13 @@ class AdditiveSVR(ScoresAnywhere, RegressorMixin, AdditiveSVM):
     True
     >>> km.AdditiveSVR(C=[0.01, 1, 100], cv=3).fit(X, y).C_
     100.0
+
+    The columns of a frame name the terms:
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame(X, columns=["width", "height"])
+    >>> km.AdditiveSVR(C=100).fit(frame, y).term_names_
+    ['width', 'height']
     """
 
     _: KW_ONLY

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...engine.table import Table
-from .summary import Summary
+from .training_summary import Summary
 
 _BEYOND = 16.0  # how far tables of curves reach beyond the values seen
 
