@@ -787,6 +787,7 @@ def test_evaluate_scores_a_model_on_other_rows(csv, ridge, tmp_path):
         name: truth.count(name) for name in sorted(set(truth))
     }
     assert "accuracy" in run("evaluate", ridge, csv)
+    assert_refused(2, "the checks are of generalised additive", "evaluate", ridge, csv, "--check")
     other = tmp_path / "other.csv"
     other.write_text(csv.read_text().replace("class 2", "class 9"))
     assert_refused(2, "the classes ['class 9'], which the model was not", "evaluate", ridge, other)

@@ -107,6 +107,16 @@ def test_the_parts_of_dates_are_learned(model, rides):
     assert np.abs(shape.values - truth + truth.mean()).max() < 0.5
 
 
+def test_a_model_is_checked_on_rows(model, rides):
+    check = json.loads(run("evaluate", model, rides, "--check", "--json"))["check"]
+    assert check["rows"] == N
+    assert {item["term"] for item in check["basis"]} >= {"area", "when (hour)"}
+    assert len(check["influential_rows"]) == 5
+    shown = run("evaluate", model, rides, "--check")
+    assert "Check of AdditiveRegressor on 400 rows" in shown
+    assert "check" not in json.loads(run("evaluate", model, rides, "--json"))
+
+
 def test_new_rows_may_have_unseen_levels_gaps_and_words_for_numbers(model, rides, tmp_path):
     columns = {name: values[:4] for name, values in cells().items()}
     del columns["fare"], columns["tip"], columns["source"]

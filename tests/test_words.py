@@ -24,6 +24,8 @@ POSITIONAL = {
     "fit": (["X", "y", "sample_weight"], "as in scikit-learn"),
     "partial_fit": (["X", "y", "classes", "sample_weight"], "as in scikit-learn"),
     "score": (["X", "y", "sample_weight"], "as in scikit-learn"),
+    "check": (["X", "y", "sample_weight"], "as in scikit-learn's score"),
+    "from_estimator": (["estimator", "X", "y"], "as in scikit-learn's displays"),
     "sample_frequencies": (["n", "d", "rng"], "what a kernel of the user defines"),
     "kernel_error": (["map", "X", "Y"], "X and Y are rows, as in kernel(X, Y)"),
     "make_bag_of_words": (["n_samples", "n_features", "n_classes"], "three counts, as in a shape"),

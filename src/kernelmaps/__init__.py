@@ -34,6 +34,7 @@ _EXPORTS = {
     "kernelmaps.models.gam.regressor": ["AdditiveRegressor"],
     "kernelmaps.models.gam.terms": ["Term"],
     "kernelmaps.models.gam.comparison": ["AnovaTable", "anova"],
+    "kernelmaps.models.gam.model_check": ["GamCheck"],
     "kernelmaps.models.svm.svc": ["AdditiveSVC"],
     "kernelmaps.models.svm.svr": ["AdditiveSVR"],
     "kernelmaps.models.streaming.pca": ["StreamingPCA"],

@@ -229,6 +229,13 @@ def evaluate(
         Path | None, typer.Option("--out", "-o", help="File to write the scores to: .json.")
     ] = None,
     exposure: Exposure = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Also check a GAM: residuals, basis dimensions, concurvity, influential rows.",
+        ),
+    ] = False,
     encoding: shared.Encoding = "utf-8",
     json: shared.AsJson = False,
 ) -> None:
@@ -236,16 +243,17 @@ def evaluate(
 
     Example: `kernelmaps evaluate model.kmap test.csv`
     """
-    from dataclasses import asdict
-
     from kernelmaps.commands.exporting import write_json
     from kernelmaps.commands.predicting import evaluate_file
 
     shared.check_out(out, "an evaluation", (".json",))
-    result = evaluate_file(model, data, target=target, exposure=exposure, encoding=encoding)
+    result = evaluate_file(
+        model, data, target=target, exposure=exposure, encoding=encoding, check=check
+    )
     if out is not None:
-        write_json(out, asdict(result))
-    shared.show(result, json, "" if out is None else f"scores: {out}")
+        write_json(out, result.to_dict())
+    last = [str(result.check)] if check else []
+    shared.show(result, json, "\n".join([*last, *([] if out is None else [f"scores: {out}"])]))
 
 
 @shared.command

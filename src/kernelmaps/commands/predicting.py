@@ -7,7 +7,7 @@ import io
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +107,8 @@ class Evaluation:
     scores : dict of str to float
     classes : dict
         Rows, recall and precision of each class.
+    check : GamCheck or None
+        Checks of a generalised additive model on the first rows, if asked for.
     """
 
     data: str
@@ -114,6 +116,18 @@ class Evaluation:
     rows: int
     scores: dict[str, float]
     classes: dict[str, dict[str, float]]
+    check: Any = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        plain = {item.name: getattr(self, item.name) for item in fields(self)}
+        check = plain.pop("check")
+        if check is None:
+            return plain
+        names = ("rows", "findings", "basis", "concurvity", "influential_rows")
+        influential = check.influential().tolist()
+        values = len(check.fitted), check.findings, check.basis, check.concurvity, influential
+        return {**plain, "check": dict(zip(names, values, strict=True))}
 
     def table(self) -> Any:
         """As a rich table."""
@@ -316,20 +330,30 @@ def predict_rows(
 
 def evaluate_file(
     model: AnyPath, data: AnyPath, *, target: str | None = None, exposure: str | None = None,
-    encoding: str = "utf-8",
+    encoding: str = "utf-8", check: bool = False,
 ) -> Evaluation:  # fmt: skip
-    """Score a saved model on the rows of a file with a target."""
+    """Score a saved model on the rows of a file with a target, and check it if asked for."""
     saved = SavedModel.load(model)
     labels = hasattr(saved.model, "classes_")
     judged = PredictionScores(saved.model, os.fspath(data))
-    blocks = saved.blocks(
-        data, target=target, with_target=True, exposure=exposure, encoding=encoding
-    )
-    for rows in blocks:
+
+    def blocks() -> Iterator[NewRows]:
+        return saved.blocks(
+            data, target=target, with_target=True, exposure=exposure, encoding=encoding
+        )
+
+    for rows in blocks():
         judged.add(rows.X, rows.y, rows.exposure)
     classes = judged.class_scores() if labels else {}
     task = "classification" if labels else "regression"
-    return Evaluation(judged.name, task, judged.rows, judged.scores(), classes)
+    checks = None
+    if check:
+        checks = judged.check(rows.X for rows in blocks())
+        if checks is None:
+            raise ValueError(
+                "the checks are of generalised additive models of a number or of two classes."
+            )
+    return Evaluation(judged.name, task, judged.rows, judged.scores(), classes, checks)
 
 
 def _set_map_names(fitted: Any, columns: Sequence[str]) -> None:

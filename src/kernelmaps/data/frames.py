@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,12 @@ class Column:
 
     def __len__(self) -> int:
         return len(self.codes if self.values is None else self.values)
+
+    def head(self, n_rows: int) -> Column:
+        """A copy of the first rows."""
+        if self.is_category:
+            return replace(self, codes=self.codes[:n_rows].copy())
+        return replace(self, values=self.values[:n_rows].copy())
 
 
 def is_frame(X: Any) -> bool:

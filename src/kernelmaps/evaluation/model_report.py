@@ -52,8 +52,8 @@ def model_report(
     """Write a page about an additive model: an HTML file that opens without a network.
 
     It shows what each feature and each pair adds to the score, with bands of 95 % and the density
-    of the data, how much each term matters, the contributions to single rows, scores, and the
-    table of `summary()`.
+    of the data, how much each term matters, the contributions to single rows, scores, the checks of
+    `check()` for generalised additive models, and the table of `summary()`.
 
     Parameters
     ----------
@@ -148,6 +148,12 @@ class ReportRows:
         self.n = len(self.row_scores)
         self.judged = judged if scored and self.n else None
 
+    def check(self) -> Any:
+        """The checks of a generalised additive model on the first rows."""
+        if self.judged is None or self.blocks is None:
+            return None
+        return self.judged.check(block[0] for block in self.blocks())
+
     def some(self, rows: Iterable[int]) -> dict[int, tuple[Any, Any]]:
         """Single rows and their targets, by the number of the row."""
         by_number, before, numbers = {}, 0, sorted(set(rows))
@@ -202,6 +208,7 @@ def write_report(
         "bars": _bars(model, shapes),
         "rows": _rows(report_rows, rows, names if feature_names is not None else None),
         "scores": _scores(model, report_rows.judged, target),
+        "check": _check(report_rows),
         "summary": _summary(model),
         "footer": f"kernelmaps {kernelmaps.__version__}, {date.today().isoformat()}.",
     }
@@ -353,6 +360,21 @@ def _scores(model: Any, judged: PredictionScores | None, target: str) -> dict[st
     if len(model.classes_) <= _CLASSES:
         panel["confusion"] = _confusion(model.classes_, judged)
     return panel
+
+
+def _check(report_rows: ReportRows) -> dict[str, Any] | None:
+    """The checks of a generalised additive model on the first rows."""
+    check = report_rows.check()
+    if check is None:
+        return None
+    theoretical, observed = check.qq()
+    return {
+        "rows": len(check.fitted),
+        "facts": check.residual_facts(),
+        "findings": check.findings,
+        "tables": [[title, list(heads), rows] for title, (heads, rows) in check.tables().items()],
+        "qq": _points(observed, theoretical),
+    }
 
 
 def _points(truth: np.ndarray, guess: np.ndarray) -> list[list[float]]:

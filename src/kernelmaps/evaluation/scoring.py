@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from ..data.frames import joined_columns
 from ..exceptions import OutOfDomainWarning
+
+CHECKED_ROWS = 20_000  # that a model is checked on: memory for all their columns
 
 
 class PredictionScores:
@@ -157,6 +161,29 @@ class PredictionScores:
         ones, offset = np.ones(self.rows), np.concatenate(self._offset)
         loss = self.model._loss_class()
         return {"d2": loss.deviance_explained(self.truth, np.log(self.predicted), ones, offset)}
+
+    def check(self, blocks: Iterable[Any]) -> Any:
+        """The `check` of a generalised additive model on the first rows, which are read again.
+
+        None for other models, for classes of which one is fitted against the others, and where
+        some targets are of a class that the model does not know.
+        """
+        if not hasattr(self.model, "check") or len(self.model.edf_) > 1:
+            return None
+        parts, n_rows = [], 0
+        for X in blocks:
+            parts.append([c.head(CHECKED_ROWS - n_rows) for c in self.model._columns(X)])
+            n_rows += len(parts[-1][0])
+            if n_rows == CHECKED_ROWS:
+                break
+        columns = joined_columns(parts)
+        y = self.truth[: len(columns[0])]
+        if self.classes is not None:
+            if (y < 0).any():
+                return None
+            y = np.where(y == 1, 1.0, -1.0)
+        offset = np.concatenate(self._offset)[: len(y)]
+        return self.model._check_rows(columns, y, None, offset)
 
     def class_scores(self) -> dict[str, dict[str, float]]:
         """Rows, recall and precision of each class."""

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import expit, gammaincinv, gammaln, ndtri, stdtrit, xlogy
+from scipy.special import expit, gammaln, ndtri, xlogy
 
 from ..arguments import argument, parameter
 
@@ -134,15 +134,23 @@ class Loss:
         """Whether φ is estimated from the residuals, so that tests are F tests."""
         return self.dispersion is None
 
-    def observation_quantiles(
-        self, p: np.ndarray, eta: np.ndarray, error: np.ndarray, dispersion: float,
-        residual_df: float,
-    ) -> np.ndarray | None:  # fmt: skip
-        """Quantiles of a new observation whose η has been estimated with a standard error.
+    def observation_distribution(
+        self, eta: np.ndarray, error: np.ndarray, dispersion: float, residual_df: float
+    ) -> Any:
+        """Distribution (of scipy.stats) of observations whose η was estimated with an error.
 
-        None for a loss without a distribution.
+        None for a loss without a distribution; that of labels is of 0 and 1.
         """
         return None
+
+    def expected_curvature(self, y: np.ndarray, eta: np.ndarray, dispersion: float) -> np.ndarray:
+        """The curvature that standard errors rest on."""
+        return self.derivatives(y, eta)[1]
+
+    def deviance_residuals(self, y: np.ndarray, eta: np.ndarray) -> np.ndarray:
+        """√(2(ℓ(y, η) − min ℓ)), with the sign of y minus its prediction."""
+        excess = np.maximum(self.value(y, eta) - self.saturated(y), 0.0)
+        return -np.sign(self.derivatives(y, eta)[0]) * np.sqrt(2 * excess)
 
     def target_error(self, y: np.ndarray) -> str | None:
         """What is wrong with targets, as the end of a message."""
@@ -210,8 +218,10 @@ class Squared(Loss):
         n = totals.weight
         return -0.5 * n * (np.log(2 * np.pi * max(2 * value / n, 1e-300)) + 1)
 
-    def observation_quantiles(self, p, eta, error, dispersion, residual_df):
-        return eta + stdtrit(residual_df, p) * np.sqrt(dispersion + error**2)
+    def observation_distribution(self, eta, error, dispersion, residual_df):
+        from scipy import stats
+
+        return stats.t(residual_df, loc=eta, scale=np.sqrt(dispersion + error**2))
 
 
 def _log_loss(y, f, epsilon):
@@ -282,6 +292,11 @@ class Logistic(Loss):
         share = np.clip(np.average(y > 0, weights=weight), 1e-6, 1 - 1e-6)
         return float(_log_odds(share) - np.average(offset, weights=weight))
 
+    def observation_distribution(self, eta, error, dispersion, residual_df):
+        from scipy import stats
+
+        return stats.bernoulli(expit(eta))
+
 
 def _squared_hinge(y, f, epsilon):
     slack = max(1.0 - y * f, 0.0)
@@ -342,14 +357,14 @@ class Poisson(Loss):
     def base_measure(self, y):
         return gammaln(y + 1)
 
-    def observation_quantiles(self, p, eta, error, dispersion, residual_df):
-        """Of a negative binomial variable with the variance of counts and of their mean."""
+    def observation_distribution(self, eta, error, dispersion, residual_df):
+        """Negative binomial, with the variance of counts and of their mean."""
         from scipy import stats
 
         mean = np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA))
         excess = np.maximum((dispersion - 1) * mean + (mean * error) ** 2, 0.0)
         ratio = np.maximum(excess / mean, 1e-6)  # as good as Poisson's below
-        return stats.nbinom.ppf(p, mean / ratio, 1 / (1 + ratio))
+        return stats.nbinom(mean / ratio, 1 / (1 + ratio))
 
     def target_error(self, y):
         if y.min(initial=0.0) < 0:
@@ -382,10 +397,12 @@ class Gamma(Loss):
         of_targets = (shape - 1) * (totals.saturated - n)  # Σ log y
         return of_targets - shape * value + n * (xlogy(shape, shape) - gammaln(shape))
 
-    def observation_quantiles(self, p, eta, error, dispersion, residual_df):
-        """Of a gamma variable with the relative variance of observations and of their mean."""
+    def observation_distribution(self, eta, error, dispersion, residual_df):
+        """Gamma, with the relative variance of observations and of their mean."""
+        from scipy import stats
+
         shape = 1 / (dispersion + error**2)
-        return np.exp(eta) * gammaincinv(shape, p) / shape
+        return stats.gamma(shape, scale=np.exp(eta) / shape)
 
     def target_error(self, y):
         return None if (y > 0).all() else f"{argument('loss', 'gamma')} needs y > 0"
@@ -448,8 +465,14 @@ class Quantile(Loss):
         return False  # φ follows from the density of the residuals
 
     def known_dispersion(self, total_weight, curvature):
-        variance = self.quantile * (1 - self.quantile) * self.spread**2  # of the derivatives
-        return variance * total_weight / curvature
+        return self._derivative_variance * total_weight / curvature
+
+    @property
+    def _derivative_variance(self):
+        return self.quantile * (1 - self.quantile) * self.spread**2
+
+    def expected_curvature(self, y, eta, dispersion):
+        return np.full_like(eta, self._derivative_variance / dispersion)
 
     def value(self, y, eta):
         r = y - eta

@@ -41,7 +41,7 @@ from ..inputs import (
     weights_of,
     without_rows,
 )
-from ..losses import GAM, LOSSES, Loss, find_loss
+from ..losses import GAM, LOSSES, Loss, find_loss, make_loss
 from ..shapes import PairFunction, ShapeFunction
 from .codebooks import SAMPLE_ROWS
 from .constraints import resolve_constraints
@@ -50,6 +50,7 @@ from .fit_statistics import fit_statistics
 from .fitting import fit_outputs
 from .inference import build_predictor
 from .interactions import search_pairs
+from .model_check import FitToCheck, GamCheck
 from .predictor import AdditivePredictor
 from .sampling import RowChecks, Sample, take_sample
 from .shape_functions import pair_functions, shape_functions
@@ -62,6 +63,7 @@ from .stream import (
 )
 from .summary import GamSummary, summarise
 from .terms import pair_positions, resolve_terms
+from .training_rows import relative_scale
 
 STATISTICS = ("deviance_", "null_deviance_", "log_likelihood_", "aic_", "reml_", "corrected_edf")
 _AUTO_PAIRS = 40  # pairs that interactions="auto" looks for at most
@@ -370,6 +372,20 @@ class GeneralizedAdditiveModel(BaseEstimator):
         rng = generator(random_state)
         owner = type(self).__name__
         return self.predictor_.score_draws(self._columns(X), owner, int(n_draws), rng)
+
+    def _check_rows(
+        self, columns: list[Column], y: np.ndarray, sample_weight: Any, offset: np.ndarray,
+        output: int = 0, random_state: Any = 0,
+    ) -> GamCheck:  # fmt: skip
+        """Check one output on rows; `y` are its targets."""
+        weight = weights_of(self, sample_weight, len(y))
+        if self.weights == "relative":
+            weight = weight * relative_scale(weight.sum(), weight @ weight)
+        loss = make_loss(self.loss, y, weight, quantile=getattr(self, "quantile", 0.5))
+        return FitToCheck(
+            type(self).__name__, self.predictor_, output, loss, float(self.dispersion_[output]),
+            float(self._residual_df[output]), float(self.edf_[output]), columns, y, weight, offset,
+        ).check(generator(random_state))  # fmt: skip
 
     @property
     def _effective_rows(self) -> float:

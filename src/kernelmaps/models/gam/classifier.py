@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
 from ...atomic import all_or_nothing
 from ...data.sources import Source
@@ -17,6 +18,7 @@ from ..inputs import coded_labels
 from ..losses import Loss, make_loss
 from ..probabilities import class_probabilities, sigmoid
 from .base import GeneralizedAdditiveModel
+from .model_check import GamCheck
 from .sampling import RowChecks, Sample, count_labels
 from .stream import one_against_rest
 
@@ -293,6 +295,47 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         draws = sigmoid(self._score_draws(X, n_draws, random_state))
         tables = class_probabilities(draws.reshape(-1, draws.shape[2]))
         return tables.reshape(*draws.shape[:2], -1)
+
+    def check(
+        self, X: Any, y: Any, sample_weight: Any = None, *, output: int = 0,
+        random_state: Any = 0,
+    ) -> GamCheck:  # fmt: skip
+        """Check the model on rows: residuals, basis dimensions, concurvity, influential rows.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+            Rows, best those that the model was fitted on.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows, as in `fit`.
+        output : int, default=0
+            For more than two classes: which of them, against all others.
+        random_state : int, RandomState, Generator or None
+            Seed of the permutations and of the quantile residuals.
+
+        Returns
+        -------
+        GamCheck
+            Prints as text; :class:`kernelmaps.inspection.CheckDisplay` draws it.
+        """
+        check_is_fitted(self)
+        positive = self._positive_codes()
+        if not 0 <= output < len(positive):
+            raise ValueError(
+                f"AdditiveClassifier.check: output must be 0 … {len(positive) - 1}, got {output!r}."
+            )
+        y = column_or_1d(y, warn=True)
+        unknown = ~np.isin(y, self.classes_)
+        if unknown.any():
+            raise ValueError(
+                f"AdditiveClassifier.check: y holds {y[unknown][0]!s}, a class that the model was "
+                "not fitted on."
+            )
+        sign = np.where(y == self.classes_[int(positive[output])], 1.0, -1.0)
+        columns, offset = self._columns(X), np.zeros(len(y))
+        return self._check_rows(columns, sign, sample_weight, offset, output, random_state)
 
     def _check_state(self) -> None:
         """Raise ValueError or SchemaError if entries that were loaded contradict each other."""

@@ -11,7 +11,18 @@ import numpy as np
 from ...blocks import row_blocks
 from ...data.frames import Column
 from ...engine.apply import apply_table
-from ...schema import SchemaError, anything, array, either, instance, optional, record, saved, text
+from ...schema import (
+    SchemaError,
+    anything,
+    array,
+    either,
+    instance,
+    integer,
+    optional,
+    record,
+    saved,
+    text,
+)
 from ..shapes import tabulated_importance
 from .codebooks import Codebook
 from .functions import TermFunctions, functions_of, move_main_parts, term_values
@@ -52,6 +63,8 @@ class FittedTerm:
         codes. It is shown as a part of the functions of these columns.
     increment_errors : ndarray of shape (n_codes - 2, n_outputs), optional
         For columns of numbers: standard errors of the differences between neighbouring bins.
+    n_functions : int
+        Basis functions, of which penalties leave as much as `edf` says; 0 where not known.
     """
 
     name: str = saved(text())
@@ -70,6 +83,7 @@ class FittedTerm:
     increment_errors: np.ndarray | None = saved(
         optional(array("f8", "_ outputs", low=0)), default=None
     )
+    n_functions: int = saved(integer(0), default=0)
 
     def _check_state(self) -> None:
         n_columns = len(self.columns) if isinstance(self.columns, tuple) else 0
@@ -197,6 +211,12 @@ class AdditivePredictor:
         """Functions of the posterior for rows, the intercept first: one column each."""
         blocks = [design for _, design in self._posterior_design(columns, owner)]
         return np.concatenate(blocks)
+
+    def function_covariance(self, columns: Sequence[Column], owner: str) -> np.ndarray:
+        """Covariance over rows of the functions of the posterior, without the intercept."""
+        gram = sum(design.T @ design for _, design in self._posterior_design(columns, owner))
+        gram = np.asarray(gram) / len(columns[0])
+        return gram[1:, 1:] - np.outer(gram[0, 1:], gram[0, 1:])
 
     def _posterior_factors(self, owner: str) -> list[np.ndarray]:
         """L of each output, with LLᵀ the covariance of the coefficients."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils import column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from ...arguments import argument, check_number, parameter
 from ...atomic import all_or_nothing
@@ -17,6 +18,7 @@ from ...schema import boolean, number
 from ..inputs import numbers_in_text, real_targets, weights_of
 from ..losses import LOSSES, Loss, make_loss
 from .base import GeneralizedAdditiveModel
+from .model_check import GamCheck
 from .sampling import RowChecks, Sample
 
 _LARGEST_TARGET = 1e70  # sums of fourth powers of targets are still finite
@@ -307,17 +309,48 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         loss = self._loss_class()
         scores = self._scores(X)[:, 0]
         scores = scores + self._log_exposure(exposure, len(scores))
-        quantiles = loss.observation_quantiles(
-            np.array([[(1 - level) / 2], [(1 + level) / 2]]), scores, self._score_errors(X)[:, 0],
-            float(self.dispersion_[0]), float(self._residual_df[0]),
+        distribution = loss.observation_distribution(
+            scores, self._score_errors(X)[:, 0], float(self.dispersion_[0]),
+            float(self._residual_df[0]),
         )  # fmt: skip
-        if quantiles is None:
+        if distribution is None:
             raise ValueError(
                 f"AdditiveRegressor: loss={self.loss!r} models a quantile, and no distribution of "
                 f"new observations. Fit two models with loss='quantile', quantile="
                 f"{(1 - level) / 2:g} and {(1 + level) / 2:g}, or one with another loss."
             )
-        return quantiles.T
+        return np.column_stack(
+            [distribution.ppf((1 - level) / 2), distribution.ppf((1 + level) / 2)]
+        )
+
+    def check(
+        self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None,
+        random_state: Any = 0,
+    ) -> GamCheck:  # fmt: skip
+        """Check the model on rows: residuals, basis dimensions, concurvity, influential rows.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+            Rows, best those that the model was fitted on.
+        y : array-like of shape (n_samples,)
+            Their targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows, as in `fit`.
+        exposure : array-like of shape (n_samples,), optional
+            What each row was exposed to, as in `fit`; 1 by default.
+        random_state : int, RandomState, Generator or None
+            Seed of the permutations, and of the quantile residuals of counts.
+
+        Returns
+        -------
+        GamCheck
+            Prints as text; :class:`kernelmaps.inspection.CheckDisplay` draws it.
+        """
+        check_is_fitted(self)
+        y = self._numbers(y)
+        offset = self._log_exposure(exposure, len(y))
+        return self._check_rows(self._columns(X), y, sample_weight, offset, 0, random_state)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None) -> float:
         """Return R², or the share of the deviance that is explained (D²).

@@ -1,0 +1,373 @@
+r"""Checks of a fitted model on rows: residuals, basis dimensions, concurvity, influential rows.
+
+*Quantile residuals* (Dunn and Smyth 1996) are :math:`Φ^{-1}(F(y))` with F the distribution of an
+observation in the model, and a random number between F(y − 1) and F(y) for counts and classes. If
+the model is right they are standard normal, for every loss.
+
+*Basis dimension* (Wood 2017, section 5.9): if a curve is too smooth, residuals of rows with
+neighbouring values of its column are alike. The index is half the mean squared difference of
+neighbours over the variance of the residuals, about 1 for a good fit; its p-value is the share of
+permutations with a smaller one.
+
+*Concurvity*: with C the covariance of all basis functions over the rows, the part of a term's
+functions that those of the other terms cannot reproduce is :math:`S_j = ((C^{-1})_{jj})^{-1}`. Its
+*estimate* is :math:`1 - \operatorname{tr} S_j / \operatorname{tr} C_{jj}`, and the *worst* case 1
+minus the smallest eigenvalue of :math:`C_{jj}^{-1} S_j`.
+
+*Influence*: the leverage :math:`h_i = w_i c_i s_i^2/φ`, with the curvature c of the loss and the
+standard error s of the score, and Cook's distance :math:`r_i^2 h_i / (p (1 - h_i)^2)`, with the
+squared Pearson residual over φ and p effective degrees of freedom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+from scipy.special import ndtr, ndtri
+
+from ...data.frames import Column
+from ..losses import Loss
+from .predictor import AdditivePredictor, FittedTerm
+
+_PERMUTATIONS = 400  # of the residuals: p-values are multiples of 1/401
+_MAX_ROWS = 5000  # whose neighbours are compared, as in mgcv
+_MAX_LEVERAGE = 1 - 1e-6
+_RIDGE = 1e-10  # of the correlations of the functions, whose inverse is needed
+_SMALLEST_P = 1e-300
+
+
+@dataclass(frozen=True)
+class CheckLimits:
+    """What is reported as a finding."""
+
+    basis_p_value: float = 0.01
+    concurvity: float = 0.8  # of the estimate: 80 % of a term's functions are in the others
+    cooks_distance: float = 0.5  # a row that moves all coefficients by half their errors
+    leverage: float = 0.5  # a row that has a degree of freedom nearly for itself
+    outlier_p_value: float = 0.01  # of the largest residual among all rows
+
+
+LIMITS = CheckLimits()
+
+
+@dataclass(frozen=True)
+class GamCheck:
+    """Result of `check`: print it, or draw it with `kernelmaps.inspection.CheckDisplay`.
+
+    Attributes
+    ----------
+    name : str
+        The estimator.
+    fitted : ndarray of shape (n_samples,)
+        Scores: predictions, their logarithms or log-odds.
+    deviance_residuals : ndarray of shape (n_samples,)
+        √ of the rows' deviances, with the sign of the target minus the prediction.
+    quantile_residuals : ndarray of shape (n_samples,) or None
+        Standard normal if the model is right; None for quantiles, which have no distribution.
+    leverage, cooks_distance : ndarray of shape (n_samples,)
+        How much each row decides its prediction, and moves all predictions.
+    columns : dict of str to ndarray
+        Columns with a term: numbers, or the names of levels.
+    basis : list of dict
+        For each curve: ``term``, ``edf``, ``functions`` (basis functions), ``k_index`` and
+        ``p_value``.
+    concurvity : list of dict
+        For each term: ``term``, ``worst`` and ``estimate``, the share of its functions that the
+        other terms reproduce.
+    findings : list of str
+        What deserves a look, in sentences.
+    """
+
+    name: str
+    fitted: np.ndarray
+    deviance_residuals: np.ndarray
+    quantile_residuals: np.ndarray | None
+    leverage: np.ndarray
+    cooks_distance: np.ndarray
+    columns: dict[str, np.ndarray]
+    basis: list[dict[str, Any]]
+    concurvity: list[dict[str, Any]]
+    findings: list[str]
+
+    def qq(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the points of a QQ plot.
+
+        Returns
+        -------
+        theoretical, observed : ndarray of shape (n_samples,)
+            Quantiles of the standard normal distribution, and the sorted quantile residuals (for
+            quantile losses: deviance residuals, divided by their standard deviation).
+        """
+        residuals = self.quantile_residuals
+        if residuals is None:
+            residuals = self.deviance_residuals / max(float(self.deviance_residuals.std()), 1e-300)
+        n = len(residuals)
+        return ndtri((np.arange(n) + 0.5) / n), np.sort(residuals)
+
+    def influential(self, n_rows: int = 5) -> np.ndarray:
+        """Return the rows with the largest Cook's distances.
+
+        Parameters
+        ----------
+        n_rows : int, default=5
+            How many.
+
+        Returns
+        -------
+        ndarray of int
+            Positions of the rows, the most influential first.
+        """
+        return np.argsort(-self.cooks_distance, kind="stable")[:n_rows]
+
+    def to_frame(self) -> Any:
+        """Return the numbers of the rows as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``fitted``, ``deviance_residual``, ``quantile_residual``, ``leverage`` and
+            ``cooks_distance``.
+        """
+        import pandas as pd
+
+        quantile = self.quantile_residuals
+        return pd.DataFrame(
+            {
+                "fitted": self.fitted,
+                "deviance_residual": self.deviance_residuals,
+                "quantile_residual": np.nan if quantile is None else quantile,
+                "leverage": self.leverage,
+                "cooks_distance": self.cooks_distance,
+            }
+        )
+
+    def tables(self) -> dict[str, tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+        """Return the tables of the text form: heads and lines, by title.
+
+        Returns
+        -------
+        dict
+            Basis dimensions, concurvity, and the most influential rows.
+        """
+        basis: list[tuple[str, ...]] = [
+            (item["term"], f"{item['edf']:.1f}", str(item["functions"] or ""),
+             f"{item['k_index']:.2f}", f"{item['p_value']:.2g}")
+            for item in self.basis
+        ]  # fmt: skip
+        concurvity: list[tuple[str, ...]] = [
+            (item["term"], f"{item['worst']:.2f}", f"{item['estimate']:.2f}")
+            for item in self.concurvity
+        ]
+        rows: list[tuple[str, ...]] = [
+            (str(k), f"{self.cooks_distance[k]:.2g}", f"{self.leverage[k]:.2g}",
+             f"{self.deviance_residuals[k]:.3g}")
+            for k in self.influential().tolist()
+        ]  # fmt: skip
+        tables: dict[str, tuple[tuple[str, ...], list[tuple[str, ...]]]] = {
+            "basis dimension": (("term", "edf", "functions", "k-index", "p"), basis),
+            "concurvity": (("term", "worst", "estimate"), concurvity),
+            "influential rows": (("row", "Cook's distance", "leverage", "residual"), rows),
+        }
+        return {title: table for title, table in tables.items() if table[1]}
+
+    def residual_facts(self) -> str:
+        """Return the moments of the residuals as a sentence.
+
+        Returns
+        -------
+        str
+            Mean, standard deviation, skewness, and the share within ± 2.
+        """
+        r = self.quantile_residuals
+        if r is None:
+            below = float(np.mean(self.deviance_residuals < 0))
+            return f"{100 * below:.1f} % of the targets are below their predictions"
+        spread = max(float(r.std()), 1e-300)
+        skewness = float(np.mean(((r - r.mean()) / spread) ** 3))
+        within = 100 * float(np.mean(np.abs(r) < 2))
+        return (
+            f"quantile residuals: mean {r.mean():.2f} (0), standard deviation {r.std():.2f} (1), "
+            f"skewness {skewness:.2f} (0), {within:.1f} % within ± 2 (95.4 %)"
+        )
+
+    def __str__(self) -> str:
+        lines = [f"Check of {self.name} on {len(self.fitted):,} rows", f"  {self.residual_facts()}"]
+        for title, (heads, rows) in self.tables().items():
+            width = [max(len(row[k]) for row in (heads, *rows)) for k in range(len(heads))]
+            lines += ["", title]
+            for row in (heads, *rows):
+                cells = [row[0].ljust(width[0]), *map(str.rjust, row[1:], width[1:])]
+                lines.append("  " + "  ".join(cells).rstrip())
+        lines += ["", *(self.findings or ["Nothing deserves a closer look."])]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class FitToCheck:
+    """One output of a fitted model and its dispersion, with rows and their targets.
+
+    `weight` are the weights of the rows in units of the fit, `offset` is added to the scores.
+    """
+
+    name: str
+    predictor: AdditivePredictor
+    output: int
+    loss: Loss
+    dispersion: float
+    residual_df: float
+    edf: float
+    columns: Sequence[Column]
+    y: np.ndarray
+    weight: np.ndarray
+    offset: np.ndarray
+
+    def check(self, rng: np.random.Generator) -> GamCheck:
+        """All checks."""
+        k, y, name = self.output, self.y, self.name
+        eta = self.predictor.scores(self.columns, name)[:, k] + self.offset
+        errors = self.predictor.score_errors(self.columns, name)[:, k]
+        residuals = self.loss.deviance_residuals(y, eta)
+        leverage, distance = self._influence(eta, errors)
+        used = sorted({j for term in self.predictor.terms for j in term.columns})
+        shown = {self.columns[j].name: _shown_values(self.columns[j]) for j in used}
+        basis = self._basis_checks(residuals, rng)
+        common = self._concurvity()
+        quantile = self._quantile_residuals(eta, rng)
+        findings = _findings(basis, common, quantile, leverage, distance)
+        return GamCheck(
+            name, eta, residuals, quantile, leverage, distance, shown, basis, common, findings
+        )
+
+    def _quantile_residuals(self, eta: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
+        distribution = self.loss.observation_distribution(
+            eta, np.zeros_like(eta), self.dispersion, self.residual_df
+        )
+        if distribution is None:
+            return None
+        y = (self.y > 0).astype(float) if self.loss.of_labels else self.y
+        upper = distribution.cdf(y)
+        if hasattr(distribution.dist, "pmf"):  # of counts and classes
+            lower = distribution.cdf(y - 1)
+            upper = lower + rng.random(len(y)) * (upper - lower)
+        return ndtri(np.clip(upper, _SMALLEST_P, 1 - 1e-16))
+
+    def _influence(self, eta: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Leverages and Cook's distances."""
+        curvature = self.loss.expected_curvature(self.y, eta, self.dispersion)
+        gradient, _ = self.loss.derivatives(self.y, eta)
+        leverage = self.weight * curvature * errors**2 / self.dispersion
+        leverage = np.minimum(leverage, _MAX_LEVERAGE)
+        squares = self.weight * gradient**2 / curvature / self.dispersion
+        return leverage, squares * leverage / (self.edf * (1 - leverage) ** 2)
+
+    def _basis_checks(
+        self, residuals: np.ndarray, rng: np.random.Generator
+    ) -> list[dict[str, Any]]:
+        """Whether neighbouring residuals are alike, for each curve."""
+        curves = [
+            (term, self.columns[term.columns[0]].values)
+            for term in self.predictor.terms
+            if len(term.columns) == 1 and self.columns[term.columns[0]].values is not None
+        ]
+        if not curves or len(residuals) < 3 or not residuals.std() > 0:
+            return []
+        taken = rng.permutation(len(residuals))[:_MAX_ROWS]  # ties are then in random order
+        residuals = residuals[taken]
+        permuted = np.sort(
+            [_neighbour_index(rng.permutation(residuals)) for _ in range(_PERMUTATIONS)]
+        )
+        return [
+            self._basis_check(term, residuals[np.argsort(x[taken], kind="stable")], permuted)
+            for term, x in curves
+        ]
+
+    def _basis_check(
+        self, term: FittedTerm, ordered: np.ndarray, permuted: np.ndarray
+    ) -> dict[str, Any]:
+        index = _neighbour_index(ordered)
+        smaller = int(np.searchsorted(permuted, index, side="right"))
+        return {
+            "term": term.name, "edf": float(term.edf[self.output]), "functions": term.n_functions,
+            "k_index": index, "p_value": (1 + smaller) / (1 + len(permuted)),
+        }  # fmt: skip
+
+    def _concurvity(self) -> list[dict[str, Any]]:
+        """Shares of the functions of each term that the functions of the others reproduce."""
+        posterior = self.predictor.posterior
+        assert posterior is not None
+        sizes = [basis.shape[1] for basis in posterior.bases]
+        if sum(size > 0 for size in sizes) < 2:
+            return []
+        covariance = self.predictor.function_covariance(self.columns, self.name)
+        scale = np.sqrt(np.maximum(covariance.diagonal(), 1e-300))
+        correlation = covariance / np.outer(scale, scale)
+        correlation.flat[:: len(correlation) + 1] = 1 + _RIDGE
+        inverse = linalg.pinvh(correlation)
+        ends = np.cumsum([0, *sizes])
+        shares = []
+        for term, begin, end in zip(self.predictor.terms, ends[:-1], ends[1:], strict=True):
+            if begin == end:
+                continue
+            span = slice(begin, end)
+            unique = linalg.pinvh(inverse[span, span])
+            variance = scale[span] ** 2
+            estimate = 1 - float(unique.diagonal() @ variance / variance.sum())
+            ratios = linalg.eigh(unique, correlation[span, span], eigvals_only=True)
+            worst = 1 - float(ratios[0])
+            shares.append({"term": term.name, "worst": _share(worst), "estimate": _share(estimate)})
+        return shares
+
+
+def _neighbour_index(residuals: np.ndarray) -> float:
+    """Half the mean squared difference of neighbours, over the variance."""
+    return float(0.5 * np.mean(np.diff(residuals) ** 2) / max(residuals.var(), 1e-300))
+
+
+def _share(value: float) -> float:
+    return min(max(value, 0.0), 1.0)
+
+
+def _shown_values(column: Column) -> np.ndarray:
+    """Numbers, or names of levels."""
+    if column.is_category:
+        return np.array([*column.levels, "missing"], dtype=object)[column.codes]
+    return column.values
+
+
+def _findings(
+    basis: Sequence[dict[str, Any]], concurvity: Sequence[dict[str, Any]],
+    quantile: np.ndarray | None, leverage: np.ndarray, distance: np.ndarray,
+) -> list[str]:  # fmt: skip
+    """What deserves a look, in sentences."""
+    findings = [
+        f"{item['term']}: residuals of neighbouring values are alike (k-index "
+        f"{item['k_index']:.2f}, p {item['p_value']:.2g}): the curve may be too smooth. Raise "
+        f"n_bases= of its Term, or add an interaction."
+        for item in basis
+        if item["p_value"] < LIMITS.basis_p_value
+    ]
+    findings += [
+        f"{item['term']}: the other terms reproduce {100 * item['estimate']:.0f} % of it, so that "
+        "its share of the effect is uncertain. Leave one of them out, or read them together."
+        for item in concurvity
+        if item["estimate"] > LIMITS.concurvity
+    ]
+    strong = np.flatnonzero((distance > LIMITS.cooks_distance) | (leverage > LIMITS.leverage))
+    if len(strong):
+        rows = ", ".join(str(k) for k in strong[np.argsort(-distance[strong])][:5])
+        findings.append(
+            f"Rows with a large influence: {len(strong)} (row {rows}). Look at their cells, and at "
+            "the fit without them."
+        )
+    if quantile is not None:
+        row = int(np.argmax(np.abs(quantile)))
+        if 2 * ndtr(-abs(quantile[row])) * len(quantile) < LIMITS.outlier_p_value:
+            findings.append(
+                f"row {row} has a quantile residual of {quantile[row]:.1f}: its target, or the "
+                "distribution of the loss, does not fit."
+            )
+    return findings
