@@ -98,7 +98,7 @@ def kernel_error(map: Any, X: Any, Y: Any = None, *, kernel: Any = None) -> Kern
     X, Y, symmetric = _rows(X), _rows(X if Y is None else Y), Y is None
     stage = getattr(map, "stage_kernel_", None)
     names = ("whole", "additive", "random") if stage is not None else ("whole",)
-    sums = {name: _Sums() for name in names}
+    sums = {name: _ErrorSums() for name in names}
     for rows, columns, times in _pairs(X.shape[0], Y.shape[0], symmetric):
         x, y = X[rows, :], None if symmetric and columns == rows else Y[columns, :]
         exact = _wide(truth(x, y))
@@ -122,7 +122,7 @@ def _pairs(n_rows: int, n_columns: int, symmetric: bool) -> Iterator[tuple[slice
             yield rows, slice(rows.stop, n_columns), 2
 
 
-class _Sums:
+class _ErrorSums:
     """What the figures of a KernelError are computed from, block by block."""
 
     def __init__(self) -> None:

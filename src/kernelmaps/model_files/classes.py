@@ -29,7 +29,7 @@ _RECORDS = {
     "KernelMoments": "kernelmaps.stats.composite",
     "Features": "kernelmaps.models.streaming.feature_maps",
     "Part": "kernelmaps.models.streaming.feature_maps",
-    "_Solution": "kernelmaps.models.streaming.linear",
+    "LinearSolution": "kernelmaps.models.streaming.linear",
     "AdditiveMachine": "kernelmaps.models.svm.model",
     "Calibration": "kernelmaps.models.svm.calibration",
     "Summary": "kernelmaps.models.svm.training_summary",

@@ -175,7 +175,7 @@ def _group_lasso_path(
     A = stats.scatter()[np.ix_(columns, columns)] / stats.weight
     B, yy = stats.cross()[:, columns] / stats.weight, stats.y_scatter() / stats.weight
     ends = penalty.starts + penalty.sizes
-    blocks = [_Block.of(A, penalty.order[a:b]) for a, b in zip(penalty.starts, ends)]
+    blocks = [_Group.of(A, penalty.order[a:b]) for a, b in zip(penalty.starts, ends)]
     sweeps = 1
     out = np.empty((len(alphas), B.shape[0], len(columns)))
     for target, b in enumerate(B):
@@ -189,7 +189,7 @@ def _group_lasso_path(
 
 
 @dataclass(frozen=True)
-class _Block:
+class _Group:
     """One group: its columns, and its part A_g of A, as it is and as QΛQᵀ.
 
     Eigenvalues that are zero but for rounding are left out of Λ; correlations lie in the span of
@@ -202,7 +202,7 @@ class _Block:
     axes: np.ndarray
 
     @classmethod
-    def of(cls, A: np.ndarray, columns: np.ndarray) -> _Block:
+    def of(cls, A: np.ndarray, columns: np.ndarray) -> _Group:
         part = A[np.ix_(columns, columns)]
         values, axes = eigh(part)
         keep = significant(values)
@@ -253,7 +253,7 @@ class _GroupLasso:
     b: np.ndarray
     yy: float
     penalty: GroupPenalty
-    blocks: list[_Block]
+    blocks: list[_Group]
 
     def solution(
         self, alpha: float, start: np.ndarray, max_iter: int, tol: float

@@ -49,7 +49,7 @@ class Path:
 
 
 @record
-class _Solution:
+class LinearSolution:
     coef: np.ndarray = saved(array("f8", "targets features"))
     intercept: np.ndarray = saved(array("f8", "targets"))
     alpha: float = saved(number(low=0))
@@ -138,7 +138,7 @@ class StreamingLinear(StreamingEstimator):
     _state = StreamingEstimator._state.extended(
         required={"y_ndim": integer(1, 2)},
         allowed={
-            "solution": optional(instance((_Solution,))),
+            "solution": optional(instance((LinearSolution,))),
             "pca_stats": optional(instance((Moments,))),
             "axes": optional(many(array("f8", "_ _"), least=1)),
         },
@@ -148,7 +148,7 @@ class StreamingLinear(StreamingEstimator):
     # Without annotations, which would make parameters of them.
     _axes = cast("list[np.ndarray] | None", None)  # PCA of each kernel, of several
     _pca_stats = cast("Moments | None", None)  # where unlabelled rows joined the PCA
-    _solution = cast("_Solution | None", None)  # None until it is asked for
+    _solution = cast("LinearSolution | None", None)  # None until it is asked for
 
     @property
     def _solver(self) -> Solver:
@@ -351,7 +351,7 @@ class StreamingLinear(StreamingEstimator):
         with self._solving():
             self._solution = self._best_solution(second_pass)
 
-    def _best_solution(self, second_pass: Callable[[Any], Any] | None) -> _Solution:
+    def _best_solution(self, second_pass: Callable[[Any], Any] | None) -> LinearSolution:
         sizes = self._sizes()
         at = self._projected_stats(sizes)
         candidates = self._candidates(at, sizes)
@@ -362,7 +362,7 @@ class StreamingLinear(StreamingEstimator):
         )
         columns = candidates[size]
         (coef,), (intercept,), n_iter = self._models(at, columns, np.array([alpha]))
-        return _Solution(coef, intercept, alpha, self._kept(at, columns), results, n_iter)
+        return LinearSolution(coef, intercept, alpha, self._kept(at, columns), results, n_iter)
 
     def _by_rule(
         self, at: ProjectedStats, sizes: list[Any], candidates: list[np.ndarray]
@@ -543,7 +543,7 @@ class StreamingLinear(StreamingEstimator):
 
     # ---- what is learned --------------------------------------------------------------------
 
-    def _solved(self) -> _Solution:
+    def _solved(self) -> LinearSolution:
         check_is_fitted(self, "stats_")
         if self._solution is None:  # after partial_fit or merge: solved when first asked for
             self._solve()
