@@ -50,6 +50,8 @@ class Path:
 
 @record
 class LinearSolution:
+    """Coefficients of a linear model, and the settings that cross-validation chose."""
+
     coef: np.ndarray = saved(array("f8", "targets features"))
     intercept: np.ndarray = saved(array("f8", "targets"))
     alpha: float = saved(number(low=0))
