@@ -1,9 +1,15 @@
-"""What README shows, and the main commands, work with the core dependencies alone."""
+"""What README shows, and the main commands, work with the core dependencies alone.
+
+Packages that the core does not bring are hidden. With ``KERNELMAPS_TEST_INSTALL=1`` the same is run
+in a new environment after ``pip install .``, which needs a package index.
+"""
 
 import json
+import os
 import re
 import subprocess
 import sys
+from dataclasses import dataclass
 from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
@@ -42,8 +48,41 @@ def core_distributions() -> set[str]:
     return names
 
 
-@pytest.fixture(scope="module")
-def block():
+@dataclass(frozen=True)
+class Core:
+    """An interpreter with the core alone, and code that runs before anything else."""
+
+    command: tuple[str, ...]
+    prelude: str = ""
+
+    def run(self, code: str, folder: Path) -> str:
+        done = subprocess.run(
+            [*self.command, "-c", f"{self.prelude}\n{code}"], cwd=folder, capture_output=True,
+            text=True, timeout=300,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout
+
+
+def installed(folder: Path) -> Core:
+    """A new environment after ``pip install .``."""
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+    isolated = str(python), "-I"  # without the paths of this process
+    subprocess.run([*isolated, "-m", "pip", "install", "--quiet", ROOT], check=True, timeout=1200)
+    return Core(isolated)
+
+
+@pytest.fixture(scope="module", params=["hidden packages", "new environment"])
+def core(request, tmp_path_factory):
+    if request.param == "new environment":
+        if not os.environ.get("KERNELMAPS_TEST_INSTALL"):
+            pytest.skip("KERNELMAPS_TEST_INSTALL is not set: nothing is installed")
+        return installed(tmp_path_factory.mktemp("core"))
+    return Core((sys.executable,), hiding())
+
+
+def hiding() -> str:
     """Code that hides every installed package that the core does not bring."""
     core = core_distributions()
     absent = sorted(
@@ -55,21 +94,13 @@ def block():
     return BLOCK.format(absent=absent)
 
 
-def run(code: str, folder: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
-
-
-def test_examples_of_the_readme(block, tmp_path):
+def test_examples_of_the_readme(core, tmp_path):
     examples = FENCE.findall((ROOT / "README.md").read_text("utf-8"))
     assert len(examples) >= 3
-    run("\n".join([block, *examples]), tmp_path)
+    core.run("\n".join(examples), tmp_path)
 
 
-def test_main_commands_on_a_csv_file(block, tmp_path):
+def test_main_commands_on_a_csv_file(core, tmp_path):
     rng = np.random.default_rng(0)
     size, shop = rng.gamma(2, 2, 300), rng.choice(["north", "south"], 300)
     price = np.sqrt(size) + (shop == "north") + 0.1 * rng.normal(size=300)
@@ -80,8 +111,8 @@ def test_main_commands_on_a_csv_file(block, tmp_path):
 
     def command(*words: str) -> str:
         arguments = repr(["kernelmaps", *words])
-        return run(
-            f"{block}\nsys.argv = {arguments}\nfrom kernelmaps.cli import app\napp()", tmp_path
+        return core.run(
+            f"import sys\nsys.argv = {arguments}\nfrom kernelmaps.cli import app\napp()", tmp_path
         )
 
     told = json.loads(command("fit", "flats.csv", "-t", "price", "-o", "model.kmap", "--json"))
