@@ -200,3 +200,38 @@ def test_simultaneous_bands_are_wider(rows):
     assert np.array_equal(all_at_once["upper"][:, 0], shape.band(simultaneous=True)[1])
     assert (all_at_once["upper"] > single["upper"]).all()
     assert np.array_equal(single["lower"][:, 0], shape.values - 2 * shape.errors)
+
+
+def test_partial_residuals_scatter_around_the_function(rows):
+    """Of squared error: a function plus the residuals is the target without the other terms."""
+    X, y = rows
+    model = km.AdditiveRegressor().fit(X, y)
+    check = model.check(X, y)
+    terms = model.eval_terms(X)
+    expected = y - model.intercept_ - terms[:, 1] - terms[:, 2]
+    np.testing.assert_allclose(check.partial_residuals["x0"], expected, atol=1e-9)
+    panel = ShapeFunctionDisplay.of_model(model, features=["x0"], check=check).panels[0]
+    np.testing.assert_allclose(panel["points"], np.column_stack([X[:, 0], expected]), atol=1e-9)
+    display = ShapeFunctionDisplay.from_estimator(model, features=["x0"], check=check)
+    assert len(display.axes_[0].get_lines()[1].get_xdata()) == len(y)
+
+
+def test_partial_residuals_of_levels_stand_at_their_places():
+    X, y = table_with_gaps(0)
+    model = km.AdditiveRegressor(categorical_features=[1]).fit(X, y)
+    display = ShapeFunctionDisplay.of_model(model, check=model.check(X, y))
+    panel = next(panel for panel in display.panels if panel["levels"] is not None)
+    assert [panel["levels"][int(k)] for k in panel["points"][:, 0]] == [
+        str(int(c)) for c in X[:, 1]
+    ]
+    gaps = next(panel for panel in display.panels if panel["name"] == "x2")
+    assert len(gaps["points"]) == np.isfinite(X[:, 2]).sum()
+
+
+def test_slopes_are_drawn_in_place_of_curves(rows):
+    model = km.AdditiveRegressor().fit(*rows)
+    display = ShapeFunctionDisplay.of_model(model, features=[0, 1], derivative=True)
+    assert [shape.name for shape in display.shapes] == ["slope of x0", "slope of x1"]
+    slope = display.shapes[0]
+    assert np.abs(slope.values - 2 * np.cos(2 * slope.grid))[5:-5].mean() < 0.2
+    assert (slope.errors > 0).all()

@@ -22,6 +22,8 @@ _LETTERS = 34  # that fit below (or above) a panel
 _COLORS = ("#2a6f97", "#d1495b", "#66a182", "#edae49", "#7d5ba6", "#8d6e63", "#00798c", "#b5651d",
            "#6b7a8f", "#c06c84")  # fmt: skip
 _TICKS = 8
+_POINTS = 1500  # partial residuals of a panel
+_WITHIN_POINTS = 99  # percent of them that the vertical scale has room for, on either side
 _UPRIGHT = 7  # names of values that fit beside each other below a panel
 _WITHIN = 98  # percent of the cells whose colours differ
 
@@ -105,7 +107,9 @@ def _shape_of(shapes: list[ShapeFunction], feature: int | str) -> ShapeFunction:
     return shapes[int(feature)]
 
 
-def _shape_panel(shape: ShapeFunction, simultaneous: bool = False) -> dict[str, Any]:
+def _shape_panel(
+    shape: ShapeFunction, simultaneous: bool = False, check: Any = None
+) -> dict[str, Any]:
     """What is drawn of a function, as numbers that are ready for it.
 
     Entries are its name, grid, values (m, n_outputs) and the ends of their band, of two standard
@@ -113,16 +117,21 @@ def _shape_panel(shape: ShapeFunction, simultaneous: bool = False) -> dict[str, 
     of the bars of the density, square roots so that rare values stay visible, and the shares of the
     data; of a category the levels that are drawn, and how many have smaller effects; for a missing
     value (n_outputs, 3) value and ends of its band; ticks, values of the feature that have a name,
-    with it; and the range of the values and of zero, with a
-    margin, which a missing value does not decide, as it may be rare and uncertain.
+    with it; points (n, 2), the partial residuals of a check of the model; and the range of the
+    values and of zero (and of most points), with a margin, which a missing value does not decide,
+    as it may be rare and uncertain.
     """
     count = len(shape.grid)
     values, shown = shape.values.reshape(count, -1), np.arange(count)
     low, high = min(0.0, float(values.min())), max(0.0, float(values.max()))
-    margin = _MARGIN * (high - low) or 1.0
     if shape.levels is not None:  # those with the largest effects
         size = np.abs(values).max(axis=1)
         shown = np.sort(np.argsort(-size, kind="stable")[:_LEVELS])
+    points = None if check is None else _partial_residuals(shape, shown, check)
+    if points is not None and len(points):
+        ends = np.percentile(points[:, 1], [100 - _WITHIN_POINTS, _WITHIN_POINTS])
+        low, high = min(low, float(ends[0])), max(high, float(ends[1]))
+    margin = _MARGIN * (high - low) or 1.0
     lower = upper = missing = None
     if shape.errors is not None and values.shape[1] <= _BANDS:
         band = 2 * shape.errors
@@ -146,9 +155,23 @@ def _shape_panel(shape: ShapeFunction, simultaneous: bool = False) -> dict[str, 
         "levels": None if shape.levels is None else [shape.levels[k] for k in shown],
         "left_out": count - len(shown),
         "missing": missing,
+        "points": points,
         "ticks": None if shape.ticks is None else _shown_ticks(shape),
         "range": (low - margin, high + margin),
     }
+
+
+def _partial_residuals(shape: ShapeFunction, kept: np.ndarray, check: Any) -> np.ndarray | None:
+    """Partial residuals of some rows against the column, levels by their place in the panel."""
+    if shape.name not in check.partial_residuals:
+        return None
+    column, residuals = check.columns[shape.name], check.partial_residuals[shape.name]
+    if shape.levels is not None:
+        place = {shape.levels[level]: k for k, level in enumerate(kept)}
+        column = np.array([place.get(name, np.nan) for name in column.tolist()], float)
+    rows = np.flatnonzero(np.isfinite(column))
+    rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(_POINTS, len(rows))).astype(int))]
+    return np.column_stack([column[rows], residuals[rows]])
 
 
 def _shown_ticks(shape: ShapeFunction) -> list[tuple[float, str]]:
@@ -169,6 +192,8 @@ class ShapeFunctionDisplay(PanelDisplay):
         Of the whole figure.
     simultaneous : bool
         Whether bands of 95 % cover whole functions at once, or each point (two standard errors).
+    check : GamCheck, optional
+        Check of the model on rows, whose partial residuals are drawn as points.
 
     See Also
     --------
@@ -186,14 +211,15 @@ class ShapeFunctionDisplay(PanelDisplay):
         *,
         title: str = "",
         simultaneous: bool = False,
+        check: Any = None,
     ) -> None:
         self.shapes, self.classes, self.title = list(shapes), classes, title
-        self.simultaneous = simultaneous
+        self.simultaneous, self.check = simultaneous, check
 
     @property
     def panels(self) -> list[dict[str, Any]]:  # type: ignore[override]
         """All that is drawn of each function, as numbers and words."""
-        return [_shape_panel(shape, self.simultaneous) for shape in self.shapes]
+        return [_shape_panel(shape, self.simultaneous, self.check) for shape in self.shapes]
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -211,6 +237,8 @@ class ShapeFunctionDisplay(PanelDisplay):
         names: Sequence[str] | None = None,
         domain: Any = None,
         simultaneous: bool = False,
+        derivative: bool = False,
+        check: Any = None,
         axes: Any = None,
         columns: int = 4,
     ) -> ShapeFunctionDisplay:
@@ -232,6 +260,10 @@ class ShapeFunctionDisplay(PanelDisplay):
         simultaneous : bool
             Whether bands of 95 % cover whole functions at once, or each point (two standard
             errors).
+        derivative : bool
+            Whether the slopes of the curves are drawn in place of the curves.
+        check : GamCheck, optional
+            Result of ``estimator.check(X, y)``, whose partial residuals are drawn as points.
         axes : sequence of matplotlib axes, optional
             One for each function; a new figure by default.
         columns : int
@@ -244,7 +276,7 @@ class ShapeFunctionDisplay(PanelDisplay):
         """
         display = cls.of_model(
             estimator, features=features, n_features=n_features, names=names, domain=domain,
-            simultaneous=simultaneous,
+            simultaneous=simultaneous, derivative=derivative, check=check,
         )  # fmt: skip
         return display.plot(axes, columns=columns)
 
@@ -258,6 +290,8 @@ class ShapeFunctionDisplay(PanelDisplay):
         names: Sequence[str] | None = None,
         domain: Any = None,
         simultaneous: bool = False,
+        derivative: bool = False,
+        check: Any = None,
     ) -> ShapeFunctionDisplay:
         """Make the display without drawing it; this needs no matplotlib.
 
@@ -274,6 +308,10 @@ class ShapeFunctionDisplay(PanelDisplay):
         domain : (low, high), optional
             As for :meth:`from_estimator`.
         simultaneous : bool
+            As for :meth:`from_estimator`.
+        derivative : bool
+            As for :meth:`from_estimator`.
+        check : GamCheck, optional
             As for :meth:`from_estimator`.
 
         Returns
@@ -293,8 +331,13 @@ class ShapeFunctionDisplay(PanelDisplay):
         else:
             _require(len(features) > 0, f"features (of {len(shapes)})", features)
             selected = [_shape_of(shapes, feature) for feature in features]
-        title = type(estimator).__name__
-        return cls(selected, output_names(estimator), title=title, simultaneous=simultaneous)
+        if derivative:
+            selected = [shape.derivative() for shape in selected if shape.has_derivative]
+            _require(len(selected) > 0, "derivative (of functions without a slope)", derivative)
+        return cls(
+            selected, output_names(estimator), title=type(estimator).__name__,
+            simultaneous=simultaneous, check=check,
+        )  # fmt: skip
 
     def plot(self, axes: Any = None, *, columns: int = 4) -> ShapeFunctionDisplay:
         """Draw the panels, all on the same vertical scale, so that tall curves are important ones.
@@ -351,6 +394,8 @@ class ShapeFunctionDisplay(PanelDisplay):
                 ax.fill_between(grid, *ends, color=color, alpha=0.2, lw=0)
             elif panel["values"].shape[1] == 1:
                 ax.fill_between(grid, values, 0, color=color, alpha=0.12, lw=0)
+        if panel["points"] is not None:
+            ax.plot(*panel["points"].T, ".", color="0.45", ms=2, alpha=0.5, zorder=0)
         name = printable(panel["name"])
         if levels is not None:
             names = [shortened(printable(level), 18) for level in levels]

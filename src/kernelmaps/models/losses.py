@@ -147,6 +147,11 @@ class Loss:
         """The curvature that standard errors rest on."""
         return self.derivatives(y, eta)[1]
 
+    def working_residuals(self, y: np.ndarray, eta: np.ndarray) -> np.ndarray:
+        """Residuals on the scale of η: (y − μ) dη/dμ."""
+        gradient, curvature = self.derivatives(y, eta)
+        return -gradient / curvature
+
     def deviance_residuals(self, y: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """√(2(ℓ(y, η) − min ℓ)), with the sign of y minus its prediction."""
         excess = np.maximum(self.value(y, eta) - self.saturated(y), 0.0)
@@ -470,6 +475,9 @@ class Quantile(Loss):
     @property
     def _derivative_variance(self):
         return self.quantile * (1 - self.quantile) * self.spread**2
+
+    def working_residuals(self, y, eta):
+        return y - eta
 
     def expected_curvature(self, y, eta, dispersion):
         return np.full_like(eta, self._derivative_variance / dispersion)

@@ -112,6 +112,11 @@ class ShapeFunction:
         ]
         return np.array(values).reshape(self.errors.shape[1:])
 
+    @property
+    def has_derivative(self) -> bool:
+        """Whether the function is a curve: of numbers, with two points or more."""
+        return self.levels is None and len(self.grid) > 1
+
     def derivative(self) -> ShapeFunction:
         """Return the slope of the function, with standard errors, as a function between the grid.
 
@@ -121,7 +126,7 @@ class ShapeFunction:
             Difference quotients in the middle between neighbours of the grid; a band around them
             that leaves zero out shows where the function rises or falls.
         """
-        if self.levels is not None or len(self.grid) < 2:
+        if not self.has_derivative:
             raise ValueError(
                 f"derivative: {self.name!r} has levels or a single value, and no slope."
             )

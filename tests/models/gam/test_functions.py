@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import kernelmaps as km
 from kernelmaps.data.frames import Column
 from kernelmaps.engine import record_paths
 from kernelmaps.models.gam.codebooks import MISSING, OTHER, Codebook, fit_codebook
@@ -138,3 +139,36 @@ def test_a_file_without_terms_is_refused(seed):
     fitted._check_state()
     with pytest.raises(SchemaError, match="must hold a tuple of FittedTerm"):
         replace(fitted, terms=())._check_state()
+
+
+def test_curves_continue_with_their_slope_if_asked_for(seed):
+    """Beyond the training rows: constant by default, else a straight line with growing errors."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((300, 1))
+    y = 3 * X[:, 0] + np.sin(6 * X[:, 0]) + 0.1 * rng.normal(size=300)
+    beyond = np.array([[-2.0], [-1.0], [1.5], [2.0], [2.5]])
+    constant = km.AdditiveRegressor().fit(X, y).predict(beyond)
+    assert constant[0] == constant[1]
+    assert constant[2] == constant[4]
+    model = km.AdditiveRegressor(terms=[km.Term(0, extrapolation="linear")]).fit(X, y)
+    predictions, std = model.predict(beyond, return_std=True)
+    shape = model.shape_functions_[0]
+    slope = shape.derivative().values
+    end = model.intercept_ + shape.values[-1] + slope[-1] * (beyond[2:, 0] - shape.grid[-1])
+    np.testing.assert_allclose(predictions[2:], end)
+    start = model.intercept_ + shape.values[0] + slope[0] * (beyond[:2, 0] - shape.grid[0])
+    np.testing.assert_allclose(predictions[:2], start)
+    assert std[4] > std[3] > std[2] > 2 * model.predict(X, return_std=True)[1].max()
+    inside = np.linspace(shape.grid[0], shape.grid[-1], 50)[:, None]
+    terms = model.intercept_ + np.interp(inside[:, 0], shape.grid, shape.values)
+    np.testing.assert_allclose(model.predict(inside), terms)
+
+
+def test_slopes_that_do_not_exist_are_refused():
+    X, y = np.arange(20.0)[:, None], np.arange(20.0)
+    for term, match in (
+        (km.Term(0, extrapolation="cubic"), "extrapolation must be 'constant' or 'linear'"),
+        (km.Term(0, "periodic", extrapolation="linear"), "has no slope to extrapolate with"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            km.AdditiveRegressor(terms=[term]).fit(X, y)

@@ -183,7 +183,13 @@ def build_design(
             term, books[j], counts[j], column_targets(sums, j), settings.owner,
             len(settings.terms),
         )  # fmt: skip
-        terms.append(DesignTerm(books[j].name, kind, (j,), basis, counts[j], shapes=shapes))
+        extrapolation = "linear" if kind == "linear" else term.extrapolation
+        terms.append(
+            DesignTerm(
+                books[j].name, kind, (j,), basis, counts[j], shapes=shapes,
+                extrapolation=extrapolation,
+            )
+        )  # fmt: skip
     design = AdditiveDesign(rows, counts, tuple(terms), settings.n_jobs, tuple(output_sums.totals))
     return design.with_pairs(settings.pairs, rows)
 

@@ -4,9 +4,9 @@ A row is one number for each column: numbers as they are, a level of a category 
 −1 for a level that has none. NaN is a missing value.
 
 A term of one column is a feature of the table with a column for each output: straight lines between
-the means of the bins, steps for levels. Beyond the bins it is constant; a straight line that was
-asked for goes on. A pair is a look-up in two dimensions, which the engine does not have: its two
-features are steps whose values are the coarse codes of its columns.
+the means of the bins, steps for levels. Beyond the bins it is constant, or goes on along a straight
+line if that was asked for. A pair is a look-up in two dimensions, which the engine does not have:
+its two features are steps whose values are the coarse codes of its columns.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def functions_of(books: Sequence[Codebook], terms: Sequence[Any]) -> TermFunctio
             codes = [coarse[:, None].astype(np.float64) for coarse in term.coarse]
             pieces.extend(_steps(books[j], c) for j, c in zip(term.columns, codes, strict=True))
         else:
-            pieces.append(_curve(books[term.columns[0]], term.values, term.kind == "linear"))
+            pieces.append(_curve(books[term.columns[0]], term))
     edges, coef, low, high, missing = map(list, zip(*pieces, strict=True))
     zeros = np.zeros(len(pieces))
     table = Table.build(
@@ -74,14 +74,16 @@ def functions_of(books: Sequence[Codebook], terms: Sequence[Any]) -> TermFunctio
     return TermFunctions(table, np.array(columns), np.concatenate(missing))
 
 
-def _curve(book: Codebook, values: np.ndarray, straight: bool) -> _Piece:
+def _curve(book: Codebook, term: Any) -> _Piece:
     """A function given at codes: between the nodes of numbers along straight lines."""
-    nodes = book.nodes
+    nodes, values = book.nodes, term.values
     if len(nodes) < 2:
         return _steps(book, values)
     low, high, codes = nodes[0], nodes[-1], np.arange(1, len(values))
-    if straight:  # one line
-        low, high, nodes, codes = -np.inf, np.inf, nodes[[0, -1]], codes[[0, -1]]
+    if term.continues:
+        low, high = -np.inf, np.inf
+    if term.kind == "linear":  # one line
+        nodes, codes = nodes[[0, -1]], codes[[0, -1]]
     rise = np.diff(values[codes], axis=0)
     return nodes, np.stack([values[codes[:-1]], rise], axis=1), low, high, values[0]
 

@@ -118,7 +118,7 @@ def fitted_term(
     return FittedTerm(
         term.name, term.kind, term.columns, values, errors, term.counts, edf, statistic, p_value,
         parameters, coarse, reference_df, increment_errors=increment_errors,
-        n_functions=term.basis.n_functions,
+        n_functions=term.basis.n_functions, extrapolation=term.extrapolation,
     )  # fmt: skip
 
 

@@ -72,6 +72,9 @@ class GamCheck:
         How much each row decides its prediction, and moves all predictions.
     columns : dict of str to ndarray
         Columns with a term: numbers, or the names of levels.
+    partial_residuals : dict of str to ndarray of shape (n_samples,)
+        For each term of one column: its contributions plus the residuals on the scale of the score.
+        They scatter around its function if that is right.
     basis : list of dict
         For each curve: ``term``, ``edf``, ``functions`` (basis functions), ``k_index`` and
         ``p_value``.
@@ -89,6 +92,7 @@ class GamCheck:
     leverage: np.ndarray
     cooks_distance: np.ndarray
     columns: dict[str, np.ndarray]
+    partial_residuals: dict[str, np.ndarray]
     basis: list[dict[str, Any]]
     concurvity: list[dict[str, Any]]
     findings: list[str]
@@ -237,10 +241,18 @@ class FitToCheck:
         basis = self._basis_checks(residuals, rng)
         common = self._concurvity()
         quantile = self._quantile_residuals(eta, rng)
+        contributions = self.predictor.contributions(self.columns, name)[:, :, k]
+        working = self.loss.working_residuals(y, eta)
+        partial = {
+            term.name: contributions[:, t] + working
+            for t, term in enumerate(self.predictor.terms)
+            if len(term.columns) == 1
+        }
         findings = _findings(basis, common, quantile, leverage, distance)
         return GamCheck(
-            name, eta, residuals, quantile, leverage, distance, shown, basis, common, findings
-        )
+            name, eta, residuals, quantile, leverage, distance, shown, partial, basis, common,
+            findings,
+        )  # fmt: skip
 
     def _quantile_residuals(self, eta: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
         distribution = self.loss.observation_distribution(

@@ -65,6 +65,8 @@ class FittedTerm:
         For columns of numbers: standard errors of the differences between neighbouring bins.
     n_functions : int
         Basis functions, of which penalties leave as much as `edf` says; 0 where not known.
+    extrapolation : {"constant", "linear"}
+        How a curve continues beyond the training rows; lines always continue.
     """
 
     name: str = saved(text())
@@ -84,6 +86,7 @@ class FittedTerm:
         optional(array("f8", "_ outputs", low=0)), default=None
     )
     n_functions: int = saved(integer(0), default=0)
+    extrapolation: str = saved(text(("constant", "linear")), default="constant")
 
     def _check_state(self) -> None:
         n_columns = len(self.columns) if isinstance(self.columns, tuple) else 0
@@ -106,6 +109,11 @@ class FittedTerm:
         for axis, part in enumerate(self.main_parts):
             shape = f"{self.values.shape[axis]} {self.values.shape[-1]}"
             array("f8", shape)(part, f"the term {self.name!r}", {})
+
+    @property
+    def continues(self) -> bool:
+        """Whether the function goes on along a straight line beyond the training rows."""
+        return self.kind == "linear" or self.extrapolation == "linear"
 
     @property
     def importance(self) -> float:
@@ -165,7 +173,13 @@ class AdditivePredictor:
         """The standard errors in the place of the terms; straight lines no longer go on."""
         kinds = {"linear": "spline"}
         terms = (
-            replace(t, values=t.errors, kind=kinds.get(t.kind, t.kind), main_parts=())
+            replace(
+                t,
+                values=t.errors,
+                kind=kinds.get(t.kind, t.kind),
+                extrapolation="constant",
+                main_parts=(),
+            )
             for t in self.terms
         )
         return replace(self, terms=tuple(terms))

@@ -76,6 +76,9 @@ class Term:
     period : float, optional
         For "periodic": the length of the circle (24 for hours, 7 for days of the week). By default
         the range of the column.
+    extrapolation : {"constant", "linear"}, default="constant"
+        How a curve continues beyond the training rows: with its value at the end, or with its slope
+        there. Straight lines always continue.
 
     Examples
     --------
@@ -85,8 +88,11 @@ class Term:
     """
 
     _state: ClassVar[State] = State(
-        dict.fromkeys(("column", "kind", "n_bases", "degree", "order", "knots", "period"), anything)
-    )  # fmt: skip
+        dict.fromkeys(
+            ("column", "kind", "n_bases", "degree", "order", "knots", "period"), anything
+        ),
+        {"extrapolation": anything},
+    )
 
     column: Any
     kind: str = "auto"
@@ -95,6 +101,7 @@ class Term:
     order: int = 2
     knots: str = "auto"
     period: float | None = None
+    extrapolation: str = "constant"
 
     def _check_state(self) -> None:
         self.check("file")
@@ -128,6 +135,13 @@ class Term:
             raise ValueError(f"{where}: n_bases must exceed degree={self.degree}.")
         if self.period is not None and not (self.kind == "periodic" and 0 < self.period < np.inf):
             raise ValueError(f"{where}: period is for kind='periodic' and must be positive.")
+        if self.extrapolation not in ("constant", "linear"):
+            raise ValueError(
+                f"{where}: extrapolation must be 'constant' or 'linear', got "
+                f"{self.extrapolation!r}."
+            )
+        if self.extrapolation == "linear" and self.kind in ("category", "periodic"):
+            raise ValueError(f"{where} is {self.kind!r}, and has no slope to extrapolate with.")
         return self
 
 
@@ -233,7 +247,9 @@ def _curve_basis(
         position = _best_axis(_axes(term.knots, book, size), counts, outputs, options)
     basis = number_basis(position, counts, periodic=periodic, **options)
     likelihood, edf = fit_alone(basis, outputs)
-    jumps = [] if periodic else _jumps(counts, size)
+    # A jump at the end of a curve is no slope to go on with.
+    without_jumps = periodic or term.extrapolation == "linear"
+    jumps = [] if without_jumps else _jumps(counts, size)
     if len(jumps):
         with_jumps = number_basis(position, counts, periodic=False, jumps=jumps, **options)
         likelihood_with_jumps, edf_with_jumps = fit_alone(with_jumps, outputs)

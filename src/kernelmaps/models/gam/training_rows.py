@@ -31,6 +31,7 @@ class DesignTerm:
     counts: np.ndarray
     pair: PairTerm | None = None
     shapes: tuple[str, ...] = ()
+    extrapolation: str = "constant"
 
     def codes(self, codes: Sequence[np.ndarray]) -> np.ndarray:
         """Codes of the term from those of the columns."""
