@@ -11,6 +11,7 @@ from kernelmaps.kernels import (
     HomogeneousKernel,
     Laplacian,
     Matern,
+    PerFeature,
     chi2,
     hellinger,
     intersection,
@@ -34,6 +35,7 @@ KERNELS = [
     Matern(1.5, 0.3),
     Matern(2.5),
     Matern(0.8, 2.0),
+    PerFeature((chi2, intersection, Additive(lambda x, y: np.exp(-np.abs(x - y)))) * 4),
     Exponential(chi2, 0.5),
     Exponential(intersection, 2.0),
 ]

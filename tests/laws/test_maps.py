@@ -41,6 +41,24 @@ MAPS = {
         1,
         1e-12,
     ),
+    "anchor-per-feature": (
+        lambda n: km.AnchorMap(["chi2", "intersection", "js"] * 4, n, energy=1),
+        (10, 160),
+        0.9,
+        3e-2,
+    ),
+    "anchor-weights": (
+        lambda n: km.AnchorMap("chi2", n, n_neighbors=3, weights=[3, 2, 1], energy=1),
+        (10, 160),
+        0.9,
+        3e-2,
+    ),
+    "anchor-series": (
+        lambda n: km.AnchorMap("chi2", n, n_neighbors=2, factorization=km.SeriesMap(30)),
+        (10, 160),
+        1.2,
+        1e-2,
+    ),
     "anchor-cholesky-log": (
         lambda n: km.AnchorMap(
             "chi2", n, anchors="log", n_neighbors=2, energy=1, factorization="cholesky"

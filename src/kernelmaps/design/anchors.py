@@ -218,6 +218,20 @@ def square_root(
     return Root(rows, float(left_out))
 
 
+def mapped_root(component: Component, anchors: np.ndarray, rows: np.ndarray) -> Root:
+    """Rows of anchors that another feature map gives (annfm, section 3.3).
+
+    What they leave out is no kernel: the largest error of all pairs of anchors is measured.
+    """
+    if len(anchors) > DENSE_LIMIT:
+        raise ValueError(
+            f"AnchorMap: a map as factorization is for at most {DENSE_LIMIT} anchors, got "
+            f"{len(anchors)}; use 'svd' or 'cholesky'."
+        )
+    error = np.abs(_matrix(component, anchors) - rows @ rows.T)
+    return Root(np.ascontiguousarray(rows, dtype=np.float64), float(error.max()))
+
+
 def pivoted_cholesky(
     column: Callable[[int], np.ndarray], diagonal: np.ndarray, slack: float, rank: int | None
 ) -> tuple[np.ndarray, float]:

@@ -47,10 +47,10 @@ def _formula(xp: Any, spec: Spec, X: Any) -> Any:
     rows = xp.astype(X, xp.float64)
     if whitening.ndim == 2:
         return xp.astype(kernel._gram_elsewhere(xp, rows, landmarks) @ whitening, X.dtype)
-    columns = [
-        kernel.component(rows[:, j][:, None], landmarks[:, j][None, :]) @ whitening[j, :, :]
-        for j in range(landmarks.shape[1])
-    ]
+    columns = []
+    for j in range(landmarks.shape[1]):
+        near = kernel.feature(j).component(rows[:, j][:, None], landmarks[:, j][None, :])
+        columns.append(near @ whitening[j, :, :])
     return xp.astype(xp.concat(columns, axis=1), X.dtype)
 
 
@@ -66,7 +66,7 @@ def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
         values = dense(block)
         for j, own in enumerate(whitening):
             columns = slice(j * own.shape[1], (j + 1) * own.shape[1])
-            near = kernel.component(values[:, j, None], landmarks[None, :, j])
+            near = kernel.feature(j).component(values[:, j, None], landmarks[None, :, j])
             out[rows, columns] = near @ own
     return out
 

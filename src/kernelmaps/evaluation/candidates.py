@@ -15,6 +15,7 @@ from ..kernels.additive import AdditiveKernel
 from ..kernels.bandwidth import fit_length
 from ..kernels.exponential import Exponential
 from ..kernels.homogeneous import HomogeneousKernel
+from ..kernels.per_feature import PerFeature
 from ..kernels.stationary import StationaryKernel
 from ..maps.registry import PLUGINS, Family, plugin_families
 from ..seeding import generator
@@ -166,6 +167,8 @@ def _named(kernel: Kernel | None) -> Any:
     """A kernel's name where the name says all, else the kernel."""
     if isinstance(kernel, HomogeneousKernel) and kernel.gamma == 1 and not kernel.signed:
         return kernel.name if kernel.name in kernels.registry.KNOWN else kernel
+    if isinstance(kernel, PerFeature):
+        return [_named(own) for own in kernel.kernels]
     return kernel
 
 
@@ -209,6 +212,8 @@ def kernel_code(kernel: Kernel) -> str:
     """Python that makes a kernel."""
     if isinstance(kernel, Exponential):
         return f"km.kernels.Exponential({kernel_code(kernel.base)}, gamma={kernel.gamma!r})"
+    if isinstance(kernel, PerFeature):
+        return f"km.kernels.get({expression(_named(kernel))})"
     if not isinstance(kernel, HomogeneousKernel):
         return f"km.kernels.{kernel!r}"
     changes = [f"gamma={kernel.gamma:g}"] if kernel.gamma != 1 else []
@@ -221,6 +226,8 @@ def expression(value: Any) -> str:
     """Python that makes a value; of estimators with the settings that are not the defaults."""
     if isinstance(value, Kernel):
         return kernel_code(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(expression, value))}]"
     if not hasattr(value, "get_params"):
         return repr(value)
     if hasattr(value, "steps"):

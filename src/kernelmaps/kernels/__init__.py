@@ -9,6 +9,7 @@ from .additive import Additive, AdditiveKernel
 from .base import Kernel
 from .exponential import Exponential
 from .homogeneous import HomogeneousKernel, chi2, hellinger, intersection, jensen_shannon
+from .per_feature import PerFeature
 from .registry import get, register
 from .stationary import Cauchy, Gaussian, Laplacian, Matern, StationaryKernel
 
@@ -22,6 +23,7 @@ __all__ = [
     "Kernel",
     "Laplacian",
     "Matern",
+    "PerFeature",
     "StationaryKernel",
     "chi2",
     "get",

@@ -41,6 +41,26 @@ class AdditiveKernel(Kernel):
             Kernel values.
         """
 
+    def feature(self, d: int) -> AdditiveKernel:
+        """Return the kernel of one feature.
+
+        Parameters
+        ----------
+        d : int
+            The feature.
+
+        Returns
+        -------
+        AdditiveKernel
+            This kernel, unless features have different ones.
+        """
+        return self
+
+    @property
+    def non_negative(self) -> bool:
+        """Whether the kernel is defined for values >= 0 only."""
+        return False
+
     def _gram(self, X: Rows, Y: Rows | None, n_jobs: int | None) -> np.ndarray:
         if self._code is None or interpreted():
             return _component_sums(self.component, X, Y, n_jobs)

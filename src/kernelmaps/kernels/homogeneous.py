@@ -199,6 +199,10 @@ class HomogeneousKernel(AdditiveKernel):
             return super()._squared_distance(X, Y, n_jobs)
         return compiled_sums(self.distance_code, 0.0, X, Y, n_jobs)
 
+    @property
+    def non_negative(self) -> bool:
+        return not self.signed
+
     def _check_values(self, X: Any, name: str) -> None:
         values = X.data if sparse.issparse(X) else X
         if self.signed or not values.shape[0]:

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import Any, cast
 
-from .additive import Additive
+from .additive import Additive, AdditiveKernel
 from .base import Kernel
 from .exponential import Exponential
 from .homogeneous import HomogeneousKernel, chi2, hellinger, intersection, jensen_shannon
+from .per_feature import PerFeature
 from .stationary import Cauchy, Gaussian, Laplacian, Matern
 
 _NAMED = (chi2, intersection, hellinger, jensen_shannon, Gaussian, Laplacian, Cauchy, Matern)
@@ -72,14 +73,14 @@ def kernel_class(class_name: str) -> type[Kernel] | None:
     return next((cls for cls in classes if cls.__name__ == class_name), None)
 
 
-def get(kernel: str | Kernel | Callable) -> Kernel:
+def get(kernel: str | Kernel | Callable | list | tuple) -> Kernel:
     """Return the kernel of a name; kernels are returned unchanged.
 
     Parameters
     ----------
-    kernel : str, Kernel or callable
+    kernel : str, Kernel, callable, or list of these
         A name; a kernel, or an object that samples its spectrum; or a function of two arrays, which
-        becomes `Additive`.
+        becomes `Additive`. A list of additive kernels, one for each feature, becomes `PerFeature`.
 
     Returns
     -------
@@ -100,6 +101,8 @@ def get(kernel: str | Kernel | Callable) -> Kernel:
             f"unknown kernel {kernel!r}. Known kernels: {', '.join(KNOWN)} "
             f"(also {', '.join(f'{a} = {b}' for a, b in _ALIASES.items())})."
         )
+    if isinstance(kernel, list | tuple):
+        return PerFeature(tuple(cast(AdditiveKernel, get(one)) for one in kernel))
     if callable(kernel) and not isinstance(kernel, type):
         return Additive(kernel)
     raise TypeError(
@@ -126,6 +129,8 @@ def kernel_text(kernel: Kernel) -> str:
 def _described(kernel: Any) -> dict[str, Any]:
     if isinstance(kernel, Exponential):
         return {"exponential": kernel.gamma, "base": _described(kernel.base)}
+    if isinstance(kernel, PerFeature):
+        return {"per_feature": [_described(one) for one in kernel.kernels]}
     name = getattr(kernel, "name", None)
     known = KNOWN.get(name) if isinstance(name, str) else None
     if isinstance(kernel, HomogeneousKernel):
@@ -160,6 +165,9 @@ def _from_description(entry: Any, depth: int = 0) -> Kernel:
         raise ValueError("a kernel is described by a name and its parameters")
     if set(entry) == {"exponential", "base"}:
         return Exponential(_from_description(entry["base"], depth + 1), entry["exponential"])
+    if set(entry) == {"per_feature"} and isinstance(entry["per_feature"], list):
+        parts = [_from_description(one, depth + 1) for one in entry["per_feature"]]
+        return PerFeature(cast(tuple[AdditiveKernel, ...], tuple(parts)))
     name = entry.get("kernel")
     known = KNOWN.get(name) if isinstance(name, str) else None
     if known is None:

@@ -38,7 +38,12 @@ from ..schema import number, record, saved
 
 
 def anchor_table(
-    sets: list[np.ndarray], roots: list[Root], set_of: np.ndarray, k: int, linear: bool
+    sets: list[np.ndarray],
+    roots: list[Root],
+    set_of: np.ndarray,
+    k: int,
+    linear: bool,
+    weights: np.ndarray | None = None,
 ) -> Table:
     """Table of an anchor map.
 
@@ -52,8 +57,10 @@ def anchor_table(
         Neighbours whose rows are averaged.
     linear : bool
         Interpolate between the two neighbours instead.
+    weights : ndarray of shape (k,), optional
+        Weights of the neighbours from the nearest to the farthest; equal by default.
     """
-    even = all(_is_even(anchors) for anchors in sets)
+    even = weights is None and all(_is_even(anchors) for anchors in sets)
     coef, lo, scale, edges = [], [], [], []
     for anchors, root in zip(sets, roots, strict=True):
         step = (anchors[-1] - anchors[0]) / max(len(anchors) - 1, 1) or 1.0
@@ -64,9 +71,12 @@ def anchor_table(
             near = min(k, len(anchors))
             windows = np.lib.stride_tricks.sliding_window_view(root.rows, near, axis=0)
             block = windows.mean(axis=-1)[:, None, :]
+            middles = (anchors[:-near] + anchors[near:]) / 2
+            if weights is not None:
+                middles = _order_changes(anchors, near)
+                block = _weighted_rows(anchors, root.rows, middles, weights[:near])[:, None, :]
             if linear:  # a constant feature among others that interpolate
                 block = np.concatenate([block, np.zeros_like(block)], axis=1)
-            middles = (anchors[:-near] + anchors[near:]) / 2
             cut = middles[0] if len(middles) else anchors[0] + step
             cuts = np.concatenate([[2 * anchors[0] - cut], middles, [anchors[-1] + step]])
             start = anchors[0] + (near / 2 - 1) * step
@@ -87,6 +97,25 @@ def anchor_table(
     )
     at_zero = evaluate_sets(table, np.zeros(1))
     return replace(table, zero=not any(values.any() for values in at_zero))
+
+
+def _order_changes(anchors: np.ndarray, near: int) -> np.ndarray:
+    """Where the nearest `near` anchors, or their order by distance, change."""
+    pairs = [(anchors[:-step] + anchors[step:]) / 2 for step in range(1, near + 1)]
+    return np.unique(np.concatenate(pairs))
+
+
+def _weighted_rows(
+    anchors: np.ndarray, rows: np.ndarray, cuts: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Combination of the nearest anchors' rows between each two cuts, and beyond the outer ones."""
+    inside = (cuts[:-1] + cuts[1:]) / 2
+    ends = ([], []) if not len(cuts) else (cuts[:1] - 1.0, cuts[-1:] + 1.0)
+    values = np.concatenate([ends[0], inside, ends[1]]) if len(cuts) else anchors[:1]
+    # The outer ones lie beyond all cuts, so that any value there has their order of anchors.
+    nearest = np.argsort(np.abs(values[:, None] - anchors), axis=1, kind="stable")
+    weights = weights / weights.sum()
+    return np.einsum("k,bkr->br", weights, rows[nearest[:, : len(weights)]])
 
 
 def _is_even(anchors: np.ndarray) -> bool:
@@ -135,35 +164,40 @@ class AnchorCertificate(Certificate):
 
 
 def certify(
-    kernel: kernels.AdditiveKernel,
+    kernels_of: list[kernels.AdditiveKernel],
     table: Table,
     anchors: list[np.ndarray],
     left_out: np.ndarray,
     lower: np.ndarray,
     upper: np.ndarray,
+    neighbors: int | None = None,
 ) -> AnchorCertificate | None:
-    """The worst bound of all features, or None if the kernel is not known to be monotone.
+    """The worst bound of all features, or None if a kernel is not known to be monotone.
 
     Parameters
     ----------
-    kernel : AdditiveKernel
+    kernels_of : list of AdditiveKernel
+        The kernel of each set of the table.
     table : Table
         Of the map.
     anchors, left_out, lower, upper : one for each set of the table
         Anchors, τ of their square root, and the range to certify.
+    neighbors : int, optional
+        Anchors that a value is mapped with, where they have weights by their order.
     """
-    if not isinstance(kernel, kernels.HomogeneousKernel) or kernel not in _GRADIENTS:
+    if any(kernel not in _GRADIENTS for kernel in kernels_of):
         return None
-    chosen = _one_per_shape(anchors, lower, upper)
+    chosen = _one_per_shape(kernels_of, anchors, lower, upper)
     share = _WORK / len(chosen)
     found = []
     for s in chosen:
-        low, high = float(lower[s]), float(upper[s])
+        kernel, low, high = kernels_of[s], float(lower[s]), float(upper[s])
+        assert isinstance(kernel, kernels.HomogeneousKernel)  # by _GRADIENTS
         cuts = np.clip(_borders(table, s), low, high)
         cuts[0], cuts[-1] = low, high  # the end bins reach as far as the range does
         bound, measured = _cell_bound(kernel, table, s, cuts, share)
         slope = _GRADIENTS[kernel](low / high if high else 1.0)
-        reach = _reach(anchors[s], cuts)
+        reach = _reach(anchors[s], cuts, neighbors)
         rounding = high * rounding_error(np.float64, int(table.width[s]))
         certificate = AnchorCertificate(
             bound + rounding,
@@ -180,14 +214,20 @@ def certify(
     return max(found, key=lambda one: one.bound)
 
 
-def _one_per_shape(anchors: list[np.ndarray], lower: np.ndarray, upper: np.ndarray) -> list[int]:
+def _one_per_shape(
+    kernels_of: list[kernels.AdditiveKernel],
+    anchors: list[np.ndarray],
+    lower: np.ndarray,
+    upper: np.ndarray,
+) -> list[int]:
     """Of sets that are multiples of each other, the largest: errors are homogeneous, too."""
-    largest: dict[bytes, int] = {}
+    largest: dict[tuple[kernels.AdditiveKernel, bytes], int] = {}
     for s, points in enumerate(anchors):
         size = max(points[-1], upper[s]) or 1.0
-        shape = np.round(np.concatenate([points, [lower[s], upper[s]]]) / size, 12).tobytes()
-        if shape not in largest or upper[s] > upper[largest[shape]]:
-            largest[shape] = s
+        shape = np.round(np.concatenate([points, [lower[s], upper[s]]]) / size, 12)
+        key = kernels_of[s], shape.tobytes()
+        if key not in largest or upper[s] > upper[largest[key]]:
+            largest[key] = s
     return list(largest.values())
 
 
@@ -199,8 +239,11 @@ def _borders(table: Table, s: int) -> np.ndarray:
     return table.edges[table.edge_start[s] : table.edge_start[s] + bins + 1]
 
 
-def _reach(anchors: np.ndarray, cuts: np.ndarray) -> float:
+def _reach(anchors: np.ndarray, cuts: np.ndarray, neighbors: int | None) -> float:
     """Largest distance from a value to one of the anchors that it is mapped with."""
+    if neighbors is not None:  # largest at a cut: between two, it is |x − a| of one anchor a
+        distances = np.sort(np.abs(cuts[:, None] - anchors), axis=1)
+        return float(np.max(distances[:, min(neighbors, len(anchors)) - 1]))
     near = len(anchors) - (len(cuts) - 1) + 1  # neighbours: bins are anchors − neighbours + 1
     first, last = anchors[: len(cuts) - 1], anchors[near - 1 :]
     return float(max(np.max(cuts[1:] - first), np.max(last - cuts[:-1]), 0.0))

@@ -20,18 +20,29 @@ anchors is asked for.
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from .. import kernels
 from ..arguments import check_choice, check_count, check_flag, check_number, check_positive
-from ..design.anchors import FACTORIZATIONS, FITTED, SPACED, column_values, cover, square_root
+from ..design.anchors import (
+    FACTORIZATIONS,
+    FITTED,
+    SPACED,
+    Root,
+    column_values,
+    cover,
+    mapped_root,
+    square_root,
+)
 from ..device import is_foreign, numpy_dtype, to_host
 from ..engine import Spec, apply, code_spec, encode
 from ..engine.encode import code_dtype, encode_within, fraction_bits, zero_codes
+from ..engine.extent import Extent
 from ..engine.piecewise import spec_of, table_of
 from ..schema import array, many
 from ..sparse_rows import check_sparse, dense
@@ -52,9 +63,9 @@ class AnchorMap(AdditiveMap):
 
     Parameters
     ----------
-    kernel : str, AdditiveKernel or callable, default="chi2"
+    kernel : str, AdditiveKernel, callable, or list of these, default="chi2"
         "chi2", "intersection", "jensen_shannon", "hellinger", or any scalar Mercer kernel
-        ``c(x, y)`` on arrays.
+        ``c(x, y)`` on arrays. A list has a kernel for each feature (eq. 1).
     n_anchors : int, default=40
         Anchors per feature, at most 65536. Codes take one byte up to 256, two beyond.
     anchors : str or array, default="auto"
@@ -68,15 +79,18 @@ class AnchorMap(AdditiveMap):
         and a constant feature has one anchor.
     n_neighbors : int, default=1
         k, the anchors that a value is mapped with; in a feature with fewer anchors, all of them.
-    weights : {"auto", "uniform", "linear"}, default="auto"
+    weights : {"auto", "uniform", "linear"} or sequence of float, default="auto"
         "uniform" averages the k rows, "linear" interpolates between two; "auto" is linear for
-        k = 2.
+        k = 2. Numbers are the weights w_j of the k anchors, from the nearest to the farthest
+        (eq. 5), which are divided by their sum.
     energy : float in (0, 1], default=0.99
         Share of the spectrum of the anchor kernel that is kept: the columns of a feature.
     rank : int, optional
         Columns per feature, instead of `energy`.
-    factorization : {"svd", "cholesky"}, default="svd"
-        Eigenvectors (fewest columns), or Cholesky with pivoting (cheapest for many anchors).
+    factorization : {"svd", "cholesky"} or AdditiveMap, default="svd"
+        Eigenvectors (fewest columns), or Cholesky with pivoting (cheapest for many anchors). An
+        unfitted additive map of the same kernel maps the anchors itself (section 3.3), with as
+        many columns as it has.
     feature_range : None or tuple (low, high), default=None
         Range of the spaced anchors: numbers or arrays (one per feature); None for either end takes
         it from the data, feature by feature. A range that is too wide is harmful: with even
@@ -124,10 +138,10 @@ class AnchorMap(AdditiveMap):
     _: KW_ONLY
     anchors: Any = "auto"
     n_neighbors: int = 1
-    weights: str = "auto"
+    weights: Any = "auto"
     energy: float = 0.99
     rank: int | None = None
-    factorization: str = "svd"
+    factorization: Any = "svd"
     feature_range: tuple[Any, Any] | None = None
     epsilon: float | None = None
     anchor_zero: bool = False
@@ -153,12 +167,15 @@ class AnchorMap(AdditiveMap):
         table = table_of(self.spec_)
         if not hasattr(self, "kernel_"):
             raise ValueError("'kernel_' is missing")
+        if isinstance(self.kernel_, kernels.PerFeature):
+            self.kernel_.check_width(self.n_features_in_, "AnchorMap")
         sets = len(np.unique(table.set_of)), len(self._left_out)
         if len(self.anchors_) != self.n_features_in_ or sets != (len(table.lo), len(table.lo)):
             raise ValueError("'anchors_', 'left_out' or 'set_of' is of another number of features")
         for anchors, bins in zip(self.anchors_, table.bins[table.set_of], strict=True):
-            # As many bins as there are groups of neighbouring anchors.
-            if not 1 <= bins <= len(anchors) or np.any(np.diff(anchors) <= 0):
+            # As many bins as there are groups of neighbouring anchors, in some order.
+            most = len(anchors) * (1 if self._given_weights is None else self.n_neighbors)
+            if not 1 <= bins <= most or np.any(np.diff(anchors) <= 0):
                 raise ValueError(
                     "'anchors_' must be ascending numbers that fit the bins of the map"
                 )
@@ -279,11 +296,15 @@ class AnchorMap(AdditiveMap):
         check_is_fitted(self)
         if getattr(self, "_certificate", None) is None:
             table, (anchors, left_out, lower, upper) = table_of(self.spec_), self._by_set()
+            first = np.unique(table.set_of, return_index=True)[1]
+            kernels_of = [self.kernel_.feature(d) for d in first]
+            near = None if self._given_weights is None else self.n_neighbors
             # Values below the range take the row of its end, which the certificate has to cover.
-            zero = np.minimum(lower, 0.0) if self._non_negative else lower
-            found = certify(self.kernel_, table, anchors, left_out, zero, upper)
+            above = np.array([kernel.non_negative for kernel in kernels_of])
+            zero = np.where(above, np.minimum(lower, 0.0), lower)
+            found = certify(kernels_of, table, anchors, left_out, zero, upper, near)
             if found is not None and np.any(lower > zero):
-                within = certify(self.kernel_, table, anchors, left_out, lower, upper)
+                within = certify(kernels_of, table, anchors, left_out, lower, upper, near)
                 found = replace(found, inner=within)
             self._certificate = found
         return self._certificate
@@ -305,22 +326,68 @@ class AnchorMap(AdditiveMap):
     def _learn(self, X: Any) -> Spec:
         self._check_parameters()
         self.kernel_ = self._resolved_kernel()
+        if isinstance(self.kernel_, kernels.PerFeature):
+            self.kernel_.check_width(X.shape[1], "AnchorMap")
+            self._refuse_negative_columns(X)
         features, (low, high) = self._place(X)
+        for d, anchors in enumerate(features):
+            if anchors[0] < 0 and self.kernel_.feature(d).non_negative:
+                self._refuse_anchors(f"the anchors of column {d} go", anchors[0])
         if self.anchor_zero:
             low, high = np.minimum(low, 0), np.maximum(high, 0)
         self.domain_ = (low, high)
-        index: dict[bytes, int] = {}
-        set_of = np.array([index.setdefault(a.tobytes(), len(index)) for a in features])
-        sets = [np.frombuffer(key) for key in index]
+        # Features with the same kernel and the same anchors share their table.
+        index: dict[tuple[kernels.AdditiveKernel, bytes], int] = {}
+        keys = [(self.kernel_.feature(d), a.tobytes()) for d, a in enumerate(features)]
+        set_of = np.array([index.setdefault(key, len(index)) for key in keys])
+        sets = [np.frombuffer(key) for _, key in index]
         self.anchors_ = [sets[s] for s in set_of]
         small = max(map(len, sets)) <= _SMALL_MATRIX
         with limit_blas(1 if small else available_threads()):
-            how = self.energy, self.rank, self.factorization
-            roots = [square_root(self.kernel_.component, anchors, *how) for anchors in sets]
+            roots = [self._root(kernel, a) for (kernel, _), a in zip(index, sets, strict=True)]
         self._left_out = np.array([root.left_out for root in roots])
-        spec = spec_of(anchor_table(sets, roots, set_of, self.n_neighbors, self._linear))
+        weights = self._given_weights
+        spec = spec_of(anchor_table(sets, roots, set_of, self.n_neighbors, self._linear, weights))
         self.ranks_ = np.diff(spec.arrays["column"])
         return spec
+
+    def _root(self, kernel: kernels.AdditiveKernel, anchors: np.ndarray) -> Root:
+        """Rows of the anchors of a feature."""
+        if isinstance(self.factorization, str):
+            how = self.energy, self.rank, self.factorization
+            return square_root(kernel.component, anchors, *how)
+        fitted = clone(self.factorization).fit(anchors[:, None])
+        if getattr(fitted, "kernel_", None) != kernel:
+            raise ValueError(
+                f"AnchorMap: the map in factorization is not one of the kernel {kernel!r}, which "
+                f"the anchors have: {self.factorization!r}."
+            )
+        return mapped_root(kernel.component, anchors, fitted.transform(anchors[:, None]))
+
+    def _refuse_negative_columns(self, X: Any) -> None:
+        """Refuse negative values of the features whose kernel is defined for values >= 0 only."""
+        if self._non_negative or X.shape[0] == 0:
+            return  # refused for all features at once
+        low = dense(self._column_range(X)[0]).ravel()
+        wrong = [d for d in np.flatnonzero(low < 0) if self.kernel_.feature(d).non_negative]
+        if wrong:
+            raise ValueError(
+                "Negative values in data passed to AnchorMap: column "
+                f"{self._column_name(wrong[0])} goes down to {low[wrong[0]]:g}, but its kernel is "
+                "defined for x >= 0."
+            )
+
+    def _check_rows(self, X: Any, *, reset: bool) -> tuple[Any, Extent]:
+        X, extent = super()._check_rows(X, reset=reset)
+        if not reset and isinstance(self.kernel_, kernels.PerFeature):
+            self._refuse_negative_columns(X)
+        return X, extent
+
+    def _foreign_rows(self, X: Any) -> Any:
+        X = super()._foreign_rows(X)
+        if isinstance(self.kernel_, kernels.PerFeature):
+            self._refuse_negative_columns(X)
+        return X
 
     def _place(self, X: Any) -> tuple[list[np.ndarray], tuple[np.ndarray, np.ndarray]]:
         """Anchors of each feature, and the range that they are for."""
@@ -330,16 +397,15 @@ class AnchorMap(AdditiveMap):
             low = np.minimum(found[0], [a[0] for a in features])
             return features, (low, np.maximum(found[1], [a[-1] for a in features]))
         columns = sparse.csc_matrix(X) if sparse.issparse(X) else X
-        if self._placement not in SPACED:
+        if isinstance(self.anchors, str) and self.anchors not in ("auto", *SPACED):
             return [self._fitted(columns, d) for d in range(X.shape[1])], found
         low, high = self._range(found)
         return [self._spaced(columns, d, low[d], high[d]) for d in range(X.shape[1])], (low, high)
 
-    @property
-    def _placement(self) -> str:
-        """How anchors are placed, where none are given."""
+    def _placement(self, d: int) -> str:
+        """How the anchors of a feature are spaced, where none are given."""
         if self.anchors == "auto":
-            return "sqrt" if self._non_negative else "uniform"
+            return "sqrt" if self.kernel_.feature(d).non_negative else "uniform"
         return self.anchors
 
     def _spaced(self, X: Any, d: int, low: float, high: float) -> np.ndarray:
@@ -354,7 +420,7 @@ class AnchorMap(AdditiveMap):
                 )
             values = column_values(X, d)[0]
             least = float(np.min(values[(values > 0) & (values < high)], initial=high / 2))
-        place = SPACED[self._placement]
+        place = SPACED[self._placement(d)]
         anchors = place(low, high, self.n_anchors, least)
         return self._with_zero(anchors, place(low, high, self.n_anchors - 1, least))
 
@@ -428,17 +494,27 @@ class AnchorMap(AdditiveMap):
     def _check_least(self, what: str, least: float) -> None:
         """Refuse anchors below 0 where the kernel is not defined."""
         if self._non_negative and least < 0:
-            raise ValueError(
-                f"AnchorMap: {what} down to {least:g}, but the kernel is defined for x >= 0."
-            )
+            self._refuse_anchors(what, least)
+
+    def _refuse_anchors(self, what: str, least: float) -> NoReturn:
+        raise ValueError(
+            f"AnchorMap: {what} down to {least:g}, but the kernel is defined for x >= 0."
+        )
 
     @property
     def _linear(self) -> bool:
+        if not isinstance(self.weights, str):
+            return False
         return self.weights == "linear" or (self.weights == "auto" and self.n_neighbors == 2)
 
     @property
-    def _homogeneous(self) -> bool:  # type: ignore[override]
-        return isinstance(kernels.get(self.kernel), kernels.HomogeneousKernel)
+    def _given_weights(self) -> np.ndarray | None:
+        """The weights of the k anchors by their order, if they are numbers."""
+        return None if isinstance(self.weights, str) else np.asarray(self.weights, np.float64)
+
+    @property
+    def _non_negative(self) -> bool:  # type: ignore[override]
+        return bool(getattr(kernels.get(self.kernel), "non_negative", False))
 
     def _resolved_kernel(self) -> kernels.AdditiveKernel:
         kernel = kernels.get(self.kernel)
@@ -453,8 +529,12 @@ class AnchorMap(AdditiveMap):
     def _check_parameters(self) -> None:
         n = check_count(self, "n_anchors", self.n_anchors)
         k = check_count(self, "n_neighbors", self.n_neighbors)
-        check_choice(self, "weights", self.weights, WEIGHTS)
-        check_choice(self, "factorization", self.factorization, FACTORIZATIONS)
+        if isinstance(self.weights, str):
+            check_choice(self, "weights", self.weights, WEIGHTS)
+        else:
+            self._check_weights(k)
+        if not isinstance(self.factorization, AdditiveMap):
+            check_choice(self, "factorization", self.factorization, FACTORIZATIONS)
         check_flag(self, "anchor_zero", self.anchor_zero)
         if isinstance(self.anchors, str):
             check_choice(self, "anchors", self.anchors, PLACEMENTS)
@@ -462,7 +542,7 @@ class AnchorMap(AdditiveMap):
             if self.anchors == "epsilon":
                 wanted = "a positive number for anchors='epsilon'"
                 check_positive(self, "epsilon", self.epsilon, wanted)
-        if self.weights == "linear" and k != 2:
+        if isinstance(self.weights, str) and self.weights == "linear" and k != 2:
             raise ValueError(
                 f"AnchorMap: weights='linear' interpolates between n_neighbors=2 anchors, got {k}."
             )
@@ -470,8 +550,27 @@ class AnchorMap(AdditiveMap):
         if self.rank is not None:
             check_count(self, "rank", self.rank)
 
+    def _check_weights(self, k: int) -> None:
+        """Refuse anything but a weight for each neighbour, the order of which codes can hold."""
+        try:
+            weights = np.asarray(self.weights, dtype=np.float64)
+        except (TypeError, ValueError):
+            weights = np.zeros(0)
+        good = weights.shape == (k,) and np.isfinite(weights).all() and (weights >= 0).all()
+        if not good or not weights.sum() > 0:
+            raise ValueError(
+                f"AnchorMap: weights must be one of {WEIGHTS}, or n_neighbors={k} numbers >= 0 "
+                "that are not all 0, from the nearest anchor to the farthest; got "
+                f"{self.weights!r}."
+            )
+
     def _check_counts(self, anchors: int) -> None:
         """Refuse more anchors than codes have, and fewer than neighbours."""
+        if self._given_weights is not None and anchors * self.n_neighbors > MAX_ANCHORS:
+            raise ValueError(
+                f"AnchorMap: {anchors} anchors with weights of {self.n_neighbors} neighbours have "
+                f"more orders of neighbours than the {MAX_ANCHORS} codes of two bytes. Use fewer."
+            )
         if anchors > MAX_ANCHORS:
             raise ValueError(
                 f"AnchorMap: codes have two bytes, so that there are at most {MAX_ANCHORS} "

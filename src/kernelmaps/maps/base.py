@@ -450,10 +450,11 @@ class AdditiveMap(MapOfDomain):
 
     def _names_out(self, names: np.ndarray) -> list[str]:
         widths = self._columns_per_feature()
-        label = getattr(self.kernel_, "name", "phi") if hasattr(self, "kernel_") else "phi"
+        kernel = getattr(self, "kernel_", None)
+        of_feature = getattr(kernel, "feature", lambda d: kernel)
         return [
-            f"{name}_{label}_{j}"
-            for name, width in zip(names, widths, strict=True)
+            f"{name}_{getattr(of_feature(d), 'name', 'phi')}_{j}"
+            for d, (name, width) in enumerate(zip(names, widths, strict=True))
             for j in range(width)
         ]
 

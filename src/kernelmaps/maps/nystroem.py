@@ -153,12 +153,9 @@ class NystroemMap(JointMap):
         count = self._landmark_count(columns, X.shape[0])
         points = self._chosen(X, count, rng)
         if self.additive:
-            whitening = np.stack(
-                [
-                    _whitening(self.kernel_.component(values[:, None], values[None, :]), columns)
-                    for values in points.T
-                ]
-            )
+            of_features = [(self.kernel_.feature(d), x) for d, x in enumerate(points.T)]
+            grams = [kernel.component(x[:, None], x[None, :]) for kernel, x in of_features]
+            whitening = np.stack([_whitening(gram, columns) for gram in grams])
         else:
             whitening = _whitening(self.kernel_(points), columns)
         arrays = {"landmarks": points, "whitening": whitening}

@@ -46,6 +46,7 @@ _RECORDS = {
     "MapKernel": "kernelmaps.maps.exponential",
     "SignCauchy": "kernelmaps.kernels.signs",
     "Linear": "kernelmaps.kernels.additive",
+    "PerFeature": "kernelmaps.kernels.per_feature",
 }
 _ESTIMATOR_PACKAGES = ("kernelmaps.maps.", "kernelmaps.models.")
 PLUGINS: dict[str, type] = {}  # by `register_class`

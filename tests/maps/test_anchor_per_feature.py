@@ -1,0 +1,221 @@
+"""A kernel for each feature, weights of neighbours, and other maps for the anchors."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import kernelmaps as km
+from kernelmaps.kernels import PerFeature, chi2, get, hellinger, intersection, jensen_shannon
+from kernelmaps.kernels.registry import kernel_of_text, kernel_text
+from kernelmaps.maps._anchor_table import _order_changes
+
+NAMES = ["chi2", "intersection", "chi2", "hellinger", "js"]
+
+
+def rows(seed, n=60, d=5):
+    return np.random.default_rng(seed).gamma(1.0, 1.0, (n, d))
+
+
+def gauss(x, y):
+    return np.exp(-((x - y) ** 2))
+
+
+# ---- the kernel ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_the_kernel_is_the_sum_of_its_parts(seed, form, dtype):
+    X, Y = rows(seed).astype(dtype), rows(seed + 1, 9).astype(dtype)
+    k = get(NAMES)
+    parts = [chi2, intersection, chi2, hellinger, jensen_shannon]
+    exact = sum(p(X[:, [d]], Y[:, [d]]) for d, p in enumerate(parts))
+    np.testing.assert_allclose(
+        k(form(X), form(Y)), exact, rtol=1e-6 if dtype == np.float32 else 1e-12
+    )
+    np.testing.assert_allclose(k.diag(form(X)), np.diag(k(X)), rtol=1e-6)
+    assert k(form(X), form(Y)).dtype == dtype
+    np.testing.assert_allclose(k.component(X[:9], Y).sum(axis=1), np.diag(exact[:9]), rtol=1e-5)
+
+
+def test_the_kernel_has_a_text_and_refuses_other_widths(seed):
+    k = get(NAMES)
+    assert kernel_of_text(kernel_text(k)) == k
+    with pytest.raises(ValueError, match="kernels for 5 features, but X has 4"):
+        k(rows(seed, d=4))
+    with pytest.raises(ValueError, match="non-negative"):
+        get(["chi2", gauss])([[-1.0, 1.0]])
+    get(["chi2", gauss])([[1.0, -1.0]])
+    with pytest.raises(TypeError, match="feature 1 must be an additive one"):
+        get(["chi2", "gaussian"])
+    with pytest.raises(TypeError, match="feature 0"):
+        get([["chi2"]])
+    with pytest.raises(ValueError, match="at least one kernel"):
+        get([])
+
+
+# ---- the map ------------------------------------------------------------------------------------
+
+
+def test_the_map_is_that_of_each_feature(seed):
+    X = rows(seed)
+    both = km.AnchorMap(NAMES, 30, n_neighbors=2).fit(X)
+    alone = [km.AnchorMap(k, 30, n_neighbors=2).fit(X[:, [d]]) for d, k in enumerate(NAMES)]
+    np.testing.assert_array_equal(
+        both.transform(X), np.hstack([m.transform(X[:, [d]]) for d, m in enumerate(alone)])
+    )
+    bound = max(m.certificate_.bound for m in alone)
+    assert both.certificate_.bound == pytest.approx(bound)
+    assert both.get_feature_names_out()[0] == "x0_chi2_0"
+    assert both.get_feature_names_out()[-1].startswith("x4_jensen_shannon_")
+
+
+def test_equal_anchors_of_different_kernels_have_different_tables(seed):
+    X = rows(seed).clip(0, 1)
+    X[:2] = [[0], [1]]
+    feature_map = km.AnchorMap(NAMES, 20, feature_range=(0, 1)).fit(X)
+    exact = feature_map.kernel_(X)
+    Z = feature_map.transform(X)
+    # Theorem 1: at most the sum of the features' bounds.
+    assert np.abs(Z @ Z.T - exact).max() <= 5 * feature_map.certificate_.bound
+    one = km.AnchorMap("chi2", 20, feature_range=(0, 1)).fit(X)
+    assert np.abs(one.transform(X) @ one.transform(X).T - exact).max() > 0.1
+
+
+def test_certificates_hold_for_rows(seed):
+    X = rows(seed, 1000)
+    feature_map = km.AnchorMap(NAMES, 40, energy=0.9999).fit(X)
+    statement = feature_map.row_certificate(X, probability=0.9)
+    assert statement.proved
+    fresh = rows(seed + 1, 400)
+    with np.errstate(all="ignore"):
+        error = km.kernel_error(feature_map, np.minimum(fresh, X.max(axis=0)))
+    assert error.max <= 5 * feature_map.certificate_.bound
+    assert km.AnchorMap(["chi2", gauss], 10).fit(X[:, :2]).certificate_ is None
+
+
+def test_models_codes_and_files_take_it(seed, tmp_path):
+    X = rows(seed, 300)
+    feature_map = km.AnchorMap(NAMES, 20).fit(X)
+    km.save(feature_map, tmp_path / "map.kmap")
+    again = km.load(tmp_path / "map.kmap")
+    assert isinstance(again.kernel_, PerFeature)
+    np.testing.assert_array_equal(again.transform(X), feature_map.transform(X))
+    np.testing.assert_allclose(
+        feature_map.decode(feature_map.encode(X)), feature_map.transform(X), atol=1e-6
+    )
+    ridge = km.StreamingRidge(1e-3, km.AnchorMap(NAMES, 20)).fit(X, np.sqrt(X).sum(axis=1))
+    assert ridge.score(X, np.sqrt(X).sum(axis=1)) > 0.95
+
+
+def test_choose_and_nystroem_take_a_list(seed):
+    X = np.random.default_rng(seed).random((300, 5))
+    choice = km.choose(X, NAMES, max_error=0.2)
+    assert choice.evidence.bound <= 0.2
+    assert "kernel=['chi2', 'intersection', 'chi2', 'hellinger', 'jensen_shannon']" in str(choice)
+    nystroem = km.NystroemMap(NAMES, 100, random_state=0).fit(X)
+    assert km.kernel_error(nystroem, X).max < 0.2
+
+
+def test_kernels_of_any_values_stand_beside_those_of_values_above_zero(seed):
+    X = rows(seed, d=2)
+    X[:, 1] -= 2
+    feature_map = km.AnchorMap(["chi2", gauss], 200, energy=1).fit(X)
+    assert km.kernel_error(feature_map, X).max < 0.05
+    for bad in (-X, sp.csr_matrix(-X)):
+        with pytest.raises(ValueError, match="column 0 goes down to"):
+            feature_map.transform(bad)
+        with pytest.raises(ValueError, match="column 0 goes down to"):
+            km.AnchorMap(["chi2", gauss]).fit(bad)
+    with pytest.raises(ValueError, match="anchors of column 0 go down to -1"):
+        km.AnchorMap(["chi2", gauss], anchors=[-1.0, 0.0, 1.0]).fit(X)
+    with pytest.raises(ValueError, match="kernels for 3 features"):
+        km.AnchorMap(["chi2", gauss, gauss]).fit(X)
+
+
+# ---- weights of neighbours ----------------------------------------------------------------------
+
+
+def by_definition(feature_map, anchors, weights, values):
+    """Equation 5, one value at a time: rows of the k nearest anchors, nearest first."""
+    rows = km.AnchorMap("chi2", anchors=anchors, energy=1).fit(anchors[:, None])
+    q = rows.transform(anchors[:, None])
+    w = np.asarray(weights) / np.sum(weights)
+    order = np.argsort(np.abs(values[:, None] - anchors), axis=1, kind="stable")
+    return np.einsum("k,nkr->nr", w, q[order[:, : len(w)]])
+
+
+@pytest.mark.parametrize("weights", [[0.7, 0.3], [3, 2, 1], [1, 0, 0, 5], [2.0]])
+def test_weights_are_those_of_equation_5(seed, weights):
+    rng = np.random.default_rng(seed)
+    anchors = np.sort(rng.gamma(1.0, 1.0, 12))
+    feature_map = km.AnchorMap(
+        "chi2", anchors=anchors, n_neighbors=len(weights), weights=weights, energy=1
+    ).fit(anchors[:, None])
+    cuts = _order_changes(anchors, len(weights))
+    values = rng.uniform(anchors[0], anchors[-1], 500)
+    values = values[np.abs(values[:, None] - cuts).min(axis=1) > 1e-9]
+    np.testing.assert_allclose(
+        feature_map.transform(values[:, None]),
+        by_definition(feature_map, anchors, weights, values),
+        atol=1e-12,
+    )
+
+
+def test_equal_weights_are_uniform_ones(seed):
+    X = rows(seed)
+    given = km.AnchorMap("chi2", 15, n_neighbors=3, weights=[2, 2, 2]).fit(X)
+    uniform = km.AnchorMap("chi2", 15, n_neighbors=3, weights="uniform").fit(X)
+    np.testing.assert_allclose(given.transform(X), uniform.transform(X), atol=1e-12)
+    assert given.certificate_.bound == pytest.approx(uniform.certificate_.bound, rel=1e-9)
+    assert given.certificate_.theorem_bound == pytest.approx(uniform.certificate_.theorem_bound)
+
+
+def test_weighted_maps_keep_their_certificate_codes_and_files(seed, tmp_path):
+    X = rows(seed)
+    feature_map = km.AnchorMap("chi2", 15, n_neighbors=3, weights=[0.6, 0.3, 0.1]).fit(X)
+    grid = np.linspace(0, X.max(axis=0), 300)
+    Z, exact = feature_map.transform(grid), chi2.component(grid[:, None], grid[None])
+    starts = np.concatenate([[0], np.cumsum(feature_map.ranks_)[:-1]])
+    errors = np.add.reduceat(Z[:, None] * Z[None], starts, axis=2) - exact
+    assert np.abs(errors).max() <= feature_map.certificate_.bound
+    np.testing.assert_allclose(
+        feature_map.decode(feature_map.encode(X)), feature_map.transform(X), atol=1e-6
+    )
+    km.save(feature_map, tmp_path / "map.kmap")
+    np.testing.assert_array_equal(
+        km.load(tmp_path / "map.kmap").transform(X), feature_map.transform(X)
+    )
+
+
+@pytest.mark.parametrize("weights", [[1, 2], [1, -1, 1], [0, 0, 0], [1, np.nan, 1], "equal", 3.0])
+def test_bad_weights_are_refused(seed, weights):
+    with pytest.raises(ValueError, match="weights must be"):
+        km.AnchorMap("chi2", n_neighbors=3, weights=weights).fit(rows(seed))
+
+
+def test_orders_that_codes_cannot_hold_are_refused(seed):
+    with pytest.raises(ValueError, match="more orders of neighbours"):
+        km.AnchorMap("chi2", 40_000, n_neighbors=2, weights=[2, 1]).fit(rows(seed))
+
+
+# ---- other maps for the anchors (section 3.3) ---------------------------------------------------
+
+
+def test_anchors_may_be_mapped_by_another_map(seed):
+    X = rows(seed)
+    inner = km.SeriesMap(20)
+    feature_map = km.AnchorMap("chi2", 50, n_neighbors=2, factorization=inner).fit(X)
+    assert set(feature_map.ranks_) == {20}
+    for d, anchors in enumerate(feature_map.anchors_):
+        exact = km.SeriesMap(20).fit(anchors[:, None]).transform(anchors[:, None])
+        at = np.zeros((len(anchors), X.shape[1]))
+        at[:, d] = anchors
+        np.testing.assert_allclose(
+            feature_map.transform(at)[:, 20 * d : 20 * d + 20], exact, atol=1e-9
+        )
+    assert km.kernel_error(feature_map, X).max < 5 * feature_map.certificate_.bound
+    with pytest.raises(ValueError, match="not one of the kernel"):
+        km.AnchorMap("intersection", factorization=inner).fit(X)
+    with pytest.raises(ValueError, match="at most 2048 anchors"):
+        km.AnchorMap("chi2", 3000, factorization=inner).fit(X)
