@@ -241,7 +241,8 @@ def record_of(found: list[dict[str, Any]], old: dict[str, Any]) -> dict[str, Any
     lines = {_key(line): line for line in old.get("lines", [])}
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for item in found:
-        groups.setdefault(_key(item["job"]), []).append(item["found"])
+        line = {**item["found"], "processor": item["machine"]["processor"]}
+        groups.setdefault(_key(item["job"]), []).append(line)
     for key, items in groups.items():
         each = [item["accuracy"] for item in items]
         spread = float(np.std(each, ddof=1)) if len(each) > 1 else None
@@ -254,7 +255,8 @@ def record_of(found: list[dict[str, Any]], old: dict[str, Any]) -> dict[str, Any
             "each": each,
             "seconds": float(np.mean([item["seconds"] for item in items])),
         }
-    return {"lines": sorted(lines.values(), key=_order), "machine": parallel.where(found)}
+    machine = old.get("machine") or parallel.where(found)
+    return {"lines": sorted(lines.values(), key=_order), "machine": machine}
 
 
 def _key(line: dict[str, Any]) -> tuple[str, ...]:

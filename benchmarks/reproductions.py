@@ -102,6 +102,7 @@ def _annfm(data: str) -> Callable[[Any], list[Line]]:
             note = f"{item['seconds']:.1f} s, {item['stored'] / 1e6:.1f} MB"
             note += f", {item['rows'][0]} training rows" if "rows" in item else ""
             note += f", {item['note']}" if "note" in item else ""
+            note += f", on {item['processor']}" if "processor" in item else ""
             note += f", older run: C by {item['search']}" if "search" in item else ""
             if item.get("sd") is not None:
                 note = f"± {item['sd']:.2f} over {item['samples']} samples, {note}"
@@ -261,7 +262,7 @@ def _attacks(record: Any) -> list[Line]:
     found = []
     for kind, item in record.items():
         measure = next(name for name in item if name in _MEASURES)
-        note = f"{measure} {item[measure]:.4g}, allowed {item['allowed']:g}"
+        note = f"{measure} {item[measure]:.6g}, allowed {item['allowed']:g}"
         note += f"; {item['attacks']} attacks"
         found.append(Line(f"{kind}, broken", None, item["broken"], "", note))
     return found
@@ -303,13 +304,15 @@ def _compressive(record: Any) -> list[Line]:
             paper, notes, seconds = cell.get("paper"), [], name.startswith("seconds")
             if cell.get("seeds", 1) > 1:
                 notes.append(f"± {stdev(cell['each']):.2f} over {cell['seeds']} seeds")
-            elif name.startswith("M="):
+            elif "M=" in name and not seconds:
                 notes.append("1 seed")
             if paper is not None and (data != "mnist" or seconds):  # other features, other machine
                 unit = "s" if seconds else "%"
                 where = "its machine" if seconds else "pixels"
                 notes.append(f"paper, on {where}: {paper:.2f} {unit}")
                 paper = None
+            if seconds:
+                notes.append(f"on {cell['processor']}")
             unit = "s" if seconds else "%"
             found.append(Line(f"{data}, {name}", paper, cell["ours"], unit, "; ".join(notes)))
     return found

@@ -162,7 +162,11 @@ def test_samples_become_one_line_with_their_spread():
     job = {"data": "mnist", "kernel": "chi2", "method": "VZ", "size": "3"}
     result = {"seconds": 1.0, "stored": 10, "c": 1.0, "validation": 90.0, "rows": [10, 10]}
     found = [
-        {"job": {**job, "sample": s}, "found": {**result, "accuracy": 93.0 + s}, "machine": {}}
+        {
+            "job": {**job, "sample": s},
+            "found": {**result, "accuracy": 93.0 + s},
+            "machine": {"processor": "abacus"},
+        }
         for s in range(3)
     ]
     (line,) = reproduce_annfm.record_of(found, {})["lines"]
@@ -170,6 +174,7 @@ def test_samples_become_one_line_with_their_spread():
     told = ENTRIES["annfm-tables-1-2"].lines({"lines": [line]})[0]
     assert told.difference == pytest.approx(94.0 - 93.86)
     assert told.note.startswith("± 1.00 over 3 samples")
+    assert told.note.endswith("on abacus")
 
 
 def test_votes_of_pairs_are_counted():
