@@ -27,7 +27,7 @@ import numpy as np
 import kernelmaps as km
 from kernelmaps.device import multiply, precision
 from kernelmaps.engine import apply, evaluate, gpu, record_paths
-from kernelmaps.engine.apply import stage_columns, sums_elsewhere
+from kernelmaps.engine.apply import stage_columns, sums_array_api
 from kernelmaps.engine.linear import n_outputs
 
 from . import render
@@ -263,7 +263,7 @@ def prediction(race: Race) -> None:
             error = np.abs(found - wanted).max() / np.abs(wanted).max()
             assert error < (TOLERANCE["float32"] if arithmetic == "float32" else 5e-4), error
             alone = race.waiting(partial(model.decision_function, many))
-            call = partial(sums_elsewhere, table, many, gpu.ANY)
+            call = partial(sums_array_api, table, many, gpu.ANY)
             note = f"error {error:.1g}; launched anew: {1e3 * race.launching(call):.2f} ms; "
             note += f"decision_function, waited for: {1e3 * alone:.2f} ms"
             race.time(what, call, many.nbytes / race.copy, "copy", share=0.3, note=note)

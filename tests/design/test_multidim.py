@@ -279,7 +279,7 @@ def test_designs_are_found_again(monkeypatch, tmp_path):
     def refuse(*_, **__):
         raise AssertionError("designed again")
 
-    monkeypatch.setattr("kernelmaps.design.multidim._Search.solve", refuse)
+    monkeypatch.setattr("kernelmaps.design.multidim._JointSearch.solve", refuse)
     moved = design_joint_map(
         *arguments[:2], [(5, 6), (-1, 1)], form="modulation", resolution=9, effort=0
     )

@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import LinearConstraint, differential_evolution, milp
 
 from kernelmaps.design.problem import build_problem, cosine_sum
-from kernelmaps.design.refine import Search, alternation, refined_design
+from kernelmaps.design.refine import RefineOptions, alternation, refined_design
 from kernelmaps.kernels import Cauchy, Gaussian, Laplacian, Matern
 
 
@@ -86,8 +86,8 @@ def test_differential_evolution_finds_nothing_better(kernel, domain):
 def test_designs_are_deterministic_and_exact_where_they_can_be():
     problem = build_problem("intersection", (1, 50))
     first, second = (
-        refined_design(problem, 6, Search(seed=3)),
-        refined_design(problem, 6, Search(seed=3)),
+        refined_design(problem, 6, RefineOptions(seed=3)),
+        refined_design(problem, 6, RefineOptions(seed=3)),
     )
     np.testing.assert_array_equal(first[0], second[0])
     np.testing.assert_array_equal(first[1], second[1])

@@ -113,12 +113,12 @@ def test_sums_compile(compiled):
 @pytest.mark.parametrize("anchors", ["uniform", "quantile"])
 def test_codes_compile(compiled, anchors, monkeypatch):
     from kernelmaps.engine import gpu
-    from kernelmaps.engine.encode import _encode_elsewhere
+    from kernelmaps.engine.encode import _encode_array_api
 
     monkeypatch.setattr(gpu, "usable_for", lambda X: True)
     X = histograms(0).astype(np.float32)
     spec = km.AnchorMap("chi2", 12, anchors=anchors, n_neighbors=2).fit(X).spec_
-    _encode_elsewhere(spec, X, -np.inf, np.inf)
+    _encode_array_api(spec, X, -np.inf, np.inf)
     ((kernel, code),) = compiled
     assert kernel == "encode"
     assert "fma" not in code  # products are rounded as on the processor

@@ -8,7 +8,7 @@ from sklearn.kernel_approximation import RBFSampler
 import kernelmaps as km
 from kernelmaps.engine import apply, evaluate, record_paths
 from kernelmaps.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern, StationaryKernel
-from kernelmaps.maps.fourier import Spectrum
+from kernelmaps.maps.fourier import FrequencySampler
 
 KERNELS = [Gaussian(2.0), Matern(1.5, 3.0), Laplacian(8.0), Cauchy(4.0)]
 FORMS = ("cosine", "paired")
@@ -121,12 +121,12 @@ def test_better_sampling_has_less_error_than_iid(sampling, form, seed):
 @pytest.mark.parametrize("kernel", [Gaussian(0.5), Matern(2.5, 2.0)], ids=repr)
 def test_orthogonal_frequencies_are_orthogonal_with_the_right_radii(kernel, seed):
     d, n = 7, 21
-    frequencies = Spectrum(kernel, np.random.default_rng(seed), "a test").orthogonal(n, d)
+    frequencies = FrequencySampler(kernel, np.random.default_rng(seed), "a test").orthogonal(n, d)
     radii = np.linalg.norm(frequencies, axis=1)
     directions = frequencies / radii[:, None]
     for block in np.split(directions, 3):
         np.testing.assert_allclose(block @ block.T, np.eye(d), atol=1e-12)
-    many = Spectrum(kernel, np.random.default_rng(seed), "a test").orthogonal(4200, d)
+    many = FrequencySampler(kernel, np.random.default_rng(seed), "a test").orthogonal(4200, d)
     iid = kernel.sample_frequencies(4200, d, np.random.default_rng(seed + 1))
     radii = [np.linalg.norm(sample, axis=1) for sample in (many, iid)]
     assert stats.ks_2samp(*radii).pvalue > 1e-6

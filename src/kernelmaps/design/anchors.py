@@ -95,8 +95,8 @@ def quantiles(values: np.ndarray, counts: np.ndarray, n: int) -> np.ndarray:
     if len(values) <= n:
         return values
     below = np.cumsum(counts)
-    wanted = np.linspace(0, 1, n) * (below[-1] - 1)
-    return np.unique(values[np.searchsorted(below, wanted, side="right")])
+    ranks = np.linspace(0, 1, n) * (below[-1] - 1)
+    return np.unique(values[np.searchsorted(below, ranks, side="right")])
 
 
 def cover(values: np.ndarray, epsilon: float) -> np.ndarray:

@@ -23,8 +23,8 @@ from . import problem as problems
 from .gram import GridKernel, grid_kernel, rank_bound
 from .lp import bounded_lp, columns, frequency_pool, harmonic_design, refitted
 from .multidim import design_joint_map
-from .problem import Problem
-from .refine import Search, pool_design, refined_design
+from .problem import CosineProblem
+from .refine import RefineOptions, pool_design, refined_design
 from .result import Design, cosines_spec, sines_spec, values_of
 from .tables import RankTable, eigen_table, minimax_table, sine_design
 
@@ -37,25 +37,25 @@ Arrays = dict[str, np.ndarray]
 
 
 @dataclass
-class Solver(ABC):
+class DesignSolver(ABC):
     """Designs of one kernel, domain, error and method, in any size.
 
     Parameters
     ----------
     grid : GridKernel or None
         The kernel on a grid of values, where the rank bound applies.
-    problem : Problem or None
+    problem : CosineProblem or None
         That of cosines: the one that is solved, or beside a table.
     method : str
-    search : Search
+    search : RefineOptions
     unit, norm : float, str
         Those of the problem that is solved.
     """
 
     grid: GridKernel | None
-    problem: Problem | None
+    problem: CosineProblem | None
     method: str
-    search: Search
+    search: RefineOptions
     unit: float = 1.0
     norm: str = "max"
 
@@ -73,10 +73,10 @@ class Solver(ABC):
 
     def entry(self, n_columns: int) -> store.Entry:
         """What the cache stores of a design: its lower bound, and what `solve` found."""
-        solved = self.solve(n_columns)
+        arrays = self.solve(n_columns)
         # With all its arguments, as a table asks for it: what is known is not computed again.
         lower = 0.0 if self.grid is None else rank_bound(self.grid, n_columns, True)[0]
-        return {"lower_bound": lower / self.unit}, solved
+        return {"lower_bound": lower / self.unit}, arrays
 
     def key(self, n_columns: int) -> str:
         """The content key under which a design is stored."""
@@ -88,11 +88,11 @@ class Solver(ABC):
 
     def _design(
         self,
-        of: Problem | GridKernel,
+        of: CosineProblem | GridKernel,
         n_columns: int,
         error: float,
         certificate: certify.DesignCertificate,
-        **own: Any,
+        **fields: Any,
     ) -> Design:
         domain = of.domain  # a name, two ends, or the values themselves
         design = Design(
@@ -106,15 +106,15 @@ class Solver(ABC):
             certificate=certificate,
             homogeneous=of.kernel.homogeneous,
             gamma=of.kernel.gamma,
-            **({"objective": error} | own),
+            **({"objective": error} | fields),
         )
         return design.replace(rms=_rms(design, of.kernel.component))
 
 
-class CosineSolver(Solver):
+class CosineSolver(DesignSolver):
     """Cosine designs of one problem, any size."""
 
-    problem: Problem
+    problem: CosineProblem
 
     def identity(self) -> tuple[dict[str, Any], Arrays]:
         problem = self.problem
@@ -152,7 +152,7 @@ class CosineSolver(Solver):
         )
 
 
-class TableSolver(Solver):
+class TableSolver(DesignSolver):
     """Tables of one kernel, any size."""
 
     grid: GridKernel
@@ -328,10 +328,10 @@ def design_map(
 
 
 def _joint(
-    kernel: Any, n_components: Any, domain: Any, method: str, others: tuple, **how: Any
+    kernel: Any, n_components: Any, domain: Any, method: str, one_dimensional: tuple, **how: Any
 ) -> Any:
-    """A joint map of several coordinates (section 6); `others` are for one coordinate alone."""
-    error, norm, lags, homogeneous = others
+    """A joint map of several coordinates (section 6); `one_dimensional` options are refused."""
+    error, norm, lags, homogeneous = one_dimensional
     given = {"error": error != "absolute", "norm": norm != "max", "lags": lags is not None}
     given["homogeneous"] = bool(homogeneous)
     wrong = [f"{name}=" for name, was in given.items() if was]
@@ -361,9 +361,9 @@ def make_solver(
     random_state: Any = 0,
     effort: int = 1,
     progress: bool | None = None,
-) -> Solver:
+) -> DesignSolver:
     """What solves designs of any size for these arguments."""
-    search = Search(seed_of(random_state), int(effort), progress)
+    search = RefineOptions(seed_of(random_state), int(effort), progress)
     if method in COSINE_METHODS:
         problem = problems.build_problem(
             kernel, domain, error, lags=lags, period=period, homogeneous=homogeneous, norm=norm
@@ -380,8 +380,8 @@ def make_solver(
     if problems.feature_kernel(kernel, homogeneous).signature is None:
         problems.check_domain(domain, False)
     else:  # a function as error is refused by `grid_kernel`, which knows what tables can do
-        wanted = "absolute" if callable(error) else error
-        beside = problems.build_problem(kernel, domain, wanted, homogeneous=homogeneous)
+        error_name = "absolute" if callable(error) else error
+        beside = problems.build_problem(kernel, domain, error_name, homogeneous=homogeneous)
     grid = grid_kernel(kernel, domain, error, homogeneous)
     if method != "sine":
         return TableSolver(grid, beside, method, search)
@@ -411,7 +411,7 @@ def check_arguments(n_components: Any, max_error: Any, method: str, norm: str, e
     check_count("design_map", "effort", effort)
 
 
-def _grid_or_none(problem: Problem, error: Any) -> GridKernel | None:
+def _grid_or_none(problem: CosineProblem, error: Any) -> GridKernel | None:
     """The kernel on a grid of values, where the rank bound applies to the problem."""
     kernel, domain = problem.kernel, problem.domain
     if callable(error):
@@ -426,7 +426,7 @@ def _grid_or_none(problem: Problem, error: Any) -> GridKernel | None:
     return grid_kernel(kernel, domain, error)
 
 
-def _refuse_indefinite(problem: Problem, kernel: Any) -> None:
+def _refuse_indefinite(problem: CosineProblem, kernel: Any) -> None:
     """Krein: a function on [−M, M] is a mixture of cosines iff its kernel on [0, M] is definite."""
     if isinstance(kernel, str | Kernel):
         return
@@ -448,13 +448,13 @@ def _refuse_indefinite(problem: Problem, kernel: Any) -> None:
     problems.refuse_indefinite("design_map", problem.kernel.name, gram, misses)
 
 
-def _one(solver: Solver, n_columns: int, cache: bool) -> Design:
+def _one(solver: DesignSolver, n_columns: int, cache: bool) -> Design:
     """One size: from the cache, or solved and stored."""
-    header, solved = store.stored(solver.key(n_columns), partial(solver.entry, n_columns), cache)
-    return solver.finish(dict(solved), float(header["lower_bound"]) * solver.unit)
+    header, arrays = store.stored(solver.key(n_columns), partial(solver.entry, n_columns), cache)
+    return solver.finish(dict(arrays), float(header["lower_bound"]) * solver.unit)
 
 
-def _least(solver: Solver, max_error: float, cache: bool) -> Design:
+def _least(solver: DesignSolver, max_error: float, cache: bool) -> Design:
     """The least D with an error of at most `max_error`: doubling, then bisection."""
     largest = LARGEST
     if solver.problem is not None and solver.method == "lp":

@@ -21,7 +21,7 @@ are hardly more than D + 1. A few steps on a part of the grid tell which points 
 points move to neighbours on the grid, one at a time, for as long as that raises the bound, with
 matrices of no more rows than there are points.
 
-Any d gives a valid bound. What is returned is computed for the d that was found from all of K.
+Any d gives a valid bound. The one returned is computed from all of K for the best d.
 """
 
 from __future__ import annotations
@@ -33,31 +33,33 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
-# What is left of a Gram matrix beyond rank D: Σ_{j>D} σ_j² of K_d, and each row's part of it.
-Rest = Callable[[np.ndarray], tuple[float, np.ndarray]]
-ROOM = 3
-"""Points for each column, from which on it matters which of them have weight."""
+# The tail of a Gram matrix beyond rank D, for weights d: Σ_{j>D} σ_j² of K_d, and each row's share.
+Tail = Callable[[np.ndarray], tuple[float, np.ndarray]]
+POINTS_PER_COLUMN = 3
+"""Points for each column of the map: with fewer, all of them may have weight."""
 _EPSILON = float(np.finfo(float).eps)
-_THIN = 0.8  # columns of F for each row, up to which it saves time
-_FIRST_STEPS, _FOLLOWED = 6, 6  # steps from every start; starts whose points are moved
-_VISIBLE, _FAINT = 0.02, 1e-3  # weights of points that are kept after these steps, and later
+_MAX_THIN = 0.8  # columns of F for each row, up to which the factor saves time
+_FIRST_STEPS = 6  # steps of L-BFGS from every start
+_N_FOLLOWED = 6  # starts whose points are moved afterwards
+_MIN_FIRST_WEIGHT = 0.02  # points with less are dropped after the first steps
+_MIN_WEIGHT = 1e-3  # points with less are dropped later
 _MOVES = np.array([-2, -1, 1, 2])
-_TRIED = 2  # moves whose weights are optimised before none is found
-_GAIN = 1e-5  # of the logarithm of the bound, for which a point is moved
+_N_TRIED = 2  # best moves whose weights are optimised before the search ends
+_MIN_GAIN = 1e-5  # least gain of the logarithm of the bound for which a point is moved
 
 
 def descend(value: Callable, x: np.ndarray, given: tuple, **options: Any) -> OptimizeResult:
-    """Minimise a function that has its gradient beside it, by L-BFGS."""
+    """Minimise a function that returns its value and its gradient, by L-BFGS."""
     gradient = np.empty(0)
 
-    def alone(x: np.ndarray) -> float:
+    def value_alone(x: np.ndarray) -> float:
         nonlocal gradient
-        found, gradient = value(x, *given)
-        return found
+        loss, gradient = value(x, *given)
+        return loss
 
     # L-BFGS asks for the gradient where it has just asked for the value; ``jac=True`` would
     # copy and compare all of x to find that out.
-    return minimize(alone, x, jac=lambda _: gradient, method="L-BFGS-B", options=options)
+    return minimize(value_alone, x, jac=lambda _: gradient, method="L-BFGS-B", options=options)
 
 
 def gram_bound(
@@ -67,11 +69,11 @@ def gram_bound(
     weights = np.ones(len(gram))
     if n_columns >= len(gram):
         return 0.0, weights
-    rest, least = _rest_of(gram, n_columns), np.inf
+    tail_of, least = _tail_of(gram, n_columns), np.inf
     for start in starts:
-        found = descend(_loss, np.log(start), (rest, unit), maxiter=steps, maxcor=30)
-        if found.fun < least:
-            least, weights = found.fun, np.exp(found.x - np.max(found.x))
+        optimum = descend(_loss, np.log(start), (tail_of, unit), maxiter=steps, maxcor=30)
+        if optimum.fun < least:
+            least, weights = optimum.fun, np.exp(optimum.x - np.max(optimum.x))
     return bound_with(gram, unit, n_columns, weights), weights
 
 
@@ -87,13 +89,13 @@ def moved_bound(
     The search begins with the points at some places of the grid, and with those that the starts
     lead to.
     """
-    search = _Moving(gram, unit, n_columns)
-    found = [search.settled(places, np.zeros(places.size), 30), *map(search.first, starts)]
-    found = [points for points in found if points.places.size > n_columns]
-    found = sorted(found, key=lambda points: points.loss)[:_FOLLOWED]
+    search = _PointSearch(gram, unit, n_columns)
+    candidates = [search.reweighted(places, np.zeros(places.size), 30), *map(search.first, starts)]
+    candidates = [points for points in candidates if points.places.size > n_columns]
+    candidates = sorted(candidates, key=lambda points: points.loss)[:_N_FOLLOWED]
     weights = np.ones(len(gram))
-    if found:
-        best = min(map(search.moved, found), key=lambda points: points.loss)
+    if candidates:
+        best = min(map(search.moved, candidates), key=lambda points: points.loss)
         weights = np.zeros(len(gram))
         weights[best.places] = np.exp(best.logs)
     lower = bound_with(gram, unit, n_columns, weights)
@@ -104,7 +106,7 @@ def moved_bound(
 
 def bound_with(gram: np.ndarray, unit: np.ndarray, n_columns: int, weights: np.ndarray) -> float:
     """The bound that weights d prove; zero where it is no more than rounding."""
-    tail, _ = _rest_of_all(gram, n_columns, weights)
+    tail, _ = _tail_of_gram(gram, n_columns, weights)
     squared = weights * weights
     size = float(squared @ unit @ squared)
     bound = float(np.sqrt(tail / size)) if size > 0 else 0.0
@@ -112,10 +114,10 @@ def bound_with(gram: np.ndarray, unit: np.ndarray, n_columns: int, weights: np.n
     return bound if np.isfinite(bound) and bound > rounding else 0.0
 
 
-def _loss(logs: np.ndarray, rest: Rest, unit: np.ndarray) -> tuple[float, np.ndarray]:
+def _loss(logs: np.ndarray, tail_of: Tail, unit: np.ndarray) -> tuple[float, np.ndarray]:
     """Minus the logarithm of the bound, and its gradient in log d."""
     d = np.exp(logs - np.max(logs))
-    tail, share = rest(d)
+    tail, share = tail_of(d)
     squared = d * d
     spread = unit @ squared
     size = squared @ spread
@@ -125,27 +127,27 @@ def _loss(logs: np.ndarray, rest: Rest, unit: np.ndarray) -> tuple[float, np.nda
     return -0.5 * (np.log(tail) - np.log(size)), -gradient
 
 
-def _rest_of(gram: np.ndarray, n_columns: int) -> Rest:
-    """What is left of K_d, by a thin factor of K where there is one."""
+def _tail_of(gram: np.ndarray, n_columns: int) -> Tail:
+    """The tail of K_d, by a thin factor of K where there is one."""
     factor = _factor(gram)
-    if factor is None or factor.shape[1] > _THIN * len(gram):
-        return partial(_rest_of_all, gram, n_columns)
-    return partial(_rest_of_thin, factor, n_columns)
+    if factor is None or factor.shape[1] > _MAX_THIN * len(gram):
+        return partial(_tail_of_gram, gram, n_columns)
+    return partial(_tail_of_factor, factor, n_columns)
 
 
-def _rest_of_all(gram: np.ndarray, n_columns: int, d: np.ndarray) -> tuple[float, np.ndarray]:
+def _tail_of_gram(gram: np.ndarray, n_columns: int, d: np.ndarray) -> tuple[float, np.ndarray]:
     values, vectors = np.linalg.eigh(d[:, None] * gram * d)
     order = np.argsort(-np.abs(values))[n_columns:]
     squares = values[order] ** 2
     return float(np.sum(squares)), vectors[:, order] ** 2 @ squares
 
 
-def _rest_of_thin(factor: np.ndarray, n_columns: int, d: np.ndarray) -> tuple[float, np.ndarray]:
+def _tail_of_factor(factor: np.ndarray, n_columns: int, d: np.ndarray) -> tuple[float, np.ndarray]:
     weighted = d[:, None] * factor
     values, vectors = np.linalg.eigh(weighted.T @ weighted)
     small = slice(max(values.size - n_columns, 0))
-    rest = values[small]
-    return float(rest @ rest), (weighted @ vectors[:, small]) ** 2 @ rest
+    tail = values[small]
+    return float(tail @ tail), (weighted @ vectors[:, small]) ** 2 @ tail
 
 
 def _factor(gram: np.ndarray) -> np.ndarray | None:
@@ -159,8 +161,8 @@ def _factor(gram: np.ndarray) -> np.ndarray | None:
     values, vectors = np.linalg.eigh(gram / root[:, None] / root)
     if not values[0] > -64 * _EPSILON * len(gram) * values[-1]:
         return None
-    kept = values > 4 * _EPSILON * values[-1]
-    return root[:, None] * vectors[:, kept] * np.sqrt(values[kept])
+    is_large = values > 4 * _EPSILON * values[-1]
+    return root[:, None] * vectors[:, is_large] * np.sqrt(values[is_large])
 
 
 class _Points(NamedTuple):
@@ -180,8 +182,8 @@ class _Points(NamedTuple):
     logs: np.ndarray
 
 
-class _Moving(NamedTuple):
-    """A search for the points of a grid that prove most."""
+class _PointSearch(NamedTuple):
+    """A search for the points of a grid that give the largest bound."""
 
     gram: np.ndarray
     unit: np.ndarray
@@ -190,12 +192,12 @@ class _Moving(NamedTuple):
     def first(self, start: np.ndarray) -> _Points:
         """The points that gain weight from a start, of every second one if these are enough."""
         places = np.union1d(np.arange(0, start.size, 2), start.size - 1)
-        if places.size < ROOM * self.n_columns:
+        if places.size < POINTS_PER_COLUMN * self.n_columns:
             places = np.arange(start.size)
         logs = self._weighted(places, np.log(start[places]), _FIRST_STEPS)[1]
         fewest = np.sort(logs)[-min(self.n_columns + 2, logs.size)]
-        seen = logs >= min(np.log(_VISIBLE), fewest)
-        return self.settled(places[seen], logs[seen], 30)
+        is_visible = logs >= min(np.log(_MIN_FIRST_WEIGHT), fewest)
+        return self.reweighted(places[is_visible], logs[is_visible], 30)
 
     def moved(self, points: _Points) -> _Points:
         """Points moved to neighbours, each time the move of most gain, until none gains."""
@@ -203,29 +205,29 @@ class _Moving(NamedTuple):
         while better is not None:
             points = better
             better = self._step(points)
-        return self.settled(points.places, points.logs, 100)
+        return self.reweighted(points.places, points.logs, 100)
 
-    def settled(self, places: np.ndarray, logs: np.ndarray, steps: int) -> _Points:
+    def reweighted(self, places: np.ndarray, logs: np.ndarray, steps: int) -> _Points:
         """Points with better weights, without those that lose theirs."""
         loss, logs = self._weighted(places, logs, steps)
-        kept = logs > np.log(_FAINT)
-        return _Points(loss, places[kept], logs[kept])
+        has_weight = logs > np.log(_MIN_WEIGHT)
+        return _Points(loss, places[has_weight], logs[has_weight])
 
     def _weighted(
         self, places: np.ndarray, logs: np.ndarray, steps: int
     ) -> tuple[float, np.ndarray]:
         some = np.ix_(places, places)
-        rest = partial(_rest_of_all, self.gram[some], self.n_columns)
-        found = descend(_loss, logs, (rest, self.unit[some]), maxiter=steps, maxcor=30)
-        return float(found.fun), found.x - np.max(found.x)
+        tail_of = partial(_tail_of_gram, self.gram[some], self.n_columns)
+        optimum = descend(_loss, logs, (tail_of, self.unit[some]), maxiter=steps, maxcor=30)
+        return float(optimum.fun), optimum.x - np.max(optimum.x)
 
     def _step(self, points: _Points) -> _Points | None:
         """One point moved; None if that raises no bound."""
         moves = self._moves(points.places)
-        for chosen in np.argsort(self._losses(moves, points.logs))[:_TRIED]:
-            found = self.settled(moves[chosen], points.logs, 8)
-            if found.loss < points.loss - _GAIN and found.places.size > self.n_columns:
-                return found
+        for candidate in np.argsort(self._losses(moves, points.logs))[:_N_TRIED]:
+            moved = self.reweighted(moves[candidate], points.logs, 8)
+            if moved.loss < points.loss - _MIN_GAIN and moved.places.size > self.n_columns:
+                return moved
         return None
 
     def _moves(self, places: np.ndarray) -> np.ndarray:

@@ -65,8 +65,8 @@ class BoxWaves:
 
     def _lead(self, moved: int = -1) -> np.ndarray:
         """Products over all axes but the last, one of them differentiated, shape (N', m)."""
-        chosen = [self.slopes[i] if i == moved else f for i, f in enumerate(self.factors[:-1])]
-        return reduce(lambda a, b: (a[:, None, :] * b[None, :, :]).reshape(-1, a.shape[1]), chosen)
+        factors = [self.slopes[i] if i == moved else f for i, f in enumerate(self.factors[:-1])]
+        return reduce(lambda a, b: (a[:, None, :] * b[None, :, :]).reshape(-1, a.shape[1]), factors)
 
     def sum(self, weights: np.ndarray) -> np.ndarray:
         """Values on the grid, flat."""
@@ -168,8 +168,8 @@ class JointProblem:
         cosines, sines = np.cos(angles), np.sin(angles)
         out = np.empty(angles.shape)
         for axis in range(angles.shape[2]):
-            others = np.prod(np.delete(cosines, axis, axis=2), axis=2)
-            out[:, :, axis] = -lags[:, None, axis] * sines[:, :, axis] * others
+            other_cosines = np.prod(np.delete(cosines, axis, axis=2), axis=2)
+            out[:, :, axis] = -lags[:, None, axis] * sines[:, :, axis] * other_cosines
         return out
 
     def columns(self, frequencies: np.ndarray) -> np.ndarray:

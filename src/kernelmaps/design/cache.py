@@ -41,11 +41,11 @@ def stored(key: str, solve: Callable[[], Entry], use: bool) -> Entry:
     try:
         return storage.read(path, _KIND)
     except (OSError, FileFormatError):
-        found = solve()
+        entry = solve()
     with suppress(OSError):  # a read-only home is no reason to fail
         path.parent.mkdir(parents=True, exist_ok=True)
-        storage.write(path, _KIND, *found)
-    return found
+        storage.write(path, _KIND, *entry)
+    return entry
 
 
 @lru_cache(maxsize=1)
@@ -54,7 +54,7 @@ def load_ready() -> dict[str, Entry]:
     if not READY.exists():
         return {}
     header, arrays = storage.read(READY, READY_KIND)
-    entries: dict[str, Entry] = {key: (own, {}) for key, own in header["designs"].items()}
+    entries: dict[str, Entry] = {key: (design, {}) for key, design in header["designs"].items()}
     for path, values in arrays.items():
         key, _, name = path.partition("/")
         entries[key][1][name] = values

@@ -56,7 +56,7 @@ from ..certificate import Certificate
 from ..display import html_of, two_columns
 from .gram import GridKernel
 from .lp import Cosines, sequential_lp
-from .problem import Function, Problem, cosine_sum
+from .problem import CosineProblem, Function, cosine_sum
 from .refine import alternation
 from .tables import RankTable
 
@@ -133,15 +133,15 @@ class DesignCertificate(Proof):
     def to_words(self) -> dict[str, Any]:
         """The proved bound, how it was found, and what no map of this size could do better."""
         if self.proved:
-            told: dict[str, Any] = {"error at most (proved)": float(self.bound)}
+            words: dict[str, Any] = {"error at most (proved)": float(self.bound)}
         else:
-            told = {"largest error found (no bound is proved)": float(self.found)}
-        told["by"] = self.bound_method
+            words = {"largest error found (no bound is proved)": float(self.found)}
+        words["by"] = self.bound_method
         if self.alternations:
-            told["alternations of the error"] = f"{self.alternations} of {self.needed}"
+            words["alternations of the error"] = f"{self.alternations} of {self.needed}"
         if self.lower_bound:
-            told["no map of this size has less than"] = float(self.lower_bound)
-        return told
+            words["no map of this size has less than"] = float(self.lower_bound)
+        return words
 
     def _repr_html_(self) -> str:
         return html_of(two_columns(self.to_words(), "Certificate of a design"))
@@ -181,7 +181,7 @@ def curvature(signature: Function, span: float) -> tuple[float, bool, str]:
     return 1.01 * largest, convex, "the signature is convex"
 
 
-def between_grid(problem: Problem, cosines: Cosines) -> Proof:
+def between_grid(problem: CosineProblem, cosines: Cosines) -> Proof:
     """A bound on the weighted error everywhere on the domain."""
     frequencies, weights = cosines
     if problem.points is not None:
@@ -191,8 +191,8 @@ def between_grid(problem: Problem, cosines: Cosines) -> Proof:
     bend = curve + float(weights @ frequencies**2)
     error = max(problem.max_error(cosines), 1e-15 * problem.scale)
     top = float(np.max(problem.weight(problem.lags)))
-    wanted = problem.span * np.sqrt(top * bend / (8 * 0.002 * error))
-    size = int(np.clip(wanted, 4000, _MAX_GRID))
+    cells = problem.span * np.sqrt(top * bend / (8 * 0.002 * error))
+    size = int(np.clip(cells, 4000, _MAX_GRID))
     lags = np.linspace(0, problem.span, size + 1)
     miss = np.abs(problem.signature(lags) - cosine_sum(lags, cosines))
     weight = problem.weight(lags)
@@ -207,12 +207,12 @@ def between_grid(problem: Problem, cosines: Cosines) -> Proof:
         np.all(np.diff(weight) >= 0) or np.all(np.diff(weight) <= 0)
     )
     words = f"computed at {size + 1} lags; bounded between them, since {reason}"
-    found = max(float(np.max(weight * miss)), problem.max_error(cosines))
-    return Proof(bound if sure and monotone else np.inf, found, words)
+    largest = max(float(np.max(weight * miss)), problem.max_error(cosines))
+    return Proof(bound if sure and monotone else np.inf, largest, words)
 
 
 def certify_cosines(
-    problem: Problem, cosines: Cosines, n_columns: int, lower_bound: float
+    problem: CosineProblem, cosines: Cosines, n_columns: int, lower_bound: float
 ) -> DesignCertificate:
     """Certificate of a cosine design; `lower_bound` comes from the rank bound."""
     peaks = alternation(problem, cosines, slack=1e-3).size
@@ -227,7 +227,7 @@ def certify_cosines(
     return certified(between_grid(problem, cosines), error, lower_bound, **facts)
 
 
-def _to_zero(problem: Problem, cosines: Cosines) -> float:
+def _to_zero(problem: CosineProblem, cosines: Cosines) -> float:
     r"""A bound for all of [0, b]: cosines continue below m, where they vanish like x^{γ/2}.
 
     For values x ≤ y ≤ b of any ratio the error is x^{γ/2} y^{γ/2} |κ − κ̂| ≤ b^γ e^{−γλ/2} |κ − κ̂|,
@@ -261,15 +261,15 @@ def table_everywhere(table: RankTable) -> Proof:
         complete = grid.fine.size == grid.values.size
         words = f"{grid.fine.size} of {grid.values.size} values"
         return Proof(table.max_error if complete else np.inf, table.max_error, words)
-    found = _search(table)
+    largest = _search(table)
     slope = _curvature_beside_the_kink(grid) if grid.rough else _fourth_derivative(grid)
     if np.isinf(slope):
-        return Proof(np.inf, found, "grids, random pairs and ascent")
+        return Proof(np.inf, largest, "grids, random pairs and ascent")
     if grid.rough:
         bound, words = _rough_bound(table, slope), "corners and parabolas of cells"
     else:
         bound, words = _smooth_bound(table, slope), f"{_STEPS + 1}² pairs and fourth derivatives"
-    return Proof(max(bound, found), found, words)
+    return Proof(max(bound, largest), largest, words)
 
 
 def _search(table: RankTable) -> float:
@@ -302,8 +302,8 @@ def _fourth_derivative(grid: GridKernel) -> float:
     coarse = (6 * lags[0] - 8 * lags[2] + 2 * lags[3]) / step**4
     if abs(fine) < 1e-6 * abs(lags[0]) / step**4 and abs(coarse) < 1e-6 * abs(lags[0]) / step**4:
         return 1e-6 * abs(float(lags[0])) / step**4
-    settled = 0 < coarse <= 1.01 * fine <= 1.5 * coarse
-    return 1.1 * max((4 * fine - coarse) / 3, fine) if settled else np.inf
+    converged = 0 < coarse <= 1.01 * fine <= 1.5 * coarse
+    return 1.1 * max((4 * fine - coarse) / 3, fine) if converged else np.inf
 
 
 def _polynomial_derivatives(table: RankTable, span: float) -> float:
@@ -414,8 +414,10 @@ def table_to_zero(table: RankTable, bound: float) -> float:
     kernel that grows in both arguments keeps the first between its values in the corners of a cell.
     """
     grid = table.kernel
-    whole = grid.values is None and grid.error == "absolute"  # a set has gaps, bounded by nothing
-    if not (grid.kernel.grows and whole and np.isfinite(bound)):
+    is_interval = (
+        grid.values is None and grid.error == "absolute"
+    )  # a set has gaps, bounded by nothing
+    if not (grid.kernel.grows and is_interval and np.isfinite(bound)):
         return np.inf
     t = np.linspace(0, 1, _BELOW + 1)
     above = np.geomspace(grid.low, grid.high, 4 * _BELOW + 1)
@@ -481,8 +483,8 @@ def largest_error(
     if low <= 0:
         values.append(np.array([0.0, smallest**2, 1e-300 if low == 0 else low]))
     if at is not None and len(at):
-        chosen = at if len(at) <= _GRID else np.sort(rng.choice(at, _GRID, replace=False))
-        values.append(np.clip(np.r_[chosen, np.nextafter(chosen, low)], low, high))
+        sample = at if len(at) <= _GRID else np.sort(rng.choice(at, _GRID, replace=False))
+        values.append(np.clip(np.r_[sample, np.nextafter(sample, low)], low, high))
     grid = np.unique(np.concatenate(values))
     grid = np.union1d(grid, grid[:-1] + 0.382 * np.diff(grid))
     first, second = np.triu_indices(grid.size) if symmetric else np.indices([grid.size] * 2)
@@ -506,13 +508,13 @@ def _climb(
         scale = np.maximum(np.abs(np.stack([x, y], axis=1)), 1e-12 * high)  # (pairs, 2)
         moved = np.stack([x, y], axis=1)[:, None] + step * scale[:, None] * _MOVES
         moved = np.clip(moved, low, high).reshape(-1, 2)
-        found = np.abs(error(moved[:, 0], moved[:, 1])).reshape(x.size, -1)
-        top = np.argmax(found, axis=1)
+        errors = np.abs(error(moved[:, 0], moved[:, 1])).reshape(x.size, -1)
+        top = np.argmax(errors, axis=1)
         rows = np.arange(x.size)
-        better = found[rows, top] > size
+        better = errors[rows, top] > size
         best = moved.reshape(x.size, -1, 2)[rows, top]
         x, y = np.where(better, best[:, 0], x), np.where(better, best[:, 1], y)
-        size = np.where(better, found[rows, top], size)
+        size = np.where(better, errors[rows, top], size)
         if not better.any():
             step /= 2
     worst = int(np.argmax(size))

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..arguments import argument
-from .bounds import ROOM, gram_bound, moved_bound
+from .bounds import POINTS_PER_COLUMN, gram_bound, moved_bound
 from .problem import ERRORS, FeatureKernel, feature_kernel, has_kink
 
 
@@ -107,8 +107,8 @@ class GridKernel:
         if self.values.size <= size:
             return self.values
         place = self.values if self.rough and not ratios else self.position(self.values)
-        wanted = np.linspace(place[0], place[-1], size)
-        return self.values[np.unique(np.argmin(np.abs(place[:, None] - wanted), axis=0))]
+        targets = np.linspace(place[0], place[-1], size)
+        return self.values[np.unique(np.argmin(np.abs(place[:, None] - targets), axis=0))]
 
     def at(self, position: np.ndarray) -> np.ndarray:
         """Values at positions in [0, 1] along the (logarithmic) domain, ends exact."""
@@ -200,7 +200,7 @@ def rank_bound(kernel: GridKernel, n_columns: int, within: bool = True) -> tuple
         starts = [root**power for power in powers]
         return gram_bound(gram, unit, n_columns, starts)
     rng = np.random.default_rng(0)  # many local maxima: scatter
-    few, comb = nodes.size < ROOM * n_columns, _comb(nodes, n_columns)
+    few, comb = nodes.size < POINTS_PER_COLUMN * n_columns, _comb(nodes, n_columns)
     starts = []
     for _ in range(_SCATTERED[few]):
         noise = np.exp(0.3 * rng.standard_normal(nodes.size))
@@ -218,5 +218,5 @@ def _comb(nodes: np.ndarray, n_columns: int) -> np.ndarray:
     For D + 1 points x_i = (2i − 1) b/(2D + 1) the bound is b/(2D + 1)²: singular matrices have
     a null vector v, and vᵀKv = vᵀEv ≤ ε ‖v‖₁².
     """
-    wanted = (2 * np.arange(1, n_columns + 2) - 1) / (2 * n_columns + 1)
-    return np.unique(np.argmin(np.abs(nodes[:, None] - nodes[-1] * wanted), axis=0))
+    targets = (2 * np.arange(1, n_columns + 2) - 1) / (2 * n_columns + 1)
+    return np.unique(np.argmin(np.abs(nodes[:, None] - nodes[-1] * targets), axis=0))

@@ -41,8 +41,8 @@ def reflections(frequencies: np.ndarray, weights: np.ndarray) -> tuple[np.ndarra
     """Projections whose sum is that of modulations: Π cos(a_i) is the mean of cos(Σ ± a_i)."""
     vectors, shares = [], []
     for frequency, weight in zip(frequencies, weights, strict=True):
-        kept = int(np.argmax(frequency != 0))  # the first coordinate that is not zero
-        flips = [(1, -1) if w and i != kept else (1,) for i, w in enumerate(frequency)]
+        first = int(np.argmax(frequency != 0))  # the first coordinate that is not zero
+        flips = [(1, -1) if w and i != first else (1,) for i, w in enumerate(frequency)]
         signs = np.array(list(product(*flips)))
         vectors.append(signs * frequency)
         shares.append(np.full(len(signs), weight / len(signs)))
@@ -266,13 +266,15 @@ def signatures_of(kernel: Any, axes: int) -> Target:
         if len(kernel) != axes:
             raise ValueError(f"design_joint_map: {len(kernel)} kernels for {axes} axes.")
         parts = [feature_kernel(item) for item in kernel]
-        single: list[Any] = [part.signature for part in parts]
+        single: list[Any] = [factor.signature for factor in parts]
 
         def product_of(lag: np.ndarray) -> np.ndarray:
             return np.prod([f(np.abs(lag[..., i])) for i, f in enumerate(single)], axis=0)
 
-        known = all(isinstance(item, str | StationaryKernel) for item in kernel)
-        return Target(" x ".join(part.name for part in parts), product_of, single, True, known)
+        is_trusted = all(isinstance(item, str | StationaryKernel) for item in kernel)
+        return Target(
+            " x ".join(factor.name for factor in parts), product_of, single, True, is_trusted
+        )
     if callable(kernel) and not hasattr(kernel, "signature"):
         joint, is_product, trusted = kernel, False, False
         name = getattr(kernel, "__name__", "signature")

@@ -41,7 +41,7 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp, nnls
 
 from ..arguments import argument, parameter
 from ..exceptions import DesignError
-from .problem import Cosines, Problem
+from .problem import CosineProblem, Cosines
 
 
 def solve_lp(
@@ -123,7 +123,7 @@ def least_error_step(
     return x[:n], x[n : n + m], float(np.sum(x[n + m :]))
 
 
-def fit_weights(problem: Problem, frequencies: np.ndarray) -> np.ndarray:
+def fit_weights(problem: CosineProblem, frequencies: np.ndarray) -> np.ndarray:
     """Non-negative least-squares weights of given frequencies."""
     lags, target, weight = problem.sampled(250)
     matrix = weight[:, None] * problem.atoms(lags, frequencies)
@@ -167,7 +167,7 @@ def sequential_lp(
 
     Parameters
     ----------
-    problem : Problem or JointProblem
+    problem : CosineProblem or JointProblem
         Of one dimension or of several.
     cosines : (frequencies, weights)
         Where to start. Frequencies may become negative.
@@ -224,11 +224,11 @@ def _solved(matrix: np.ndarray, diagonal: np.ndarray, right: np.ndarray) -> np.n
     """The solution of a positive system with more on its diagonal; the least one if it has many."""
     system = matrix.copy()
     system.flat[:: len(system) + 1] += diagonal
-    _, found, info = lapack.dposv(system, right, lower=1)
-    return found if info == 0 else np.linalg.lstsq(system, right, rcond=None)[0]
+    _, solution, info = lapack.dposv(system, right, lower=1)
+    return solution if info == 0 else np.linalg.lstsq(system, right, rcond=None)[0]
 
 
-def least_p_norm(problem: Problem, cosines: Cosines, fixed_zero: bool) -> Cosines:
+def least_p_norm(problem: CosineProblem, cosines: Cosines, fixed_zero: bool) -> Cosines:
     """Descend from given cosines through growing powers p; the frequencies come back sorted."""
     lags, target, weight = problem.sampled(160)
     weight = weight / problem.scale
@@ -293,7 +293,7 @@ def columns(frequencies: np.ndarray) -> int:
     return int(np.sum(columns_each(frequencies)))
 
 
-def frequency_pool(problem: Problem, n_columns: int, halvings: int = 2) -> np.ndarray:
+def frequency_pool(problem: CosineProblem, n_columns: int, halvings: int = 2) -> np.ndarray:
     """Ω_j up to a frequency that a best map of this size does not exceed (eqs. 7, 8).
 
     A periodic signature has only the harmonics of its period. An even number of columns leaves
@@ -308,7 +308,7 @@ def frequency_pool(problem: Problem, n_columns: int, halvings: int = 2) -> np.nd
 
 
 def _weights(
-    problem: Problem,
+    problem: CosineProblem,
     pool: np.ndarray,
     scale: float,
     prices: tuple[float, float] = (0.0, 1.0),
@@ -328,7 +328,7 @@ def _weights(
     return np.maximum(solve_lp(cost, rows, limit)[: pool.size], 0.0)
 
 
-def fit_pool(problem: Problem, pool: np.ndarray) -> np.ndarray:
+def fit_pool(problem: CosineProblem, pool: np.ndarray) -> np.ndarray:
     """Non-negative weights of least error C for given frequencies."""
     scale = problem.scale
     for _ in range(2):  # the second time in units of the error itself: HiGHS is absolute to 1e-7
@@ -337,19 +337,19 @@ def fit_pool(problem: Problem, pool: np.ndarray) -> np.ndarray:
     return weights
 
 
-def tradeoff_lp(problem: Problem, pool: np.ndarray, gamma: float) -> np.ndarray:
+def tradeoff_lp(problem: CosineProblem, pool: np.ndarray, gamma: float) -> np.ndarray:
     """Weights of least D̄ + γ C."""
     return _weights(problem, pool, problem.scale, (1 / (1 + gamma), gamma / (1 + gamma)))
 
 
-def bounded_lp(problem: Problem, pool: np.ndarray, max_error: float) -> np.ndarray | None:
+def bounded_lp(problem: CosineProblem, pool: np.ndarray, max_error: float) -> np.ndarray | None:
     """Weights of least D̄ with C ≤ max_error; None if the pool cannot do it."""
     if refitted(problem, pool)[0] > max_error:
         return None
     return _weights(problem, pool, max_error, (1.0, 0.0), limited=True)
 
 
-def refitted(problem: Problem, pool: np.ndarray) -> tuple[float, Cosines]:
+def refitted(problem: CosineProblem, pool: np.ndarray) -> tuple[float, Cosines]:
     """Least error C of a non-negative mixture of the pool, and the mixture."""
     cosines = pool, fit_pool(problem, pool)
     return problem.cost(cosines), cosines
@@ -357,12 +357,12 @@ def refitted(problem: Problem, pool: np.ndarray) -> tuple[float, Cosines]:
 
 def largest_that_fit(weights: np.ndarray, need: np.ndarray, room: int) -> np.ndarray:
     """Indices of the largest weights whose columns fit into some room."""
-    chosen = []
+    selected = []
     for index in np.argsort(-weights, kind="stable"):
         if weights[index] > 0 and need[index] <= room:
-            chosen.append(int(index))
+            selected.append(int(index))
             room -= int(need[index])
-    return np.array(sorted(chosen), dtype=int)
+    return np.array(sorted(selected), dtype=int)
 
 
 def truncate(pool: np.ndarray, weights: np.ndarray, n_columns: int) -> np.ndarray:
@@ -382,10 +382,10 @@ def merge_clusters(pool: np.ndarray, weights: np.ndarray, gap: float) -> Cosines
     return np.bincount(group, weights * pool) / mass, mass
 
 
-def lp_design(problem: Problem, n_columns: int, halvings: int = 2) -> Cosines:
+def lp_design(problem: CosineProblem, n_columns: int, halvings: int = 2) -> Cosines:
     """The best pool design of a size: binary search over γ, all outputs cut and refitted."""
     pool = frequency_pool(problem, n_columns, halvings)
-    nothing, found = (np.inf, (np.zeros(1), np.zeros(1))), {}
+    nothing, fits = (np.inf, (np.zeros(1), np.zeros(1))), {}
     low, high = np.log(1e-2), np.log(1e8)
     for step in range(_SEARCH):
         middle = high if step == 0 else 0.5 * (low + high)
@@ -395,14 +395,14 @@ def lp_design(problem: Problem, n_columns: int, halvings: int = 2) -> Cosines:
             low = middle
         elif step:
             high = middle
-        for chosen in _selections(pool, np.where(alive, weights, 0.0), n_columns):
-            if chosen.size and chosen.tobytes() not in found:
-                found[chosen.tobytes()] = refitted(problem, chosen)
-    _, best = min(found.values(), key=lambda one: one[0], default=nothing)
+        for selection in _selections(pool, np.where(alive, weights, 0.0), n_columns):
+            if selection.size and selection.tobytes() not in fits:
+                fits[selection.tobytes()] = refitted(problem, selection)
+    _, best = min(fits.values(), key=lambda one: one[0], default=nothing)
     return _exchange(problem, pool, best)
 
 
-def _exchange(problem: Problem, pool: np.ndarray, start: Cosines) -> Cosines:
+def _exchange(problem: CosineProblem, pool: np.ndarray, start: Cosines) -> Cosines:
     """Move single frequencies to neighbours in the pool as long as the refitted error falls."""
     best, least = start, problem.cost(start)
     index = np.searchsorted(pool, start[0])
@@ -415,9 +415,9 @@ def _exchange(problem: Problem, pool: np.ndarray, start: Cosines) -> Cosines:
             inside = 0 <= moved[member] < pool.size and np.unique(moved).size == index.size
             if not inside or 0 in (pool[index[member]], pool[moved[member]]):
                 continue
-            error, found = refitted(problem, pool[moved])
+            error, candidate = refitted(problem, pool[moved])
             if error < least * (1 - 1e-6):
-                best, least, index, improved = found, error, moved, True
+                best, least, index, improved = candidate, error, moved, True
     return best
 
 
@@ -428,7 +428,7 @@ def _selections(pool: np.ndarray, weights: np.ndarray, n_columns: int) -> list[n
     return [truncate(pool, weights, n_columns), truncate(nearest, mass, n_columns)]
 
 
-def harmonic_design(problem: Problem, n_columns: int) -> Cosines:
+def harmonic_design(problem: CosineProblem, n_columns: int) -> Cosines:
     """Orthogonal projection on the harmonics of 2M, largest non-negative coefficients (section 3).
 
     The comparison of section 4.1: k is continued periodically, which makes some coefficients
@@ -444,20 +444,20 @@ def harmonic_design(problem: Problem, n_columns: int) -> Cosines:
     weights[0] /= 2
     if n_columns % 2 == 0:
         frequencies, weights = frequencies[1:], weights[1:]
-    chosen = largest_that_fit(weights, columns_each(frequencies), n_columns)
-    return frequencies[chosen], weights[chosen]
+    selected = largest_that_fit(weights, columns_each(frequencies), n_columns)
+    return frequencies[selected], weights[selected]
 
 
-def periodic_design(problem: Problem, n_columns: int) -> Cosines:
+def periodic_design(problem: CosineProblem, n_columns: int) -> Cosines:
     """Harmonics of a periodic signature: the projection's choice or the LP's, both refitted."""
     candidates = [lp_design(problem, n_columns), harmonic_design(problem, n_columns)]
-    chosen = candidates[1][0]
-    if chosen.size:
-        candidates.append((chosen, fit_pool(problem, chosen)))
+    frequencies = candidates[1][0]
+    if frequencies.size:
+        candidates.append((frequencies, fit_pool(problem, frequencies)))
     return min(candidates, key=problem.cost)
 
 
-def pool_start(problem: Problem, n_columns: int) -> np.ndarray:
+def pool_start(problem: CosineProblem, n_columns: int) -> np.ndarray:
     """Frequencies of the best unrestricted mixture, clusters merged and cut to size."""
     pool = frequency_pool(problem, n_columns, halvings=2)
     weights = _weights(problem, pool, problem.scale)

@@ -32,7 +32,7 @@ from . import joint, lp
 from .bounds import descend
 from .boxes import BoxWaves, JointProblem, Periods, lag_axes, product_grid
 from .certify import certified
-from .problem import Cosines, Problem, of_lags, refuse_indefinite
+from .problem import CosineProblem, Cosines, of_lags, refuse_indefinite
 from .refine import apart, refined_design
 
 _POLAR_STEPS = (0.75, 1.0, 1.2, 1.3, 1.4)  # distances of a polar grid, in units of π / span
@@ -56,7 +56,7 @@ def _product_pool(problem: JointProblem, marginals: list[Callable], size: int) -
 @lru_cache(maxsize=32)
 def _axis_design(signature: Callable, span: float, period: float | None, size: int) -> Cosines:
     """The design of one axis: both forms, their disturbed selections and equal axes share it."""
-    flat = Problem(of_lags("axis", signature), span, period=period)
+    flat = CosineProblem(of_lags("axis", signature), span, period=period)
     return lp.harmonic_design(flat, size) if period else refined_design(flat, size)
 
 
@@ -80,8 +80,8 @@ def _refitted(
     problem: JointProblem, pool: np.ndarray, weights: np.ndarray, n_columns: int
 ) -> Cosines:
     """The largest that fit, with least-squares weights: a start for the continuous extension."""
-    chosen = pool[lp.largest_that_fit(weights, problem.columns(pool), n_columns)]
-    return chosen, nnls(problem.atoms(problem.coarse.lags, chosen), problem.coarse.target)[0]
+    selected = pool[lp.largest_that_fit(weights, problem.columns(pool), n_columns)]
+    return selected, nnls(problem.atoms(problem.coarse.lags, selected), problem.coarse.target)[0]
 
 
 def _lp_weights(problem: JointProblem, pool: np.ndarray) -> list[np.ndarray]:
@@ -216,11 +216,11 @@ def design_joint_map(
     _check_joint(n_components, domain, form, pool, select, periods, effort)
     periods = (None,) * len(domain) if periods is None else tuple(periods)
     target = joint.signatures_of(kernel, len(domain))
-    search = _Search(target, n_components, pool, select, refine, effort, cache, progress)
+    search = _JointSearch(target, n_components, pool, select, refine, effort, cache, progress)
     problems = search.problems(domain, periods, form, resolution)
     with limit_blas(1):  # matrices are small: threads of BLAS would only wait
-        found = search.designs(problems, form)
-    problem, pair, lower, optimal = min(found, key=lambda item: item[0].max_error(item[1]))
+        designs = search.designs(problems, form)
+    problem, pair, lower, optimal = min(designs, key=lambda item: item[0].max_error(item[1]))
     proof, rms = joint.everywhere(problem, pair, target.is_product)
     return joint.JointDesign(
         kernel=target.name,
@@ -260,7 +260,7 @@ def _check_joint(
 
 
 @dataclass(frozen=True)
-class _Search:
+class _JointSearch:
     """What is looked for, and how."""
 
     target: joint.Target
@@ -302,15 +302,15 @@ class _Search:
         """The designs of the form that is asked for."""
         # A modulation is a start for projections: they have the same pool, and move.
         descends = self.refine and self.pool == "product"
-        found: list[Found] = []
+        designs: list[Found] = []
         starts: list[Cosines] = []
         for problem in problems:
-            asked = form in ("auto", problem.form)
-            if asked or descends:
+            is_requested = form in ("auto", problem.form)
+            if is_requested or descends:
                 one = self.design(problem, starts)
-                found += [one] * asked
+                designs += [one] * is_requested
                 starts = [joint.reflections(*one[1])] if descends else []
-        return found
+        return designs
 
     def design(self, problem: JointProblem, starts: list[Cosines]) -> Found:
         """Frequencies and weights of one form, the rank bound, and whether they are optimal."""
@@ -359,8 +359,8 @@ class _Search:
         designs = sorted(designs, key=problem.max_error)[:12]
         designs = [descend_p_norms(problem, p, (32, 128)) for p in self._shown(designs, "p-norms")]
         designs += self._hops(problem, designs, rng)
-        chosen = apart(problem, designs, 1e-3)[: 1 + _FINISHED * self.effort] + starts
-        programs = self._shown(chosen, "Taylor programs")
+        candidates = apart(problem, designs, 1e-3)[: 1 + _FINISHED * self.effort] + starts
+        programs = self._shown(candidates, "Taylor programs")
         ends = [taylor_programs(problem, pair, steps=12) for pair in programs]
         return taylor_programs(problem, min(ends, key=problem.max_error))
 
@@ -376,10 +376,13 @@ class _Search:
     def _selected(self, problem: JointProblem, vectors: np.ndarray, products: Any) -> list[Cosines]:
         """Candidate sets of frequencies of a pool with refitted weights."""
         if self.select == "greedy":
-            chosen = lp.largest_that_fit(products, problem.columns(vectors), self.n_columns)
+            selected = lp.largest_that_fit(products, problem.columns(vectors), self.n_columns)
             total = problem.signature(np.zeros((1, len(problem.spans))))[0]
-            kept = products[chosen]
-            return [(vectors[chosen], kept), (vectors[chosen], kept * total / kept.sum())]
+            selected_weights = products[selected]
+            return [
+                (vectors[selected], selected_weights),
+                (vectors[selected], selected_weights * total / selected_weights.sum()),
+            ]
         ranks = _lp_weights(problem, vectors) + ([] if products is None else [products])
         return [_refitted(problem, vectors, weights, self.n_columns) for weights in ranks]
 
@@ -399,15 +402,15 @@ class _Search:
     ) -> list[Cosines]:
         """Descents from the best design, disturbed; six in vain are the end."""
         best = min(designs, key=problem.max_error)
-        found, vain = [best], 0
+        candidates, vain = [best], 0
         for hop in self._shown(range(_HOPS * self.effort), "hops"):
             start = shaken(problem, best, 0.3 / (1 + hop / 8), rng)
-            found.append(descend_p_norms(problem, start, powers=(8, 128)))
-            better = problem.max_error(found[-1]) < problem.max_error(best) * (1 - 1e-3)
-            best, vain = (found[-1], 0) if better else (best, vain + 1)
+            candidates.append(descend_p_norms(problem, start, powers=(8, 128)))
+            better = problem.max_error(candidates[-1]) < problem.max_error(best) * (1 - 1e-3)
+            best, vain = (candidates[-1], 0) if better else (best, vain + 1)
             if vain == 6:
                 break
-        return found
+        return candidates
 
     def _shown(self, items: Any, stage: str) -> Any:
         """The items, one after the other, with a bar."""

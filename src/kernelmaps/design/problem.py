@@ -64,8 +64,8 @@ def cosine_sum(lags: np.ndarray, cosines: Cosines) -> np.ndarray:
 def has_kink(signature: Callable, span: float) -> bool:
     """Whether k(0) − k(h) grows like h rather than like h²."""
     step = 1e-4 * span
-    peak, near, far = signature(np.array([0.0, step, 2 * step]))
-    return bool(0 < peak - far < 3 * (peak - near))
+    peak, middle, far = signature(np.array([0.0, step, 2 * step]))
+    return bool(0 < peak - far < 3 * (peak - middle))
 
 
 # Columns of a map by default. The error of a smooth signature falls geometrically with their number
@@ -130,10 +130,12 @@ def feature_kernel(
         return of_lags(kernel.name, kernel.signature)
     if isinstance(kernel, AdditiveKernel) and not for_cosines:
         return FeatureKernel(getattr(kernel, "name", "kernel"), None, kernel.component)
-    known = "tables (method='eigen' or 'minimax')" if isinstance(kernel, AdditiveKernel) else "maps"
+    designed = (
+        "tables (method='eigen' or 'minimax')" if isinstance(kernel, AdditiveKernel) else "maps"
+    )
     raise TypeError(
         f"design_map: {kernel!r} has no one-dimensional signature k(λ); cosine designs need one. "
-        f"Give a homogeneous or stationary kernel or a function of the lag, or use {known}."
+        f"Give a homogeneous or stationary kernel or a function of the lag, or use {designed}."
     )
 
 
@@ -159,7 +161,7 @@ def _checked(function: Function, lag: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class CosineProblem:
     """A weighted Chebyshev problem on lags.
 
     Parameters
@@ -234,8 +236,8 @@ class Problem:
     def sampled(self, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """About `size` lags with k and w there, for least squares and coarse constraints."""
         step = max(1, self.lags.size // size)
-        chosen = np.unique(np.r_[np.arange(0, self.lags.size, step), self.lags.size - 1])
-        return self.lags[chosen], self._target[chosen], self._weight[chosen]
+        index = np.unique(np.r_[np.arange(0, self.lags.size, step), self.lags.size - 1])
+        return self.lags[index], self._target[index], self._weight[index]
 
     def residual(self, lags: np.ndarray, cosines: Cosines) -> np.ndarray:
         """w(λ) (k(λ) − k̂(λ)) at any lags."""
@@ -309,7 +311,7 @@ def build_problem(
     period: float | None = None,
     homogeneous: bool | None = None,
     norm: str = "max",
-) -> Problem:
+) -> CosineProblem:
     """Check the arguments of :func:`kernelmaps.design_map` and build the problem they state."""
     feature = feature_kernel(kernel, homogeneous, for_cosines=True)
     values, points = check_domain(domain, feature.homogeneous, lags, period)
@@ -333,8 +335,8 @@ def build_problem(
             "weight "
             f"e^(-λ/2) makes the tail beyond every range harmless (error={error!r})."
         )
-    own = callable(error)
-    if not own and error not in ERRORS:
+    is_function = callable(error)
+    if not is_function and error not in ERRORS:
         raise ValueError(
             f"design_map: {parameter('error')} must be one of {ERRORS} or a function, got "
             f"{error!r}."
@@ -347,7 +349,7 @@ def build_problem(
                 "falls to "
                 f"{smallest:.3g} on [0, {span:.3g}]; it must stay positive there."
             )
-    return Problem(
+    return CosineProblem(
         feature,
         span,
         high**feature.gamma if error == "absolute" and feature.homogeneous else 1.0,
@@ -355,8 +357,8 @@ def build_problem(
         tail=universal,
         period=None if period is None else float(period),
         domain="universal" if universal else values,
-        error="weighted" if own else error,
-        user=error if own else None,
+        error="weighted" if is_function else error,
+        user=error if is_function else None,
         norm=norm,
     )
 

@@ -158,12 +158,12 @@ def haar(signals: np.ndarray) -> np.ndarray:
     """Orthonormal Haar transform along the last axis, padded with zeros to a power of two."""
     length = power_of_two(signals.shape[-1])
     padding = [(0, 0)] * (signals.ndim - 1) + [(0, length - signals.shape[-1])]
-    rest, details = np.pad(signals, padding), []
-    while rest.shape[-1] > 1:
-        even, odd = rest[..., ::2], rest[..., 1::2]
+    averages, details = np.pad(signals, padding), []
+    while averages.shape[-1] > 1:
+        even, odd = averages[..., ::2], averages[..., 1::2]
         details.append((even - odd) / np.sqrt(2))
-        rest = (even + odd) / np.sqrt(2)
-    return np.concatenate([rest, *details[::-1]], axis=-1)
+        averages = (even + odd) / np.sqrt(2)
+    return np.concatenate([averages, *details[::-1]], axis=-1)
 
 
 @dataclass(frozen=True)
@@ -242,8 +242,8 @@ def required_features(
     epsilon, probability, sparsity = float(epsilon), float(probability), float(sparsity)
     dim, diameter, covering = int(dim), float(diameter), float(covering)
     # A kernel of a user's own is taken as it is, though it may be a function as well.
-    own = hasattr(kernel, "second_moment") and not isinstance(kernel, type)
-    kernel = kernel if own else kernels.get(kernel)
+    is_kernel = hasattr(kernel, "second_moment") and not isinstance(kernel, type)
+    kernel = kernel if is_kernel else kernels.get(kernel)
     z = min(2.0 * sparsity, float(dim))
     moment = second_moment(kernel, dim)
     M = _sparse_features(epsilon, probability, z, dim, diameter, moment, covering)
@@ -413,28 +413,28 @@ def _exchanged(
     gram: np.ndarray, support: np.ndarray, sign: int, tries: int, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Extremes of a support after exchanges of one column that lower (−1) or raise (1) them."""
-    support, known = support.copy(), _extremes(gram, support[None, :])
-    others = np.setdiff1d(np.arange(len(gram)), support)
-    for _ in range(tries if len(others) else 0):
-        out, into = rng.integers(len(support)), rng.integers(len(others))
+    support, extremes = support.copy(), _extremes(gram, support[None, :])
+    outside = np.setdiff1d(np.arange(len(gram)), support)
+    for _ in range(tries if len(outside) else 0):
+        out, into = rng.integers(len(support)), rng.integers(len(outside))
         changed = support.copy()
-        changed[out] = others[into]
-        found = _extremes(gram, changed[None, :])
-        if sign * (found[sign > 0][0] - known[sign > 0][0]) > 0:
-            others[into], support, known = support[out], changed, found
-    return float(known[0][0]), float(known[1][0])
+        changed[out] = outside[into]
+        candidate = _extremes(gram, changed[None, :])
+        if sign * (candidate[sign > 0][0] - extremes[sign > 0][0]) > 0:
+            outside[into], support, extremes = support[out], changed, candidate
+    return float(extremes[0][0]), float(extremes[1][0])
 
 
 def second_moment(kernel: Any, d: int) -> float:
     """σ_p² = E‖ω‖² in d dimensions: d times minus the curvature of the signature at 0."""
-    own = getattr(kernel, "second_moment", None)
-    if own is None or own(d) == np.inf:
+    method = getattr(kernel, "second_moment", None)
+    if method is None or method(d) == np.inf:
         raise ValueError(
             f"required_features: the spectrum of {kernel!r} has no (known) second moment, which "
             "the theorems need. Use gaussian, cauchy or matern with nu > 1, or give your kernel a "
             "method second_moment(d)."
         )
-    moment = float(own(d))
+    moment = float(method(d))
     if not 0 < moment < np.inf:
         raise ValueError(
             f"required_features: second_moment({d}) of {kernel!r} must be positive and finite, "
@@ -453,8 +453,8 @@ def lipschitz(kernel: Any, diameter: float) -> float:
     length = moment**-0.5
     if diameter < 1e-3 * length:
         return diameter * moment
-    near = min(diameter, 100 * length)
-    grids = np.linspace(0, near, 20001), np.geomspace(near, diameter, 20001)
+    middle = min(diameter, 100 * length)
+    grids = np.linspace(0, middle, 20001), np.geomspace(middle, diameter, 20001)
     distance = np.unique(np.concatenate(grids))
     return float(np.max(np.abs(np.diff(kernel.signature(distance))) / np.diff(distance)))
 
@@ -462,7 +462,7 @@ def lipschitz(kernel: Any, diameter: float) -> float:
 def _check(
     epsilon: float, probability: float, sparsity: float, dim: int, diameter: float, covering: float
 ) -> None:
-    wanted: dict[str, tuple[Any, str, Callable[[Any], bool]]] = {
+    conditions: dict[str, tuple[Any, str, Callable[[Any], bool]]] = {
         "epsilon": (epsilon, "positive, and no less than 1e-50", lambda e: 1e-50 < e < np.inf),
         "probability": (probability, "in (0, 1]", lambda q: 0 < q <= 1),
         "dim": (dim, "an integer, at least 1", lambda d: 1 <= d < 1e18 and d == int(d)),
@@ -470,7 +470,7 @@ def _check(
         "diameter": (diameter, "positive, and below 1e100", lambda r: 0 < r < 1e100),
         "covering": (covering, "at least 1", lambda c: 1 <= c < 1e100),
     }
-    for name, (value, words, holds) in wanted.items():
+    for name, (value, words, holds) in conditions.items():
         if not isinstance(value, Real) or isinstance(value, bool):
             raise TypeError(f"required_features: {name} must be a number, got {value!r}.")
         check_number("required_features", name, value, words, holds)

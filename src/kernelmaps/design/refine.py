@@ -37,12 +37,12 @@ from scipy import linalg
 
 from ..progress import track
 from . import lp
-from .problem import Cosines, Problem, has_kink, parabola_top
+from .problem import CosineProblem, Cosines, has_kink, parabola_top
 
 _ROUNDING = 8e-16  # of the sum of cosines, per unit of their weight
 
 
-def gauss_start(problem: Problem, n_columns: int, span: float) -> Cosines | None:
+def gauss_start(problem: CosineProblem, n_columns: int, span: float) -> Cosines | None:
     """Cosines that interpolate k at (j + 1/2) span/(D − 1/2), j < D; None where they do not exist.
 
     The Gram matrix L(V_i V_j) of the measure is filled from the moments L(V_j) by the recurrence
@@ -80,7 +80,7 @@ def gauss_start(problem: Problem, n_columns: int, span: float) -> Cosines | None
 
 
 def interpolate(
-    problem: Problem, cosines: Cosines, nodes: np.ndarray, tolerance: float = 0.0
+    problem: CosineProblem, cosines: Cosines, nodes: np.ndarray, tolerance: float = 0.0
 ) -> Cosines | None:
     """Newton's method in (ω, log α) for k̂ = k at the D nodes, from a nearby solution."""
     frequencies, weights = cosines
@@ -127,7 +127,9 @@ def _between(inner: np.ndarray, last: float) -> np.ndarray:
     return np.concatenate([[0.0], inner, [last]])
 
 
-def _lobes(problem: Problem, cosines: Cosines, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _lobes(
+    problem: CosineProblem, cosines: Cosines, nodes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Place and size of the largest |error| in each of the D + 1 intervals between zeros."""
     edges = _between(nodes, problem.span)
     width = edges[1:] - edges[:-1]
@@ -141,7 +143,9 @@ def _lobes(problem: Problem, cosines: Cosines, nodes: np.ndarray) -> tuple[np.nd
     return peaks, np.abs(problem.residual(peaks, cosines))
 
 
-def equalise_lobes(problem: Problem, cosines: Cosines, nodes: np.ndarray) -> tuple[Cosines, float]:
+def equalise_lobes(
+    problem: CosineProblem, cosines: Cosines, nodes: np.ndarray
+) -> tuple[Cosines, float]:
     """Move the zeros until all lobes are equally high, or as far as that goes.
 
     Returns the cosines and how far from level they are: the logarithm of the ratio of the highest
@@ -173,7 +177,7 @@ def equalise_lobes(problem: Problem, cosines: Cosines, nodes: np.ndarray) -> tup
 
 
 def _try_move(
-    problem: Problem, cosines: Cosines, nodes: np.ndarray, heights: np.ndarray
+    problem: CosineProblem, cosines: Cosines, nodes: np.ndarray, heights: np.ndarray
 ) -> tuple[Cosines, np.ndarray, np.ndarray, np.ndarray] | None:
     """Interpolate at moved zeros; None unless the lobes come out more level than `heights`."""
     least = float(np.min(heights)) / float(np.max(problem.weight(nodes)))
@@ -186,7 +190,7 @@ def _try_move(
     return moved, nodes, peaks, after
 
 
-def remez_design(problem: Problem, n_columns: int) -> Cosines | None:
+def remez_design(problem: CosineProblem, n_columns: int) -> Cosines | None:
     """Gauss start, levelled; for short spans by way of longer ones, where rounding is no trouble.
 
     Returns None where k is too rough for it (it then has no Gauss rule that can be levelled, or
@@ -218,21 +222,21 @@ _REACH = 0.5  # first steps of frequencies, over the span
 _DENSE = 1500  # lags from which a discrete set is as good as an interval
 
 
-def alternation(problem: Problem, cosines: Cosines, slack: float = 1e-2) -> np.ndarray:
+def alternation(problem: CosineProblem, cosines: Cosines, slack: float = 1e-2) -> np.ndarray:
     """Lags where the error touches its maximum (within `slack`) with alternating sign."""
     lags, errors = problem.extrema(cosines)
     top = np.max(np.abs(errors), initial=0.0)
-    kept: list[int] = []
+    peaks: list[int] = []
     for i in np.flatnonzero(np.abs(errors) >= (1 - slack) * top):
-        if kept and np.sign(errors[kept[-1]]) == np.sign(errors[i]):
-            if abs(errors[i]) > abs(errors[kept[-1]]):
-                kept[-1] = i
+        if peaks and np.sign(errors[peaks[-1]]) == np.sign(errors[i]):
+            if abs(errors[i]) > abs(errors[peaks[-1]]):
+                peaks[-1] = i
         else:
-            kept.append(i)
-    return lags[kept]
+            peaks.append(i)
+    return lags[peaks]
 
 
-class Search(NamedTuple):
+class RefineOptions(NamedTuple):
     """How long frequencies are looked for, and from where."""
 
     seed: int = 0
@@ -240,10 +244,10 @@ class Search(NamedTuple):
     progress: bool | None = False
 
 
-ONCE = Search()
+ONCE = RefineOptions()
 
 
-def refined_design(problem: Problem, n_columns: int, search: Search = ONCE) -> Cosines:
+def refined_design(problem: CosineProblem, n_columns: int, search: RefineOptions = ONCE) -> Cosines:
     """Frequencies and weights of the best map found with at most `n_columns` columns."""
     if problem.period is not None:
         return lp.periodic_design(problem, n_columns)
@@ -252,7 +256,7 @@ def refined_design(problem: Problem, n_columns: int, search: Search = ONCE) -> C
     return _refine(problem, n_columns, search)
 
 
-def _universal(problem: Problem, n_columns: int, search: Search) -> Cosines:
+def _universal(problem: CosineProblem, n_columns: int, search: RefineOptions) -> Cosines:
     """Lengthen [0, M] until the tail beyond, at most w(M)(k(M) + Σα), is below the error inside."""
     for _ in range(8):
         cosines = _refine(problem, n_columns, search)
@@ -266,25 +270,25 @@ def _universal(problem: Problem, n_columns: int, search: Search) -> Cosines:
     return cosines
 
 
-def _refine(problem: Problem, n_columns: int, search: Search) -> Cosines:
+def _refine(problem: CosineProblem, n_columns: int, search: RefineOptions) -> Cosines:
     """Dispatch on smoothness; never worse than the design with one column less."""
     continuous = replace(problem, points=None, norm="max")
-    found = remez_design(continuous, n_columns)
-    equalised = found is not None and alternation(continuous, found).size > n_columns
-    candidates = [] if found is None else [found]
+    remez = remez_design(continuous, n_columns)
+    equalised = remez is not None and alternation(continuous, remez).size > n_columns
+    candidates = [] if remez is None else [remez]
     if not equalised and n_columns > 1 and _nearly_exact(continuous, n_columns):
         # Lobes drown in the rounding of k: neither linear programs nor starts can help.
         candidates.append(_refine(problem, n_columns - 1, search))
         return min(candidates, key=problem.max_error)
     alone = _ALONE[has_kink(problem.signature, problem.span)] * continuous.scale
-    if found is None or not (equalised and continuous.max_error(found) < alone):
+    if remez is None or not (equalised and continuous.max_error(remez) < alone):
         candidates.append(_many_starts(continuous, n_columns, candidates, search))
     if problem.norm == "sum" or (problem.points is not None and problem.points.size < _DENSE):
         candidates = [lp.sequential_lp(problem, pair, reach=_REACH) for pair in candidates]
     return _tidy(min(candidates, key=problem.cost))
 
 
-def _nearly_exact(problem: Problem, n_columns: int) -> bool:
+def _nearly_exact(problem: CosineProblem, n_columns: int) -> bool:
     """Whether three columns less already come close to the rounding of k."""
     fewer = remez_design(problem, max(1, n_columns - 3))
     return fewer is not None and problem.max_error(fewer) < 1e-6 * problem.scale
@@ -299,11 +303,15 @@ def _tidy(cosines: Cosines) -> Cosines:
 
 
 def _starts(
-    problem: Problem, n_columns: int, known: list[Cosines], rng: np.random.Generator, count: int
+    problem: CosineProblem,
+    n_columns: int,
+    designs: list[Cosines],
+    rng: np.random.Generator,
+    count: int,
 ) -> Iterator[np.ndarray]:
     """Frequencies to start from: the known, the pool's, and gaps that grow geometrically."""
     fixed_zero, n = n_columns % 2, (n_columns + 1) // 2
-    yield from (frequencies for frequencies, _ in known)
+    yield from (frequencies for frequencies, _ in designs)
     pooled = lp.pool_start(problem, n_columns)
     if pooled.size == n and (pooled[0] == 0) == bool(fixed_zero):
         yield pooled
@@ -315,12 +323,14 @@ def _starts(
         yield place * top / place[-1] if place[-1] > 0 else place
 
 
-def _many_starts(problem: Problem, n_columns: int, known: list[Cosines], search: Search) -> Cosines:
+def _many_starts(
+    problem: CosineProblem, n_columns: int, designs: list[Cosines], search: RefineOptions
+) -> Cosines:
     """Scouts by p-norms from many starts; linear programs from the best of them; then kicks."""
     rng = np.random.default_rng(search.seed)
     fixed_zero = bool(n_columns % 2)
     count = 12 * search.effort if n_columns > 2 else 3
-    starts = list(_starts(problem, n_columns, known, rng, count))
+    starts = list(_starts(problem, n_columns, designs, rng, count))
     scouts = []
     for frequencies in track(starts, f"design, {n_columns} columns", enabled=search.progress):
         start = frequencies, lp.fit_weights(problem, frequencies)
@@ -335,36 +345,36 @@ def _many_starts(problem: Problem, n_columns: int, known: list[Cosines], search:
     return best
 
 
-def apart(problem: Any, found: list[Cosines], margin: float) -> list[Cosines]:
+def apart(problem: Any, designs: list[Cosines], margin: float) -> list[Cosines]:
     """Best first, without those whose error is that of the one before: starts that met."""
-    kept: list[tuple[float, Cosines]] = []
-    for error, pair in sorted(((problem.max_error(p), p) for p in found), key=lambda e: e[0]):
-        if not kept or error > (1 + margin) * kept[-1][0]:
-            kept.append((error, pair))
-    return [pair for _, pair in kept]
+    distinct: list[tuple[float, Cosines]] = []
+    for error, pair in sorted(((problem.max_error(p), p) for p in designs), key=lambda e: e[0]):
+        if not distinct or error > (1 + margin) * distinct[-1][0]:
+            distinct.append((error, pair))
+    return [pair for _, pair in distinct]
 
 
-def _kick(problem: Problem, cosines: Cosines, fixed_zero: bool) -> Cosines:
+def _kick(problem: CosineProblem, cosines: Cosines, fixed_zero: bool) -> Cosines:
     """The best optimum found from here with a high frequency displaced; `cosines` if none is.
 
     The optima of rough kernels differ in how far out their last frequencies lie.
     """
-    frequencies, found = cosines[0], []
+    frequencies, designs = cosines[0], []
     for index, factor in [(-1, 0.8), (-1, 1.2), (-1, 1.45), (-2, 0.85), (-2, 1.2)]:
         if -index > frequencies.size - int(fixed_zero):
             continue
         moved = frequencies.copy()
         moved[index] *= factor
         start = moved, lp.fit_weights(problem, moved)
-        found.append(lp.sequential_lp(problem, start, reach=_REACH, steps=16, tolerance=1e-3))
-    if not found:
+        designs.append(lp.sequential_lp(problem, start, reach=_REACH, steps=16, tolerance=1e-3))
+    if not designs:
         return cosines
-    best = _polish(problem, min(found, key=problem.max_error))
+    best = _polish(problem, min(designs, key=problem.max_error))
     gain = problem.max_error(best) < problem.max_error(cosines) * (1 - 1e-6)
     return best if gain else cosines
 
 
-def _polish(problem: Problem, cosines: Cosines) -> Cosines:
+def _polish(problem: CosineProblem, cosines: Cosines) -> Cosines:
     """Level the lobes exactly, where the design alternates often enough to have lobes."""
     finished = _tidy(lp.sequential_lp(problem, cosines, reach=_REACH))
     peaks = alternation(problem, finished)
@@ -375,7 +385,7 @@ def _polish(problem: Problem, cosines: Cosines) -> Cosines:
     return min(finished, equalised, key=problem.max_error)
 
 
-def _zeros_between(problem: Problem, cosines: Cosines, peaks: np.ndarray) -> np.ndarray:
+def _zeros_between(problem: CosineProblem, cosines: Cosines, peaks: np.ndarray) -> np.ndarray:
     """One zero of the error between consecutive peaks, by bisection."""
     low, high = peaks[:-1].copy(), peaks[1:].copy()
     sign = np.sign(problem.residual(low, cosines))
@@ -386,7 +396,7 @@ def _zeros_between(problem: Problem, cosines: Cosines, peaks: np.ndarray) -> np.
     return 0.5 * (low + high)
 
 
-def pool_design(problem: Problem, n_columns: int) -> Cosines:
+def pool_design(problem: CosineProblem, n_columns: int) -> Cosines:
     """Method "lp": the best of the pools Ω_2, Ω_3, and of Ω_2 with one column less."""
     designs = [lp.lp_design(problem, n_columns, halvings=j) for j in (2, 3)]
     if n_columns > 1:

@@ -112,7 +112,7 @@ def eigen_table(kernel: GridKernel, n_columns: int) -> RankTable:
     return _from_values(kernel, cross @ (d[:, None] * vectors) / root)
 
 
-def minimax_table(kernel: GridKernel, n_columns: int, others: Sequence[Curve] = ()) -> RankTable:
+def minimax_table(kernel: GridKernel, n_columns: int, curves: Sequence[Curve] = ()) -> RankTable:
     """Rank-D map of least largest error.
 
     Parameters
@@ -121,7 +121,7 @@ def minimax_table(kernel: GridKernel, n_columns: int, others: Sequence[Curve] = 
         Kernel, domain and unit of error.
     n_columns : int
         The rank D.
-    others : sequence of callables
+    curves : sequence of callables
         Maps x (n,) -> (n, at most D) of other methods, to start from and to be compared with.
 
     Notes
@@ -134,17 +134,19 @@ def minimax_table(kernel: GridKernel, n_columns: int, others: Sequence[Curve] = 
     if not kernel.rough:
         weights.append(np.maximum(rank_bound(kernel, n_columns, nodes is kernel.allowed)[1], 1e-3))
     starts = [_eigenvectors(gram, d, n_columns) for d in weights]
-    starts += [_padded(curve(nodes), n_columns) for curve in others]
+    starts += [_padded(curve(nodes), n_columns) for curve in curves]
     scouts = [_descend(kernel, nodes, start, _POWERS[:3], steps=60) for start in starts]
     best = min(scouts, key=lambda table: table.max_error)
-    found = _descend(kernel, nodes, best(nodes))
+    best_table = _descend(kernel, nodes, best(nodes))
     if kernel.rough:
         finer = kernel.spread(257)
-        found = _descend(kernel, finer, found(finer), powers=_POWERS[-2:], steps=150)
-    known = [eigen_table(kernel, n_columns)]
-    for curve in others:
-        known.append(_from_values(kernel, _padded(curve(found.nodes), n_columns), found.nodes))
-    return min([found, *known], key=lambda table: table.max_error)
+        best_table = _descend(kernel, finer, best_table(finer), powers=_POWERS[-2:], steps=150)
+    tables = [eigen_table(kernel, n_columns)]
+    for curve in curves:
+        tables.append(
+            _from_values(kernel, _padded(curve(best_table.nodes), n_columns), best_table.nodes)
+        )
+    return min([best_table, *tables], key=lambda table: table.max_error)
 
 
 def _padded(values: np.ndarray, n_columns: int) -> np.ndarray:

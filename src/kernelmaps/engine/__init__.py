@@ -18,7 +18,7 @@ table            the compiled form of every additive map: layout, locate, emit, 
 simd             portable vectors for compiled loops
 apply            `apply(spec, X)`: choose a path, run it
 outputs          types and places of results, and which path made them
-gpu              the same tables on a card, by Triton's kernels
+gpu              the same tables on a GPU, by Triton's kernels
 encode           `encode(spec, X)`: one or two bytes per value instead of φ(X)
 ===============  ===================================================================
 

@@ -61,7 +61,7 @@ def apply(
     """
     if not (isinstance(X, np.ndarray) or sparse.issparse(X)):
         _refuse_out(out, "arrays that are not NumPy's")
-        return apply_elsewhere(spec, X)[0]
+        return apply_array_api(spec, X)[0]
     if extent is None:  # else the caller has looked at the rows
         check_sparse(X, "apply")
     check_width(spec, X.shape[1])
@@ -85,7 +85,7 @@ def apply(
 def _overlaps(out: Any, X: Any) -> bool:
     """Whether the output may share memory with rows: by their first and last address."""
     parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
-    return any(np.may_share_memory(out, part) for part in parts)
+    return any(np.may_share_memory(out, array) for array in parts)
 
 
 def _apply_interpreted(spec: Spec, X: Any, out: Any, block_bytes: int) -> Any:
@@ -122,10 +122,10 @@ def _check_codes(spec: Spec, X: Any) -> None:
         raise ValueError(f"the code {largest.max()} is beyond the last bin of its feature.")
 
 
-def apply_elsewhere(spec: Spec, X: Any, check: int = gpu.ANY) -> tuple[Any, bool]:
+def apply_array_api(spec: Spec, X: Any, check: int = gpu.ANY) -> tuple[Any, bool]:
     """φ of rows of another array library, on their own device.
 
-    Rows on a card run on its kernels, which look at the values as they read them: the second
+    Rows on a GPU run on its kernels, which look at the values as they read them: the second
     result says whether one was found that `check` refuses. The readable form does not look.
     """
     if gpu.usable_for(X):
@@ -138,19 +138,19 @@ def apply_elsewhere(spec: Spec, X: Any, check: int = gpu.ANY) -> tuple[Any, bool
 def apply_sparse_tensor(spec: Spec, X: Any) -> Any:
     """φ of a torch CSR tensor: CSR where φ(0) = 0, else dense."""
     if _is_joint(spec) or spec.family == "chain" or not zero_at_zero(spec):
-        return apply_elsewhere(spec, X.to_dense())[0]
+        return apply_array_api(spec, X.to_dense())[0]
     import torch
 
     ends, features, values = X.crow_indices(), X.col_indices(), X.values()
-    shape, found = (X.shape[0], stage_columns(spec, X.shape[1])), None
+    shape, result = (X.shape[0], stage_columns(spec, X.shape[1])), None
     if gpu.usable_for(values):
         note_path(f"gpu:{spec.family}:csr")
-        found = gpu.apply_stored(spec, values, features, X.shape[1], gpu.ANY)
-    if found is None:
+        result = gpu.apply_stored(spec, values, features, X.shape[1], gpu.ANY)
+    if result is None:
         note_path(f"reference:{spec.family}:csr")
         parts = _stored_formula(spec, X)
     else:
-        numbers, columns, _ = found
+        numbers, columns, _ = result
         parts = ends * numbers.shape[1], columns.reshape(-1).to(ends.dtype), numbers.reshape(-1)
     return torch.sparse_csr_tensor(*parts, size=shape, check_invariants=False)
 
@@ -176,8 +176,8 @@ def _stored_formula(spec: Spec, X: Any) -> tuple[Any, Any, Any]:
         block = X.values().new_zeros((rows.stop - rows.start, X.shape[1]))
         block[owners[first:last] - rows.start, features[first:last]] = X.values()[first:last]
         Z = evaluate(spec, real_rows(block, namespace(block)))
-        own = slice(int(upto[first]), int(upto[last]))
-        parts.append(Z[rows_of[own] - rows.start, columns[own]])
+        stored = slice(int(upto[first]), int(upto[last]))
+        parts.append(Z[rows_of[stored] - rows.start, columns[stored]])
     return upto[ends].to(ends.dtype), columns.to(ends.dtype), torch.cat(parts)
 
 
@@ -188,7 +188,7 @@ def _column_starts(spec: Spec, d: int) -> np.ndarray:
     return np.arange(d + 1) * (stage_columns(spec, d) // d)
 
 
-def sums_elsewhere(table: Table, X: Any, check: int = gpu.FINITE) -> tuple[Any, bool]:
+def sums_array_api(table: Table, X: Any, check: int = gpu.FINITE) -> tuple[Any, bool]:
     """Sums of a table's columns over the features, for rows of another array library.
 
     Also, whether a value was found that `check` refuses, or that is outside the table's range.
@@ -345,14 +345,14 @@ def _formula_csr(spec: Spec, X: sparse.csr_matrix, data: np.ndarray) -> sparse.c
     from .reference import curve_values
 
     note_path("formula:csr")
-    width, own = n_columns(spec, 1), dict(spec.arrays)
+    width, arrays = n_columns(spec, 1), dict(spec.arrays)
     shape = (X.shape[0], X.shape[1] * width)
     if not data.size:
         return sparse.csr_matrix(shape, dtype=data.dtype)
     for name in PER_FEATURE:
-        if len(own.get(name, ())) > 1:  # of each value: they are features of one long row
-            own[name] = own[name][X.indices]
-    values = curve_values(Spec(spec.family, own, spec.numbers), data, np)
+        if len(arrays.get(name, ())) > 1:  # of each value: they are features of one long row
+            arrays[name] = arrays[name][X.indices]
+    values = curve_values(Spec(spec.family, arrays, spec.numbers), data, np)
     columns = X.indices[:, None].astype(np.int64) * width + np.arange(width)
     parts = values.ravel().astype(data.dtype), columns.ravel(), X.indptr.astype(np.int64) * width
     return sparse.csr_matrix(parts, shape=shape)
@@ -408,8 +408,8 @@ def stage_columns(spec: Spec, n_features: int) -> int:
     """Output columns of any spec; ValueError if rows of so many features do not fit it."""
     check_width(spec, n_features)
     if spec.family == "chain":
-        for part in spec.parts:
-            n_features = stage_columns(part, n_features)
+        for stage in spec.parts:
+            n_features = stage_columns(stage, n_features)
         return n_features
     return joint.n_columns(spec, n_features) if _is_joint(spec) else n_columns(spec, n_features)
 

@@ -91,8 +91,8 @@ def _resolution(spec: Spec, dtype: np.dtype) -> float | None:
     if argument == "log":  # a curve of scale · x turns where that is near 1
         octave = 2.0 ** -np.round(np.log2(float(spec.numbers.get("scale", 1.0))))
         low, high = low * octave, high * octave
-    found = tabulate(lambda t: _curve_at(spec, t), argument, low, high, dtype)
-    return None if found is None else found[3]
+    tabulated = tabulate(lambda t: _curve_at(spec, t), argument, low, high, dtype)
+    return None if tabulated is None else tabulated[3]
 
 
 @lru_cache(maxsize=64)
@@ -103,10 +103,10 @@ def _curve_table(
     if resolution is None:
         return None
     argument = CURVES[spec.family].argument
-    found = tabulate(lambda t: _curve_at(spec, t), argument, low, high, dtype, resolution)
-    if found is None:
+    tabulated = tabulate(lambda t: _curve_at(spec, t), argument, low, high, dtype, resolution)
+    if tabulated is None:
         return None
-    binning, degree, lo, _, coef = found
+    binning, degree, lo, _, coef = tabulated
     sets = _curve_sets(spec)
     shift, scale = (spec.arrays.get(name, np.full(1, bare)) for name, bare in _BARE.items())
     if binning == LOG2:

@@ -43,12 +43,12 @@ def extent_of(X: np.ndarray, n_jobs: int | None = None) -> tuple[Extent, int, in
 
 def _extremes(values: np.ndarray, begin: int, end: int) -> np.ndarray:
     """Smallest and largest value of blocks begin..end (NaN if one is), smallest size but zero."""
-    found = []
+    extremes = []
     for start in range(begin * _BLOCK, end * _BLOCK, _BLOCK):
         block = values[start : start + _BLOCK]
         low, high = block.min(), block.max()
-        found.append((low, high, _least_size(block, low, high)))
-    lows, highs, magnitudes = np.array(found, values.dtype).T
+        extremes.append((low, high, _least_size(block, low, high)))
+    lows, highs, magnitudes = np.array(extremes, values.dtype).T
     return np.array([lows.min(), highs.max(), magnitudes.min()])
 
 

@@ -62,8 +62,8 @@ def waves(xp: Any, spec: Spec, t: Array) -> Array:
     turned = xp.cos(angle + array(xp, spec, "phase", t))
     sines = spec.arrays["phase"] == -math.pi / 2
     if sines.any():  # as sines they are exact next to zero
-        chosen = xp.asarray(sines, device=getattr(t, "device", None))
-        turned = xp.where(chosen, xp.sin(angle), turned)
+        is_sine = xp.asarray(sines, device=getattr(t, "device", None))
+        turned = xp.where(is_sine, xp.sin(angle), turned)
     value = array(xp, spec, "amplitude", t) * turned
     return value + array(xp, spec, "offset", t) if "offset" in spec.arrays else value
 

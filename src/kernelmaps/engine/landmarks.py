@@ -55,19 +55,19 @@ def landmark_spec(points: np.ndarray, whitening: np.ndarray, gamma: float, rando
 
 def _n_columns(spec: Spec, n_features: int) -> int:
     random = spec.parts[1]
-    known = spec.arrays["whitening"].shape[1]
-    return int(known + FAMILIES[random.family].n_columns(random, n_features))
+    n_whitened = spec.arrays["whitening"].shape[1]
+    return int(n_whitened + FAMILIES[random.family].n_columns(random, n_features))
 
 
 def _formula(xp: Any, spec: Spec, X: Any) -> Any:
     points, random = spec.parts
     away = X - array(xp, spec, "center", X)
     squares = xp.sum(away * away, axis=1)[:, None] + array(xp, spec, "sizes", X)
-    near = 2 * project(xp, points, away) - squares
-    kernel = xp.exp(spec.numbers["gamma"] * xp.minimum(near, xp.zeros_like(near)))
-    known = kernel @ array(xp, spec, "whitening", X)
+    exponent = 2 * project(xp, points, away) - squares
+    kernel = xp.exp(spec.numbers["gamma"] * xp.minimum(exponent, xp.zeros_like(exponent)))
+    whitened = kernel @ array(xp, spec, "whitening", X)
     beside = FAMILIES[random.family].formula(xp, random, X)
-    return xp.concat([known, beside - known @ array(xp, spec, "along", X)], axis=1)
+    return xp.concat([whitened, beside - whitened @ array(xp, spec, "along", X)], axis=1)
 
 
 def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
@@ -75,15 +75,15 @@ def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
     random = spec.parts[1]
     whitening = spec.arrays["whitening"].astype(out.dtype, copy=False)
     along = spec.arrays["along"].astype(out.dtype, copy=False)
-    m, known = whitening.shape
-    width = m + known + 2 * along.shape[1]
+    m, n_whitened = whitening.shape
+    width = m + n_whitened + 2 * along.shape[1]
     for rows in row_blocks(X.shape[0], out.dtype.itemsize * width, max(block_bytes, 2**26)):
         block = X[rows]
         left = _gaussian(spec, block, out.dtype, block_bytes) @ whitening
         beside = np.empty((block.shape[0], along.shape[1]), out.dtype)
         FAMILIES[random.family].fast(random, block, beside, block_bytes)
-        out[rows, :known] = left
-        np.subtract(beside, left @ along, out=out[rows, known:])
+        out[rows, :n_whitened] = left
+        np.subtract(beside, left @ along, out=out[rows, n_whitened:])
     return out
 
 
@@ -94,20 +94,20 @@ def _gaussian(spec: Spec, block: Any, dtype: np.dtype, block_bytes: int) -> np.n
         wide = block.astype(np.float64)
         matrix = points.arrays["matrix"].astype(np.float64)
         center = spec.arrays["center"].astype(np.float64)
-        near = 2 * (np.asarray(wide @ matrix) - center @ matrix)
+        exponent = 2 * (np.asarray(wide @ matrix) - center @ matrix)
         squares = np.asarray(wide.multiply(wide).sum(axis=1)).ravel()
         squares += center @ center - 2 * (wide @ center)
     else:
         away = np.subtract(block, spec.arrays["center"], dtype=dtype)
-        near = np.empty((len(away), len(spec.arrays["sizes"])), dtype)
-        FAMILIES["projection"].fast(points, away, near, block_bytes)
-        near *= 2
+        exponent = np.empty((len(away), len(spec.arrays["sizes"])), dtype)
+        FAMILIES["projection"].fast(points, away, exponent, block_bytes)
+        exponent *= 2
         squares = np.einsum("ij,ij->i", away, away)
-    near -= spec.arrays["sizes"].astype(near.dtype)
-    near -= squares[:, None]
-    np.minimum(near, 0, out=near)  # rounding
-    near *= near.dtype.type(spec.numbers["gamma"])
-    return np.exp(near, out=near).astype(dtype, copy=False)
+    exponent -= spec.arrays["sizes"].astype(exponent.dtype)
+    exponent -= squares[:, None]
+    np.minimum(exponent, 0, out=exponent)  # rounding
+    exponent *= exponent.dtype.type(spec.numbers["gamma"])
+    return np.exp(exponent, out=exponent).astype(dtype, copy=False)
 
 
 FAMILIES["landmarks"] = JointFamily(_n_columns, _formula, _fast)

@@ -248,9 +248,11 @@ def check_operator(spec: Spec, lengths: Lengths) -> None:
     """The arrays of one operator, with rows that it has: the loops gather them in order."""
     where, operator = f"the spec of family {spec.family!r}", spec.numbers["operator"]
     needed = {"matrix"} if operator == "matrix" else {"signs", "rows", "gains"}
-    found = {name for name in OPERATOR_ARRAYS if name in spec.arrays}
-    if found != needed:
-        raise SchemaError(f"{where} needs {sorted(needed)} for {operator!r}, found {sorted(found)}")
+    present = {name for name in OPERATOR_ARRAYS if name in spec.arrays}
+    if present != needed:
+        raise SchemaError(
+            f"{where} needs {sorted(needed)} for {operator!r}, found {sorted(present)}"
+        )
     if operator == "matrix":
         if 0 in spec.arrays["matrix"].shape:
             raise SchemaError(f"{where}: 'matrix' is empty")

@@ -46,11 +46,11 @@ def _formula(xp: Any, spec: Spec, X: Any) -> Any:
     )
     rows = xp.astype(X, xp.float64)
     if whitening.ndim == 2:
-        return xp.astype(kernel._gram_elsewhere(xp, rows, landmarks) @ whitening, X.dtype)
+        return xp.astype(kernel._gram_array_api(xp, rows, landmarks) @ whitening, X.dtype)
     columns = []
     for j in range(landmarks.shape[1]):
-        near = kernel.feature(j).component(rows[:, j][:, None], landmarks[:, j][None, :])
-        columns.append(near @ whitening[j, :, :])
+        gram = kernel.feature(j).component(rows[:, j][:, None], landmarks[:, j][None, :])
+        columns.append(gram @ whitening[j, :, :])
     return xp.astype(xp.concat(columns, axis=1), X.dtype)
 
 
@@ -64,10 +64,10 @@ def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
             out[rows] = kernel(block, landmarks) @ whitening
             continue
         values = dense(block)
-        for j, own in enumerate(whitening):
-            columns = slice(j * own.shape[1], (j + 1) * own.shape[1])
-            near = kernel.feature(j).component(values[:, j, None], landmarks[None, :, j])
-            out[rows, columns] = near @ own
+        for j, factor in enumerate(whitening):
+            columns = slice(j * factor.shape[1], (j + 1) * factor.shape[1])
+            gram = kernel.feature(j).component(values[:, j, None], landmarks[None, :, j])
+            out[rows, columns] = gram @ factor
     return out
 
 

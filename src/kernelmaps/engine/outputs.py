@@ -47,8 +47,8 @@ def check_out(out: np.ndarray | None, shape: tuple[int, int], dtype: np.dtype) -
     if out is None:
         return np.empty(shape, dtype=dtype)
     if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype:
-        found = f"{getattr(out, 'shape', None)} {getattr(out, 'dtype', type(out).__name__)}"
-        raise ValueError(f"out must be an array of shape {shape} and dtype {dtype}; got {found}.")
+        got = f"{getattr(out, 'shape', None)} {getattr(out, 'dtype', type(out).__name__)}"
+        raise ValueError(f"out must be an array of shape {shape} and dtype {dtype}; got {got}.")
     if not (out.flags.c_contiguous and out.flags.writeable):
         raise ValueError("out must be C-contiguous and writeable.")
     return out

@@ -46,8 +46,8 @@ def stored_table(spec: Spec, dtype: np.dtype) -> Table:
 def spec_of(table: Table) -> Spec:
     """A spec that stores a table."""
     fields = dict(zip(Table.__dataclass_fields__, table.values(), strict=True))
-    own = {name: fields.pop(name) for name in _NUMBERS}
-    return Spec("piecewise", fields, own)
+    numbers = {name: fields.pop(name) for name in _NUMBERS}
+    return Spec("piecewise", fields, numbers)
 
 
 # ---- schema -------------------------------------------------------------------------------------

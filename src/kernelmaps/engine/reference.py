@@ -42,8 +42,8 @@ def evaluate(spec: Spec, X: Array, *, xp: Any = None) -> Array:
     """
     xp = namespace(X) if xp is None else xp
     if spec.family == "chain":
-        for part in spec.parts:
-            X = evaluate(part, X, xp=xp)
+        for stage in spec.parts:
+            X = evaluate(stage, X, xp=xp)
         return X
     if spec.family in joint.FAMILIES:
         return joint.FAMILIES[spec.family].formula(xp, spec, X)
@@ -113,9 +113,9 @@ def evaluate_sets(table: Table, x: np.ndarray) -> Iterator[np.ndarray]:
 
     step = max(1, _SET_VALUES // (len(x) * int(table.width.max())))
     for begin in range(0, len(table.lo), step):
-        part = table.by_set(begin, begin + step)
-        values = evaluate_table(part, np.repeat(x[:, None], part.n_features, axis=1), xp)
-        yield from np.split(values, part.column[1:-1], axis=1)
+        sets = table.by_set(begin, begin + step)
+        values = evaluate_table(sets, np.repeat(x[:, None], sets.n_features, axis=1), xp)
+        yield from np.split(values, sets.column[1:-1], axis=1)
 
 
 def at_codes(table: Table, n_codes: int, dtype: np.dtype) -> Table:

@@ -113,7 +113,7 @@ def check_width(spec: Any, n_features: int) -> None:
 
 
 def _depth(spec: Any) -> int:
-    return 1 + max((_depth(part) for part in spec.parts), default=0)
+    return 1 + max((_depth(stage) for stage in spec.parts), default=0)
 
 
 # ---- what several families share ----------------------------------------------------------------
@@ -129,13 +129,13 @@ SIGNED: Mapping[str, Check] = {"signed": optional(boolean)}
 
 def check_together(spec: Any, names: tuple[str, ...]) -> bool:
     """Whether a spec has all of some optional arrays; SchemaError if it has only some of them."""
-    found = [name for name in names if name in spec.arrays]
-    if found and len(found) < len(names):
-        missing = sorted(set(names) - set(found))
+    present = [name for name in names if name in spec.arrays]
+    if present and len(present) < len(names):
+        missing = sorted(set(names) - set(present))
         raise SchemaError(
-            f"the spec of family {spec.family!r} has {found[0]!r}, but lacks {missing[0]!r}"
+            f"the spec of family {spec.family!r} has {present[0]!r}, but lacks {missing[0]!r}"
         )
-    return bool(found)
+    return bool(present)
 
 
 def check_ends(spec: Any) -> None:
@@ -148,8 +148,8 @@ def check_ends(spec: Any) -> None:
 
 def _chain_relations(spec: Any, lengths: Lengths) -> None:
     """The widths of the stages depend on the rows: see `check_width`, which knows them."""
-    if any(part.family not in SCHEMAS for part in spec.parts):
-        names = [part.family for part in spec.parts if part.family not in SCHEMAS]
+    if any(stage.family not in SCHEMAS for stage in spec.parts):
+        names = [stage.family for stage in spec.parts if stage.family not in SCHEMAS]
         raise SchemaError(f"a chain has the stage {names[0]!r}, a family without a schema")
 
 

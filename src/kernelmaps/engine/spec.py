@@ -68,8 +68,8 @@ class Spec:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays, those of the parts included."""
-        own = sum(array.nbytes for array in self.arrays.values())
-        return own + sum(part.nbytes for part in self.parts)
+        array_bytes = sum(array.nbytes for array in self.arrays.values())
+        return array_bytes + sum(part.nbytes for part in self.parts)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the spec to a file (JSON header and arrays; no pickle), atomically.
@@ -169,13 +169,13 @@ class Spec:
         family, numbers, parts = (header.get(name) for name in ("family", "numbers", "parts"))
         if not isinstance(numbers, dict) or not isinstance(parts, list) or len(parts) > 8:
             raise FileFormatError("the file's spec has malformed numbers or parts.")
-        found = []
+        specs = []
         for index, part in enumerate(parts):
             if not isinstance(part, dict):
                 raise FileFormatError("the file's spec has a malformed part.")
-            found.append(cls._from_content(part, _of_part(arrays, index), depth + 1))
-        own = {name: array for name, array in arrays.items() if "/" not in name}
-        return spec_from_file(family, own, numbers, tuple(found))
+            specs.append(cls._from_content(part, _of_part(arrays, index), depth + 1))
+        own_arrays = {name: array for name, array in arrays.items() if "/" not in name}
+        return spec_from_file(family, own_arrays, numbers, tuple(specs))
 
 
 def spec_from_file(

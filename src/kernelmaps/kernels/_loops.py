@@ -223,12 +223,12 @@ def csr_sums(rule, x, y, terms, symmetric, out, begin, end):
         for j in range(i if symmetric else 0, m):
             total, met_x, met_y = 0.0, 0.0, 0.0
             for k in range(y.indptr[j], y.indptr[j + 1]):
-                own = np.float64(mine[y.indices[k]])
-                if own != 0:
+                x_value = np.float64(mine[y.indices[k]])
+                if x_value != 0:
                     other = np.float64(y.data[k])
-                    total += _value(rule, own, other)
+                    total += _value(rule, x_value, other)
                     if lonely:
-                        met_x += _alone(rule, own)
+                        met_x += _alone(rule, x_value)
                         met_y += _alone(rule, other)
             out[i, j] = total + ((terms[0][i] - met_x) + (terms[1][j] - met_y))
             if symmetric:

@@ -66,10 +66,10 @@ class AdditiveKernel(Kernel):
             return _component_sums(self.component, X, Y, n_jobs)
         return compiled_sums(self._code, self._parameter, X, Y, n_jobs)
 
-    def _gram_elsewhere(self, xp: Any, X: Any, Y: Any) -> Any:
+    def _gram_array_api(self, xp: Any, X: Any, Y: Any) -> Any:
         return sums_over_features(xp, X, Y, self.component)
 
-    def _diag_elsewhere(self, xp: Any, X: Any) -> Any:
+    def _diag_array_api(self, xp: Any, X: Any) -> Any:
         return xp.sum(self.component(X, X), axis=1)
 
     def _diag(self, X: Rows) -> np.ndarray:
@@ -155,14 +155,14 @@ def compiled_sums(
     if sparse.issparse(X):
         rule, x, y = _loops.csr_rule(code, parameter), _loops.csr_of(X), _loops.csr_of(Y)
         terms = tuple(_loops.csr_terms(rule, rows) for rows in (x, y))
-        part = partial(_loops.csr_sums, rule, x, y, terms, symmetric, out)
-        in_threads(part, out.shape[0], n_jobs)
+        sum_rows = partial(_loops.csr_sums, rule, x, y, terms, symmetric, out)
+        in_threads(sum_rows, out.shape[0], n_jobs)
     else:
         tiles = -(-out.shape[0] // _loops.TILE) * -(-out.shape[1] // _loops.TILE)
         terms = tuple(_row_terms(rows, code == _loops.JENSEN_SHANNON) for rows in (X, Y))
         rule = _loops.rule_of(code, parameter, X.dtype)
-        part = partial(_loops.dense_sums, rule, X, Y, terms, symmetric, out)
-        in_threads(part, tiles, n_jobs)
+        sum_rows = partial(_loops.dense_sums, rule, X, Y, terms, symmetric, out)
+        in_threads(sum_rows, tiles, n_jobs)
     return out
 
 
@@ -226,5 +226,5 @@ def _add_sparse(component: Component, X: Rows, Y: Rows, total: np.ndarray) -> No
 
 def _column(X: sparse.csc_matrix, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows and values that are stored of a column."""
-    own = slice(X.indptr[d], X.indptr[d + 1])
-    return X.indices[own], X.data[own]
+    stored = slice(X.indptr[d], X.indptr[d + 1])
+    return X.indices[stored], X.data[stored]

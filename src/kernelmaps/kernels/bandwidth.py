@@ -65,9 +65,9 @@ def fit_length(
         if rule == "auto":
             return kernel
         what = "the variance of X" if rule == "scale" else "the median distance of rows"
-        found = "0" if length == 0 else "not finite"
+        value = "0" if length == 0 else "not finite"
         raise ValueError(
-            f"{owner}: sigma={rule!r} finds {what} to be {found}, which gives no scale. "
+            f"{owner}: sigma={rule!r} finds {what} to be {value}, which gives no scale. "
             "Give sigma as a number."
         )
     check_positive(owner, "sigma", rule, "a positive number, 'auto', 'scale' or 'median'")
@@ -113,13 +113,13 @@ def warn_if_degenerate(owner: str, kernel: Kernel, X: Any, advice: str) -> None:
     pairs = np.asarray(kernel(rows))[np.triu_indices(rows.shape[0], 1)]
     low, high = np.quantile(pairs, [0.01, 0.99])
     if high < _FLAT:
-        found, cause = "0 for nearly all pairs of different rows", "narrow"
+        values, cause = "0 for nearly all pairs of different rows", "narrow"
     elif low > 1 - _FLAT:
-        found, cause = "1 for nearly all pairs of rows", "wide"
+        values, cause = "1 for nearly all pairs of rows", "wide"
     else:
         return
     warnings.warn(
-        f"{owner}: {kernel!r} is {found} (99 % of the pairs of {rows.shape[0]} rows), so that no "
+        f"{owner}: {kernel!r} is {values} (99 % of the pairs of {rows.shape[0]} rows), so that no "
         f"model can learn from it: the kernel is too {cause} for these data. {advice}",
         KernelScaleWarning,
         stacklevel=5,

@@ -19,7 +19,7 @@ from ..sparse_rows import check_sparse, naming_text
 
 FEWER_ROWS = "Pass fewer rows of X or Y at a time."
 
-_BLOCK_BYTES = 2**28  # of terms at a time: a card has as much, and works on long arrays
+_BLOCK_BYTES = 2**28  # of terms at a time: a GPU has as much, and works on long arrays
 
 
 def check_columns(owner: str, X: Any, Y: Any) -> None:
@@ -49,14 +49,14 @@ def sums_over_features(xp: Any, X: Any, Y: Any, term: Callable[[Any, Any], Any])
     """
     if X.shape[0] < 0:
         return xp.sum(term(X[:, None, :], Y[None, :, :]), axis=2)
-    found = xp.empty((X.shape[0], Y.shape[0]), dtype=xp.float64, device=X.device)
+    sums = xp.empty((X.shape[0], Y.shape[0]), dtype=xp.float64, device=X.device)
 
     def fill(rows: slice) -> None:
-        found[rows, :] = xp.sum(term(X[rows, :][:, None, :], Y[None, :, :]), axis=2)
+        sums[rows, :] = xp.sum(term(X[rows, :][:, None, :], Y[None, :, :]), axis=2)
 
     for block in row_blocks(X.shape[0], 8 * Y.shape[0] * X.shape[1], _BLOCK_BYTES):
         in_halves(fill, block, lambda first, second: None, "exact kernels", FEWER_ROWS)
-    return found
+    return sums
 
 
 Rows = Any  # a 2-D array-like or a CSR matrix
@@ -102,7 +102,7 @@ class Kernel(ABC):
             Threads, as in scikit-learn; None means all that are available.
         """
         if is_foreign(X):
-            return self._elsewhere(self._gram_elsewhere, X, Y)
+            return self._in_array_api(self._gram_array_api, X, Y)
         X, Y = self._checked(X, Y)
         return self._gram(X, Y, n_jobs)
 
@@ -120,7 +120,7 @@ class Kernel(ABC):
             The diagonal of the Gram matrix.
         """
         if is_foreign(X):
-            return self._elsewhere(lambda xp, X, Y: self._diag_elsewhere(xp, X), X, None)
+            return self._in_array_api(lambda xp, X, Y: self._diag_array_api(xp, X), X, None)
         return self._diag(self._checked(X)[0])
 
     def squared_distance(
@@ -141,7 +141,7 @@ class Kernel(ABC):
             Squared distances.
         """
         if is_foreign(X):
-            return self._elsewhere(self._distance_elsewhere, X, Y)
+            return self._in_array_api(self._distance_array_api, X, Y)
         X, Y = self._checked(X, Y)
         distance = self._squared_distance(X, Y, n_jobs)
         if Y is None:
@@ -157,14 +157,14 @@ class Kernel(ABC):
         other = None if Y is None else Y.astype(np.float64, copy=False)
         distance = self._gram(wide, other, n_jobs)
         distance *= -2
-        own, theirs = self._diag(wide), self._diag(wide if Y is None else other)
-        for rows in row_blocks(len(own), distance.itemsize * len(theirs)):
+        diag_x, diag_y = self._diag(wide), self._diag(wide if Y is None else other)
+        for rows in row_blocks(len(diag_x), distance.itemsize * len(diag_y)):
             # The sum of both diagonals first: addition in this order keeps exact symmetry.
-            distance[rows] += own[rows, None] + theirs
+            distance[rows] += diag_x[rows, None] + diag_y
         np.maximum(distance, 0, out=distance)
         return distance.astype(X.dtype, copy=False)
 
-    def _elsewhere(self, form: Callable[[Any, Any, Any], Any], X: Any, Y: Any) -> Any:
+    def _in_array_api(self, form: Callable[[Any, Any, Any], Any], X: Any, Y: Any) -> Any:
         """A form in float64 on the rows' own device, in the rows' precision."""
         xp = namespace_of(X)
         if Y is not None and (not is_foreign(Y) or X.device != Y.device):
@@ -181,7 +181,7 @@ class Kernel(ABC):
         with memory_named(f"the {self.name} kernel", FEWER_ROWS):
             return xp.astype(form(xp, x, y), xp.float32 if single else xp.float64)
 
-    def _gram_elsewhere(self, xp: Any, X: Any, Y: Any) -> Any:
+    def _gram_array_api(self, xp: Any, X: Any, Y: Any) -> Any:
         """Gram matrix of float64 rows of another library."""
         raise TypeError(
             f"the {self.name} kernel runs on the processor, and has no form for arrays of "
@@ -189,18 +189,18 @@ class Kernel(ABC):
             "tensor."
         )
 
-    def _diag_elsewhere(self, xp: Any, X: Any) -> Any:
+    def _diag_array_api(self, xp: Any, X: Any) -> Any:
         """Diagonal for float64 rows of another library."""
         parts = [
-            self._gram_elsewhere(xp, X[i : i + 1, :], X[i : i + 1, :]) for i in range(X.shape[0])
+            self._gram_array_api(xp, X[i : i + 1, :], X[i : i + 1, :]) for i in range(X.shape[0])
         ]
         return xp.concat([xp.reshape(part, (-1,)) for part in parts])
 
-    def _distance_elsewhere(self, xp: Any, X: Any, Y: Any) -> Any:
+    def _distance_array_api(self, xp: Any, X: Any, Y: Any) -> Any:
         """‖φ(x) − φ(y)‖² for float64 rows of another library."""
-        own = self._diag_elsewhere(xp, X)
-        theirs = own if Y is X else self._diag_elsewhere(xp, Y)
-        distance = own[:, None] + theirs[None, :] - 2 * self._gram_elsewhere(xp, X, Y)
+        diag_x = self._diag_array_api(xp, X)
+        diag_y = diag_x if Y is X else self._diag_array_api(xp, Y)
+        distance = diag_x[:, None] + diag_y[None, :] - 2 * self._gram_array_api(xp, X, Y)
         return xp.maximum(distance, xp.zeros_like(distance))
 
     def _checked(self, X: Rows, Y: Rows | None = None) -> tuple[Rows, Rows | None]:
@@ -239,7 +239,7 @@ class UnitDiagonal(Kernel):
     def _diag(self, X: Rows) -> np.ndarray:
         return np.ones(X.shape[0], dtype=X.dtype)
 
-    def _diag_elsewhere(self, xp: Any, X: Any) -> Any:
+    def _diag_array_api(self, xp: Any, X: Any) -> Any:
         return xp.ones(X.shape[0], dtype=X.dtype, device=X.device)
 
 

@@ -47,5 +47,5 @@ class Exponential(UnitDiagonal):
         distance *= -self.gamma
         return np.exp(distance, out=distance)
 
-    def _gram_elsewhere(self, xp: Any, X: Any, Y: Any) -> Any:
-        return xp.exp(-self.gamma * self.base._distance_elsewhere(xp, X, Y))
+    def _gram_array_api(self, xp: Any, X: Any, Y: Any) -> Any:
+        return xp.exp(-self.gamma * self.base._distance_array_api(xp, X, Y))

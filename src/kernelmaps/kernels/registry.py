@@ -60,8 +60,8 @@ def register(kernel: type[Kernel], name: str | None = None) -> type[Kernel]:
     if not (isinstance(kernel, type) and issubclass(kernel, Kernel)):
         raise TypeError(f"register takes a class of kernels, got {kernel!r}.")
     name = kernel.name if name is None else name
-    known = KNOWN.get(name)
-    if known is not None and getattr(known, "__qualname__", None) != kernel.__qualname__:
+    registered = KNOWN.get(name)
+    if registered is not None and getattr(registered, "__qualname__", None) != kernel.__qualname__:
         raise ValueError(f"there is a kernel {name!r} already: give yours another name.")
     KNOWN[name] = kernel
     return kernel
@@ -95,8 +95,8 @@ def get(kernel: str | Kernel | Callable | list | tuple) -> Kernel:
         name = kernel.lower().replace("-", "_").replace(" ", "_")
         name = _ALIASES.get(name, name)
         if name in KNOWN:
-            known = KNOWN[name]
-            return known() if isinstance(known, type) else known
+            registered = KNOWN[name]
+            return registered() if isinstance(registered, type) else registered
         raise ValueError(
             f"unknown kernel {kernel!r}. Known kernels: {', '.join(KNOWN)} "
             f"(also {', '.join(f'{a} = {b}' for a, b in _ALIASES.items())})."
@@ -132,11 +132,11 @@ def _described(kernel: Any) -> dict[str, Any]:
     if isinstance(kernel, PerFeature):
         return {"per_feature": [_described(one) for one in kernel.kernels]}
     name = getattr(kernel, "name", None)
-    known = KNOWN.get(name) if isinstance(name, str) else None
+    registered = KNOWN.get(name) if isinstance(name, str) else None
     if isinstance(kernel, HomogeneousKernel):
-        if known == kernel.replace(gamma=1.0, signed=False):
+        if registered == kernel.replace(gamma=1.0, signed=False):
             return {"kernel": name, "gamma": kernel.gamma, "signed": kernel.signed}
-    elif isinstance(known, type) and type(kernel) is known and is_dataclass(kernel):
+    elif isinstance(registered, type) and type(kernel) is registered and is_dataclass(kernel):
         return {"kernel": name} | {one.name: getattr(kernel, one.name) for one in fields(kernel)}
     raise TypeError(
         f"{kernel!r} has no name that it could be found by: use a kernel of the library, or "
@@ -169,14 +169,14 @@ def _from_description(entry: Any, depth: int = 0) -> Kernel:
         parts = [_from_description(one, depth + 1) for one in entry["per_feature"]]
         return PerFeature(cast(tuple[AdditiveKernel, ...], tuple(parts)))
     name = entry.get("kernel")
-    known = KNOWN.get(name) if isinstance(name, str) else None
-    if known is None:
+    registered = KNOWN.get(name) if isinstance(name, str) else None
+    if registered is None:
         raise ValueError(f"there is no kernel {name!r:.60}")
-    own = {key: value for key, value in entry.items() if key != "kernel"}
-    if isinstance(known, HomogeneousKernel):
-        if set(own) != {"gamma", "signed"} or not isinstance(own["signed"], bool):
+    parameters = {key: value for key, value in entry.items() if key != "kernel"}
+    if isinstance(registered, HomogeneousKernel):
+        if set(parameters) != {"gamma", "signed"} or not isinstance(parameters["signed"], bool):
             raise ValueError(f"the kernel {name!r} has the parameters gamma and signed")
-        return known.replace(**own)
-    if any(isinstance(value, str | list | dict) for value in own.values()):
+        return registered.replace(**parameters)
+    if any(isinstance(value, str | list | dict) for value in parameters.values()):
         raise ValueError(f"the parameters of the kernel {name!r} are numbers")
-    return cast(type[Kernel], known)(**own)
+    return cast(type[Kernel], registered)(**parameters)

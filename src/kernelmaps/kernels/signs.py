@@ -54,8 +54,8 @@ class SignCauchy(Kernel):
         y = x if Y is None else _normalised(Y)
         gram = np.empty((len(x), len(y)))
         for rows in row_blocks(len(x), 200 * len(y) * x.shape[1]):
-            own = x[rows, None]
-            gram[rows] = 2 / np.pi**2 * (_integral(own, -y) - _integral(own, y))
+            x_block = x[rows, None]
+            gram[rows] = 2 / np.pi**2 * (_integral(x_block, -y) - _integral(x_block, y))
         gram[~x.any(axis=1), :] = 0
         gram[:, ~y.any(axis=1)] = 0
         gram = np.clip(gram, -1, 1)

@@ -231,7 +231,7 @@ class StationaryKernel(UnitDiagonal):
                 out[rows] = self.signature(length * np.sqrt(squared))
         return (out + out.T) / 2 if Y is None else out
 
-    def _gram_elsewhere(self, xp: Any, X: Any, Y: Any) -> Any:
+    def _gram_array_api(self, xp: Any, X: Any, Y: Any) -> Any:
         """Product over features of the signature, or κ of the distance."""
         if self.isotropic:
             squared = sums_over_features(xp, X, Y, lambda x, y: (x - y) ** 2)
@@ -382,7 +382,7 @@ class Laplacian(StationaryKernel):
         xp, delta = _floats(delta)
         return xp.exp(-xp.abs(delta) / self.scale)
 
-    def _gram_elsewhere(self, xp: Any, X: Any, Y: Any) -> Any:
+    def _gram_array_api(self, xp: Any, X: Any, Y: Any) -> Any:
         return xp.exp(-sums_over_features(xp, X, Y, lambda x, y: xp.abs(x - y)) / self.scale)
 
     def frequencies(self, uniforms: np.ndarray, d: int) -> np.ndarray:

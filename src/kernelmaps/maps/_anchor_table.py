@@ -68,18 +68,18 @@ def anchor_table(
             block = np.stack([root.rows[:-1], np.diff(root.rows, axis=0)], axis=1)
             cuts, start = anchors, anchors[0]
         else:
-            near = min(k, len(anchors))
-            windows = np.lib.stride_tricks.sliding_window_view(root.rows, near, axis=0)
+            n_nearest = min(k, len(anchors))
+            windows = np.lib.stride_tricks.sliding_window_view(root.rows, n_nearest, axis=0)
             block = windows.mean(axis=-1)[:, None, :]
-            middles = (anchors[:-near] + anchors[near:]) / 2
+            middles = (anchors[:-n_nearest] + anchors[n_nearest:]) / 2
             if weights is not None:
-                middles = _order_changes(anchors, near)
-                block = _weighted_rows(anchors, root.rows, middles, weights[:near])[:, None, :]
+                middles = _order_changes(anchors, n_nearest)
+                block = _weighted_rows(anchors, root.rows, middles, weights[:n_nearest])[:, None, :]
             if linear:  # a constant feature among others that interpolate
                 block = np.concatenate([block, np.zeros_like(block)], axis=1)
             cut = middles[0] if len(middles) else anchors[0] + step
             cuts = np.concatenate([[2 * anchors[0] - cut], middles, [anchors[-1] + step]])
-            start = anchors[0] + (near / 2 - 1) * step
+            start = anchors[0] + (n_nearest / 2 - 1) * step
         coef.append(block)
         lo.append(start)
         scale.append(1 / step)
@@ -187,10 +187,10 @@ def certify(
     """
     if any(kernel not in _GRADIENTS for kernel in kernels_of):
         return None
-    chosen = _one_per_shape(kernels_of, anchors, lower, upper)
-    share = _WORK / len(chosen)
-    found = []
-    for s in chosen:
+    sets = _one_per_shape(kernels_of, anchors, lower, upper)
+    share = _WORK / len(sets)
+    certificates = []
+    for s in sets:
         kernel, low, high = kernels_of[s], float(lower[s]), float(upper[s])
         assert isinstance(kernel, kernels.HomogeneousKernel)  # by _GRADIENTS
         cuts = np.clip(_borders(table, s), low, high)
@@ -210,8 +210,8 @@ def certify(
             theorem_bound=slope * reach + float(left_out[s]) + rounding,
             measured=measured,
         )
-        found.append(certificate)
-    return max(found, key=lambda one: one.bound)
+        certificates.append(certificate)
+    return max(certificates, key=lambda one: one.bound)
 
 
 def _one_per_shape(
@@ -244,8 +244,8 @@ def _reach(anchors: np.ndarray, cuts: np.ndarray, neighbors: int | None) -> floa
     if neighbors is not None:  # largest at a cut: between two, it is |x − a| of one anchor a
         distances = np.sort(np.abs(cuts[:, None] - anchors), axis=1)
         return float(np.max(distances[:, min(neighbors, len(anchors)) - 1]))
-    near = len(anchors) - (len(cuts) - 1) + 1  # neighbours: bins are anchors − neighbours + 1
-    first, last = anchors[: len(cuts) - 1], anchors[near - 1 :]
+    n_nearest = len(anchors) - (len(cuts) - 1) + 1  # neighbours: bins are anchors − neighbours + 1
+    first, last = anchors[: len(cuts) - 1], anchors[n_nearest - 1 :]
     return float(max(np.max(cuts[1:] - first), np.max(last - cuts[:-1]), 0.0))
 
 

@@ -90,9 +90,9 @@ def positive_range(X: Any, n_jobs: int | None = None) -> tuple[float, float]:
         return _small_values(values[start:stop], threshold)
 
     parts = in_threads(look, values.size, n_jobs, _GRAIN)
-    small = np.concatenate([values for part in parts for values in part[0]])
-    count = sum(part[1] for part in parts)
-    largest = max((part[2] for part in parts), default=0.0)
+    small = np.concatenate([values for summary in parts for values in summary[0]])
+    count = sum(summary[1] for summary in parts)
+    largest = max((summary[2] for summary in parts), default=0.0)
     if count == 0:
         return 1 / 255, 1.0
     rank = int(_QUANTILE * (count - 1))
@@ -119,9 +119,9 @@ def _small_values(values: np.ndarray, threshold: float) -> tuple[list[np.ndarray
         largest = max(largest, high, -low)
         zeros = block.size - np.count_nonzero(block) if low <= 0 <= high else 0
         count += block.size - zeros
-        found = block[block <= threshold]
+        candidates = block[block <= threshold]
         if low < 0:
-            found = np.abs(found.astype(np.float64))
-            found = found[found <= threshold]
-        small.append(found[found > 0].astype(np.float64))
+            candidates = np.abs(candidates.astype(np.float64))
+            candidates = candidates[candidates <= threshold]
+        small.append(candidates[candidates > 0].astype(np.float64))
     return small, count, largest

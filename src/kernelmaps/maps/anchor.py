@@ -209,9 +209,9 @@ class AnchorMap(AdditiveMap):
             else:
                 self._check_rows(X, reset=False)
             self._check_domain(X)
-        own = Codes(self._encode_csr(X) if codes is None else codes, self.spec_.hash)
-        own._accept(own.values)
-        return own
+        encoded = Codes(self._encode_csr(X) if codes is None else codes, self.spec_.hash)
+        encoded._accept(encoded.values)
+        return encoded
 
     def _encode_csr(self, X: sparse.csr_matrix) -> Any:
         codes, at_zero = encode(self.spec_, X, n_jobs=self.n_jobs), zero_codes(self.spec_)
@@ -276,16 +276,16 @@ class AnchorMap(AdditiveMap):
             )
         last = table.bins[table.set_of].astype(np.int64) << fraction_bits(table)
         last -= table.degree == 0
-        found, foreign = None, is_foreign(codes)
+        largest, foreign = None, is_foreign(codes)
         stored = codes.data if sparse.issparse(codes) else codes
         if foreign:
-            found = to_host(codes).max(axis=0, initial=0)
+            largest = to_host(codes).max(axis=0, initial=0)
         elif stored.size and stored.max() > last.min():  # else all are in range: no need to sort
-            found = dense(codes.max(axis=0)).ravel()
-        if found is not None and (found > last).any():
-            column = int(np.argmax(found > last))
+            largest = dense(codes.max(axis=0)).ravel()
+        if largest is not None and (largest > last).any():
+            column = int(np.argmax(largest > last))
             raise ValueError(
-                f"AnchorMap: column {column} has the code {int(found[column])}, but this "
+                f"AnchorMap: column {column} has the code {int(largest[column])}, but this "
                 f"map's codes there end at {int(last[column])}. Are these codes of another map?"
             )
         return codes if foreign else codes.astype(code_dtype(table), copy=False)
@@ -298,15 +298,15 @@ class AnchorMap(AdditiveMap):
             table, (anchors, left_out, lower, upper) = table_of(self.spec_), self._by_set()
             first = np.unique(table.set_of, return_index=True)[1]
             kernels_of = [self.kernel_.feature(d) for d in first]
-            near = None if self._given_weights is None else self.n_neighbors
+            n_nearest = None if self._given_weights is None else self.n_neighbors
             # Values below the range take the row of its end, which the certificate has to cover.
             above = np.array([kernel.non_negative for kernel in kernels_of])
             zero = np.where(above, np.minimum(lower, 0.0), lower)
-            found = certify(kernels_of, table, anchors, left_out, zero, upper, near)
-            if found is not None and np.any(lower > zero):
-                within = certify(kernels_of, table, anchors, left_out, lower, upper, near)
-                found = replace(found, inner=within)
-            self._certificate = found
+            certificate = certify(kernels_of, table, anchors, left_out, zero, upper, n_nearest)
+            if certificate is not None and np.any(lower > zero):
+                within = certify(kernels_of, table, anchors, left_out, lower, upper, n_nearest)
+                certificate = replace(certificate, inner=within)
+            self._certificate = certificate
         return self._certificate
 
     @certificate_.setter
@@ -391,15 +391,15 @@ class AnchorMap(AdditiveMap):
 
     def _place(self, X: Any) -> tuple[list[np.ndarray], tuple[np.ndarray, np.ndarray]]:
         """Anchors of each feature, and the range that they are for."""
-        found = tuple(np.asarray(end, dtype=np.float64) for end in self._column_range(X))
+        data_range = tuple(np.asarray(end, dtype=np.float64) for end in self._column_range(X))
         if not isinstance(self.anchors, str):
             features = self._given_anchors(X.shape[1])
-            low = np.minimum(found[0], [a[0] for a in features])
-            return features, (low, np.maximum(found[1], [a[-1] for a in features]))
+            low = np.minimum(data_range[0], [a[0] for a in features])
+            return features, (low, np.maximum(data_range[1], [a[-1] for a in features]))
         columns = sparse.csc_matrix(X) if sparse.issparse(X) else X
         if isinstance(self.anchors, str) and self.anchors not in ("auto", *SPACED):
-            return [self._fitted(columns, d) for d in range(X.shape[1])], found
-        low, high = self._range(found)
+            return [self._fitted(columns, d) for d in range(X.shape[1])], data_range
+        low, high = self._range(data_range)
         return [self._spaced(columns, d, low[d], high[d]) for d in range(X.shape[1])], (low, high)
 
     def _placement(self, d: int) -> str:
@@ -473,16 +473,16 @@ class AnchorMap(AdditiveMap):
         self._check_counts(max(len(row) for row in rows))
         return rows if len(rows) == n_features else rows * n_features
 
-    def _range(self, found: tuple[np.ndarray, ...]) -> tuple[np.ndarray, np.ndarray]:
-        wanted = (None, None) if self.feature_range is None else self.feature_range
+    def _range(self, data_range: tuple[np.ndarray, ...]) -> tuple[np.ndarray, np.ndarray]:
+        given = (None, None) if self.feature_range is None else self.feature_range
         try:
-            pairs = zip(found, wanted, strict=True)
+            pairs = zip(data_range, given, strict=True)
             ends = [f if w is None else np.asarray(w, float) for f, w in pairs]
-            low, high = (np.array(np.broadcast_to(end, found[0].shape)) for end in ends)
+            low, high = (np.array(np.broadcast_to(end, data_range[0].shape)) for end in ends)
         except (TypeError, ValueError):
             raise ValueError(
                 "AnchorMap: feature_range must be (low, high), each a number, None or an array of "
-                f"{len(found[0])} numbers (the features of X); got {self.feature_range!r}."
+                f"{len(data_range[0])} numbers (the features of X); got {self.feature_range!r}."
             ) from None
         if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
             raise ValueError(
@@ -540,8 +540,8 @@ class AnchorMap(AdditiveMap):
             check_choice(self, "anchors", self.anchors, PLACEMENTS)
             self._check_counts(n)
             if self.anchors == "epsilon":
-                wanted = "a positive number for anchors='epsilon'"
-                check_positive(self, "epsilon", self.epsilon, wanted)
+                condition = "a positive number for anchors='epsilon'"
+                check_positive(self, "epsilon", self.epsilon, condition)
         if isinstance(self.weights, str) and self.weights == "linear" and k != 2:
             raise ValueError(
                 f"AnchorMap: weights='linear' interpolates between n_neighbors=2 anchors, got {k}."

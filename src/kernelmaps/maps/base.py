@@ -24,7 +24,7 @@ from ..atomic import all_or_nothing
 from ..certificate import Certificate, rounding_error
 from ..device import is_foreign, memory_named, numpy_dtype, refuse_card, refuse_container, to_host
 from ..engine import Spec, apply, evaluate, gpu
-from ..engine.apply import apply_elsewhere, apply_sparse_tensor, stage_columns
+from ..engine.apply import apply_array_api, apply_sparse_tensor, stage_columns
 from ..engine.extent import Extent, column_range, extent_of
 from ..engine.outputs import output_dtype
 from ..engine.piecewise import table_of
@@ -151,7 +151,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         """
         check_is_fitted(self)
         if is_foreign(X):
-            return self._transform_elsewhere(X, out)
+            return self._transform_array_api(X, out)
         X, extent = self._check_rows(X, reset=False)
         return self._apply(X, extent, out)
 
@@ -246,15 +246,15 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             "accept missing values encoded as NaN, nor infinite ones. Impute or drop them first."
         )
 
-    def _transform_elsewhere(self, X: Any, out: Any) -> Any:
-        """φ of another library's arrays, on their device; on a card, one look at the values."""
+    def _transform_array_api(self, X: Any, out: Any) -> Any:
+        """φ of another library's arrays, on their device; on a GPU, one look at the values."""
         refuse_container(self, X)
         with memory_named(type(self).__name__, "Transform fewer rows at a time."):
             if is_sparse_tensor(X):
                 return self._transform_sparse_tensor(X, out)
-            return self._transform_dense_elsewhere(X, out)
+            return self._transform_dense_array_api(X, out)
 
-    def _transform_dense_elsewhere(self, X: Any, out: Any) -> Any:
+    def _transform_dense_array_api(self, X: Any, out: Any) -> Any:
         X = self._foreign_rows(X)
         if getattr(self, "out_of_domain", None) == "raise":
             self._check_domain(X)
@@ -262,7 +262,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         at_once = out is None and gpu.usable_for(X) and "64" not in str(X.dtype)
         if at_once:
             check = gpu.NON_NEGATIVE if self._non_negative else gpu.FINITE
-            Z, refused = apply_elsewhere(self.spec_, X, check)
+            Z, refused = apply_array_api(self.spec_, X, check)
             if not refused:
                 return Z
         self._check_foreign(X)
@@ -381,10 +381,10 @@ class MapOfDomain(FeatureMap):
         if self.domain_ is None or self.out_of_domain == "extrapolate" or X.shape[0] == 0:
             return
         lower, upper = (np.broadcast_to(end, X.shape[1]) for end in self._domain_for(X.dtype))
-        found = self._column_range(X)
+        data_range = self._column_range(X)
         # The tail of a test set leaves the range of the training set by a little nearly always.
         slack = 0.0 if self.out_of_domain == "raise" else _TAIL * (upper - lower)
-        outside = (found[0] < lower - slack) | (found[1] > upper + slack)
+        outside = (data_range[0] < lower - slack) | (data_range[1] > upper + slack)
         if not outside.any():
             return
         names = [self._column_name(j) for j in np.flatnonzero(outside)]
@@ -392,8 +392,8 @@ class MapOfDomain(FeatureMap):
         more = f" ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})" if names[1:] else ""
         message = (
             f"{type(self).__name__}: {len(names)} of {X.shape[1]} columns have values outside the "
-            f"fitted domain{more}; column {names[0]} reaches [{found[0][worst]:g}, "
-            f"{found[1][worst]:g}], fitted [{lower[worst]:g}, {upper[worst]:g}]."
+            f"fitted domain{more}; column {names[0]} reaches [{data_range[0][worst]:g}, "
+            f"{data_range[1][worst]:g}], fitted [{lower[worst]:g}, {upper[worst]:g}]."
         )
         if self.out_of_domain == "raise":
             raise ValueError(
@@ -514,21 +514,21 @@ class AdditiveMap(MapOfDomain):
         order = generator(random_state).permutation(X.shape[0])
         rows, exceeded = dense(X[order[: 2 * pairs]]), 0.0
         if limits is None:
-            others = X[order[2 * pairs :]]
-            limits, exceeded = self._limits_of(others), 2 / (others.shape[0] + 1)
+            other_rows = X[order[2 * pairs :]]
+            limits, exceeded = self._limits_of(other_rows), 2 / (other_rows.shape[0] + 1)
         errors = self._feature_errors(rows[:pairs], rows[pairs:])
         within = np.abs(rows) <= limits
-        known = within[:pairs] & within[pairs:]
-        return self._row_statement(errors, known, limits, probability, exceeded, X.dtype)
+        is_bounded = within[:pairs] & within[pairs:]
+        return self._row_statement(errors, is_bounded, limits, probability, exceeded, X.dtype)
 
-    def _known_limits(self, largest: float | None, seen: float) -> np.ndarray | None:
+    def _known_limits(self, largest: float | None, largest_seen: float) -> np.ndarray | None:
         """Sizes that no value of a feature exceeds, where that is known without looking at rows."""
         if largest is not None:
             check_positive(self, "largest", largest, "a positive number or None")
-            if seen > largest:
+            if largest_seen > largest:
                 raise ValueError(
                     f"{type(self).__name__}: largest={largest:g} says that no value is larger, but "
-                    f"X has values of size {seen:g}. Raise it, or leave it out."
+                    f"X has values of size {largest_seen:g}. Raise it, or leave it out."
                 )
             return np.full(self.n_features_in_, float(largest))
         return self._reach if self.out_of_domain == "raise" else None
@@ -562,7 +562,7 @@ class AdditiveMap(MapOfDomain):
     def _row_statement(
         self,
         errors: np.ndarray,
-        known: np.ndarray,
+        is_bounded: np.ndarray,
         limits: np.ndarray,
         probability: float,
         exceeded: float,
@@ -582,10 +582,10 @@ class AdditiveMap(MapOfDomain):
             Of the rows.
         """
         where = "rows like these, if their features are independent"
-        found = float(np.max(np.abs(errors.sum(axis=1)), initial=0.0))
+        largest = float(np.max(np.abs(errors.sum(axis=1)), initial=0.0))
         if exceeded > (1 - probability) / 2:
             how = "too few rows to tell how large values get; say so with largest="
-            return Certificate(np.inf, "absolute", where, how, probability, found=found)
+            return Certificate(np.inf, "absolute", where, how, probability, found=largest)
         bound = self._feature_bound(limits)
         if output_dtype(dtype) == np.float32:
             columns = int(np.max(self._columns_per_feature()))
@@ -593,12 +593,12 @@ class AdditiveMap(MapOfDomain):
             bound += size * rounding_error(np.float32, columns)
         worst = bound * errors.shape[1]
         return Certificate(
-            sum_bound(np.where(known, errors, 0.0), bound, probability + exceeded),
+            sum_bound(np.where(is_bounded, errors, 0.0), bound, probability + exceeded),
             "absolute",
             f"{where} (at most {worst:.3g} for all with values up to {np.max(limits):.3g})",
             f"Bernstein's inequality, moments from {errors.shape[0]} pairs of rows",
             probability,
-            found=found,
+            found=largest,
         )
 
     def _feature_bound(self, limits: np.ndarray) -> float:

@@ -145,24 +145,24 @@ def _least_error_scale(X: Any, low: float, high: float, tail: Any, rule: str) ->
     grid = np.linspace(-np.log(high) - 0.5, -np.log(low) + 0.5, 81)
     best = grid[int(np.argmin([error(value) for value in grid]))]
     step = grid[1] - grid[0]
-    found = minimize_scalar(
+    optimum = minimize_scalar(
         error, bounds=(best - step, best + step), method="bounded", options={"xatol": 1e-4}
     )
-    return float(np.exp(found.x))
+    return float(np.exp(optimum.x))
 
 
 def _mass_by_size(X: Any, low: float, high: float) -> tuple[sparse.csr_matrix, np.ndarray]:
     """Σ_j x_ij over the values of each size: rows by bins of log x, with the bins' centres."""
     rows = np.unique(np.linspace(0, X.shape[0] - 1, _MAX_ROWS).astype(np.int64))
-    chosen = sparse.csr_matrix(X[rows], dtype=np.float64)
-    chosen.eliminate_zeros()
-    masses = np.abs(chosen.data)
+    sample = sparse.csr_matrix(X[rows], dtype=np.float64)
+    sample.eliminate_zeros()
+    masses = np.abs(sample.data)
     width = np.log(2) / _BINS_PER_OCTAVE
     first = np.floor(np.log(low) / width)
     bins = (np.floor(np.log(masses) / width) - first).astype(np.int64)
     count = int(np.floor(np.log(high) / width) - first) + 1
     # The best scale does not depend on the unit: sums and squares of masses shall not overflow.
-    profile = sparse.csr_matrix((masses / high, bins, chosen.indptr), shape=(len(rows), count))
+    profile = sparse.csr_matrix((masses / high, bins, sample.indptr), shape=(len(rows), count))
     return profile, (first + np.arange(count) + 0.5) * width
 
 
@@ -220,11 +220,11 @@ class ChebyshevMap(ScaledMap):
     def _tail(self, L: np.ndarray) -> np.ndarray:
         """τ²(L) = 1 − Σ_{k<m} g_k²(L), on blocks that keep temporaries small."""
         spec = Spec(self._family, {}, {"n_components": int(self.n_components), "scale": 1.0})
-        kept = np.empty(len(L))
+        norms = np.empty(len(L))
         for block in row_blocks(len(L), int(self.n_components), 2**20):
             t = np.exp(L[block])
-            kept[block] = np.sum(CURVES[self._family].curve(np, spec, t) ** 2, -1) / t
-        return np.maximum(1.0 - kept, 0.0)
+            norms[block] = np.sum(CURVES[self._family].curve(np, spec, t) ** 2, -1) / t
+        return np.maximum(1.0 - norms, 0.0)
 
     def _describe(self, low: float, high: float) -> str:
         ends = np.log(np.array([low, high]) * self.scale_)

@@ -88,10 +88,10 @@ class Codes:
         check_sparse(values, "Codes", "values")
         dtype = getattr(values, "dtype", None)
         if dtype is None or numpy_dtype(dtype).kind != "u" or len(values.shape) != 2:
-            found = f"{getattr(values, 'dtype', type(values).__name__)}"
+            got = f"{getattr(values, 'dtype', type(values).__name__)}"
             raise ValueError(
                 "Codes: values must be a matrix of unsigned integers, an array or CSR, found "
-                f"{found} of shape {getattr(values, 'shape', None)}. Use the encode method of a "
+                f"{got} of shape {getattr(values, 'shape', None)}. Use the encode method of a "
                 "fitted AnchorMap."
             )
         if not isinstance(map_hash, str):
@@ -123,7 +123,7 @@ class Codes:
         """Bytes of the codes (of all three arrays of a CSR matrix)."""
         if sparse.issparse(self.values):
             parts = (self.values.data, self.values.indices, self.values.indptr)
-            return sum(part.nbytes for part in parts)
+            return sum(array.nbytes for array in parts)
         n, d = self.shape
         return int(n * d * numpy_dtype(self.dtype).itemsize)
 

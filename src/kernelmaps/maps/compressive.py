@@ -223,9 +223,9 @@ class CompressiveFourierMap(JointMap):
     def __getstate__(self) -> dict[str, Any]:
         """The state without numbers of single rows: a pickle holds none of the training data."""
         state = super().__getstate__().copy()
-        found = state.get("effective_sparsity_")
-        if found is not None:
-            state["effective_sparsity_"] = replace(found, rows=found.rows[:0])
+        sparsity = state.get("effective_sparsity_")
+        if sparsity is not None:
+            state["effective_sparsity_"] = replace(sparsity, rows=sparsity.rows[:0])
         return state
 
     def _learn(self, X: Any) -> Spec:

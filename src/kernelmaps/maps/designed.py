@@ -141,16 +141,18 @@ class DesignedMap(AdditiveMap):
 
     def _certify(self, unit: float) -> Certificate:
         """The design's certificate in units of the data, down to zero where that is known."""
-        design, found = self.design_, self.design_.certificate
+        design, proof = self.design_, self.design_.certificate
         absolute = self._homogeneous and design.error == "absolute"
-        inner = found.for_map(design.error, self._where(absolute))
-        if absolute and np.isfinite(found.bound_to_zero):
+        inner = proof.for_map(design.error, self._where(absolute))
+        if absolute and np.isfinite(proof.bound_to_zero):
             top = "1, in proportion for others" if self.range_ is None else f"{self.range_[1]:g}"
-            whole = Certificate(
-                found.bound_to_zero, "absolute", f"0 <= x, y <= {top}", found.bound_method
+            to_zero = Certificate(
+                proof.bound_to_zero, "absolute", f"0 <= x, y <= {top}", proof.bound_method
             )
-            near = found.bound_to_zero <= (1 + 1e-9) * found.bound  # nothing to tell apart
-            inner = replace(whole, found=found.found) if near else replace(whole, inner=inner)
+            same_bound = proof.bound_to_zero <= (1 + 1e-9) * proof.bound  # nothing to tell apart
+            inner = (
+                replace(to_zero, found=proof.found) if same_bound else replace(to_zero, inner=inner)
+            )
         scaled = inner.scaled(unit**design.gamma if absolute else 1.0)
         return scaled.with_rounding(self._size(absolute), design.n_columns, angle=self._angle)
 
@@ -225,8 +227,8 @@ class DesignedMap(AdditiveMap):
     def _resolve_domain(self, X: Any) -> tuple[float, Any]:
         """The design's unit in the data's, and the domain to design for; sets the ranges."""
         named, homogeneous = isinstance(self.domain, str), self._homogeneous
-        known = self.domain in ("data", "universal") if named else np.shape(self.domain) == (2,)
-        if not known:
+        is_valid = self.domain in ("data", "universal") if named else np.shape(self.domain) == (2,)
+        if not is_valid:
             more = "" if named else " JointDesignedMap takes one pair for each coordinate."
             raise ValueError(
                 "DesignedMap: domain must be 'data', 'universal' or a pair (m, b), got "
@@ -356,12 +358,12 @@ class JointDesignedMap(MapOfDomain, JointMap):
             )
         if not named:
             return [(float(low), float(high)) for low, high in self.domain]
-        found = []
+        domains = []
         lower, upper = self._column_range(X)
         for column, period in enumerate(periods):
             low, span = float(lower[column]), float(upper[column]) - float(lower[column])
             if period is not None:
-                found.append((0.0, float(period)))
+                domains.append((0.0, float(period)))
                 continue
             if not span > 0:
                 raise ValueError(
@@ -369,5 +371,5 @@ class JointDesignedMap(MapOfDomain, JointMap):
                     "name its range with domain=[(low, high), …]."
                 )
             digit = 10.0 ** (np.floor(np.log10(span)) - 1)
-            found.append((low, low + digit * float(np.ceil(span / digit - 1e-9))))
-        return found
+            domains.append((low, low + digit * float(np.ceil(span / digit - 1e-9))))
+        return domains

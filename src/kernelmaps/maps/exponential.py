@@ -59,11 +59,11 @@ class MapKernel(Kernel):
         squares = Z.multiply(Z) if hasattr(Z, "multiply") else Z * Z
         return np.asarray(squares.sum(axis=1)).ravel()
 
-    def _gram_elsewhere(self, xp: Any, X: Any, Y: Any) -> Any:
+    def _gram_array_api(self, xp: Any, X: Any, Y: Any) -> Any:
         left = apply(self.spec, X)
         return left @ (left if Y is X else apply(self.spec, Y)).T
 
-    def _diag_elsewhere(self, xp: Any, X: Any) -> Any:
+    def _diag_array_api(self, xp: Any, X: Any) -> Any:
         return xp.sum(apply(self.spec, X) ** 2, axis=1)
 
 
@@ -268,8 +268,8 @@ def _whitening(points: np.ndarray, gamma: float, even: bool, columns: int) -> np
     gram = away @ away.T
     squares = np.diagonal(gram)
     values, vectors = np.linalg.eigh(np.exp(gamma * (2 * gram - squares - squares[:, None])))
-    kept = int(np.sum(values > np.sqrt(np.finfo(points.dtype).eps)))
-    if even and (columns - kept) % 2:
-        kept -= 1
-    start = len(values) - kept
+    rank = int(np.sum(values > np.sqrt(np.finfo(points.dtype).eps)))
+    if even and (columns - rank) % 2:
+        rank -= 1
+    start = len(values) - rank
     return vectors[:, start:] / np.sqrt(values[start:])

@@ -107,7 +107,7 @@ def draw_fourier(
     if form == "auto":
         form = "cosine" if n_components % 2 else "paired"
     _check_choices(name, kernel, n_components, sampling, form)
-    spectrum = Spectrum(kernel, rng, name)
+    spectrum = FrequencySampler(kernel, rng, name)
     n, phases = n_components // 2, None
     if form == "cosine":
         n, phases = n_components, 2 * np.pi * rng.random(n_components)
@@ -129,7 +129,7 @@ def draw_fourier(
 
 
 @dataclass(frozen=True)
-class Spectrum:
+class FrequencySampler:
     """Frequencies of a kernel, drawn in several ways; errors begin with the owner's name."""
 
     kernel: Any
@@ -143,10 +143,10 @@ class Spectrum:
 
     def orthogonal(self, n: int, d: int) -> np.ndarray:
         """The same, orthogonal in blocks of d."""
-        full, rest = divmod(n, d)
+        full, remainder = divmod(n, d)
         bases = gram_schmidt(self.rng.standard_normal((full, d, d)))[0]
         rows = np.concatenate(
-            [np.swapaxes(bases, 1, 2).reshape(-1, d), haar_rows(rest, d, self.rng)]
+            [np.swapaxes(bases, 1, 2).reshape(-1, d), haar_rows(remainder, d, self.rng)]
         )
         return rows * self._radii(n, d)[:, None]
 
@@ -163,15 +163,15 @@ class Spectrum:
 
     def sobol(self, n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
         """The same from Sobol' points, and one more uniform number for each."""
-        own = getattr(self.kernel, "n_uniforms", None)
-        uniforms = _sobol(n, (d if own is None else own(d)) + 1, self.rng)
+        n_uniforms = getattr(self.kernel, "n_uniforms", None)
+        uniforms = _sobol(n, (d if n_uniforms is None else n_uniforms(d)) + 1, self.rng)
         frequencies = self.kernel.frequencies(uniforms[:, 1:], d)
         return self._checked("frequencies", frequencies, (n, d)), uniforms[:, 0]
 
     def _radii(self, n: int, d: int) -> np.ndarray:
         """n independent values of ‖ω‖ in d dimensions."""
-        own = getattr(type(self.kernel), "radius_quantile", None)
-        if own in (None, kernels.StationaryKernel.radius_quantile):
+        quantile = getattr(type(self.kernel), "radius_quantile", None)
+        if quantile in (None, kernels.StationaryKernel.radius_quantile):
             return np.linalg.norm(self.iid(n, d), axis=1)
         radii = self.kernel.radius_quantile(np.maximum(self.rng.random(n), 2.0**-54), d)
         return self._checked("radius_quantile", radii, (n,))
@@ -349,11 +349,11 @@ def resolve_kernel(
             f"{owner}: sigma={sigma!r} goes with a kernel given by name; {kernel!r} carries its "
             "own scale. Leave sigma='auto', or name the kernel."
         )
-    found: Any = kernels.get(kernel)
-    if not isinstance(found, kernels.StationaryKernel):
+    resolved: Any = kernels.get(kernel)
+    if not isinstance(resolved, kernels.StationaryKernel):
         raise ValueError(
             f"{owner}: the kernel {kernel!r} has no length scale sigma and cannot sample its "
             "spectrum; use a stationary kernel such as 'gaussian', 'laplacian', 'cauchy' or "
             "'matern'."
         )
-    return fit_length(owner, found, sigma, X, rng)
+    return fit_length(owner, resolved, sigma, X, rng)

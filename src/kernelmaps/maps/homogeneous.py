@@ -55,7 +55,7 @@ _SHORTEST, _LONGEST = 0.5, 80.0  # periods that are searched
 _COARSE = 128  # of them at first
 _FINE = np.linspace(-1, 1, 9)  # around the best, in steps of the round before
 _ROUNDS = 3
-_HOPE = 8.0  # sizes whose first error is so many times that of the best are not refined
+_REFINE_WITHIN = 8.0  # times the best first error: sizes with a larger one are not refined
 _SIZES = 4  # this size and those below it, whose series may serve as well
 _LAGS = np.linspace(0.0, 20.0, 201)  # log-ratios; larger ones have next to no weight
 _ENTRIES = 50_000  # products of values that are summed up
@@ -120,9 +120,9 @@ class Series(NamedTuple):
         """VLFeat's rule."""
         rule = _PERIODS.get((self.window, self.kernel.name))
         if rule is None:
-            known = sorted({name for _, name in _PERIODS})
+            ruled = sorted({name for _, name in _PERIODS})
             raise ValueError(
-                f"HomogeneousMap: period='vlfeat' is a rule for {', '.join(known)}, not for "
+                f"HomogeneousMap: period='vlfeat' is a rule for {', '.join(ruled)}, not for "
                 f"{self.kernel.name!r}. Use period='auto'."
             )
         return max(1.0, float(rule(self.columns // 2)))
@@ -136,25 +136,25 @@ class Series(NamedTuple):
         if self.kernel.point_mass == 1:
             return 2 * np.pi, self.of_period(2 * np.pi)
         sizes = range(self.columns, max(0, self.columns - _SIZES), -1)
-        every = [self._replace(columns=size) for size in sizes]
-        rough = {one: _best(pairs, *_coarse(one)) for one in every}
-        limit = _HOPE * min(rough.values())[0]
-        found = [
+        candidates = [self._replace(columns=size) for size in sizes]
+        rough = {one: _best(pairs, *_coarse(one)) for one in candidates}
+        limit = _REFINE_WITHIN * min(rough.values())[0]
+        refined = [
             (*one._refined(pairs, start), one) for one, start in rough.items() if start[0] <= limit
         ]
-        _, period, one = min(found, key=lambda item: item[0])
+        _, period, one = min(refined, key=lambda item: item[0])
         return period, one.of_period(period)
 
-    def _refined(self, pairs: np.ndarray, found: tuple[float, float]) -> tuple[float, float]:
+    def _refined(self, pairs: np.ndarray, best: tuple[float, float]) -> tuple[float, float]:
         """Error and period after a search around the best one so far."""
         lags = _LAGS[: pairs.shape[1]]
         step = (_LONGEST / _SHORTEST) ** (1 / (_COARSE - 1))
         for _ in range(_ROUNDS):
-            periods = found[1] * step**_FINE
-            near = _best(pairs, periods, self.misfits(periods, lags))
-            found = near if near[0] < found[0] else found
+            periods = best[1] * step**_FINE
+            candidate = _best(pairs, periods, self.misfits(periods, lags))
+            best = candidate if candidate[0] < best[0] else best
             step **= _FINE[1] - _FINE[0]
-        return found
+        return best
 
 
 def _best(pairs: np.ndarray, periods: np.ndarray, misfits: np.ndarray) -> tuple[float, float]:
@@ -199,8 +199,8 @@ def pair_weights(X: Any, gamma: float, n_jobs: int | None = None) -> np.ndarray:
         at = (place + np.arange(0, length, width)[:, None]).ravel()
         weights = np.bincount(at, (amount * (1 - share)).ravel(), length)
         parts.append(weights + np.bincount(at + 1, (amount * share).ravel(), length))
-    found = np.concatenate(parts).reshape(len(first), -1)
-    return found[:, : 1 + int(np.flatnonzero(found.any(axis=0)).max())]
+    table = np.concatenate(parts).reshape(len(first), -1)
+    return table[:, : 1 + int(np.flatnonzero(table.any(axis=0)).max())]
 
 
 def _sample(X: Any, n_jobs: int | None) -> np.ndarray:
@@ -219,12 +219,12 @@ def _sample(X: Any, n_jobs: int | None) -> np.ndarray:
         magnitudes[magnitudes == 0] = np.inf
         least = np.where(magnitudes == magnitudes.min(axis=0), keys[:, None], np.inf)
         rows = np.append(rows, least.argmin(axis=0))
-    chosen = X[np.unique(rows)]
-    used = np.flatnonzero(np.asarray(abs(chosen).sum(axis=0)).ravel())
-    most = max(1, 2 * _ENTRIES // chosen.shape[0] ** 2)
+    sample = X[np.unique(rows)]
+    used = np.flatnonzero(np.asarray(abs(sample).sum(axis=0)).ravel())
+    most = max(1, 2 * _ENTRIES // sample.shape[0] ** 2)
     if len(used) > most:
         used = used[np.linspace(0, len(used) - 1, most).astype(np.intp)]
-    return dense(chosen[:, used]).astype(np.float64)
+    return dense(sample[:, used]).astype(np.float64)
 
 
 def _ordered(X: Any, keys: np.ndarray, ranks: np.ndarray, n_jobs: int | None) -> np.ndarray:
@@ -334,10 +334,10 @@ class HomogeneousMap(AdditiveMap):
         check_choice(self, "window", self.window, _WINDOWS)
         self.kernel_ = kernel
         with limit_blas(1):  # matrices are small: threads of BLAS would only wait, and busily
-            self.period_, found = self._fitted_series(X, Series(kernel, columns, self.window))
-            self.frequencies_, self.weights_ = found
+            self.period_, series = self._fitted_series(X, Series(kernel, columns, self.window))
+            self.frequencies_, self.weights_ = series
             if kernel.replace(signed=False, gamma=1.0).grows:
-                self.certificate_ = _certificate(kernel, *found)
+                self.certificate_ = _certificate(kernel, *series)
         arrays = waves_arrays(self.frequencies_, self.weights_)
         missing = columns - len(arrays["amplitude"])
         padded = {name: [*values, *[0.0] * missing] for name, values in arrays.items()}
@@ -367,8 +367,8 @@ class HomogeneousMap(AdditiveMap):
         if self.period == "vlfeat":
             period = series.ruled_period()
         else:
-            wanted = "a positive number, 'auto' or 'vlfeat'"
-            check_positive(self, "period", self.period, wanted)
+            condition = "a positive number, 'auto' or 'vlfeat'"
+            check_positive(self, "period", self.period, condition)
             period = float(self.period)
         return period, series.of_period(period)
 

@@ -185,9 +185,9 @@ class NystroemMap(JointMap):
                     f"{kernel!r}. Leave sigma='auto'."
                 )
             return kernel
-        found = resolve_kernel("NystroemMap", self.kernel, self.sigma, X, rng)
-        warn_if_degenerate("NystroemMap", found, X, SCALE_ADVICE)
-        return found
+        resolved = resolve_kernel("NystroemMap", self.kernel, self.sigma, X, rng)
+        warn_if_degenerate("NystroemMap", resolved, X, SCALE_ADVICE)
+        return resolved
 
     def _landmark_count(self, columns: int, n_rows: int) -> int:
         if self.n_landmarks is None:
@@ -223,8 +223,10 @@ class NystroemMap(JointMap):
             sample = np.sign(sample) * np.sqrt(np.abs(sample))
         size = float(np.abs(sample).max()) or 1.0  # squares of large numbers would overflow
         seed = int(rng.integers(2**31))
-        found = KMeans(count, n_init=1, max_iter=_ITERATIONS, random_state=seed).fit(sample / size)
-        centres = size * found.cluster_centers_.astype(np.float64)
+        clusters = KMeans(count, n_init=1, max_iter=_ITERATIONS, random_state=seed).fit(
+            sample / size
+        )
+        centres = size * clusters.cluster_centers_.astype(np.float64)
         centres = np.clip(centres, sample.min(axis=0), sample.max(axis=0))  # rounding leaves them
         return np.sign(centres) * centres**2 if roots else centres
 
@@ -236,9 +238,9 @@ class NystroemMap(JointMap):
         return isinstance(kernel, kernels.HomogeneousKernel) and not kernel.signed
 
 
-def _rows(X: Any, chosen: np.ndarray) -> np.ndarray:
+def _rows(X: Any, index: np.ndarray) -> np.ndarray:
     """Some rows, dense and in float64."""
-    return dense(X[chosen]).astype(np.float64)
+    return dense(X[index]).astype(np.float64)
 
 
 def _whitening(gram: np.ndarray, columns: int) -> np.ndarray:
@@ -248,8 +250,8 @@ def _whitening(gram: np.ndarray, columns: int) -> np.ndarray:
         return np.zeros((len(gram), columns))
     values, vectors = np.linalg.eigh(gram / size)
     values, vectors = values[::-1][:columns], vectors[:, ::-1][:, :columns]
-    known = values > _LEAST_EIGENVALUE * values[0]
-    scales = np.where(known, 1 / np.sqrt(np.where(known, values, 1.0)), 0.0)
+    is_large = values > _LEAST_EIGENVALUE * values[0]
+    scales = np.where(is_large, 1 / np.sqrt(np.where(is_large, values, 1.0)), 0.0)
     missing = columns - len(values)
     return np.pad(vectors * scales, ((0, 0), (0, missing))) / np.sqrt(size)
 
@@ -279,10 +281,10 @@ def leverage_sample(kernel: Any, X: Any, count: int, rng: np.random.Generator) -
         sizes.append(-(-sizes[-1] // 2))
     oversampling = max(1.0, np.log(count))  # scores are estimates: that many times as often
     rank = max(1, int(count / (4 * oversampling)))
-    chosen, weights = order[: sizes[-1]], np.ones(sizes[-1])
+    landmarks, weights = order[: sizes[-1]], np.ones(sizes[-1])
     for level in reversed(range(len(sizes) - 1)):
         rows = order[: sizes[level]]
-        scores = _leverage_scores(kernel, X, rows, chosen, weights, rank)
+        scores = _leverage_scores(kernel, X, rows, landmarks, weights, rank)
         if level == 0:
             scores = np.maximum(scores, 1e-12 * max(float(scores.max()), 1.0))
             drawn = rng.choice(n, count, replace=False, p=scores / scores.sum())
@@ -292,15 +294,15 @@ def leverage_sample(kernel: Any, X: Any, count: int, rng: np.random.Generator) -
         if not len(drawn):
             drawn = rng.permutation(len(rows))[:count]
             chances = np.full(len(rows), count / len(rows))
-        chosen, weights = rows[drawn], np.sqrt(1 / chances[drawn])
+        landmarks, weights = rows[drawn], np.sqrt(1 / chances[drawn])
     return np.sort(order[:count])
 
 
 def _leverage_scores(
-    kernel: Any, X: Any, rows: np.ndarray, chosen: np.ndarray, weights: np.ndarray, rank: int
+    kernel: Any, X: Any, rows: np.ndarray, landmark_rows: np.ndarray, weights: np.ndarray, rank: int
 ) -> np.ndarray:
     """Scores of rows, estimated from weighted landmarks: (k_ii − k_iS (K_S + λ W⁻²)⁻¹ k_Si)/λ."""
-    landmarks = X[chosen]
+    landmarks = X[landmark_rows]
     gram = kernel(landmarks).astype(np.float64)
     weighted = weights[:, None] * gram * weights
     values = np.linalg.eigvalsh(weighted)[::-1]
@@ -309,8 +311,8 @@ def _leverage_scores(
     ridge = max(float(np.trace(weighted) - values[:rank].sum()) / rank, least)
     factor = np.linalg.cholesky(gram + np.diag(ridge / weights**2))
     scores = np.empty(len(rows))
-    for block in row_blocks(len(rows), 16 * len(chosen)):
+    for block in row_blocks(len(rows), 16 * len(landmark_rows)):
         some = X[rows[block]]
-        near = np.linalg.solve(factor, kernel(landmarks, some).astype(np.float64))
-        scores[block] = (kernel.diag(some) - np.sum(near**2, axis=0)) / ridge
+        whitened = np.linalg.solve(factor, kernel(landmarks, some).astype(np.float64))
+        scores[block] = (kernel.diag(some) - np.sum(whitened**2, axis=0)) / ridge
     return np.clip(scores, 0.0, 1.0)

@@ -83,9 +83,9 @@ def register(
     parameters = cls._get_param_names()
     if sorts and size_name not in parameters:
         raise ValueError(f"register: {cls.__name__} has no parameter {size_name!r}: {parameters}.")
-    known = PLUGINS.get(cls.__name__)
-    if known is not None and known is not cls:
-        raise ValueError(f"the name {cls.__name__!r} is taken by {known.__module__}.")
+    registered = PLUGINS.get(cls.__name__)
+    if registered is not None and registered is not cls:
+        raise ValueError(f"the name {cls.__name__!r} is taken by {registered.__module__}.")
     PLUGINS[cls.__name__] = cls
     family = Family(cls.__name__, size_name, tuple(variants), "kernel" in parameters)
     _FAMILIES[cls.__name__] = sorts, family

@@ -221,10 +221,10 @@ def _taps(edges: np.ndarray, degree: int) -> np.ndarray:
     # (PPoly.from_spline calls FITPACK, which ends the process for degrees beyond 5.)
     starts, widths = edges[:-1], np.diff(edges)
     basis = BSpline(knots, np.eye(len(starts) + degree), degree)
-    own = np.arange(len(starts))[:, None] + np.arange(degree + 1)
+    active = np.arange(len(starts))[:, None] + np.arange(degree + 1)
     coef = np.empty((len(starts), degree + 1, degree + 1))
     for k in range(degree + 1):
-        values = np.take_along_axis(basis(starts, nu=k), own, axis=1)
+        values = np.take_along_axis(basis(starts, nu=k), active, axis=1)
         coef[:, k] = values * (widths**k / factorial(k))[:, None]
     return coef
 

@@ -64,7 +64,7 @@ def test_positions_are_those_of_the_readable_form_to_half_a_fraction(dtype, monk
 def test_the_basis_of_fractions_is_the_basis_there():
     X, _ = data(d=3)
     feature_map = km.SplineMap(9, degree=3, order=1).fit(X)
-    compiled = map_tables.compile_basis(feature_map.spec_, X, np.float64, (0,))
+    compiled = map_tables.compile_basis(feature_map.spec_, X, np.float64, map_tables.lanes_for(1))
     looked_up = map_tables.of_fractions(compiled, 4)
     table, block = compiled.bands.table, looked_up.basis.values
     bins = int(table.bins[0])

@@ -16,12 +16,13 @@ import kernelmaps as km
 from kernelmaps.engine.table import CODE
 from kernelmaps.inspection import ShapeFunctionDisplay
 from kernelmaps.models.inputs import coded_labels
-from kernelmaps.models.rows.map_tables import compile_basis, rows_of
+from kernelmaps.models.rows.map_tables import compile_basis, lanes_for, rows_of
 from kernelmaps.models.solvers import dual
 from kernelmaps.models.solvers._dual_loops import SVMProblem
 from kernelmaps.models.svm.calibration import platt
 from kernelmaps.models.svm.problem import Targets
 from kernelmaps.models.svm.training import lane_groups
+from kernelmaps.static_int import StaticInt
 
 ONE = {"n_jobs": 1}
 
@@ -186,7 +187,7 @@ def test_bytes_take_the_table_path_and_are_not_copied(seed):
     X, score = data(seed)
     codes = spread(X)
     model = km.AdditiveSVC(km.SplineMap(order=0), **ONE).fit(codes, labels(score))
-    compiled = compile_basis(model.machine_.fitted.spec, codes, np.float32, (0,))
+    compiled = compile_basis(model.machine_.fitted.spec, codes, np.float32, lanes_for(1))
     assert compiled.basis.bins.kind == CODE
     assert np.shares_memory(rows_of(codes).values, codes)
 
@@ -659,8 +660,8 @@ def test_certificates_leave_the_intercept_at_its_place(C):
     rng = np.random.default_rng(2)
     X = rng.poisson(0.3, size=(2000, 20)).astype(np.float64)
     y = (X[:, :3].sum(axis=1) + rng.standard_normal(2000) > 2.5).astype(float)
-    compiled = compile_basis(km.SplineMap(10, 1, order=0).fit(X).spec_, X, np.float64, (0,))
-    problem = SVMProblem((), True, 0.0, y, np.ones(1), np.full(len(y), C))
+    compiled = compile_basis(km.SplineMap(10, 1, order=0).fit(X).spec_, X, np.float64, lanes_for(1))
+    problem = SVMProblem(StaticInt(0), True, 0.0, y, np.ones(1), np.full(len(y), C))
     settings = dual.DualOptions(True, 1e-3, 100, 0, 1)
     examples, beta = np.arange(len(y), dtype=np.int32), np.zeros((len(y), 1))
     state = dual.CoordinateDescent(compiled, rows_of(X), problem, examples, settings, beta, None)

@@ -8,7 +8,7 @@ tables       the layout of :mod:`kernelmaps.engine.table`, packed for the kernel
 launch       one function for each kernel: shapes, grids, results
 joint        joint maps: matrix products, cosines, Hadamard transforms
 rows         what NumPy's and torch's arrays do differently
-dispatch     `apply(spec, X)` for rows on a card, and `usable_for(X)`
+dispatch     `apply(spec, X)` for rows on a GPU, and `usable_for(X)`
 ===========  ===============================================================================
 
 Needs torch with Triton (``pip install 'kernelmaps[gpu]'``). Without it, and for arrays of other

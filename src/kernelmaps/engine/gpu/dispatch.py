@@ -33,7 +33,7 @@ _Call = TypeVar("_Call", bound="Callable[..., tuple[Any, bool]]")
 
 
 def usable_for(X: Any) -> bool:
-    """Whether rows lie on a card, and there is a Triton for it."""
+    """Whether rows lie on a GPU, and there is a Triton for it."""
     library = type(X).__module__.partition(".")[0]
     on_card = library == "cupy" or (library == "torch" and X.is_cuda)
     return on_card and _has_triton()
@@ -58,9 +58,9 @@ def _as_tensors(call: _Call) -> _Call:
         import cupy
         import torch
 
-        seen = (torch.from_dlpack(a) if _is_cupy(a) else a for a in args)
-        found, told = call(*seen, **options)
-        return cupy.from_dlpack(found), told
+        tensors = (torch.from_dlpack(a) if _is_cupy(a) else a for a in args)
+        result, refused = call(*tensors, **options)
+        return cupy.from_dlpack(result), refused
 
     return cast("_Call", wrapped)
 
@@ -78,7 +78,7 @@ def apply(spec: Spec, X: Any, *, check: int = launch.ANY) -> tuple[Any, bool]:
     spec : Spec
         The map.
     X : array of shape (n, d)
-        Rows on a card: float64, float32, float16, bfloat16, or unsigned integers.
+        Rows on a GPU: float64, float32, float16, bfloat16, or unsigned integers.
     check : int
         What is refused: nothing (0), values that are not finite (1), or negative ones, too (2). The
         result is only meaningful if there is none.
@@ -129,14 +129,14 @@ def apply_stored(spec: Spec, values: Any, features: Any, d: int, check: int) -> 
 def sums(table: SummedTable, X: Any, check: int) -> tuple[Any, bool]:
     """Sums of a table's columns over the features, and whether a value is refused or outside.
 
-    With ``check=ANY`` nobody looks, and nothing waits for the card. The shares of a sum, some
+    With ``check=ANY`` nobody looks, and nothing waits for the GPU. The shares of a sum, some
     dozens of features each, have the rows' precision, their total has float64's.
     """
     xp = namespace(X)
     X = contiguous(_floats(xp, X) if table.bins.kind != CODE else X)
     if not X.shape[0]:
         return xp.zeros((0, table.outputs), dtype=xp.float64, device=device_of(X)), False
-    found, splines = _sums_on(_Held(table), xp, device_of(X))
+    on_device, splines = _sums_on(_Held(table), xp, device_of(X))
     flag = _flag(xp, X, check)
 
     def empty(shape: tuple[int, ...], double: bool) -> Any:
@@ -146,9 +146,9 @@ def sums(table: SummedTable, X: Any, check: int) -> tuple[Any, bool]:
     if splines is not None and check != launch.NON_NEGATIVE and launch.has_halves(device_of(X)):
         shares = launch.dot_splines(splines, X, flag, empty)
     else:
-        shares = launch.dot(found, X, flag, check, empty)
-    whole = shares.shape[0] == 1 and shares.dtype == xp.float64
-    total = shares[0] if whole else xp.sum(shares, axis=0, dtype=xp.float64)
+        shares = launch.dot(on_device, X, flag, check, empty)
+    is_total = shares.shape[0] == 1 and shares.dtype == xp.float64
+    total = shares[0] if is_total else xp.sum(shares, axis=0, dtype=xp.float64)
     return total, bool(check) and bool(flag[0])
 
 
@@ -160,10 +160,10 @@ def encode(
     xp = namespace(X)
     X, flag = contiguous(_floats(xp, X)), _flag(xp, X, launch.FINITE)
     low, high = (end.tobytes() for end in ends)
-    found = _codes_on(_Held(bins), low, high, ends[0].dtype, fraction_bits, xp, device_of(X))
+    on_device = _codes_on(_Held(bins), low, high, ends[0].dtype, fraction_bits, xp, device_of(X))
     out = xp.empty(X.shape, dtype=getattr(xp, dtype.name), device=device_of(X))
     if X.shape[0]:
-        launch.encode(found, X, out, flag)
+        launch.encode(on_device, X, out, flag)
     return out, not bool(flag[0])
 
 
@@ -226,7 +226,7 @@ def _table_on(
 
 
 def _extent(xp: Any, spec: Spec, X: Any, dtype: np.dtype) -> Extent:
-    """A range that the table has to cover; asking the rows would wait for the card.
+    """A range that the table has to cover; asking the rows would wait for the GPU.
 
     All of float32's range is a small table on octaves. Only curves that go on without bounds, or
     that have float64's range, are made for the rows at hand.

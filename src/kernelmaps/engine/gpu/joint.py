@@ -1,7 +1,7 @@
 """Joint maps on a GPU: products of matrices, with cosines fused or where the angles stand.
 
 Angles are in turns, so that their reduction is exact: the matrices of Fourier features are divided
-by 2π when they are copied to the card.
+by 2π when they are copied to the GPU.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ def _fuses(xp: Any, X: Any, width: int) -> bool:
 def _landmarks(xp: Any, spec: Spec, X: Any) -> Any:
     """Landmarks and random features beside them, by four products (:mod:`..landmarks`)."""
     points, random = spec.parts
-    own = partial(_constant, xp, spec, X=X)
-    away = X - own("center")
-    near = _product(away, _constant(xp, points, "matrix", X))
-    near = 2 * near - xp.sum(away * away, axis=1)[:, None] - own("sizes")
-    kernel = xp.exp(spec.numbers["gamma"] * xp.clip(near, None, 0))
-    known = _product(kernel, own("whitening"))
+    constant = partial(_constant, xp, spec, X=X)
+    away = X - constant("center")
+    exponent = _product(away, _constant(xp, points, "matrix", X))
+    exponent = 2 * exponent - xp.sum(away * away, axis=1)[:, None] - constant("sizes")
+    kernel = xp.exp(spec.numbers["gamma"] * xp.clip(exponent, None, 0))
+    whitened = _product(kernel, constant("whitening"))
     beside = FORMS[random.family](xp, random, X)
-    return xp.concat([known, beside - _product(known, own("along"))], axis=1)
+    return xp.concat([whitened, beside - _product(whitened, constant("along"))], axis=1)
 
 
 def _signs(xp: Any, spec: Spec, X: Any) -> Any:
@@ -81,7 +81,7 @@ FORMS = {"fourier": _linear, "projection": _linear, "landmarks": _landmarks, "si
 def _product(A: Any, B: Any, out: Any = None) -> Any:
     if is_tensor(A):
         return multiply(A, B, out=out)
-    return np.matmul(A, B, out=out)  # in the tests, which have no card
+    return np.matmul(A, B, out=out)  # in the tests, which have no GPU
 
 
 def _is_structured(spec: Spec) -> bool:
@@ -134,9 +134,9 @@ def _form(xp: Any, spec: Spec, dtype: Any, device: Any) -> _Form:
         paired = bool(spec.numbers["paired"])
         columns = 2 * width if paired else width
         phases = np.mod(_turns(spec) * spec.arrays.get("phases", np.zeros(1)), 1.0)
-        own = np.broadcast_to(spec.arrays.get("amplitudes", 1.0), columns)
+        amplitudes = np.broadcast_to(spec.arrays.get("amplitudes", 1.0), columns)
         put = partial(_put, xp, dtype=dtype, device=device)
-        waves = launch.waves_of(put(phases), put(spec.numbers["scale"] * own), width, paired)
+        waves = launch.waves_of(put(phases), put(spec.numbers["scale"] * amplitudes), width, paired)
     clipped = waves is not None and "lower" in spec.arrays
     return _Form(width, columns, clipped, _is_structured(spec), waves)
 

@@ -47,7 +47,7 @@ class _Feature(NamedTuple):
     row: Any
     top: Any
     origin: Any
-    rest: Any
+    origin_error: Any
     factor: Any
     low: Any
     high: Any
@@ -60,13 +60,13 @@ class _Feature(NamedTuple):
 @triton.jit
 def _read(f, bins):
     """What the finder reads of features f, once for many rows."""
-    numbers, whole, stride = bins.numbers, bins.whole, bins.stride
-    row = tl.load(whole + f)
-    top = tl.load(whole + 4 * stride + f)
-    origin, rest, factor, low, high, last = row, row, row, row, row, row
+    numbers, integers, stride = bins.numbers, bins.integers, bins.stride
+    row = tl.load(integers + f)
+    top = tl.load(integers + 4 * stride + f)
+    origin, origin_error, factor, low, high, last = row, row, row, row, row, row
     key, cell, edge = row, row, row
     if bins.kind == AFFINE:
-        rest = tl.load(numbers + stride + f)
+        origin_error = tl.load(numbers + stride + f)
     if bins.kind == AFFINE or bins.kind == EDGES:
         origin = tl.load(numbers + f)
         factor = tl.load(numbers + 2 * stride + f)
@@ -75,16 +75,16 @@ def _read(f, bins):
         low = tl.load(numbers + 3 * stride + f)
         high = tl.load(numbers + 4 * stride + f)
     if bins.kind == EDGES:
-        key = tl.load(whole + stride + f)
-        cell = tl.load(whole + 2 * stride + f)
-        edge = tl.load(whole + 3 * stride + f)
-    return _Feature(row, top, origin, rest, factor, low, high, last, key, cell, edge)
+        key = tl.load(integers + stride + f)
+        cell = tl.load(integers + 2 * stride + f)
+        edge = tl.load(integers + 3 * stride + f)
+    return _Feature(row, top, origin, origin_error, factor, low, high, last, key, cell, edge)
 
 
 @triton.jit
 def _find_affine(size, at):
-    """Even bins. The origin has two parts, so that float32 loses nothing far from zero."""
-    t = ((size.to(at.origin.dtype) - at.origin) - at.rest) * at.factor
+    """Even bins. The origin is a sum of two numbers: float32 loses nothing far from zero."""
+    t = ((size.to(at.origin.dtype) - at.origin) - at.origin_error) * at.factor
     t = _within(t, at.low, at.high)
     b = _within(t, 0.0, at.last).to(tl.int32)
     return at.row + b, (t - b.to(t.dtype)).to(size.dtype)
@@ -95,11 +95,11 @@ def _find_log2(size, at, bins):
     """Octaves, each divided evenly, by the leading bits of positive floats."""
     if bins.clipped:
         size = _within(size, at.low, at.high)
-    whole = _bits(size)
-    leading = whole >> bins.shift
+    bits = _bits(size)
+    leading = bits >> bins.shift
     b = _within(leading - bins.start, 0, bins.limit).to(tl.int32)
-    rest = whole - (leading << bins.shift)
-    return at.row + b, rest.to(size.dtype) * bins.unit.to(size.dtype)
+    other_bits = bits - (leading << bins.shift)
+    return at.row + b, other_bits.to(size.dtype) * bins.unit.to(size.dtype)
 
 
 @triton.jit
@@ -118,10 +118,10 @@ def _find_edges(size, at, bins):
         count = tl.where(passed, count + farther, count)
     b = tl.minimum(count, at.top)
     u = tl.zeros(size.shape, size.dtype)
-    if bins.placed:
+    if bins.position:
         left = tl.load(edges + b)
         width = tl.load(edges + b + 1) - left
-        if bins.placed > 1 and size.dtype == tl.float32:
+        if bins.position > 1 and size.dtype == tl.float32:
             u = tl.div_rn(size - left, width)  # Triton's own division is off by up to two digits
         else:
             u = (size - left) / width
@@ -147,7 +147,7 @@ def _find(x, at, bins):
         if bins.signed:
             row = tl.where(x < 0, row + bins.mirror, row)
         if bins.vanishes:
-            row = tl.where(x == 0, bins.nothing, row)
+            row = tl.where(x == 0, bins.zero_row, row)
     return row, u
 
 
@@ -233,7 +233,7 @@ def emit(
 
     A `group` of rows is divided into tiles of so many values, none of them in part. A program has
     one tile in each of several groups, with the same features, of which it reads once. Every
-    feature has `table.own` columns, if they are even; else the table says how many, and where.
+    feature has `table.n_columns` columns if they are even; else the table says how many, and where.
     """
     d = table.features
     k = tl.program_id(1) * SIZES.tile + tl.arange(0, SIZES.tile)
@@ -243,8 +243,8 @@ def emit(
     begin = tl.program_id(2) * SIZES.columns
     c = begin + tl.arange(0, SIZES.columns)
     if table.even:
-        to = (k * table.own)[:, None] + c[None, :]
-        real = (c < table.own)[None, :]
+        to = (k * table.n_columns)[:, None] + c[None, :]
+        real = (c < table.n_columns)[None, :]
     else:
         to = (r * table.width + tl.load(table.column + f))[:, None] + c[None, :]
         real = c[None, :] < tl.load(table.count + f)[:, None]
@@ -263,7 +263,7 @@ def emit(
             place = c[None, :] - away[:, None]
             value = tl.where((place >= 0) & (place < table.block.columns), value, 0.0)
         else:
-            value = _columns(table.block, row, u, begin, table.own - begin, SIZES.columns)
+            value = _columns(table.block, row, u, begin, table.n_columns - begin, SIZES.columns)
         out = out_ptr + top * table.width + to
         tl.store(out, value.to(out_ptr.dtype.element_ty), real & (k < left)[:, None])
     if CHECK > 0:
@@ -320,16 +320,16 @@ def dot(
     for block in range(since, until, FEATURES):
         f = (block + tl.arange(0, FEATURES))[None, :]
         used = inside[:, None] & (f < until)
-        own = tl.minimum(f, d - 1)
-        at = _read(own, table.bins)
+        feature = tl.minimum(f, d - 1)
+        at = _read(feature, table.bins)
         x = tl.load(x_ptr + i[:, None] * d + f, used, other=0)
         wrong = wrong | _refused(x, CHECK)
         if table.bounded:
             size = _real(x)
-            beyond = (size < tl.load(table.low + own)) | (size > tl.load(table.high + own))
+            beyond = (size < tl.load(table.low + feature)) | (size > tl.load(table.high + feature))
             wrong = wrong | (used & beyond)
         row, u = _find(_real(x), at, table.bins)
-        row = tl.where(used, row, table.bins.nothing)
+        row = tl.where(used, row, table.bins.zero_row)
         row = tl.reshape(tl.permute(row, (1, 0)), (FEATURES * ROWS,))
         u = tl.reshape(tl.permute(u, (1, 0)), (FEATURES * ROWS,))
         value = _columns(table.block, row, u, begin, outputs - begin, COLUMNS)
@@ -339,14 +339,23 @@ def dot(
     tl.store(place, total, inside[:, None] & (c < outputs)[None, :])
 
 
-# The four B-splines at a position that are not zero, times 6, as sums of two halves each, written
-# into two rows of ten halves, five words each, the others of which are zero. A position is a share
-# of the range, LENGTH bins long; the largest one found so far is kept as its bits, which are larger
-# than those of 1 for negative numbers and NaN, too. What selects the bytes of the five words lies
-# in memory, 16 bytes for each bin (`splines.SELECTORS`), from minus the bits of 2^23 on: these are
-# added with the bin. Numbers come twice, and halves in pairs, so that a word belongs to two
-# neighbours of a tile; the first of each two is read. The last operand is not: it is the result of
-# a product, and has the compiler lay all the others out as tensor cores want their factors.
+# Cubic B-splines of a value for a matrix product on tensor cores, in PTX (one asm block for a pair
+# of neighbouring lanes). With bins of unit length, t = LENGTH·q the position of a value whose share
+# of the range is q = (x − origin)·factor, b = ⌊t⌋, u = t − b and r = 1 − u, the B-splines
+#
+#     6 B_b = r³,  6 B_{b+1} = 3u³ − 6u² + 4,  6 B_{b+2} = 3r³ − 6r² + 4,  6 B_{b+3} = u³
+#
+# are the only ones that are not zero (v0 … v3 below). Each is written as one or two float16 halves
+# into a row of ten halves, five words, at the places b … b + 3; the other halves are zero.
+#
+# - ⌊t⌋ without a conversion: t + 2^23, rounded toward zero, ends with the bits of b.
+# - Which bytes go into the five words is read from memory, 16 bytes for each bin
+#   (`splines.SELECTORS`). SELECTORS points before them by 16 times the bits of 2^23, since those
+#   are added with the bin.
+# - LARGEST is the largest q so far (MOST before), as bits: those of negative numbers and of NaN are
+#   larger than those of 1, so that it tells whether a value was outside its range.
+# - An operand comes twice, for the two lanes; the first is read. The last operand is not read: it
+#   is the result of a product, and makes the compiler lay out all others as tensor cores need them.
 _BASES = """
 {
 .reg .f32 t, q, y, b, u, r, uu, rr, v0, v1, v2, v3, x0, x1, x2, x3;
@@ -398,30 +407,22 @@ cvt.rn.f16x2.f32 l23, x3, x2;
 """
 
 
+# Operands of the asm block after the words of the result; those without a name are not read.
+_OPERANDS = (
+    "LARGEST", "OTHER",
+    "X", "", "LESS", "", "FACTOR", "", "MOST", "SECOND", "SELECTORS", "", "LENGTH",
+)  # fmt: skip
+
+
 def _instructions(parts: int) -> str:
-    """How B-splines become so many parts, one or two halves; operands by their numbers."""
+    """PTX that writes B-splines as sums of `parts` halves, 1 or 2, with numbered operands."""
     text = _BASES + (_ONE_HALF, _TWO_HALVES)[parts - 1]
-    for part, letter in zip(range(parts), "hl", strict=False):
+    for k, letter in enumerate("hl"[:parts]):  # the high and the low halves
         for word in range(5):
-            to = 5 * part + word
-            text += f"prmt.b32 ${to}, {letter}01, {letter}23, s{word};\n"
-    names = [
-        "LARGEST",
-        "OTHER",
-        "X",
-        "",
-        "LESS",
-        "",
-        "FACTOR",
-        "",
-        "MOST",
-        "SECOND",
-        "SELECTORS",
-        "",
-    ]
-    for place, name in enumerate([*names, "LENGTH"]):
+            text += f"prmt.b32 ${5 * k + word}, {letter}01, {letter}23, s{word};\n"
+    for number, name in enumerate(_OPERANDS, 5 * parts):
         if name:
-            text = re.sub(rf"\b{name}\b", f"${5 * parts + place}", text)
+            text = re.sub(rf"\b{name}\b", f"${number}", text)
     return text + "}"
 
 
@@ -436,78 +437,94 @@ def _twice(x, ROWS: tl.constexpr, FEATURES: tl.constexpr):
 
 
 @triton.jit
-def dot_splines(x_ptr, out_ptr, flag_ptr, n, split, table, SIZES: tl.constexpr):
-    """`dot` of smooth cubics on even bins: B-splines times their weights, on tensor cores.
+def _spline_bases(operands, PARTS: tl.constexpr):
+    """The words of a tile's B-splines, high halves first, and the largest positions so far."""
+    if PARTS == 2:
+        return tl.inline_asm_elementwise(
+            _TWO_PARTS,
+            "=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,f,f,f,f,f,f,r,r,l,l,f,f,f,f",
+            operands,
+            (tl.float16,) * 10 + (tl.int32,),
+            True,
+            2,
+        )
+    else:
+        return tl.inline_asm_elementwise(
+            _ONE_PART,
+            "=r,=r,=r,=r,=r,=r,=r,f,f,f,f,f,f,r,r,l,l,f,f,f,f",
+            operands,
+            (tl.float16,) * 5 + (tl.int32,),
+            True,
+            2,
+        )
 
-    See `splines.SplineWeights`. The flag is set by values outside their ranges. Where d is no whole
-    number of FEATURES, the last one stands for those that are missing. Tensor cores drop digits of
-    long sums: those of a block are added up in float32. The pairs of the next block are read before
-    those of this one are needed.
+
+@triton.jit
+def dot_splines(x_ptr, out_ptr, flag_ptr, n, split, table, SIZES: tl.constexpr):
+    """`dot` of smooth cubics on even bins, as matrix products on tensor cores.
+
+    The cubics of feature j and output o are Σ_k W[j, k, o] B_k(t_j) with cubic B-splines B_k. A
+    program computes ROWS rows and OUTPUTS outputs, summed over `split` features, FEATURES at a
+    time: it evaluates B (rows × bases of the block) and multiplies it with W (bases × outputs),
+    word by word of two bases each. Halves have 11 bits, so that B is a sum of PARTS halves, and W
+    of a large and a small one, side by side in the columns of the product.
+
+    - The flag is set by values outside their ranges.
+    - If FEATURES does not divide d, the last feature stands for those that are missing; their
+      weights are zero.
+    - Tensor cores lose digits of long sums: the sums of the blocks are added in float32.
+    - −origin and factor of the next block are loaded before those of this one are used.
+
+    See `splines.SplineWeights` for the layout of the weights.
     """
     d, outputs = table.features, table.outputs
     PARTS: tl.constexpr = SIZES.parts
     ROWS: tl.constexpr = SIZES.rows
     FEATURES: tl.constexpr = SIZES.features
     OUTPUTS: tl.constexpr = SIZES.columns
+    WORD_SIZE: tl.constexpr = 4 * FEATURES * OUTPUTS  # weights of one word of all features
     i = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    inside = i < n
     f = tl.arange(0, FEATURES)[None, :]
     rows = x_ptr + tl.minimum(i, n - 1)[:, None] * d
-    k, parts = tl.arange(0, 2 * FEATURES), tl.arange(0, 2 * OUTPUTS)
-    weights = table.halves + tl.program_id(2) * table.size
-    weights = weights + (k * (2 * OUTPUTS))[:, None] + parts[None, :]
+    # Pointers to the weights of the first word: a row for each half of a feature's word.
+    k, c = tl.arange(0, 2 * FEATURES)[:, None], tl.arange(0, 2 * OUTPUTS)[None, :]
+    weights = table.halves + tl.program_id(2) * table.size + (k * (2 * OUTPUTS)) + c
+    # What does not change from block to block, in the shape of a tile.
     selectors = table.selectors.to(tl.int64) - 16 * 0x4B000000
     selectors = tl.zeros((ROWS, 2 * FEATURES), tl.int64) + selectors
     length = tl.zeros((ROWS, 2 * FEATURES), tl.float32) + table.last
     total = tl.zeros((ROWS, 2 * OUTPUTS), tl.float32)
-    most = tl.zeros((ROWS, 2 * FEATURES), tl.int32)
-    since = tl.program_id(1) * split
-    pair = tl.load(table.pairs + since + f)
-    for block in range(since, tl.minimum(since + split, d), FEATURES):
-        if SIZES.whole:
+    largest = tl.zeros((ROWS, 2 * FEATURES), tl.int32)
+    first = tl.program_id(1) * split
+    pair = tl.load(table.pairs + first + f)
+    for block in range(first, tl.minimum(first + split, d), FEATURES):
+        if SIZES.divides:
             x = tl.load(rows + block + f)
         else:
             x = tl.load(rows + tl.minimum(block + f, d - 1))
-        following = tl.load(table.pairs + block + FEATURES + f)
+        next_pair = tl.load(table.pairs + block + FEATURES + f)
         less, factor = _halves(pair)
         x, less = _twice(x, ROWS, FEATURES), _twice(less, ROWS, FEATURES)
         factor = _twice(factor, ROWS, FEATURES)
-        operands = [x, less, factor, most, selectors, length, total]
-        if PARTS == 2:
-            bases = tl.inline_asm_elementwise(
-                _TWO_PARTS,
-                "=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,f,f,f,f,f,f,r,r,l,l,f,f,f,f",
-                operands,
-                (tl.float16,) * 10 + (tl.int32,),
-                True,
-                2,
-            )
-        else:
-            bases = tl.inline_asm_elementwise(
-                _ONE_PART,
-                "=r,=r,=r,=r,=r,=r,=r,f,f,f,f,f,f,r,r,l,l,f,f,f,f",
-                operands,
-                (tl.float16,) * 5 + (tl.int32,),
-                True,
-                2,
-            )
-        most = bases[PARTS * WORDS]
+        operands = (x, less, factor, largest, selectors, length, total)
+        bases = _spline_bases(operands, PARTS)
+        largest = bases[PARTS * WORDS]
         sums = tl.zeros((ROWS, 2 * OUTPUTS), tl.float32)
-        tile = weights + block // FEATURES * (WORDS * 4 * FEATURES * OUTPUTS)
+        block_weights = weights + block // FEATURES * (WORDS * WORD_SIZE)
         for word in tl.static_range(WORDS):
-            by = tl.load(tile + word * (4 * FEATURES * OUTPUTS))
-            sums = tl.dot(bases[word], by, sums)
+            w = tl.load(block_weights + word * WORD_SIZE)
+            sums = tl.dot(bases[word], w, sums)
             if PARTS == 2:
-                sums = tl.dot(bases[WORDS + word], by, sums)
+                sums = tl.dot(bases[WORDS + word], w, sums)
         total += sums
-        pair = following
-    _tell(most.to(tl.uint32, bitcast=True) > 0x3F800000, flag_ptr)
-    c = tl.arange(0, OUTPUTS)
-    # Products with the large and the small parts of the weights.
+        pair = next_pair
+    _tell(largest.to(tl.uint32, bitcast=True) > 0x3F800000, flag_ptr)  # the bits of 1
+    # Add the products with the large and with the small halves of the weights.
     value = tl.sum(tl.reshape(total, (ROWS, 2, OUTPUTS)), axis=1) * table.unit
-    o = tl.program_id(2) * OUTPUTS + c
+    o = tl.program_id(2) * OUTPUTS + tl.arange(0, OUTPUTS)
     place = out_ptr + ((tl.program_id(1) * n + i) * outputs)[:, None] + o[None, :]
-    tl.store(place, value.to(out_ptr.dtype.element_ty), inside[:, None] & (o < outputs)[None, :])
+    is_real = (i < n)[:, None] & (o < outputs)[None, :]
+    tl.store(place, value.to(out_ptr.dtype.element_ty), is_real)
 
 
 @triton.jit
@@ -601,7 +618,7 @@ def waves(z_ptr, n, form, SIZES: tl.constexpr):
 def fourier(rows, matrix, out_ptr, n, inner, form, SIZES: tl.constexpr):
     """Product in TF32 and cosines of it, without storing the angles between them.
 
-    `rows` (n, inner) and `matrix` (width, inner) are described to the card's copy engine, which
+    `rows` (n, inner) and `matrix` (width, inner) are described to the GPU's copy engine, which
     gives zeros beyond their ends; the matrix is transposed since tensor cores read both factors of
     TF32 along the sum. Programs of GROUP tiles of rows share their columns in the cache.
     """
@@ -654,11 +671,11 @@ def _transform(x, LOG: tl.constexpr, BITS: tl.constexpr):
 def hadamard(x_ptr, out_ptr, d, width, first, transforms, SIZES: tl.constexpr):
     """One row, one block of a structured projection: several times signs and a transform.
 
-    The row stays on the processor throughout. Of the last transform the first 2^KEPT numbers are
-    made: those of the sums over all that differ in the leading bits.
+    The row stays on the processor throughout. Of the last transform the first 2^LAST_LOG numbers
+    are made: those of the sums over all that differ in the leading bits.
     """
     LOG: tl.constexpr = SIZES.log
-    KEPT: tl.constexpr = SIZES.kept
+    LAST_LOG: tl.constexpr = SIZES.last_log
     LAST: tl.constexpr = SIZES.rounds - 1
     SIZE: tl.constexpr = 1 << LOG
     i, block = tl.program_id(0).to(tl.int64), first + tl.program_id(1)
@@ -668,9 +685,9 @@ def hadamard(x_ptr, out_ptr, d, width, first, transforms, SIZES: tl.constexpr):
     for turn in tl.static_range(LAST):
         x = _transform(x * tl.load(signs + turn * SIZE), LOG, SIZES.levels)
     x = x * tl.load(signs + LAST * SIZE)
-    if KEPT < LOG:
-        x = tl.sum(tl.reshape(x, (SIZE >> KEPT, 1 << KEPT)), axis=0)
-    x = _transform(x, KEPT, SIZES.last_levels)
-    to = tl.load(transforms.to + block * SIZE + tl.arange(0, 1 << KEPT))
+    if LAST_LOG < LOG:
+        x = tl.sum(tl.reshape(x, (SIZE >> LAST_LOG, 1 << LAST_LOG)), axis=0)
+    x = _transform(x, LAST_LOG, SIZES.last_levels)
+    to = tl.load(transforms.to + block * SIZE + tl.arange(0, 1 << LAST_LOG))
     gain = tl.load(transforms.gains + tl.maximum(to, 0))
     tl.store(out_ptr + i * width + to, x * gain, to >= 0)

@@ -1,6 +1,6 @@
 """Launch of the GPU kernels, one function for each.
 
-Arrays are torch tensors on a card; nothing here is particular to torch, so that the tests run the
+Arrays are torch tensors on a GPU; nothing here is particular to torch, so that the tests run the
 same code on NumPy arrays.
 """
 
@@ -15,7 +15,7 @@ from ...device import tf32_chosen
 from ..table.stored import LOG2
 from .rows import device_of
 from .splines import OUTPUTS, SplineWeights
-from .tables import COLUMNS, FEATURES, DeviceCodes, DeviceSums, DeviceTable, known
+from .tables import COLUMNS, FEATURES, DeviceCodes, DeviceSums, DeviceTable, constexpr
 
 ANY, FINITE, NON_NEGATIVE = range(3)
 VALUES = 32  # that a program locates at a time: one for each of its threads
@@ -35,7 +35,7 @@ class Sizes(NamedTuple):
     rows: int = 0
     columns: int = 0
     features: int = 0
-    whole: bool = True  # features are a whole number of these
+    divides: bool = True  # whether `features` divides the number of features
     inner: int = 0  # terms of a sum
     steps: int = 1
     parts: int = 1  # of a factor
@@ -46,12 +46,12 @@ def emit(table: DeviceTable, X: Any, out: Any, flag: Any, check: int) -> None:
     from . import kernels
 
     n, d = X.shape
-    own = int(table.own)
-    columns = min(COLUMNS, power_of_two(own))
+    n_columns = int(table.n_columns)
+    columns = min(COLUMNS, power_of_two(n_columns))
     # Octaves of few columns: two for each thread, which has registers left.
     values = 2 * VALUES if table.bins.kind == LOG2 and columns <= 8 else VALUES
     group = values // gcd(values, d)  # rows of which whole tiles are made
-    grid = (-(-n // (group * STEPS)), group * d // values, -(-own // columns))
+    grid = (-(-n // (group * STEPS)), group * d // values, -(-n_columns // columns))
     sizes = Sizes(tile=values, columns=columns, steps=STEPS)
     kernels.emit[grid](X, out, flag, n, group, table, check, sizes, num_warps=1, **FUSED)
 
@@ -101,7 +101,7 @@ def dot_splines(splines: SplineWeights, X: Any, flag: Any, empty: Any) -> Any:
         rows=rows,
         columns=OUTPUTS,
         features=FEATURES,
-        whole=d % FEATURES == 0,
+        divides=d % FEATURES == 0,
         parts=1 if tf32_chosen() else 2,
     )
     kernels.dot_splines[(tall, shares, tiles)](
@@ -111,7 +111,7 @@ def dot_splines(splines: SplineWeights, X: Any, flag: Any, empty: Any) -> Any:
 
 
 def has_halves(device: Any) -> bool:
-    """Whether a card multiplies and converts pairs of halves: NVIDIA's, from Ampere on."""
+    """Whether a GPU multiplies and converts pairs of halves: NVIDIA's, from Ampere on."""
     return _capability(device) >= (8, 0)
 
 
@@ -122,7 +122,7 @@ def _spline_rows(device: Any) -> int:
 
 @lru_cache
 def _capability(device: Any) -> tuple[int, int]:
-    """What an NVIDIA card can do; that of an H200 where there is no card, nothing of others."""
+    """What an NVIDIA GPU can do; that of an H200 where there is no GPU, nothing of others."""
     if getattr(device, "type", "cpu") != "cuda":
         return (9, 0)
     import torch
@@ -144,8 +144,8 @@ def encode(table: DeviceCodes, X: Any, out: Any, flag: Any) -> None:
 class Waves(NamedTuple):
     """Cosines of angles in turns; those of a paired map have their sines in the second half."""
 
-    paired: Any  # known
-    unit: Any  # known: numbers that a thread reads at a time
+    paired: Any  # constexpr
+    unit: Any  # constexpr: numbers that a thread reads at a time
     units: int  # of them in a row of angles
     phases: Any
     amplitudes: Any
@@ -154,7 +154,7 @@ class Waves(NamedTuple):
 def waves_of(phases: Any, amplitudes: Any, width: int, paired: bool) -> Waves:
     """Constants of so many angles in a row."""
     unit = UNIT if width % UNIT == 0 else 1
-    return Waves(known(paired), known(unit), width // unit, phases, amplitudes)
+    return Waves(constexpr(paired), constexpr(unit), width // unit, phases, amplitudes)
 
 
 def waves(Z: Any, width: int, form: Waves) -> None:
@@ -174,7 +174,7 @@ def can_fuse(X: Any, width: int) -> bool:
 
 
 class Tile(NamedTuple):
-    """How a product is divided among the processors of a card."""
+    """How a product is divided among the processors of a GPU."""
 
     rows: int
     columns: int
@@ -197,7 +197,7 @@ def _tile(d: int, width: int, shared_bytes: int) -> Tile:
 
 @lru_cache
 def _shared_bytes(device: Any) -> int:
-    """Memory that a program may share among its threads; of an H200 where there is no card."""
+    """Memory that a program may share among its threads; of an H200 where there is no GPU."""
     if getattr(device, "type", "cpu") != "cuda":
         return 227 << 10
     import torch
@@ -252,7 +252,7 @@ class TransformSizes(NamedTuple):
     rounds: int
     log: int  # of how many numbers there are, to base 2
     levels: int  # at a time
-    kept: int  # logarithm of how many of the last round are made
+    last_log: int  # the same of the last round, which may make fewer
     last_levels: int  # of the last round, at a time
 
 
@@ -265,15 +265,15 @@ def hadamard(X: Any, out: Any, transforms: Transforms, count: int) -> None:
 
     rounds, size = transforms.signs.shape[1:]
     blocks = -(-count // size)
-    log, rest = size.bit_length() - 1, count - (blocks - 1) * size
+    log, last_count = size.bit_length() - 1, count - (blocks - 1) * size
     warps = max(1, min(16, size >> (5 + LEVELS)))
-    for first, several, kept in (
+    for first, several, last_log in (
         (0, blocks - 1, log),
-        (blocks - 1, 1, max(1, power_of_two(rest).bit_length() - 1)),
+        (blocks - 1, 1, max(1, power_of_two(last_count).bit_length() - 1)),
     ):
         if several:
             kernels.hadamard[(X.shape[0], several)](
                 X, out, X.shape[1], out.shape[1], first, transforms,
-                TransformSizes(rounds, log, min(LEVELS, log), kept, min(LEVELS, kept)),
+                TransformSizes(rounds, log, min(LEVELS, log), last_log, min(LEVELS, last_log)),
                 num_warps=warps, **FUSED,
             )  # fmt: skip

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 BINS = 7  # of a feature, at most: their ten B-splines fill five words of two halves
 WORDS = 5
 OUTPUTS = 16  # at a time
-_FEW = 4  # outputs, up to which the coefficients of polynomials are read as fast
+_MAX_POLYNOMIAL_OUTPUTS = 4  # up to so many, reading the coefficients of polynomials is as fast
 _TOLERANCE = 2.0**-18
 """Of the largest weight: what float32's rounding of coefficients may differ by at a knot."""
 
@@ -115,7 +115,7 @@ def spline_weights(table: SummedTable, block: int) -> SplineWeights | None:
 def _positions(table: SummedTable) -> np.ndarray:
     """−origin and factor of every feature: positions (x − origin)·factor are shares of the range.
 
-    Rounded as on the card, no value of the range is beyond it: the factor is the largest for which
+    Rounded as on the GPU, no value of the range is beyond it: the factor is the largest for which
     this holds. Zero is subtracted as a positive number, lest −0 be outside.
     """
     d = table.features
@@ -132,7 +132,7 @@ def _suits(table: SummedTable) -> bool:
     Ranges are the bins, and not so far from zero that float32 has no origin for them.
     """
     bins, d = table.bins, table.features
-    if bins.kind != AFFINE or not bins.position or table.outputs <= _FEW:
+    if bins.kind != AFFINE or not bins.position or table.outputs <= _MAX_POLYNOMIAL_OUTPUTS:
         return False
     if bins.origin.dtype != np.float32 or table.values.powers != 4:
         return False
@@ -150,17 +150,17 @@ def _weights(table: SummedTable) -> np.ndarray | None:
     weights = np.zeros((d, 2 * WORDS, table.outputs))
     cubics = []
     for b in range(int(bins.top[:d].max()) + 1):
-        own = np.flatnonzero(bins.top[:d] >= b)
-        a = stored[bins.row[own] + b, :, : table.outputs].astype(np.float64)
-        found = np.matmul(_POLAR, a)
-        weights[own, b + 3] = found[:, 3]
+        features = np.flatnonzero(bins.top[:d] >= b)
+        a = stored[bins.row[features] + b, :, : table.outputs].astype(np.float64)
+        c = np.matmul(_POLAR, a)
+        weights[features, b + 3] = c[:, 3]
         if b == 0:
-            weights[own, :4] = found
-        cubics.append((own, a))
+            weights[features, :4] = c
+        cubics.append((features, a))
     allowed = _TOLERANCE * float(np.abs(weights).max())
     back = np.linalg.inv(_POLAR)
-    for b, (own, a) in enumerate(cubics):
-        gap = np.abs(np.matmul(back, weights[own, b : b + 4]) - a).sum(axis=1)
+    for b, (features, a) in enumerate(cubics):
+        gap = np.abs(np.matmul(back, weights[features, b : b + 4]) - a).sum(axis=1)
         if not np.all(gap <= allowed):
             return None
     return weights

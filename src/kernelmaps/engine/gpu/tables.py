@@ -1,6 +1,7 @@
 """Tables in the layout of the GPU kernels.
 
-A kernel takes a table whole. Fields that are `known` are part of what it is compiled for.
+A kernel takes a table as one argument. It is compiled for the values of the fields that are marked
+`constexpr`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ COLUMNS = 32  # that a program evaluates at a time, at most
 FEATURES = 16  # that a program multiplies B-splines of at a time
 
 
-def known(value: int) -> Any:
+def constexpr(value: int) -> Any:
     """A number that the kernels' compiler has to know."""
     import triton.language as tl
 
@@ -33,19 +34,19 @@ def known(value: int) -> Any:
 class DeviceBins(NamedTuple):
     """Where values fall.
 
-    `numbers` has six lines of `stride` entries, one for each feature: origin, the rest of it,
-    factor, low, high, last. `whole` has five: row, key, cell, edge, top.
+    `numbers` has six lines of `stride` entries, one for each feature: origin, its rounding error,
+    factor, low, high, last. `integers` has five: row, key, cell, edge, top.
     """
 
-    kind: Any  # known, as are the next six
+    kind: Any  # constexpr, as are the next six
     signed: Any
     vanishes: Any
     clipped: Any
-    placed: Any  # 0: look-ups; 1: positions; 2: those that are rounded as on the CPU
+    position: Any  # 0: look-ups; 1: positions; 2: those that are rounded as on the CPU
     octaves: Any  # whether cells of the search are
     crowd: Any  # how often edges of a cell are halved
     numbers: Any
-    whole: Any
+    integers: Any
     before: Any
     edges: Any
     stride: int
@@ -53,26 +54,26 @@ class DeviceBins(NamedTuple):
     start: int
     limit: int
     unit: float
-    nothing: int
+    zero_row: int
     mirror: int
 
 
 class DeviceBlock(NamedTuple):
-    """Local polynomials on a card."""
+    """Local polynomials on a GPU."""
 
-    powers: Any  # known: of each column, with the padding
+    powers: Any  # constexpr: of each column, with the padding
     coef: Any  # see `block_on`
     columns: int  # of a row, with the padding
 
 
 class DeviceTable(NamedTuple):
-    """A map on a card."""
+    """A map on a GPU."""
 
     bins: DeviceBins
     block: DeviceBlock
-    banded: Any  # known: rows have columns of their own, from `first` on
-    even: Any  # known: all features have as many columns
-    own: Any  # known: columns of every feature, if they are even; else of the widest
+    banded: Any  # constexpr: rows have columns of their own, from `first` on
+    even: Any  # constexpr: all features have as many columns
+    n_columns: Any  # constexpr: columns of every feature, if they are even; else of the widest
     first: Any  # int32[rows]
     column: Any  # int32[d]: first output column of a feature
     count: Any  # int32[d]: how many columns it has
@@ -83,11 +84,11 @@ class DeviceTable(NamedTuple):
 
 
 class DeviceSums(NamedTuple):
-    """A table whose columns are summed over the features, on a card."""
+    """A table whose columns are summed over the features, on a GPU."""
 
     bins: DeviceBins
     block: DeviceBlock
-    bounded: Any  # known: values outside low … high are noticed
+    bounded: Any  # constexpr: values outside low … high are noticed
     low: Any  # by feature
     high: Any
     features: int
@@ -95,7 +96,7 @@ class DeviceSums(NamedTuple):
 
 
 class DeviceCodes(NamedTuple):
-    """Bins whose numbers are codes, on a card."""
+    """Bins whose numbers are codes, on a GPU."""
 
     scale: float  # positions in a bin; 1 for look-ups
     half: float  # what is added to a position before its digits are dropped
@@ -105,7 +106,7 @@ class DeviceCodes(NamedTuple):
 
 
 def bins_on(bins: Bins, put: Any, *, exact: bool = False) -> DeviceBins:
-    """Where values fall, on the card that `put` copies arrays to.
+    """Where values fall, on the GPU that `put` copies arrays to.
 
     Look-ups must fall into the very bin that the CPU finds, in float64, and so must all with
     `exact`; polynomials go on continuously into the next bin: the rows' own precision does.
@@ -116,22 +117,22 @@ def bins_on(bins: Bins, put: Any, *, exact: bool = False) -> DeviceBins:
     exact = kind == AFFINE and (exact or not bins.position)
     number = np.dtype(np.float64) if exact else dtype
     origin = bins.origin.astype(number)
-    rest = (bins.origin.astype(np.float64) - origin.astype(np.float64)).astype(number)
-    lines = [origin, rest, bins.factor, bins.low, bins.high, bins.last]
-    whole = [bins.row, search.key, search.cell, search.edge, bins.top]
+    error = (bins.origin.astype(np.float64) - origin.astype(np.float64)).astype(number)
+    lines = [origin, error, bins.factor, bins.low, bins.high, bins.last]
+    integers = [bins.row, search.key, search.cell, search.edge, bins.top]
     stride = len(bins.row)
     crowd = int(search.crowd.max()) if kind == EDGES else 0
     shift = search.shift if kind == EDGES else bins.shift
     return DeviceBins(
-        known(kind),
-        known(bool(bins.signed)),
-        known(bool(bins.vanishes)),
-        known(bool(bins.clipped)),
-        known(position),
-        known(kind == EDGES and search.shift > 0),
-        known(crowd.bit_length()),
+        constexpr(kind),
+        constexpr(bool(bins.signed)),
+        constexpr(bool(bins.vanishes)),
+        constexpr(bool(bins.clipped)),
+        constexpr(position),
+        constexpr(kind == EDGES and search.shift > 0),
+        constexpr(crowd.bit_length()),
         put(np.concatenate([_line(a, stride, number) for a in lines])),
-        put(np.concatenate([_line(a, stride, np.int32) for a in whole])),
+        put(np.concatenate([_line(a, stride, np.int32) for a in integers])),
         put(search.before),
         put(search.edges),
         stride,
@@ -145,12 +146,12 @@ def bins_on(bins: Bins, put: Any, *, exact: bool = False) -> DeviceBins:
 
 
 def padded_columns(columns: int) -> int:
-    """Columns of a row on the card: a power of two, or whole tiles of the kernels."""
+    """Columns of a row on the GPU: a power of two, or whole tiles of the kernels."""
     return -(-columns // COLUMNS) * COLUMNS if columns > COLUMNS else power_of_two(columns)
 
 
 def block_on(block: LocalPolynomials, columns: int, put: Any, *, margin: int = 0) -> DeviceBlock:
-    """Coefficients as the kernels read them, on the card that `put` copies arrays to.
+    """Coefficients as the kernels read them, on the GPU that `put` copies arrays to.
 
     [row][power][column] as on the CPU, with columns of zeros up to `padded_columns`. Of a float32
     polynomial with two to four coefficients they lie side by side, [row][column][power], in words
@@ -158,27 +159,27 @@ def block_on(block: LocalPolynomials, columns: int, put: Any, *, margin: int = 0
     """
     powers, padded = int(block.powers), columns if margin else padded_columns(columns)
     words = block.coef.dtype == np.float32 and 2 <= powers <= 4
-    kept = (powers + 1) // 2 * 2 if words else powers
+    n_stored = (powers + 1) // 2 * 2 if words else powers
     stored = block.coef.reshape(-1, powers, block.chunk * block.parts)
-    coef = np.zeros((len(stored), kept, padded), block.coef.dtype)
+    coef = np.zeros((len(stored), n_stored, padded), block.coef.dtype)
     coef[:, :powers, :columns] = stored[:, :, :columns]
     coef = np.ascontiguousarray(coef.transpose(0, 2, 1)) if words else coef
-    around = np.zeros(margin * (kept if words else 1), coef.dtype)
+    around = np.zeros(margin * (n_stored if words else 1), coef.dtype)
     flat = np.concatenate([around, coef.ravel(), around])
-    return DeviceBlock(known(kept), put(flat.view(np.int64) if words else flat), padded)
+    return DeviceBlock(constexpr(n_stored), put(flat.view(np.int64) if words else flat), padded)
 
 
 def table_on(layout: Layout, put: Any) -> DeviceTable:
-    """A map's layout on the card that `put` copies arrays to."""
+    """A map's layout on the GPU that `put` copies arrays to."""
     band, widths = int(layout.band.max()), np.diff(layout.column)
-    own, banded = int(widths.max()), layout.even == 0
-    margin = padded_columns(own) if banded else 0
+    n_columns, banded = int(widths.max()), layout.even == 0
+    margin = padded_columns(n_columns) if banded else 0
     return DeviceTable(
         bins_on(layout.bins, put),
         block_on(layout.values, band, put, margin=margin),
-        known(banded),
-        known(bool((widths == own).all())),
-        known(own),
+        constexpr(banded),
+        constexpr(bool((widths == n_columns).all())),
+        constexpr(n_columns),
         put(layout.values.first.astype(np.int32)),
         put(layout.column[:-1].astype(np.int32)),
         put(widths.astype(np.int32)),
@@ -190,11 +191,11 @@ def table_on(layout: Layout, put: Any) -> DeviceTable:
 
 
 def sums_on(table: SummedTable, put: Any) -> DeviceSums:
-    """A model's layout on the card that `put` copies arrays to."""
+    """A model's layout on the GPU that `put` copies arrays to."""
     return DeviceSums(
         bins_on(table.bins, put),
         block_on(table.values, table.outputs, put),
-        known(bool(len(table.low))),
+        constexpr(bool(len(table.low))),
         put(table.low),
         put(table.high),
         table.features,
@@ -214,10 +215,10 @@ def splines_on(table: SummedTable, put: Any) -> SplineWeights | None:
 def codes_on(
     bins: Bins, low: np.ndarray, high: np.ndarray, fraction_bits: int, put: Any
 ) -> DeviceCodes:
-    """Bins of codes with so many bits behind the point, on the card that `put` copies to."""
+    """Bins of codes with so many bits behind the point, on the GPU that `put` copies to."""
     half = 0.5 if fraction_bits else 0.0
-    found = bins_on(bins, put, exact=True)
-    return DeviceCodes(float(1 << fraction_bits), half, put(low), put(high), found)
+    on_device = bins_on(bins, put, exact=True)
+    return DeviceCodes(float(1 << fraction_bits), half, put(low), put(high), on_device)
 
 
 def _line(values: np.ndarray, stride: int, dtype: Any) -> np.ndarray:

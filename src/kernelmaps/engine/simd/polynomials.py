@@ -36,9 +36,9 @@ def vectors(typing_context, values):
     return types.int64(values), build
 
 
-def _python_polynomial(values, row, u, part):
+def _python_polynomial(values, row, u, v):
     size, width = values.chunk, values.chunk * values.parts
-    first = row * width * values.powers + part * size
+    first = row * width * values.powers + v * size
     total = 0
     for power in reversed(range(values.powers)):
         at = first + power * width

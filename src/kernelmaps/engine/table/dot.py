@@ -205,16 +205,16 @@ def _sum_outputs(values, work, n, at, x, ahead):
     """The outputs of two values at a time: two sums hide half the latency of an addition."""
     locations, size = work.locations, values.chunk
     start = at * size * vectors(values)
-    for part in range(vectors(values)):
-        a = load(work.sums, start + part * size, size)
+    for v in range(vectors(values)):
+        a = load(work.sums, start + v * size, size)
         b = zeros(values.coef, size)
         for k in range(0, n, 2):
             prefetch(x, ahead + k)
             row, u = np.int64(item(locations.row, k)), item(locations.u, k)
-            a = add(a, polynomial(values, row, u, part))
+            a = add(a, polynomial(values, row, u, v))
             row, u = np.int64(item(locations.row, k + 1)), item(locations.u, k + 1)
-            b = add(b, polynomial(values, row, u, part))
-        store(work.sums, start + part * size, add(a, b))
+            b = add(b, polynomial(values, row, u, v))
+        store(work.sums, start + v * size, add(a, b))
 
 
 # What follows takes no table, so that it is compiled once for many.

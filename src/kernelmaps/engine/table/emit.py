@@ -112,8 +112,8 @@ def output_to(layout: Layout, out: np.ndarray) -> DenseOutput:
 @njit(**INNER)
 def _write(values, row, u, to, out):
     """The columns of one value from out[to] on."""
-    for part in range(vectors(values)):
-        store(out, to + part * values.chunk, polynomial(values, row, u, part))
+    for v in range(vectors(values)):
+        store(out, to + v * values.chunk, polynomial(values, row, u, v))
 
 
 @routine()

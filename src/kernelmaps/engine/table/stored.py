@@ -104,10 +104,10 @@ class Table:
         """The table of one feature for each of the sets begin..end."""
         names = ("lo", "scale", "low", "high", "bins", "width", "band")
         starts = ("edge_start", "first_start", "coef_start")
-        own = {name: getattr(self, name)[begin:end] for name in (*names, *starts)}
-        column = np.concatenate([[0], np.cumsum(own["width"], dtype=np.int64)])
+        fields_of_sets = {name: getattr(self, name)[begin:end] for name in (*names, *starts)}
+        column = np.concatenate([[0], np.cumsum(fields_of_sets["width"], dtype=np.int64)])
         set_of = np.arange(len(column) - 1, dtype=np.int32)
-        return replace(self, set_of=set_of, column=column, **own)
+        return replace(self, set_of=set_of, column=column, **fields_of_sets)
 
     @classmethod
     def build(

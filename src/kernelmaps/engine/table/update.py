@@ -191,9 +191,9 @@ def _add_term(weights, rows, locations, begin, k, total):
     row, u = np.int64(item(locations.row, k)), item(locations.u, k)
     table, lanes, size = weights.table, weights.lanes, weights.touched
     at = (column_of(rows, begin + k, begin) * weights.stride + item(table.first, row)) * lanes
-    for part in range(vectors(table)):
-        phi = repeat(polynomial(table, row, u, part), lanes)
-        w = load(weights.w, at + part * size, size)
+    for v in range(vectors(table)):
+        phi = repeat(polynomial(table, row, u, v), lanes)
+        w = load(weights.w, at + v * size, size)
         total = multiply_add(phi, w, total)
     return total
 
@@ -228,9 +228,9 @@ def add(weights, rows, work, begin, n):
         row, u = np.int64(item(locations.row, k)), item(locations.u, k)
         j = column_of(rows, begin + k, begin)
         first = (j * weights.stride + item(table.first, row)) * lanes
-        for part in range(vectors(table)):
-            at = first + part * weights.touched
-            phi = repeat(polynomial(table, row, u, part), lanes)
+        for v in range(vectors(table)):
+            at = first + v * weights.touched
+            phi = repeat(polynomial(table, row, u, v), lanes)
             store(w, at, multiply_add(phi, steps, load(w, at, weights.touched)))
 
 

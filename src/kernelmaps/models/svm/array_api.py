@@ -8,7 +8,7 @@ from array_api_compat import array_namespace
 
 from ...device import is_tensor, multiply
 from ...engine import gpu
-from ...engine.apply import sums_elsewhere
+from ...engine.apply import sums_array_api
 from .model import AdditiveMachine
 
 
@@ -26,7 +26,7 @@ def scores(machine: AdditiveMachine, X: Any) -> Any:
     else:
         rows = feature_map.encode(X).values if on_codes else X
         check = gpu.NON_NEGATIVE if feature_map._non_negative else gpu.FINITE
-        total, wrong = sums_elsewhere(table, rows, gpu.ANY if on_codes else check)
+        total, wrong = sums_array_api(table, rows, gpu.ANY if on_codes else check)
         if wrong and not on_codes:
             feature_map._check_foreign(X)
             feature_map._check_domain(X)

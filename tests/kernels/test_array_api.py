@@ -139,7 +139,7 @@ def test_a_gram_matrix_that_does_not_fit_says_so(xp, seed, monkeypatch):
     kernel = kernels.Additive(small_card, name="large")
     with pytest.raises(MemoryError, match=r"enough memory, even for one row.*fewer rows of X or Y"):
         kernel(X)
-    monkeypatch.setattr(kernels.Gaussian, "_gram_elsewhere", small_card)
+    monkeypatch.setattr(kernels.Gaussian, "_gram_array_api", small_card)
     with pytest.raises(MemoryError, match=r"the gaussian kernel: the GPU .*fewer rows of X or Y"):
         kernels.Gaussian(0.7)(X)
 
