@@ -206,6 +206,24 @@ def test_choose_prints_evidence_and_saves_the_map(csv, tmp_path):
     assert "to_pandas" not in shown
 
 
+def test_choose_leaves_out_what_fit_leaves_out(csv, tmp_path):
+    """IDs and columns of one value, unless --columns names them; a budget is passed on."""
+    head, *lines = csv.read_text(encoding="utf-8").splitlines()
+    wider = [f"row,one,{head}", *(f"{k},7,{line}" for k, line in enumerate(lines))]
+    path, out = tmp_path / "wider.csv", tmp_path / "chosen.kmap"
+    path.write_text("\n".join(wider), encoding="utf-8")
+    arguments = ["choose", path, "-t", "label", "--max-error", "0.05", "--budget", "300"]
+    result = invoke(*arguments, "--out", out)
+    assert result.exit_code == 0, result.output
+    notes = " ".join(result.stderr.split())
+    assert "row is left out: it counts the rows." in notes
+    assert "one is left out: all its values are the same." in notes
+    assert kernelmaps.load(out).transform(np.ones((1, 4))).shape[0] == 1
+    named = invoke(*arguments, "--columns", "one,a,b,c,d", "--out", out)
+    assert "left out" not in named.stderr
+    assert kernelmaps.load(out).transform(np.ones((1, 5))).shape[0] == 1
+
+
 def test_a_stationary_kernel_is_chosen_on_standardised_columns(csv, tmp_path):
     out = tmp_path / "chosen.kmap"
     arguments = ["choose", csv, "-t", "label", "-k", "gaussian", "--max-error", "0.5"]

@@ -36,7 +36,7 @@ def announce(line: str) -> None:
 
 def track(
     iterable: Iterable[Item],
-    description: str,
+    description: str | Callable[[Item], str],
     total: int | None = None,
     enabled: bool | None = None,
 ) -> Iterator[Item]:
@@ -46,8 +46,8 @@ def track(
     ----------
     iterable : iterable
         What to go through; its items are passed on unchanged and lazily.
-    description : str
-        The words beside the bar.
+    description : str or callable
+        The words beside the bar, or a function that makes them of an item.
     total : int, optional
         Number of items, where `iterable` has no length. Without either, the bar pulses.
     enabled : bool, optional
@@ -63,10 +63,11 @@ def track(
     if total is None and isinstance(iterable, Sized):
         total = len(iterable)
     write = _write_line.get()
+    words_of = description if callable(description) else lambda item: description
     if enabled is None:
         enabled = sys.stderr.isatty()
         if not enabled and write is not None:
-            yield from _with_lines(iterable, description, total, write)
+            yield from _with_lines(iterable, words_of, total, write)
             return
     if not enabled:
         yield from iterable
@@ -79,11 +80,18 @@ def track(
     clocks = progress.TimeElapsedColumn(), progress.TimeRemainingColumn()
     columns = words, progress.BarColumn(), progress.MofNCompleteColumn(), *clocks
     with progress.Progress(*columns, console=console.Console(stderr=True), transient=True) as shown:
-        yield from shown.track(iterable, total=total, description=description)
+        task = shown.add_task("", total=total)
+        for item in iterable:
+            shown.update(task, description=words_of(item))
+            yield item
+            shown.advance(task)
 
 
 def _with_lines(
-    iterable: Iterable[Item], description: str, total: int | None, write: Callable[[str], None]
+    iterable: Iterable[Item],
+    words_of: Callable[[Item], str],
+    total: int | None,
+    write: Callable[[str], None],
 ) -> Iterator[Item]:
     """Pass items on, and write a line when some seconds have gone by."""
     begin = time.monotonic()
@@ -92,6 +100,6 @@ def _with_lines(
         now = time.monotonic()
         if now >= due:
             of_total = "" if total is None else f" of {total}"
-            write(f"{description}: {done}{of_total} after {now - begin:.0f} s")
+            write(f"{words_of(item)}: {done}{of_total} after {now - begin:.0f} s")
             due = now + _NEXT_LINE
         yield item

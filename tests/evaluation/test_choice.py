@@ -5,12 +5,14 @@ import pytest
 from scipy import sparse
 
 import kernelmaps as km
-from kernelmaps.evaluation.choice import upper_bound
+from kernelmaps.evaluation.candidates import candidates
+from kernelmaps.evaluation.choice import ADDITIVE_SIZES, _Search, upper_bound
 from kernelmaps.exceptions import ToleranceError
 
 # What is chosen does not depend on how maps are run; commands and pages choose by the fast form.
 pytestmark = pytest.mark.usefixtures("readable")
 
+WANTED = {"error": "absolute", "confidence": 0.95, "n_columns": None, "seconds": None}
 COSINES = {"families": ["HomogeneousMap"], "progress": False}
 
 
@@ -51,6 +53,64 @@ def test_the_certificate_is_that_of_the_map_that_is_given():
     half = eval(choice.code(), {"km": km}).fit(X[:30])
     assert half.certificate_ != choice.map.certificate_
     assert choice.evidence.certificate == choice.map.certificate_
+
+
+@pytest.mark.parametrize("max_error", [0.1, 0.02, 0.004])
+def test_bisection_finds_what_a_search_through_all_sizes_finds(X, max_error):
+    families = ["HomogeneousMap", "SeriesMap"]
+    search = _Search(X, km.kernels.chi2, {**WANTED, "max_error": max_error}, 1000, 0)
+    smallest = []
+    for name in families:
+        every = [
+            item for item in candidates(km.kernels.chi2, ADDITIVE_SIZES, 0) if item.name == name
+        ]
+        measured = (search._measured(item) for item in every)
+        smallest.append(next(item for item in measured if item.bound <= max_error))
+    best = min(smallest, key=lambda item: (item.columns, item.bound))
+    choice = km.choose(X, "chi2", max_error=max_error, families=families, progress=False)
+    assert choice.evidence.label == best.label
+    assert choice.evidence.bound == best.bound
+
+
+def test_a_family_that_cannot_win_is_measured_once(X):
+    families = ["HomogeneousMap", "ChebyshevMap"]
+    choice = km.choose(X, "chi2", max_error=0.02, families=families, progress=False)
+    assert choice.evidence.candidate.name == "HomogeneousMap"
+    losers = [item for item in choice.others if item.candidate.name == "ChebyshevMap"]
+    assert [item.columns for item in losers] == [choice.evidence.columns]
+    assert losers[0].bound > 0.02
+
+
+def test_only_the_chosen_map_is_certified(X):
+    """Certificates of some maps take longer than all measurements together."""
+    choice = km.choose(X, "chi2", max_error=0.02, **COSINES)
+    assert choice.evidence.certificate is not None
+    assert all(item.certificate is None for item in choice.others)
+
+
+def test_a_budget_ends_the_search_and_is_noted(X, monkeypatch):
+    measured = _Search._measured
+
+    def last(search, candidate):
+        search.end = -np.inf
+        return measured(search, candidate)
+
+    monkeypatch.setattr(_Search, "_measured", last)
+    choice = km.choose(X, "chi2", max_error=0.9, budget=60.0, progress=False)
+    assert choice.others == []
+    assert any("the budget was spent" in note for note in choice.notes)
+    with pytest.raises(ValueError, match="budget must be positive, got 0"):
+        km.choose(X, "chi2", max_error=0.9, budget=0)
+
+
+def test_a_tolerance_far_below_the_kernels_values_proposes_relative_errors(X):
+    options = {"families": ["HomogeneousMap"], "progress": False}
+    large = km.choose(1e4 * X, "chi2", max_error=0.9, **options)
+    assert any("--relative" in note for note in large.notes)
+    assert not km.choose(X, "chi2", max_error=0.05, **options).notes
+    assert not km.choose(1e4 * X, "chi2", max_error=0.05, error="relative", **options).notes
+    with pytest.raises(ToleranceError, match="--relative"):
+        km.choose(1e9 * X, "chi2", max_error=1e-9, **options)
 
 
 @pytest.mark.parametrize(

@@ -216,14 +216,28 @@ def read(
     drop: str | None = None,
     normalize: str = "none",
     encoding: str = "utf-8",
+    *,
+    informative: bool = False,
 ) -> Any:
-    """Rows of a file, as the options ask for them."""
+    """Rows of a file, as the options ask for them.
+
+    With `informative`, columns that `fit` leaves out (IDs, one value) are left out, with a note,
+    unless `columns` names the columns.
+    """
     from ..data import read_rows
+    from ..data.table_reader import uninformative_columns
 
     check_norm(normalize)
     rows = read_rows(
         data, target=target, columns=names(columns), drop=names(drop) or (), encoding=encoding
     )
+    if informative and columns is None and rows.columns and not hasattr(rows.X, "tocsr"):
+        reasons = uninformative_columns(rows.columns, rows.X)
+        used = [name for name in rows.columns if name not in reasons]
+        if used and reasons:
+            rows = rows.of_columns(used)
+            for name, reason in reasons.items():
+                note(f"{name} is left out: {reason}. --columns names the columns to use.")
     return rows.normalized(normalize)
 
 

@@ -124,6 +124,9 @@ def choose(
     ] = None,
     n_columns: Annotated[int | None, typer.Option(help="Largest number of output columns.")] = None,
     seconds: Annotated[float | None, typer.Option(help="Longest time to map all rows.")] = None,
+    budget: Annotated[
+        float | None, typer.Option(help="Seconds after which no further map is measured.")
+    ] = None,
     relative: Annotated[
         bool, typer.Option("--relative", help="Errors over √(k(x,x) k(y,y)), not absolute ones.")
     ] = False,
@@ -155,13 +158,14 @@ def choose(
     named_kernel = shared.kernel_or_name(kernel)
     if out is not None:
         check_map_suffix(out, named_kernel)
-    rows = shared.read(data, target, columns, drop, normalize, encoding)
+    rows = shared.read(data, target, columns, drop, normalize, encoding, informative=True)
     result = run(
         rows.X,
         named_kernel,
         max_error=max_error,
         n_columns=n_columns,
         seconds=seconds,
+        budget=budget,
         error="relative" if relative else "absolute",
     )
     if out is not None:

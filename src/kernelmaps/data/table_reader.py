@@ -743,6 +743,15 @@ def _useless(how: ColumnFormat, read: list[Column], named: bool) -> str | None:
     return reason
 
 
+def uninformative_columns(names: Sequence[str], X: np.ndarray) -> dict[str, str]:
+    """Columns of numbers that a fit leaves out, and why: they have one value, or name the rows."""
+    reasons = {
+        name: _useless(ColumnFormat(name, "number"), [Column(name, values, None, [])], True)
+        for name, values in zip(names, np.asarray(X).T, strict=True)
+    }
+    return {name: reason for name, reason in reasons.items() if reason is not None}
+
+
 def _is_constant(column: Column) -> bool:
     """Whether a column has one value, a missing one counted."""
     if len(column) < 2:  # one row shows nothing

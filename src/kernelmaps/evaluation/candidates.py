@@ -43,8 +43,13 @@ class Candidate:
     variant: str = ""
 
     @property
+    def family(self) -> str:
+        """Name and variant."""
+        return " ".join(part for part in (self.name, self.variant) if part)
+
+    @property
     def label(self) -> str:
-        return " ".join(text for text in (self.name, self.variant, str(self.size)) if text)
+        return f"{self.family} {self.size}"
 
     def make(self) -> Any:
         """The unfitted map."""

@@ -37,6 +37,18 @@ JOINT_SIZES = tuple(2**power for power in range(6, 15))
 _BLOCKS = 16
 _MARGIN = 1.1  # over the largest error seen: the chosen one is the luckiest of many candidates
 _PATIENCE = 20.0  # seconds for one candidate, after which no larger one of its family is tried
+# Of the mean of k(x, x): a smaller tolerance is most likely meant as a relative one.
+_SMALL_SHARE = 1e-4
+
+
+# Families in the order of their cost: series are formulas, designs are looked up, anchors need
+# eigenvectors for each feature, and landmarks a decomposition.
+_COSTS = {
+    name: place
+    for place, name in enumerate(
+        ("HomogeneousMap", "ChebyshevMap", "SeriesMap", "DesignedMap", "AnchorMap")
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -57,7 +69,7 @@ class Evidence:
     seconds : float
         Predicted time to map all rows, from the time that the held-out rows took.
     certificate : Certificate or None
-        What the map's own theory says.
+        What the map's own theory says; of the chosen map alone, since some take long to compute.
     verdict : str
         "chosen", or why another one was taken.
     """
@@ -185,6 +197,7 @@ def choose(
     families: Sequence[str] | None = None,
     held_out_rows: int = 1000,
     random_state: Any = 0,
+    budget: float | None = None,
     progress: bool | None = None,
 ) -> Choice:
     """Find the smallest map of a kernel whose error on new pairs stays below a tolerance.
@@ -213,6 +226,9 @@ def choose(
     held_out_rows : int
         Rows in each of the two parts (at most half of all rows) whose pairs are measured.
     random_state : int, RandomState, Generator or None
+    budget : float, optional
+        Seconds after which no further map is measured; the notes of the result say which ones were
+        not. A map that is being measured is finished.
     progress : bool, optional
         Whether to show a bar; None shows it on a terminal.
 
@@ -226,6 +242,13 @@ def choose(
     ToleranceError
         If no candidate meets the requirements; its `best` is the evidence of the nearest one.
 
+    Notes
+    -----
+    With `max_error`, families come in the order of their cost, and errors are taken to fall with
+    the size: sizes are doubled until an error is within the tolerance, and bisected. Of a later
+    family, the size of the smallest map so far is measured first, and smaller ones if that is
+    accurate enough.
+
     Examples
     --------
     >>> import kernelmaps as km
@@ -236,12 +259,13 @@ def choose(
     """
     X = checked_rows(X, "choose", ensure_min_samples=8)
     limits = {"max_error": max_error, "n_columns": n_columns, "seconds": seconds}
-    _check_requirements(limits, error, confidence)
+    _check_requirements({**limits, "budget": budget}, error, confidence)
     wanted = {**limits, "error": error, "confidence": confidence}
     random_state = seed_of(random_state)
     X, kernel, scaler = scaled_kernel(kernel, X, random_state)
-    search = interruptible(_Search, X, kernel, wanted, held_out_rows, random_state)
-    for family in track(_families(kernel, families, random_state), "maps", enabled=progress):
+    search = interruptible(_Search, X, kernel, wanted, held_out_rows, random_state, budget)
+    groups = _families(kernel, families, random_state)
+    for family in track(groups, lambda group: group[0].family, enabled=progress):
         interruptible(search.go_through, family)
     choice = search.result()
     return choice if scaler is None else replace(choice, map=make_pipeline(scaler, choice.map))
@@ -297,14 +321,28 @@ class _Search:
     """
 
     def __init__(
-        self, X: Any, kernel: Kernel, wanted: dict[str, Any], held_out_rows: int, random_state: int
-    ) -> None:
+        self, X: Any, kernel: Kernel, wanted: dict[str, Any], held_out_rows: int, random_state: int,
+        budget: float | None = None,
+    ) -> None:  # fmt: skip
+        self.end = np.inf if budget is None else perf_counter() + budget
         order = generator(random_state).permutation(X.shape[0])
         self.n_held = int(min(held_out_rows, X.shape[0] // 2))
         self.X, self.kernel, self.wanted = X, kernel, wanted
         self.folds = [self._fold(order, start) for start in (0, self.n_held)]
         self.found: list[Evidence] = []
-        self.notes: list[str] = []
+        self.advice = self._advice()
+        self.notes: list[str] = self.advice.copy()
+
+    def _advice(self) -> list[str]:
+        """Propose relative errors where a tolerance is far below the kernel's values."""
+        size = float(np.mean([np.diag(fold.exact).mean() for fold in self.folds]))
+        most = self.wanted["max_error"]
+        if self.wanted["error"] == "relative" or most is None or most >= _SMALL_SHARE * size:
+            return []
+        return [
+            f"max_error={most:g} is {most / size:.1g} of the kernel's values (k(x, x) is about "
+            f"{size:.3g}): did you mean a relative error (error='relative', --relative)?"
+        ]
 
     def _fold(self, order: np.ndarray, start: int) -> _Fold:
         inside = np.zeros(len(order), dtype=bool)
@@ -317,19 +355,57 @@ class _Search:
         return _Fold(held, seen, exact, root[:, None] * root)
 
     def go_through(self, family: list[maps.Candidate]) -> None:
-        """Measure growing sizes until an error is below the tolerance, or the size too large."""
-        for candidate in family:
-            check_stop()
-            start = process_time()  # what it costs, whatever else the machine does
-            evidence = self._measured(candidate)
+        """Measure the sizes of a family that may win."""
+        if self.wanted["max_error"] is None:
+            for candidate in family:
+                evidence = self._measure(candidate)
+                if evidence is None or self._too_large(evidence):
+                    return
+        else:
+            self._bisect(family)
+
+    def _bisect(self, family: list[maps.Candidate]) -> None:
+        """Find the smallest size whose error is within the tolerance, if it may win.
+
+        Sizes below `low` are too small, that at `high` is large enough.
+        """
+        low, high = 0, len(family)
+        sizes = np.array([candidate.size for candidate in family])
+        # The largest size that may win is measured first; without one, sizes are doubled.
+        place = int(np.searchsorted(sizes, self._smallest_size, side="right")) - 1
+        place = place if np.isfinite(self._smallest_size) else 0
+        while low < high and place >= 0:
+            evidence = self._measure(family[place])
             if evidence is None:
                 return
+            if evidence.bound <= self.wanted["max_error"]:
+                high = place
+            else:
+                low = place + 1
+                if self._too_large(evidence, or_equal=True):
+                    high = min(high, low)
+            doubled = int(np.searchsorted(sizes, 2 * family[place].size))
+            place = (low + high) // 2 if high < len(family) else min(doubled, len(family) - 1)
+
+    @property
+    def _smallest_size(self) -> float:
+        """The size of the smallest map so far that meets all requirements."""
+        return min((e.candidate.size for e in self.found if not self._excess(e)), default=np.inf)
+
+    def _measure(self, candidate: maps.Candidate) -> Evidence | None:
+        """Measure a candidate, and add it to what was found; None: no other one of its family."""
+        check_stop()
+        if perf_counter() > self.end:
+            self.notes.append(f"{candidate.label}: not measured, the budget was spent")
+            return None
+        start = process_time()  # what it costs, whatever else the machine does
+        evidence = self._measured(candidate)
+        if evidence is not None:
             self.found.append(evidence)
-            if self._too_large(evidence) or evidence.bound <= (self.wanted["max_error"] or 0.0):
-                return
-            if process_time() - start > _PATIENCE:
-                self.notes.append(f"{candidate.label}: larger ones take too long to make")
-                return
+        if process_time() - start > _PATIENCE:
+            self.notes.append(f"{candidate.label}: no more of them, they take too long to make")
+            return None
+        return evidence
 
     def _measured(self, candidate: maps.Candidate) -> Evidence | None:
         errors, seconds, columns = [], [], 0
@@ -360,7 +436,6 @@ class _Search:
             confidence=self.wanted["confidence"],
             n_pairs=together.size,
             seconds=min(seconds) * self.X.shape[0] / self.n_held,
-            certificate=feature_map.certificate_,
         )
 
     def _fitted(self, candidate: maps.Candidate, rows: Any) -> Any:
@@ -369,13 +444,13 @@ class _Search:
             raise ValueError(f"it approximates {feature_map.kernel_!r}")
         return feature_map
 
-    def _too_large(self, evidence: Evidence) -> bool:
+    def _too_large(self, evidence: Evidence, *, or_equal: bool = False) -> bool:
         """Whether larger sizes of this family cannot win any more."""
         limit = self.wanted["n_columns"] or np.inf
         if self.wanted["max_error"] is not None:
             held = [item.columns for item in self.found if not self._excess(item)]
             limit = min([limit, *held])
-        return evidence.columns > limit
+        return evidence.columns >= limit if or_equal else evidence.columns > limit
 
     def _excess(self, item: Evidence) -> str:
         """The first requirement that is not met, in words; empty where all are."""
@@ -423,7 +498,7 @@ class _Search:
             f"of {len(self.found)} is {nearest.label} with {nearest.columns} columns: "
             f"{self.wanted['error']} error on fresh pairs at most {nearest.bound:.3g} "
             f"({nearest.confidence:.0%} confidence), {nearest.seconds:.3g} s for all rows. Allow a "
-            "larger error, more columns or more time.",
+            + " ".join(["larger error, more columns or more time.", *self.advice]),
             best=nearest,
         )
 
@@ -448,7 +523,7 @@ def _families(
             groups.setdefault((candidate.name, candidate.variant), []).append(candidate)
     if not groups:
         raise ValueError(f"choose: there is no map for {kernel!r} among {names or 'those here'}.")
-    return list(groups.values())
+    return sorted(groups.values(), key=lambda group: _COSTS.get(group[0].name, len(_COSTS)))
 
 
 def _check_requirements(limits: dict[str, Any], error: str, confidence: float) -> None:
