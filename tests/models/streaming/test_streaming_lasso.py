@@ -13,7 +13,7 @@ from sklearn.linear_model import ElasticNet, Lasso
 import kernelmaps as km
 from kernelmaps.models.solvers.lasso import (
     GroupPenalty,
-    _Block,
+    _Group,
     _group_minimum,
     _thresholded,
     lasso_path,
@@ -212,7 +212,7 @@ def test_one_group_with_both_penalties(seed):
     """The steps of the sparse group lasso end at the exact minimum where there is no l1."""
     rng = np.random.default_rng(seed)
     root, r = rng.normal(size=(9, 5)), rng.normal(size=5)
-    block = _Block.of(root.T @ root / 9, np.arange(5))
+    block = _Group.of(root.T @ root / 9, np.arange(5))
     exact = block.minimum(r, np.zeros(5), 0.0, 0.1, 0.0)
     np.testing.assert_allclose(
         block._accelerated(r, np.zeros(5), 0.0, 0.1, 1e-13), exact, atol=1e-9
