@@ -12,10 +12,11 @@ _COMPRESSIVE = "compressive features"
 
 # Paper, what it describes (its section, equation or figure), where it is or why not.
 SCOPE = (
-    (_ANNFM, "a kernel for each feature (eq. 1)", "a list of kernels: `AnchorMap`, `choose`"),
-    (_ANNFM, "nearest neighbours of whole rows (3.1)", "the joint form of `AnchorMap`"),
-    (_ANNFM, "other maps for the anchors (3.3)",
-     "left out: the eigenvectors are the best factors of a given rank in mean square"),
+    (_ANNFM, "a kernel for each feature (eq. 1)", "a list of kernels: `AnchorMap`, `NystroemMap`, `choose`"),
+    (_ANNFM, "nearest neighbours of whole rows (3.1)",
+     "left out: the paper's example of what does not scale, as anchors must cover all features at "
+     "once; `NystroemMap` is exact at whole rows"),
+    (_ANNFM, "other maps for the anchors (3.3)", "`AnchorMap(factorization=…)`"),
     (_ANNFM, "general weights of neighbours (5)", "`weights` of `AnchorMap`"),
     (_ANNFM, "Theorem 1(a), mean error", "rates are tests; the page of `AnchorMap` states them"),
     (_ANNFM, "Theorem 1(b), rows", "`row_certificate`, attacked below"),
@@ -30,12 +31,13 @@ SCOPE = (
      "both kernels"),
     (_CHEBYSHEV, "other composite penalties", "elastic net and sparse groups: `StreamingLasso`"),
     (_CHEBYSHEV, "several labels for a row",
-     "`StreamingRidge`, `StreamingRidgeClassifier`, `AdditiveSVC`"),
+     "`StreamingRidgeClassifier`, `StreamingLassoClassifier`; other classifiers by scikit-learn's "
+     "`MultiOutputClassifier`"),
     (_CHEBYSHEV, "skewed χ²", "a kernel with its sampler"),
     (_CHEBYSHEV, "Nyström", "`NystroemMap`"),
     (_CHEBYSHEV, "efficient match kernels (EMK)",
      "left out: learned vocabularies for images; sums of mapped descriptors are in the gallery"),
-    (_CHEBYSHEV, "score calibration (7.3)", "a public function; Table 4 uses it"),
+    (_CHEBYSHEV, "score calibration (7.3)", "`align_scores`; Table 4 uses it"),
     (_CHEBYSHEV, "Tables 1 and 2", "in shape, also with the paper's C = 50 and β = 1.5"),
     (_CHEBYSHEV, "Table 3", "in shape: two descriptors in place of seven"),
     (_CHEBYSHEV, "Table 4", "in shape: Caltech-101 in place of ImageNet"),
