@@ -12,7 +12,8 @@ _COMPRESSIVE = "compressive features"
 
 # Paper, what it describes (its section, equation or figure), where it is or why not.
 SCOPE = (
-    (_ANNFM, "a kernel for each feature (eq. 1)", "a list of kernels: `AnchorMap`, `NystroemMap`, `choose`"),
+    (_ANNFM, "a kernel for each feature (eq. 1)",
+     "a list of kernels: `AnchorMap`, `NystroemMap`, `choose`"),
     (_ANNFM, "nearest neighbours of whole rows (3.1)",
      "left out: the paper's example of what does not scale, as anchors must cover all features at "
      "once; `NystroemMap` is exact at whole rows"),

@@ -526,7 +526,7 @@ ENTRIES: dict[str, Entry] = {
         "fourier_forms.json",
         _forms,
         "Not in the papers, which use cosines; our default is the paired form. Ridge classifiers "
-        "in two folds of 1000 training rows, means over 5 seeds. The error of the kernel is smaller "
+        "in two folds of 1000 training rows, means over 5 seeds. The kernel's error is smaller "
         "with pairs throughout. At the default length (half the median distance) no accuracy "
         "differs by two standard errors. Where σ is twice the median distance, so that the kernel "
         "is nearly linear, and INRIA's 1152 features have 400 columns, cosines are 1.9 points "
