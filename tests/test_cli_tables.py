@@ -311,7 +311,18 @@ def test_advice_about_steps_names_options_that_exist(rides, tmp_path):
     numbers = {name: cells()[name] for name in ("fare",)}
     numbers["a"] = [str(k % 37) for k in range(N)]
     path = write(tmp_path / "n.csv", numbers)
-    options = ["-t", "fare", "--max-iter", "1", "--C", "1000", "-o", tmp_path / "m.kmap"]
+    options = [
+        "-t",
+        "fare",
+        "--loss",
+        "epsilon_insensitive",
+        "--max-iter",
+        "1",
+        "--C",
+        "1000",
+        "-o",
+        tmp_path / "m.kmap",
+    ]
     result = invoke("fit", path, *options)
     told = " ".join(result.stderr.split())
     assert "stopped after --max-iter 1 epochs" in told
