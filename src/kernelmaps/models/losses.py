@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import expit, gammaln, ndtri, xlogy
 
 from ..arguments import argument, parameter
@@ -274,6 +275,18 @@ def _log_odds(share: np.ndarray) -> np.ndarray:
     return np.log(share / (1 - share))
 
 
+def _constant_with_offset(
+    share: float, weight: np.ndarray, offset: np.ndarray, start: float
+) -> float:
+    """The constant c for which the mean of σ(c + offset) is the share of positive labels."""
+
+    def excess(constant: float) -> float:
+        return float(np.average(expit(constant + offset), weights=weight)) - share
+
+    width = float(np.ptp(offset)) + 1.0
+    return float(brentq(excess, start - width, start + width))
+
+
 @dataclass(frozen=True)
 class Logistic(Loss):
     """log(1 + exp(−yη))."""
@@ -295,7 +308,10 @@ class Logistic(Loss):
     def initial_intercept(self, y, weight, offset):
         # Clipped: where the curvature is next to nothing, Newton steps are useless.
         share = np.clip(np.average(y > 0, weights=weight), 1e-6, 1 - 1e-6)
-        return float(_log_odds(share) - np.average(offset, weights=weight))
+        constant = float(_log_odds(share) - np.average(offset, weights=weight))
+        if np.ptp(offset) > 0:
+            constant = _constant_with_offset(float(share), weight, offset, constant)
+        return constant
 
     def observation_distribution(self, eta, error, dispersion, residual_df):
         from scipy import stats

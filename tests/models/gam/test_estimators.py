@@ -937,5 +937,5 @@ def test_scores_without_the_exposure_of_the_fit_warn(tmp_path, seed):
     model = km.AdditiveRegressor(loss="poisson").fit(X, y, exposure=exposure)
     km.save(model, tmp_path / "m.kmap")
     for one in (model, km.load(tmp_path / "m.kmap")):
-        with pytest.warns(UserWarning, match="was fitted with an exposure, and none is given"):
+        with pytest.warns(UserWarning, match="with an exposure or an offset, and none is given"):
             one.score(X, y)

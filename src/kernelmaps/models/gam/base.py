@@ -18,6 +18,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ...arguments import argument, check_count
@@ -150,24 +151,45 @@ class GeneralizedAdditiveModel(BaseEstimator):
                 "as sample_weight."
             )
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, exposure: Any = None) -> Self:
+    def _offsets(self, n: int, offset: Any, exposure: Any = None) -> np.ndarray:
+        """What is added to the scores of n rows: offsets, and logarithms of exposures."""
+        total = self._log_exposure(exposure, n)
+        if offset is None:
+            return total
+        offset = column_or_1d(offset).astype(np.float64)
+        if len(offset) != n or not np.isfinite(offset).all():
+            raise ValueError(
+                f"{type(self).__name__}: offset must hold {n} finite numbers, one for each row."
+            )
+        return total + offset
+
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, exposure: Any = None, offset: Any = None
+    ) -> Self:
         """Fit to rows in memory, or to rows that are read block by block."""
         refuse_training_on_card(self, "fit", X, y, sample_weight)
         self._check_parameters()
         if fits_in_memory(X):
             X, y, sample_weight, exposure = load_table(X, y, sample_weight, exposure)
         if is_frame(X) or in_memory(X):
-            X, y, sample_weight, exposure = self._with_targets(X, y, sample_weight, exposure)
+            X, y, sample_weight, exposure, offset = self._with_targets(
+                X, y, sample_weight, exposure, offset
+            )
             columns = self._learn_columns(X)
             y = targets_of(self, y, len(columns[0]))
             weight = weights_of(self, sample_weight, len(y))
             targets, losses, weight = self._targets(y, weight)
-            offset = self._log_exposure(exposure, len(y))
+            offsets = self._offsets(len(y), offset, exposure)
             settings = self._settings()
-            rows = encode_rows(columns, targets, weight, offset, settings)
+            rows = encode_rows(columns, targets, weight, offsets, settings)
             self._fit_rows(rows, losses, settings, int(np.count_nonzero(weight)))
         else:
             owner = type(self).__name__
+            if offset is not None:
+                raise ValueError(
+                    f"{owner}: offset= is for rows in memory, and X is read block by block. Load "
+                    "it as a frame."
+                )
             learning = Learning(owner, SAMPLE_ROWS, self.categorical_features, self.terms)
             with open_large_table(X, y, sample_weight, exposure, learning) as source:
                 self._fit_source(source)
@@ -355,10 +377,11 @@ class GeneralizedAdditiveModel(BaseEstimator):
         }  # fmt: skip
         return check_array(X, estimator=self, input_name="X", **options)
 
-    def _scores(self, X: Any) -> np.ndarray:
-        """Scores of rows, one column per output."""
+    def _scores(self, X: Any, offset: Any = None) -> np.ndarray:
+        """Scores of rows, one column per output, with offsets if there are any."""
         check_is_fitted(self)
-        return self.predictor_.scores(self._columns(X), type(self).__name__)
+        scores = self.predictor_.scores(self._columns(X), type(self).__name__)
+        return scores if offset is None else scores + self._offsets(len(scores), offset)[:, None]
 
     def _score_errors(self, X: Any) -> np.ndarray:
         """Standard errors of the scores of rows, one column per output."""

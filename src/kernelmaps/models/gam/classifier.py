@@ -7,20 +7,24 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils import column_or_1d, compute_class_weight
+from sklearn.utils import _safe_indexing, column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ...atomic import all_or_nothing
+from ...data.frames import is_frame
+from ...data.opening import in_memory
 from ...data.sources import Source
 from ...schema import array, labels
-from ..inputs import coded_labels
+from ..inputs import coded_labels, weights_of
 from ..losses import Loss, make_loss
 from ..probabilities import class_probabilities, sigmoid
 from .base import GeneralizedAdditiveModel
+from .design import GamSettings
 from .model_check import GamCheck
 from .sampling import RowChecks, Sample, count_labels
 from .stream import one_against_rest
+from .training_rows import relative_scale
 
 
 @dataclass(eq=False, repr=False)
@@ -126,12 +130,16 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
     class_weight: Any = None
 
     _of_labels = True
+    _counts_trials = False  # whether weights are numbers of trials
     _state = GeneralizedAdditiveModel._state.extended(
         required={"classes_": labels, "intercept_": array("f8", "outputs")}
     )
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> AdditiveClassifier:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, trials: Any = None,
+        offset: Any = None,
+    ) -> AdditiveClassifier:  # fmt: skip
         """Fit the model.
 
         Parameters
@@ -143,19 +151,67 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         y : array-like of shape (n_samples,), str or None
             Labels of any kind; for files with names the column that holds them, None if the
             chunks carry them. Rows without a label in a file or in a series are left out with a
-            warning; NaN in an array is refused.
+            warning; NaN in an array is refused. With `trials`, numbers of successes.
         sample_weight : array-like of shape (n_samples,) or str, optional
             Weights of the rows, which are multiplied by those of their classes. They are relative
             (see `weights`); rows of weight 0 do not take part.
+        trials : array-like of shape (n_samples,), optional
+            Binomial counts: the number of trials of each row, of which y are successes (R's
+            ``cbind(y, trials - y)``). Each trial counts as a row; classes are 0 and 1. For rows in
+            memory.
+        offset : array-like of shape (n_samples,), optional
+            A known part of the log-odds of each row, for two classes: offset + f(x). For rows in
+            memory.
 
         Returns
         -------
         self : AdditiveClassifier
             The fitted model.
         """
-        self._fit(X, y, sample_weight)
+        if trials is not None:
+            X, y, sample_weight, offset = self._single_trials(X, y, sample_weight, trials, offset)
+        self._counts_trials = trials is not None
+        self._fit(X, y, sample_weight, None, offset)
         self.intercept_ = self.predictor_.intercept
         return self
+
+    def _single_trials(
+        self, X: Any, y: Any, sample_weight: Any, trials: Any, offset: Any
+    ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray | None]:
+        """Rows of successes and rows of failures, with their numbers as weights."""
+        if not (is_frame(X) or in_memory(X)):
+            raise ValueError(
+                "AdditiveClassifier: trials= is for rows in memory. Load the file as a frame."
+            )
+        counts = np.column_stack([column_or_1d(y), column_or_1d(trials)]).astype(np.float64)
+        n_rows, valid = len(counts), np.isfinite(counts).all() and (counts >= 0).all()
+        if not valid or (counts % 1).any() or (counts[:, 0] > counts[:, 1]).any():
+            raise ValueError(
+                "AdditiveClassifier: y must hold whole numbers of successes, from 0 to those of "
+                "trials."
+            )
+        weight = weights_of(self, sample_weight, n_rows)
+        if self.weights == "relative":
+            scale = relative_scale(weight @ counts[:, 1], weight**2 @ counts[:, 1])
+            weight = weight * scale
+        weight = np.concatenate([weight * counts[:, 0], weight * (counts[:, 1] - counts[:, 0])])
+        rows = np.tile(np.arange(n_rows), 2)
+        labels = np.repeat([1, 0], n_rows)
+        if offset is not None:
+            offset = np.tile(self._offsets(n_rows, offset), 2)
+        return _safe_indexing(X, rows), labels, weight, offset
+
+    def _settings(self) -> GamSettings:
+        settings = super()._settings()
+        return replace(settings, frequency_weights=True) if self._counts_trials else settings
+
+    def _offsets(self, n: int, offset: Any, exposure: Any = None) -> np.ndarray:
+        if offset is not None and hasattr(self, "classes_") and len(self.classes_) > 2:
+            raise ValueError(
+                "AdditiveClassifier: offset= is for two classes; more of them are fitted one "
+                "against the rest."
+            )
+        return super()._offsets(n, offset, exposure)
 
     def _targets(
         self, y: np.ndarray, weight: np.ndarray
@@ -215,7 +271,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
     def _output_names(self) -> list[str]:
         return [str(self.classes_[int(code)]) for code in self._positive_codes()]
 
-    def decision_function(self, X: Any, return_std: bool = False) -> Any:
+    def decision_function(self, X: Any, return_std: bool = False, *, offset: Any = None) -> Any:
         """Compute the log-odds of the classes.
 
         Parameters
@@ -224,6 +280,8 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             Rows.
         return_std : bool, default=False
             Whether the standard errors of the log-odds are returned, too.
+        offset : array-like of shape (n_samples,), optional
+            Known parts of the log-odds, as in `fit`; 0 by default.
 
         Returns
         -------
@@ -232,36 +290,40 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         std : ndarray
             Their standard errors, if asked for.
         """
-        scores = self._scores(X)
+        scores = self._scores(X, offset)
         shape = scores.shape[:1] if scores.shape[1] == 1 else scores.shape
         if not return_std:
             return scores.reshape(shape)
         return scores.reshape(shape), self._score_errors(X).reshape(shape)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, *, offset: Any = None) -> np.ndarray:
         """Predict the most probable class.
 
         Parameters
         ----------
         X : frame, array-like of shape (n_samples, n_features), or path of a CSV or Parquet file
             Rows.
+        offset : array-like of shape (n_samples,), optional
+            Known parts of the log-odds, as in `fit`; 0 by default.
 
         Returns
         -------
         ndarray of shape (n_samples,)
             Labels.
         """
-        scores = self._scores(X)
+        scores = self._scores(X, offset)
         best = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
         return self.classes_[best]
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any, *, offset: Any = None) -> np.ndarray:
         """Predict probabilities of the classes.
 
         Parameters
         ----------
         X : frame, array-like of shape (n_samples, n_features), or path of a CSV or Parquet file
             Rows.
+        offset : array-like of shape (n_samples,), optional
+            Known parts of the log-odds, as in `fit`; 0 by default.
 
         Returns
         -------
@@ -269,10 +331,10 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             Probabilities, in the order of `classes_`; of more than two classes, the sigmoids of the
             scores scaled to sum to one.
         """
-        return class_probabilities(sigmoid(self._scores(X)))
+        return class_probabilities(sigmoid(self._scores(X, offset)))
 
     def posterior_draws(
-        self, X: Any, n_draws: int = 100, *, random_state: Any = None
+        self, X: Any, n_draws: int = 100, *, offset: Any = None, random_state: Any = None
     ) -> np.ndarray:
         """Draw probabilities of the classes from the posterior of the model.
 
@@ -284,6 +346,8 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             Rows.
         n_draws : int, default=100
             Number of draws.
+        offset : array-like of shape (n_samples,), optional
+            Known parts of the log-odds, as in `fit`; 0 by default.
         random_state : int, RandomState, Generator or None
             Seed of the draws; None draws other numbers each time.
 
@@ -292,13 +356,14 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         ndarray of shape (n_draws, n_samples, n_classes)
             One table for each draw, shaped as `predict_proba`.
         """
-        draws = sigmoid(self._score_draws(X, n_draws, random_state))
+        scores = self._score_draws(X, n_draws, random_state)
+        draws = sigmoid(scores + self._offsets(scores.shape[1], offset)[:, None])
         tables = class_probabilities(draws.reshape(-1, draws.shape[2]))
         return tables.reshape(*draws.shape[:2], -1)
 
     def check(
         self, X: Any, y: Any, sample_weight: Any = None, *, output: int = 0,
-        random_state: Any = 0,
+        offset: Any = None, random_state: Any = 0,
     ) -> GamCheck:  # fmt: skip
         """Check the model on rows: residuals, basis dimensions, concurvity, influential rows.
 
@@ -312,6 +377,8 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             Weights of the rows, as in `fit`.
         output : int, default=0
             For more than two classes: which of them, against all others.
+        offset : array-like of shape (n_samples,), optional
+            Known parts of the log-odds, as in `fit`; 0 by default.
         random_state : int, RandomState, Generator or None
             Seed of the permutations and of the quantile residuals.
 
@@ -334,8 +401,8 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
                 "not fitted on."
             )
         sign = np.where(y == self.classes_[int(positive[output])], 1.0, -1.0)
-        columns, offset = self._columns(X), np.zeros(len(y))
-        return self._check_rows(columns, sign, sample_weight, offset, output, random_state)
+        columns, offsets = self._columns(X), self._offsets(len(y), offset)
+        return self._check_rows(columns, sign, sample_weight, offsets, output, random_state)
 
     def _check_state(self) -> None:
         """Raise ValueError or SchemaError if entries that were loaded contradict each other."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
@@ -139,8 +140,9 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
 
     @all_or_nothing
     def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, exposure: Any = None
-    ) -> AdditiveRegressor:
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, exposure: Any = None,
+        offset: Any = None,
+    ) -> AdditiveRegressor:  # fmt: skip
         """Fit the model.
 
         Parameters
@@ -160,6 +162,9 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             For ``loss="poisson"`` and ``"gamma"``: what each row was exposed to (time, insured
             years, area). The model is then of y per unit: log E[y] = log exposure + f(x). For
             files and Dask frames the name of a column.
+        offset : array-like of shape (n_samples,), optional
+            A known part of the score of each row, for any loss: g(E[y]) = offset + f(x). For rows
+            in memory.
 
         Returns
         -------
@@ -168,8 +173,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         """
         if exposure is not None:
             self._check_exposure_has_use()
-        self._fit(X, y, sample_weight, exposure)
-        self._exposed = exposure is not None
+        self._fit(X, y, sample_weight, exposure, offset)
+        self._exposed = exposure is not None or offset is not None
         self.intercept_ = float(self.predictor_.intercept[0])
         return self
 
@@ -227,7 +232,9 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             )
         return np.log(exposure)
 
-    def predict(self, X: Any, return_std: bool = False, *, exposure: Any = None) -> Any:
+    def predict(
+        self, X: Any, return_std: bool = False, *, exposure: Any = None, offset: Any = None
+    ) -> Any:
         """Predict f(x); for ``"poisson"`` and ``"gamma"`` the exposure times exp(f(x)).
 
         Parameters
@@ -239,6 +246,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             quantile), not of a new observation, which `predict_interval` is for.
         exposure : array-like of shape (n_samples,), optional
             What each row was exposed to; 1 by default.
+        offset : array-like of shape (n_samples,), optional
+            Known parts of the scores, as in `fit`; 0 by default.
 
         Returns
         -------
@@ -248,7 +257,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             Their standard errors, if asked for.
         """
         scores = self._scores(X)[:, 0]
-        scores = scores + self._log_exposure(exposure, len(scores))
+        scores = scores + self._offsets(len(scores), offset, exposure)
         predictions = np.exp(scores) if self._link == "log" else scores
         if not return_std:
             return predictions
@@ -256,8 +265,9 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         return predictions, predictions * errors if self._link == "log" else errors
 
     def posterior_draws(
-        self, X: Any, n_draws: int = 100, *, exposure: Any = None, random_state: Any = None
-    ) -> np.ndarray:
+        self, X: Any, n_draws: int = 100, *, exposure: Any = None, offset: Any = None,
+        random_state: Any = None,
+    ) -> np.ndarray:  # fmt: skip
         """Draw predictions from the posterior of the model.
 
         Each draw is a function that the data allow: its values for all rows belong together, so
@@ -272,6 +282,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             Number of draws.
         exposure : array-like of shape (n_samples,), optional
             What each row was exposed to; 1 by default.
+        offset : array-like of shape (n_samples,), optional
+            Known parts of the scores, as in `fit`; 0 by default.
         random_state : int, RandomState, Generator or None
             Seed of the draws; None draws other numbers each time.
 
@@ -281,10 +293,12 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             One row for each draw, shaped as `predict`.
         """
         draws = self._score_draws(X, n_draws, random_state)[:, :, 0]
-        draws += self._log_exposure(exposure, draws.shape[1])
+        draws += self._offsets(draws.shape[1], offset, exposure)
         return np.exp(draws) if self._link == "log" else draws
 
-    def predict_interval(self, X: Any, level: float = 0.95, *, exposure: Any = None) -> np.ndarray:
+    def predict_interval(
+        self, X: Any, level: float = 0.95, *, exposure: Any = None, offset: Any = None
+    ) -> np.ndarray:
         """Predict intervals that a new observation lies in.
 
         They hold the spread of the observations around their mean, by the distribution of the loss
@@ -299,6 +313,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             Probability that a new observation lies in its interval.
         exposure : array-like of shape (n_samples,), optional
             What each row was exposed to; 1 by default.
+        offset : array-like of shape (n_samples,), optional
+            Known parts of the scores, as in `fit`; 0 by default.
 
         Returns
         -------
@@ -308,7 +324,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         check_number(self, "level", level, "between 0 and 1", lambda p: 0 < p < 1)
         loss = self._loss_class()
         scores = self._scores(X)[:, 0]
-        scores = scores + self._log_exposure(exposure, len(scores))
+        scores = scores + self._offsets(len(scores), offset, exposure)
         distribution = loss.observation_distribution(
             scores, self._score_errors(X)[:, 0], float(self.dispersion_[0]),
             float(self._residual_df[0]),
@@ -325,7 +341,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
 
     def check(
         self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None,
-        random_state: Any = 0,
+        offset: Any = None, random_state: Any = 0,
     ) -> GamCheck:  # fmt: skip
         """Check the model on rows: residuals, basis dimensions, concurvity, influential rows.
 
@@ -339,6 +355,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             Weights of the rows, as in `fit`.
         exposure : array-like of shape (n_samples,), optional
             What each row was exposed to, as in `fit`; 1 by default.
+        offset : array-like of shape (n_samples,), optional
+            Known parts of the scores, as in `fit`; 0 by default.
         random_state : int, RandomState, Generator or None
             Seed of the permutations, and of the quantile residuals of counts.
 
@@ -349,10 +367,13 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         """
         check_is_fitted(self)
         y = self._numbers(y)
-        offset = self._log_exposure(exposure, len(y))
-        return self._check_rows(self._columns(X), y, sample_weight, offset, 0, random_state)
+        offsets = self._offsets(len(y), offset, exposure)
+        return self._check_rows(self._columns(X), y, sample_weight, offsets, 0, random_state)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None) -> float:
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None,
+        offset: Any = None,
+    ) -> float:  # fmt: skip
         """Return R², or the share of the deviance that is explained (D²).
 
         D² is for ``loss="poisson"`` and ``"gamma"``: one minus the deviance of the predictions over
@@ -368,25 +389,26 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             Weights of the rows.
         exposure : array-like of shape (n_samples,), optional
             What each row was exposed to, as for `fit`; 1 by default.
+        offset : array-like of shape (n_samples,), optional
+            Known parts of the scores, as in `fit`; 0 by default.
 
         Returns
         -------
         float
             At most 1; 0 for a model that always predicts the mean.
         """
-        if self._link != "log":
-            if exposure is not None:
-                self._check_exposure_has_use()
-            return super().score(X, self._numbers(y), sample_weight)
-        if exposure is None and getattr(self, "_exposed", False):
+        if exposure is None and offset is None and getattr(self, "_exposed", False):
             warnings.warn(
-                "AdditiveRegressor.score: the model was fitted with an exposure, and none is "
-                "given: each row counts as one unit. Pass exposure=.",
+                "AdditiveRegressor.score: the model was fitted with an exposure or an offset, and "
+                "none is given: each row counts as one unit. Pass exposure= or offset=.",
                 UserWarning,
                 stacklevel=2,
             )
         y = self._numbers(y)
-        offset = self._log_exposure(exposure, len(y))
         weight = weights_of(self, sample_weight, len(y))
-        eta = self._scores(X)[:, 0] + offset
-        return self._loss_class().deviance_explained(y, eta, weight, offset)
+        if self._link != "log":
+            predictions = self.predict(X, exposure=exposure, offset=offset)
+            return float(r2_score(y, predictions, sample_weight=weight))
+        offsets = self._offsets(len(y), offset, exposure)
+        eta = self._scores(X)[:, 0] + offsets
+        return self._loss_class().deviance_explained(y, eta, weight, offsets)
