@@ -40,20 +40,20 @@ _LONGEST = (
     "laws/test_estimators.py",
     "maps/test_anchor.py",
     "models/svm/test_checks.py",
-    "tests/test_cli.py",
+    "cli/test_commands.py",
     "design/test_tables.py",
-    "tests/test_docs.py",
-    "tests/test_interpreted.py",
-    "tests/test_certificates.py",
-    "tests/test_interrupts.py",
+    "repository/test_docs.py",
+    "engine/test_interpreted.py",
+    "laws/test_certificates.py",
+    "leaves/test_interrupts.py",
     "laws/test_maps.py",
     "models/test_device_rows.py",
-    "tests/test_model_files.py",
+    "model_files/test_model_files.py",
     "design/test_multidim.py",
     "stats/test_dask.py",
     # Processes of its own, which find what the files above have compiled. Not at the end of all:
     # the other process would wait for it.
-    "tests/test_mutations.py",
+    "model_files/test_mutated_files.py",
 )
 
 
@@ -62,10 +62,8 @@ _LONGEST = (
 _READERS = ("architecture", "hygiene", "plain_words")
 _TOGETHER = (
     {"tests/models/svm/": "additive"}
-    | dict.fromkeys(
-        ("tests/laws/", "tests/maps/", "tests/engine/", "tests/test_interpreted.py"), "maps"
-    )
-    | dict.fromkeys((f"tests/test_{name}.py" for name in _READERS), "readers")
+    | dict.fromkeys(("tests/laws/", "tests/maps/", "tests/engine/"), "maps")
+    | dict.fromkeys((f"tests/repository/test_{name}.py" for name in _READERS), "readers")
 )
 
 
@@ -110,7 +108,7 @@ def pytest_runtest_setup(item):
     Two draws of one test differ, as they do for users. As a fixture of all tests this took seconds
     in sum.
     """
-    from entropy import entropy_of
+    from seeded_entropy import entropy_of
 
     from kernelmaps import seeding
 
@@ -122,7 +120,7 @@ def readable(monkeypatch):
     """Maps are applied by their readable form, for tests of what a map is, not of how it is run.
 
     Sizes and kinds of tables would each be compiled for them. That both forms say the same is the
-    business of `engine/test_apply.py`, of the laws of all maps and of `test_interpreted.py`.
+    business of `engine/test_apply.py`, of the laws of all maps and of `engine/test_interpreted.py`.
     """
     import importlib
 
@@ -170,8 +168,8 @@ def few_trees():
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    """A real browser, see `browsing`."""
-    from browsing import start
+    """A real browser, see `browser_driver`."""
+    from browser_driver import start
 
     driver = start(tmp_path_factory.mktemp("profile"))
     yield driver

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from tables import columns_of
+from table_columns import columns_of
 
 from kernelmaps.data.frames import is_frame, unlike_numbers
 

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from every_model import map_of_the_plane, rows
+from fitted_examples import map_of_the_plane, rows
 
 import kernelmaps as km
 from kernelmaps import storage

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from every_model import MAPS, fitted_map, fitted_model, rows
+from fitted_examples import MAPS, fitted_map, fitted_model, rows
 from scipy import sparse
 
 from kernelmaps.engine.outputs import check_loop

@@ -1,7 +1,7 @@
 """Every map passes scikit-learn's own checks, in its default form or in those of the lists."""
 
 import pytest
-from every_model import public_maps
+from fitted_examples import public_maps
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelmaps as km

@@ -4,7 +4,7 @@ import inspect
 
 import numpy as np
 import pytest
-from every_model import MAPS, MODELS, fitted_map, fitted_model, labels, model_of, rows
+from fitted_examples import MAPS, MODELS, fitted_map, fitted_model, labels, model_of, rows
 
 import kernelmaps as km
 

@@ -5,7 +5,16 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from every_model import MAP_SETTINGS, MAPS, MODELS, fitted_map, fitted_model, labels, model_of, rows
+from fitted_examples import (
+    MAP_SETTINGS,
+    MAPS,
+    MODELS,
+    fitted_map,
+    fitted_model,
+    labels,
+    model_of,
+    rows,
+)
 from sklearn.base import clone
 
 import kernelmaps as km

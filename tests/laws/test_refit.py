@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from every_model import MAP_SETTINGS, MAPS, MODELS, labels, model_of, rows
+from fitted_examples import MAP_SETTINGS, MAPS, MODELS, labels, model_of, rows
 from sklearn.base import clone, is_classifier
 
 import kernelmaps as km

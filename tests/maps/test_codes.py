@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from every_model import labels, rows
+from fitted_examples import labels, rows
 from scipy import sparse
 
 import kernelmaps as km

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tables import columns_of
+from table_columns import columns_of
 
 from kernelmaps.data.frames import Column
 from kernelmaps.models.gam.codebooks import MISSING, OTHER, encode_columns, fit_codebook

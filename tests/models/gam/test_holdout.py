@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from tables import columns_of
+from table_columns import columns_of
 
 import kernelmaps as km
 from kernelmaps.models.gam.design import GamSettings, build_design, encode_rows

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
-from tables import columns_of
+from table_columns import columns_of
 
 import kernelmaps as km
 from kernelmaps.models.gam import interactions, score_tests

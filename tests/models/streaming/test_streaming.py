@@ -6,7 +6,6 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conventions import broken
 from scipy.linalg import LinAlgWarning
 from sklearn.datasets import dump_svmlight_file
 from sklearn.decomposition import PCA
@@ -14,6 +13,7 @@ from sklearn.kernel_approximation import AdditiveChi2Sampler, RBFSampler
 from sklearn.linear_model import Ridge, RidgeClassifier, RidgeCV
 from sklearn.multiclass import OneVsOneClassifier
 from sklearn.pipeline import make_pipeline
+from sklearn_checks import broken
 
 import kernelmaps as km
 from kernelmaps.models.solvers import quadratic

@@ -3,7 +3,7 @@
 from functools import partial
 from importlib.util import find_spec
 
-import fresh
+import fresh_process
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -275,7 +275,7 @@ def test_skglm_agrees(seed, tmp_path):
     problem = {"A": stats.scatter() / stats.weight, "b": -stats.cross()[0] / stats.weight}
     path = tmp_path / "problem.npz"
     np.savez(path, X=X - X.mean(axis=0), y=y - y.mean(), **problem)
-    done = fresh.run(SKGLM.format(path=str(path)))
+    done = fresh_process.run(SKGLM.format(path=str(path)))
     assert done.status == 0, done.stderr
     theirs = np.load(path)
     lasso = km.StreamingLasso(0.1, tol=1e-12).fit(X, y)

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from conventions import broken
 from sklearn.utils.estimator_checks import (
     check_sample_weight_equivalence_on_dense_data,
     check_sample_weight_equivalence_on_sparse_data,
 )
+from sklearn_checks import broken
 
 import kernelmaps as km
 

@@ -4,7 +4,7 @@ import json
 import sys
 import threading
 
-import fresh
+import fresh_process
 import numpy as np
 import pytest
 
@@ -159,7 +159,7 @@ print(json.dumps(found))
 @pytest.fixture(scope="module")
 def interrupted():
     """Seconds of each case, or what went wrong, from one process that imports and then forks."""
-    done = fresh.run(f"CASES = {CASES!r}\n{HEAD}{FORKED}")
+    done = fresh_process.run(f"CASES = {CASES!r}\n{HEAD}{FORKED}")
     assert done.status == 0, done.stderr
     return json.loads(done.stdout)
 

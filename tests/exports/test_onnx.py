@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from every_model import (
+from fitted_examples import (
     MAPS,
     MODELS,
     fitted_map,

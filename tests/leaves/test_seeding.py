@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from entropy import entropy_of
+from seeded_entropy import entropy_of
 
 from kernelmaps.seeding import generator, seed_of
 

@@ -6,11 +6,11 @@ from functools import lru_cache
 from pathlib import Path
 
 import pytest
-from sources import facts_of
+from library_files import facts_of
 
 import kernelmaps
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 SOURCE = Path(kernelmaps.__file__).parent
 LONGEST_FUNCTION = 90
 

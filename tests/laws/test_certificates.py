@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from every_model import map_of_the_plane
+from fitted_examples import map_of_the_plane
 
 import kernelmaps as km
 from kernelmaps.design.api import make_solver

@@ -12,7 +12,7 @@ import kernelmaps as km
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PAGES = [
     path
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

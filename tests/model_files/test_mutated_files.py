@@ -2,11 +2,11 @@
 
 import os
 
-import fresh
+import fresh_process
 import mutations
 import numpy as np
 import pytest
-from every_model import fitted_map, fitted_map_of_the_plane, fitted_model, rows
+from fitted_examples import fitted_map, fitted_map_of_the_plane, fitted_model, rows
 from mutations import Mutator, draw, outcome, summary
 
 import kernelmaps as km
@@ -203,7 +203,7 @@ def test_every_index_holds_with_boundary_checks_on(tmp_path):
     """With numba's checks of every index; it keeps none of those loops for the next run."""
     # Checks are the same in code that is not optimised, which is compiled sooner.
     options = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_OPT": "0"}
-    ran = fresh.run(BOUNDED.format(options=options))
+    ran = fresh_process.run(BOUNDED.format(options=options))
     assert (ran.status, ran.stdout) == (0, "checked\n"), ran.stderr[-2000:]
 
 

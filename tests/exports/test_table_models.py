@@ -5,7 +5,7 @@ import subprocess
 import numpy as np
 import pandas as pd
 import pytest
-from test_export_c import COMPILER, needs_compiler
+from c_programs import COMPILER, needs_compiler
 
 import kernelmaps as km
 from kernelmaps.evaluation.model_report import model_report

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from sources import facts_of
+from library_files import facts_of
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 # What not to write, and what to write instead.
 PHRASES = {
     r"hides a feature space": "is an inner product in a feature space",

@@ -1,6 +1,5 @@
 """Commands print what the library returns, and nothing else; errors are a sentence and a number."""
 
-import functools
 import json
 import re
 import shlex
@@ -9,11 +8,10 @@ import warnings
 
 import numpy as np
 import pytest
-import typer.testing
+from command_line import assert_refused, invoke, run
 
 import kernelmaps
 from kernelmaps import storage
-from kernelmaps.cli import app
 from kernelmaps.commands import demonstrating, fitting
 from kernelmaps.commands.fitting import FitSettings, fit_rows
 from kernelmaps.data.reading import held_out, read_rows
@@ -35,30 +33,6 @@ COMMANDS = [
     "explain",
     "info",
 ]
-
-
-# The tree of commands does not change; to build it takes longer than many a command.
-typer.testing._get_command = functools.cache(typer.testing._get_command)
-
-
-def invoke(*arguments):
-    arguments = [str(item) for item in arguments]
-    return typer.testing.CliRunner().invoke(app, arguments, env={"COLUMNS": "140", "NO_COLOR": "1"})
-
-
-def run(*arguments):
-    result = invoke(*arguments)
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
-def assert_refused(code, match, *arguments):
-    result = invoke(*arguments)
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    message = " ".join(result.stderr.split())
-    assert match in message, message
-    return result
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,9 @@
 
 import sys
 
-import fresh
+import fresh_process
 import numpy as np
-from every_model import MAP_SETTINGS, fitted_map_of_the_plane, labels, rows
+from fitted_examples import MAP_SETTINGS, fitted_map_of_the_plane, labels, rows
 from scipy import sparse
 
 import kernelmaps as km
@@ -105,7 +105,7 @@ import runpy, sys, warnings
 import numba
 numba.config.DISABLE_JIT = 1
 warnings.simplefilter("error")
-sys.modules.pop("every_model", None)
+sys.modules.pop("fitted_examples", None)
 sys.argv[1:] = [{path!r}]
 sys.path[:0] = {folders!r}
 runpy.run_path({file!r}, run_name="__main__")
@@ -116,7 +116,7 @@ def test_all_results_are_those_of_the_compiled_form(tmp_path):
     """To rounding, models too: both forms take the same steps in the same order."""
     path = tmp_path / "interpreted.npz"
     code = INTERPRETED.format(file=__file__, path=str(path), folders=sys.path)
-    done = fresh.run(code, fork=False)
+    done = fresh_process.run(code, fork=False)
     assert done.status == 0, done.stderr
     compiled, found = everything(), np.load(path)
     assert set(found) == set(compiled)

@@ -2,12 +2,11 @@
 
 import pickle
 from functools import cache
-from pathlib import Path
 
 import joblib
 import numpy as np
 import pytest
-from every_model import (
+from fitted_examples import (
     MAP_SETTINGS,
     MAPS,
     MODELS,
@@ -28,8 +27,6 @@ import kernelmaps as km
 from kernelmaps import storage
 from kernelmaps.exceptions import FileFormatError
 from kernelmaps.model_files import FORMAT_VERSION, open_info
-
-DATA = Path(__file__).parent / "data"
 
 
 @pytest.fixture

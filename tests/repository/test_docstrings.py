@@ -17,7 +17,7 @@ from kernelmaps.kernels.registry import KNOWN
 from kernelmaps.maps.registry import _FAMILIES, PLUGINS
 
 CALLABLES, PROPERTIES = callables(), properties()
-SOURCE = Path(__file__).parent.parent / "src"
+SOURCE = Path(__file__).parents[2] / "src"
 WITH_EXAMPLES = [
     ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
     for path in sorted((SOURCE / "kernelmaps").rglob("*.py"))

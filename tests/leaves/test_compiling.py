@@ -3,7 +3,7 @@
 import importlib.util
 import os
 
-import fresh
+import fresh_process
 
 from kernelmaps import compiling
 
@@ -33,7 +33,7 @@ print(os.environ["NUMBA_CACHE_DIR"])
 
 
 def test_an_unwritable_package_and_home_still_work():
-    done = fresh.run(CODE)
+    done = fresh_process.run(CODE)
     assert done.status == 0, done.stderr
     said = [line for line in done.stderr.splitlines() if line.startswith("kernelmaps:")]
     assert len(said) == 1

@@ -4,7 +4,7 @@ Every mutant is loaded and, if that succeeds, used. Allowed is one of two ends: 
 `FileFormatError`, or it works. The driver warms up (imports, compiled loops), then forks workers
 with a limit of memory; a worker that ends is replaced, and the mutant that ended it is named.
 
-    python tests/mutations.py --count 20000 --seed 1
+    python tests/support/mutations.py --count 20000 --seed 1
 
 prints how many mutants ended in which way, and exits with 1 if one ended badly.
 """
@@ -26,7 +26,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-from every_model import (
+from fitted_examples import (
     MAPS,
     MODELS,
     fitted_map,

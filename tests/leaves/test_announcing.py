@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-import fresh
+import fresh_process
 import pytest
 
 from kernelmaps import announcing
@@ -144,7 +144,7 @@ from kernelmaps import announcing
 from numba.core import event
 assert announcing._known[0] in event._registered["numba:compile"]
 """
-    done = fresh.run(code)
+    done = fresh_process.run(code)
     assert done.status == 0, done.stderr
 
 

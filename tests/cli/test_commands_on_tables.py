@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from test_cli import assert_refused, invoke, run
+from command_line import assert_refused, invoke, run
 
 import kernelmaps as km
 from kernelmaps.commands import fitting, predicting
@@ -311,18 +311,8 @@ def test_advice_about_steps_names_options_that_exist(rides, tmp_path):
     numbers = {name: cells()[name] for name in ("fare",)}
     numbers["a"] = [str(k % 37) for k in range(N)]
     path = write(tmp_path / "n.csv", numbers)
-    options = [
-        "-t",
-        "fare",
-        "--loss",
-        "epsilon_insensitive",
-        "--max-iter",
-        "1",
-        "--C",
-        "1000",
-        "-o",
-        tmp_path / "m.kmap",
-    ]
+    options = ["-t", "fare", "--loss", "epsilon_insensitive", "--max-iter", "1", "--C", "1000"]
+    options += ["-o", tmp_path / "m.kmap"]
     result = invoke("fit", path, *options)
     told = " ".join(result.stderr.split())
     assert "stopped after --max-iter 1 epochs" in told
@@ -453,7 +443,7 @@ def test_a_table_is_exported_with_its_features_and_a_word_on_dates(model, rides,
 
 def test_the_commands_of_the_tutorial_run(tmp_path, monkeypatch):
     """On the file that its first block of Python writes."""
-    page = (Path(__file__).parent.parent / "docs/tutorials/table.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs/tutorials/table.md").read_text("utf-8")
     monkeypatch.chdir(tmp_path)
     exec(compile(page.split("```python\n")[1].split("```")[0], "table.md", "exec"), {})
     blocks = [block.split("```")[0] for block in page.split("```sh\n")[1:]]

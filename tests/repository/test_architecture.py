@@ -6,7 +6,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
-from sources import Facts, facts, facts_of
+from library_files import Facts, facts, facts_of
 
 import kernelmaps
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from c_programs import needs_compiler, run_in_c
 from naive_table import phi
-from test_export_c import needs_compiler, run_in_c
 
 import kernelmaps as km
 from kernelmaps.engine import code_spec, encode, evaluate

@@ -8,7 +8,7 @@ import pytest
 
 import kernelmaps as km
 
-GUIDE = Path(__file__).parents[1] / "docs" / "guide" / "gpu.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "gpu.md"
 
 
 def test_blocks_run_in_their_order(seed):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from browsing import NEEDS_BROWSER, open_page, overlapping
+from browser_driver import NEEDS_BROWSER, open_page, overlapping
 
 import kernelmaps as km
 
