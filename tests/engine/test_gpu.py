@@ -7,7 +7,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 import triton_stand_in
-from gpu_cases import MAPS, histograms, smooth_cubics
+from gpu_cases import FORMULAS, MAPS, histograms, smooth_cubics
 
 import kernelmaps as km
 from kernelmaps.engine import apply
@@ -57,6 +57,19 @@ def test_kernels_agree_with_the_compiled_loops(gpu, launched, name, dtype, seed)
     assert Z.dtype == wanted.dtype
     assert not refused
     assert np.abs(Z - wanted).max() <= TOLERANCE[dtype] * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", FORMULAS)
+def test_readable_forms_agree_with_the_compiled_loops(gpu, launched, name, dtype, seed):
+    X = histograms(seed).astype(dtype)
+    spec = FORMULAS[name].fit(X).spec_
+    Z, refused = gpu.apply(spec, X, check=gpu.FINITE)
+    assert not launched
+    assert not refused
+    expected = apply(spec, X)
+    assert Z.dtype == expected.dtype
+    assert np.abs(Z - expected).max() <= TOLERANCE[dtype] * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("form", ["paired", "cosine"])

@@ -38,6 +38,12 @@ MAPS = {
     "landmarks": km.ExponentialMap(n_components=40, n_landmarks=8, random_state=0),
 }
 
+# Maps whose readable form is what runs on a card: exact kernels of rows and landmarks.
+FORMULAS = {
+    "nystroem": km.NystroemMap("exp_chi2", 10, random_state=0),
+    "nystroem, additive": km.NystroemMap("chi2", 5, additive=True, random_state=0),
+}
+
 
 def smooth_cubics(rng, d, bins, outputs, lo=0.0, size=1.0):
     """Splines with two continuous derivatives, as polynomials on each bin."""
