@@ -53,7 +53,41 @@ def test_length_ratio_has_the_law_of_an_orthoprojection(method, entries, seed):
     assert stats.kstest(shares, stats.beta(m / 2, (d - m) / 2).cdf).pvalue > 1e-6
 
 
-@pytest.mark.parametrize(("method", "entries"), WAYS)
+@pytest.mark.parametrize("entries", ["gaussian", "bernoulli"])
+def test_independent_entries_keep_lengths_on_average(entries, seed):
+    """E r = 1 and Var r = 2/m, less (2/m) Σ x⁴/‖x‖⁴ for ±1/√m: five standard errors."""
+    d, m, draws = 30, 8, 2000
+    x = np.random.default_rng(seed).normal(size=(1, d)) ** 3
+    ratios = []
+    for i in range(draws):
+        P = km.RandomOrthoprojector(m, entries, method="independent", random_state=seed + i).fit(x)
+        ratios.append(np.sum(P.transform(x) ** 2) / np.sum(x**2))
+    fourth = 0.0 if entries == "gaussian" else np.sum(x**4) / np.sum(x**2) ** 2
+    variance = 2 / m * (1 - fourth)
+    assert abs(np.mean(ratios) - 1) < 5 * np.sqrt(variance / draws)
+    # The kurtosis of r is at most 3 + 12/m: the variance of the sample variance follows.
+    assert abs(np.var(ratios) / variance - 1) < 5 * np.sqrt((2 + 12 / m) / draws)
+    P = matrix_of(P)
+    assert np.abs(P @ P.T - d / m * np.eye(m)).max() > 0.1  # not orthonormal
+    if entries == "bernoulli":
+        np.testing.assert_allclose(np.abs(P), 1 / np.sqrt(m))
+
+
+def test_independent_entries_are_less_isometric_than_orthonormal_rows(seed):
+    d, m = 64, 32
+    deltas = {}
+    for method in ("dense", "independent"):
+        found = []
+        for i in range(10):
+            P = km.RandomOrthoprojector(m, method=method, random_state=seed + i).fit(
+                np.ones((1, d))
+            )
+            found.append(km.measured_isometry(matrix_of(P), 3, n_supports=100).delta)
+        deltas[method] = np.mean(found)
+    assert deltas["dense"] < deltas["independent"] < 1.5
+
+
+@pytest.mark.parametrize(("method", "entries"), [*WAYS, ("independent", "gaussian")])
 def test_distances_of_sparse_vectors_are_kept(method, entries, seed):
     """Restricted isometry, at 200 pairs of 5-sparse vectors.
 

@@ -15,7 +15,10 @@ variable:
 
 less than the 2/m of independent Gaussian entries; for m = d, P is a rotation. Over all k-sparse x
 at once, r stays within 1 ± δ with high probability for m of the order of (k/δ²) log(d/k): the
-restricted isometry property (Theorem 3), see :func:`kernelmaps.required_features`.
+restricted isometry property (Theorem 3), see :func:`kernelmaps.required_features`. Theorem 3 is
+about any matrix with independent sub-Gaussian entries of variance 1/m; ``method="independent"``
+draws it, Gaussian or ±1/√m, without making its rows orthonormal: Var r is 2/m for Gaussian entries
+and (2/m)(1 − Σ x_j⁴/‖x‖⁴) for ±1/√m.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ from .base import JointMap
 from .fourier import SCALE_ADVICE, draw_fourier, gram_schmidt, resolve_kernel
 
 ENTRIES = ("gaussian", "bernoulli")
-METHODS = ("dense", "hadamard", "dct")
+METHODS = ("dense", "independent", "hadamard", "dct")
 
 
 @dataclass(eq=False, repr=False)
@@ -53,9 +56,12 @@ class RandomOrthoprojector(JointMap):
     n_components : int, default=100
         Measurements m, at most the number of features d.
     entries : {"gaussian", "bernoulli"}, default="gaussian"
-        Distribution of the entries before the rows are made orthonormal (method="dense").
-    method : {"dense", "hadamard", "dct"}, default="dense"
-        "dense" stores P and takes m·d products a row. The fast forms flip signs at random,
+        Distribution of the entries, before the rows are made orthonormal (method="dense") or as
+        they are (method="independent").
+    method : {"dense", "independent", "hadamard", "dct"}, default="dense"
+        "dense" stores P and takes m·d products a row. "independent" does, too, without making the
+        rows orthonormal: the sub-Gaussian matrices of Theorem 3, whose lengths vary more. The fast
+        forms flip signs at random,
         transform, and keep m random coefficients: d log d operations, d signs and m indices
         to store. "dct" has exactly orthonormal rows for any d. "hadamard" is the fastest; it pads
         rows with zeros to the next power of two p, and its rows are orthonormal (times √(p/m)) in
@@ -104,12 +110,15 @@ class RandomOrthoprojector(JointMap):
 def draw_orthoprojector(
     owner: Any, argument: str, m: int, d: int, rng: np.random.Generator, dtype: Any
 ) -> Spec:
-    """Spec of a random orthoprojector from d to m ≤ d dimensions; `argument` names its method."""
+    """Spec of a random projection from d to m ≤ d dimensions; `argument` names its method."""
     method, entries = getattr(owner, argument), owner.entries
     check_choice(owner, argument, method, METHODS)
     check_choice(owner, "entries", entries, ENTRIES)
-    if method == "dense":
-        matrix = np.sqrt(d / m) * orthonormal_columns(d, m, entries, rng)
+    if method in ("dense", "independent"):
+        if method == "dense":
+            matrix = np.sqrt(d / m) * orthonormal_columns(d, m, entries, rng)
+        else:
+            matrix = _random_vectors(d, m, entries, rng) / np.sqrt(m)
         return Spec("projection", {"matrix": matrix.astype(dtype)}, {"operator": "matrix"})
     length = power_of_two(d) if method == "hadamard" else d
     signs = rng.choice(np.array([-1, 1], dtype=np.int8), size=length)
@@ -129,13 +138,16 @@ def orthonormal_columns(d: int, m: int, entries: str, rng: np.random.Generator) 
     Gaussian vectors never are; of ±1 vectors in few dimensions, two are often equal.
     """
     while True:
-        if entries == "gaussian":
-            vectors = rng.standard_normal((d, m))
-        else:
-            vectors = rng.choice([-1.0, 1.0], size=(d, m))
-        columns, lengths = gram_schmidt(vectors)
+        columns, lengths = gram_schmidt(_random_vectors(d, m, entries, rng))
         if lengths.min() > 1e-9 * np.sqrt(d):
             return columns
+
+
+def _random_vectors(d: int, m: int, entries: str, rng: np.random.Generator) -> np.ndarray:
+    """m vectors in d dimensions as columns, with independent entries of variance 1."""
+    if entries == "gaussian":
+        return rng.standard_normal((d, m))
+    return rng.choice([-1.0, 1.0], size=(d, m))
 
 
 _ANALYSED_ROWS = 200
@@ -162,7 +174,7 @@ class CompressiveFourierMap(JointMap):
         "cosine" is the paper's, with random phases; "paired", cosines and sines of half as many
         frequencies, has a smaller error for the Gaussian and half the products, which are most
         of the cost here. "auto" is paired if n_components is even.
-    projection : {"dense", "hadamard", "dct"}, default="dense"
+    projection : {"dense", "independent", "hadamard", "dct"}, default="dense"
         As `method` of :class:`RandomOrthoprojector`: a stored matrix, or fast transforms.
     entries : {"gaussian", "bernoulli"}, default="gaussian"
         As in :class:`RandomOrthoprojector`.
