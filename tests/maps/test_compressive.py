@@ -143,7 +143,7 @@ def test_fast_transform_is_sylvesters_matrix(seed):
         x, out = np.random.default_rng(seed).normal(size=(1, p)), np.empty((1, p))
         signs, starts = np.ones((1, 1, p), np.int8), np.array([0, p])
         plain = _hadamard.Transform(signs, starts, np.arange(p), np.ones(p))
-        _hadamard.apply_dense(x, plain, _hadamard.room_for(plain, x.dtype), 0, out)
+        _hadamard.apply_dense(x, plain, _hadamard.workspace_for(plain, x.dtype), 0, out)
         np.testing.assert_allclose(out[0], hadamard(p) @ x[0], atol=1e-12 * p)
 
 

@@ -60,7 +60,7 @@ from .problem import CosineProblem, Function, cosine_sum
 from .refine import alternation
 from .tables import RankTable
 
-_MAX_GRID = 400_000
+_MAX_GRID = 400_000  # most cells of the grid of a proof
 
 
 @dataclass(frozen=True)
@@ -248,10 +248,10 @@ def certify_table(table: RankTable, lower_bound: float, optimal: bool) -> Design
     return certified(proof, table.max_error, lower_bound, **facts)
 
 
-_STEPS = 1400
-_BAND = 50
-_PIECES = 4
-_BELOW = 256
+_STEPS = 1400  # cells of the grid of a table's proof, in each direction
+_BAND = 50  # rows of cells at a time: they stay in a cache
+_PIECES = 4  # into which a bin of a kernel with a kink is divided
+_BELOW = 256  # cells between zero and the domain
 
 
 def table_everywhere(table: RankTable) -> Proof:
@@ -414,9 +414,8 @@ def table_to_zero(table: RankTable, bound: float) -> float:
     kernel that grows in both arguments keeps the first between its values in the corners of a cell.
     """
     grid = table.kernel
-    is_interval = (
-        grid.values is None and grid.error == "absolute"
-    )  # a set has gaps, bounded by nothing
+    # Between the values of a set nothing is bounded.
+    is_interval = grid.values is None and grid.error == "absolute"
     if not (grid.kernel.grows and is_interval and np.isfinite(bound)):
         return np.inf
     t = np.linspace(0, 1, _BELOW + 1)
@@ -441,9 +440,10 @@ PairError = Callable[[np.ndarray, np.ndarray], np.ndarray]
 Worst = tuple[float, float, float]
 """The largest error found, and the values x, y where it is."""
 
-_GRID = 60
+# The search for the pair of the largest error.
+_GRID = 60  # values of a grid, even and geometric, and of those where the map has jumps
 _RANDOM = 2000  # pairs that are spread evenly, and as many by their ratio
-_KEPT = 24
+_CLIMBED = 24  # worst pairs from which the search climbs on
 _MOVES = np.array(
     [[1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [-1, -1], [1, -1], [-1, 1]], dtype=float
 )
@@ -495,7 +495,7 @@ def largest_error(
     scattered[1, ::3] = scattered[0, ::3]
     x, y = np.concatenate([x, scattered[0]]), np.concatenate([y, scattered[1]])
     size = np.abs(error(x, y))
-    best = np.argsort(-size, kind="stable")[:_KEPT]
+    best = np.argsort(-size, kind="stable")[:_CLIMBED]
     return _climb(error, x[best], y[best], size[best], low, high)
 
 

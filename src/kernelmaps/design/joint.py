@@ -34,7 +34,7 @@ from .certify import Proof, curvature, number_words
 from .problem import Cosines, feature_kernel, has_kink, short_way
 from .result import DesignedMapping
 
-_MOST_LAGS = 2_000_000
+_MOST_LAGS = 2_000_000  # of the grid between whose points the error is bounded
 
 
 def reflections(frequencies: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

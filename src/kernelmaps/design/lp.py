@@ -199,7 +199,8 @@ def sequential_lp(
     return cosines
 
 
-_POWERS, _STEPS = (2, 8, 32), 25  # steps for each of them
+_POWERS = (2, 8, 32)  # p of the norms that approach the largest error
+_STEPS = 25  # of L-BFGS for each p
 
 
 def log_p_norm(error: np.ndarray, power: int) -> tuple[float, np.ndarray]:
@@ -355,13 +356,13 @@ def refitted(problem: CosineProblem, pool: np.ndarray) -> tuple[float, Cosines]:
     return problem.cost(cosines), cosines
 
 
-def largest_that_fit(weights: np.ndarray, need: np.ndarray, room: int) -> np.ndarray:
-    """Indices of the largest weights whose columns fit into some room."""
+def largest_that_fit(weights: np.ndarray, need: np.ndarray, n_columns: int) -> np.ndarray:
+    """Indices of the largest weights whose columns fit together."""
     selected = []
     for index in np.argsort(-weights, kind="stable"):
-        if weights[index] > 0 and need[index] <= room:
+        if weights[index] > 0 and need[index] <= n_columns:
             selected.append(int(index))
-            room -= int(need[index])
+            n_columns -= int(need[index])
     return np.array(sorted(selected), dtype=int)
 
 

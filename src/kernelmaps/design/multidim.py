@@ -141,11 +141,11 @@ def is_locally_optimal(problem: JointProblem, cosines: Cosines) -> bool:
     return problem.max_error(moved) > problem.max_error(cosines) * (1 - 1e-3)
 
 
-SOLVER_VERSION = 1
+SOLVER_VERSION = 1  # raised when designs improve: stored ones are computed anew
 _DISTURBED = 16  # disturbed selections per pool
-_HOPS = 24
+_HOPS = 24  # most descents from the disturbed best design
 _FINISHED = 3  # designs that the Taylor programs finish
-Found = tuple[JointProblem, Cosines, float, bool]  # the last two: rank bound, whether it stands
+JointResult = tuple[JointProblem, Cosines, float, bool]  # with its rank bound; locally optimal
 FORMS = ("modulation", "projection")
 
 
@@ -298,11 +298,11 @@ class _JointSearch:
         forms = FORMS[:1] if form == "modulation" else FORMS if symmetric else FORMS[1:]
         return [JointProblem(signature, spans, periods, f, steps) for f in forms]
 
-    def designs(self, problems: list[JointProblem], form: str) -> list[Found]:
+    def designs(self, problems: list[JointProblem], form: str) -> list[JointResult]:
         """The designs of the form that is asked for."""
         # A modulation is a start for projections: they have the same pool, and move.
         descends = self.refine and self.pool == "product"
-        designs: list[Found] = []
+        designs: list[JointResult] = []
         starts: list[Cosines] = []
         for problem in problems:
             is_requested = form in ("auto", problem.form)
@@ -312,7 +312,7 @@ class _JointSearch:
                 starts = [joint.reflections(*one[1])] if descends else []
         return designs
 
-    def design(self, problem: JointProblem, starts: list[Cosines]) -> Found:
+    def design(self, problem: JointProblem, starts: list[Cosines]) -> JointResult:
         """Frequencies and weights of one form, the rank bound, and whether they are optimal."""
         entry = partial(self._entry, problem, starts)
         header, arrays = store.stored(self._key(problem), entry, self.cache)

@@ -19,7 +19,7 @@ from .certify import DesignCertificate, number_words
 from .problem import Cosines
 from .tables import RankTable
 
-_DEGREE = 5
+_DEGREE = 5  # of the local polynomials of a designed table
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -35,8 +35,8 @@ from .gram import GridKernel, rank_bound
 from .lp import least_error, log_p_norm
 
 Curve = Callable[[np.ndarray], np.ndarray]
-_POWERS = (8, 32, 128, 512)
-_BAND = 48  # rows
+_POWERS = (8, 32, 128, 512)  # p of the norms that approach the largest error
+_BAND = 48  # rows of a Gram matrix at a time: they stay in a cache
 _DENSE = 400
 """Points up to which all eigenvectors of a Gram matrix are computed at once."""
 

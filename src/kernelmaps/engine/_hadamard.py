@@ -80,10 +80,10 @@ def _gather(a, rows, gains, offset, out):
 
 
 @njit(**_INNER)
-def _transform_row(x, transform, room, i, out):
+def _transform_row(x, transform, workspace, i, out):
     """out[i, k] = gains[k] (H D_R ⋯ H D_1 x)[rows[k]], block after block of p outputs."""
     signs, starts, rows, gains = transform.signs, transform.starts, transform.rows, transform.gains
-    a, b = room[0], room[1]
+    a, b = workspace[0], workspace[1]
     for block in range(signs.shape[0]):
         _flip(x, signs, block, 0, a)
         a, b = hadamard(a, b)
@@ -94,25 +94,25 @@ def _transform_row(x, transform, room, i, out):
         _gather(a, rows[j:k], gains[j:k], block * a.size, out[i, j:k])
 
 
-def room_for(transform, dtype):
+def workspace_for(transform, dtype):
     """Memory of one thread: two buffers, and zeros for a row that is unpacked."""
     return np.zeros((3, transform.signs.shape[2]), dtype)
 
 
 @entry()
-def apply_dense(X, transform, room, top, out):
+def apply_dense(X, transform, workspace, top, out):
     """Signed Hadamard transforms of dense rows, padded with zeros to the length of the signs."""
     for i in range(X.shape[0]):
-        _transform_row(X[i], transform, room, top + i, out)
+        _transform_row(X[i], transform, workspace, top + i, out)
 
 
 @entry()
-def apply_csr(data, indices, indptr, transform, room, top, out):
+def apply_csr(data, indices, indptr, transform, workspace, top, out):
     """Likewise for CSR rows: one row is unpacked at a time."""
-    x = room[2]
+    x = workspace[2]
     for i in range(indptr.size - 1):
         for at in range(indptr[i], indptr[i + 1]):
             x[indices[at]] += data[at]
-        _transform_row(x, transform, room, top + i, out)
+        _transform_row(x, transform, workspace, top + i, out)
         for at in range(indptr[i], indptr[i + 1]):
             x[indices[at]] = 0

@@ -23,7 +23,7 @@ from .schema import check_width
 from .spec import Spec
 from .table import CODE, Table
 
-_FEW = 2**14  # results of a table that its readable form is quick enough for
+_MAX_READABLE = 2**14  # values up to which the readable form is faster than loading a loop
 _STORED = "CSR input of a map with phi(0) = 0, whose result is CSR"
 
 
@@ -277,7 +277,7 @@ def apply_table(table: Table, X: np.ndarray, missing: np.ndarray) -> np.ndarray:
     Few results are not worth a compiled loop: one that is not loaded takes a second.
     """
     shape = (len(X), table.n_columns)
-    if np.prod(shape) <= _FEW or interpreted():
+    if np.prod(shape) <= _MAX_READABLE or interpreted():
         note_path("reference:table")
         return evaluate_table(table, X, np, missing)
     out = np.empty(shape)

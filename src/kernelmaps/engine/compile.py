@@ -14,11 +14,12 @@ from .spec import Spec
 from .table import CODE, LOG2, Table, code_table
 from .table.tabulate import tabulate
 
+# Ranges on which the resolution of a curve is chosen, by the argument of the curve.
 _CANONICAL = {"log": (2.0**-24, 2.0**24), "linear": (-4.0, 4.0)}
 PER_FEATURE = ("shift", "scale", "lower", "upper")
 """Arrays of curves with one number for each feature, or for all."""
 _BARE = {"shift": 0.0, "scale": 1.0}  # of curves without a change of variable
-_MAX_CODE_BYTES = 4 * 2**20
+_MAX_CODE_BYTES = 4 * 2**20  # of a look-up table of codes, unless the caller allows more
 _MAX_UNITS = 1e9  # of a linear curve: a table of them is larger than any is worth
 
 

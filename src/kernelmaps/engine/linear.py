@@ -191,12 +191,12 @@ def _matrix_rows(matrix: np.ndarray, X: Any, rows: slice, out: np.ndarray, colum
 def _hadamard_rows(transform: Any, X: Any, rows: slice, out: np.ndarray, columns: slice) -> None:
     from . import _hadamard
 
-    room = _hadamard.room_for(transform, out.dtype)
+    workspace = _hadamard.workspace_for(transform, out.dtype)
     if sparse.issparse(X):
-        _hadamard.apply_csr(*_csr_rows(X, rows, out.dtype), transform, room, rows.start, out)
+        _hadamard.apply_csr(*_csr_rows(X, rows, out.dtype), transform, workspace, rows.start, out)
     else:
         block = np.ascontiguousarray(X[rows], dtype=out.dtype)
-        _hadamard.apply_dense(block, transform, room, rows.start, out)
+        _hadamard.apply_dense(block, transform, workspace, rows.start, out)
 
 
 def _dct_rows(spec: Spec, X: Any, rows: slice, out: np.ndarray, columns: slice) -> None:

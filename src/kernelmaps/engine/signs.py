@@ -21,6 +21,7 @@ from .schema import FamilySchema, register_schema
 from .spec import Spec
 
 BLOCK_COLUMNS = 64
+"""Columns that are drawn with one key: any block can be drawn alone."""
 KEPT_BYTES = 64 * 2**20
 """Size up to which a matrix is kept from one call to the next."""
 

@@ -19,12 +19,13 @@ from ..static_types import static_field
 
 CHI2, MINIMUM, JENSEN_SHANNON, ABSOLUTE, LOG_CAUCHY, CHI2_DISTANCE = range(6)
 _LOGARITHMIC = (JENSEN_SHANNON, LOG_CAUCHY)
-FIRST_LONELY = ABSOLUTE  # from here on, c(x, 0) is not 0
-TILE = 32  # rows of Y kept in cache while the rows of X pass by
+FIRST_NONZERO = ABSOLUTE  # from this code on, c(x, 0) is not 0
+TILE = 32  # rows of Y that stay in a cache while the loop goes over the rows of X
 
 _FAST = {"reassoc", "nsz", "arcp", "contract"}  # not nnan/ninf: a NaN must stay visible
-_IN_ORDER = {"contract", "nsz"}
-_LN2, _LOG2_E = 0.6931471805599453, 1.4426950408889634
+_IN_ORDER = {"contract", "nsz"}  # no reassociation
+_LN2 = 0.6931471805599453
+_LOG2_E = 1.4426950408889634
 _CHUNK = 512  # features summed in the input's precision before joining a float64 total
 
 
@@ -169,7 +170,7 @@ def _value(rule, x, y):
 
 @njit(**HELPER, fastmath=_IN_ORDER, inline="never")
 def _alone(rule, x):
-    """c(x, 0) = c(0, x) of a rule from `FIRST_LONELY` on."""
+    """c(x, 0) = c(0, x) of a rule from `FIRST_NONZERO` on."""
     if rule.code == LOG_CAUCHY:
         return _log_cauchy(x, rule.parameter)
     return abs(x)
@@ -199,7 +200,7 @@ def dense_sums(rule, X, Y, terms, symmetric, out, begin, end):
 def csr_terms(rule, x):
     """sum_d c(x_d, 0) of every CSR row."""
     out = np.zeros(len(x.indptr) - 1)
-    if rule.code >= FIRST_LONELY:
+    if rule.code >= FIRST_NONZERO:
         for i in range(len(out)):
             for k in range(x.indptr[i], x.indptr[i + 1]):
                 out[i] += _alone(rule, np.float64(x.data[k]))
@@ -216,7 +217,7 @@ def csr_sums(rule, x, y, terms, symmetric, out, begin, end):
     """
     m = out.shape[1]
     mine = np.zeros(x.width, x.data.dtype)
-    lonely = rule.code >= FIRST_LONELY
+    nonzero_at_zero = rule.code >= FIRST_NONZERO
     for i in range(begin, end):
         for k in range(x.indptr[i], x.indptr[i + 1]):
             mine[x.indices[k]] = x.data[k]
@@ -227,7 +228,7 @@ def csr_sums(rule, x, y, terms, symmetric, out, begin, end):
                 if x_value != 0:
                     other = np.float64(y.data[k])
                     total += _value(rule, x_value, other)
-                    if lonely:
+                    if nonzero_at_zero:
                         met_x += _alone(rule, x_value)
                         met_y += _alone(rule, other)
             out[i, j] = total + ((terms[0][i] - met_x) + (terms[1][j] - met_y))

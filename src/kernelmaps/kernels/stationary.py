@@ -268,7 +268,7 @@ class Gaussian(StationaryKernel):
         return d / self.sigma**2
 
 
-_LARGE_ORDER = 40.0
+_LARGE_ORDER = 40.0  # beyond, the Bessel function is computed by its logarithm
 _GAUSSIAN_ORDER = 1e5  # beyond, the Gaussian and its correction of O(1/ν) are right to 1e-10
 
 

@@ -125,7 +125,7 @@ def _is_even(anchors: np.ndarray) -> bool:
 
 
 _POINTS = 600  # cells of one set that are compared with each other
-_WORK = 1.0e8  # pairs of cells over all sets
+_MAX_PAIRS = 1.0e8  # pairs of cells that are compared, over all sets
 
 # ‖∇c(t, 1)‖₁. The gradients depend on the ratio t of the arguments alone and grow with its
 # distance from 1, so that the largest over [low, high]² is at t = low / high.
@@ -188,7 +188,7 @@ def certify(
     if any(kernel not in _GRADIENTS for kernel in kernels_of):
         return None
     sets = _one_per_shape(kernels_of, anchors, lower, upper)
-    share = _WORK / len(sets)
+    share = _MAX_PAIRS / len(sets)
     certificates = []
     for s in sets:
         kernel, low, high = kernels_of[s], float(lower[s]), float(upper[s])

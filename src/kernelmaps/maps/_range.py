@@ -11,7 +11,7 @@ from scipy import sparse
 from ..threads import in_threads
 from .base import AdditiveMap
 
-_QUANTILE = 0.001
+_QUANTILE = 0.001  # of the positive values: the least value of a domain; smaller ones are rare
 _SAMPLE = 1 << 15  # values that suggest where the quantile lies
 _GRAIN = 1 << 16  # values of a block
 
@@ -46,7 +46,7 @@ def feature_ranges(
         high = 2.0 ** np.ceil(np.log2(np.maximum(high, 1) + 1)) - 1
     if with_zero:
         low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
-    return low, np.where(differ(low, high), high, low + room(low, high))
+    return low, np.where(differ(low, high), high, low + range_of_constant(low, high))
 
 
 def differ(low: Any, high: Any) -> Any:
@@ -56,7 +56,7 @@ def differ(low: Any, high: Any) -> Any:
     return high / 2 - low / 2 > np.maximum(2.0**-45 * size, 1e-290)
 
 
-def room(low: Any, high: Any) -> Any:
+def range_of_constant(low: Any, high: Any) -> Any:
     """A range for a constant: of length 1, or so long that its values have digits to differ in."""
     return np.maximum(1.0, 2.0**-20 * np.maximum(np.abs(low), np.abs(high)))
 

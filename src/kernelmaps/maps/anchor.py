@@ -53,7 +53,7 @@ from .codes import Codes
 
 PLACEMENTS = ("auto", *SPACED, *FITTED, "epsilon")
 WEIGHTS = ("auto", "uniform", "linear")
-MAX_ANCHORS = 65536
+MAX_ANCHORS = 65536  # codes of 16 bits
 _SMALL_MATRIX = 500  # rows up to which threads of BLAS wait for one another rather than help
 
 

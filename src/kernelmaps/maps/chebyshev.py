@@ -74,7 +74,7 @@ from .base import AdditiveMap
 
 _RULES = ("auto", "minimax")
 _MAX_ROWS = 2048  # rows that the search for a scale looks at, taken at even distances
-_BINS_PER_OCTAVE = 32
+_BINS_PER_OCTAVE = 32  # of the histogram of values that a scale is chosen for
 
 
 @dataclass(eq=False, repr=False)

@@ -150,7 +150,7 @@ def _random_vectors(d: int, m: int, entries: str, rng: np.random.Generator) -> n
     return rng.choice([-1.0, 1.0], size=(d, m))
 
 
-_ANALYSED_ROWS = 200
+_ANALYSED_ROWS = 200  # sampled for the effective sparsity
 
 
 @dataclass(eq=False, repr=False)

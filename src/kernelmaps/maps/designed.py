@@ -20,7 +20,7 @@ from ._range import positive_range
 from .base import OUT_OF_DOMAIN, AdditiveMap, JointMap, MapOfDomain
 from .homogeneous import check_columns
 
-_LARGEST_RATIO = 2.0**20
+_LARGEST_RATIO = 2.0**20  # of the ends of a range that is learnt from data
 _MARGIN = 1.25  # above the largest value, for maps that end with their domain
 
 

@@ -51,18 +51,22 @@ _PERIODS = {
     ("uniform", "jensen_shannon"): lambda n: 6.64 * np.sqrt(n) + 7.24,
     ("uniform", "intersection"): lambda n: 2.38 * np.log(n + 0.8) + 5.6,
 }
-_SHORTEST, _LONGEST = 0.5, 80.0  # periods that are searched
-_COARSE = 128  # of them at first
+_SHORTEST = 0.5  # period of the search
+_LONGEST = 80.0
+_COARSE = 128  # periods of its first round
 _FINE = np.linspace(-1, 1, 9)  # around the best, in steps of the round before
-_ROUNDS = 3
+_ROUNDS = 3  # of refinement
 _REFINE_WITHIN = 8.0  # times the best first error: sizes with a larger one are not refined
 _SIZES = 4  # this size and those below it, whose series may serve as well
 _LAGS = np.linspace(0.0, 20.0, 201)  # log-ratios; larger ones have next to no weight
 _ENTRIES = 50_000  # products of values that are summed up
 _PART = 2**17  # bytes of temporaries: larger ones are new memory each time
 _ROWS = (24, 64)  # fewest and most rows that are looked at: more of few columns
-_FEW, _SMALL = 8, 1 << 18  # columns, and values, of which the smallest are looked for
-_RUNS, _RUN = 4, 16  # columns that tell rows apart, side by side: little memory is read
+# Small data: rows with the smallest value of a column join the sample.
+_MAX_SCANNED_COLUMNS = 8
+_MAX_SCANNED_VALUES = 1 << 18
+_RUNS = 4  # runs of adjacent columns that tell rows apart: little memory is read
+_RUN = 16  # columns of a run
 _NO_DATA = np.geomspace(1 / 256, 1, 64)[:, None]  # 8-bit numbers, if the rows say nothing
 
 
@@ -213,7 +217,7 @@ def _sample(X: Any, n_jobs: int | None) -> np.ndarray:
     keys = _keys(X, n_jobs)
     ranks = np.linspace(0, n - 1, count).astype(np.intp)
     rows = _ordered(X, keys, ranks, n_jobs)[ranks]
-    if n > count and d <= _FEW and n * d <= _SMALL:
+    if n > count and d <= _MAX_SCANNED_COLUMNS and n * d <= _MAX_SCANNED_VALUES:
         # Few values miss the smallest ones, and with them the largest ratios.
         magnitudes = np.abs(dense(X).astype(np.float64))
         magnitudes[magnitudes == 0] = np.inf
@@ -237,10 +241,10 @@ def _ordered(X: Any, keys: np.ndarray, ranks: np.ndarray, n_jobs: int | None) ->
         return order  # all columns are in the keys
     same = np.diff(keys[order]) == 0
     tied = np.append(same, False) | np.append(False, same)
-    return np.lexsort((_keys(X, n_jobs, whole=True), keys)) if tied[ranks].any() else order
+    return np.lexsort((_keys(X, n_jobs, all_columns=True), keys)) if tied[ranks].any() else order
 
 
-def _keys(X: Any, n_jobs: int | None, *, whole: bool = False) -> np.ndarray:
+def _keys(X: Any, n_jobs: int | None, *, all_columns: bool = False) -> np.ndarray:
     """A number for each row: a sum of its values, or of some, with uneven weights."""
     d = X.shape[1]
     order = np.arange(1, d + 1)
@@ -250,7 +254,7 @@ def _keys(X: Any, n_jobs: int | None, *, whole: bool = False) -> np.ndarray:
         # Weights of another type than the values would make a copy of these.
         return X @ (weights.astype(X.dtype) if X.dtype.kind == "f" else weights)
     starts, length = np.linspace(0, d - _RUN, _RUNS).astype(np.intp), _RUN
-    if whole or d <= _RUNS * _RUN:
+    if all_columns or d <= _RUNS * _RUN:
         starts, length = starts[:1] * 0, d
     runs = [slice(start, start + length) for start in starts]
 

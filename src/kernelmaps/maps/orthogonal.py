@@ -54,7 +54,7 @@ from ..engine import Spec
 from ..engine.piecewise import spec_of
 from ..engine.table import AFFINE, Table
 from ..schema import array
-from ._range import differ, feature_ranges, resolve_zero, room
+from ._range import differ, feature_ranges, range_of_constant, resolve_zero
 from .base import DOMAIN, AdditiveMap
 
 # Of the variable of a spec for one of t: where all sines vanish again, at t = 2 or 4, is then
@@ -163,7 +163,9 @@ def check_order(owner: Any) -> None:
         )
 
 
-_MOST = 12  # uniform data's correlations have the condition number 1.7e5, fourfold with each more
+_MAX_BASES = (
+    12  # uniform data's correlations have the condition number 1.7e5, fourfold with each more
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -219,10 +221,10 @@ class HermiteMap(AdditiveMap):
 
     def _learn(self, X: Any) -> Spec:
         n = check_count(self, "n_bases", self.n_bases)
-        if n > _MOST:
+        if n > _MAX_BASES:
             raise ValueError(
-                f"HermiteMap: n_bases must be at most {_MOST}, got {n}: higher polynomials differ "
-                "by more than their rounding errors. Use SplineMap for finer functions."
+                f"HermiteMap: n_bases must be at most {_MAX_BASES}, got {n}: higher polynomials "
+                "differ by more than their rounding errors. Use SplineMap for finer functions."
             )
         check_order(self)
         zero = resolve_zero(self, X)
@@ -232,7 +234,7 @@ class HermiteMap(AdditiveMap):
         self.center_ = np.zeros_like(low) if zero else low / 2 + high / 2
         reach = np.maximum(-low, high) if zero else high / 2 - low / 2
         apart = reach > 0 if zero else differ(low, high)
-        self.scale_ = np.where(apart, reach / half_width(n), room(low, high))
+        self.scale_ = np.where(apart, reach / half_width(n), range_of_constant(low, high))
         keys, set_of = np.unique(
             np.stack([self.center_, self.scale_, low, high], 1), axis=0, return_inverse=True
         )

@@ -25,7 +25,7 @@ from ..kernels.signs import SignCauchy
 from ..seeding import generator
 from .base import JointMap
 
-_PROBABILITY = 0.99
+_PROBABILITY = 0.99  # with which the certificate of a random map holds
 
 
 @dataclass(eq=False, repr=False)

@@ -199,9 +199,9 @@ def _put(xp: Any, device: Any, array: np.ndarray) -> Any:
 
 
 def _flag(xp: Any, X: Any, check: int) -> Any:
-    """Room for what kernels tell of X; where nobody looks at it, it need not be cleared."""
-    room = xp.zeros if check else xp.empty
-    return room(1, dtype=xp.int32, device=device_of(X))
+    """The flag that kernels set; if it is not read, it need not be cleared."""
+    make = xp.zeros if check else xp.empty
+    return make(1, dtype=xp.int32, device=device_of(X))
 
 
 def _table_for(xp: Any, spec: Spec, X: Any, d: int | None = None) -> DeviceTable | None:

@@ -18,7 +18,7 @@ from ..spec import Spec
 from . import launch
 from .rows import contiguous, device_of, empty
 
-_SMALL = 128  # numbers of a Hadamard transform, up to which a product is faster
+_MAX_BY_PRODUCT = 128  # numbers of a Hadamard transform, up to which a product is faster
 
 
 class _Form(NamedTuple):
@@ -86,7 +86,7 @@ def _product(A: Any, B: Any, out: Any = None) -> Any:
 
 def _is_structured(spec: Spec) -> bool:
     """Whether Hadamard transforms are made one by one: long ones, each output once."""
-    if spec.numbers["operator"] != "hadamard" or spec.arrays["signs"].shape[2] <= _SMALL:
+    if spec.numbers["operator"] != "hadamard" or spec.arrays["signs"].shape[2] <= _MAX_BY_PRODUCT:
         return False
     return bool(np.all(np.diff(spec.arrays["rows"]) > 0))
 

@@ -276,7 +276,7 @@ def emit_stored(
 ):  # fmt: skip
     """The stored columns of the values of sparse rows, and where they stand in the result.
 
-    `entries` are two arrays by value: its feature, and room for the columns that it fills.
+    `entries` are two arrays by value: its feature, and the columns that it fills.
     """
     band = table.band
     v = tl.program_id(0).to(tl.int64) * SIZES.tile + tl.arange(0, SIZES.tile)

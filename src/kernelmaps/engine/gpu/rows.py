@@ -18,5 +18,5 @@ def contiguous(X: Any) -> Any:
 
 
 def empty(X: Any, shape: tuple[int, ...]) -> Any:
-    """Room for a result with the type and place of X."""
+    """An empty result with the type and on the device of X."""
     return X.new_empty(shape) if hasattr(X, "new_empty") else np.empty(shape, X.dtype)

@@ -11,10 +11,11 @@ from .stored import AFFINE, LOG2
 Curve = Callable[[np.ndarray], np.ndarray]  # t (m,) -> values (m, r)
 
 _DEGREE = {np.dtype(np.float32): 3, np.dtype(np.float64): 5}
+# Largest error of a table, relative to ‖φ‖: about the rounding error of the type.
 _TOLERANCE = {np.dtype(np.float32): 1e-7, np.dtype(np.float64): 2e-14}
-_MAX_BITS = 10
-_MAX_BYTES = 8 * 2**20
-_SOME = 31  # one bin of so many is looked at first; odd, so that places in an octave differ
+_MAX_BITS = 10  # that divide an octave into bins
+_MAX_BYTES = 8 * 2**20  # of a table: a larger one leaves the caches and is slower than the formula
+_FIRST_STRIDE = 31  # one bin in 31 is tested first; odd, so that places in an octave differ
 
 
 def tabulate(
@@ -47,7 +48,10 @@ def tabulate(
         if (len(edges) - 1) * (degree + 1) * columns * np.dtype(dtype).itemsize > _MAX_BYTES:
             return None
         allowed = np.inf if resolution is not None else _TOLERANCE[np.dtype(dtype)]
-        if resolution is None and local_polynomials(curve, edges, degree, _SOME)[1] > allowed:
+        if (
+            resolution is None
+            and local_polynomials(curve, edges, degree, _FIRST_STRIDE)[1] > allowed
+        ):
             continue  # bins that are too wide show it nearly everywhere
         coef, miss = local_polynomials(curve, edges, degree)
         if miss <= allowed:
@@ -71,12 +75,12 @@ def _bin_edges(
 
 
 def local_polynomials(
-    curve: Curve, edges: np.ndarray, degree: int, every: int = 1
+    curve: Curve, edges: np.ndarray, degree: int, stride: int = 1
 ) -> tuple[np.ndarray, float]:
     """Interpolating polynomials on every bin, or every k-th, and their largest miss over ‖φ‖."""
     nodes = 0.5 - 0.5 * np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     between = np.append(0.0, 0.5 * (nodes[1:] + nodes[:-1]))
-    start, width = edges[:-1:every, None], np.diff(edges)[::every, None]
+    start, width = edges[:-1:stride, None], np.diff(edges)[::stride, None]
     values = curve((start + width * nodes).ravel())
     values = values.reshape(len(width), degree + 1, -1)
     # Coefficients of the deviation from the first node are small: the monomials' poor

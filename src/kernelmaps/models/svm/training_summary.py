@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ...maps._range import differ, room
+from ...maps._range import differ, range_of_constant
 from ...maps.base import EXACT_SIZES
 from ...schema import SchemaError, array, boolean, number, record, saved, text
 
@@ -133,7 +133,7 @@ def rounded_to_size(values: Any) -> Any:
 
 
 def density_edges(low: float, high: float) -> np.ndarray:
-    """Ends of the bins of a density; a constant, or nearly, gets some room."""
+    """Ends of the bins of a density; a constant, or nearly, gets a range around it."""
     if not differ(low, high):
-        low, high = low - room(low, high) / 2, high + room(low, high) / 2
+        low, high = low - range_of_constant(low, high) / 2, high + range_of_constant(low, high) / 2
     return np.linspace(low, high, DENSITY_BINS + 1)
