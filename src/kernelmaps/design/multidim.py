@@ -299,7 +299,7 @@ class _JointSearch:
         return [JointProblem(signature, spans, periods, f, steps) for f in forms]
 
     def designs(self, problems: list[JointProblem], form: str) -> list[JointResult]:
-        """The designs of the form that is asked for."""
+        """The designs of the requested form."""
         # A modulation is a start for projections: they have the same pool, and move.
         descends = self.refine and self.pool == "product"
         designs: list[JointResult] = []

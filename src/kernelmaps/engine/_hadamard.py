@@ -5,7 +5,7 @@ r"""Compiled fast Walsh-Hadamard transforms: H x in p log₂ p additions, withou
 reads neighbours and writes at a distance of a quarter of the length, so that all stages are one
 long loop that vectorises, where the textbook form has many loops of length 1, 2, 4, … .
 
-The loops rest on the schema of projections (:func:`.linear.check_operator`): the length p of the
+The loops rely on the schema of projections (:func:`.linear.check_operator`): the length p of the
 signs is a power of two and at least that of a row, `rows` ascend and are less than blocks × p, and
 `gains` are as many; the columns of CSR rows are checked on entry.
 """

@@ -4,9 +4,9 @@ The argument is reduced in turns: with t = x/2π + b and r = t − ⌊t + ½⌋ 
 cos 2πt = cos 2πr = −sin 2π(|r| − ¼), and on a half turn the sine is an odd polynomial (minimax:
 5 terms reach 3.4e-9, 8 terms 9e-17). No branches and no tables, so that the loop vectorises; the
 rounding of t costs about |x| ε, no more than the rounding of the matrix product before it. Angles
-of `FAR` turns or more, where t has no digits left for r, and NaN are noticed on the way.
+of `FAR` turns or more, where t has no digits left for r, and NaN are detected in the same pass.
 
-The loops rest on relations that their callers make: rows and columns begin..end lie within `out`,
+The loops rely on relations that their callers make: rows and columns begin..end lie within `out`,
 phases are as many as columns, and the columns of CSR rows are less than the rows of the matrix,
 which is checked on entry.
 """

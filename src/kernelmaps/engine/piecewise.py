@@ -4,7 +4,7 @@ The schema makes sure that every index that a table's loops follow lies inside i
 read, for a value of feature j of set s in bin b, the coefficients from
 ``coef[coef_start[s] + (b·(degree + 1) + k)·band[s] + c]``, the first column from
 ``first[first_start[s] + b]``, for uneven bins the edges ``edges[edge_start[s] + b]`` and the next
-one, and write the columns ``column[j] + first + c`` for c below ``band[s]``. They rest on
+one, and write the columns ``column[j] + first + c`` for c below ``band[s]``. They rely on
 
 * ``set_of[j]`` below the number of sets, and at least one bin in every set;
 * blocks of `coef`, `first` and `edges` that lie one after the other and fill their arrays; sets

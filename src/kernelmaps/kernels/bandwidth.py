@@ -18,7 +18,7 @@ from .stationary import StationaryKernel
 RULES = ("auto", "scale", "median")
 _MEDIAN_ROWS = 1000  # sampled for the median distance: half a million pairs
 _CHECKED_ROWS = 100  # sampled for the warning
-_FLAT = 1e-3  # kernel values closer than this to 0 (or to 1) cannot be told from it by a model
+_FLAT = 1e-3  # kernel values closer than this to 0 (or to 1) are no different from it to a model
 
 
 def fit_length(

@@ -17,7 +17,7 @@ _GRAIN = 1 << 16  # values of a block
 
 
 def resolve_zero(owner: Any, X: Any) -> bool:
-    """Whether Ψ(0) = 0 is asked for: "auto" says yes for CSR rows, whose zeros are not stored."""
+    """Whether Ψ(0) = 0 is required: "auto" says yes for CSR rows, whose zeros are not stored."""
     if owner.zero_at_zero == "auto":
         return bool(sparse.issparse(X))
     if not isinstance(owner.zero_at_zero, bool | np.bool_):

@@ -444,7 +444,7 @@ class AnchorMap(AdditiveMap):
         return np.unique(np.append(place(values[other], counts[other], self.n_anchors - 1), 0.0))
 
     def _with_zero(self, anchors: np.ndarray, fewer: np.ndarray) -> np.ndarray:
-        """The anchors, or 0 and one anchor fewer where 0 is wanted and missing."""
+        """The anchors, or 0 and one anchor fewer where 0 must be one and is missing."""
         if not self.anchor_zero or 0 in anchors:
             return np.unique(np.asarray(anchors, dtype=np.float64))  # close ones may be equal
         return np.unique(np.append(fewer, 0.0))

@@ -259,7 +259,7 @@ class TransformSizes(NamedTuple):
 def hadamard(X: Any, out: Any, transforms: Transforms, count: int) -> None:
     """Structured projections of rows.
 
-    The first `count` numbers of all blocks are wanted: of the last block, fewer are made.
+    The first `count` numbers of all blocks are needed: of the last block, fewer are computed.
     """
     from . import kernels
 

@@ -88,7 +88,7 @@ class DeviceSums(NamedTuple):
 
     bins: DeviceBins
     block: DeviceBlock
-    bounded: Any  # constexpr: values outside low … high are noticed
+    bounded: Any  # constexpr: values outside low … high set the flag
     low: Any  # by feature
     high: Any
     features: int

@@ -1,6 +1,6 @@
 """Portable vectors: a numba type for LLVM's vectors, and what can be done with them.
 
-LLVM makes of them what the machine has; no instruction set is asked for. Importing it imports
+LLVM makes of them what the machine has; no instruction set is named. Importing it imports
 numba, so import it lazily.
 
 ===========  ===============================================================
