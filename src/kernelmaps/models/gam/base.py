@@ -52,6 +52,7 @@ from .fitting import fit_outputs
 from .inference import build_predictor
 from .interactions import search_pairs
 from .model_check import FitToCheck, GamCheck
+from .pairs import LinearSides
 from .predictor import AdditivePredictor
 from .sampling import RowChecks, Sample, take_sample
 from .shape_functions import pair_functions, shape_functions
@@ -63,8 +64,8 @@ from .stream import (
     sums_of_first_pass,
 )
 from .summary import GamSummary, summarise
-from .terms import pair_positions, resolve_terms
-from .training_rows import relative_scale
+from .terms import resolve_pair, resolve_terms
+from .training_rows import Pair, relative_scale
 
 STATISTICS = ("deviance_", "null_deviance_", "log_likelihood_", "aic_", "reml_", "corrected_edf")
 _AUTO_PAIRS = 40  # pairs that interactions="auto" looks for at most
@@ -274,7 +275,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         owner, columns = type(self).__name__, self.reader_
         terms, pairs = resolve_terms(self.terms, columns, owner)
         more, max_pairs = self._pairs(columns)
-        pairs = list(dict.fromkeys([*pairs, *more]))
+        pairs |= more
         if not (terms or pairs):
             raise ValueError(
                 f"{owner}: terms leaves out all {self.n_features_in_} columns. Keep one, or a pair."
@@ -285,17 +286,20 @@ class GeneralizedAdditiveModel(BaseEstimator):
             self.n_jobs, owner, self.weights == "frequency",
         )  # fmt: skip
 
-    def _pairs(self, columns: TableReader) -> tuple[list[tuple[int, int]], int]:
-        """Pairs that are asked for, and the most to search for."""
+    def _pairs(self, columns: TableReader) -> tuple[dict[Pair, LinearSides], int]:
+        """Pairs that are asked for, with their linear sides, and the most to search for."""
         given, owner = self.interactions, type(self).__name__
+        pairs: dict[Pair, LinearSides] = {}
         if given is None or given is False:
-            return [], 0
+            return pairs, 0
         if isinstance(given, list | tuple):
-            return [pair_positions(item, columns, owner, "interactions") for item in given], 0
+            for item in given:
+                pairs |= resolve_pair(item, columns, owner, "interactions")
+            return pairs, 0
         if isinstance(given, str) and given == "auto":
-            return [], _AUTO_PAIRS
+            return pairs, _AUTO_PAIRS
         if isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 0:
-            return [], int(given)
+            return pairs, int(given)
         raise ValueError(
             f"{owner}: interactions must be 'auto', a number of pairs, or a list of pairs of "
             f"columns, got {given!r}."

@@ -40,6 +40,9 @@ class BasisOptions:
     # Eigenvalues, in units of the largest, at which functions of N are linearly dependent.
     dependent: float = 1e-10
     margin_splines: int = 22  # of each column of a pair
+    # Penalty of a straight line in a pair, beside those of the other column, whose mean is one: so
+    # little that the other column decides, and not zero, where both are straight lines.
+    line_penalty: float = 1e-3
     # A pair's n smoothest functions are sought among 3n + 16 products of the columns' functions.
     candidates_factor: int = 3
     candidates_offset: int = 16
@@ -366,6 +369,15 @@ def pair_margin(counts: np.ndarray, category: bool) -> Margin:
     values, rotation = np.linalg.eigh(centring.T @ penalty @ centring)
     functions = np.where((counts > 0)[:, None], raw @ (centring @ rotation), 0.0)
     return Margin(functions, values / max(values.mean() if len(values) else 0.0, 1e-300))
+
+
+def linear_margin(position: np.ndarray, counts: np.ndarray) -> Margin:
+    """The straight line as the one function of a column of a pair, by the positions of its bins."""
+    share = counts[1:] / max(float(counts[1:].sum()), 1e-300)
+    centred = position - share @ position
+    spread = np.sqrt(share @ centred**2)
+    line = np.concatenate([[0.0], centred / spread if spread > 0 else 0 * centred])
+    return Margin(line[:, None], np.full(1, BASES.line_penalty))
 
 
 def tensor_basis(first: Margin, second: Margin, counts: np.ndarray, most: int) -> TermBasis:

@@ -49,9 +49,10 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         straight line and ``{"day": "trend"}`` keeps it smooth, both without periodic parts but
         those that are named, too.
     interactions : "auto", int or list of pairs, optional
-        Pairs of columns that get a term of their own. "auto" looks for at most 40, a number for at
-        most as many. A pair is kept if it lowers the held-out loss, or if a score test on all rows
-        accepts it at a level of 1 % for all pairs of columns together.
+        Pairs of columns that get a term of their own; ``("site", Term("x", "linear"))`` has a slope
+        of x for each site. "auto" looks for at most 40, a number for at most as many. A pair is
+        kept if it lowers the held-out loss, or if a score test on all rows accepts it at a level of
+        1 % for all pairs of columns together.
     constraints : dict, optional
         "increasing", "decreasing", "convex" or "concave" (or a tuple of these) by column.
     smoothing : "auto", float or dict, default="auto"

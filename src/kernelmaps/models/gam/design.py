@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from ..rows.basis import TermBasis, coefficient_slices
 from .codebooks import Codebook, encode_columns, fit_codebook
 from .constraints import constraint_rows
 from .marginal import column_targets
-from .pairs import build_pair
+from .pairs import LinearSides, build_pair
 from .stream import TrainingRows
 from .terms import Term, term_basis
 from .training_rows import DesignTerm, Pair, RowsInMemory
@@ -32,8 +32,8 @@ class GamSettings:
     ----------
     terms : dict of int to Term
         By column.
-    pairs : list of (int, int)
-        Pairs to include.
+    pairs : dict of (int, int) to (bool, bool)
+        Pairs to include, and whether they are linear in their first and in their second column.
     max_pairs : int
         Most pairs to search for beside these.
     smoothing : dict of int to float, or float, or None
@@ -50,7 +50,7 @@ class GamSettings:
     """
 
     terms: dict[int, Term]
-    pairs: list[Pair]
+    pairs: dict[Pair, LinearSides]
     max_pairs: int = 0
     smoothing: dict[int, float] | float | None = None
     constraints: dict[int, tuple[str, ...]] = field(default_factory=dict)
@@ -119,14 +119,19 @@ class AdditiveDesign:
         return np.concatenate(blocks) if blocks else None
 
     def with_pairs(
-        self, pairs: Sequence[Pair], rows: TrainingRows, n_functions: int | None = None
-    ) -> AdditiveDesign:
-        """The design with more pairs, of at most `n_functions` each, by the weights of `rows`."""
-        counts = rows.pair_counts(pairs)
+        self, pairs: Sequence[Pair], rows: TrainingRows, n_functions: int | None = None,
+        requested: Mapping[Pair, LinearSides] | None = None,
+    ) -> AdditiveDesign:  # fmt: skip
+        """The design with more pairs, of at most `n_functions` each, by the weights of `rows`.
+
+        Those in `requested` may be linear in a column.
+        """
+        counts, requested = rows.pair_counts(pairs), requested or {}
 
         def build(index: int) -> DesignTerm:
             j, k = pairs[index]
-            pair = build_pair((j, k), self.books, self.counts, counts[index])
+            sides = requested.get((j, k))
+            pair = build_pair((j, k), self.books, self.counts, counts[index], sides)
             basis = pair.basis() if n_functions is None else pair.basis(n_functions)
             name = f"{self.books[j].name} × {self.books[k].name}"
             return DesignTerm(name, "pair", (j, k), basis, pair.counts, pair)
@@ -175,6 +180,7 @@ def build_design(
     sums = output_sums.by_output
     books, counts, terms = rows.books, tuple(sums[0].singles), []
     _check_constraints(books, settings)
+    _check_linear_sides(books, settings)
     for j, term in settings.terms.items():
         shapes = settings.constraints.get(j, ())
         if {"convex", "concave"} & set(shapes) and term.knots == "auto":
@@ -191,7 +197,7 @@ def build_design(
             )
         )  # fmt: skip
     design = AdditiveDesign(rows, counts, tuple(terms), settings.n_jobs, tuple(output_sums.totals))
-    return design.with_pairs(settings.pairs, rows)
+    return design.with_pairs(list(settings.pairs), rows, requested=settings.pairs)
 
 
 def _check_size(settings: GamSettings) -> None:
@@ -204,6 +210,17 @@ def _check_size(settings: GamSettings) -> None:
             f"{argument('terms')}, or use AdditiveSVC or AdditiveSVR, which take any number of "
             "columns."
         )
+
+
+def _check_linear_sides(books: Sequence[Codebook], settings: GamSettings) -> None:
+    """Refuse pairs that are to be linear in a category."""
+    for pair, sides in settings.pairs.items():
+        for j, linear in zip(pair, sides, strict=True):
+            if linear and not len(books[j].nodes):
+                raise ValueError(
+                    f"{settings.owner}: a pair is to be linear in {books[j].name!r}, which does "
+                    "not hold numbers."
+                )
 
 
 def _check_constraints(books: Sequence[Codebook], settings: GamSettings) -> None:

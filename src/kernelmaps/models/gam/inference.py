@@ -17,7 +17,7 @@ Where φ is estimated, F takes the place of χ², with n − edf residual degree
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -59,7 +59,7 @@ NO_TEST = TermTest(0.0, 0.0, 1.0)  # of a term that nothing is left of
 
 
 def build_predictor(
-    model: FittedDesign, losses: Sequence[Loss], requested: Sequence[Pair] = ()
+    model: FittedDesign, losses: Sequence[Loss], requested: Container[Pair] = ()
 ) -> AdditivePredictor:
     """The fitted model, its terms at their codes; pairs that have vanished only if requested."""
     n = model.design.n_rows

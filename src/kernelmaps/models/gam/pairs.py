@@ -19,7 +19,7 @@ import numpy as np
 from ...stats.pair_tables import pair_table
 from ...threads import map_in_threads
 from ..rows.basis import TermBasis
-from .bases import Margin, pair_margin, tensor_basis
+from .bases import Margin, linear_margin, pair_margin, tensor_basis
 from .codebooks import OTHER, Codebook
 
 
@@ -35,7 +35,10 @@ class PairOptions:
     max_functions: int = 400
     # Share of the values, beside the ranks, in the axis of a pair; `terms` has the same axis.
     value_share: float = 0.3
-    max_levels: int = 16  # levels of a category that a pair distinguishes
+    max_levels: int = 16  # levels of a category that a pair of a search distinguishes
+    # The same of a pair that was asked for, and its cells: random slopes and curves by group.
+    max_requested_levels: int = 100
+    max_requested_cells: int = 6600
     rows_per_thread: int = 65536  # below, a thread costs more than it brings
 
 
@@ -172,37 +175,54 @@ def rank_pairs(
     return sorted(ranked, key=lambda item: -item[1])
 
 
+LinearSides = tuple[bool, bool]  # whether a pair is linear in its first and in its second column
+
+
 def build_pair(
-    columns: tuple[int, int],
-    books: Sequence[Codebook],
-    counts: Sequence[np.ndarray],
-    pair_counts: np.ndarray,
-) -> PairTerm:
+    columns: tuple[int, int], books: Sequence[Codebook], counts: Sequence[np.ndarray],
+    pair_counts: np.ndarray, requested: LinearSides | None = None,
+) -> PairTerm:  # fmt: skip
     """The term of a pair, its cells divided between the two columns.
 
     `counts` are the weights of the codes of all columns, `pair_counts` those of this pair's codes.
+    A pair that was `requested` distinguishes more levels, and may be linear in some columns.
     """
-    j, k = columns
-    sizes = _side_sizes(books[j], books[k])
-    first = coarse_codes(books[j], counts[j], sizes[0])
-    second = coarse_codes(books[k], counts[k], sizes[1])
-    cells = first.sum_rows(second.sum_rows(pair_counts.T).T)
-    margins = (
-        pair_margin(cells.sum(axis=1), books[j].kind == "category"),
-        pair_margin(cells.sum(axis=0), books[k].kind == "category"),
+    pair_books = books[columns[0]], books[columns[1]]
+    sizes = _side_sizes(pair_books, requested is not None)
+    first, second = (
+        coarse_codes(books[j], counts[j], size) for j, size in zip(columns, sizes, strict=True)
     )
-    return PairTerm(columns, first, second, margins, cells)
+    cells = first.sum_rows(second.sum_rows(pair_counts.T).T)
+    sides = zip((first, second), pair_books, (1, 0), requested or (False, False), strict=True)
+    margins = [
+        _line(coarse, book, counts[columns[1 - axis]], cells.sum(axis=axis))
+        if linear
+        else pair_margin(cells.sum(axis=axis), book.kind == "category")
+        for coarse, book, axis, linear in sides
+    ]
+    return PairTerm(columns, first, second, (margins[0], margins[1]), cells)
 
 
-def _side_sizes(first: Codebook, second: Codebook) -> tuple[int, int]:
+def _line(coarse: CoarseCodes, book: Codebook, counts: np.ndarray, cells: np.ndarray) -> Margin:
+    """A straight line through the means of a column's coarse bins."""
+    bins, weight = coarse.of_code[1:].astype(np.int64), counts[1:]
+    total = np.bincount(bins, weight, coarse.size)[1:]
+    sums = np.bincount(bins, weight * book.nodes, coarse.size)[1:]
+    return linear_margin(sums / np.maximum(total, 1e-300), cells)
+
+
+def _side_sizes(books: tuple[Codebook, Codebook], requested: bool) -> tuple[int, int]:
     """Coarse codes of each column: levels as they are, what remains for numbers."""
+    max_levels = PAIRS.max_requested_levels if requested else PAIRS.max_levels
+    max_cells = PAIRS.max_requested_cells if requested else PAIRS.max_cells
+    categories = [book.kind == "category" for book in books]
     a, b = (
-        min(book.n_codes, PAIRS.max_levels + 2) if book.kind == "category" else book.n_codes
-        for book in (first, second)
+        min(book.n_codes, max_levels + 2) if category else book.n_codes
+        for book, category in zip(books, categories, strict=True)
     )
     even = int(np.sqrt(PAIRS.max_cells))
-    if a <= even:
-        return a, min(b, max(PAIRS.max_cells // a, 2), PAIRS.max_side)
-    if b <= even:
-        return min(a, max(PAIRS.max_cells // b, 2), PAIRS.max_side), b
+    if a <= even or (categories[0] and not categories[1]):
+        return a, min(b, max(max_cells // a, 2), PAIRS.max_side)
+    if b <= even or (categories[1] and not categories[0]):
+        return min(a, max(max_cells // b, 2), PAIRS.max_side), b
     return even, even

@@ -14,6 +14,7 @@ from ..rows.basis import TermBasis
 from .bases import banded_normal_equations, category_basis, linear_basis, number_basis
 from .codebooks import Codebook
 from .marginal import ColumnTargets, axis_likelihoods, fit_alone
+from .pairs import LinearSides
 
 _KINDS = ("auto", "spline", "linear", "category", "periodic")
 
@@ -147,8 +148,8 @@ class Term:
 
 def resolve_terms(
     given: Any, columns: TableReader, owner: str
-) -> tuple[dict[int, Term], list[tuple[int, int]]]:
-    """Terms by the position of their column, and pairs that were asked for.
+) -> tuple[dict[int, Term], dict[tuple[int, int], LinearSides]]:
+    """Terms by the position of their column, and pairs that were asked for, with linear sides.
 
     A mapping changes the terms of some columns (None leaves a column out), a list names all terms.
     Parts of dates are periodic by default.
@@ -156,7 +157,7 @@ def resolve_terms(
     names = columns.feature_names
     terms = {j: _default_term(name, columns.periods) for j, name in enumerate(names)}
     if given is None:
-        return terms, []
+        return terms, {}
     if isinstance(given, Mapping):
         for key, value in given.items():
             if value is None and key in columns.left_out:
@@ -166,16 +167,17 @@ def resolve_terms(
                 del terms[j]
             elif value not in ("auto", "trend"):
                 terms[j] = _term(value, names[j], columns.periods, owner)
-        return terms, []
+        return terms, {}
     if isinstance(given, str) or not isinstance(given, Sequence) or not len(given):
         raise ValueError(
             f"{owner}: terms must be a list of columns, pairs of columns and Terms, or a mapping "
             f"from columns to kinds, got {given!r}."
         )
-    chosen, pairs = {}, []
+    chosen: dict[int, Term] = {}
+    pairs: dict[tuple[int, int], LinearSides] = {}
     for item in given:
         if isinstance(item, tuple) and len(item) == 2:
-            pairs.append(pair_positions(item, columns, owner, "terms"))
+            pairs |= resolve_pair(item, columns, owner, "terms")
             continue
         j = columns.position(item.column if isinstance(item, Term) else item, owner, "terms")
         is_term = isinstance(item, Term)
@@ -183,15 +185,26 @@ def resolve_terms(
     return dict(sorted(chosen.items())), pairs
 
 
-def pair_positions(item: Any, columns: TableReader, owner: str, argument: str) -> tuple[int, int]:
-    """Positions of two columns, in order."""
+def resolve_pair(
+    item: Any, columns: TableReader, owner: str, argument: str
+) -> dict[tuple[int, int], LinearSides]:
+    """Positions of two columns, in order, and whether the pair is linear in them."""
     if not isinstance(item, tuple | list) or len(item) != 2:
         raise ValueError(f"{owner}: {argument} must hold pairs of columns, got {item!r}.")
-    first, second = sorted(columns.position(column, owner, argument) for column in item)
+    sides = []
+    for side in item:
+        term = side if isinstance(side, Term) else Term(side)
+        if term not in (Term(term.column), Term(term.column, "linear")):
+            raise ValueError(
+                f"{owner}: {argument} has a pair with {term!r}; a Term of a pair may only be "
+                "'linear'."
+            )
+        sides.append((columns.position(term.column, owner, argument), term.kind == "linear"))
+    (first, first_linear), (second, second_linear) = sorted(sides)
     if first == second:
         name = columns.feature_names[first]
         raise ValueError(f"{owner}: {argument} pairs the column {name!r} with itself.")
-    return first, second
+    return {(first, second): (first_linear, second_linear)}
 
 
 def _default_term(name: str, periods: Mapping[str, float]) -> Term:
