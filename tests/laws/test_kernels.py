@@ -5,6 +5,7 @@ import pytest
 
 from kernelmaps.kernels import (
     Additive,
+    BSpline,
     Cauchy,
     Exponential,
     Gaussian,
@@ -12,6 +13,8 @@ from kernelmaps.kernels import (
     Laplacian,
     Matern,
     PerFeature,
+    Sech,
+    SkewedChi2,
     chi2,
     hellinger,
     intersection,
@@ -35,6 +38,10 @@ KERNELS = [
     Matern(1.5, 0.3),
     Matern(2.5),
     Matern(0.8, 2.0),
+    BSpline(3, 0.5),
+    BSpline(7),
+    Sech(0.6),
+    SkewedChi2(0.1),
     PerFeature((chi2, intersection, Additive(lambda x, y: np.exp(-np.abs(x - y)))) * 4),
     Exponential(chi2, 0.5),
     Exponential(intersection, 2.0),

@@ -80,6 +80,12 @@ MAPS = {
         0.4,
         0.1,
     ),
+    "fourier-skewed": (
+        lambda n: km.RandomFourierMap(km.kernels.SkewedChi2(0.05), n, random_state=0),
+        (100, 10000),
+        0.4,
+        0.1,
+    ),
     "fourier-paired": (
         lambda n: km.RandomFourierMap(
             "matern", n, sampling="orthogonal", form="paired", sigma="scale", random_state=0

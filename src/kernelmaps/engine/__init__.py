@@ -31,6 +31,7 @@ from . import (  # noqa: F401 - they register their families
     linear,
     nystroem,
     piecewise,
+    shifted_log,
     signs,
 )
 from .apply import apply

@@ -11,11 +11,14 @@ from .exponential import Exponential
 from .homogeneous import HomogeneousKernel, chi2, hellinger, intersection, jensen_shannon
 from .per_feature import PerFeature
 from .registry import get, register
+from .skewed import Sech, SkewedChi2
+from .splines import BSpline
 from .stationary import Cauchy, Gaussian, Laplacian, Matern, StationaryKernel
 
 __all__ = [
     "Additive",
     "AdditiveKernel",
+    "BSpline",
     "Cauchy",
     "Exponential",
     "Gaussian",
@@ -24,6 +27,8 @@ __all__ = [
     "Laplacian",
     "Matern",
     "PerFeature",
+    "Sech",
+    "SkewedChi2",
     "StationaryKernel",
     "chi2",
     "get",

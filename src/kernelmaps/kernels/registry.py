@@ -12,10 +12,15 @@ from .base import Kernel
 from .exponential import Exponential
 from .homogeneous import HomogeneousKernel, chi2, hellinger, intersection, jensen_shannon
 from .per_feature import PerFeature
+from .skewed import Sech, SkewedChi2
+from .splines import BSpline
 from .stationary import Cauchy, Gaussian, Laplacian, Matern
 
-_NAMED = (chi2, intersection, hellinger, jensen_shannon, Gaussian, Laplacian, Cauchy, Matern)
-KNOWN: dict[str, Kernel | type[Kernel]] = {kernel.name: kernel for kernel in _NAMED}
+_ADDITIVE = chi2, intersection, hellinger, jensen_shannon
+_STATIONARY = Gaussian, Laplacian, Cauchy, Matern, BSpline, Sech
+KNOWN: dict[str, Kernel | type[Kernel]] = {
+    kernel.name: kernel for kernel in (*_ADDITIVE, *_STATIONARY, SkewedChi2)
+}
 KNOWN["exp_chi2"] = Exponential
 _ALIASES = {
     "js": "jensen_shannon",

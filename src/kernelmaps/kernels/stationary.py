@@ -255,7 +255,7 @@ class Gaussian(StationaryKernel):
     isotropic = True
 
     def signature(self, delta: np.ndarray) -> np.ndarray:
-        xp, delta = _floats(delta)
+        xp, delta = float_differences(delta)
         return xp.exp(-0.5 * (delta / self.sigma) ** 2)
 
     def frequencies(self, uniforms: np.ndarray, d: int) -> np.ndarray:
@@ -321,7 +321,7 @@ class Matern(StationaryKernel):
         check_positive(self, "nu", self.nu)
 
     def signature(self, delta: np.ndarray) -> np.ndarray:
-        xp, delta = _floats(delta)
+        xp, delta = float_differences(delta)
         z = (2 * self.nu) ** 0.5 * xp.abs(delta) / self.scale
         if self.nu == 0.5:
             return xp.exp(-z)
@@ -379,7 +379,7 @@ class Laplacian(StationaryKernel):
         return float(d * np.sqrt(variance))
 
     def signature(self, delta: np.ndarray) -> np.ndarray:
-        xp, delta = _floats(delta)
+        xp, delta = float_differences(delta)
         return xp.exp(-xp.abs(delta) / self.scale)
 
     def _gram_array_api(self, xp: Any, X: Any, Y: Any) -> Any:
@@ -417,7 +417,7 @@ class Cauchy(StationaryKernel):
         return float(np.sqrt(2) * super().length_of_variance(variance, d))
 
     def signature(self, delta: np.ndarray) -> np.ndarray:
-        _, delta = _floats(delta)
+        _, delta = float_differences(delta)
         return 1 / (1 + (delta / self.scale) ** 2)
 
     def frequencies(self, uniforms: np.ndarray, d: int) -> np.ndarray:
@@ -433,7 +433,7 @@ class Cauchy(StationaryKernel):
         return np.exp(log, out=log)
 
 
-def _floats(delta: Any) -> tuple[Any, Any]:
+def float_differences(delta: Any) -> tuple[Any, Any]:
     """Differences in float64, and the functions of their library."""
     xp = namespace_of(delta)
     return xp, xp.asarray(delta, dtype=xp.float64)

@@ -280,8 +280,9 @@ class RandomFourierMap(JointMap):
     Parameters
     ----------
     kernel : str or Kernel, default="gaussian"
-        "gaussian", "laplacian", "cauchy", "matern", or any kernel that can sample its spectrum
-        (a method ``sample_frequencies(n, d, rng)``).
+        "gaussian", "laplacian", "cauchy", "matern", "bspline", "sech", or any kernel that can
+        sample its spectrum (a method ``sample_frequencies(n, d, rng)``). "skewed_chi2", for values
+        >= 0, is stationary in log(x + c), and the map takes that logarithm first.
     n_components : int, default=1000
         Output columns D.
     sampling : {"iid", "orthogonal", "structured", "sobol"}, default="iid"
@@ -334,7 +335,16 @@ class RandomFourierMap(JointMap):
         self.kernel_ = resolve_kernel("RandomFourierMap", self.kernel, self.sigma, X, rng)
         warn_if_degenerate("RandomFourierMap", self.kernel_, X, SCALE_ADVICE)
         how = rng, output_dtype(X.dtype), self.sampling
-        return draw_fourier(self, self.kernel_, columns, X.shape[1], *how)
+        features = draw_fourier(self, self.kernel_, columns, X.shape[1], *how)
+        if not isinstance(self.kernel_, kernels.SkewedChi2):
+            return features
+        logarithm = Spec("shifted_log", numbers={"shift": self.kernel_.skewedness})
+        return Spec("chain", parts=(logarithm, features))
+
+    @property
+    def _non_negative(self) -> bool:  # type: ignore[override]
+        named = isinstance(self.kernel, str | kernels.Kernel)
+        return named and bool(getattr(kernels.get(self.kernel), "non_negative", False))
 
 
 def resolve_kernel(
@@ -350,6 +360,12 @@ def resolve_kernel(
             "own scale. Leave sigma='auto', or name the kernel."
         )
     resolved: Any = kernels.get(kernel)
+    if (
+        sigma == "auto"
+        and hasattr(resolved, "sample_frequencies")
+        and not hasattr(resolved, "length")
+    ):
+        return resolved  # it has no width that rows could tell
     if not isinstance(resolved, kernels.StationaryKernel):
         raise ValueError(
             f"{owner}: the kernel {kernel!r} has no length scale sigma and cannot sample its "
