@@ -118,9 +118,9 @@ class SkewedChi2(UnitDiagonal):
         left, right = (None if rows is None else self._logarithms(rows) for rows in (X, Y))
         return Sech()._gram(left, right, n_jobs).astype(X.dtype, copy=False)
 
-    def _gram_elsewhere(self, xp: Any, X: Any, Y: Any) -> Any:
+    def _gram_array_api(self, xp: Any, X: Any, Y: Any) -> Any:
         c = self.skewedness
-        return Sech()._gram_elsewhere(xp, xp.log(X + c), xp.log(Y + c))
+        return Sech()._gram_array_api(xp, xp.log(X + c), xp.log(Y + c))
 
     def _logarithms(self, X: Rows) -> np.ndarray:
         return np.log(dense(X).astype(np.float64) + self.skewedness)
