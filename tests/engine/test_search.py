@@ -77,7 +77,7 @@ def test_one_comparison_is_left(kind):
         if kind != "random":  # both kinds leave as much there: the fewer cells are taken
             assert (search.shift > 0) == (kind in ("quadratic", "geometric"))
         assert len(search.before) <= 17 * len(edges)
-        assert len(search.record) == (2 if most == 1 else 0)  # one look-up
+        assert search.record == (2 if most == 1 else 0)  # one look-up
 
 
 def test_records_find_what_a_full_search_finds(seed):
@@ -102,7 +102,7 @@ def test_positions_are_those_of_their_rule(dtype, seed):
         spec = spec_of(_table([edges], np.zeros(19, int), degree=1))
         table = stored_table(spec, np.dtype(dtype))
         search = _code_bins(table).search
-        assert len(search.record) == (4 if search.crowd.max() <= 1 else 0)  # one look-up
+        assert search.record == (4 if search.crowd.max() <= 1 else 0)  # one look-up
         near = rng.choice(edges, 19 * 50).astype(dtype)
         x = [near, np.nextafter(near, dtype(-np.inf)), np.nextafter(near, dtype(np.inf))]
         x.append(rng.uniform(edges[0] - 1, edges[-1] + 1, 19 * 50).astype(dtype))
@@ -154,7 +154,7 @@ def test_tables_too_large_for_records_are_bisected(degree, monkeypatch, seed):
     X[: len(edges), 0] = edges
     codes = encode(spec, X)
     _code_bins.cache_clear()
-    monkeypatch.setattr(search, "_RECORD_BYTES", 0)
+    monkeypatch.setattr(search, "_MAX_RECORD_BYTES", 0)
     assert not _code_bins(stored_table(spec, np.dtype(np.float32))).search.record
     assert (encode(spec, X) == codes).all()
     _code_bins.cache_clear()
