@@ -713,3 +713,16 @@ def test_the_scaler_brings_rows_to_a_mean_square_of_one(seed):
     csr = km.MeanNormScaler().fit_transform(sparse.csr_matrix(X))
     np.testing.assert_allclose(csr.toarray(), Z, rtol=1e-6)
     np.testing.assert_array_equal(km.MeanNormScaler().fit_transform(np.zeros((3, 2))), 0)
+
+
+def test_polynomial_and_skewed_kernels_have_scikit_learns_maps_beside_them(data):
+    X, y = data
+    names = {"polynomial": "PolynomialCountSketch", "skewed_chi2": "SkewedChi2Sampler"}
+    result = km.compare(X, y, kernels=list(names), joint_sizes=(64,), cv=2, progress=False)
+    for kernel, peer in names.items():
+        peer_row = result[f"sklearn {peer} 64, {kernel}"]
+        assert peer_row.finished
+        assert peer_row.error.rms > 0  # measured against the exact kernel
+        assert result[f"exact {kernel}"].finished
+    assert any(row.label.startswith("NystroemMap") for row in result.rows)
+    assert any(row.label.startswith("RandomFourierMap") for row in result.rows)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils.extmath import row_norms
 
 import kernelmaps
 
@@ -16,6 +17,8 @@ from ..kernels.bandwidth import fit_length
 from ..kernels.exponential import Exponential
 from ..kernels.homogeneous import HomogeneousKernel
 from ..kernels.per_feature import PerFeature
+from ..kernels.polynomial import Polynomial
+from ..kernels.skewed import SkewedChi2
 from ..kernels.stationary import StationaryKernel
 from ..maps.registry import PLUGINS, Family, plugin_families
 from ..seeding import generator
@@ -92,11 +95,13 @@ _DATA_DRIVEN = (
 
 
 def sort_of(kernel: Kernel) -> str:
-    """ "additive", "stationary" or "exponential"."""
+    """ "additive", "stationary", "exponential", "skewed" or "polynomial"."""
     for sort, cls in (
         ("additive", AdditiveKernel),
         ("stationary", StationaryKernel),
         ("exponential", Exponential),
+        ("skewed", SkewedChi2),
+        ("polynomial", Polynomial),
     ):
         if isinstance(kernel, cls):
             return sort
@@ -107,11 +112,12 @@ def sort_of(kernel: Kernel) -> str:
 
 
 def standardises(kernel: Any) -> bool:
-    """Whether columns are standardised in front of its maps: a stationary kernel, by its name.
+    """Whether columns are standardised in front of its maps: by name, a kernel with a width.
 
     A kernel object has a width, which is one of the rows as they are.
     """
-    return isinstance(kernel, str) and sort_of(kernels.get(kernel)) == "stationary"
+    sorts = ("stationary", "polynomial")
+    return isinstance(kernel, str) and sort_of(kernels.get(kernel)) in sorts
 
 
 def families_for(kernel: Kernel | None) -> list[Family]:
@@ -126,13 +132,17 @@ def families_for(kernel: Kernel | None) -> list[Family]:
         families, sorts = _ANCHORS, ("additive",)
     elif isinstance(kernel, StationaryKernel):
         families, sorts = (_fourier(kernel), _NYSTROEM), ("stationary",)
+    elif isinstance(kernel, SkewedChi2):
+        families, sorts = (_fourier(kernel), _NYSTROEM), ("skewed",)
+    elif isinstance(kernel, Polynomial):  # scikit-learn's sketch is among the baselines
+        families, sorts = (_NYSTROEM,), ("polynomial",)
     else:
         families = (Family("ExponentialMap", takes_kernel=False), _NYSTROEM)
         sorts = ("exponential",)
     return [*families, *plugin_families(sorts)]
 
 
-def _fourier(kernel: StationaryKernel) -> Family:
+def _fourier(kernel: StationaryKernel | SkewedChi2) -> Family:
     """Random Fourier features, drawn in the ways that the kernel allows, the best first."""
     ways = _SAMPLINGS if kernel.isotropic else _SAMPLINGS[1:]
     settings = [(way, {"sampling": way, "form": "paired"}) for way in ways]
@@ -181,14 +191,17 @@ def fitted_to_data(name: Any, X: Any, random_state: Any = 0) -> Kernel:
     """A kernel by name, its width taken from the data.
 
     Stationary kernels get the length scale of `fit_length`'s rule "auto" (half the median
-    distance), the exponential ones γ = 1 / mean squared distance. A kernel object is taken as it
-    is.
+    distance), the exponential ones γ = 1 / mean squared distance, polynomials c = ½ and
+    γ = ½ / mean squared length, so that k(x, x) is about 1. A kernel object is taken as it is.
     """
     kernel = kernels.get(name)
-    if isinstance(name, Kernel) or sort_of(kernel) == "additive":
+    if isinstance(name, Kernel) or sort_of(kernel) in ("additive", "skewed"):
         return kernel
     rng = generator(random_state)
     rows = X[np.sort(rng.permutation(X.shape[0])[:300])]
+    if isinstance(kernel, Polynomial):
+        mean = float(np.mean(row_norms(rows, squared=True)))
+        return replace(kernel, gamma=_rounded(0.5 / mean if mean > 0 else 1.0), coef0=0.5)
     if isinstance(kernel, Exponential):
         squared = kernel.base.squared_distance(rows)
         mean = float(squared.sum() / max(1, len(squared) * (len(squared) - 1)))

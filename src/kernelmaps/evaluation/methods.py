@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..device import refuse_card
-from ..kernels import Exponential, Gaussian, Kernel
+from ..kernels import Exponential, Gaussian, Kernel, Polynomial, SkewedChi2
 from ..maps.base import JointMap
 from ..sparse_rows import check_sparse
 from .candidates import expression, fitted_to_data, kernel_code, kernel_label, standardises
@@ -275,4 +275,10 @@ def _sklearn_maps(kernel: Kernel, size: int) -> list[tuple[int, Any]]:
         return [(size, ka.RBFSampler(gamma=gamma, **drawn)), (size, nystroem)]
     if isinstance(kernel, Exponential) and kernel.base.name == "chi2":
         return [(size, ka.Nystroem(kernel="chi2", gamma=kernel.gamma, **drawn))]
+    if isinstance(kernel, SkewedChi2):
+        return [(size, ka.SkewedChi2Sampler(skewedness=kernel.skewedness, **drawn))]
+    if isinstance(kernel, Polynomial):
+        own = {"degree": kernel.degree, "gamma": kernel.gamma, "coef0": kernel.coef0}
+        sketch = ka.PolynomialCountSketch(**own, **drawn)
+        return [(size, sketch), (size, ka.Nystroem(kernel="poly", **own, **drawn))]
     return []

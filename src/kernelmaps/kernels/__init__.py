@@ -10,6 +10,7 @@ from .base import Kernel
 from .exponential import Exponential
 from .homogeneous import HomogeneousKernel, chi2, hellinger, intersection, jensen_shannon
 from .per_feature import PerFeature
+from .polynomial import Polynomial
 from .registry import get, register
 from .skewed import Sech, SkewedChi2
 from .splines import BSpline
@@ -27,6 +28,7 @@ __all__ = [
     "Laplacian",
     "Matern",
     "PerFeature",
+    "Polynomial",
     "Sech",
     "SkewedChi2",
     "StationaryKernel",

@@ -12,6 +12,7 @@ from .base import Kernel
 from .exponential import Exponential
 from .homogeneous import HomogeneousKernel, chi2, hellinger, intersection, jensen_shannon
 from .per_feature import PerFeature
+from .polynomial import Polynomial
 from .skewed import Sech, SkewedChi2
 from .splines import BSpline
 from .stationary import Cauchy, Gaussian, Laplacian, Matern
@@ -19,7 +20,7 @@ from .stationary import Cauchy, Gaussian, Laplacian, Matern
 _ADDITIVE = chi2, intersection, hellinger, jensen_shannon
 _STATIONARY = Gaussian, Laplacian, Cauchy, Matern, BSpline, Sech
 KNOWN: dict[str, Kernel | type[Kernel]] = {
-    kernel.name: kernel for kernel in (*_ADDITIVE, *_STATIONARY, SkewedChi2)
+    kernel.name: kernel for kernel in (*_ADDITIVE, *_STATIONARY, SkewedChi2, Polynomial)
 }
 KNOWN["exp_chi2"] = Exponential
 _ALIASES = {
@@ -27,6 +28,7 @@ _ALIASES = {
     "min": "intersection",
     "rbf": "gaussian",
     "bhattacharyya": "hellinger",
+    "poly": "polynomial",
 }
 
 

@@ -1,0 +1,39 @@
+"""The polynomial kernel is scikit-learn's."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics.pairwise import polynomial_kernel
+
+import kernelmaps as km
+from kernelmaps.evaluation.candidates import fitted_to_data
+from kernelmaps.kernels import Polynomial, get
+
+
+def test_it_is_scikit_learns(seed):
+    X = np.random.default_rng(seed).normal(size=(30, 4))
+    exact = polynomial_kernel(X, X[:7], degree=3, gamma=0.4, coef0=0.2)
+    kernel = Polynomial(3, 0.4, 0.2)
+    np.testing.assert_allclose(kernel(X, X[:7]), exact, rtol=1e-12)
+    np.testing.assert_allclose(kernel(sp.csr_matrix(X), sp.csr_matrix(X[:7])), exact, rtol=1e-12)
+    assert get("poly") == Polynomial()
+
+
+def test_its_width_brings_the_diagonal_to_one(seed):
+    X = 100 * np.random.default_rng(seed).normal(size=(300, 20))
+    diagonal = fitted_to_data("polynomial", X).diag(X)
+    # γ‖x‖² is ½ on average, and rounded to three digits; squares of 20 features vary by a third.
+    assert np.mean(diagonal) == pytest.approx(1, abs=0.1)
+
+
+def test_nystroem_takes_it(seed):
+    X = np.random.default_rng(seed).normal(size=(60, 3))
+    # Polynomials of degree 2 in three variables have ten dimensions: ten landmarks are exact.
+    feature_map = km.NystroemMap(Polynomial(2), 30, random_state=0).fit(X)
+    assert km.kernel_error(feature_map, X).max < 1e-6 * Polynomial(2).diag(X).max()
+
+
+@pytest.mark.parametrize("bad", [{"degree": 0}, {"gamma": 0.0}, {"coef0": -1.0}])
+def test_bad_parameters_are_refused(bad):
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        Polynomial(**bad)
