@@ -176,11 +176,11 @@ def _low_dim_accuracy(record: Any) -> list[Line]:
 
 
 def _chebyshev(record: Any) -> list[Line]:
-    found = [
-        _chebyshev_line(item, _CHEBYSHEV_1_2.get((item["line"], item["size"])), "VOC")
-        for item in record
-        if ", ridge" not in item["line"]
-    ]
+    found = []
+    for item in record:
+        if ", ridge" not in item["line"]:
+            line = item["line"].removesuffix(", C = 50, β = 1.5")
+            found.append(_chebyshev_line(item, _CHEBYSHEV_1_2.get((line, item["size"])), "VOC"))
     return sorted(found, key=lambda line: line.what.split(", ")[0])
 
 
