@@ -267,7 +267,7 @@ def test_what_cannot_be_opened_is_refused(make, error, message, tmp_path):
         ([(np.ones((2, 3)), [1, 2], [1])], "chunk 0 has 2 rows but 1 weights"),
         ([(np.ones((2, 3)), 1, 2, 3)], "tuple of 4"),
         (iter([np.ones(3)]), "chunk 0 must have two dimensions"),
-        ([np.array([["a", "b"]])], "numbers only"),
+        ([np.array([["a", "b"]])], "column 0 of X holds the text"),
     ],
 )
 def test_bad_chunks_are_refused(chunks, message):

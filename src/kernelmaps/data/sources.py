@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from ..arguments import refuse_masked
 from ..exceptions import FileFormatError
 from ..extras import needed
-from ..sparse_rows import check_sparse, dense
+from ..sparse_rows import check_sparse, dense, naming_text
 from .columns import check_order, names_of
 from .frames import is_frame, without_columns
 
@@ -614,12 +614,10 @@ def as_rows(X: Any, frames: bool = False) -> Any:
         return X if is_frame(X) else dense(X)
     if sp.issparse(X):
         return X.tocsr()
-    X = np.asarray(X)
+    given, X = X, np.asarray(X)
     if X.dtype.kind in "OSU":
-        try:
+        with naming_text("the data", given):
             X = X.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"X must hold numbers only: {error}") from error
     if X.dtype.kind not in "biuf":
         raise ValueError(f"Complex data not supported: X has dtype {X.dtype}")
     return X

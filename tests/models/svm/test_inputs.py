@@ -38,6 +38,18 @@ def test_arrays_with_gaps_or_text(cls):
 
 
 @BOTH
+def test_text_in_later_frames_is_named_by_its_column(cls):
+    pandas = pytest.importorskip("pandas")
+    X, y = rows()
+    frame = pandas.DataFrame(X, columns=["a", "b"])
+    model = cls().fit(frame, y)
+    with pytest.raises(ValueError, match=rf"{cls.__name__}: column 'b' of X holds the text 'low'"):
+        model.predict(frame.assign(b="low"))
+    with pytest.raises(ValueError, match="column 'b' of X holds the text 'low'"):
+        cls().fit([(frame, y), (frame.assign(b="low"), y)])
+
+
+@BOTH
 def test_frames_and_files_with_gaps_or_text(cls, tmp_path):
     pandas = pytest.importorskip("pandas")
     X, y = rows()

@@ -121,7 +121,8 @@ def rows_to_score(owner: Any, machine: AdditiveMachine, X: Any) -> Any:
     if machine.feature_names is None and machine.feature_map._takes_as_it_is(X):
         return X
     validate_data(owner, X, reset=False, skip_check_array=True)
-    if hasattr(X, "columns") and not hasattr(machine.feature_map, "feature_names_in_"):
-        X = np.asarray(X)  # the names are checked; the map was fitted without them
-    rows = machine.feature_map._native_rows(X, reset=False)
+    with naming_text(name, X):
+        if hasattr(X, "columns") and not hasattr(machine.feature_map, "feature_names_in_"):
+            X = np.asarray(X)  # the names are checked; the map was fitted without them
+        rows = machine.feature_map._native_rows(X, reset=False)
     return machine.fitted.dense_unless_sparse_helps(rows)
