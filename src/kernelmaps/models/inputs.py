@@ -72,8 +72,8 @@ def numbers_in_text(owner: Any, y: Any) -> Any:
     return number_values(raw_column(values, column, name), column, lambda row: f"{name}, row {row}")
 
 
-def missing_in_series(y: Any) -> np.ndarray:
-    """Which values of a series are missing."""
+def missing_targets(y: Any) -> np.ndarray:
+    """Which targets are missing."""
     values = np.asarray(y)
     if values.dtype.kind in "OUS":
         return np.fromiter(map(is_missing, values.tolist()), bool, len(values))

@@ -9,6 +9,7 @@ import pytest
 import kernelmaps as km
 from kernelmaps.data import table_in_memory
 from kernelmaps.data.opening import open_table
+from kernelmaps.exceptions import MissingTargetWarning
 from kernelmaps.models.gam import sampling, stream
 from kernelmaps.models.rows import passes
 
@@ -154,6 +155,30 @@ def test_chunks_of_any_kind(seed, small_chunks):
         assert_same(held, km.AdditiveRegressor().fit(given), X)
     targets = km.AdditiveRegressor().fit([c[0] for c in chunks], y)
     assert_same(held, targets, X)
+
+
+@pytest.mark.parametrize("cls", [km.AdditiveRegressor, km.AdditiveClassifier])
+@pytest.mark.parametrize("kind", ["chunks", "dask"])
+def test_rows_without_a_target_are_left_out_of_a_stream(seed, cls, kind, small_chunks):
+    """One warning has their number; the model is that of the other rows."""
+    X, rate, _ = table(seed)
+    y = pd.Series(rate if cls is km.AdditiveRegressor else np.where(rate > 1, "high", "low"))
+    y[:700] = None  # all rows of the first partition
+    y[2999] = None
+    parts = [slice(0, 700), slice(700, 2000), slice(2000, 3000)]
+    if kind == "dask":
+        dd = pytest.importorskip("dask.dataframe")
+        frame = X.assign(price=y)
+        given = dd.concat([dd.from_pandas(frame[rows], npartitions=1) for rows in parts]), "price"
+    else:
+        given = [(X[rows], y[rows]) for rows in parts], None
+    with pytest.warns(MissingTargetWarning, match=f"{cls.__name__}: 701 rows without 'y'") as said:
+        ours = cls().fit(*given)
+    assert [item.category for item in said].count(MissingTargetWarning) == 1
+    assert_same(cls().fit(X[700:2999], y[700:2999]), ours, X, tol=1e-6)
+    assert ours._n_rows == 2299
+    with pytest.raises(ValueError, match="the first rows of the stream list have no target"):
+        cls().fit([(X[:700], np.full(700, np.nan))])
 
 
 def test_numbers_from_npy(tmp_path, seed, small_chunks):

@@ -35,7 +35,7 @@ from ...sparse_rows import check_sparse
 from ...threads import limit_blas
 from ..explanation import Explanation
 from ..inputs import (
-    missing_in_series,
+    missing_targets,
     numbers_in_text,
     refuse_training_on_card,
     targets_of,
@@ -202,7 +202,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             return X, y, *beside
         from_table, name = is_series(y), str(getattr(y, "name", None) or "y")
         y = y if self._of_labels else numbers_in_text(self, y)
-        missing = missing_in_series(y) if from_table else np.zeros(0, bool)
+        missing = missing_targets(y) if from_table else np.zeros(0, bool)
         if not missing.any() or missing.all() or len(missing) != len(X):
             return X, y, *beside
         warn_of_gaps(type(self).__name__, name, int(missing.sum()))
@@ -224,6 +224,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         sums = sums_of_first_pass(source, encoder, losses, rows)
         if not sums.weight > 0:
             raise ValueError(f"{owner}: all sample weights are zero.")
+        warn_of_gaps(owner, "y", sums.n_without_target)
         streamed = RowsFromStream(source, encoder, sums, rows)
         self._fit_rows(streamed, losses, settings, sums.by_output[0].count)
         encoder.notes.warn(owner, stacklevel=6)

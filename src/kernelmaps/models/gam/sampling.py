@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from ...data import Block, Source
 from ...data.frames import Column, joined_columns
 from ...data.table_reader import TableReader
-from ..inputs import real_targets
+from ..inputs import missing_targets, real_targets, without_rows
 from ..losses import Loss
 from ..rows.passes import SumOverChunks, fold_chunks
 from .codebooks import SAMPLE_ROWS
@@ -83,6 +83,22 @@ class RowChecks:
             raise ValueError(f"{where} has {len(chunk)} rows but {len(y)} targets.")
         return real_targets(y, where) if self.classes is None else y
 
+    def labels(self, chunk: Block) -> np.ndarray:
+        """Targets of the rows that have one."""
+        return self.targets(rows_with_target(chunk))
+
+
+def rows_with_target(chunk: Block) -> Block:
+    """A chunk without the rows whose target is missing."""
+    y = chunk.y
+    if y is None or np.ndim(y) != 1 or len(y) != len(chunk):
+        return chunk
+    missing = missing_targets(y)
+    if not missing.any():
+        return chunk
+    X, y, weight, exposure = without_rows(missing, chunk.X, y, chunk.w, chunk.exposure)
+    return replace(chunk, X=X, y=y, w=weight, exposure=exposure)
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -98,9 +114,12 @@ def take_sample(source: Source, owner: str, categorical: Any = None, terms: Any 
 
     How columns are read is learned from these rows, unless the source says it.
     """
-    chunks = [chunk for chunk in source.samples(SAMPLE_ROWS) if len(chunk)]
-    if not chunks:
+    chunks = source.samples(SAMPLE_ROWS)
+    if not any(map(len, chunks)):
         raise ValueError(f"{owner}: {source.describe()} has no rows.")
+    chunks = [chunk for chunk in map(rows_with_target, chunks) if len(chunk)]
+    if not chunks:
+        raise ValueError(f"{owner}: the first rows of {source.describe()} have no target.")
     if source.reader is not None:
         parts = [source.reader.read(chunk.X, owner, ordered=False) for chunk in chunks]
         return Sample(source.reader, joined_columns(parts), chunks)
@@ -118,7 +137,7 @@ def count_labels(source: Source, checks: RowChecks) -> tuple[np.ndarray, np.ndar
             "chunks."
         )
     sums = SumOverChunks(_count_by_label)
-    counts: Counter = fold_chunks(source, checks.targets, sums, source.labels()).total
+    counts: Counter = fold_chunks(source, checks.labels, sums, source.labels()).total
     labels = np.array(sorted(counts))
     return labels, np.array([counts[label] for label in labels.tolist()])
 

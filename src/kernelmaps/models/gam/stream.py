@@ -32,6 +32,7 @@ from ..rows.protocol import NormalEquations
 from ..rows.streamed import StreamedTermRows
 from .codebooks import Codebook, encode_columns
 from .holdout import HeldOutGain, mostly_distinct
+from .sampling import rows_with_target
 from .training_rows import (
     DesignTerm,
     OutputSums,
@@ -79,13 +80,16 @@ class ChunkEncoder:
 
     def __call__(self, chunk: Block) -> RowsInMemory:
         """Coded rows with the targets of all outputs."""
-        where = f"{self.owner}, chunk {chunk.chunk}"
+        where, n_rows = f"{self.owner}, chunk {chunk.chunk}", len(chunk)
+        chunk = rows_with_target(chunk)
         columns = self.reader.read(chunk.X, where, ordered=False, notes=self.notes)
         y, weight, offset = self.checks(chunk)
         codes = encode_columns(self.books, columns, self.owner, self.n_jobs)
         targets = one_against_rest(y, self.outputs)
         weight = self.weight_scale * weight
-        rows = RowsInMemory(self.books, codes, targets, weight, offset, self.n_jobs)
+        rows = RowsInMemory(
+            self.books, codes, targets, weight, offset, self.n_jobs, n_rows - len(chunk)
+        )
         return rows if self.subset is None else rows.subset(*self.subset)
 
 

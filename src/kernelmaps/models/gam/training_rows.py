@@ -43,6 +43,7 @@ class RowsInMemory:
     """Coded rows in memory, with the targets of one or more outputs.
 
     `stream.RowsFromStream` has the same methods for rows that are read anew for each call.
+    `n_without_target` further rows were left out, as their target is missing.
     """
 
     books: tuple[Codebook, ...]
@@ -51,6 +52,7 @@ class RowsInMemory:
     weight: np.ndarray
     offset: np.ndarray
     n_jobs: int | None = None
+    n_without_target: int = 0
 
     @property
     def total_weight(self) -> float:
@@ -140,7 +142,7 @@ class OutputSums:
     """Sums over the codes of columns of each output's negative gradients at its intercept.
 
     For squared loss these are the residuals of the constant model. `totals` are sums over all
-    rows, by output, and `squared_weight` is Σw².
+    rows, by output, `squared_weight` is Σw², and `n_without_target` counts rows that were left out.
     """
 
     by_output: list[CodeSums]
@@ -148,6 +150,7 @@ class OutputSums:
     intercepts: tuple[float, ...]
     totals: list[LossTotals]
     squared_weight: float = 0.0
+    n_without_target: int = 0
 
     @classmethod
     def empty(
@@ -165,10 +168,11 @@ class OutputSums:
     def zero(self) -> OutputSums:
         by_output = [sums.zero() for sums in self.by_output]
         totals = [NO_ROWS] * len(by_output)
-        return replace(self, by_output=by_output, totals=totals, squared_weight=0.0)
+        return OutputSums(by_output, self.losses, self.intercepts, totals)
 
     def update(self, rows: RowsInMemory) -> None:
         self.squared_weight += float(rows.weight @ rows.weight)
+        self.n_without_target += rows.n_without_target
         outputs = zip(self.by_output, self.losses, self.intercepts, rows.targets, strict=True)
         for sums, loss, intercept, y in outputs:
             gradient, _ = loss.derivatives(y, rows.offset + intercept)
@@ -181,6 +185,7 @@ class OutputSums:
         for sums, more in zip(self.by_output, other.by_output, strict=True):
             sums.merge(more)
         self.squared_weight += other.squared_weight
+        self.n_without_target += other.n_without_target
         self.totals = [a + b for a, b in zip(self.totals, other.totals, strict=True)]
         return self
 
