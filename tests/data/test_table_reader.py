@@ -256,6 +256,21 @@ def test_other_types_of_pandas_and_arrow(kind):
     np.testing.assert_array_equal(TableReader.learn_and_read([X], "M")[1][0].values, expected)
 
 
+def test_numbers_among_the_levels_of_text_are_found_by_their_text():
+    """A chunk that holds numbers alone has another type, and the same levels."""
+    X = pd.DataFrame({"a": ["1", "2.5", "x", "x"]})
+    reader = TableReader.learn(X, "Model")
+    for numbers in ([1, 1], [1.0, np.nan], [2.5, 1.0]):
+        for kind in (None, object, str):
+            (column,) = reader.read(pd.DataFrame({"a": pd.Series(numbers, dtype=kind)}), "Model")
+            expected = [None if value != value else f"{value:g}" for value in numbers]
+            assert named(column) == expected
+    for levels in (["01", "10", "x"], ["w", "x", "y"]):  # numbers cannot be meant
+        reader = TableReader.learn(pd.DataFrame({"a": levels}), "Model")
+        with pytest.raises(ValueError, match="'a' held categories in fit, and now holds numbers"):
+            reader.read(pd.DataFrame({"a": [1, 10]}), "Model")
+
+
 def test_chunks_are_read_as_one_table(seed):
     """Types may differ between chunks, as those of a file that pandas reads in pieces."""
     X = frame(seed)

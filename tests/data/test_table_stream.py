@@ -43,7 +43,7 @@ def test_columns_are_typed_by_what_all_blocks_hold(tmp_path):
         X = pa.concat_tables([block.X for block in source.blocks(100)])
         kinds = {column.name: (column.kind, column.form) for column in source.reader.columns}
     assert kinds["day"] == ("date", "%d/%m/%Y")
-    assert kinds["mixed"] == ("category", "text")
+    assert kinds["mixed"] == ("category", "mixed")
     assert kinds["price"] == ("number", "1,234.5")
     np.testing.assert_array_equal(X["day"].to_numpy()[:1], [np.datetime64("2025-04-03")])
     assert X["price"].to_pylist()[-1] == 1009.5

@@ -48,7 +48,7 @@ from .text_cells import (
 
 _FORMS = {
     "number": NUMBER_FORMS,
-    "category": ("text", "number", "boolean"),
+    "category": ("text", "mixed", "number", "boolean"),
     "date": ("typed", *DATE_FORMS),
     "left out": ("",),
 }
@@ -80,8 +80,9 @@ class ColumnFormat:
     kind : {"number", "category", "date", "left out"}
     form : str
         Of numbers: "plain", "1,234.5" (digits may be grouped), "1.234,5" (decimal comma) or "hh:mm"
-        (hours). Of categories: "text", "number" (2.50 and 2.5 are one level) or "boolean". Of
-        dates: "typed", or how text writes them.
+        (hours; durations, too). Of categories: "text", "mixed" (text, of which some levels are
+        numbers), "number" (2.50 and 2.5 are one level) or "boolean". Of dates: "typed", or how text
+        writes them.
     unit : str
         Currency, percent sign or unit of measurement beside the numbers.
     parts : tuple of str
@@ -604,8 +605,11 @@ def _level_form(raw: RawColumn) -> str:
     truth = pc.is_in(pc.utf8_lower(levels.array), pa.array(["true", "false"]))
     if len(levels) and pc.all(truth).as_py():
         return "boolean"
-    plain = len(levels) and levels.plain is not None and not levels.has_codes
-    return "number" if plain else "text"
+    if levels.has_codes or not len(levels):
+        return "text"
+    if levels.plain is not None:
+        return "number"
+    return "mixed" if np.isfinite(levels.numbers(NumberFormat())).any() else "text"
 
 
 def _read(raw: RawColumn, how: ColumnFormat, owner: str, notes: ReadingNotes) -> list[Column]:
@@ -679,8 +683,8 @@ def _levels(raw: RawColumn, how: ColumnFormat, owner: str) -> Column:
     """Codes of levels, in the order of appearance, or of the categories of a frame."""
     if isinstance(raw, np.ndarray):
         if how.form == "text" and raw.dtype.kind in "fiu" and not np.isnan(raw).all():
-            # Codes such as 01067 that were read as the number 1067 would all be unseen levels.
-            raise ColumnKindError(owner, how, "numbers")
+            # No level of fit is such a number: 01067 was read as 1067, or words were encoded.
+            raise ColumnKindError(owner, how, "numbers, which none of its levels are: pass text")
         codes, names = factorized(raw)
         return _renumbered(how.name, codes, names)
     if isinstance(raw, pa.DictionaryArray):
