@@ -242,7 +242,7 @@ def test_ordered_categories_keep_their_order():
 @pytest.mark.parametrize("kind", ["timedelta", "decimal", "time", "period"])
 def test_other_types_of_pandas_and_arrow(kind):
     if kind == "timedelta":
-        X, expected = pd.DataFrame({"a": pd.to_timedelta([1, 90], "min")}), [60.0, 5400.0]
+        X, expected = pd.DataFrame({"a": pd.to_timedelta([30, 90], "min")}), [0.5, 1.5]
     elif kind == "decimal":
         X = pa.table({"a": pa.array([1.5, 2.25]).cast(pa.decimal128(5, 2))})
         expected = [1.5, 2.25]
@@ -254,6 +254,20 @@ def test_other_types_of_pandas_and_arrow(kind):
             [2020, 2021],
         )
     np.testing.assert_array_equal(TableReader.learn_and_read([X], "M")[1][0].values, expected)
+
+
+def test_durations_of_a_file_are_those_of_the_frame(tmp_path, seed):
+    """Negative ones and parts of a second included; neither is called a time of day."""
+    minutes = np.random.default_rng(seed).integers(-5000, 5000, 200) / 2 + 1 / 7
+    X = pd.DataFrame({"a": pd.to_timedelta(minutes, "min")})
+    (typed,) = TableReader.learn_and_read([X], "Model")[1]
+    hours = X["a"].dt.total_seconds() / 3600
+    np.testing.assert_allclose(typed.values, hours, rtol=0, atol=1e-12)
+    reader, text = TableReader.learn_and_read([csv_table(X, tmp_path)], "Model")
+    assert_equal(text, [typed])
+    assert reader.remarks == ["column 'a' holds numbers in hours"]
+    (days,) = reader.read(pd.DataFrame({"a": ["2 days", "-1 day, 23:00:00", ""]}), "Model")
+    np.testing.assert_array_equal(days.values, [48.0, -1.0, np.nan])
 
 
 def test_numbers_among_the_levels_of_text_are_found_by_their_text():

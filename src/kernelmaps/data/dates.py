@@ -44,7 +44,7 @@ _LAYOUTS = {
 DATE_FORMS = tuple(_LAYOUTS)
 """How dates may be written; of 3/4/2025 the month comes first, unless it can only be the day. A
 month without a day stands for its first day."""
-_CLOCK = r"(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2})(?:[.,]\d+)?)?"
+_CLOCK = r"(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2})(?:[.,](?P<f>\d+))?)?"
 _TIME = rf"(?:[T ]\s?{_CLOCK}\s?(?P<p>[AaPp][Mm])?\s?(?P<z>[Zz]|[+-]\d{{2}}:?\d{{2}})?)?"
 _MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september",
@@ -87,14 +87,39 @@ def parse_dates(cells: pa.Array, form: str) -> np.ndarray:
 
 
 def hours_in(cells: pa.Array) -> np.ndarray:
-    """Times such as 8:30, 17:05:30 or 5:15 pm as hours; NaN if unreadable."""
-    groups = pc.extract_regex(cells, rf"^{_CLOCK}\s?(?P<p>[AaPp][Mm])?$")
-    matched = pc.is_valid(groups).to_numpy(zero_copy_only=False)
+    """Times such as 8:30, 17:05:30 or 5:15 pm as hours, and durations; NaN if unreadable.
+
+    Durations are those that pandas and Python write: 2 days 03:00:00, -1 days +23:00:00.
+    """
+    clock = rf"{_CLOCK}\s?(?P<p>[AaPp][Mm])?"
+    groups = pc.extract_regex(cells, rf"^(?:(?P<D>-?\d{{1,7}}) days?,? ?\+?)?(?:{clock})?$")
     parts = dict(zip((field.name for field in groups.type), groups.flatten(), strict=True))
-    hour, minute, second = (_integers(parts[name], "0") for name in "HMS")
+    day_or_hour = pc.binary_join_element_wise(parts["D"], parts["H"], "")
+    matched = pc.fill_null(pc.not_equal(day_or_hour, ""), False).to_numpy(zero_copy_only=False)
+    day, hour, minute, second = (_integers(parts[name], "0") for name in "DHMS")
+    fraction = pc.binary_join_element_wise("0.", pc.fill_null(parts["f"], ""), "0", "")
+    second = second + fraction.cast(pa.float64()).to_numpy(zero_copy_only=False)
     hour = _hour(hour, parts["p"])
     possible = matched & (hour < _NO_HOUR) & (minute < 60) & (second < 60)
-    return np.where(possible, hour + minute / 60 + second / 3600, np.nan)
+    return np.where(possible, 24 * day + hour + minute / 60 + second / 3600, np.nan)
+
+
+def duration_cells(durations: pa.Array) -> pa.Array:
+    """Durations as text, as pandas writes them, so that they are read as those of a CSV file."""
+    unit = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[durations.type.unit]
+    encoded = durations.cast(pa.int64()).dictionary_encode()
+    cells = [_duration_cell(unit * value) for value in encoded.dictionary.to_pylist()]
+    return pa.array(cells, pa.string()).take(encoded.indices)
+
+
+def _duration_cell(nanoseconds: int) -> str:
+    seconds, fraction = divmod(nanoseconds, 10**9)
+    minutes, second = divmod(seconds, 60)
+    hours, minute = divmod(minutes, 60)
+    day, hour = divmod(hours, 24)
+    sign = "+" if day < 0 else ""
+    decimals = f".{fraction:09}" if fraction else ""
+    return f"{day} days {sign}{hour:02}:{minute:02}:{second:02}{decimals}"
 
 
 def _integers(digits: pa.Array, default: str) -> np.ndarray:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..sparse_rows import dense
+from .dates import duration_cells
 from .frames import is_frame, level_name, unnamed
 from .text_cells import Text
 
@@ -152,8 +153,7 @@ def _from_arrow(values: Any, name: str, owner: str) -> RawColumn:
             values = pc.local_timestamp(values)
         return values.to_numpy(zero_copy_only=False).astype("datetime64[s]")
     if types.is_duration(kind):
-        seconds = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[kind.unit]
-        return values.cast(pa.int64()).to_numpy(zero_copy_only=False) / seconds
+        return Text(duration_cells(values))
     if types.is_decimal(kind) or (types.is_integer(kind) and values.null_count):
         try:
             values = values.cast(pa.float64())

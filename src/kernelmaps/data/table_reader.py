@@ -41,6 +41,7 @@ from .text_cells import (
     Text,
     find_date_format,
     find_number_format,
+    has_durations,
     level_names,
     quoted,
     why_category,
@@ -582,7 +583,8 @@ def _learned(raw: RawColumn, name: str, requests: _Requests) -> tuple[ColumnForm
     number = find_number_format(raw, codes_too=kind == "number")
     if number is not None:
         clock = "holds times, read as hours: give a time of day a periodic term of period 24"
-        remark = f"column {name!r} {clock}" if number.form == CLOCK and kind is None else ""
+        is_clock = number.form == CLOCK and kind is None and not has_durations(raw)
+        remark = f"column {name!r} {clock}" if is_clock else ""
         return ColumnFormat(name, "number", number.form, number.unit), remark
     date = find_date_format(raw)
     if date is not None:

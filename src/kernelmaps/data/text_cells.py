@@ -27,7 +27,7 @@ NUMBER_GAPS = (*GAPS, "-", ".", "nat")
 CLOCK = "hh:mm"
 NUMBER_FORMS = ("plain", "1,234.5", "1.234,5", CLOCK)
 """How numbers may be written: as Python does, with grouped digits, with a decimal comma, as hours
-and minutes."""
+and minutes (a duration may have days before them)."""
 
 _CURRENCY_CODES = (  # of ISO 4217: those of the larger economies
     "AED|ARS|AUD|BDT|BGN|BRL|CAD|CHF|CLP|CNY|COP|CZK|DKK|EGP|EUR|GBP|HKD|HUF|IDR|ILS|INR|JPY|KES|"
@@ -331,6 +331,11 @@ def is_text(column: Text) -> bool:
         return False
     unreadable = np.isnan(column.numbers(NumberFormat()))
     return bool((unreadable & column.cells.known(NUMBER_GAPS)).any())
+
+
+def has_durations(column: Text) -> bool:
+    """Whether a column of times holds durations, such as 0 days 00:01:00, not times of a day."""
+    return bool(pc.any(pc.match_substring(column.cells.distinct, "day")).as_py())
 
 
 def level_names(cells: pa.Array) -> pa.Array:
