@@ -47,7 +47,7 @@ def test_columns_are_typed_by_what_all_blocks_hold(tmp_path):
     assert kinds["price"] == ("number", "1,234.5")
     np.testing.assert_array_equal(X["day"].to_numpy()[:1], [np.datetime64("2025-04-03")])
     assert X["price"].to_pylist()[-1] == 1009.5
-    assert source.whole
+    assert source.integer_targets
 
 
 def test_labels_are_of_one_kind(tmp_path):

@@ -18,7 +18,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from ..data import Rows, Source, read_rows
-from ..data.columns import Wanted, no_target
+from ..data.columns import ColumnSelection, no_target
 from ..data.reading import PreparedSource, open_rows, read_columns
 from ..data.reading import column_names as names_in
 from ..data.sources import SlicedSource
@@ -63,7 +63,11 @@ def fit_file(
     or because they name the rows) and whose values all differ are noted as IDs, which predictions
     then carry along.
     """
-    settings, path, selection = settings.checked(), Path(data), Wanted(target, columns, drop)
+    settings, path, selection = (
+        settings.checked(),
+        Path(data),
+        ColumnSelection(target, columns, drop),
+    )
     has_names = is_csv(path) or is_parquet(path)
     settings.say(f"reading {path.name}")
     if settings.model in (None, "gam") and has_names and path.exists():
@@ -97,7 +101,7 @@ def fit_rows(rows: Rows, settings: FitSettings) -> FittedModel:
     task = _decide_task(rows.y, settings)
     source = SlicedSource(X, _targets(rows.y, task, rows.name))
     unfitted = settings.estimator(task.name, _scaled_map(settings, X))
-    facts = {"target": rows.target, "columns": rows.columns, "ids": _ids(rows.kept)}
+    facts = {"target": rows.target, "columns": rows.columns, "ids": _ids(rows.extra_columns)}
     return _fit_and_score(unfitted, source, settings, task, facts)
 
 
@@ -134,7 +138,7 @@ class _TableRoles:
 
     @classmethod
     def of(
-        cls, header: list[str], selection: Wanted, settings: FitSettings, name: str
+        cls, header: list[str], selection: ColumnSelection, settings: FitSettings, name: str
     ) -> _TableRoles:
         """The features are all columns that have no other role."""
         weight, exposure = settings.sample_weight, settings.exposure
@@ -157,7 +161,7 @@ class _TableRoles:
         }  # fmt: skip
 
 
-def _fit_table(path: Path, settings: FitSettings, selection: Wanted) -> FittedModel:
+def _fit_table(path: Path, settings: FitSettings, selection: ColumnSelection) -> FittedModel:
     """A GAM of a CSV or Parquet file: in memory, or block by block where it is large."""
     if settings.normalize != "none":
         raise ValueError(
@@ -183,7 +187,7 @@ def _fit_table(path: Path, settings: FitSettings, selection: Wanted) -> FittedMo
 
 
 def _fit_large_table(
-    path: Path, settings: FitSettings, selection: Wanted, roles: _TableRoles
+    path: Path, settings: FitSettings, selection: ColumnSelection, roles: _TableRoles
 ) -> FittedModel:
     settings.say("block by block: the columns of text are kept in a temporary file")
     dropped: dict[str, Any] = {}

@@ -146,14 +146,14 @@ class NewRows:
     ----------
     X : array or pyarrow table
     y, exposure : ndarray or None
-    kept : dict of str to list
+    extra_columns : dict of str to list
         Cells of the columns that are carried along.
     """
 
     X: Any
     y: Any = None
     exposure: Any = None
-    kept: dict[str, list[Any]] = field(default_factory=dict)
+    extra_columns: dict[str, list[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class SavedModel:
                 f"{self.model.n_features_in_}."
             )
         rows = rows.normalized(self.metadata.get("normalize", "none"))
-        yield NewRows(rows.X, rows.y, None, rows.kept)
+        yield NewRows(rows.X, rows.y, None, rows.extra_columns)
 
 
 @dataclass(frozen=True)
@@ -322,7 +322,10 @@ def predict_rows(
             options = {} if rows.exposure is None else {"exposure": rows.exposure}
             predict = fitted.predict_proba if proba else fitted.predict
             values = np.asarray(predict(rows.X, **options))
-            columns = [*rows.kept.values(), *(values.T.tolist() if proba else [values.tolist()])]
+            columns = [
+                *rows.extra_columns.values(),
+                *(values.T.tolist() if proba else [values.tolist()]),
+            ]
             yield [list(cells) for cells in zip(*columns)]
 
     return Predictions([*carried, *names], blocks)

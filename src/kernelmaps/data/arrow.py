@@ -76,7 +76,7 @@ class ArrowSource(Source):
         For messages.
     gaps : int
         Rows without a target, which are left out; only where targets are a column.
-    whole : bool
+    integer_targets : bool
         Whether targets are whole numbers, whatever type they are stored in.
     """
 
@@ -89,13 +89,13 @@ class ArrowSource(Source):
     begin: int = 0
     name: str = "the Parquet dataset"
     gaps: int = 0
-    whole: bool = False
+    integer_targets: bool = False
     reader: Any = None
 
     def __post_init__(self) -> None:
-        known = not any(isinstance(own, CsvFragment) for own in self.fragments)
-        self.rows = [count_rows(own) for own in self.fragments] if known else []
-        self.n_rows = sum(self.rows) - self.gaps if known else None
+        countable = not any(isinstance(fragment, CsvFragment) for fragment in self.fragments)
+        self.rows = [count_rows(fragment) for fragment in self.fragments] if countable else []
+        self.n_rows = sum(self.rows) - self.gaps if countable else None
         self.names = self.features
         if not self.frames:
             named = _value_names(self.fragments[0].physical_schema, self.features)
@@ -130,14 +130,14 @@ class ArrowSource(Source):
             features = _selected(schema, features, expected, name)
         if not frames:
             _check_numbers(schema, features)
-        found = cls(fragments, features, y, w, exposure, frames, 0, name)
+        source = cls(fragments, features, y, w, exposure, frames, 0, name)
         if frames and isinstance(y, str) and _all_named(w, exposure):
-            gaps, whole = _look_at_targets(fragments, y)
+            gaps, integer_targets = _look_at_targets(fragments, y)
             warn_of_gaps(name, y, gaps)
-            found = replace(found, gaps=gaps, whole=whole)
-        if found.n_rows is not None:
-            found._check_lengths(found.n_rows)
-        return found
+            source = replace(source, gaps=gaps, integer_targets=integer_targets)
+        if source.n_rows is not None:
+            source._check_lengths(source.n_rows)
+        return source
 
     def describe(self) -> str:
         size = "" if self.frames else f" of {self.n_rows} rows and {self.n_features} features"
@@ -156,8 +156,8 @@ class ArrowSource(Source):
             return super().samples(rows)
         picked = np.unique(np.linspace(0, len(self.fragments) - 1, _RUNS).astype(int)).tolist()
         share = -(-rows // len(picked))
-        found = (scanned([self.fragments[at]], self._columns, share) for at in picked)
-        return list(self._read((b for own in found for b in _upto(own, share)), rows))
+        batches = (scanned([self.fragments[at]], self._columns, share) for at in picked)
+        return list(self._read((b for group in batches for b in _upto(group, share)), rows))
 
     def n_blocks(self, block_rows: int) -> int | None:
         """Sum over row groups, none of which shares a block with the next."""
@@ -201,13 +201,13 @@ class ArrowSource(Source):
             return stacked(_names(item)) if _names(item) else values_at(item, rows)
 
         y, w, exposure = map(beside, (self.y, self.w, self.exposure))
-        y = y.astype(np.int64) if self.whole else y
+        y = y.astype(np.int64) if self.integer_targets else y
         X = table.select(self.features) if self.frames else stacked(self.features)
         return Block(X, y, w, number, 0, start, exposure)
 
     def _check_lengths(self, n_rows: int) -> None:
         given = {"y": self.y, "sample_weight": self.w, "exposure": self.exposure}
-        check_lengths(n_rows, **{k: own for k, own in given.items() if not _names(own)})
+        check_lengths(n_rows, **{k: values for k, values in given.items() if not _names(values)})
 
 
 def _all_named(*items: Any) -> bool:
@@ -221,26 +221,27 @@ def _has_target(column: Any) -> Any:
 
 def _look_at_targets(fragments: list[Any], name: str) -> tuple[int, bool]:
     """How many rows have no target, and whether all others are whole numbers."""
-    gaps, whole = 0, True
+    gaps, are_integers = 0, True
     for batch in scanned(fragments, [name], 1 << 20):
         column = batch.column(0)
-        there = column.filter(_has_target(column))
-        gaps += len(column) - len(there)
-        if whole and pa.types.is_floating(column.type):
-            values = there.to_numpy(zero_copy_only=False)
-            whole = bool((values == np.round(values)).all() and (np.abs(values) <= _EXACT).all())
+        present = column.filter(_has_target(column))
+        gaps += len(column) - len(present)
+        if are_integers and pa.types.is_floating(column.type):
+            values = present.to_numpy(zero_copy_only=False)
+            rounded, exact = values == np.round(values), np.abs(values) <= _EXACT
+            are_integers = bool(rounded.all() and exact.all())
         else:
-            whole = whole and pa.types.is_integer(column.type)
-    return gaps, whole
+            are_integers = are_integers and pa.types.is_integer(column.type)
+    return gaps, are_integers
 
 
 def row_groups(dataset: Any) -> list[Any]:
     """Row groups of all files of a dataset; a fragment that has none as it is."""
-    found: list[Any] = []
+    groups: list[Any] = []
     for fragment in dataset.get_fragments():
         split = getattr(fragment, "split_by_row_group", None)
-        found += split() if split else [fragment]
-    return found
+        groups += split() if split else [fragment]
+    return groups
 
 
 def count_rows(fragment: Any) -> int:
@@ -296,20 +297,20 @@ def _value_names(schema: Any, columns: list[str]) -> dict[str, list[str]]:
 def _selected(schema: Any, header: list[str], names: list[str], where: str) -> list[str]:
     """Columns that hold the values of these names, in their order."""
     value_names = _value_names(schema, header)
-    column_of = {name: column for column, own in value_names.items() for name in own}
+    column_of = {value: column for column, values in value_names.items() for value in values}
     check_selection(list(column_of), names, where)
-    found = list(dict.fromkeys(column_of[name] for name in names))
-    values = [name for column in found for name in value_names[column]]
+    columns = list(dict.fromkeys(column_of[name] for name in names))
+    values = [name for column in columns for name in value_names[column]]
     check_order(values, names, where)  # of lists, all values or none
-    return found
+    return columns
 
 
 def _check_numbers(schema: Any, features: list[str]) -> None:
     types = pa.types
-    known = (types.is_integer, types.is_floating, types.is_boolean, types.is_fixed_size_list)
+    numeric = (types.is_integer, types.is_floating, types.is_boolean, types.is_fixed_size_list)
     for column in features:
         kind = schema.field(column).type
-        if not any(is_such(kind) for is_such in known):
+        if not any(is_such(kind) for is_such in numeric):
             raise ValueError(
                 f"column {column!r} has type {kind}; features must be numbers. Name the "
                 "target with y=, or drop the column"

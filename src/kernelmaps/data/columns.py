@@ -25,7 +25,7 @@ def advice_on_text() -> str:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ColumnSelection:
     """What is asked of the columns of a file; see :func:`read_rows`."""
 
     target: str | None = None
@@ -63,18 +63,18 @@ def no_target(name: str, columns: Sequence[str] | None) -> ValueError:
 
 
 def column_positions(
-    header: Sequence[str], wanted: Sequence[str], name: str, what: str = "column"
+    header: Sequence[str], columns: Sequence[str], name: str, what: str = "column"
 ) -> list[int]:
-    """Where the wanted names are; others are refused, with the nearest one that there is."""
+    """Positions of columns by name; an unknown name is refused, with the nearest existing one."""
     place = {column: j for j, column in enumerate(header)}
-    unknown = [column for column in wanted if column not in place]
+    unknown = [column for column in columns if column not in place]
     if unknown:
-        near = nearest(unknown[0], header)
-        guess = f" Did you mean {near!r}?" if near else ""
+        suggestion = nearest(unknown[0], header)
+        guess = f" Did you mean {suggestion!r}?" if suggestion else ""
         raise ValueError(
             f"{name} has no {what} {', '.join(map(repr, unknown))}; it has {_some(header)}.{guess}"
         )
-    return [place[column] for column in wanted]
+    return [place[column] for column in columns]
 
 
 def names_of(frame: Any) -> list[str] | None:
@@ -112,9 +112,9 @@ def check_selection(header: Sequence[str], columns: Sequence[str], name: str) ->
 
 def nearest(name: str, names: Sequence[str]) -> str | None:
     """The name that was probably meant, capital letters aside."""
-    small = {known.lower(): known for known in reversed(names)}  # of equal ones, the first
-    near = get_close_matches(name.lower(), list(small), n=1)
-    return small[near[0]] if near else None
+    small = {column.lower(): column for column in reversed(names)}  # of equal ones, the first
+    matches = get_close_matches(name.lower(), list(small), n=1)
+    return small[matches[0]] if matches else None
 
 
 def hold_text(columns: Sequence[str]) -> str:

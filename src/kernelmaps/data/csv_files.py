@@ -90,7 +90,7 @@ class CsvFile:
                 if batch is not None:
                     held.append(_checked(pa.table(batch.slice(skip))))
                     skip = max(skip - batch.num_rows, 0)
-                count = sum(part.num_rows for part in held)
+                count = sum(table.num_rows for table in held)
                 while count >= rows or (batch is None and (count or not some)):
                     table = pa.concat_tables(held) if held else reader.schema.empty_table()
                     yield table.slice(0, rows)

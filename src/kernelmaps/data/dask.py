@@ -54,13 +54,13 @@ class DaskSource(Source):
                 raise ValueError(f"X must have two dimensions, found shape {X.shape}")
             X = X.rechunk({1: -1})
             rows, width = X.chunks[0], X.shape[1]
-        parts = list(np.ravel(np.array(X.to_delayed(), dtype=object)))
+        partitions = list(np.ravel(np.array(X.to_delayed(), dtype=object)))
         beside = {"y": y, "weights": w, "exposure": exposure}
-        found = [self._beside(values, what, rows) for what, values in beside.items()]
-        known = not any(math.isnan(n) for n in rows)
-        starts = np.cumsum([0, *(rows if known else [UNKNOWN] * len(parts))])
-        self.parts = list(zip(parts, *found, starts.tolist()))
-        self.n_rows = int(sum(rows)) if known else None
+        pieces = [self._beside(values, what, rows) for what, values in beside.items()]
+        lengths_known = not any(math.isnan(n) for n in rows)
+        starts = np.cumsum([0, *(rows if lengths_known else [UNKNOWN] * len(partitions))])
+        self.parts = list(zip(partitions, *pieces, starts.tolist()))
+        self.n_rows = int(sum(rows)) if lengths_known else None
         self.n_features, self.frames = width, frames
 
     @staticmethod
@@ -69,16 +69,18 @@ class DaskSource(Source):
         n = len(rows)
         if values is None:
             return [None] * n
-        known = not any(math.isnan(count) for count in rows)
+        lengths_known = not any(math.isnan(count) for count in rows)
         if hasattr(values, "to_delayed"):
-            if known and hasattr(values, "rechunk") and not np.isnan(values.shape[0]):
+            if lengths_known and hasattr(values, "rechunk") and not np.isnan(values.shape[0]):
                 check_lengths(sum(rows), **{what: values})
                 values = values.rechunk({0: rows, **dict.fromkeys(range(1, values.ndim), -1)})
-            found = list(np.ravel(np.array(values.to_delayed(), dtype=object)))
-            if len(found) != n:
-                raise ValueError(f"X has {n} partitions, {what} has {len(found)}: align them first")
-            return found
-        if not known:
+            pieces = list(np.ravel(np.array(values.to_delayed(), dtype=object)))
+            if len(pieces) != n:
+                raise ValueError(
+                    f"X has {n} partitions, {what} has {len(pieces)}: align them first"
+                )
+            return pieces
+        if not lengths_known:
             raise ValueError(
                 f"{what} is an array in memory, but the partitions of X have unknown lengths. Pass "
                 f"{what} as a Dask collection, or call X.compute_chunk_sizes() first"
@@ -94,21 +96,21 @@ class DaskSource(Source):
         import dask
 
         number = 0
-        for chunk, part in enumerate(self.parts):
-            own = dask.compute(*part)
-            for block in source_of_partition(own, chunk, self.frames).blocks(block_rows):
+        for chunk, partition in enumerate(self.parts):
+            values = dask.compute(*partition)
+            for block in source_of_partition(values, chunk, self.frames).blocks(block_rows):
                 if number >= skip:
                     yield block
                 number += 1
 
 
 def source_of_partition(
-    part: tuple[Any, ...], chunk: int | None = None, frames: bool = False
+    partition: tuple[Any, ...], chunk: int | None = None, frames: bool = False
 ) -> Source:
     """A partition as a source: rows that are already here, or a file to be opened here."""
-    if isinstance(part[0], Source):
-        return part[0]
-    X, *beside, start = part
+    if isinstance(partition[0], Source):
+        return partition[0]
+    X, *beside, start = partition
     y, w, exposure = (None if values is None else np.asarray(values) for values in beside)
     rows = as_rows(X, frames)
     return SlicedSource(rows, y, w, first=start, chunk=chunk, exposure=exposure, frames=frames)
@@ -128,13 +130,13 @@ def on_sample(
         return _computed(task, client)
 
 
-def _on_sample(function: Any, part: tuple[Any, ...], rows: int) -> Any:
-    return function(source_of_partition(part).sample(rows))
+def _on_sample(function: Any, partition: tuple[Any, ...], rows: int) -> Any:
+    return function(source_of_partition(partition).sample(rows))
 
 
 def partitions(source: Source, n: int, rows: int) -> list[tuple[Any, ...]]:
     """What tasks read (`source_of_partition`): about `n` parts, unless Dask has cut the rows."""
-    return source.parts or [(part,) for part in source.partitions(n, rows)]
+    return source.parts or [(share,) for share in source.partitions(n, rows)]
 
 
 def reduced(nodes: list[Any], merge: Callable[[list[Any]], Any], client: Any) -> Any:

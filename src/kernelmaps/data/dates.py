@@ -146,35 +146,35 @@ def _hour(hour: np.ndarray, half: pa.Array) -> np.ndarray:
 
 def varying_parts(dates: np.ndarray) -> tuple[str, ...]:
     """Parts that say more than the trend: they vary, and the dates extend over a whole period."""
-    known = dates[~np.isnat(dates)].astype("datetime64[s]")
-    if not len(known):
+    present = dates[~np.isnat(dates)].astype("datetime64[s]")
+    if not len(present):
         return ()
-    span = int((known.max() - known.min()).astype(np.int64))
-    months = known.astype("datetime64[M]")
-    days = known.astype("datetime64[D]") - months.astype("datetime64[D]")
+    span = int((present.max() - present.min()).astype(np.int64))
+    months = present.astype("datetime64[M]")
+    days = present.astype("datetime64[D]") - months.astype("datetime64[D]")
     monthly = (days == days[0]).all()  # the firsts of months stand for the months
-    parts = [part for part in PERIODS if part != "weekday" or not monthly]
-    long = [part for part in parts if span > _SPANS[part]]
-    return tuple(part for part in long if len(np.unique(_part(known, part))) > 1)
+    parts = [date_part for date_part in PERIODS if date_part != "weekday" or not monthly]
+    long = [date_part for date_part in parts if span > _SPANS[date_part]]
+    return tuple(date_part for date_part in long if len(np.unique(_part(present, date_part))) > 1)
 
 
-def names_of_part(part: str) -> dict[float, str]:
+def names_of_part(date_part: str) -> dict[float, str]:
     """Names of the values of a part: 1 is Jan, or Mon; hours have none."""
-    return dict(enumerate(_NAMES.get(part, ()), start=1))
+    return dict(enumerate(_NAMES.get(date_part, ()), start=1))
 
 
-def part_name(column: str, part: str) -> str:
+def part_name(column: str, date_part: str) -> str:
     """Name of the feature that holds a part of a date."""
-    return f"{column} ({part})"
+    return f"{column} ({date_part})"
 
 
 def date_columns(dates: np.ndarray, name: str, parts: Sequence[str]) -> dict[str, np.ndarray]:
     """A date as numbers: years with their fraction, and the parts; NaN where it is missing."""
     dates = dates.astype("datetime64[s]")
     gaps = np.isnat(dates)
-    known = np.where(gaps, np.datetime64(0, "s"), dates)
-    numbers: dict[str, Any] = {name: _years(known)}
-    numbers |= {part_name(name, part): _part(known, part) for part in parts}
+    filled = np.where(gaps, np.datetime64(0, "s"), dates)
+    numbers: dict[str, Any] = {name: _years(filled)}
+    numbers |= {part_name(name, date_part): _part(filled, date_part) for date_part in parts}
     return {key: np.where(gaps, np.nan, values) for key, values in numbers.items()}
 
 
@@ -186,10 +186,10 @@ def _years(dates: np.ndarray) -> np.ndarray:
     return 1970 + year.astype(np.int64) + (dates - begin) / (end - begin)
 
 
-def _part(dates: np.ndarray, part: str) -> np.ndarray:
+def _part(dates: np.ndarray, date_part: str) -> np.ndarray:
     days = dates.astype("datetime64[D]")
-    if part == "month":
+    if date_part == "month":
         return dates.astype("datetime64[M]").astype(np.int64) % 12 + 1.0
-    if part == "weekday":  # the first of January 1970 was a Thursday
+    if date_part == "weekday":  # the first of January 1970 was a Thursday
         return (days.astype(np.int64) + 3) % 7 + 1.0
     return (dates - days.astype("datetime64[s]")).astype(np.int64) / 3600.0

@@ -82,14 +82,14 @@ def _download(name: str, path: Path, download: Any, checksum: str | None) -> Non
     X, y = download(source.data_id)
     X = np.ascontiguousarray(X, dtype=source.dtype)
     classes, codes = np.unique(np.asarray(y).astype(str), return_inverse=True)
-    found = _digest(X, codes, classes)
-    if checksum is not None and found != checksum:
+    digest = _digest(X, codes, classes)
+    if checksum is not None and digest != checksum:
         raise FileFormatError(
-            f"{name} from OpenML (number {source.data_id}) has the checksum {found}, expected "
+            f"{name} from OpenML (number {source.data_id}) has the checksum {digest}, expected "
             f"{checksum}: it was changed there, or on its way. Nothing was kept."
         )
     path.parent.mkdir(parents=True, exist_ok=True)
-    header = {"name": name, "openml": source.data_id, "classes": classes.tolist(), "sha256": found}
+    header = {"name": name, "openml": source.data_id, "classes": classes.tolist(), "sha256": digest}
     storage.write(path, "dataset", header, {"X": X, "y": codes.astype(np.int32)})
     storage.write_file(path.with_suffix(".json"), json.dumps(header, indent=1).encode())
 
@@ -97,16 +97,16 @@ def _download(name: str, path: Path, download: Any, checksum: str | None) -> Non
 def _from_cache(name: str, path: Path, checksum: str | None) -> Dataset:
     header, arrays = storage.read(path, "dataset")  # its own checksum is verified here
     classes = np.array(header["classes"])
-    found = _digest(arrays["X"], arrays["y"], classes)
-    if checksum not in (None, found):
+    digest = _digest(arrays["X"], arrays["y"], classes)
+    if checksum not in (None, digest):
         raise FileFormatError(
-            f"{path} has the checksum {found}, expected {checksum}. Delete it to download again."
+            f"{path} has the checksum {digest}, expected {checksum}. Delete it to download again."
         )
     labels = classes[arrays["y"]]
     if all(item.lstrip("-").isdigit() for item in header["classes"]):
         labels = labels.astype(np.int64)
     n, X = SOURCES[name].train_rows, arrays["X"]
-    return Dataset(name, X[:n], labels[:n], X[n:], labels[n:], extra={"sha256": found})
+    return Dataset(name, X[:n], labels[:n], X[n:], labels[n:], extra={"sha256": digest})
 
 
 def _digest(X: np.ndarray, codes: np.ndarray, classes: np.ndarray) -> str:

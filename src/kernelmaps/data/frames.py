@@ -118,8 +118,8 @@ def column_position(item: Any, names: list[str], owner: str, argument: str) -> i
     """Position of a column that is named, or given by its number."""
     if isinstance(item, str) and item in names:
         return names.index(item)
-    whole = isinstance(item, int | np.integer) and not isinstance(item, bool)
-    if whole and -len(names) <= item < len(names):
+    is_integer = isinstance(item, int | np.integer) and not isinstance(item, bool)
+    if is_integer and -len(names) <= item < len(names):
         return int(item) % len(names)
     shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
     raise ValueError(f"{owner}: {argument} names the column {item!r}; X has {shown}.")
@@ -145,12 +145,12 @@ def _renumbered(codes: np.ndarray, levels: list[str], names: list[str]) -> np.nd
 def joined_columns(parts: Sequence[Sequence[Column]]) -> list[Column]:
     """The columns of several chunks of one table, one below the other."""
     out = []
-    for own in zip(*parts, strict=True):
-        name = own[0].name
-        if not own[0].is_category:
-            out.append(Column(name, np.concatenate([c.values for c in own]), None, []))
+    for pieces in zip(*parts, strict=True):
+        name = pieces[0].name
+        if not pieces[0].is_category:
+            out.append(Column(name, np.concatenate([c.values for c in pieces]), None, []))
             continue
-        levels = list(dict.fromkeys(level for column in own for level in column.levels))
-        codes = [_renumbered(column.codes, column.levels, levels) for column in own]
+        levels = list(dict.fromkeys(level for column in pieces for level in column.levels))
+        codes = [_renumbered(column.codes, column.levels, levels) for column in pieces]
         out.append(Column(name, None, np.concatenate(codes), levels))
     return out

@@ -92,8 +92,8 @@ def names(folder: str | os.PathLike | None = None) -> list[str]:
         Names, the bundled digits included.
     """
     where = data_folder(folder)
-    found = sorted(path.stem for path in where.glob("*.npz")) if where else []
-    return [*BUNDLED, *found]
+    stored = sorted(path.stem for path in where.glob("*.npz")) if where else []
+    return [*BUNDLED, *stored]
 
 
 def load(
@@ -166,18 +166,18 @@ def _assemble_csr(arrays: dict[str, Any]) -> None:
     """Put the three arrays and the shape of every CSR matrix together."""
     for key in [k for k in arrays if k.endswith("_indptr")]:
         base = key.removesuffix("_indptr")
-        if all(f"{base}_{part}" in arrays for part in _CSR_PARTS):
-            arrays[base] = _csr(*(arrays.pop(f"{base}_{part}") for part in _CSR_PARTS))
+        if all(f"{base}_{suffix}" in arrays for suffix in _CSR_PARTS):
+            arrays[base] = _csr(*(arrays.pop(f"{base}_{suffix}") for suffix in _CSR_PARTS))
 
 
 def _csr(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: np.ndarray) -> Any:
     from scipy.sparse import csr_matrix
 
-    for name, part in (("indices", indices), ("indptr", indptr), ("shape", shape)):
-        if part.dtype.kind not in "iu" or part.ndim != 1:
+    for name, array in (("indices", indices), ("indptr", indptr), ("shape", shape)):
+        if array.dtype.kind not in "iu" or array.ndim != 1:
             raise ValueError(
-                f"{name} of a sparse matrix must be a vector of integers, found {part.dtype} "
-                f"of shape {part.shape}"
+                f"{name} of a sparse matrix must be a vector of integers, found {array.dtype} "
+                f"of shape {array.shape}"
             )
     # Files keep small unsigned indices; SciPy's routines want signed ones, as short as possible.
     matrix = csr_matrix(
@@ -201,8 +201,8 @@ def _assemble(name: str, arrays: dict[str, Any], target: str | None) -> Dataset:
         raise FileFormatError(f"dataset {name!r} has neither X nor X_train: it has {list(arrays)}.")
     train = [arrays.pop(f"{d}_train") for d in descriptors]
     test = [arrays.pop(f"{d}_test", None) for d in descriptors]
-    ends = np.cumsum([0, *(part.shape[1] for part in train)]).tolist()
-    columns = {d: slice(*own) for d, own in zip(descriptors, pairwise(ends))}
+    ends = np.cumsum([0, *(block.shape[1] for block in train)]).tolist()
+    columns = {d: slice(*ends_of_block) for d, ends_of_block in zip(descriptors, pairwise(ends))}
     X_test = None if test[0] is None else _side_by_side(test)
     y_train, y_test = (arrays.pop(key, None) for key in ("y_train", "y_test"))
     return Dataset(name, _side_by_side(train), y_train, X_test, y_test, columns, arrays)
@@ -210,15 +210,15 @@ def _assemble(name: str, arrays: dict[str, Any], target: str | None) -> Dataset:
 
 def _one_target(name: str, arrays: dict[str, Any], target: str) -> Dataset:
     """Rows of a source without a split that take part in one of its targets."""
-    known = sorted(k.removeprefix("y_") for k in arrays if k.startswith("y_"))
-    if "X" not in arrays or target not in known:
-        raise ValueError(f"dataset {name!r} has no target {target!r}; it has {known}.")
+    targets = sorted(k.removeprefix("y_") for k in arrays if k.startswith("y_"))
+    if "X" not in arrays or target not in targets:
+        raise ValueError(f"dataset {name!r} has no target {target!r}; it has {targets}.")
     labels = arrays[f"y_{target}"]
-    chosen = np.flatnonzero(labels != -1)
+    rows = np.flatnonzero(labels != -1)
     extra = {}
     if f"group_{target}" in arrays:
-        extra["groups"] = arrays[f"group_{target}"][chosen]
-    return Dataset(name, arrays["X"][chosen], labels[chosen], extra=extra)
+        extra["groups"] = arrays[f"group_{target}"][rows]
+    return Dataset(name, arrays["X"][rows], labels[rows], extra=extra)
 
 
 def _side_by_side(parts: list[Any]) -> Any:
@@ -226,7 +226,7 @@ def _side_by_side(parts: list[Any]) -> Any:
 
     if len(parts) == 1:
         return parts[0]
-    if any(sparse.issparse(part) for part in parts):
+    if any(sparse.issparse(block) for block in parts):
         return sparse.hstack(parts, format="csr")
     return np.hstack(parts)
 

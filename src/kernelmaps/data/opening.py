@@ -73,9 +73,9 @@ def open_path(path: Path, y: Any, w: Any, *, name: str, n_features: int | None) 
 def _open_container(
     path: Path, y: Any, w: Any, name: str, container: Any, form: str
 ) -> SlicedSource:
-    def rows(part: Any) -> Any:
-        named = isinstance(part, str)
-        return ContainerRows(str(path), _there(path, container, part), form) if named else part
+    def rows(array: Any) -> Any:
+        named = isinstance(array, str)
+        return ContainerRows(str(path), _there(path, container, array), form) if named else array
 
     return sliced_source(*map(rows, (name, *_default_arrays(container, y, w))))
 
@@ -104,8 +104,8 @@ def _open_npz(path: Path, y: Any, w: Any, name: str) -> Source:
     with np.load(path, allow_pickle=False) as archive:
         names = set(archive.files)
         y, w = (
-            archive[_there(path, names, part)] if isinstance(part, str) else part
-            for part in _default_arrays(names, y, w)
+            archive[_there(path, names, array)] if isinstance(array, str) else array
+            for array in _default_arrays(names, y, w)
         )
     if {"format", "indptr", "data"} <= names:
         matrix = sp.load_npz(path)
@@ -189,10 +189,10 @@ class SvmlightSource(Source):
             while lines := stream.readlines(1 << 24):
                 for line in lines:
                     text = line.split(b"#", 1)[0]
-                    found = _INDEX.findall(text)
+                    indices = _INDEX.findall(text)
                     rows += bool(text.strip())
-                    if found:
-                        low, high = min(low, int(found[0])), max(high, int(found[-1]))
+                    if indices:
+                        low, high = min(low, int(indices[0])), max(high, int(indices[-1]))
         if high > LARGEST_INDEX:
             raise ValueError(
                 f"the SVMlight text {str(self.path)!r} has the index {high}; indices up to "

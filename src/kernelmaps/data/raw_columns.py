@@ -93,12 +93,12 @@ def raw_column(values: Any, name: str, owner: str) -> RawColumn:
     if str(dtype).startswith("period"):
         values = values.dt.to_timestamp()
     try:
-        found = pa.array(values, from_pandas=True)
+        array = pa.array(values, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-        found = _mixed(values, name, owner)
-    if isinstance(found, pa.ExtensionArray):
-        found = _mixed(values, name, owner)
-    return _from_arrow(found, name, owner)
+        array = _mixed(values, name, owner)
+    if isinstance(array, pa.ExtensionArray):
+        array = _mixed(values, name, owner)
+    return _from_arrow(array, name, owner)
 
 
 def _mixed(values: Any, name: str, owner: str) -> pa.Array:
@@ -171,12 +171,12 @@ def joined_raw(parts: Sequence[RawColumn]) -> RawColumn:
     """The same column of several chunks, one below the other; as text where they differ."""
     if len(parts) == 1:
         return parts[0]
-    arrays = [part for part in parts if isinstance(part, np.ndarray)]
+    arrays = [chunk for chunk in parts if isinstance(chunk, np.ndarray)]
     if len(arrays) == len(parts) and len({array.dtype.kind == "M" for array in arrays}) == 1:
         return np.concatenate(arrays)
-    if all(isinstance(part, pa.DictionaryArray) for part in parts):
+    if all(isinstance(chunk, pa.DictionaryArray) for chunk in parts):
         return pa.chunked_array(parts).unify_dictionaries().combine_chunks()
-    return Text(pa.concat_arrays([as_text(part).array.cast(pa.string()) for part in parts]))
+    return Text(pa.concat_arrays([as_text(chunk).array.cast(pa.string()) for chunk in parts]))
 
 
 def as_text(raw: RawColumn) -> Text:

@@ -23,7 +23,7 @@ from ..arguments import argument
 from ..extras import needed
 from ..hashing import mixed_bits
 from ..sparse_rows import first_bad
-from .columns import Wanted, advice_on_text, column_positions, hold_text, no_target
+from .columns import ColumnSelection, advice_on_text, column_positions, hold_text, no_target
 from .csv_files import CsvFile
 from .loader import load, names, read_npz
 from .opening import open_source
@@ -34,31 +34,33 @@ from .text_cells import Text, is_text
 
 
 def open_rows(
-    path: Path, wanted: Wanted, *, with_target: bool = True, normalize: str = "none"
+    path: Path, selection: ColumnSelection, *, with_target: bool = True, normalize: str = "none"
 ) -> PreparedSource:
     """Open a file of any format but CSV to be read block by block, as :func:`read_rows` would."""
-    target = wanted.target
+    target = selection.target
     try:
         if is_parquet(path):
-            source, target = _parquet(path, wanted, with_target)
+            source, target = _parquet(path, selection, with_target)
         else:
             source = open_source(path, target if with_target else None)
     except KeyError as error:
         raise ValueError(str(error.args[0])) from error
-    found = getattr(source, "features", None)
-    if found is not None and len(found) != source.n_features:
-        found = None  # a column of lists stands for many
-    if found is None and (wanted.columns is not None or wanted.drop):
+    columns = getattr(source, "features", None)
+    if columns is not None and len(columns) != source.n_features:
+        columns = None  # a column of lists stands for many
+    if columns is None and (selection.columns is not None or selection.drop):
         raise ValueError(f"{path} has no names of columns, so that none can be chosen.")
-    return PreparedSource(source, found, target, normalize)
+    return PreparedSource(source, columns, target, normalize)
 
 
-def _parquet(path: Path, wanted: Wanted, with_target: bool) -> tuple[Source, str | None]:
+def _parquet(
+    path: Path, selection: ColumnSelection, with_target: bool
+) -> tuple[Source, str | None]:
     """Only the columns that are asked for, so that others may hold anything."""
     pa = needed("pyarrow")
     data = parquet_dataset(path)
     names = list(data.schema.names)
-    features, target = wanted.found_in(names, str(path), with_target=with_target)
+    features, target = selection.found_in(names, str(path), with_target=with_target)
     kinds = {column: data.schema.field(column).type for column in features}
     texts = [c for c, k in kinds.items() if pa.types.is_string(k) or pa.types.is_large_string(k)]
     if texts:
@@ -187,8 +189,8 @@ class PartOfSource(Source):
         self.n_features, self.reader = source.n_features, source.reader
 
     def describe(self) -> str:
-        part = "one in five rows" if self.held else "four in five rows"
-        return f"{part} of {self.source.describe()}"
+        share = "one in five rows" if self.held else "four in five rows"
+        return f"{share} of {self.source.describe()}"
 
     def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
         yield from islice(self._parts(self.source.blocks(block_rows)), skip, None)
@@ -209,7 +211,7 @@ class PartOfSource(Source):
             mask = self.holdout.held(block.start, len(block)) == self.held
             if mask.any():
                 y, w, exposure = (
-                    values_at(own, mask) for own in (block.y, block.w, block.exposure)
+                    values_at(values, mask) for values in (block.y, block.w, block.exposure)
                 )
                 X = rows_where(block.X, mask)
                 yield replace(block, X=X, y=y, w=w, exposure=exposure, start=start)
@@ -237,7 +239,7 @@ class Rows:
         Names of the features, where the source has them.
     target : str or None
         Name of the target.
-    kept : dict of str to list
+    extra_columns : dict of str to list
         Cells of the columns that were asked for by `keep`, as they stand in the file.
     """
 
@@ -246,14 +248,14 @@ class Rows:
     y: np.ndarray | None
     columns: list[str] | None = None
     target: str | None = None
-    kept: dict[str, list[Any]] = field(default_factory=dict)
+    extra_columns: dict[str, list[Any]] = field(default_factory=dict)
 
-    def of_columns(self, wanted: Sequence[str]) -> Rows:
+    def of_columns(self, columns: Sequence[str]) -> Rows:
         """Select columns by name.
 
         Parameters
         ----------
-        wanted : sequence of str
+        columns : sequence of str
             Names, in the order of the result.
 
         Returns
@@ -263,8 +265,8 @@ class Rows:
         """
         if self.columns is None:
             raise ValueError(f"{self.name} has no names of columns, so that none can be chosen.")
-        places = column_positions(self.columns, wanted, self.name)
-        return replace(self, X=self.X[:, places], columns=list(wanted))
+        places = column_positions(self.columns, columns, self.name)
+        return replace(self, X=self.X[:, places], columns=list(columns))
 
     def normalized(self, norm: str) -> Rows:
         """Scale every row to norm 1.
@@ -322,10 +324,10 @@ def read_rows(
     Rows
         Features, target and names.
     """
-    path, wanted = Path(source), Wanted(target, columns, drop)
-    known = target if with_target else None
+    path, selection = Path(source), ColumnSelection(target, columns, drop)
+    target_to_read = target if with_target else None
     if not path.exists() and os.fspath(source) in names():
-        data = load(os.fspath(source), target=known)
+        data = load(os.fspath(source), target=target_to_read)
         rows = Rows(data.name, data.X_train, data.y_train)
     elif not path.exists():
         known_names = ", ".join(names())
@@ -334,13 +336,15 @@ def read_rows(
         )
     elif is_csv(path):
         needs = {"need_target": need_target, "with_target": with_target}
-        rows = _read_csv(CsvFile(path, encoding), wanted, keep, **needs)
+        rows = _read_csv(CsvFile(path, encoding), selection, keep, **needs)
     elif path.suffix.lower() == ".npz":
-        rows = _read_npz(path, known)
+        rows = _read_npz(path, target_to_read)
     else:
-        rows = _read_source(path, open_rows(path, wanted, with_target=with_target), known)
-    if keep and not rows.kept:
-        rows = replace(rows, kept=read_columns(path, keep, encoding=encoding))
+        rows = _read_source(
+            path, open_rows(path, selection, with_target=with_target), target_to_read
+        )
+    if keep and not rows.extra_columns:
+        rows = replace(rows, extra_columns=read_columns(path, keep, encoding=encoding))
     if not with_target:
         rows = replace(rows, y=None, target=None)
     if columns is not None and rows.columns != list(columns):
@@ -366,7 +370,7 @@ def column_names(path: str | os.PathLike[str], encoding: str = "utf-8") -> list[
 
 def read_columns(
     path: str | os.PathLike[str],
-    wanted: Sequence[str],
+    columns: Sequence[str],
     n_rows: int | None = None,
     encoding: str = "utf-8",
 ) -> dict[str, list[Any]]:
@@ -374,14 +378,14 @@ def read_columns(
     path = Path(path)
     if is_csv(path):
         file = CsvFile(path, encoding)
-        column_positions(file.names, wanted, str(path))
-        table = file.table(wanted) if n_rows is None else next(file.blocks(wanted, n_rows))
+        column_positions(file.names, columns, str(path))
+        table = file.table(columns) if n_rows is None else next(file.blocks(columns, n_rows))
         return table.to_pydict()
     if not is_parquet(path):
         raise ValueError(f"{path} has no names of columns, so that none can be kept.")
     data = parquet_dataset(path)
-    column_positions(list(data.schema.names), wanted, str(path))
-    names_ = list(wanted)
+    column_positions(list(data.schema.names), columns, str(path))
+    names_ = list(columns)
     table = data.to_table(columns=names_) if n_rows is None else data.head(n_rows, columns=names_)
     return table.to_pydict()
 
@@ -389,9 +393,11 @@ def read_columns(
 # ---- CSV ----------------------------------------------------------------------------------------
 
 
-def _read_csv(file: CsvFile, wanted: Wanted, keep: Sequence[str], **needs: bool) -> Rows:
+def _read_csv(
+    file: CsvFile, selection: ColumnSelection, keep: Sequence[str], **needs: bool
+) -> Rows:
     name = str(file.path)
-    features, target = wanted.found_in(file.names, name, **needs)
+    features, target = selection.found_in(file.names, name, **needs)
     column_positions(file.names, keep, name)
     taken = [*features, *([target] if target else []), *keep]
     table = file.table(list(dict.fromkeys(taken)))
@@ -404,14 +410,14 @@ def _read_csv(file: CsvFile, wanted: Wanted, keep: Sequence[str], **needs: bool)
         X[:, j] = finite_numbers(cells[column], column, file.where, advice_on_text())
     y = None
     if target is not None:
-        y, there = target_values(cells[target], target, file.where)
-        if not there.all():
+        y, has_target = target_values(cells[target], target, file.where)
+        if not has_target.all():
             raise ValueError(
-                f"{file.where(int(np.argmin(there)))}: the target {target!r} is missing (rows "
-                f"without it: {int((~there).sum())})."
+                f"{file.where(int(np.argmin(has_target)))}: the target {target!r} is missing (rows "
+                f"without it: {int((~has_target).sum())})."
             )
-    kept = {column: table.column(column).to_pylist() for column in keep}
-    return Rows(name, X, y, features, target, kept)
+    extra_columns = {column: table.column(column).to_pylist() for column in keep}
+    return Rows(name, X, y, features, target, extra_columns)
 
 
 # ---- everything else ----------------------------------------------------------------------------
@@ -421,7 +427,7 @@ def _read_npz(path: Path, target: str | None) -> Rows:
     """Arrays ``X`` (or ``X_train``) and ``y`` (or ``y_train``); CSR matrices are put together."""
     arrays = read_npz(path)
     if {"format", "indptr", "indices", "data"} <= set(arrays):
-        return _read_source(path, open_rows(path, Wanted(target)), target)
+        return _read_source(path, open_rows(path, ColumnSelection(target)), target)
     name = next((key for key in ("X", "X_train") if key in arrays), None)
     if name is None:
         raise ValueError(f"{path} has no array 'X' (nor 'X_train'); it has {sorted(arrays)}.")
@@ -442,6 +448,6 @@ def _read_source(path: Path, source: PreparedSource, target: str | None) -> Rows
     blocks = list(source.blocks(_BLOCK))
     if not blocks:
         return Rows(str(path), np.empty((0, source.n_features or 0)), None)
-    whole = joined(blocks)
-    X = sparse.csr_matrix(whole.X) if sparse.issparse(whole.X) else whole.X
-    return Rows(str(path), X, whole.y, source.columns, source.target or target)
+    rows = joined(blocks)
+    X = sparse.csr_matrix(rows.X) if sparse.issparse(rows.X) else rows.X
+    return Rows(str(path), X, rows.y, source.columns, source.target or target)

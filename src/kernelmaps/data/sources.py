@@ -79,13 +79,19 @@ class Block:
 def joined(blocks: list[Block]) -> Block:
     """Blocks one below the other; all else is that of the first."""
 
-    def whole(name: str) -> Any:
-        own = [getattr(block, name) for block in blocks]
-        return None if own[0] is None else np.concatenate(own)
+    def concatenated(name: str) -> Any:
+        values = [getattr(block, name) for block in blocks]
+        return None if values[0] is None else np.concatenate(values)
 
     X = [block.X for block in blocks]
     stacked = sp.vstack(X, format="csr") if sp.issparse(X[0]) else np.vstack(X)
-    return replace(blocks[0], X=stacked, y=whole("y"), w=whole("w"), exposure=whole("exposure"))
+    return replace(
+        blocks[0],
+        X=stacked,
+        y=concatenated("y"),
+        w=concatenated("w"),
+        exposure=concatenated("exposure"),
+    )
 
 
 class Source:
@@ -175,13 +181,13 @@ class Source:
         list of Block
             The rows, in order.
         """
-        found: list[Block] = []
+        blocks: list[Block] = []
         for block in self.blocks(rows):
-            found.append(block if len(block) <= rows else block.part(slice(0, rows)))
-            rows -= len(found[-1])
+            blocks.append(block if len(block) <= rows else block.part(slice(0, rows)))
+            rows -= len(blocks[-1])
             if rows <= 0:
                 break
-        return found
+        return blocks
 
     def labels(self) -> Iterator[Block]:
         """Read all rows, with as few columns as can be: targets and weights are what is wanted.
@@ -368,11 +374,11 @@ class SlicedSource(Source):
         return self.X.shape[1]
 
     def files(self) -> list[Path] | None:
-        parts = [part for part in (self.X, self.y, self.w) if part is not None]
-        stored = all(isinstance(part, RawRows | ContainerRows) for part in parts)
-        if not stored or any(getattr(part, "mapped", False) for part in parts):
+        parts = [array for array in (self.X, self.y, self.w) if array is not None]
+        stored = all(isinstance(array, RawRows | ContainerRows) for array in parts)
+        if not stored or any(getattr(array, "mapped", False) for array in parts):
             return None
-        paths = {Path(part.path) for part in parts}
+        paths = {Path(array.path) for array in parts}
         return sorted(paths) if all(path.is_file() for path in paths) else None
 
     def describe(self) -> str:
@@ -388,7 +394,7 @@ class SlicedSource(Source):
         end = self.begin + self.n_rows
         for a in range(self.begin + skip * block_rows, end, block_rows):
             rows = slice(a, min(a + block_rows, end))
-            y, w, exposure = (values_at(own, rows) for own in (self.y, self.w, self.exposure))
+            y, w, exposure = (values_at(values, rows) for values in (self.y, self.w, self.exposure))
             chunk, row = (a // block_rows, 0) if self.chunk is None else (self.chunk, a)
             yield Block(self.rows_at(rows), y, w, chunk, row, self.first + a, exposure)
 
@@ -401,8 +407,8 @@ class SlicedSource(Source):
         return replace(joined([next(cut.blocks(rows)) for cut in cuts]), row=0)
 
     def samples(self, rows: int) -> list[Block]:
-        found = self.sample(rows)
-        return [] if found is None else [found]
+        block = self.sample(rows)
+        return [] if block is None else [block]
 
     def partitions(self, n: int, block_rows: int) -> list[Source]:
         if not isinstance(self.X, RawRows | ContainerRows):
@@ -457,12 +463,12 @@ class IterableSource(Source):
         return f"the stream {self.kind}"
 
     def head(self, rows: int) -> Block | None:
-        with self._peeking() as own:
-            return Source.head(own, rows)
+        with self._peeking() as source:
+            return Source.head(source, rows)
 
     def samples(self, rows: int) -> list[Block]:
-        with self._peeking() as own:
-            return Source.samples(own, rows)
+        with self._peeking() as source:
+            return Source.samples(source, rows)
 
     @contextmanager
     def _peeking(self) -> Iterator[Source]:
@@ -486,8 +492,8 @@ class IterableSource(Source):
         start = number = 0
         width = None
         for index, item in enumerate(chunks):
-            whole = self._chunk(item, index, start)
-            n, columns = whole.X.shape
+            block = self._chunk(item, index, start)
+            n, columns = block.X.shape
             width = columns if width is None else width
             if columns != width:
                 raise ValueError(
@@ -496,7 +502,7 @@ class IterableSource(Source):
                 )
             for a in range(0, n, block_rows):
                 if number >= skip:
-                    yield whole.part(slice(a, a + block_rows))
+                    yield block.part(slice(a, a + block_rows))
                 number += 1
             start += n
         y, w, exposure = self.beside
@@ -515,14 +521,18 @@ class IterableSource(Source):
         X = as_rows(X, self.frames)
         if len(X.shape) != 2:
             raise ValueError(f"chunk {index} must have two dimensions, found shape {X.shape}")
-        rows, found = slice(start, start + X.shape[0]), []
-        for name, own, wanted in zip(_BESIDE, (*given, None), self.beside):
-            whole = columns[wanted] if isinstance(wanted, str) else values_at(wanted, rows)
-            values = whole if own is None else np.asarray(own)
+        rows, beside = slice(start, start + X.shape[0]), []
+        for name, of_chunk, of_stream in zip(_BESIDE, (*given, None), self.beside):
+            if of_chunk is not None:
+                values = np.asarray(of_chunk)
+            elif isinstance(of_stream, str):
+                values = columns[of_stream]
+            else:
+                values = values_at(of_stream, rows)
             if values is not None and len(values) != X.shape[0]:
                 raise ValueError(f"chunk {index} has {X.shape[0]} rows but {len(values)} {name}")
-            found.append(values)
-        y, w, exposure = found
+            beside.append(values)
+        y, w, exposure = beside
         return Block(X, y, w, index, 0, start, exposure)
 
 

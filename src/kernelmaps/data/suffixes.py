@@ -74,7 +74,7 @@ class _Decompressed(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         try:
-            part = self._stream.read(len(buffer))
+            data = self._stream.read(len(buffer))
         except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
             if getattr(error, "errno", None) is not None:  # of the disk, not of the content
                 raise
@@ -83,8 +83,8 @@ class _Decompressed(io.RawIOBase):
                 f"{self._path!r} is damaged, incomplete or no {suffix} file: {error}. Copy or "
                 "compress it again."
             ) from error
-        buffer[: len(part)] = part
-        return len(part)
+        buffer[: len(data)] = data
+        return len(data)
 
     def close(self) -> None:
         self._stream.close()

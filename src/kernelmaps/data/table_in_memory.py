@@ -132,13 +132,13 @@ def load_table(
     )
     if not isinstance(y, str):
         return X, y, weight, exposures
-    values, there = file.target(y)
-    if there.all():
+    values, has_target = file.target(y)
+    if has_target.all():
         return X, values, weight, exposures
-    if not there.any():
+    if not has_target.any():
         raise ValueError(f"{file.name} has no rows with a target {y!r}.")
-    warn_of_gaps(file.name, y, int((~there).sum()))
+    warn_of_gaps(file.name, y, int((~has_target).sum()))
     weight, exposures = (
-        None if item is None else np.asarray(item)[there] for item in (weight, exposures)
+        None if item is None else np.asarray(item)[has_target] for item in (weight, exposures)
     )
-    return X.filter(pa.array(there)), values, weight, exposures
+    return X.filter(pa.array(has_target)), values, weight, exposures

@@ -67,7 +67,7 @@ _SHOWN = 5  # names in a message about columns, as in scikit-learn's
 
 
 def _parts(value: Any, where: str, lengths: dict[str, int]) -> None:
-    if not isinstance(value, tuple) or any(part not in PERIODS for part in value):
+    if not isinstance(value, tuple) or any(date_part not in PERIODS for date_part in value):
         raise SchemaError(f"{where} must hold parts of a date ({', '.join(PERIODS)})")
 
 
@@ -108,7 +108,7 @@ class ColumnFormat:
         """Names of the columns that it is read as."""
         if self.kind == "left out":
             return []
-        return [self.name, *(part_name(self.name, part) for part in self.parts)]
+        return [self.name, *(part_name(self.name, date_part) for date_part in self.parts)]
 
     @property
     def names_rows(self) -> bool:
@@ -293,18 +293,18 @@ class TableReader:
     def periods(self) -> dict[str, float]:
         """Length of the circle of each feature that is a part of a date."""
         return {
-            part_name(column.name, part): PERIODS[part]
+            part_name(column.name, date_part): PERIODS[date_part]
             for column in self.columns
-            for part in column.parts
+            for date_part in column.parts
         }
 
     @property
     def value_names(self) -> dict[str, dict[float, str]]:
         """Names of the values of features that are weekdays or months."""
         return {
-            part_name(column.name, part): names_of_part(part)
+            part_name(column.name, date_part): names_of_part(date_part)
             for column in self.columns
-            for part in column.parts
+            for date_part in column.parts
         }
 
     @property
@@ -330,8 +330,8 @@ class TableReader:
         return [*self._left_out_remarks(), *units, *about_columns, *about_cells]
 
     def _left_out_remarks(self) -> list[str]:
-        chosen = [c for c in self.columns if c.kind == "left out" and c.reason != _DROPPED]
-        return [f"column {column.name!r} left out: {column.reason}" for column in chosen]
+        columns = [c for c in self.columns if c.kind == "left out" and c.reason != _DROPPED]
+        return [f"column {column.name!r} left out: {column.reason}" for column in columns]
 
     def warn(self, owner: str, stacklevel: int = 2) -> None:
         """Warn of columns left out or of doubtful content and of unread cells, once for all."""
@@ -386,15 +386,15 @@ class TableReader:
             it was learned.
         """
         table = RawTable.of(X, owner)
-        own = ReadingNotes() if notes is None else notes
-        places = self._places(table, owner, ordered, own)
+        all_notes = ReadingNotes() if notes is None else notes
+        places = self._places(table, owner, ordered, all_notes)
         columns = []
         for column, place in zip(self.columns, places, strict=True):
             if column.kind == "left out":
                 continue
-            columns += _read(table.column(place, owner), column, owner, own)
+            columns += _read(table.column(place, owner), column, owner, all_notes)
         if notes is None:
-            own.warn(owner, stacklevel=3)
+            all_notes.warn(owner, stacklevel=3)
         return columns
 
     def dates(self, X: Any, owner: str) -> dict[str, np.ndarray]:
@@ -426,9 +426,9 @@ class TableReader:
                 )
             return list(range(len(self.columns)))
         place = {name: j for j, name in enumerate(table.names)}
-        known, left_out = set(self.names), set(self.left_out)
+        fitted_names, left_out = set(self.names), set(self.left_out)
         missing = [name for name in self.names if name not in place and name not in left_out]
-        unexpected = [name for name in table.names if name not in known]
+        unexpected = [name for name in table.names if name not in fitted_names]
         places = [place.get(name, -1) for name in self.names]
         used = [j for j, name in zip(places, self.names) if name not in left_out]
         if missing or (ordered and used != sorted(used)):
@@ -481,42 +481,42 @@ class _Requests:
 
     @classmethod
     def of(cls, terms: Any, names: list[str], owner: str, categorical: Any = None) -> _Requests:
-        found = cls._of_terms(terms, names, owner)
+        requests = cls._of_terms(terms, names, owner)
         forced = categorical_columns(categorical, names, owner)
-        found.kinds |= {names[j]: "category" for j in forced}
-        return found
+        requests.kinds |= {names[j]: "category" for j in forced}
+        return requests
 
     @classmethod
     def _of_terms(cls, terms: Any, names: list[str], owner: str) -> _Requests:
-        found = cls()
+        requests = cls()
         if isinstance(terms, Mapping):
             for key, value in terms.items():
-                name, part = _column_and_part(key, names, owner)
+                name, date_part = _column_and_part(key, names, owner)
                 kind = getattr(value, "kind", value)
-                if part:
-                    found.parts.setdefault(name, [])
-                    found.parts[name] += [part]
+                if date_part:
+                    requests.parts.setdefault(name, [])
+                    requests.parts[name] += [date_part]
                 elif kind != "auto":
-                    found.exact.add(name)
-                    found.dropped |= {name} if kind is None else set()
+                    requests.exact.add(name)
+                    requests.dropped |= {name} if kind is None else set()
                 if kind is not None:
-                    found._note(name, part, kind)
+                    requests._note(name, date_part, kind)
         elif isinstance(terms, Sequence) and not isinstance(terms, str):
             items = [item for term in terms for item in (term if _is_pair(term) else [term])]
             for item in items:
-                name, part = _column_and_part(getattr(item, "column", item), names, owner)
-                found.exact.add(name)
-                found.parts.setdefault(name, [])
-                found.parts[name] += [part] if part else []
-                found._note(name, part, getattr(item, "kind", "auto"))
-            found.dropped = set(names) - found.named
-        return found
+                name, date_part = _column_and_part(getattr(item, "column", item), names, owner)
+                requests.exact.add(name)
+                requests.parts.setdefault(name, [])
+                requests.parts[name] += [date_part] if date_part else []
+                requests._note(name, date_part, getattr(item, "kind", "auto"))
+            requests.dropped = set(names) - requests.named
+        return requests
 
-    def _note(self, name: str, part: str, kind: Any) -> None:
+    def _note(self, name: str, date_part: str, kind: Any) -> None:
         self.named.add(name)
-        if not part and kind == "category":
+        if not date_part and kind == "category":
             self.kinds[name] = "category"
-        elif not part and kind in _CURVES:
+        elif not date_part and kind in _CURVES:
             self.kinds[name] = "number"
 
     def remarks_on_names(self, names: Sequence[str]) -> list[str]:
@@ -527,9 +527,9 @@ class _Requests:
         return [f"column 'sample_weight' {words}"]
 
     def parts_of(self, name: str, dates: np.ndarray) -> tuple[str, ...]:
-        chosen = set(self.parts.get(name, []))
-        chosen |= set() if name in self.exact else set(varying_parts(dates))
-        return tuple(part for part in PERIODS if part in chosen)
+        requested = set(self.parts.get(name, []))
+        requested |= set() if name in self.exact else set(varying_parts(dates))
+        return tuple(date_part for date_part in PERIODS if date_part in requested)
 
 
 def _is_pair(term: Any) -> bool:
@@ -539,9 +539,9 @@ def _is_pair(term: Any) -> bool:
 def _column_and_part(item: Any, names: list[str], owner: str) -> tuple[str, str]:
     """The column that a term names, and the part of a date: "day (weekday)"."""
     if isinstance(item, str) and item not in names:
-        name, _, part = item.rpartition(" (")
-        if name in names and part.removesuffix(")") in PERIODS:
-            return name, part.removesuffix(")")
+        name, _, date_part = item.rpartition(" (")
+        if name in names and date_part.removesuffix(")") in PERIODS:
+            return name, date_part.removesuffix(")")
     return names[column_position(item, names, owner, "terms")], ""
 
 
@@ -603,7 +603,7 @@ def _level_form(raw: RawColumn) -> str:
     if isinstance(raw, np.ndarray):
         return "number" if raw.dtype.kind != "M" else "text"
     cells = raw.cells if isinstance(raw, Text) else Cells.of(raw.dictionary)
-    levels = Text(cells.distinct.filter(pa.array(cells.known(GAPS))))
+    levels = Text(cells.distinct.filter(pa.array(cells.present(GAPS))))
     truth = pc.is_in(pc.utf8_lower(levels.array), pa.array(["true", "false"]))
     if len(levels) and pc.all(truth).as_py():
         return "boolean"
@@ -660,7 +660,7 @@ def _count(
     cells: Cells, missing: np.ndarray, how: ColumnFormat, owner: str, notes: ReadingNotes
 ) -> None:
     """Note cells that are neither empty nor of a column's format; refuse a column of such."""
-    bad = missing & cells.known(NUMBER_GAPS)
+    bad = missing & cells.present(NUMBER_GAPS)
     examples = cells.distinct.filter(pa.array(bad)).slice(0, 10).to_pylist()
     good = int(cells.counts[~missing].sum())
     if not notes.add(how, int(cells.counts[bad].sum()), good, examples):
@@ -702,8 +702,8 @@ def _levels(raw: RawColumn, how: ColumnFormat, owner: str) -> Column:
     else:
         cells = raw.cells
     names = _level_names(cells.distinct, how.form)
-    known = np.append(cells.known(GAPS), False)
-    return _renumbered(how.name, np.where(known[cells.codes], cells.codes, -1), names)
+    present = np.append(cells.present(GAPS), False)
+    return _renumbered(how.name, np.where(present[cells.codes], cells.codes, -1), names)
 
 
 def _level_names(distinct: pa.Array, form: str) -> list[str]:
@@ -727,11 +727,11 @@ def _renumbered(name: str, codes: np.ndarray, names: list[str]) -> Column:
     used = np.zeros(len(names) + 1, bool)
     used[codes] = True
     used[-1] = False
-    levels = list(dict.fromkeys(own for own, there in zip(names, used.tolist()) if there))
+    levels = list(dict.fromkeys(level for level, occurs in zip(names, used.tolist()) if occurs))
     if len(levels) == len(names):
         return Column(name, None, codes, levels)
     place = {level: k for k, level in enumerate(levels)}
-    rank = [place[own] if there else -1 for own, there in zip(names, used.tolist())]
+    rank = [place[level] if occurs else -1 for level, occurs in zip(names, used.tolist())]
     return Column(name, None, np.array([*rank, -1], np.int64)[codes], levels)
 
 
@@ -772,10 +772,10 @@ def _is_constant(column: Column) -> bool:
 def _names_rows(column: Column) -> str | None:
     """Why text names the rows: most of them have a level of their own."""
     n, levels = len(column), len(column.levels)
-    known = int(np.count_nonzero(column.codes >= 0))
+    n_present = int(np.count_nonzero(column.codes >= 0))
     if n < _FEW_ROWS:
         return None
-    if levels == known > _FEW_ROWS:
+    if levels == n_present > _FEW_ROWS:
         return "its values are all different"
     return f"it has {levels:,} levels in {n:,} rows" if 2 * levels > n else None
 
@@ -783,7 +783,7 @@ def _names_rows(column: Column) -> str | None:
 def _counts_rows(name: str, values: np.ndarray) -> str | None:
     """Why whole numbers, all different, name the rows: they count them, or are called an ID."""
     n = len(values)
-    if n < _FEW_ROWS or any((part != np.round(part)).any() for part in (values[:100], values)):
+    if n < _FEW_ROWS or any((some != np.round(some)).any() for some in (values[:100], values)):
         return None  # NaN differs from itself
     low, high = values.min(), values.max()
     counts = low in (0, 1) and high == low + n - 1

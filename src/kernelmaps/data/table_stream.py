@@ -142,8 +142,8 @@ class _Spool:
         self.name = str(self.file.path)
         self.named = [name for name in self.beside if isinstance(name, str)]
         column_positions(names, self.named, self.name)
-        others = [name for name in names if name not in self.named]
-        self.features = others if self.columns is None else list(self.columns)
+        features = [name for name in names if name not in self.named]
+        self.features = features if self.columns is None else list(self.columns)
         self.target = self.beside[0] if isinstance(self.beside[0], str) else None
 
     def source(self) -> ArrowSource:
@@ -155,17 +155,17 @@ class _Spool:
         tried = {name: [how] for name, how in self.formats.items()}
         while True:
             try:
-                whole, notes = self._write(first)
+                integer_targets, notes = self._write(first)
                 break
             except _AnotherFormatError as error:
                 how, name = error.how, error.how.name
-                known = how in tried[name]
-                self.formats[name] = ColumnFormat(name, "category", "text") if known else how
+                tried_before = how in tried[name]
+                self.formats[name] = ColumnFormat(name, "category", "text") if tried_before else how
                 tried[name].append(how)
         groups = row_groups(parquet_dataset(self.folder / "rows.parquet"))
         name = f"the file {self.name!r}"
         source = ArrowSource(groups, self.features, *self.beside, frames=True, name=name)
-        source.whole = whole
+        source.integer_targets = integer_targets
         source.reader = self._reader(source, remarks, notes)
         return source
 
@@ -175,10 +175,10 @@ class _Spool:
 
     def _reader(self, source: Source, remarks: list[str], notes: ReadingNotes) -> TableReader:
         """How raw text is read: formats of the text, all else from a sample of typed columns."""
-        own = self.learning
+        learning = self.learning
         categories = [name for name, how in self.formats.items() if how.kind == "category"]
-        tables = [block.X for block in source.samples(own.sample_rows)]
-        typed, _ = TableReader.learn_and_read(tables, own.owner, categories, own.terms)
+        tables = [block.X for block in source.samples(learning.sample_rows)]
+        typed, _ = TableReader.learn_and_read(tables, learning.owner, categories, learning.terms)
         columns = []
         for column in typed.columns:
             how = self.formats[column.name]
@@ -192,20 +192,20 @@ class _Spool:
     def _write(self, first: TableFile) -> tuple[bool, ReadingNotes]:
         """Write all rows that have a target; whether targets are whole numbers, and notes."""
         notes, writer, gaps = ReadingNotes(), None, 0
-        kind, whole = "", self.target is not None
+        kind, integer_targets = "", self.target is not None
         try:
             for block in raw_tables(self.file.path, self._taken, self.file.encoding):
                 arrays: dict[str, Any] = {}
                 if self.target is not None:
-                    y, there = self._targets(block, self.target, kind)
+                    y, has_target = self._targets(block, self.target, kind)
                     if not kind and not len(y):
                         raise ValueError(
                             f"the first {BLOCK:,} rows of {self.name} have no {self.target!r}."
                         )
                     kind = kind or ("f" if y.dtype.kind in "iuf" else y.dtype.kind)
-                    gaps += int((~there).sum())
-                    whole = whole and y.dtype.kind == "i"
-                    block = replace(block, table=block.table.filter(there))
+                    gaps += int((~has_target).sum())
+                    integer_targets = integer_targets and y.dtype.kind == "i"
+                    block = replace(block, table=block.table.filter(has_target))
                     arrays[self.target] = y.astype(np.float64) if kind == "f" else y
                 names = [name for name in self.named if name != self.target]
                 arrays |= {name: block.numbers(name) for name in names}
@@ -222,22 +222,22 @@ class _Spool:
                 writer.close()
         if self.target is not None:
             warn_of_gaps(self.name, self.target, gaps)
-        return whole, notes
+        return integer_targets, notes
 
     def _targets(self, block: TableFile, target: str, kind: str) -> tuple[np.ndarray, np.ndarray]:
         """Targets of a block, of the same kind as those of the first one."""
         if kind == "U":
             cells = block.raw(target).cells
-            there = np.append(cells.known(LABEL_GAPS), False)[cells.codes]
-            labels = cells.distinct.take(pa.array(cells.codes[there]))
-            return np.array(labels.to_pylist(), dtype=str), there
-        y, there = block.target(target)
+            has_target = np.append(cells.present(LABEL_GAPS), False)[cells.codes]
+            labels = cells.distinct.take(pa.array(cells.codes[has_target]))
+            return np.array(labels.to_pylist(), dtype=str), has_target
+        y, has_target = block.target(target)
         now = "f" if y.dtype.kind in "iuf" else y.dtype.kind
         if kind and len(y) and now != kind:
             held = "numbers" if kind == "f" else "true and false"
             example = quoted(map(str, y[:1].tolist()))
             raise ValueError(
-                f"{block.where(int(np.argmax(there)))}: the target {target!r} holds {held} in "
+                f"{block.where(int(np.argmax(has_target)))}: the target {target!r} holds {held} in "
                 f"the rows before, and {example} here. Correct these cells, or put a letter in "
                 "front of all if they name classes."
             )
@@ -246,15 +246,15 @@ class _Spool:
                 f"{self.name}: the target {target!r} holds whole numbers beyond 2⁵³, which "
                 "float64 does not represent exactly. Put a letter in front if they name classes."
             )
-        return y, there
+        return y, has_target
 
     def _typed(self, block: TableFile, name: str, first: TableFile, notes: ReadingNotes) -> Any:
         """A column of a block; raises where its cells call for another format."""
-        how, own, raw = self.formats[name], ReadingNotes(), block.raw(name)
+        how, block_notes, raw = self.formats[name], ReadingNotes(), block.raw(name)
         values = None
         with suppress(ColumnKindError):
-            values = typed_column(raw, how, self.learning.owner, own)
-        if values is not None and not own.unreadable:
+            values = typed_column(raw, how, self.learning.owner, block_notes)
+        if values is not None and not block_notes.unreadable:
             return values
         both = pa.concat_tables([first.table, block.table]).select(self.features)
         again = self._learned(both, [name])[0][name]
@@ -262,14 +262,14 @@ class _Spool:
             raise _AnotherFormatError(again)
         if values is None:
             raise _AnotherFormatError(ColumnFormat(name, "category", "text"))
-        notes.add(how, 1, 1, own.unreadable[name])
+        notes.add(how, 1, 1, block_notes.unreadable[name])
         return values
 
     def _learned(
         self, table: pa.Table, names: Sequence[str]
     ) -> tuple[dict[str, ColumnFormat], list[str]]:
-        own = self.learning
-        return learn_formats(table, own.owner, own.categorical, own.terms, names)
+        learning = self.learning
+        return learn_formats(table, learning.owner, learning.categorical, learning.terms, names)
 
 
 @contextmanager

@@ -37,38 +37,38 @@ def target_values(raw: RawColumn, target: str, where: Where) -> tuple[np.ndarray
             raise ValueError(
                 f"{where(0)}: the target {target!r} holds dates. Turn it into a number to predict."
             )
-        there = ~np.isnan(raw)
-        return _whole(raw[there]), there
+        has_target = ~np.isnan(raw)
+        return _whole(raw[has_target]), has_target
     column = as_text(raw)
     if column.plain is None:
-        known = np.append(column.cells.known(NUMBER_GAPS), False)
-        there = known[column.cells.codes]
+        present = np.append(column.cells.present(NUMBER_GAPS), False)
+        has_target = present[column.cells.codes]
     else:
-        there = ~np.isnan(column.plain)
-    numeric = pc.utf8_trim_whitespace(column.array.filter(pa.array(there)))
-    place = _Place(there, target, where)
+        has_target = ~np.isnan(column.plain)
+    numeric = pc.utf8_trim_whitespace(column.array.filter(pa.array(has_target)))
+    place = _Place(has_target, target, where)
     if Text(numeric).plain is not None and not column.has_codes:
-        return _exact(numeric, place), there
+        return _exact(numeric, place), has_target
     how = find_number_format(column)
     if how is not None:
-        return _formatted(column, how, place), there
-    known = column.cells.known(LABEL_GAPS)
-    there = np.append(known, False)[column.cells.codes]
-    rank = np.cumsum(known) - 1
-    labels = _labels(column.cells.distinct.filter(pa.array(known)))
-    return labels[rank[column.cells.codes[there]]], there
+        return _formatted(column, how, place), has_target
+    present = column.cells.present(LABEL_GAPS)
+    has_target = np.append(present, False)[column.cells.codes]
+    rank = np.cumsum(present) - 1
+    labels = _labels(column.cells.distinct.filter(pa.array(present)))
+    return labels[rank[column.cells.codes[has_target]]], has_target
 
 
 @dataclass(frozen=True)
 class _Place:
     """Where a target stands that is refused: the k-th of the rows that have one."""
 
-    there: np.ndarray
+    has_target: np.ndarray
     target: str
     where: Where
 
     def __call__(self, k: int) -> str:
-        row = int(np.flatnonzero(self.there)[k])
+        row = int(np.flatnonzero(self.has_target)[k])
         return f"{self.where(row)}: the target {self.target!r} holds"
 
 
@@ -84,8 +84,8 @@ def _whole(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind != "f":
         return values
     values = values.astype(np.float64)
-    whole = (values == np.round(values)).all() and (np.abs(values) <= _EXACT).all()
-    return values.astype(np.int64) if whole else values
+    are_integers = (values == np.round(values)).all() and (np.abs(values) <= _EXACT).all()
+    return values.astype(np.int64) if are_integers else values
 
 
 def _exact(numeric: pa.Array, place: _Place) -> np.ndarray:
@@ -95,8 +95,9 @@ def _exact(numeric: pa.Array, place: _Place) -> np.ndarray:
     except pa.ArrowInvalid:
         pass
     values = numeric.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    whole = pc.match_substring_regex(numeric, _WHOLE).to_numpy(zero_copy_only=False)
-    for k in np.flatnonzero(~np.isfinite(values) | (whole & (np.abs(values) >= _EXACT))).tolist():
+    is_integer = pc.match_substring_regex(numeric, _WHOLE).to_numpy(zero_copy_only=False)
+    inexact = ~np.isfinite(values) | (is_integer & (np.abs(values) >= _EXACT))
+    for k in np.flatnonzero(inexact).tolist():
         cell, finite = numeric[k].as_py(), np.isfinite(values[k])
         if finite and int(values[k]) == int(cell.partition(".")[0]):
             continue
@@ -111,7 +112,7 @@ def _exact(numeric: pa.Array, place: _Place) -> np.ndarray:
 
 def _formatted(column: Text, how: NumberFormat, place: _Place) -> np.ndarray:
     """Numbers with units or grouped digits; other cells among them are refused."""
-    codes = column.cells.codes[place.there]
+    codes = column.cells.codes[place.has_target]
     values = column.numbers(how)[codes]
     bad = np.flatnonzero(np.isnan(values))
     if len(bad):
@@ -143,10 +144,10 @@ def finite_numbers(text: Text, column: str, where: Where, advice: str) -> np.nda
 
 def number_values(raw: RawColumn, column: str, where: Where) -> np.ndarray:
     """A column of numbers (weights, exposures), NaN where one is missing."""
-    values, there = target_values(raw, column, where)
+    values, has_target = target_values(raw, column, where)
     if values.dtype.kind not in "iuf":
-        first, example = int(np.argmax(there)), quoted(map(str, values[:1].tolist()))
+        first, example = int(np.argmax(has_target)), quoted(map(str, values[:1].tolist()))
         raise ValueError(f"{where(first)}: {column} must be numbers, got {example}.")
-    out = np.full(len(there), np.nan)
-    out[there] = values
+    out = np.full(len(has_target), np.nan)
+    out[has_target] = values
     return out

@@ -85,7 +85,7 @@ class Cells:
         """Rows of each of the different cells."""
         return np.bincount(self.codes[self.codes >= 0], minlength=len(self.distinct))
 
-    def known(self, gaps: Iterable[str]) -> np.ndarray:
+    def present(self, gaps: Iterable[str]) -> np.ndarray:
         """Which of the different cells are not missing."""
         lower = pc.utf8_lower(self.distinct)
         return ~pc.is_in(lower, pa.array(list(gaps))).to_numpy(zero_copy_only=False)
@@ -214,15 +214,15 @@ def find_number_format(column: Text, *, codes_too: bool = False) -> NumberFormat
         return None
     if column.plain is not None:
         return NumberFormat()
-    known, best = column.cells.known(NUMBER_GAPS), None
-    counts = column.cells.counts * known
-    if _all_in_brackets(column, known):
+    present, best = column.cells.present(NUMBER_GAPS), None
+    counts = column.cells.counts * present
+    if _all_in_brackets(column, present):
         return None
     for form in NUMBER_FORMS:
-        if not _promising(column, known, form, _unread_numbers):
+        if not _promising(column, present, form, _unread_numbers):
             continue
         how = NumberFormat(form, _most_frequent(column.units(form), counts))
-        readable = known & ~np.isnan(column.numbers(how))
+        readable = present & ~np.isnan(column.numbers(how))
         bad = int(counts[~readable].sum())
         if best is None or bad < best[0]:
             best = bad, int(readable.sum()), how
@@ -231,14 +231,14 @@ def find_number_format(column: Text, *, codes_too: bool = False) -> NumberFormat
     return best[2] if best is not None and _accepted(*best[:2], int(counts.sum())) else None
 
 
-def _all_in_brackets(column: Text, known: np.ndarray) -> bool:
+def _all_in_brackets(column: Text, present: np.ndarray) -> bool:
     bracketed = pc.match_substring_regex(column.cells.distinct, _ACCOUNTING)
-    return bool(known.any() and bracketed.to_numpy(zero_copy_only=False)[known].all())
+    return bool(present.any() and bracketed.to_numpy(zero_copy_only=False)[present].all())
 
 
-def _promising(column: Text, known: np.ndarray, form: str, unread: Callable) -> bool:
+def _promising(column: Text, present: np.ndarray, form: str, unread: Callable) -> bool:
     """Whether a format reads half of the first different cells."""
-    head = column.cells.distinct.take(pa.array(np.flatnonzero(known)[:_HEAD]))
+    head = column.cells.distinct.take(pa.array(np.flatnonzero(present)[:_HEAD]))
     return bool(2 * unread(head, form).sum() <= len(head))
 
 
@@ -266,15 +266,15 @@ def _most_frequent(units: pa.Array, counts: np.ndarray) -> str:
 
 def find_date_format(column: Text) -> tuple[str, bool] | None:
     """How a column writes its dates, and whether 3/4/2025 may be meant either way; None if not."""
-    known = column.cells.known(NUMBER_GAPS)
-    counts = column.cells.counts * known
-    if not known.any():
+    present = column.cells.present(NUMBER_GAPS)
+    counts = column.cells.counts * present
+    if not present.any():
         return None
     candidates = []
     for form in DATE_FORMS:
-        if not _promising(column, known, form, _unread_dates):
+        if not _promising(column, present, form, _unread_dates):
             continue
-        readable = known & ~np.isnat(column.dates(form))
+        readable = present & ~np.isnat(column.dates(form))
         bad = int(counts[~readable].sum())
         if _accepted(bad, int(readable.sum()), int(counts.sum())):
             candidates.append((bad, form))
@@ -290,29 +290,29 @@ def why_category(column: Text) -> str:
 
     Empty where nothing is worth saying.
     """
-    known = column.cells.known(NUMBER_GAPS)
-    counts = column.cells.counts * known
-    if column.has_codes or not known.any():
+    present = column.cells.present(NUMBER_GAPS)
+    counts = column.cells.counts * present
+    if column.has_codes or not present.any():
         return ""
-    if _all_in_brackets(column, known):
+    if _all_in_brackets(column, present):
         return "numbers in brackets alone, whose sign is not clear"
     for form in NUMBER_FORMS:
-        if not _promising(column, known, form, _unread_numbers):
+        if not _promising(column, present, form, _unread_numbers):
             continue
         values, units = column._numbers_and_units(form)
-        readable = known & ~np.isnan(values)
-        if readable.sum() == known.sum():
+        readable = present & ~np.isnan(values)
+        if readable.sum() == present.sum():
             named = set(units.filter(pa.array(readable)).to_pylist()) - {""}
             several = len(named) > 1 and not named <= _ORDINALS
             return f"numbers in several units ({quoted(sorted(named))})" if several else ""
         if _mostly(readable, counts):
-            return f"numbers, and {_others(column, known & ~readable)} beside them"
+            return f"numbers, and {_others(column, present & ~readable)} beside them"
     for form in DATE_FORMS:
-        if not _promising(column, known, form, _unread_dates):
+        if not _promising(column, present, form, _unread_dates):
             continue
-        readable = known & ~np.isnat(column.dates(form))
+        readable = present & ~np.isnat(column.dates(form))
         if _mostly(readable, counts):
-            return f"dates, and {_others(column, known & ~readable)} beside them"
+            return f"dates, and {_others(column, present & ~readable)} beside them"
     return ""
 
 
@@ -321,8 +321,8 @@ def _mostly(readable: np.ndarray, counts: np.ndarray) -> bool:
     return bool(readable.sum() >= _MANY and 2 * counts[readable].sum() >= counts.sum())
 
 
-def _others(column: Text, rest: np.ndarray) -> str:
-    return quoted(column.cells.distinct.filter(pa.array(rest)).slice(0, 10).to_pylist())
+def _others(column: Text, cells: np.ndarray) -> str:
+    return quoted(column.cells.distinct.filter(pa.array(cells)).slice(0, 10).to_pylist())
 
 
 def is_text(column: Text) -> bool:
@@ -330,7 +330,7 @@ def is_text(column: Text) -> bool:
     if column.plain is not None:
         return False
     unreadable = np.isnan(column.numbers(NumberFormat()))
-    return bool((unreadable & column.cells.known(NUMBER_GAPS)).any())
+    return bool((unreadable & column.cells.present(NUMBER_GAPS)).any())
 
 
 def has_durations(column: Text) -> bool:
