@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from kernelmaps.models.gam.adding_terms import (
+    ADDING,
     WarmStart,
     approach_minimum,
     fit_added_terms,
@@ -40,7 +41,7 @@ def test_new_smoothing_parameters_are_those_of_the_full_problem(seed, dispersion
     problem, penalties = rows.squared_problem()[0], Penalties.of_bases(rows.bases)
     rho = np.full(penalties.count, 1.0)
     fixed = np.arange(penalties.count) < 4  # a curve and a straight line for each of two columns
-    full = estimate_smoothing(problem, penalties, rho, dispersion, fixed, tol=1.0)
+    full = estimate_smoothing(problem, penalties, rho, dispersion, fixed, tol=ADDING.reml_tol)
     start = WarmStart(rho, fixed, full.beta, full.beta)
     fit = fit_bordered(problem, penalties, start, dispersion)
     np.testing.assert_allclose(fit.rho, full.rho, rtol=1e-6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from table_columns import columns_of
@@ -13,8 +14,7 @@ import kernelmaps as km
 from kernelmaps.models.gam import interactions, score_tests
 from kernelmaps.models.gam.bases import pair_margin
 from kernelmaps.models.gam.design import GamSettings, encode_rows
-from kernelmaps.models.gam.interactions import PAIR_SEARCH
-from kernelmaps.models.gam.pairs import gradient_tables, ranking_codes
+from kernelmaps.models.gam.pairs import codes_for_tests, gradient_tables
 from kernelmaps.models.gam.score_tests import SCORE_TEST
 from kernelmaps.models.gam.terms import Term
 
@@ -29,7 +29,7 @@ def coded(X, y=None, weight=None):
     counts = [
         np.bincount(c, weight, b.n_codes) for c, b in zip(rows.codes, rows.books, strict=True)
     ]
-    coarse = ranking_codes(rows.books, counts, range(X.shape[1]))
+    coarse = codes_for_tests(rows.books, counts, range(X.shape[1]))
     margins = {j: pair_margin(c.sum_rows(counts[j]), category=False) for j, c in coarse.items()}
     return rows, coarse, margins
 
@@ -37,7 +37,8 @@ def coded(X, y=None, weight=None):
 def p_value(rows, coarse, margins, gradient, curvature, pair=(0, 1)):
     tables = gradient_tables([pair], coarse, rows.codes, gradient, curvature)[0]
     squares = gradient_tables([pair], coarse, rows.codes, gradient, gradient**2)[0][0]
-    return score_tests.p_value(*tables, squares, margins[pair[0]], margins[pair[1]])
+    phi = float(np.sum(gradient**2) / np.sum(curvature))
+    return score_tests.p_value(*tables, squares, phi, margins[pair[0]], margins[pair[1]])
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 30])
@@ -94,7 +95,7 @@ def test_main_effects_are_no_evidence(seed):
     squares = np.ones_like(curvature)
     shift = rng.normal(size=(curvature.shape[0], 1)) + rng.normal(size=curvature.shape[1])
     plain, shifted = (
-        score_tests.p_value(curvature, table, squares, margins[0], margins[1])
+        score_tests.p_value(curvature, table, squares, 1.0, margins[0], margins[1])
         for table in (gradient, gradient + curvature * shift)
     )
     assert shifted == pytest.approx(plain, rel=1e-4)
@@ -112,7 +113,7 @@ def test_a_weight_of_two_is_a_row_twice(seed):
         no_terms = (), np.zeros(1)
         tables = rows.gradient_tables(*no_terms, loss.base, 0, [(0, 1)], coarse)[0][0]
         squares = rows.gradient_tables(*no_terms, loss, 0, [(0, 1)], coarse)[0][0][0]
-        p_values.append(score_tests.p_value(*tables, squares, margins[0], margins[1]))
+        p_values.append(score_tests.p_value(*tables, squares, 1.0, margins[0], margins[1]))
     assert p_values[0] == pytest.approx(p_values[1], rel=1e-6)
 
 
@@ -128,14 +129,12 @@ def test_screening_passes_what_is_significant(seed, monkeypatch):
     passed = score_tests.screened_pairs(pairs, tables, margins, float(y.var()))
     assert (1, 3) in passed
     monkeypatch.setattr(score_tests, "SCORE_TEST", replace(SCORE_TEST, batch=1))
-    assert score_tests.screened_pairs(pairs, tables, margins, float(y.var())) == passed
+    one_by_one = score_tests.screened_pairs(pairs, tables, margins, float(y.var()))
+    assert one_by_one == pytest.approx(passed)
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "log_loss", "poisson"])
-def test_a_pair_that_held_out_rows_refuse_is_added(seed, loss, monkeypatch):
-    """All rows show what a quarter of them is too small to judge."""
-    first = replace(PAIR_SEARCH.first, holdout_z=np.inf)  # held-out rows accept no pair
-    monkeypatch.setattr(interactions, "PAIR_SEARCH", replace(PAIR_SEARCH, first=first))
+def test_a_significant_pair_is_added(seed, loss, monkeypatch):
     rng = np.random.default_rng(seed)
     X = rng.random((2000, 4))
     eta = np.sin(4 * X[:, 0]) + 6 * (X[:, 1] - 0.5) * (X[:, 2] - 0.5)
@@ -148,6 +147,82 @@ def test_a_pair_that_held_out_rows_refuse_is_added(seed, loss, monkeypatch):
     assert "x1 × x2" in model.fit(X, y).term_names_
     monkeypatch.setattr(interactions, "SCORE_TEST", replace(SCORE_TEST, level=0.0))
     assert model.fit(X, y).pair_functions_ == []
+
+
+def two_factors(rng, missing_share):
+    """Cells of two factors, 5 × 2 levels, whose few positive rows one cell may lack."""
+    first, second = rng.choice(5, 26_000, p=[0.5, 0.3, 0.15, 0.04, 0.01]), rng.random(26_000) < 0.05
+    odds = np.exp(-3.3 + 0.5 * (first == 1) + 0.8 * second)
+    odds *= np.where((first == 1) & second, 1 - missing_share, 1.0)
+    return pd.DataFrame({"a": first, "b": second}).astype("category"), (
+        rng.random(26_000) < odds / (1 + odds)
+    )
+
+
+def test_a_pair_of_two_factors_in_a_cell_of_little_information_is_added(seed):
+    """One cell of ten, with a hundredth of the rows, has few of its 30 positive rows."""
+    X, y = two_factors(np.random.default_rng(seed), 0.9)
+    model = km.AdditiveClassifier(interactions="auto").fit(X, y)
+    assert model.term_names_[2:] == ["a × b"]
+
+
+def test_cells_without_positive_rows_are_no_evidence(seed):
+    """Squared gradients of such cells are next to nothing: V of single cells would reject these."""
+    rng, p_values = np.random.default_rng(seed), []
+    shares = np.arange(16, 0, -1.0) ** 2
+    for _ in range(150):
+        codes = [rng.choice(16, 3000, p=shares / shares.sum()) + 2 for _ in range(2)]
+        gradient = 0.03 - (rng.random(3000) < 0.03)
+        index = codes[0] * 18 + codes[1]
+        tables = [
+            np.bincount(index, values, 324).reshape(18, 18)
+            for values in (np.full(3000, 0.03 * 0.97), gradient, gradient**2)
+        ]
+        margins = [pair_margin(np.bincount(c, minlength=18).astype(float), True) for c in codes]
+        p_values.append(score_tests.p_value(*tables, 1.0, *margins))
+    # Twice the nominal level, and five standard deviations of a count.
+    assert np.sum(np.array(p_values) < 0.05) <= stats.binom.ppf(1 - 1e-6, 150, 0.1)
+
+
+def test_the_cauchy_combination_is_exact_for_equal_and_for_independent_p_values(seed):
+    assert score_tests.cauchy_combination(np.full(3, 1e-8)) == pytest.approx(1e-8, rel=1e-6)
+    p = np.random.default_rng(seed).random((4000, 3))
+    combined = np.array([score_tests.cauchy_combination(row) for row in p])
+    low, high = stats.binom.ppf([1e-6, 1 - 1e-6], 4000, 0.05)
+    assert low <= np.sum(combined < 0.05) <= high
+
+
+def test_a_true_pair_brings_no_false_ones(seed):
+    """Later rounds are held to the level of the first: five in a hundred tables, of ten here."""
+    rng, n_false = np.random.default_rng(seed), 0
+    for _ in range(10):
+        X = rng.normal(size=(500, 6))
+        y = np.sin(X[:, 0]) + X[:, 1] + 1.5 * X[:, 0] * X[:, 1] + rng.normal(size=500)
+        pairs = km.AdditiveRegressor(interactions="auto").fit(X, y).term_names_[6:]
+        assert "x0 × x1" in pairs
+        n_false += len(pairs) > 1
+    assert n_false <= stats.binom.ppf(1 - 1e-4, 10, 0.05)
+
+
+@pytest.mark.parametrize("kind", ["numbers", "few cells"])
+def test_a_search_without_pairs_leaves_the_model_as_it_is(seed, kind, monkeypatch):
+    monkeypatch.setattr(interactions, "SCORE_TEST", replace(SCORE_TEST, level=0.0))
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.random((800, 4)) if kind == "numbers" else rng.integers(0, 3, (800, 4)))
+    y = np.sin(6 * X[0]) + 2 * rng.normal(size=800)
+    X.columns = list("abcd")
+    alone = km.AdditiveRegressor().fit(X, y).predict(X)
+    searched = km.AdditiveRegressor(interactions="auto").fit(X, y).predict(X)
+    np.testing.assert_array_equal(searched, alone)
+
+
+def test_few_rows_are_not_searched(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.random((99, 2))
+    y = np.sign((X[:, 0] - 0.5) * (X[:, 1] - 0.5))
+    assert km.AdditiveRegressor(interactions="auto").fit(X, y).pair_functions_ == []
+    listed = km.AdditiveRegressor(interactions=[(0, 1)]).fit(X, y)
+    assert len(listed.pair_functions_) == 1
 
 
 def test_pairs_that_owe_their_significance_to_another_are_not_added(seed):

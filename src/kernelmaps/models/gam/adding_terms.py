@@ -27,7 +27,7 @@ from ..solvers.cone import minimum_in_cone
 from ..solvers.linear_systems import blas_threads, cholesky_factor, cholesky_solve, scatter
 from ..solvers.newton import Objective, damped_step, quasi_newton_steps
 from ..solvers.pirls import PenalisedFit
-from ..solvers.reml import REML, Penalties, WorkingFit, estimate_smoothing
+from ..solvers.reml import Penalties, WorkingFit, estimate_smoothing
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,10 @@ class AddingTerms:
     # Relative decrement of the objective at the end of the steps for new terms: what is left is
     # far below what decides on a pair.
     tol: float = 1e-3
-    # The same for steps towards the minimum of the last model, which PIRLS starts from.
+    # Derivative of the REML criterion at the end: with 1, that of models that are refitted, a pair
+    # of few cells stays at the smoothing parameter that it starts with, which leaves nothing of it.
+    reml_tol: float = 0.1
+    # Relative decrement for steps towards the minimum of the last model, which PIRLS starts from.
     approach_tol: float = 1e-6
 
 
@@ -228,7 +231,7 @@ def fit_bordered(
         new_penalties = replace(new_penalties, prior=prior)
     fit = estimate_smoothing(
         border.schur_complement(problem), new_penalties, start.rho[groups], dispersion,
-        start.fixed[groups], tol=REML.rough_tol,
+        start.fixed[groups], tol=ADDING.reml_tol,
     )  # fmt: skip
     rho = start.rho.copy()
     rho[groups] = fit.rho

@@ -51,8 +51,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
     interactions : "auto", int or list of pairs, optional
         Pairs of columns that get a term of their own; ``("site", Term("x", "linear"))`` has a slope
         of x for each site. "auto" looks for at most 40, a number for at most as many. A pair is
-        kept if it lowers the held-out loss, or if a score test on all rows accepts it at a level of
-        1 % for all pairs of columns together.
+        added if a score test accepts it at a level of 1 % for all pairs of columns together.
     constraints : dict, optional
         "increasing", "decreasing", "convex" or "concave" (or a tuple of these) by column.
     smoothing : "auto", float or dict, default="auto"

@@ -12,7 +12,7 @@ from ..rows.in_memory import GramCache, TermRows
 from ..solvers.pirls import PenalisedFit, fit_rows
 from .adding_terms import WarmStart, approach_minimum, fit_added_terms
 from .design import AdditiveDesign, GamSettings
-from .training_rows import DesignTerm, TermsAndCoefficients
+from .training_rows import DesignTerm
 
 # A warm start begins at smoothing parameters of at most e² times the weight of all rows: a function
 # that has vanished has a REML gradient of zero, and would hardly come back by itself.
@@ -25,22 +25,6 @@ class FittedDesign:
 
     design: AdditiveDesign
     fits: list[PenalisedFit]
-
-    @property
-    def coefficients(self) -> TermsAndCoefficients:
-        """Terms, and their coefficients in all outputs."""
-        return self.design.terms, [fit.beta for fit in self.fits]
-
-    def without(self, columns: set[tuple[int, ...]]) -> FittedDesign:
-        """The model without some terms, the coefficients of the others as they are."""
-        terms = [item for item in self.design.slices() if item[0].columns not in columns]
-        beta = np.r_[0, *(span for _, span, _ in terms)]
-        rho = np.r_[*(smoothing for _, _, smoothing in terms)]
-        fits = [
-            replace(fit, beta=fit.beta[beta], edf=fit.edf[beta], rho=fit.rho[rho])
-            for fit in self.fits
-        ]
-        return FittedDesign(replace(self.design, terms=tuple(item[0] for item in terms)), fits)
 
 
 def fit_outputs(

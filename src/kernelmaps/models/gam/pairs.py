@@ -1,12 +1,8 @@
-r"""Pairs of columns: their ranking, and their terms.
+"""Pairs of columns: sums over their codes for tests, and their terms.
 
 Columns are coded more coarsely for pairs, so that a pair has at most some thousand codes. The bins
 are even on an axis between ranks and values: bins of equal weight alone would leave one for the
 tail of a column, where its effects may be largest.
-
-Pairs are ranked as FAST does (Lou, Caruana, Gehrke and Hooker 2013): with the main effects fitted,
-:math:`\sum_{ab} R_{ab}^2 / (W_{ab} + κ)`, R and W the sums of gradients and of curvatures over the
-pairs of codes, is about the drop in deviance that one free coefficient per cell would bring.
 """
 
 from __future__ import annotations
@@ -27,9 +23,7 @@ from .codebooks import OTHER, Codebook
 class PairOptions:
     """Constants of the codes and functions of pairs."""
 
-    ranking_codes: int = 16  # of a column while pairs are ranked
-    # κ in units of the mean curvature of a row: cells of fewer rows than this count little.
-    ranking_shrinkage: float = 10.0
+    test_codes: int = 16  # of a column while pairs are tested
     max_cells: int = 2500  # codes of a pair
     max_side: int = 64  # codes of the finer of its columns
     max_functions: int = 400
@@ -114,11 +108,11 @@ def _frequent_levels(counts: np.ndarray, max_codes: int) -> CoarseCodes:
     return CoarseCodes(of_code, len(levels) + 2)
 
 
-def ranking_codes(
+def codes_for_tests(
     books: Sequence[Codebook], counts: Sequence[np.ndarray], columns: Sequence[int]
 ) -> dict[int, CoarseCodes]:
-    """Codes of some columns while pairs are ranked."""
-    return {j: coarse_codes(books[j], counts[j], PAIRS.ranking_codes) for j in columns}
+    """Codes of some columns while pairs are tested."""
+    return {j: coarse_codes(books[j], counts[j], PAIRS.test_codes) for j in columns}
 
 
 def gradient_tables(
@@ -146,33 +140,6 @@ def gradient_tables(
     return map_in_threads(
         sums, pairs, n_jobs, max(1, PAIRS.rows_per_thread // max(len(gradient), 1))
     )
-
-
-def rank_pairs(
-    pairs: Sequence[tuple[int, int]], tables: Sequence[tuple[np.ndarray, np.ndarray]],
-    mean_curvature: float, dispersion: float, min_z: float = 0.0,
-) -> list[tuple[tuple[int, int], float]]:  # fmt: skip
-    r"""Pairs whose gain is beyond chance, with the excess, the largest first.
-
-    Without an effect of the pair, R of a cell has the variance φW and, as sums of few rows do, a
-    fourth moment of about :math:`φ^2 (3 W^2 + W)`. So a gain of :math:`R^2 / φ(W + κ)` has the mean
-    :math:`W/(W + κ)` and the variance :math:`(2W^2 + W)/(W + κ)^2`: cells of few rows prove little.
-    The main effects have used up a row and a column of the table. `min_z` is the number of
-    standard deviations by which a gain must exceed its mean.
-    """
-    kappa, ranked = PAIRS.ranking_shrinkage * mean_curvature, []
-    for pair, (curvature, gradient) in zip(pairs, tables, strict=True):
-        occupied = curvature > 0
-        n_cells = np.count_nonzero(occupied)
-        free = n_cells - occupied.any(axis=1).sum() - occupied.any(axis=0).sum() + 1
-        w = curvature[occupied]
-        gain = np.sum(gradient[occupied] ** 2 / (w + kappa)) / dispersion
-        expected = max(free, 0) / max(n_cells, 1) * np.sum(w / (w + kappa))
-        deviation = np.sqrt(np.sum((2 * w**2 + w) / (w + kappa) ** 2))
-        bound = min_z * deviation + min_z**2 / 6 / (w.min(initial=np.inf) + kappa)
-        if free > 0 and gain - expected > bound:
-            ranked.append((pair, float(gain - expected)))
-    return sorted(ranked, key=lambda item: -item[1])
 
 
 LinearSides = tuple[bool, bool]  # whether a pair is linear in its first and in its second column

@@ -31,7 +31,6 @@ from ..rows.passes import SumOverChunks, fold_chunks
 from ..rows.protocol import NormalEquations
 from ..rows.streamed import StreamedTermRows
 from .codebooks import Codebook, encode_columns
-from .holdout import HeldOutGain, mostly_distinct
 from .sampling import rows_with_target
 from .training_rows import (
     DesignTerm,
@@ -60,8 +59,6 @@ class ChunkEncoder:
         Block → targets (numbers, or codes of labels), weights and offsets.
     outputs : tuple of float
         For classes: the code of the label that each output calls +1; empty for numbers.
-    subset : tuple of bool, optional
-        Arguments of `RowsInMemory.subset`; by default all rows are taken.
     weight_scale : float
         Factor of all weights.
     notes : ReadingNotes
@@ -74,7 +71,6 @@ class ChunkEncoder:
     checks: Any
     outputs: tuple[float, ...] = ()
     n_jobs: int | None = None
-    subset: tuple[bool, bool] | None = None
     weight_scale: float = 1.0
     notes: ReadingNotes = field(default_factory=ReadingNotes)
 
@@ -87,10 +83,9 @@ class ChunkEncoder:
         codes = encode_columns(self.books, columns, self.owner, self.n_jobs)
         targets = one_against_rest(y, self.outputs)
         weight = self.weight_scale * weight
-        rows = RowsInMemory(
+        return RowsInMemory(
             self.books, codes, targets, weight, offset, self.n_jobs, n_rows - len(chunk)
         )
-        return rows if self.subset is None else rows.subset(*self.subset)
 
 
 def one_against_rest(y: np.ndarray, outputs: Sequence[float]) -> tuple[np.ndarray, ...]:
@@ -168,7 +163,7 @@ class RowsFromStream:
     ) -> StreamedTermRows:
         sums = self.first_pass.by_output[0]
         only_columns = all(term.pair is None for term in terms)
-        enough = self.encoder.subset is None and (sums.with_pairs or len(terms) < 2)
+        enough = sums.with_pairs or len(terms) < 2
         columns = [term.columns[0] for term in terms]
         return StreamedTermRows(
             partial(_fold_terms, self, tuple(terms), output), [term.basis for term in terms], cone,
@@ -179,14 +174,6 @@ class RowsFromStream:
 
     def gradient_tables(self, *arguments: Any) -> tuple[Tables, float, int]:
         return self.sum_over_chunks(methodcaller("gradient_tables", *arguments))
-
-    def split(self) -> tuple[RowsFromStream, RowsFromStream]:
-        by_content = mostly_distinct(self.sample.codes, len(self.sample.weight))
-        encoders = [replace(self.encoder, subset=(side, by_content)) for side in (False, True)]
-        return replace(self, encoder=encoders[0]), replace(self, encoder=encoders[1])
-
-    def gains(self, *arguments: Any) -> list[HeldOutGain]:
-        return self.sum_over_chunks(methodcaller("gains", *arguments))
 
 
 TrainingRows = RowsInMemory | RowsFromStream

@@ -12,11 +12,9 @@ from ..losses import Loss, LossTotals
 from ..rows.basis import TermBasis
 from ..rows.in_memory import TermRows
 from .codebooks import Codebook
-from .holdout import HeldOutGain, held_out_mask, mostly_distinct
 from .pairs import CoarseCodes, PairTerm, gradient_tables
 
 Pair = tuple[int, int]
-TermsAndCoefficients = tuple[Sequence["DesignTerm"], Sequence[np.ndarray]]  # β of each output
 Tables = list[tuple[np.ndarray, np.ndarray]]
 
 
@@ -96,37 +94,6 @@ class RowsInMemory:
         gradient, curvature = gradient * self.weight, curvature * self.weight
         tables = gradient_tables(pairs, coarse, self.codes, gradient, curvature, self.n_jobs)
         return tables, float(curvature.sum()), len(curvature)
-
-    def subset(self, held_out: bool, by_content: bool) -> RowsInMemory:
-        """The rows that are held out, or those that are not."""
-        mask = held_out_mask(self.codes, len(self.weight), by_content)
-        rows = np.flatnonzero(mask == held_out)
-        codes, targets = (tuple(values[rows] for values in of) for of in (self.codes, self.targets))
-        weight, offset = self.weight[rows], self.offset[rows]
-        return replace(self, codes=codes, targets=targets, weight=weight, offset=offset)
-
-    def split(self) -> tuple[RowsInMemory, RowsInMemory]:
-        """Rows to fit, and rows that are held out."""
-        by_content = mostly_distinct(self.codes, len(self.weight))
-        return self.subset(False, by_content), self.subset(True, by_content)
-
-    def gains(
-        self, losses: Sequence[Loss], others: Sequence[TermsAndCoefficients],
-        model: TermsAndCoefficients,
-    ) -> list[HeldOutGain]:  # fmt: skip
-        """How much lower the losses of a model are than those of each of some others."""
-        of_model = self._losses(losses, model)
-        return [
-            HeldOutGain.of(self._losses(losses, other) - of_model, self.weight) for other in others
-        ]
-
-    def _losses(self, losses: Sequence[Loss], model: TermsAndCoefficients) -> np.ndarray:
-        """Losses of the rows, summed over the outputs."""
-        terms, betas = model
-        total = np.zeros(len(self.weight))
-        for k, (loss, beta) in enumerate(zip(losses, betas, strict=True)):
-            total += loss.value(self.targets[k], self.with_terms(terms, None, k).scores(beta))
-        return total
 
 
 NO_ROWS = LossTotals(0.0, 0.0, 0.0, 0.0)
