@@ -57,4 +57,4 @@ class Polynomial(Kernel):
         return self._power(squares).astype(X.dtype, copy=False)
 
     def _gram_elsewhere(self, xp: Any, X: Any, Y: Any) -> Any:
-        return self._power(X @ xp.permute_dims(Y, (1, 0)))
+        return self._power(X @ Y.T)
