@@ -322,6 +322,8 @@ def _probabilities(xp: Trace, model: Any, scores: Traced) -> Traced:
     if scores.shape[1] == 1:
         other = xp.node("Sigmoid", [-logits], scores.shape, scores.dtype)
         return xp.concat([other, p], axis=1)
+    if getattr(model, "_multilabel", False):
+        return p
     p = p + scores.dtype.type(1e-30)
     return p / xp.reshape(xp.sum(p, axis=1), (-1, 1))
 

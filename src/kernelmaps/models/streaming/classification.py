@@ -107,7 +107,8 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
             The classifier of all rows so far.
         """
         first, classes = not hasattr(self, "stats_"), on_host(classes)
-        if first and classes is None and np.ndim(on_host(y)) != 2 and not sp.issparse(y):
+        several = sp.issparse(y) or np.asarray(on_host(y)).ndim == 2  # an indicator matrix
+        if first and classes is None and not several:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         known = first or classes is None or np.array_equal(np.unique(classes), self.classes_)
         if not known:

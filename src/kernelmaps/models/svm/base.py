@@ -209,6 +209,8 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         targets = self._targets(survey.y, weight)
         if targets.pairwise:
             raise ValueError(no_pairs(name, "rows that come in blocks"))
+        if targets.multilabel:
+            raise ValueError(no_indicators(name, "rows that come in blocks"))
         check_size(survey.outline, targets, options)
         self._forget()
         # All rows are in blocks: the map is fitted to a sample with the ends of all ranges.
@@ -444,6 +446,14 @@ def takes_chunks(model: AdditiveSVM) -> bool:
     if np.ndim(model.C) > 0:
         raise AttributeError(f"{type(model).__name__}.partial_fit takes one C, got {model.C!r}.")
     return True
+
+
+def no_indicators(owner: str, what: str) -> str:
+    """Message: several labels of a row are not offered there."""
+    return (
+        f"{owner}: indicator matrices, for rows with several labels, are not available for {what}. "
+        "Use fit on rows in memory, or StreamingRidgeClassifier."
+    )
 
 
 def no_pairs(owner: str, what: str) -> str:

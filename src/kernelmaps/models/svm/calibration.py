@@ -125,7 +125,7 @@ def calibrate_fit(
         return calibration
     fold, size = None, rows.shape[0] * rows.shape[1] * machine.n_outputs
     if start is not None and size <= _MOST_VALUES:
-        fold = folds_by_content(rows, targets.y, targets.weight)
+        fold = folds_by_content(rows, targets.strata, targets.weight)
     if start is None or fold is None:
         return calibrate_by_own_scores(machine, rows, targets, calibration)
     copy = rows.copy()
@@ -145,7 +145,7 @@ def calibrate_by_own_scores(
 
     A class with none of the rows, or with all of them, keeps the sigmoid that it had `before`.
     """
-    taken = some_of_all(targets.y, targets.weight)
+    taken = some_of_all(targets.strata, targets.weight)
     scores = machine.trained_scores(rows, taken).astype(np.float64)
     return Calibration(*fit_sigmoids(scores, taken, targets, before))
 
@@ -155,12 +155,9 @@ def fit_sigmoids(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Slopes and shifts from the scores of some rows, and which outputs have them."""
     values, on_rows = before.values.copy(), before.on_rows.copy()
-    codes, weight = targets.y[taken], standing_for_all(taken, targets.y, targets.weight)
-    for k, positive in enumerate(targets.positive):
-        if targets.pairwise:
-            members, is_positive = np.isin(codes, positive), codes == positive[1]
-        else:
-            members, is_positive = np.ones(len(codes), bool), codes == positive
+    weight = standing_for_all(taken, targets.strata, targets.weight)
+    for k in range(len(targets.positive)):
+        members, is_positive = targets.positives(k, taken)
         is_positive = is_positive[members]
         if is_positive.any() and not is_positive.all():
             values[k] = platt(scores[members, k], is_positive, weight[members])

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import RegressorMixin
+from sklearn.base import RegressorMixin, is_classifier
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from ...arguments import refuse_masked
@@ -18,7 +18,7 @@ from ...data.frames import unlike_numbers
 from ...data.opening import has_text, in_memory
 from ...data.suffixes import is_csv
 from ...maps.codes import Codes, refuse_plain_codes
-from ...sparse_rows import check_sparse, naming_text
+from ...sparse_rows import check_sparse, dense, naming_text
 from .model import AdditiveMachine
 
 USE_A_GAM = (
@@ -74,14 +74,15 @@ def _is_incomplete(X: Any) -> bool:
 
 
 def checked(owner: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """X untouched (its map checks the values), y one-dimensional and of its length."""
+    """X untouched (its map checks the values), y of its length; labels may be indicators."""
     refuse_masked(owner, "y", y)
     if isinstance(X, Codes):
-        y = column_or_1d(y, warn=True)
+        y = dense(y) if is_indicators(owner, y) else column_or_1d(y, warn=True)
         owner.n_features_in_ = X.shape[1]
         owner.__dict__.pop("feature_names_in_", None)
     else:
         X, y = checked_chunk(owner, X, y, reset=True)
+        y = dense(y)
     if X.shape[0] != len(y):
         raise ValueError(f"{type(owner).__name__}: X has {X.shape[0]} rows, y has {len(y)}.")
     return X, y
@@ -95,8 +96,16 @@ def checked_chunk(owner: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.n
         return validate_data(
             owner, X, y, reset=reset, accept_sparse="csr", dtype="numeric",
             ensure_all_finite=False, y_numeric=isinstance(owner, RegressorMixin),
-            multi_output=False,
+            multi_output=is_indicators(owner, y),
         )  # fmt: skip
+
+
+def is_indicators(owner: Any, y: Any) -> bool:
+    """Whether the targets of a classifier have several columns, one for each label."""
+    if y is None or not is_classifier(owner):
+        return False
+    shape = y.shape if sparse.issparse(y) else np.asarray(y).shape
+    return len(shape) == 2 and shape[1] > 1
 
 
 def rows_to_score(owner: Any, machine: AdditiveMachine, X: Any) -> Any:

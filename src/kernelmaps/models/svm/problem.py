@@ -27,8 +27,8 @@ class Targets(NamedTuple):
 
     Attributes
     ----------
-    y : ndarray of shape (n,)
-        Codes of the labels, or numbers minus `centre`.
+    y : ndarray of shape (n,) or (n, n_outputs)
+        Codes of the labels, or numbers minus `centre`; of rows with several labels, indicators.
     positive : ndarray of shape (n_outputs,) or (n_outputs, 2)
         The code that each output calls +1; of pairs of classes, the codes of −1 and of +1.
     weight : ndarray of shape (n,)
@@ -46,6 +46,25 @@ class Targets(NamedTuple):
     def pairwise(self) -> bool:
         """Whether the outputs are pairs of classes."""
         return self.positive.ndim == 2
+
+    @property
+    def multilabel(self) -> bool:
+        """Whether rows have any number of labels."""
+        return self.y.ndim == 2
+
+    @property
+    def strata(self) -> np.ndarray:
+        """Codes of what samples of rows hold in its shares; rows with several labels are alike."""
+        return np.zeros(len(self.y), np.int64) if self.multilabel else self.y
+
+    def positives(self, output: int, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Which of some rows an output is about, and which of them it calls +1."""
+        y, positive = self.y[rows], self.positive[output]
+        if self.multilabel:
+            return np.ones(len(rows), bool), y[:, output] == 1
+        if self.pairwise:
+            return np.isin(y, positive), y == positive[1]
+        return np.ones(len(rows), bool), y == positive
 
     def at(self, rows: np.ndarray) -> Targets:
         """Targets of some rows."""

@@ -16,13 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 from ...arguments import check_choice
 from ...atomic import all_or_nothing
 from ...device import is_foreign
-from ...schema import instance, labels
-from ..device_scores import ScoresAnywhere, best_labels
+from ...schema import boolean, instance, labels
+from ..device_scores import ScoresAnywhere, best_labels, indicators
 from ..inputs import coded_labels, refuse_training_on_card, weights_of
 from ..one_against_one import coupled, decided, pairs_of, votes
 from ..probabilities import class_probabilities
-from .base import AdditiveSVM, no_pairs, takes_chunks
+from .base import AdditiveSVM, no_indicators, no_pairs, takes_chunks
 from .calibration import Calibration, calibrate_by_own_scores, calibrate_fit
+from .inputs import is_indicators
 from .problem import Targets
 
 
@@ -83,7 +84,7 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels, sorted.
+        Labels, sorted; for an indicator matrix, the numbers of its columns.
     intercept_ : ndarray of shape (n_outputs,)
         b, the means of the terms included. Outputs are one for two classes, else the classes, or
         for ``multi_class="ovo"`` the pairs (0, 1), (0, 2), … of classes.
@@ -160,8 +161,11 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
     multi_class: str = "ovr"
 
     _state = AdditiveSVM._state.extended(
-        required={"classes_": labels, "calibration": instance((Calibration,))}
+        required={"classes_": labels, "calibration": instance((Calibration,))},
+        allowed={"multilabel": boolean},
     )
+
+    _multilabel = False  # whether y was an indicator matrix
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> AdditiveSVC:
@@ -173,9 +177,10 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
             uint8, uint16, float32 and float64 are used without a copy. Anything else that
             `kernelmaps.data.open_source` opens (files, chunks, Dask), and a `Source` itself, is
             read block by block and never as a whole.
-        y : array-like of shape (n_samples,), str or None
+        y : array-like of shape (n_samples,) or (n_samples, n_labels), str or None
             Labels of any kind; for files with names the column that holds them, None if the
-            chunks or the file carry them.
+            chunks or the file carry them. An indicator matrix of zeros and ones, for rows in
+            memory, has a column for each label: a row has any number of them.
         sample_weight : array-like of shape (n_samples,), optional
             Factors of C; examples of weight 0 do not take part.
 
@@ -218,6 +223,8 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         """
         refuse_training_on_card(self, "partial_fit", X, y, sample_weight)
         first = not hasattr(self, "machine_")
+        if is_indicators(self, y) or (self._multilabel and not first):
+            raise ValueError(no_indicators(type(self).__name__, "partial_fit"))
         X, y = self._check_chunk(X, y)
         check_classification_targets(y)
         self._check_classes_of_chunk(y, classes, first)
@@ -275,6 +282,9 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
 
     def _targets(self, y: np.ndarray, weight: np.ndarray) -> Targets:
         name = type(self).__name__
+        self._multilabel = y.ndim == 2 and y.shape[1] > 1
+        if self._multilabel:
+            return self._indicator_targets(y, weight)
         y = column_or_1d(y, warn=True)
         self.classes_, codes = coded_labels(y)
         if len(self.classes_) < 2:
@@ -290,6 +300,23 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
                 "sample_weight and class_weight."
             )
         return Targets(codes, self._outputs(), weight)
+
+    def _indicator_targets(self, y: np.ndarray, weight: np.ndarray) -> Targets:
+        """Targets of rows with several labels, each of which is a problem of its own."""
+        name = type(self).__name__
+        if not np.isin(y, (0, 1)).all():
+            raise ValueError(
+                f"{name}: y has {y.shape[1]} columns, and must then be an indicator matrix of "
+                "zeros and ones, with a column for each label."
+            )
+        if self.class_weight is not None or self.multi_class == "ovo":
+            setting = "class_weight" if self.class_weight is not None else "multi_class='ovo'"
+            raise ValueError(
+                f"{name}: {setting} is about classes that exclude each other, and y is an "
+                "indicator matrix. Leave it out."
+            )
+        self.classes_ = np.arange(y.shape[1])
+        return Targets(np.asarray(y, np.float64), self._outputs(), weight)
 
     def _weights_by_class(self, y: np.ndarray) -> np.ndarray:
         weights = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
@@ -319,17 +346,22 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         """Whether outputs are pairs of classes."""
         return self.multi_class == "ovo" and len(self.classes_) > 2
 
+    @property
+    def _has_one_score(self) -> bool:
+        """Whether there are two classes, of which the second one's score says all."""
+        return len(self.classes_) == 2 and not self._multilabel
+
     def _outputs(self) -> np.ndarray:
         """The code that each output calls +1; of pairs, both codes."""
         if self._pairwise:
             return pairs_of(len(self.classes_))
-        return np.arange(len(self.classes_)) if len(self.classes_) > 2 else np.ones(1)
+        return np.ones(1) if self._has_one_score else np.arange(len(self.classes_))
 
     def _output_names(self) -> list[str]:
         classes = [str(label) for label in self.classes_]
         if self._pairwise:
             return [f"{classes[b]}, not {classes[a]}" for a, b in self._outputs()]
-        return classes if len(classes) > 2 else classes[1:]
+        return classes[1:] if self._has_one_score else classes
 
     def _output_to_explain(self, scores: np.ndarray) -> int:
         if not self._pairwise:
@@ -349,6 +381,8 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
             raise ValueError(no_pairs(type(self).__name__, "rows of other array libraries"))
 
     def _score_of_fold(self, scores: np.ndarray, y: np.ndarray, counts: np.ndarray) -> float:
+        if self._multilabel:
+            return float(np.average((indicators(scores) == y).all(axis=1), weights=counts))
         best = decided(self._by_class(scores), len(self.classes_))
         return float(np.average(best == y, weights=counts))
 
@@ -392,10 +426,11 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            Labels.
+        ndarray of shape (n_samples,), or (n_samples, n_labels) after an indicator matrix
+            Labels; of several, the indicators of those with a positive score.
         """
-        return best_labels(self, self._by_class(self._scores(X)))
+        scores = self._by_class(self._scores(X))
+        return indicators(scores) if self._multilabel else best_labels(self, scores)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Predict probabilities of the classes.
@@ -411,9 +446,17 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Probabilities, in the order of `classes_`.
+            Probabilities, in the order of `classes_`. Those of the labels of an indicator matrix
+            do not sum to one: each is that of the label by itself.
         """
         scores = self._scores(X)
         self._refuse_foreign_pairs(scores)
         p = self._calibration.probabilities(scores)
+        if self._multilabel:
+            return p
         return coupled(p, len(self.classes_)) if self._pairwise else class_probabilities(p)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = self.multi_class != "ovo"
+        return tags

@@ -96,13 +96,16 @@ def train(
 
     def solve_outputs(group: slice) -> Solution:
         positive, members = targets.positive[group], np.zeros(0, np.int64)
+        labels = y
+        if targets.multilabel:
+            labels, positive = y[:, group.start], np.ones(1)
         if targets.pairwise:  # trained on the rows of the two classes
             members, positive = np.flatnonzero(np.isin(y, positive)), positive[0, 1:]
 
         def taken(values: Any) -> Any:
             return values[members] if targets.pairwise else values
 
-        problem = problem_of(options, taken(y), positive, taken(cost))
+        problem = problem_of(options, taken(labels), positive, taken(cost))
         beta, intercept = np.zeros((len(problem.y), len(positive))), None
         if not problem.cost.any():
             return _no_weights(len(y), len(positive), fitted)
@@ -128,14 +131,15 @@ def lane_groups(targets: Targets, n_values: float, n_jobs: int | None) -> list[s
     Lanes of a group are a power of two; idle ones cost as much as those in use. Few values are
     trained on for all classes together: groups have loops of their own to compile, and their
     last digits depend on how many processors there are. Pairs of classes are trained one by one:
-    a row belongs to two classes, so that most lanes of a visit would be idle.
+    a row belongs to two classes, so that most lanes of a visit would be idle. So are several labels
+    of a row, since a lane compares one code of the row with its own.
     """
     count = len(targets.positive)
 
     def groups(size: int) -> list[slice]:
         return [slice(k, min(k + size, count)) for k in range(0, count, size)]
 
-    if targets.pairwise:
+    if targets.pairwise or targets.multilabel:
         return groups(1)
     if n_values * count <= SMALL:
         return groups(-(-count // -(-count // MOST_LANES)))
