@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -147,8 +148,14 @@ def record(
         row.target, row.reached = f"≥ {at_least:g}×", row.ratio >= at_least
 
 
-def run(bench: Bench) -> None:
-    error_rows(bench)
-    nystroem_rows(bench)
-    product_rows(bench)
-    csr_rows(bench)
+PARTS = {
+    "errors": error_rows,
+    "nystroem": nystroem_rows,
+    "products": product_rows,
+    "csr": csr_rows,
+}
+
+
+def run(bench: Bench, parts: Sequence[str] = tuple(PARTS)) -> None:
+    for name in parts:
+        PARTS[name](bench)
