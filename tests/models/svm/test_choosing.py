@@ -80,7 +80,7 @@ def test_the_chosen_C_is_better_than_the_ends(seed):
     "C", [[], [1, -1], [0.0, 1.0], [1, np.inf], ["a"], "many", None, np.nan, True]
 )
 def test_values_of_C_are_checked(cls, C):
-    with pytest.raises(ValueError, match=f"{cls.__name__}: C must be a positive number or several"):
+    with pytest.raises(ValueError, match=f"{cls.__name__}: C must be a positive number, several"):
         cls(C=C).fit(np.zeros((10, 1)), np.arange(10) % 2)
 
 

@@ -30,7 +30,7 @@ def test_it_is_scikit_learns_wrapper_on_the_same_map(loss, seed):
     """The problems are the same, so that the values differ by rounding alone."""
     X, y = four_classes(seed)
     shared = km.SplineMap().fit(X)
-    options = {"loss": loss, "random_state": 0, "n_jobs": 1}
+    options = {"C": 1.0, "loss": loss, "random_state": 0, "n_jobs": 1}
     own = km.AdditiveSVC(shared, multi_class="ovo", **options).fit(X, y)
     each = km.AdditiveSVC(FrozenEstimator(shared), **options)
     theirs = OneVsOneClassifier(each).fit(X, y)

@@ -10,7 +10,8 @@ import kernelmaps as km
 from kernelmaps.models.losses import LOSSES, make_loss
 from kernelmaps.models.rows.mapped import MapColumns, TwoValuedColumns
 from kernelmaps.models.svm import training
-from kernelmaps.models.svm.solver_costs import TrainingSize, condition_of
+from kernelmaps.models.svm.scale import SCALED_CONDITION, condition, mean_square
+from kernelmaps.models.svm.solver_costs import TrainingSize
 
 SIZE = TrainingSize(2000, 100_000, 501, 1, condition=1.0, tol=1e-3, has_corners=False)
 
@@ -87,23 +88,63 @@ def test_coordinate_descent_is_for_strong_regularisation_and_newton_for_weak():
     assert sorted(solvers) == solvers
 
 
-def test_condition_is_proportional_to_cost_curvature_and_norms(seed):
+def test_the_mean_square_is_the_trace_of_the_covariance(seed):
+    X, _ = table(seed)
+    fitted, weight = km.SplineMap().fit(X), np.random.default_rng(seed).integers(0, 3, len(X))
+    repeated = fitted.transform(np.repeat(X, weight, axis=0))
+    trace = np.trace(np.cov(repeated.T, bias=True))
+    assert mean_square(fitted.spec_, X, weight.astype(float)) == pytest.approx(trace)
+    signed = km.HomogeneousMap().fit(X + 2)
+    rows = np.where(X < 0.3, 0, X + 2)
+    dense, csr = (
+        mean_square(signed.spec_, kind(rows), np.ones(len(X)))
+        for kind in (np.asarray, sparse.csr_matrix)
+    )
+    assert dense == pytest.approx(csr)
+
+
+def test_condition_is_proportional_to_cost_and_curvature(seed):
     X, score = table(seed)
-    y, cost, spec = np.sign(score), np.ones(len(X)), km.SplineMap().fit(X).spec_
+    y, cost = np.sign(score), np.ones(len(X))
     kappa = {
-        name: condition_of(spec, X, make_loss(name, y), y, cost)
+        name: condition(make_loss(name, y), y, cost, 2.0)
         for name in ("squared_hinge", "log_loss", "squared_error", "hinge")
     }
-    assert kappa["squared_hinge"] == pytest.approx(8 * kappa["log_loss"])
-    assert kappa["squared_hinge"] == pytest.approx(kappa["squared_error"])
-    tenfold = condition_of(spec, X, make_loss("hinge", y), y, 10 * cost)
-    assert tenfold == pytest.approx(10 * kappa["hinge"])
+    assert kappa == {"squared_hinge": 4.0, "log_loss": 0.5, "squared_error": 4.0, "hinge": 2.0}
+    assert condition(make_loss("hinge", y), y, 10 * cost, 2.0) == pytest.approx(20.0)
     # Targets in other units, with costs to match, are the same problem.
     units = [
-        condition_of(spec, X, make_loss("epsilon_insensitive", u * score), u * score, u * cost)
+        condition(make_loss("epsilon_insensitive", u * score), u * score, u * cost, 2.0)
         for u in (1.0, 1000.0)
     ]
     assert units[0] == pytest.approx(units[1])
+
+
+@pytest.mark.parametrize("feature_map", [km.SplineMap(), km.SplineMap(8, order=2)])
+def test_the_scale_of_C_is_that_of_the_map(seed, feature_map):
+    X, score = table(seed)
+    model = km.AdditiveSVC(feature_map).fit(X, score > 0)
+    trace = np.trace(np.cov(model.feature_map_.transform(X).T, bias=True))
+    assert pytest.approx(SCALED_CONDITION / (2 * trace)) == model.C_
+    smoother = km.AdditiveSVC(feature_map, loss="log_loss").fit(X, score > 0)
+    assert pytest.approx(8 * model.C_) == smoother.C_
+
+
+def test_scaled_C_in_chunks_is_that_of_the_first(seed):
+    X, score = table(seed)
+    y = score > 0
+    chunks = km.AdditiveSVC(km.SplineMap(domain=(-2, 7))).partial_fit(X[:200], y[:200], [0, 1])
+    first = chunks.C_
+    assert first == km.AdditiveSVC(km.SplineMap(domain=(-2, 7))).fit(X[:200], y[:200]).C_
+    assert first == chunks.partial_fit(X[200:], y[200:]).C_
+    streamed = km.AdditiveSVC(km.SplineMap(domain=(-2, 7))).fit(lambda: iter([(X, y)]))
+    assert streamed.C_ == km.AdditiveSVC(km.SplineMap(domain=(-2, 7))).fit(X, y).C_
+
+
+def test_C_is_a_number_several_or_scale():
+    X, score = table(0)
+    with pytest.raises(ValueError, match="a positive number, several of them or 'scale', got 'x'"):
+        km.AdditiveSVC(C="x").fit(X, score > 0)
 
 
 @pytest.mark.parametrize(("C", "solver"), [(1e-3, "dual"), (1e3, "primal")])

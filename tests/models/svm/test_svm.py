@@ -141,7 +141,7 @@ def test_weights_and_scores_are_those_of_stored_features(feature_map, convert, s
         atol += np.sqrt(2 * model.duality_gap_[0] * (Z**2).sum(axis=1).max())
     np.testing.assert_allclose(model.decision_function(X), f, atol=atol)
     slack = np.maximum(1 - (2 * y - 1) * f, 0)
-    assert model.objective_[0] == pytest.approx(0.5 * w @ w + slack @ slack, rel=1e-4)
+    assert model.objective_[0] == pytest.approx(0.5 * w @ w + model.C_ * slack @ slack, rel=1e-4)
     terms = model.eval_terms(X).sum(axis=1) + model.intercept_
     np.testing.assert_allclose(terms, model.decision_function(X), atol=1e-4 if single else 1e-9)
 
@@ -363,7 +363,7 @@ def test_columns_without_variety(column, seed):
 BAD = [
     ({"C": 0}, "C must be a positive number"),
     ({"C": -1.0}, "C must be a positive number"),
-    ({"C": np.inf}, "C must be a positive number or several of them, got inf"),
+    ({"C": np.inf}, "C must be a positive number, several of them or .scale., got inf"),
     ({"tol": 0}, "tol must be a positive number"),
     ({"max_iter": 0}, "max_iter must be an integer >= 1, got 0"),
     ({"loss": "squared_error"}, "loss must be one of"),

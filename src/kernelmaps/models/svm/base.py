@@ -23,9 +23,15 @@ from ...seeding import generator
 from ...threads import resolve_threads
 from ..explanation import Explanation
 from ..inputs import refuse_training_on_card, weights_of
-from ..losses import SVM, find_loss
+from ..losses import SVM, find_loss, make_loss
 from ..shapes import ShapeFunction
-from .choosing import best_of, cross_validate, folds_of, values_of_C, warn_unless_folds_converged
+from .choosing import (
+    best_of,
+    cross_validate,
+    folds_of,
+    values_of_C,
+    warn_unless_folds_converged,
+)
 from .describing import describe, shape_functions
 from .fitted_map import fit_map, map_of
 from .inputs import (
@@ -38,6 +44,7 @@ from .inputs import (
 )
 from .model import AdditiveMachine
 from .problem import Options, Targets, check_size, costs_of, warn_unless_converged
+from .scale import scaled_C
 from .training_summary import Progress
 
 # Attributes of a fit that a later one may not have.
@@ -180,7 +187,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         last = self._last_solution(targets)
         self._forget()
         if Cs is None:
-            C = float(self.C)
+            C = self._C_of(fitted, rows, targets, options)
         else:
             folds = folds_of(name, self.cv, targets.y, counts, is_classifier(self))
             scores, not_converged = cross_validate(
@@ -201,7 +208,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         from .chunks import train_on_source
         from .survey import survey_source
 
-        name, options, C = type(self).__name__, self._options(), float(self.C)
+        name, options = type(self).__name__, self._options()
         source, survey, block_rows = survey_source(name, X, y, sample_weight)
         self.n_features_in_ = survey.sample.shape[1]
         self.__dict__.pop("feature_names_in_", None)
@@ -215,12 +222,20 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         self._forget()
         # All rows are in blocks: the map is fitted to a sample with the ends of all ranges.
         outline, fitted = fit_map(name, self.feature_map, survey.outline, None, self.n_jobs)
+        C = self._C_of(fitted, outline[:-2], targets.at(survey.at), options)
         solution = train_on_source(source, block_rows, outline, targets, C, fitted, options)
         warn_unless_converged(solution, options)
         machine = self._keep(solution, targets, fitted, C)
         sample, targets = outline[:-2], targets.at(survey.at)
         describe(machine, sample, targets.weight)
         return Trained(sample, targets, options, None)
+
+    def _C_of(self, fitted: Any, rows: Any, targets: Targets, options: Options) -> float:
+        """C as a number; "scale" is one for the scale of the map's columns."""
+        if not isinstance(self.C, str):
+            return float(self.C)
+        loss = make_loss(self.loss, targets.y, epsilon=options.epsilon)
+        return scaled_C(fitted.spec, rows, loss, targets.y, targets.weight)
 
     def _forget(self) -> None:
         """Discard what only another way of fitting has."""
@@ -273,14 +288,18 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         """Learn from one chunk; its rows as the loops take them."""
         from .chunks import ChunkTraining, check_kind
 
-        name, options, C = type(self).__name__, self._options(), float(self.C)
-        cost, before = costs_of(name, C, targets.weight), getattr(self, "machine_", None)
-        if before is None:
-            with naming_gams(X):
-                rows, fitted = fit_map(name, self.feature_map, X, cost, self.n_jobs)
-        else:
-            with naming_gams(X):
+        name, options = type(self).__name__, self._options()
+        before = getattr(self, "machine_", None)
+        with naming_gams(X):
+            if before is None:
+                rows, fitted = fit_map(name, self.feature_map, X, targets.weight, self.n_jobs)
+            else:
                 rows, fitted = before.fitted.block(X), before.fitted
+        if before is not None and isinstance(self.C, str):
+            C = self.C_  # that of the first chunk
+        else:
+            C = self._C_of(fitted, rows, targets, options)
+        cost = costs_of(name, C, targets.weight)
         chunks: Any = getattr(self, "_chunks", None)
         progress: Any = getattr(self, "_progress", None)  # of a model that was saved
         if chunks is not None or progress is not None:

@@ -18,6 +18,7 @@ from .fitted_map import FittedMap
 from .model import AdditiveMachine
 from .problem import Options, Targets
 
+SCALE = "scale"  # C from the scale of the map's columns
 _TIE = 1e-12  # mean scores that differ by less are equal: the smaller C is taken
 
 # Of scores [row][output], targets and weights of the rows that a fold holds out: the higher, the
@@ -26,9 +27,11 @@ Score = Callable[[np.ndarray, np.ndarray, np.ndarray], float]
 
 
 def values_of_C(owner: str, C: Any) -> np.ndarray | None:
-    """Several values of C in increasing order, checked; None for a single number."""
+    """Several values of C in increasing order, checked; None for a single number or "scale"."""
+    if isinstance(C, str) and C == SCALE:
+        return None
+    expected = f"a positive number, several of them or {SCALE!r}"
     if isinstance(C, Real | str | bytes | None) or np.ndim(C) == 0:
-        expected = "a positive number or several of them"
         check_positive(owner, "C", C.item() if isinstance(C, np.ndarray) else C, expected)
         return None
     try:
@@ -36,7 +39,7 @@ def values_of_C(owner: str, C: Any) -> np.ndarray | None:
     except (TypeError, ValueError):
         values = np.zeros(0)
     if values.size == 0 or not ((values > 0) & np.isfinite(values)).all():
-        raise ValueError(f"{owner}: C must be a positive number or several of them, got {C!r}.")
+        raise ValueError(f"{owner}: C must be {expected}, got {C!r}.")
     return values
 
 

@@ -6,8 +6,9 @@ The number of visits to an example grows as
 
 .. math:: κ = c\,ℓ''\, \overline{\|ψ - m\|^2},
 
-the means of costs and norms taken over the examples. Newton's method needs few steps more where κ
-grows (it is their logarithm that counts), but each costs a product of all pairs of columns.
+the means of costs and norms taken over the examples (:mod:`.scale`). Newton's method needs few
+steps more where κ grows (it is their logarithm that counts), but each costs a product of all pairs
+of columns.
 
 The constants were read off times of one core of an ARM Neoverse N1: splines of order 0, 1 and 2 and
 trigonometric functions, three losses, C from 0.001 to 1000, 2000 × 50 and 10,000 × 20 values. Their
@@ -17,20 +18,15 @@ ratios matter, which are similar on other machines; a wrong choice near the cros
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from ...engine import Spec
-from ...engine.reference import evaluate
-from ..losses import Loss
 from ..rows.mapped import MEMORY_LIMIT
 
 # κ beyond which a penalty lies below the rounding of the losses, and Newton's method has nothing to
 # go by; the gap of coordinate descent stays at most twice the objective.
 WORST_CONDITION = 1e12
-_SAMPLE_ROWS = 32  # whose norms are averaged: the mean of many terms is exact to some percent
+SAMPLE_ROWS = 32  # for κ: the mean of many terms is exact to some percent
 _SECONDS_PER_VALUE = 30e-9  # of a visit; between 20 (order 0) and 50 (log loss, trigonometric)
 _SHARED_LANES = 1.5  # lanes that take as long as what is done once for all of them
 _FIRST_VISITS, _VISITS_PER_CONDITION = 6.0, 4.0  # the latter between 2.5 and 6, to a gap of
@@ -103,16 +99,3 @@ class TrainingSize:
     def cheaper(self) -> str:
         """The name of the solver that takes less time."""
         return "primal" if self.primal_seconds < self.dual_seconds else "dual"
-
-
-def condition_of(spec: Spec, X: Any, loss: Loss, y: np.ndarray, cost: np.ndarray) -> float:
-    """κ of some rows, from the norms of a sample of them."""
-    sample = X[:: -(-X.shape[0] // _SAMPLE_ROWS)]
-    values = sample.toarray() if sparse.issparse(sample) else sample
-    psi = np.asarray(evaluate(spec, np.asarray(values, np.float64)))
-    square = float(np.mean(np.sum((psi - psi.mean(axis=0)) ** 2, axis=1)))
-    # Corners have no curvature: what counts is how the scores' size compares with the targets'.
-    unit = 1.0
-    if loss.has_corners and not loss.of_labels:
-        unit = float(np.average(np.abs(y - np.average(y, weights=cost)), weights=cost)) or 1.0
-    return float(np.mean(cost)) * loss.scale * loss.largest_curvature / unit * square

@@ -46,9 +46,12 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         Any additive map of this library; ``SplineMap()`` by default. A fitted one is used as it
         is, an unfitted one is cloned and fitted. Searches and cross-validation clone the model,
         whose map then loses its fit: there, ``sklearn.frozen.FrozenEstimator(map)`` preserves it.
-    C : float or sequence of float, default=1.0
-        Weight of the losses against ½‖w‖². Of several values the one with the highest
-        cross-validated accuracy is taken (the smallest of these, if there is a tie).
+    C : float, "scale" or sequence of float, default="scale"
+        Weight of the losses against ½‖w‖². "scale" is 6 over the largest second derivative of the
+        loss times the mean squared distance of ψ(x) from its mean: for the squared hinge 3 over
+        that distance. It does not depend on the units of a map; `C_` is the number. Of several
+        values the one with the highest cross-validated accuracy is taken (the smallest of these,
+        if there is a tie).
     loss : {"squared_hinge", "hinge", "log_loss"}, default="squared_hinge"
         max(0, 1 − m)², max(0, 1 − m) or log(1 + exp(−m)) of the margin m = y f(x).
     fit_intercept : bool, default=True
@@ -156,6 +159,7 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
     ['width', 'height']
     """
 
+    C: Any = "scale"
     _: KW_ONLY
     class_weight: Any = None
     multi_class: str = "ovr"

@@ -41,10 +41,10 @@ class AdditiveSVR(ScoresAnywhere, RegressorMixin, AdditiveSVM):
         Any additive map of this library; ``SplineMap()`` by default. A fitted one is used as it
         is, an unfitted one is cloned and fitted. Searches and cross-validation clone the model,
         whose map then loses its fit: there, ``sklearn.frozen.FrozenEstimator(map)`` preserves it.
-    C : float or sequence of float, default=1.0
-        Weight of the losses against ½‖w‖²; for the squared error, ridge with alpha = 1/(2C). Of
-        several values the one with the highest cross-validated R² is taken (the smallest of these,
-        if there is a tie).
+    C : float, "scale" or sequence of float, default=1.0
+        Weight of the losses against ½‖w‖²; for the squared error, ridge with alpha = 1/(2C).
+        "scale": see :class:`AdditiveSVC`. Of several values the one with the highest
+        cross-validated R² is taken (the smallest of these, if there is a tie).
     loss : {"squared_error", "epsilon_insensitive"}, default="squared_error"
         Of the residual r: r², or max(0, \|r\| − epsilon). The default differs from that of
         scikit-learn's LinearSVR, "epsilon_insensitive": the squared error estimates the mean of y,

@@ -41,7 +41,8 @@ from ..solvers.dual import DualOptions, Solution, solve
 from .fitted_map import FittedMap
 from .primal import MOST_COLUMNS, is_feasible, solve_primal
 from .problem import MOST_LANES, SMALL, Options, Targets, costs_of, precision_of
-from .solver_costs import WORST_CONDITION, TrainingSize, condition_of
+from .scale import condition, mean_square
+from .solver_costs import SAMPLE_ROWS, WORST_CONDITION, TrainingSize
 
 # Whether training starts on rounded rows where that pays: dense floats of at least 32 columns and
 # SMALL values on splines with uniform knots (see `basis.rounded`). Tests compare both ways.
@@ -258,7 +259,7 @@ def _choose_solver(
         n_values=rows.size,
         n_columns=columns.n_columns + 1,
         n_outputs=problem.positive.size,
-        condition=condition_of(fitted.spec, X, loss, y, cost),
+        condition=condition(loss, y, cost, mean_square(fitted.spec, X, cost, SAMPLE_ROWS)),
         tol=options.tol,
         has_corners=loss.has_corners,
     )

@@ -1,0 +1,56 @@
+r"""The scale of a map's columns: their mean squared distance from their mean.
+
+A penalty ½‖w‖² beside C times losses means the same for two maps if :math:`C\,\overline{\|ψ -
+m\|^2}` is the same. ``C="scale"`` sets
+
+.. math:: κ = C\,ℓ''\, \overline{\|ψ - m\|^2}
+
+to a constant, with the largest second derivative ℓ'' of the loss.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ...engine import Spec, apply
+from ..losses import Loss
+
+# κ of ``C="scale"``. Cross-validated accuracy on 1500 rows of six tables (0/1 columns like those of
+# DNA, spambase, magic, adult one-hot, pendigits, usps), cubic splines, squared hinge loss: it is
+# 0.3 points below that of the best C in the mean, 0.7 at most; with κ = 2, 0.6 and 1.5; with C = 1,
+# 1.7 and 4.3.
+SCALED_CONDITION = 6.0
+_MOST_ROWS = 1024  # whose distances are averaged
+
+
+def mean_square(spec: Spec, X: Any, weight: np.ndarray, n_rows: int = _MOST_ROWS) -> float:
+    """The weighted mean of ‖ψ − m‖² over rows of positive weight, or some of them."""
+    some = np.flatnonzero(weight > 0)
+    some = some[:: -(-len(some) // n_rows)]
+    psi, share = apply(spec, X[some]), weight[some] / weight[some].sum()
+    squares = psi.multiply(psi) if sparse.issparse(psi) else np.square(psi, dtype=np.float64)
+    mean = share @ psi
+    return float(np.sum(share @ squares) - np.sum(np.square(mean, dtype=np.float64)))
+
+
+def steepness(loss: Loss, y: np.ndarray, weight: np.ndarray) -> float:
+    """The largest ℓ''; where ℓ has corners instead, one over the size of the targets."""
+    unit = 1.0
+    if loss.has_corners and not loss.of_labels:
+        distances = np.abs(y - np.average(y, weights=weight))
+        unit = float(np.average(distances, weights=weight)) or 1.0
+    return loss.scale * loss.largest_curvature / unit
+
+
+def condition(loss: Loss, y: np.ndarray, cost: np.ndarray, square: float) -> float:
+    """κ for the mean cost of the rows."""
+    return float(np.mean(cost)) * steepness(loss, y, cost) * square
+
+
+def scaled_C(spec: Spec, X: Any, loss: Loss, y: np.ndarray, weight: np.ndarray) -> float:
+    """The C of ``C="scale"``; 1 where all rows are mapped alike."""
+    square = mean_square(spec, X, weight)
+    return SCALED_CONDITION / (steepness(loss, y, weight) * square) if square > 0 else 1.0
