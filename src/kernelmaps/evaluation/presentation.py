@@ -95,7 +95,8 @@ def _difference(result: Results, use: Row, other: Row) -> str:
     if result.tied(use, other):
         return "which is a statistical tie"
     gap = (use.score or 0.0) - (other.score or 0.0)
-    return f"which is {abs(gap):.3f} {'lower' if gap > 0 else 'higher'}"
+    noise = ", within two standard errors" if result.within_noise(use, other) else ""
+    return f"which is {abs(gap):.3f} {'lower' if gap > 0 else 'higher'}{noise}"
 
 
 def _closest(result: Results) -> list[str]:

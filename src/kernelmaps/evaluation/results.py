@@ -10,6 +10,9 @@ import numpy as np
 from .errors import KernelError
 
 FINISHED = "finished"
+# Of accuracy, or R²: on few rows two standard errors are several points, and a method that loses
+# these is not as good as the best one, though the rows do not prove it.
+_MOST_LOST = 0.01
 
 
 @dataclass(frozen=True)
@@ -149,9 +152,14 @@ class Results:
         """The finished row of highest score (of one kind); without targets, of least error."""
         return next(iter(self.finished(kind)), None)
 
-    def tied(self, a: Row, b: Row) -> bool:
+    def within_noise(self, a: Row, b: Row) -> bool:
         """Whether two finished rows differ by no more than the noise (see :func:`tied`)."""
         return tied(self.losses[a.label], self.losses[b.label])
+
+    def tied(self, a: Row, b: Row) -> bool:
+        """Whether two finished rows differ by no more than the noise, and by a point at most."""
+        lost = abs((a.score or 0.0) - (b.score or 0.0))
+        return lost <= _MOST_LOST and self.within_noise(a, b)
 
     def ties(self, exact: bool = True) -> list[Row]:
         """The best finished row, and those that are tied with it; `exact` machines among them."""
