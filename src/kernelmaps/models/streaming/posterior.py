@@ -26,7 +26,7 @@ from .linear import ProjectedStats
 
 
 @dataclass(frozen=True)
-class Posterior:
+class RidgePosterior:
     """The posterior of a ridge model, apart from its mean.
 
     Attributes
@@ -50,7 +50,9 @@ class Posterior:
     residual_df: float
 
     @classmethod
-    def of(cls, at: ProjectedStats, columns: np.ndarray, alpha: float, W: np.ndarray) -> Posterior:
+    def of(
+        cls, at: ProjectedStats, columns: np.ndarray, alpha: float, W: np.ndarray
+    ) -> RidgePosterior:
         """The posterior from the sums; W of shape (t, k) are the weights on `columns`."""
         stats = at.total
         R = inverse_root(stats, columns, alpha, at.diagonal)

@@ -25,7 +25,7 @@ from ...stats.products import as_columns
 from ..solvers.quadratic import Spectrum, evidence_alpha, ridge_path, spectrum_of
 from .classification import StreamingClassification
 from .linear import ProjectedStats, StreamingRegression
-from .posterior import Posterior, conformal_quantile, deviations
+from .posterior import RidgePosterior, conformal_quantile, deviations
 
 
 class LeaveOneOut:
@@ -262,13 +262,13 @@ class StreamingRidge(StreamingRegression):
     precision: str | None = None
 
     # Without an annotation, which would make a parameter of it: a solution and its posterior.
-    _posterior_of = cast("tuple[Any, Posterior] | None", None)
+    _posterior_of = cast("tuple[Any, RidgePosterior] | None", None)
 
     @property
     def _solver(self) -> RidgeSolver:
         return RidgeSolver(type(self).__name__)
 
-    def _posterior(self) -> Posterior:
+    def _posterior(self) -> RidgePosterior:
         """The posterior of the model in use; it is computed when it is first asked for."""
         solution = self._solved()
         if self._posterior_of is None or self._posterior_of[0] is not solution:
@@ -276,12 +276,13 @@ class StreamingRidge(StreamingRegression):
             with self._solving():
                 at = self._projected_stats(sizes)
                 candidates = self._candidates(at, sizes)
-                kept = [self._kept(at, columns) for columns in candidates]
+                counts = [self._kept(at, columns) for columns in candidates]
                 # A file may name a size that is none of these: any of them has a posterior.
-                index = kept.index(solution.n_components) if solution.n_components in kept else 0
+                count = solution.n_components
+                index = counts.index(count) if count in counts else 0
                 columns = candidates[index]
                 W = solution.coef if at.back is None else solution.coef @ at.back[:, columns]
-                posterior = Posterior.of(at, columns, solution.alpha, W)
+                posterior = RidgePosterior.of(at, columns, solution.alpha, W)
             self._posterior_of = solution, posterior
         return self._posterior_of[1]
 
@@ -403,8 +404,8 @@ class StreamingRidge(StreamingRegression):
         if leave_one_out:
             w = 1.0 if sample_weight is None else as_columns(sample_weight)
             # A row that alone determines its fit has leverage 1.
-            others = np.maximum(1.0 - w * spread, np.finfo(np.float64).eps)
-            residuals, spread = residuals / others, spread / others
+            unexplained = np.maximum(1.0 - w * spread, np.finfo(np.float64).eps)
+            residuals, spread = residuals / unexplained, spread / unexplained
         variance = self._posterior().noise_variance(name)
         scores = residuals / deviations(variance, 1.0 + spread)
         return scores[:, 0] if self._y_ndim == 1 else scores
