@@ -100,11 +100,11 @@ def check_tensor(X: Any, device: Any, owner: str) -> None:
         raise ValueError(f"{owner}: found shape {tuple(X.shape)} while a minimum of 1 is required")
     if device is None:
         return
-    wanted = resolve(device, owner)
-    if wanted.type != X.device.type or wanted.index not in (None, X.device.index):
+    target = resolve(device, owner)
+    if target.type != X.device.type or target.index not in (None, X.device.index):
         raise ValueError(
             f"{owner}: X is on {X.device}, but device={device!r}. Leave device out to compute "
-            f"where X is, or pass X.to({str(wanted)!r})"
+            f"where X is, or pass X.to({str(target)!r})"
         )
 
 
@@ -132,14 +132,14 @@ class Passes:
     ----------
     client : distributed.Client, str or None
         Whose workers fold.
-    checkpoint, every : path or None, int
+    checkpoint, checkpoint_every : path or None, int
         Where and how often the state is kept: one file for each stage, so that a fit of several
         passes goes on with the one that was interrupted.
     """
 
     client: Any = None
     checkpoint: PathLike | None = None
-    every: int = 1
+    checkpoint_every: int = 1
     _files: list[Path] = field(default_factory=list)
 
     def path(self, stage: str) -> Path | None:
@@ -202,8 +202,8 @@ class StreamingEstimator(BaseEstimator):
             raise ValueError(f"device must be None or the name of a device, found {self.device!r}")
         if not hasattr(self, "stats_"):
             return
-        for part in self._fitted_maps.parts:
-            part.check_width(self.n_features_in_)
+        for kernel in self._fitted_maps.parts:
+            kernel.check_width(self.n_features_in_)
         if self._on_codes and not hasattr(self._fitted_maps.parts[0].map, "check_codes"):
             raise ValueError("on_codes is true, but the map has no codes")
         parts = getattr(self.stats_, "parts", [self.stats_])
@@ -328,7 +328,7 @@ class StreamingEstimator(BaseEstimator):
             n_jobs=self.n_jobs,
             client=passes.client,
             checkpoint=passes.path(stage),
-            checkpoint_every=passes.every,
+            checkpoint_every=passes.checkpoint_every,
             progress=self.progress,
             name=type(self).__name__,
         )
@@ -352,16 +352,16 @@ class StreamingEstimator(BaseEstimator):
         stats = self._empty(self._fitted_maps, classes) if first else self.stats_
         number = getattr(self, "_n_chunks", 0)
         rows = replace(source, first=stats.n, chunk=number)
-        part = self._fold(rows, stats.zero(), self._fitted_maps, Passes())
-        self.stats_, self._n_chunks = stats.merge(part), number + 1
-        self._grown(part)
+        added = self._fold(rows, stats.zero(), self._fitted_maps, Passes())
+        self.stats_, self._n_chunks = stats.merge(added), number + 1
+        self._grown(added)
         return self
 
     def _check_one_pass(self) -> None:
         """Refuse chunks where a fit has to read its rows twice."""
 
-    def _grown(self, part: Any = None) -> None:
-        """Discard what was solved before rows were added; `part` are their own statistics."""
+    def _grown(self, added: Any = None) -> None:
+        """Discard what was solved before rows were added; `added` are their statistics."""
         raise NotImplementedError
 
     def _check_width(self, n_features: int) -> None:
@@ -378,15 +378,15 @@ class StreamingEstimator(BaseEstimator):
             raise TypeError(f"{name}.merge takes another {name}, got {other!r}")
         check_is_fitted(self, "stats_")
         check_is_fitted(other, "stats_")
-        own, theirs = (getattr(model, "feature_names_in_", None) for model in (self, other))
-        if own is not None and theirs is not None:
-            check_order(theirs, own, f"{name}.merge: the other model")
+        names, other_names = (getattr(model, "feature_names_in_", None) for model in (self, other))
+        if names is not None and other_names is not None:
+            check_order(other_names, names, f"{name}.merge: the other model")
 
     @property
     def feature_map_(self) -> Any:
         """The fitted map, or the list of fitted maps of several kernels."""
         check_is_fitted(self, "stats_")
-        maps = [part.map for part in self._fitted_maps.parts]
+        maps = [kernel.map for kernel in self._fitted_maps.parts]
         return maps if self._fitted_maps.several else maps[0]
 
     @property
@@ -409,10 +409,10 @@ class StreamingEstimator(BaseEstimator):
 
         blocks = source.blocks(self._block_rows)
         if isinstance(transform, OnDevice):
-            there = isinstance(source, DeviceRows)
+            stay_on_device = isinstance(source, DeviceRows)
             with transform.session("Use a smaller block_rows"):
-                parts = [part if there else to_host(part) for part in map(rows, blocks)]
-            return stack(parts) if there else np.concatenate(parts)
+                parts = [block if stay_on_device else to_host(block) for block in map(rows, blocks)]
+            return stack(parts) if stay_on_device else np.concatenate(parts)
         return np.concatenate(list(ordered_map(rows, blocks, resolve_threads(self.n_jobs))))
 
     def _step(self, features: Features, source: Source) -> Callable[[Any], Any] | None:
@@ -424,10 +424,10 @@ class StreamingEstimator(BaseEstimator):
             return step
         if coded:
             raise TypeError(f"{name}: codes are decoded on the processor. Leave device out")
-        for part in features.parts:
-            if part.map is not None and not hasattr(part.map, "spec_"):
+        for kernel in features.parts:
+            if kernel.map is not None and not hasattr(kernel.map, "spec_"):
                 raise TypeError(
-                    f"{name}: {type(part.map).__name__} does not run on device={str(device)!r}. "
+                    f"{name}: {type(kernel.map).__name__} does not run on device={str(device)!r}. "
                     "Use a map of kernelmaps, or leave device out"
                 )
         return OnDevice(step, str(device), self.precision, name)
@@ -441,10 +441,10 @@ class StreamingEstimator(BaseEstimator):
     def _solving(self) -> Iterator[None]:
         """Around everything that solves or decomposes: where it is done."""
         name = type(self).__name__
-        found = None if self._place is None else resolve(self._place, name)
+        device = None if self._place is None else resolve(self._place, name)
         instead = "The system has to fit beside its factors: use fewer components, or leave "
         instead += "device out and pass rows in ordinary memory"
-        with solving_on(found), memory_named(name, instead):
+        with solving_on(device), memory_named(name, instead):
             yield
 
     def __getstate__(self) -> dict[str, Any]:

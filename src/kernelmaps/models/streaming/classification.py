@@ -110,8 +110,8 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
         several = sp.issparse(y) or np.asarray(on_host(y)).ndim == 2  # an indicator matrix
         if first and classes is None and not several:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        known = first or classes is None or np.array_equal(np.unique(classes), self.classes_)
-        if not known:
+        same_classes = first or classes is None or np.array_equal(np.unique(classes), self.classes_)
+        if not same_classes:
             raise ValueError(
                 f"classes={np.unique(classes)!r} is not the same as on the first call to "
                 f"partial_fit, {self.classes_!r}"
@@ -171,8 +171,10 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
     def classes_(self) -> np.ndarray:
         """Sorted labels."""
         check_is_fitted(self, "stats_")
-        found = [part.classes for part in getattr(self.stats_, "parts", [self.stats_])]
-        return np.unique(np.concatenate([labels for labels in found if len(labels)] or found))
+        labels_of_parts = [stats.classes for stats in getattr(self.stats_, "parts", [self.stats_])]
+        return np.unique(
+            np.concatenate([labels for labels in labels_of_parts if len(labels)] or labels_of_parts)
+        )
 
     # ---- one against one --------------------------------------------------------------------
 

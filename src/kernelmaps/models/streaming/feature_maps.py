@@ -28,8 +28,8 @@ def times(Z: Any, matrix: np.ndarray) -> Any:
 
 def affine(Z: Any, matrix: np.ndarray, offset: np.ndarray) -> Any:
     """The same plus an offset."""
-    found = times(Z, matrix)
-    return found + like(offset, found)
+    product = times(Z, matrix)
+    return product + like(offset, product)
 
 
 @record
@@ -80,9 +80,9 @@ class Part:
             taken = len(self.columns)
             if taken and not -n_features <= self.columns.min() <= self.columns.max() < n_features:
                 raise ValueError(f"columns of a kernel lie outside of {n_features} features")
-        found = self.map
-        if found is not None and getattr(found, "n_features_in_", taken) != taken:
-            raise ValueError(f"a map takes {found.n_features_in_} features, but gets {taken}")
+        feature_map = self.map
+        if feature_map is not None and getattr(feature_map, "n_features_in_", taken) != taken:
+            raise ValueError(f"a map takes {feature_map.n_features_in_} features, but gets {taken}")
         width = taken
         for step in self.steps:
             # What scikit-learn's scalers give has as many columns as they take.
@@ -110,10 +110,10 @@ class Part:
         import joblib
 
         spec = getattr(self.map, "spec_", None)
-        known = joblib.hash(self.map) if spec is None else spec.hash
+        map_hash = joblib.hash(self.map) if spec is None else spec.hash
         columns = None if self.columns is None else joblib.hash(self.columns)
         axes = None if self.axes is None else joblib.hash(self.axes)
-        return repr((known, columns, axes))
+        return repr((map_hash, columns, axes))
 
 
 @record
@@ -134,8 +134,8 @@ class Features:
             columns = _resolved(columns, block.X.shape[1], owner)
             X = block.X if columns is None else block.X[:, columns]
             fitted = None if transformer is None else _fitted(transformer, X, block.y)
-            part = Part(columns, fitted, n_components)
-            parts.append(replace(part, width=part.width_for(block.X, coded)))
+            kernel = Part(columns, fitted, n_components)
+            parts.append(replace(kernel, width=kernel.width_for(block.X, coded)))
         return cls(parts)
 
     @property
@@ -151,16 +151,16 @@ class Features:
     @property
     def widths(self) -> list[int]:
         """Columns of φ of each kernel."""
-        return [part.width for part in self.parts]
+        return [kernel.width for kernel in self.parts]
 
     @property
     def tag(self) -> str:
         """Content hash of the whole."""
-        return hashlib.sha256(repr([part.tag for part in self.parts]).encode()).hexdigest()
+        return hashlib.sha256(repr([kernel.tag for kernel in self.parts]).encode()).hexdigest()
 
     def transform(self, X: Any) -> Any:
         """φ(X), dense unless all kernels are sparse."""
-        blocks = [part.transform(X) for part in self.parts]
+        blocks = [kernel.transform(X) for kernel in self.parts]
         if len(blocks) == 1:
             return blocks[0]
         if is_tensor(blocks[0]):
@@ -176,11 +176,11 @@ class Features:
     @property
     def described(self) -> list[tuple[Any, Any, Any]]:
         """A `feature_map` that stands for these fitted maps."""
-        return [(part.columns, part.map, part.n_components) for part in self.parts]
+        return [(kernel.columns, kernel.map, kernel.n_components) for kernel in self.parts]
 
     def projected(self, axes: Sequence[np.ndarray]) -> Features:
         """The same maps, each followed by its own PCA (without centring: the sums do that)."""
-        return Features([replace(part, axes=U) for part, U in zip(self.parts, axes)])
+        return Features([replace(kernel, axes=U) for kernel, U in zip(self.parts, axes)])
 
 
 _OTHERWISE = (
@@ -191,10 +191,10 @@ _OTHERWISE = (
 
 def check_codes(feature_map: Any, codes: Codes, owner: str) -> None:
     """Refuse codes unless `feature_map` is the fitted map that made them, for all columns."""
-    (columns, found, _), *others = _described(feature_map, owner)
+    (columns, first_map, _), *more_maps = _described(feature_map, owner)
     what = "a map of some of the columns" if columns is not None else ""
-    what = f"a list of {len(others) + 1} maps" if others else what
-    codes_of(found, codes, owner, what, _OTHERWISE)
+    what = f"a list of {len(more_maps) + 1} maps" if more_maps else what
+    codes_of(first_map, codes, owner, what, _OTHERWISE)
 
 
 def _described(feature_map: Any, owner: str) -> list[tuple[Any, Any, Any]]:
@@ -206,7 +206,7 @@ def _described(feature_map: Any, owner: str) -> list[tuple[Any, Any, Any]]:
             f"{owner}: feature_map must be None, a transformer, or a list of (columns, map) or "
             f"(columns, map, n_components), got {feature_map!r}"
         )
-    found = []
+    kernels = []
     for i, item in enumerate(feature_map):
         if not isinstance(item, list | tuple) or len(item) not in (2, 3):
             raise TypeError(
@@ -216,8 +216,8 @@ def _described(feature_map: Any, owner: str) -> list[tuple[Any, Any, Any]]:
         columns, transformer, n_components = (*item, "shared")[:3]
         if transformer is not None and not hasattr(transformer, "transform"):
             raise TypeError(f"{owner}: feature_map[{i}] has no transform: {transformer!r}")
-        found.append((columns, transformer, n_components))
-    return found
+        kernels.append((columns, transformer, n_components))
+    return kernels
 
 
 def _resolved(columns: Any, width: int, owner: str) -> Any:

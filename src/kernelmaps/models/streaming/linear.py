@@ -163,7 +163,7 @@ class StreamingLinear(StreamingEstimator):
 
     def _by_problem(self, W: np.ndarray, *stats: Moments) -> Iterator[tuple[Any, ...]]:
         """The weights of each problem, of shape (…, t, k), and the statistics of its rows."""
-        problems = [self._problems(own) for own in stats]
+        problems = [self._problems(moments) for moments in stats]
         return zip(np.split(W, len(problems[0]), axis=-2), *problems, strict=True)
 
     def _weights(
@@ -171,8 +171,10 @@ class StreamingLinear(StreamingEstimator):
     ) -> tuple[np.ndarray, int]:
         """Weights of shape (n_alphas, n_outputs, k) of all problems; the most iterations of one."""
         solver = self._solver
-        found = [solver.weights(at, own, columns, alphas) for own in self._problems(stats)]
-        return np.concatenate([W for W, _ in found], axis=1), max(n for _, n in found)
+        solutions = [
+            solver.weights(at, problem, columns, alphas) for problem in self._problems(stats)
+        ]
+        return np.concatenate([W for W, _ in solutions], axis=1), max(n for _, n in solutions)
 
     def _check_state(self) -> None:
         super()._check_state()
@@ -184,10 +186,10 @@ class StreamingLinear(StreamingEstimator):
             raise ValueError("axes have other lengths than the features of the kernels")
         if self._total().target != self._target:
             raise ValueError(f"stats_ are of target {self._total().target!r}")
-        found = self._solution
-        if found is not None and found.coef.shape[1] != sum(self._fitted_maps.widths):
+        solution = self._solution
+        if solution is not None and solution.coef.shape[1] != sum(self._fitted_maps.widths):
             raise ValueError("solution has another number of features than the map gives")
-        if found is not None and len(found.coef) != self._n_outputs():
+        if solution is not None and len(solution.coef) != self._n_outputs():
             raise ValueError("solution has another number of targets than stats_")
 
     def _n_outputs(self) -> int:
@@ -226,8 +228,8 @@ class StreamingLinear(StreamingEstimator):
             folded = self._kernel_pca(source, extra, passes)
         self.stats_ = self._fold(source, self._empty(folded, classes), folded, passes, "moments")
         if extra is not None and not several:
-            others = self._fold(extra, Moments(tag=folded.tag), folded, passes, "unlabeled")
-            self._pca_stats = others.merge(self._total().features_only())
+            unlabelled = self._fold(extra, Moments(tag=folded.tag), folded, passes, "unlabeled")
+            self._pca_stats = unlabelled.merge(self._total().features_only())
         self._solve(lambda loo: self._fold(source, loo, folded, passes))
         passes.finished()
         return self
@@ -253,17 +255,17 @@ class StreamingLinear(StreamingEstimator):
     def _kernel_pca(self, source: Source, extra: Source | None, passes: Passes) -> Features:
         """First pass of Algorithm 4: a PCA of each kernel alone (errata 2.22)."""
         features = self._fitted_maps
-        zeros = [Moments(tag=part.tag) for part in features.parts]
+        zeros = [Moments(tag=kernel.tag) for kernel in features.parts]
         stats = KernelMoments(zeros, features.widths)
         stats = self._fold(source, stats, features, passes, "pca")
         if extra is not None:
             stats.merge(self._fold(extra, stats.zero(), features, passes, "pca-unlabeled"))
         self._axes = []
-        for kernel, part in zip(features.parts, stats.parts):
-            check_rows(self, part)
+        for kernel, moments in zip(features.parts, stats.parts):
+            check_rows(self, moments)
             with self._solving():
-                values, vectors = principal_axes(part.scatter())
-            sizes = [self._size(size, values, part) for size in kernel.sizes(self._sizes())]
+                values, vectors = principal_axes(moments.scatter())
+            sizes = [self._size(size, values, moments) for size in kernel.sizes(self._sizes())]
             self._axes.append(vectors[:, : max(sizes)])
         return features.projected(self._axes)
 
@@ -274,9 +276,9 @@ class StreamingLinear(StreamingEstimator):
                 "n_components=None"
             )
 
-    def _grown(self, part: Any = None) -> None:
+    def _grown(self, added: Any = None) -> None:
         if self._pca_stats is not None:  # of an earlier fit with unlabelled rows
-            rows = part.total() if isinstance(part, FoldMoments) else part
+            rows = added.total() if isinstance(added, FoldMoments) else added
             self._pca_stats.merge(rows.features_only())
         self._solution = None
 
@@ -296,8 +298,10 @@ class StreamingLinear(StreamingEstimator):
         self._check_other(other)
         pca = None
         if self._pca_stats or other._pca_stats:
-            own, theirs = (e._pca_stats or e._total().features_only() for e in (self, other))
-            pca = own.copy().merge(theirs)
+            pca_stats, other_pca_stats = (
+                e._pca_stats or e._total().features_only() for e in (self, other)
+            )
+            pca = pca_stats.copy().merge(other_pca_stats)
         self.stats_.merge(other.stats_)
         self._pca_stats, self._solution = pca, None
         return self
@@ -416,9 +420,9 @@ class StreamingLinear(StreamingEstimator):
             check_rows(self, train)
             for s, columns in enumerate(candidates):
                 W, _ = self._weights(at, train, columns, alphas)
-                for own, *both in self._by_problem(W, train, held):
+                for weights, *both in self._by_problem(W, train, held):
                     if both[1].weight > 0:
-                        errors[s] += squared_errors(own, columns, *both).sum(axis=-1)
+                        errors[s] += squared_errors(weights, columns, *both).sum(axis=-1)
         return errors / at.total.weight
 
     def _models(
@@ -426,7 +430,10 @@ class StreamingLinear(StreamingEstimator):
     ) -> tuple[np.ndarray, np.ndarray, int]:
         """β = U w and ȳ − wᵀz̄ for each α, on the features, and the number of iterations."""
         W, n_iter = self._weights(at, at.total, columns, alphas)
-        means = [own.y_mean - w @ own.mean[columns] for w, own in self._by_problem(W, at.total)]
+        means = [
+            problem.y_mean - w @ problem.mean[columns]
+            for w, problem in self._by_problem(W, at.total)
+        ]
         coef = W if at.back is None else W @ at.back[:, columns].T
         return coef, np.concatenate(means, axis=-1), n_iter
 
@@ -447,32 +454,32 @@ class StreamingLinear(StreamingEstimator):
         keep = max(self._size(size, values, pca) for size in sizes)
         U = vectors[:, :keep]
         self._values = values
-        folds = [part.projected(U) if part.H is not None else part for part in folds]
-        own = self._pca_stats is None  # errata 2.23: otherwise UᵀHU is not diagonal
+        folds = [fold.projected(U) if fold.H is not None else fold for fold in folds]
+        diagonal = self._pca_stats is None  # errata 2.23: otherwise UᵀHU is not diagonal
         rank = np.arange(keep)
-        return ProjectedStats(total.projected(U), folds, rank, np.zeros_like(rank), U, U, own)
+        return ProjectedStats(total.projected(U), folds, rank, np.zeros_like(rank), U, U, diagonal)
 
     def _candidates(self, at: ProjectedStats, sizes: list[Any]) -> list[np.ndarray]:
         """Columns of the coordinates for each size: the first of each kernel's PCA."""
-        found = []
+        candidates = []
         for size in sizes:
             keep = np.ones(len(at.rank), dtype=bool)
-            for k, part in enumerate(self._fitted_maps.parts):
-                (own,), mine = part.sizes([size]), at.kernel == k
-                if own is None:
+            for k, kernel in enumerate(self._fitted_maps.parts):
+                (n_components,), mine = kernel.sizes([size]), at.kernel == k
+                if n_components is None:
                     continue
-                if isinstance(own, Real) and not isinstance(own, Integral):
+                if isinstance(n_components, Real) and not isinstance(n_components, Integral):
                     if self._axes is None:
-                        keep &= ~mine | (at.rank < self._size(own, self._values, at.total))
+                        keep &= ~mine | (at.rank < self._size(n_components, self._values, at.total))
                     continue  # a fraction of variance was cut in the first pass
-                if own > mine.sum():
+                if n_components > mine.sum():
                     raise ValueError(
-                        f"{type(self).__name__}: n_components={own} is more than the {mine.sum()} "
-                        "that were kept; fit again"
+                        f"{type(self).__name__}: n_components={n_components} is more than the "
+                        f"{mine.sum()} that were kept; fit again"
                     )
-                keep &= ~mine | (at.rank < own)
-            found.append(np.flatnonzero(keep))
-        return found
+                keep &= ~mine | (at.rank < n_components)
+            candidates.append(np.flatnonzero(keep))
+        return candidates
 
     def _kept(self, at: ProjectedStats, columns: np.ndarray) -> Any:
         if at.back is None:
@@ -508,8 +515,8 @@ class StreamingLinear(StreamingEstimator):
 
     def _has_pca(self, sizes: list[Any] | None = None) -> bool:
         sizes = self._sizes() if sizes is None else sizes
-        asked = [part.sizes(sizes) for part in self._fitted_maps.parts]
-        return any(size is not None for group in asked for size in group)
+        requested = [kernel.sizes(sizes) for kernel in self._fitted_maps.parts]
+        return any(size is not None for group in requested for size in group)
 
     def _size(self, size: Any, values: np.ndarray, stats: Moments) -> int:
         """Number of components that a size (None, int, or a fraction of variance) stands for."""

@@ -110,12 +110,12 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
 
     def _check_state(self) -> None:
         super()._check_state()
-        solved = [hasattr(self, name) for name in ("_values", "_vectors", "_keep")]
-        if any(solved[:2]) and not all(solved):
+        is_saved = [hasattr(self, name) for name in ("_values", "_vectors", "_keep")]
+        if any(is_saved[:2]) and not all(is_saved):
             raise ValueError("values, vectors and keep come together")
-        if solved[0] and not self._keep <= self._vectors.shape[1] <= len(self._values):
+        if is_saved[0] and not self._keep <= self._vectors.shape[1] <= len(self._values):
             raise ValueError("more components are kept than there are")
-        if solved[0] and len(self._vectors) != self._folded_width():
+        if is_saved[0] and len(self._vectors) != self._folded_width():
             raise ValueError("vectors have another number of features than the map gives")
 
     @all_or_nothing
@@ -197,7 +197,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         self._grown()
         return self
 
-    def _grown(self, part: Any = None) -> None:
+    def _grown(self, added: Any = None) -> None:
         for name in ("_values", "_vectors"):
             self.__dict__.pop(name, None)
 
