@@ -97,6 +97,7 @@ class Loss:
     largest_curvature = 1.0  # of ℓ; where it has corners, one over the unit of targets
     curvature_varies = True  # whether the second derivative differs between rows
     family = ""  # distribution of the targets, in words
+    has_distribution = True  # whether GAMs know the distribution of observations
     has_scale = True  # whether the likelihood has a scale beside the mean
     link = "identity"  # "log": predictions are exp(η), and rows may have an exposure
     # Share of an upper bound in the curvature; the remainder is the second derivative itself.
@@ -140,9 +141,9 @@ class Loss:
     ) -> Any:
         """Distribution (of scipy.stats) of observations whose η was estimated with an error.
 
-        None for a loss without a distribution; that of labels is of 0 and 1.
+        Of losses with `has_distribution`; that of labels is of 0 and 1.
         """
-        return None
+        raise NotImplementedError
 
     def expected_curvature(self, y: np.ndarray, eta: np.ndarray, dispersion: float) -> np.ndarray:
         """The curvature that standard errors rest on."""
@@ -461,6 +462,7 @@ class Quantile(Loss):
     quantile: float = 0.5
     spread: float = 1.0
     family = "asymmetric Laplace"
+    has_distribution = False  # the likelihood is a working one
 
     def log_likelihood(self, value, totals, dispersion):
         n, q = totals.weight, self.quantile

@@ -255,11 +255,11 @@ class FitToCheck:
         )  # fmt: skip
 
     def _quantile_residuals(self, eta: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
+        if not self.loss.has_distribution:
+            return None
         distribution = self.loss.observation_distribution(
             eta, np.zeros_like(eta), self.dispersion, self.residual_df
         )
-        if distribution is None:
-            return None
         y = (self.y > 0).astype(float) if self.loss.of_labels else self.y
         upper = distribution.cdf(y)
         if hasattr(distribution.dist, "pmf"):  # of counts and classes

@@ -16,9 +16,10 @@ from ...arguments import argument, check_number, parameter
 from ...atomic import all_or_nothing
 from ...data.sources import Source
 from ...schema import boolean, number
-from ..inputs import numbers_in_text, real_targets, weights_of
+from ..inputs import numbers_in_text, real_targets, targets_of, weights_of
 from ..losses import LOSSES, Loss, make_loss
 from .base import GeneralizedAdditiveModel
+from .conformal import conformal_interval
 from .model_check import GamCheck
 from .sampling import RowChecks, Sample
 
@@ -297,8 +298,9 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         return np.exp(draws) if self._link == "log" else draws
 
     def predict_interval(
-        self, X: Any, level: float = 0.95, *, exposure: Any = None, offset: Any = None
-    ) -> np.ndarray:
+        self, X: Any, level: float = 0.95, *, exposure: Any = None, offset: Any = None,
+        calibration: tuple[Any, Any] | None = None,
+    ) -> np.ndarray:  # fmt: skip
         """Predict intervals that a new observation lies in.
 
         They hold the spread of the observations around their mean, by the distribution of the loss
@@ -315,6 +317,10 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             What each row was exposed to; 1 by default.
         offset : array-like of shape (n_samples,), optional
             Known parts of the scores, as in `fit`; 0 by default.
+        calibration : tuple (X, y), optional
+            Rows that the model was not fitted on, without exposures and offsets. Intervals are
+            corrected so that they cover new rows of the same kind with the stated probability,
+            whatever the distribution (conformal prediction). Needed for quantile losses.
 
         Returns
         -------
@@ -322,22 +328,39 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             Lower and upper ends.
         """
         check_number(self, "level", level, "between 0 and 1", lambda p: 0 < p < 1)
-        loss = self._loss_class()
+        intervals = self._intervals(X, level, exposure, offset)
+        if calibration is not None:
+            if not (isinstance(calibration, tuple) and len(calibration) == 2):
+                raise ValueError(
+                    "AdditiveRegressor: calibration must be a tuple (X, y) of further rows."
+                )
+            others = self._intervals(calibration[0], level, None, None)
+            y = targets_of(self, calibration[1], len(others))
+            return conformal_interval(
+                intervals, others, self._numbers(y), level, "AdditiveRegressor"
+            )
+        if self._loss_class().has_distribution:
+            return intervals
+        raise ValueError(
+            f"AdditiveRegressor: loss={self.loss!r} models a quantile, and no distribution of new "
+            "observations. Pass calibration=(X, y), rows that the model was not fitted on, or fit "
+            f"two models with loss='quantile', quantile={(1 - level) / 2:g} and "
+            f"{(1 + level) / 2:g}."
+        )
+
+    def _intervals(self, X: Any, level: float, exposure: Any, offset: Any) -> np.ndarray:
+        """Intervals by the distribution of the loss; twice the prediction where it has none."""
         scores = self._scores(X)[:, 0]
         scores = scores + self._offsets(len(scores), offset, exposure)
+        loss = self._loss_class()
+        if not loss.has_distribution:
+            return np.column_stack([scores, scores])
         distribution = loss.observation_distribution(
             scores, self._score_errors(X)[:, 0], float(self.dispersion_[0]),
             float(self._residual_df[0]),
         )  # fmt: skip
-        if distribution is None:
-            raise ValueError(
-                f"AdditiveRegressor: loss={self.loss!r} models a quantile, and no distribution of "
-                f"new observations. Fit two models with loss='quantile', quantile="
-                f"{(1 - level) / 2:g} and {(1 + level) / 2:g}, or one with another loss."
-            )
-        return np.column_stack(
-            [distribution.ppf((1 - level) / 2), distribution.ppf((1 + level) / 2)]
-        )
+        tail = (1 - level) / 2
+        return np.column_stack([distribution.ppf(tail), distribution.ppf(1 - tail)])
 
     def check(
         self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None,
