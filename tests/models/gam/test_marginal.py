@@ -142,6 +142,15 @@ def test_a_straight_effect_of_a_skewed_column_is_a_straight_line(seed, size):
     assert np.median(used) < 4
 
 
+def test_the_choice_of_an_axis_does_not_bend_a_straight_effect(seed):
+    """Without noise, any other axis than that of the values would need a curve for x0."""
+    X = np.random.default_rng(seed).random((300, 2))
+    model = km.AdditiveRegressor().fit(X, X[:, 0] + X[:, 1] ** 2)
+    straight, curved = (term.edf[0] for term in model.predictor_.terms)
+    assert straight == pytest.approx(1, abs=0.1)
+    assert curved > 2
+
+
 def test_straight_lines_are_never_left_out(seed):
     basis, _, _, _ = one_column(seed)
     for most in (2, 5):

@@ -34,6 +34,9 @@ class CurveOptions:
     # Log-likelihood by which an axis without rows on all of its splines would have to be better:
     # there a curve is extrapolated.
     empty_axis_cost: float = 3.0
+    # Log-likelihood by which an axis of ranks has to be better than that of the values, on which
+    # straight effects are straight: 3 is strong evidence (a ratio of 20; Kass and Raftery 1995).
+    rank_axis_cost: float = 3.0
     # The smallest or largest value of a column may lie off the curve if it has this share of the
     # rows, and this many times that of a mean bin.
     jump_share: float = 0.05
@@ -72,8 +75,9 @@ class Term:
     order : {1, 2}, default=2
         Differences that are penalised: 1 prefers constants, 2 straight lines.
     knots : {"auto", "quantile", "even"}, default="auto"
-        Even steps on the axis of the ranks or of the values; "auto" takes the one of these, or an
-        axis between them, on which a curve of this column alone explains the targets best.
+        Even steps on the axis of the ranks or of the values; "auto" takes the values, unless a
+        curve of this column alone explains the targets clearly better on the axis of the ranks, or
+        on one between the two.
     period : float, optional
         For "periodic": the length of the circle (24 for hours, 7 for days of the week). By default
         the range of the column.
@@ -280,13 +284,18 @@ def _best_axis(
     axes: Sequence[np.ndarray], counts: np.ndarray, outputs: Sequence[ColumnTargets],
     options: dict[str, int],
 ) -> np.ndarray:  # fmt: skip
-    """The axis on which a curve of this column alone explains the targets best."""
+    """The axis on which a curve of this column alone explains the targets best.
+
+    The last is that of the values; the others must be better by more than chance.
+    """
     if len(axes) == 1:
         return axes[0]
     position, targets = np.stack(axes), [output.targets[1:] for output in outputs]
     equations = banded_normal_equations(position, counts[1:], targets, **options)
     likelihood = axis_likelihoods(equations, position, options["order"], outputs)
-    return axes[int(np.argmax(likelihood - CURVES.empty_axis_cost * equations.empty_share))]
+    cost = CURVES.empty_axis_cost * equations.empty_share
+    cost[:-1] += CURVES.rank_axis_cost
+    return axes[int(np.argmax(likelihood - cost))]
 
 
 def _jumps(counts: np.ndarray, size: int) -> np.ndarray:
@@ -310,7 +319,7 @@ def _positions_on_circle(term: Term, book: Codebook) -> np.ndarray:
 
 
 def _axes(knots: str, book: Codebook, size: int) -> list[np.ndarray]:
-    """Positions of the bins in [0, 1], on the axes that are to be compared."""
+    """Positions of the bins in [0, 1], on the axes that are to be compared, the values last."""
     nodes, extent = book.nodes, book.nodes[-1] - book.nodes[0]
     rank = (np.arange(len(nodes)) + 0.5) / len(nodes)
     if knots == "quantile" or not extent > 0 or len(nodes) <= size:  # a coefficient for each bin
