@@ -60,7 +60,8 @@ _ID = re.compile(
     r"(?i:(?:^|[_\s.-])(?:id|uuid|guid|key|index|rownames?|row|no|nr)$)|[a-z]I[dD]$"
     r"|^Unnamed: \d+$|^__index_level_\d+__$"
 )
-_CURVES = ("spline", "linear", "periodic")  # kinds of terms whose column must hold numbers
+# Kinds of terms whose column must hold numbers.
+_CURVES = ("spline", "linear", "parametric", "periodic")
 _CONSTANT = "all its values are the same"
 _DROPPED = "terms leaves it out"
 _SHOWN = 5  # names in a message about columns, as in scikit-learn's

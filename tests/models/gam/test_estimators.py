@@ -759,6 +759,23 @@ def test_a_target_of_one_value_is_predicted(loss, value):
     np.testing.assert_allclose(model.predict(X), value, rtol=1e-6, atol=1e-6 * (value == 0))
 
 
+@pytest.mark.parametrize("smoothing", ["auto", 1e4])
+def test_parametric_terms_are_those_of_least_squares(seed, smoothing):
+    """Linear ones are shrunk; a smoothing parameter for all terms is none of parametric ones."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.integers(0, 30, (90, 2)), columns=["a", "b"], dtype=float)
+    y = 0.02 * X["a"] + rng.normal(size=90)
+    exact = np.linalg.lstsq(np.column_stack([np.ones(90), X]), y, rcond=None)[0]
+    far = pd.DataFrame({"a": [0.0, 100.0, 0.0], "b": [0.0, 0.0, 100.0]})
+    slopes = {}
+    for kind in ("parametric", "linear"):
+        model = km.AdditiveRegressor(terms={"a": kind, "b": kind}, smoothing=smoothing).fit(X, y)
+        at_zero, *at_hundred = model.predict(far)
+        slopes[kind] = (np.array(at_hundred) - at_zero) / 100
+    np.testing.assert_allclose(slopes["parametric"], exact[1:], rtol=1e-6)
+    assert np.linalg.norm(slopes["linear"]) < 0.999 * np.linalg.norm(exact[1:])
+
+
 def test_straight_lines_go_on_beyond_the_training_rows():
     """Curves do not: they are constant there."""
     X = pd.DataFrame({"a": np.arange(300) // 3, "b": np.arange(300)[::-1] % 7}, dtype=float)

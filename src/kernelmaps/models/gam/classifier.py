@@ -43,11 +43,11 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         :class:`AdditiveSVC`.
     terms : list or dict, optional
         A list of all terms (columns, pairs of columns, :class:`Term`), or a mapping from columns to
-        kinds ("spline", "linear", "category", "periodic"), a :class:`Term`, or None to leave a
-        column out. By default each column has the term that suits it. A date has a trend and
-        periodic parts, which are named as in "day (month)"; ``{"day": "linear"}`` makes the trend a
-        straight line and ``{"day": "trend"}`` keeps it smooth, both without periodic parts but
-        those that are named, too.
+        kinds ("spline", "linear", "parametric", "category", "periodic"), a :class:`Term`, or
+        None to leave a column out. By default each column has the term that suits it. A date has a
+        trend and periodic parts, which are named as in "day (month)"; ``{"day": "linear"}`` makes
+        the trend a straight line and ``{"day": "trend"}`` keeps it smooth, both without periodic
+        parts but those that are named, too.
     interactions : "auto", int or list of pairs, optional
         Pairs of columns that get a term of their own; ``("site", Term("x", "linear"))`` has a slope
         of x for each site. "auto" looks for at most 40, a number for at most as many. A pair is

@@ -15,6 +15,7 @@ from ..losses import Loss, LossTotals
 from ..rows.basis import TermBasis, coefficient_slices
 from .codebooks import Codebook, encode_columns, fit_codebook
 from .constraints import constraint_rows
+from .functions import STRAIGHT
 from .marginal import column_targets
 from .pairs import LinearSides, build_pair
 from .stream import TrainingRows
@@ -189,7 +190,7 @@ def build_design(
             term, books[j], counts[j], column_targets(sums, j), settings.owner,
             len(settings.terms),
         )  # fmt: skip
-        extrapolation = "linear" if kind == "linear" else term.extrapolation
+        extrapolation = "linear" if kind in STRAIGHT else term.extrapolation
         terms.append(
             DesignTerm(
                 books[j].name, kind, (j,), basis, counts[j], shapes=shapes,

@@ -17,6 +17,9 @@ from .training_rows import DesignTerm
 # A warm start begins at smoothing parameters of at most e² times the weight of all rows: a function
 # that has vanished has a REML gradient of zero, and would hardly come back by itself.
 MAX_START_OVER_ROWS = 2.0
+# Smoothing parameter of a term without a penalty, in units of a row: small beside any number of
+# rows.
+NO_PENALTY = 1e-8
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,9 @@ def _initial_smoothing(
     rho, fixed = [], []
     for term in design.terms:
         given, count = settings.smoothing, term.basis.n_smoothing
-        if isinstance(given, dict):
+        if term.kind == "parametric":
+            given = NO_PENALTY
+        elif isinstance(given, dict):
             given = given.get(term.columns[0]) if term.pair is None else None
         rho += [design.log_rows if given is None else np.log(max(given, 1e-300))] * count
         fixed += [given is not None] * count

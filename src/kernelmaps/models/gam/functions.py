@@ -19,6 +19,8 @@ import numpy as np
 from ...engine.table import EDGES, Table
 from .codebooks import OTHER, Codebook, with_ends
 
+STRAIGHT = ("linear", "parametric")  # kinds of terms that go on beyond the training rows
+
 
 def input_names(model: Any) -> Sequence[str] | None:
     """Names of the numbers that an exported model takes; None where its columns have none.
@@ -82,7 +84,7 @@ def _curve(book: Codebook, term: Any) -> _Piece:
     low, high, codes = nodes[0], nodes[-1], np.arange(1, len(values))
     if term.continues:
         low, high = -np.inf, np.inf
-    if term.kind == "linear":  # one line
+    if term.kind in STRAIGHT:  # one line
         nodes, codes = nodes[[0, -1]], codes[[0, -1]]
     rise = np.diff(values[codes], axis=0)
     return nodes, np.stack([values[codes[:-1]], rise], axis=1), low, high, values[0]

@@ -25,7 +25,7 @@ from ...schema import (
 )
 from ..shapes import tabulated_importance
 from .codebooks import Codebook
-from .functions import TermFunctions, functions_of, move_main_parts, term_values
+from .functions import STRAIGHT, TermFunctions, functions_of, move_main_parts, term_values
 from .posterior import Posterior
 
 _BLOCK_BYTES = 2**21  # of temporaries, which stay in a cache
@@ -40,7 +40,7 @@ class FittedTerm:
     ----------
     name : str
         Of the column, or ``"a × b"``.
-    kind : {"spline", "linear", "category", "periodic", "pair"}
+    kind : {"spline", "linear", "parametric", "category", "periodic", "pair"}
     columns : tuple of int
         One column, or two.
     values, errors : ndarray of shape (n_codes, n_outputs) or (n_first, n_second, n_outputs)
@@ -70,7 +70,7 @@ class FittedTerm:
     """
 
     name: str = saved(text())
-    kind: str = saved(text(("spline", "linear", "category", "periodic", "pair")))
+    kind: str = saved(text(("spline", "linear", "parametric", "category", "periodic", "pair")))
     columns: tuple[int, ...] = saved(anything)
     values: np.ndarray = saved(_BY_CODE)
     errors: np.ndarray = saved(_BY_CODE)
@@ -113,7 +113,7 @@ class FittedTerm:
     @property
     def continues(self) -> bool:
         """Whether the function goes on along a straight line beyond the training rows."""
-        return self.kind == "linear" or self.extrapolation == "linear"
+        return self.kind in STRAIGHT or self.extrapolation == "linear"
 
     @property
     def importance(self) -> float:
@@ -171,7 +171,7 @@ class AdditivePredictor:
     @cached_property
     def _error_predictor(self) -> AdditivePredictor:
         """The standard errors in the place of the terms; straight lines no longer go on."""
-        kinds = {"linear": "spline"}
+        kinds = dict.fromkeys(STRAIGHT, "spline")
         terms = (
             replace(
                 t,

@@ -13,10 +13,11 @@ from ...schema import State, anything
 from ..rows.basis import TermBasis
 from .bases import banded_normal_equations, category_basis, linear_basis, number_basis
 from .codebooks import Codebook
+from .functions import STRAIGHT
 from .marginal import ColumnTargets, axis_likelihoods, fit_alone
 from .pairs import LinearSides
 
-_KINDS = ("auto", "spline", "linear", "category", "periodic")
+_KINDS = ("auto", "spline", "linear", "parametric", "category", "periodic")
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,10 @@ class Term:
     ----------
     column : str or int
         Name or position of the column.
-    kind : {"auto", "spline", "linear", "category", "periodic"}, default="auto"
-        A smooth curve, a straight line, one value for each level, or a smooth curve around a
-        circle; "auto" is a spline for numbers and a category for everything else.
+    kind : {"auto", "spline", "linear", "parametric", "category", "periodic"}, default="auto"
+        A smooth curve, a straight line whose slope is shrunk, one without a penalty (as in least
+        squares), one value for each level, or a smooth curve around a circle;
+        "auto" is a spline for numbers and a category for everything else.
     n_bases : int, optional
         Splines of the curve. By default 40, 80 from 10,000 rows on, and fewer, down to 10, where
         all columns together would have more than one for four rows; only the smoothest
@@ -243,7 +245,7 @@ def term_basis(
         return kind, category_basis(counts)
     if len(book.nodes) == 0:
         return kind, TermBasis(np.zeros((1, 0)), np.zeros(0), np.zeros(0, np.int64))
-    if kind == "linear":
+    if kind in STRAIGHT:
         return kind, linear_basis(book.nodes, counts)
     return kind, _curve_basis(term, book, counts, outputs, n_columns, kind == "periodic")
 
