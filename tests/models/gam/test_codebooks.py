@@ -1,9 +1,13 @@
 """Codes keep what a column says, in at most 256 of them."""
 
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
 from table_columns import columns_of
 
+import kernelmaps as km
 from kernelmaps.data.frames import Column
 from kernelmaps.models.gam.codebooks import MISSING, OTHER, encode_columns, fit_codebook
 
@@ -248,3 +252,24 @@ def test_mirrored_values_have_mirrored_bins(seed, n_rows, digits):
     assert len(book.nodes) == len(mirrored.nodes)
     changed = len(book.nodes) + 1 - other.astype(int) != codes
     assert changed.sum() <= (n_rows % 2) * np.unique(values, return_counts=True)[1].max()
+
+
+@pytest.mark.parametrize("n_levels", [254, 300])
+def test_levels_that_share_a_code_are_named(seed, n_levels):
+    """Of 300 levels, 254 have a code: the message says what share of the rows has none."""
+    rng = np.random.default_rng(seed)
+    town = np.repeat(np.arange(n_levels), 4)
+    X = pd.DataFrame({"town": [f"t{k}" for k in town], "x": rng.random(len(town))})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        km.AdditiveRegressor().fit(X, rng.normal(size=len(town)))
+    messages = [str(item.message) for item in caught if "levels" in str(item.message)]
+    if n_levels == 254:
+        assert messages == []
+    else:
+        (message,) = messages
+        assert "'town' has more than 254 levels" in message
+        assert "15% of the rows" in message  # 46 of 300
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        km.AdditiveRegressor(terms={"town": None}).fit(X, rng.normal(size=len(town)))

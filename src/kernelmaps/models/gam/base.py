@@ -44,9 +44,9 @@ from ..inputs import (
 )
 from ..losses import GAM, LOSSES, Loss, find_loss, make_loss
 from ..shapes import PairFunction, ShapeFunction
-from .codebooks import SAMPLE_ROWS
+from .codebooks import CODING, OTHER, SAMPLE_ROWS
 from .constraints import resolve_constraints
-from .design import GamSettings, build_design, encode_rows
+from .design import AdditiveDesign, GamSettings, build_design, encode_rows
 from .fit_statistics import fit_statistics
 from .fitting import fit_outputs
 from .inference import build_predictor
@@ -259,6 +259,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=5,
             )
+        self._warn_of_merged_levels(design)
         total_weight = rows.total_weight
         if self.edf_.max() > MAX_EDF_SHARE * total_weight:
             warnings.warn(
@@ -270,6 +271,22 @@ class GeneralizedAdditiveModel(BaseEstimator):
                 UserWarning,
                 stacklevel=5,
             )
+
+    def _warn_of_merged_levels(self, design: AdditiveDesign) -> None:
+        """Say which categories have more levels than codes, and how many rows share one."""
+        for j in sorted({j for term in design.terms for j in term.columns}):
+            book = design.books[j]
+            if book.kind == "category" and book.n_codes == CODING.max_codes and not book.exact:
+                share = design.counts[j][OTHER] / max(design.n_rows, 1e-300)
+                warnings.warn(
+                    f"{type(self).__name__}: column {book.name!r} has more than "
+                    f"{len(book.levels)} levels. The most frequent have an effect each, and all "
+                    f"others, {share:.0%} of the rows, one in common. Group the levels (regions "
+                    "in place of towns, say), or leave the column out: terms="
+                    f"{{{book.name!r}: None}}.",
+                    UserWarning,
+                    stacklevel=6,
+                )
 
     def _settings(self) -> GamSettings:
         """What is asked of the model, in positions of the columns that are read."""
