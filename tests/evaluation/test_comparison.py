@@ -740,3 +740,10 @@ def test_polynomial_and_skewed_kernels_have_scikit_learns_maps_beside_them(data)
         assert result[f"exact {kernel}"].finished
     assert any(row.label.startswith("NystroemMap") for row in result.rows)
     assert any(row.label.startswith("RandomFourierMap") for row in result.rows)
+
+
+def test_splines_come_with_their_default_settings():
+    [usual] = [item for item in candidates(None, (3, 5)) if item.name == "SplineMap"]
+    assert usual.make().get_params() == km.SplineMap().get_params()
+    larger = [item for item in candidates(None, (12,)) if item.name == "SplineMap"]
+    assert [item.size for item in larger] == [12]

@@ -156,7 +156,11 @@ def candidates(
     *,
     all_variants: bool = True,
 ) -> list[Candidate]:
-    """All candidates for a kernel in the given sizes (or the first variant of each family)."""
+    """All candidates for a kernel in the given sizes (or the first variant of each family).
+
+    Bases, which approximate no kernel, come with their default settings instead, where these are of
+    a larger size: a spline of three functions is no match for one of ten.
+    """
     made = []
     for family in families_for(kernel):
         first = {"kernel": _named(kernel)} if family.takes_kernel else {}
@@ -164,6 +168,10 @@ def candidates(
         last = {"random_state": random_state} if drawn else {}
         if isinstance(kernel, Exponential) and not family.takes_kernel:
             last |= _exponential_settings(kernel)
+        usual = getattr(_class(family.name)(), family.size_name) if kernel is None else 0
+        if usual > max(sizes):
+            made.append(Candidate(family.name, usual, {family.size_name: usual, **last}))
+            continue
         for variant, extra in family.variants if all_variants else family.variants[:1]:
             for size in sizes:
                 settings = {**first, family.size_name: size, **extra, **last}

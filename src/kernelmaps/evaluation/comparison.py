@@ -122,7 +122,8 @@ def compare(
         the Gaussian and the Laplacian. Kernels given by name take their widths from the data, and
         stationary ones act on standardised columns; a kernel object is used unchanged.
     sizes, joint_sizes : sequence of int
-        Columns per feature of additive maps, columns of joint ones.
+        Columns per feature of additive maps, columns of joint ones. Splines have their
+        default settings, unless a size is at least their default of ten.
     with_baselines : bool
         Whether to run baselines, too: a plain linear model, exact kernels, scikit-learn's maps and
         gradient boosting.
@@ -328,7 +329,8 @@ def _map_methods(
         for candidate in candidates(kernel, own_sizes, random_state, all_variants=bool(wanted)):
             if wanted is None or candidate.name in wanted:
                 # Anchors are searched for, which takes its time: quicker maps go first.
-                late = own_sizes.index(candidate.size) + 2 * (candidate.name == "AnchorMap")
+                place = [*own_sizes, candidate.size].index(candidate.size)
+                late = place + 2 * (candidate.name == "AnchorMap")
                 found.append((late, _of_candidate(candidate, kernel, model, scaler)))
     # Kernels take turns, so that a small budget has looked at each of them.
     turn = {
