@@ -11,7 +11,7 @@ from ..device import is_foreign, to_host
 from .one_against_one import decided
 
 
-def best_labels(model: Any, found: Any) -> Any:
+def best_labels(model: Any, scores: Any) -> Any:
     """The classes of the highest scores, where the scores are.
 
     Parameters
@@ -22,17 +22,17 @@ def best_labels(model: Any, found: Any) -> Any:
         Scores; one output is that of the second of two classes.
     """
     classes = model.classes_
-    if not is_foreign(found):
-        return classes[decided(found, len(classes))]
-    xp = array_namespace(found)
+    if not is_foreign(scores):
+        return classes[decided(scores, len(classes))]
+    xp = array_namespace(scores)
     if classes.dtype.kind not in "biuf":
         raise TypeError(
             f"{type(model).__name__}.predict: labels of type {classes.dtype} have no form on "
-            f"{found.device}. Take classes_[k] of the k with the highest decision_function(X)."
+            f"{scores.device}. Take classes_[k] of the k with the highest decision_function(X)."
         )
-    two = found.shape[1] == 1
-    best = xp.astype(found[:, 0] > 0, xp.int64) if two else xp.argmax(found, axis=1)
-    return xp.take(xp.asarray(classes, device=found.device), best, axis=0)
+    two = scores.shape[1] == 1
+    best = xp.astype(scores[:, 0] > 0, xp.int64) if two else xp.argmax(scores, axis=1)
+    return xp.take(xp.asarray(classes, device=scores.device), best, axis=0)
 
 
 def indicators(scores: Any) -> Any:

@@ -37,13 +37,13 @@ class Explanation:
     def __str__(self) -> str:
         order = np.argsort(-np.abs(self.values), kind="stable")
         width = max([len(name) for name in self.names] + [9])
-        said = max([len(text) for text in self.shown] + [0])
+        value_width = max([len(text) for text in self.shown] + [0])
         lines = [
             f"{self.output}: {self.score:.6g}",
-            f"  {'intercept'.ljust(width)}  {''.ljust(said)}  {self.intercept:+.4g}",
+            f"  {'intercept'.ljust(width)}  {''.ljust(value_width)}  {self.intercept:+.4g}",
         ]
         for k in order:
-            name, text = self.names[k].ljust(width), self.shown[k].ljust(said)
+            name, text = self.names[k].ljust(width), self.shown[k].ljust(value_width)
             error = "" if self.errors is None else f"  (se {self.errors[k]:.2g})"
             lines.append(f"  {name}  {text}  {self.values[k]:+.4g}{error}")
         return "\n".join(lines)
@@ -64,15 +64,15 @@ class Explanation:
         """
         order = np.argsort(-np.abs(self.values), kind="stable")
         errors = np.full(len(order), np.nan) if self.errors is None else self.errors
-        found = [
+        contributions = [
             (f"{self.names[k]} = {self.shown[k]}", float(self.values[k]), float(2 * errors[k]))
             for k in order[:n_terms]
         ]
-        rest = order[n_terms:]
-        if len(rest):
-            more = "1 more term" if len(rest) == 1 else f"{len(rest)} more terms"
-            found.append((more, float(self.values[rest].sum()), np.nan))
-        return found
+        remaining = order[n_terms:]
+        if len(remaining):
+            more = "1 more term" if len(remaining) == 1 else f"{len(remaining)} more terms"
+            contributions.append((more, float(self.values[remaining].sum()), np.nan))
+        return contributions
 
     def plot(self, ax: Any = None, *, n_terms: int = 15) -> Any:
         """Draw the largest contributions as bars; needs matplotlib."""

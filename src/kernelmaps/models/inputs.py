@@ -84,7 +84,7 @@ def without_rows(missing: np.ndarray, X: Any, *beside: Any) -> list[Any]:
     """X, and weights or exposures that are beside it, without some rows."""
     rows = np.flatnonzero(~missing)
     parts = (X, *(None if item is None else np.asarray(item) for item in beside))
-    return [None if part is None else _safe_indexing(part, rows) for part in parts]
+    return [None if values is None else _safe_indexing(values, rows) for values in parts]
 
 
 def real_targets(y: np.ndarray, where: str) -> np.ndarray:

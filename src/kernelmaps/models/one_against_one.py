@@ -61,10 +61,10 @@ def coupled(p: np.ndarray, n_classes: int) -> np.ndarray:
     r[:, b, a], r[:, a, b] = p, 1 - p
     system = np.ones((len(p), n_classes + 1, n_classes + 1))
     system[:, -1, -1] = 0.0
-    every = np.arange(n_classes)
+    diagonal = np.arange(n_classes)
     system[:, :-1, :-1] = -r * r.transpose(0, 2, 1)
-    system[:, every, every] = (r**2).sum(axis=1)
+    system[:, diagonal, diagonal] = (r**2).sum(axis=1)
     right = np.zeros((len(p), n_classes + 1, 1))
     right[:, -1] = 1.0
-    found = np.maximum(np.linalg.solve(system, right)[:, :-1, 0], 0.0)
-    return found / found.sum(axis=1, keepdims=True)
+    probabilities = np.maximum(np.linalg.solve(system, right)[:, :-1, 0], 0.0)
+    return probabilities / probabilities.sum(axis=1, keepdims=True)

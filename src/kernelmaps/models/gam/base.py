@@ -206,8 +206,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
         if not missing.any() or missing.all() or len(missing) != len(X):
             return X, y, *beside
         warn_of_gaps(type(self).__name__, name, int(missing.sum()))
-        X, *others = without_rows(missing, X, *beside)
-        return X, np.asarray(y)[~missing], *others
+        X, *beside_rows = without_rows(missing, X, *beside)
+        return X, np.asarray(y)[~missing], *beside_rows
 
     def _fit_source(self, source: Source) -> None:
         """Fit to rows that are read anew for each pass."""
@@ -513,8 +513,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
     def shape_functions_(self) -> list[ShapeFunction]:
         """The functions of single columns on a grid, with standard errors."""
         check_is_fitted(self)
-        known = not self._loss_class().estimates_dispersion
-        residual_df = np.inf if known else float(self._residual_df.min())
+        dispersion_is_fixed = not self._loss_class().estimates_dispersion
+        residual_df = np.inf if dispersion_is_fixed else float(self._residual_df.min())
         return shape_functions(self.predictor_, self.reader_.value_names, residual_df)
 
     @property

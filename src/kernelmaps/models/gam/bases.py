@@ -78,7 +78,9 @@ def natural_basis(
     total = float(counts.sum())
     means = counts @ raw / total
     if constant is not None:
-        curved, null = (part - np.outer(constant, means @ part) for part in (curved, null))
+        curved, null = (
+            functions - np.outer(constant, means @ functions) for functions in (curved, null)
+        )
     root = np.sqrt(counts / total)[:, None]
     rows = root * (raw if constant is not None else raw - means)
     gram = rows.T @ rows

@@ -134,8 +134,8 @@ def move_main_parts(
     """
     single = {term.columns[0]: t for t, term in enumerate(terms) if len(term.columns) == 1}
     for t, (term, values) in enumerate(_functions_by_term(terms, function_values)):
-        for column, part, codes in zip(term.columns, term.main_parts, values.T):
+        for column, main_effect, codes in zip(term.columns, term.main_parts, values.T):
             if column in single:
-                moved = part[codes.astype(np.int64)]
+                moved = main_effect[codes.astype(np.int64)]
                 contributions[:, t] -= moved
                 contributions[:, single[column]] += moved

@@ -80,7 +80,7 @@ def build_predictor(
         fitted = fitted_term(term, model.fits, residual_df, span, smoothing, parts[i])
         coefficients = np.stack([fit.beta[span] for fit in model.fits], axis=-1)
         terms.append(
-            replace(fitted, main_parts=tuple(part @ coefficients for part in moved.get(i, ())))
+            replace(fitted, main_parts=tuple(effect @ coefficients for effect in moved.get(i, ())))
         )
     intercept = np.array([fit.beta[0] for fit in model.fits])
     posterior = posterior_of(slices, model.fits)

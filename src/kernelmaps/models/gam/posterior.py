@@ -67,9 +67,9 @@ def posterior_of(
         dtype = np.float32 if term.pair is None else np.float16
         bases.append(term.basis.values[:, active].astype(dtype))
         indices.append(span.start + active)
-    kept = np.concatenate(indices)
-    lower = np.tril_indices(len(kept))
-    factors = [_cholesky(_covariance_of(fit, kept)) for fit in fits]
+    coefficients = np.concatenate(indices)
+    lower = np.tril_indices(len(coefficients))
+    factors = [_cholesky(_covariance_of(fit, coefficients)) for fit in fits]
     return Posterior(tuple(bases), np.stack([factor[lower] for factor in factors]))
 
 
@@ -91,9 +91,9 @@ def _with_most_variance(fit: PenalisedFit, span: slice) -> np.ndarray:
 def _covariance_of(fit: PenalisedFit, coefficients: np.ndarray) -> np.ndarray:
     """Covariance of some coefficients; those outside of the active set have no variance."""
     out = np.zeros((len(coefficients),) * 2)
-    _, here, there = np.intersect1d(coefficients, fit.active, return_indices=True)
-    block = np.ix_(there, there)
-    out[np.ix_(here, here)] = fit.covariance[block] + fit.smoothing_covariance[block]
+    _, positions, active = np.intersect1d(coefficients, fit.active, return_indices=True)
+    block = np.ix_(active, active)
+    out[np.ix_(positions, positions)] = fit.covariance[block] + fit.smoothing_covariance[block]
     return out
 
 

@@ -106,9 +106,9 @@ class FittedTerm:
             array("u1", "_", high=self.values.shape[axis] - 1)(codes, f"the term {self.name!r}", {})
         if self.main_parts and (not pair or len(self.main_parts) != 2):
             raise SchemaError(f"the term {self.name!r} has parts of other columns")
-        for axis, part in enumerate(self.main_parts):
+        for axis, main_effect in enumerate(self.main_parts):
             shape = f"{self.values.shape[axis]} {self.values.shape[-1]}"
-            array("f8", shape)(part, f"the term {self.name!r}", {})
+            array("f8", shape)(main_effect, f"the term {self.name!r}", {})
 
     @property
     def continues(self) -> bool:
@@ -160,11 +160,11 @@ class AdditivePredictor:
         values = [term.values.copy() for term in self.terms]
         single = {term.columns[0]: t for t, term in enumerate(self.terms) if not term.coarse}
         for t, term in enumerate(self.terms):
-            for axis, part in enumerate(term.main_parts):
+            for axis, main_effect in enumerate(term.main_parts):
                 column = term.columns[axis]
                 if column in single:
-                    values[t] -= part[:, None] if axis == 0 else part
-                    values[single[column]] += part[term.coarse[axis]]
+                    values[t] -= main_effect[:, None] if axis == 0 else main_effect
+                    values[single[column]] += main_effect[term.coarse[axis]]
         pairs = zip(self.terms, values, strict=True)
         return tuple(replace(term, values=of_term, main_parts=()) for term, of_term in pairs)
 

@@ -65,8 +65,8 @@ def _pair(term: FittedTerm, model: AdditivePredictor, names: ValueNames) -> Pair
         with_rows = np.flatnonzero(term.counts.sum(axis=1 - axis) > 0)
         used.append(with_rows)
         book = model.books[column]
-        known = names.get(book.name, {})
-        labels.append(tuple(_cell_label(book, coarse, int(k), known) for k in with_rows))
+        value_names = names.get(book.name, {})
+        labels.append(tuple(_cell_label(book, coarse, int(k), value_names) for k in with_rows))
     cells = np.ix_(*used)
     density = term.counts[cells] / max(float(term.counts.sum()), 1e-300)
     values, errors = _of_single_output(term.values)[cells], _of_single_output(term.errors)[cells]

@@ -153,9 +153,9 @@ class RowsFromStream:
         return self.first_pass
 
     def pair_counts(self, pairs: Sequence[Pair]) -> list[np.ndarray]:
-        known = self.first_pass.by_output[0].pairs
-        if all(pair in known for pair in pairs):
-            return [known[pair] for pair in pairs]
+        tables = self.first_pass.by_output[0].pairs
+        if all(pair in tables for pair in pairs):
+            return [tables[pair] for pair in pairs]
         return self.sum_over_chunks(methodcaller("pair_counts", pairs))
 
     def with_terms(

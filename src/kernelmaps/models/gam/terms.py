@@ -179,7 +179,7 @@ def resolve_terms(
             f"{owner}: terms must be a list of columns, pairs of columns and Terms, or a mapping "
             f"from columns to kinds, got {given!r}."
         )
-    chosen: dict[int, Term] = {}
+    terms_by_column: dict[int, Term] = {}
     pairs: dict[tuple[int, int], LinearSides] = {}
     for item in given:
         if isinstance(item, tuple) and len(item) == 2:
@@ -187,8 +187,8 @@ def resolve_terms(
             continue
         j = columns.position(item.column if isinstance(item, Term) else item, owner, "terms")
         is_term = isinstance(item, Term)
-        chosen[j] = _term(item, names[j], columns.periods, owner) if is_term else terms[j]
-    return dict(sorted(chosen.items())), pairs
+        terms_by_column[j] = _term(item, names[j], columns.periods, owner) if is_term else terms[j]
+    return dict(sorted(terms_by_column.items())), pairs
 
 
 def resolve_pair(

@@ -133,12 +133,14 @@ class TermRows:
 
     def cross_products(
         self, weight: np.ndarray, response: np.ndarray,
-        known: tuple[np.ndarray, Sequence[bool]] | None = None,
+        known_blocks: tuple[np.ndarray, Sequence[bool]] | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """ZᵀWZ and Zᵀv; `known` holds the known blocks of ZᵀWZ, and which terms are new."""
+        """ZᵀWZ and Zᵀv; `known_blocks` of ZᵀWZ come with a mask of the new terms."""
         values = [basis.values for basis in self.bases]
         local = [basis.local for basis in self.bases]
-        return cross_products(self.codes, values, weight, response, self.n_jobs, local, known)
+        return cross_products(
+            self.codes, values, weight, response, self.n_jobs, local, known_blocks
+        )
 
     def products(self, weight: np.ndarray, response: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The same, from the Gram cache where it has them."""

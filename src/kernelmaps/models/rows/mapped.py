@@ -47,21 +47,21 @@ class MapColumns:
     def _computed(self) -> Iterator[tuple[slice, np.ndarray]]:
         step = max(1, BLOCK_VALUES // max(self.n_columns, 1))
         for begin in range(0, self.n_rows, step):
-            part = slice(begin, min(begin + step, self.n_rows))
-            psi = _dense(self.transform(self.X[part]))
+            rows = slice(begin, min(begin + step, self.n_rows))
+            psi = _dense(self.transform(self.X[rows]))
             ones = np.ones((len(psi), int(self.fit_intercept)))
-            yield part, np.hstack([psi, ones])
+            yield rows, np.hstack([psi, ones])
 
     def scores(self, beta: np.ndarray) -> np.ndarray:
         """Zβ."""
         eta = np.empty(self.n_rows)
-        for part, block in self:
-            eta[part] = block @ beta
+        for rows, block in self:
+            eta[rows] = block @ beta
         return eta
 
     def adjoint(self, values: np.ndarray) -> np.ndarray:
         """Zᵀv."""
-        return sum(block.T @ values[part] for part, block in self)
+        return sum(block.T @ values[rows] for rows, block in self)
 
     def gram(self, weight: np.ndarray) -> np.ndarray:
         """ZᵀWZ of weights that are not negative, by products of √W·Z with its transpose (SYRK).
@@ -69,11 +69,11 @@ class MapColumns:
         Rows of weight 0 are left out: most of them where a loss has curvature in a few rows alone.
         """
         gram = np.zeros((len(self.penalty),) * 2)
-        for part, block in self:
-            positive = np.flatnonzero(weight[part])
+        for rows, block in self:
+            positive = np.flatnonzero(weight[rows])
             if len(positive) < len(block):
                 block = block[positive]
-            root = np.sqrt(weight[part][positive])[:, None] * block
+            root = np.sqrt(weight[rows][positive])[:, None] * block
             gram += root.T @ root
         return gram
 
@@ -143,8 +143,8 @@ class TwoValuedColumns:
         columns = is_high * self._length
         if self.is_two_valued.all():
             return columns
-        others = ~np.repeat(self.is_two_valued, self.widths)
-        return np.hstack([_dense(self.transform(X))[:, others], columns])
+        is_mapped = ~np.repeat(self.is_two_valued, self.widths)
+        return np.hstack([_dense(self.transform(X))[:, is_mapped], columns])
 
     def expanded(self, weights: np.ndarray) -> np.ndarray:
         """Weights [column of ψ][output] from weights [reduced column][output]."""

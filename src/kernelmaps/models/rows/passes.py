@@ -56,8 +56,8 @@ def fold_chunks(
     return stats
 
 
-def _fold_partition(zero: Any, read: Callable[[Block], Any], number: int, part: Any) -> Any:
+def _fold_partition(zero: Any, read: Callable[[Block], Any], number: int, partition: Any) -> Any:
     stats = zero.zero()
-    for chunk in source_of_partition(part, chunk=number, frames=True).blocks(CHUNK_ROWS):
+    for chunk in source_of_partition(partition, chunk=number, frames=True).blocks(CHUNK_ROWS):
         stats.update(read(chunk))
     return stats

@@ -233,8 +233,8 @@ def evaluate(work, rows, workspace, examples, norm, out):
         if norm.size > 0:
             call(work.norm.routine, work.norm.argument, workspace, n)
             norm[i] = workspace.norm[0]
-        count, each = (n, one) if terms else (one, n)
-        call(score.routine, score.argument, rows, workspace, begin, count, each)
+        count, n_values = (n, one) if terms else (one, n)
+        call(score.routine, score.argument, rows, workspace, begin, count, n_values)
         for k in range(count):
             # A score of all values may be of none: there is no column to look for.
             j = column_of(rows, begin + k, begin) if terms else np.int64(0)

@@ -377,19 +377,19 @@ class CoordinateDescent:
             self._balance()
         self.visits += len(self.examples)
 
-        def part(begin: int, end: int) -> tuple[np.ndarray, ...]:
+        def certify_rows(begin: int, end: int) -> tuple[np.ndarray, ...]:
             order = self.examples[begin:end].copy()
             active, *sums = self._pass(order, end - begin, False)
             return *sums, order[:active], order[active:]
 
-        blocks = in_blocks(self.options.n_threads, len(self.examples), part)
+        blocks = in_blocks(self.options.n_threads, len(self.examples), certify_rows)
         all_sums, shrunk_sums, active, shrunk = zip(*blocks, strict=True)
         self.active_sums, self.shrunk_sums = np.sum(all_sums, axis=0), np.sum(shrunk_sums, axis=0)
         self.active_sums[0] = np.max([sums[0] for sums in all_sums], axis=0)
         self.shrink_above = SHRINKING_SHARE * self.active_sums[0]
         # Sorted: the order must not depend on the number of threads.
         self.order = np.concatenate([np.sort(np.concatenate(active)), *shrunk])
-        self.active = sum(len(part) for part in active)
+        self.active = sum(map(len, active))
         self.certificates += 1
         if self.active == 0 or self.certificates > 1:
             self.activate_all()

@@ -122,7 +122,7 @@ class BlockDescent(CoordinateDescent):
 def solve_blocks(
     states: list[BlockDescent],
     read: Callable[[], Iterator[tuple[Any, int]]],
-    each: Callable[[Callable[[BlockDescent], Any]], list[Any]],
+    for_states: Callable[[Callable[[BlockDescent], Any]], list[Any]],
 ) -> list[Solution]:
     """Pass over the blocks until the duality gaps of all groups of lanes are certified.
 
@@ -132,16 +132,16 @@ def solve_blocks(
         One for each group of lanes.
     read : callable
         Gives the blocks (rows, number of the first row), from the beginning.
-    each : callable
+    for_states : callable
         Calls a function with every state (in threads, say).
     """
 
     def epoch(number: int) -> list[Gap]:
-        parts = _on_blocks(read, each, BlockDescent.visit, first=number == 1)
+        parts = _on_blocks(read, for_states, BlockDescent.visit, first=number == 1)
         return [state.after(sums) for state, sums in zip(states, _total(parts), strict=True)]
 
     options = states[0].options
-    gaps, n_iter, converged = descend(options, epoch, lambda: _certify(options, read, each))
+    gaps, n_iter, converged = descend(options, epoch, lambda: _certify(options, read, for_states))
     return [
         Solution(s.w, s.offset, s.duals, primal, gap, n_iter, s.visits, converged)
         for s, (primal, gap) in zip(states, gaps, strict=True)
@@ -149,7 +149,7 @@ def solve_blocks(
 
 
 def _on_blocks(
-    read: Any, each: Any, work: Callable[[BlockDescent], Any], *, first: bool = False
+    read: Any, for_states: Any, work: Callable[[BlockDescent], Any], *, first: bool = False
 ) -> Iterator[list[Any]]:
     """Load every block into every state; what `work` returns for each state."""
     for X, start in read():
@@ -158,7 +158,7 @@ def _on_blocks(
             state.load(X, start, first=first)
             return work(state)
 
-        yield each(on_block)
+        yield for_states(on_block)
 
 
 def _total(parts: Iterator[list[np.ndarray]]) -> list[np.ndarray]:
@@ -166,11 +166,11 @@ def _total(parts: Iterator[list[np.ndarray]]) -> list[np.ndarray]:
     return [sum(of_state) for of_state in zip(*parts, strict=True)]
 
 
-def _certify(options: DualOptions, read: Any, each: Any) -> list[Gap]:
+def _certify(options: DualOptions, read: Any, for_states: Any) -> list[Gap]:
     """Primal values and gaps over all rows, from dual points with Σβ = 0."""
     if options.fit_intercept:
-        for balanced in _on_blocks(read, each, BlockDescent.balance):
+        for balanced in _on_blocks(read, for_states, BlockDescent.balance):
             if all(balanced):
                 break
-    all_sums = _total(_on_blocks(read, each, BlockDescent.price))
+    all_sums = _total(_on_blocks(read, for_states, BlockDescent.price))
     return [(sums[1] + 0.5 * sums[3], sums[2]) for sums in all_sums]

@@ -203,12 +203,12 @@ class _Group:
 
     @classmethod
     def of(cls, A: np.ndarray, columns: np.ndarray) -> _Group:
-        part = A[np.ix_(columns, columns)]
-        values, axes = eigh(part)
+        block = A[np.ix_(columns, columns)]
+        values, axes = eigh(block)
         keep = significant(values)
         consecutive = columns[-1] - columns[0] == len(columns) - 1 and np.all(np.diff(columns) == 1)
         where = slice(columns[0], columns[-1] + 1) if consecutive else columns
-        return cls(where, part, values[keep], axes[:, keep])
+        return cls(where, block, values[keep], axes[:, keep])
 
     def minimum(
         self, r: np.ndarray, start: np.ndarray, l1: float, l2: float, tol: float

@@ -128,8 +128,8 @@ class SmoothingCoordinates:
         lowest, highest = low - self.offset, high - self.offset
         if not self.shared.any():
             return lowest, highest
-        own = self.offset[self.shared]
-        common = low - own.min(), high - own.max()
+        offsets = self.offset[self.shared]
+        common = low - offsets.min(), high - offsets.max()
         lowest[self.shared], highest[self.shared] = common[0] - common[1], 0.0
         return np.append(lowest, common[0]), np.append(highest, common[1])
 

@@ -252,8 +252,8 @@ def some_of_all(codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
     have = np.bincount(codes[some], minlength=int(codes.max(initial=0)) + 1)
     more = [some]
     for code in np.flatnonzero(have < _FEW):
-        others = np.setdiff1d(taken[codes[taken] == code], some)
-        more.append(rng.permutation(others)[: _FEW - have[code]])
+        candidates = np.setdiff1d(taken[codes[taken] == code], some)
+        more.append(rng.permutation(candidates)[: _FEW - have[code]])
     return np.concatenate(more)
 
 
@@ -266,6 +266,6 @@ def standing_for_all(taken: np.ndarray, codes: np.ndarray, weight: np.ndarray) -
     """
     of_taken, labels = weight[taken].astype(np.float64), codes[taken]
     count = int(codes.max(initial=0)) + 1
-    total, part = (np.bincount(c, w, count) for c, w in ((codes, weight), (labels, of_taken)))
-    of_taken *= np.divide(total, part, out=np.zeros(count), where=part > 0)[labels]
+    total, of_sample = (np.bincount(c, w, count) for c, w in ((codes, weight), (labels, of_taken)))
+    of_taken *= np.divide(total, of_sample, out=np.zeros(count), where=of_sample > 0)[labels]
     return of_taken * max(1.0, np.count_nonzero(weight > 0) / max(of_taken.sum(), 1e-300))

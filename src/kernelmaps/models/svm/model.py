@@ -229,26 +229,26 @@ class AdditiveMachine:
         rows, no_norms = rows_of(X), np.zeros(0)
         examples = np.arange(X.shape[0]) if some_rows is None else some_rows
         examples = np.ascontiguousarray(examples, np.int64)
-        groups = [(part, self._compiled(X, part)) for part in self._groups()]
-        for d in (len(self.weights), *(own.bands.table.n_features for _, own in groups)):
+        groups = [(outputs, self._compiled(X, outputs)) for outputs in self._groups()]
+        for d in (len(self.weights), *(basis.bands.table.n_features for _, basis in groups)):
             shape = (len(examples), d if out.shape[1] > 1 else 1, groups[-1][0].stop)
             check_loop(X, d, out, shape)
-        placed = [self._placed(compiled, part) for part, compiled in groups]
+        placed = [self._placed(compiled, outputs) for outputs, compiled in groups]
         direct = len(groups) == 1  # the loop writes there
 
         def some(begin: int, end: int) -> None:
-            for (part, compiled), weights in zip(groups, placed, strict=True):
-                count, workspace = part.stop - part.start, workspace_for(compiled, rows)
+            for (outputs, compiled), weights in zip(groups, placed, strict=True):
+                count, workspace = outputs.stop - outputs.start, workspace_for(compiled, rows)
                 shape = (end - begin, out.shape[1], count)
                 scores = out[begin:end] if direct else np.zeros(shape, out.dtype)
                 work = routines_of(compiled.basis, rows, workspace, scored=weights)
                 evaluate(*work, examples[begin:end], no_norms, scores)
                 if not direct:
-                    out[begin:end, :, part] = scores
+                    out[begin:end, :, outputs] = scores
 
         def work(begin: int, end: int) -> None:
-            for part in row_blocks(end - begin, 0 if direct else 8 * out.shape[1] * MOST_LANES):
-                some(begin + part.start, begin + part.stop)
+            for block in row_blocks(end - begin, 0 if direct else 8 * out.shape[1] * MOST_LANES):
+                some(begin + block.start, begin + block.stop)
 
         size = X.size * out.shape[-1] * len(out) // max(1, X.shape[0])
         in_blocks(resolve_threads(n_jobs) if size > SMALL else 1, len(out), work)
@@ -259,23 +259,23 @@ class AdditiveMachine:
         count = self.n_outputs
         return [slice(k, min(k + MOST_LANES, count)) for k in range(0, count, MOST_LANES)]
 
-    def _compiled(self, X: Any, part: slice) -> Any:
+    def _compiled(self, X: Any, outputs: slice) -> Any:
         from ..rows.map_tables import compile_basis, lanes_for
 
-        precision, lanes = self.precision(X), lanes_for(part.stop - part.start)
+        precision, lanes = self.precision(X), lanes_for(outputs.stop - outputs.start)
         key = (X.dtype, sparse.issparse(X), precision, lanes)
         if not self.fitted.has_fixed_table or key not in self._cache:
             self._cache[key] = compile_basis(self.fitted.spec, X, precision, lanes, all_codes=True)
         return self._cache[key]
 
-    def _placed(self, compiled: Any, part: slice) -> Any:
+    def _placed(self, compiled: Any, outputs: slice) -> Any:
         """The weights of some outputs as the loops take them, packed."""
         from ...engine.table.update import weights_of
         from ..rows.map_tables import laid_out
 
-        key = ("weights", compiled.basis.values.coef.dtype, compiled.lanes, part.start)
+        key = ("weights", compiled.basis.values.coef.dtype, compiled.lanes, outputs.start)
         if key not in self._cache or self._cache[key][0] is not compiled:
-            basis, w = compiled.basis, laid_out(compiled, self.weights[:, :, part])
+            basis, w = compiled.basis, laid_out(compiled, self.weights[:, :, outputs])
             self._cache[key] = (compiled, weights_of(basis, basis.values, compiled.lanes, w))
         return self._cache[key][1]
 

@@ -59,7 +59,7 @@ def reread(owner: str, X: Any, y: Any, sample_weight: Any) -> Source:
     import dask
 
     # Partitions of a Dask collection, each computed when its turn comes.
-    return IterableSource(lambda: (dask.compute(*part[:3]) for part in source.parts))
+    return IterableSource(lambda: (dask.compute(*partition[:3]) for partition in source.parts))
 
 
 def survey(owner: str, source: Source, block_rows: int) -> Survey:

@@ -292,15 +292,15 @@ def joined(solutions: Sequence[Solution]) -> Solution:
     """The solution of all outputs from those of groups of them."""
     if len(solutions) == 1:
         return solutions[0]
-    primal = any(part.solver == "primal" for part in solutions)
+    primal = any(solution.solver == "primal" for solution in solutions)
     return Solution(
-        weights=np.concatenate([part.weights for part in solutions], axis=2),
-        intercept=np.concatenate([part.intercept for part in solutions]),
-        beta=np.hstack([part.beta for part in solutions]),
-        primal=np.concatenate([part.primal for part in solutions]),
-        gap=np.concatenate([part.gap for part in solutions]),
-        n_iter=max(part.n_iter for part in solutions),
-        n_visits=sum(part.n_visits for part in solutions),
-        converged=all(part.converged for part in solutions),
+        weights=np.concatenate([solution.weights for solution in solutions], axis=2),
+        intercept=np.concatenate([solution.intercept for solution in solutions]),
+        beta=np.hstack([solution.beta for solution in solutions]),
+        primal=np.concatenate([solution.primal for solution in solutions]),
+        gap=np.concatenate([solution.gap for solution in solutions]),
+        n_iter=max(solution.n_iter for solution in solutions),
+        n_visits=sum(solution.n_visits for solution in solutions),
+        converged=all(solution.converged for solution in solutions),
         solver="primal" if primal else "dual",
     )
