@@ -35,9 +35,9 @@ from .predictor import AdditivePredictor, FittedTerm
 
 _PERMUTATIONS = 400  # of the residuals: p-values are multiples of 1/401
 _MAX_ROWS = 5000  # whose neighbours are compared, as in mgcv
-_MAX_LEVERAGE = 1 - 1e-6
+_MAX_LEVERAGE = 1 - 1e-6  # residuals are divided by 1 less the leverage
 _RIDGE = 1e-10  # of the correlations of the functions, whose inverse is needed
-_SMALLEST_P = 1e-300
+_SMALLEST_P = 1e-300  # whose normal quantile is still finite
 
 
 @dataclass(frozen=True)

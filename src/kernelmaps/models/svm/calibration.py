@@ -21,7 +21,7 @@ from .fitted_map import FittedMap
 from .model import AdditiveMachine
 from .problem import Options, Targets
 
-_FOLDS = 3
+_FOLDS = 3  # of the rows, whose scores come from models without them
 _MOST_ROWS = 2_500  # whose scores a sigmoid is fitted to, of a fitted model
 _FEW = 50  # rows of a class that its probabilities should rest on
 _MOST_VALUES = 2**22  # rows times features times outputs that are trained again, without folds

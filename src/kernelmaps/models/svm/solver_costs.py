@@ -23,23 +23,39 @@ import numpy as np
 
 from ..rows.mapped import MEMORY_LIMIT
 
-# κ beyond which a penalty lies below the rounding of the losses, and Newton's method has nothing to
-# go by; the gap of coordinate descent stays at most twice the objective.
-WORST_CONDITION = 1e12
-SAMPLE_ROWS = 32  # for κ: the mean of many terms is exact to some percent
-_SECONDS_PER_VALUE = 30e-9  # of a visit; between 20 (order 0) and 50 (log loss, trigonometric)
-_SHARED_LANES = 1.5  # lanes that take as long as what is done once for all of them
-_FIRST_VISITS, _VISITS_PER_CONDITION = 6.0, 4.0  # the latter between 2.5 and 6, to a gap of
-_TOLERANCE = 1e-3
-# Newton's method: products of columns, entries of ψ(X) that are read for a score or a gradient
-# (stored, or computed anew), and what a step does beside them, per step and per row.
-_SECONDS_PER_PRODUCT = 1 / 1.5e10
-_SECONDS_PER_ENTRY, _SECONDS_PER_COMPUTED_ENTRY = 0.5e-9, 3e-9
-_SECONDS_PER_STEP, _SECONDS_PER_ROW = 3e-4, 5e-8
-# Hessians, and steps with each, for κ < 1 and for each further factor of ten; rounded corners need
-# more of them, but few rows lie on a corner.
-_HESSIANS, _STEPS_PER_HESSIAN = 1.0, 8.0
-_HESSIANS_WITH_CORNERS, _STEPS_WITH_CORNERS, _ROWS_ON_CORNERS = 15.0, 4.5, 1 / 6
+
+@dataclass(frozen=True)
+class SolverCosts:
+    """Times of the solvers' operations in seconds, and how many of them a fit takes."""
+
+    # Coordinate descent. Each visit to an example looks its values up: 20 ns (order 0) to 50 ns
+    # (log loss, trigonometric) each.
+    per_value: float = 30e-9
+    shared_lanes: float = 1.5  # outputs that take as long as what is done once for all of them
+    first_visits: float = 6.0  # visits to each example for κ → 0
+    visits_per_condition: float = 4.0  # further visits per κ; measured: 2.5 to 6
+    measured_gap: float = 1e-3  # the relative duality gap that visits were counted to
+
+    # Newton's method.
+    per_product: float = 1 / 1.5e10  # of two columns, per row: a matrix product of BLAS
+    per_entry: float = 0.5e-9  # of a stored ψ(X) that is read for a score or a gradient
+    per_computed_entry: float = 3e-9  # of ψ(X) that is computed anew
+    per_step: float = 3e-4  # what a step does beside its sums over entries
+    per_row: float = 5e-8  # the same for each row: losses and their derivatives
+    hessians: float = 1.0  # for κ < 1, and for each further factor of ten
+    steps_per_hessian: float = 8.0
+    # Rounded corners need more Hessians, but few rows lie on a corner.
+    hessians_with_corners: float = 15.0
+    steps_with_corners: float = 4.5
+    rows_on_corners: float = 1 / 6
+
+    # κ beyond which a penalty lies below the rounding of the losses, and Newton's method has
+    # nothing to go by; the gap of coordinate descent stays at most twice the objective.
+    worst_condition: float = 1e12
+    sample_rows: int = 32  # whose norms give κ: their mean is exact to some percent
+
+
+COSTS = SolverCosts()
 
 
 @dataclass(frozen=True)
@@ -73,26 +89,26 @@ class TrainingSize:
     @property
     def visits(self) -> float:
         """Visits of coordinate descent to each example."""
-        digits = np.log(min(self.tol, 0.1)) / np.log(_TOLERANCE)  # linear convergence
-        return _FIRST_VISITS + _VISITS_PER_CONDITION * self.condition * digits
+        digits = np.log(min(self.tol, 0.1)) / np.log(COSTS.measured_gap)  # linear convergence
+        return COSTS.first_visits + COSTS.visits_per_condition * self.condition * digits
 
     @property
     def dual_seconds(self) -> float:
-        lanes = (_SHARED_LANES + self.n_outputs) / (_SHARED_LANES + 1)
-        return _SECONDS_PER_VALUE * self.n_values * lanes * self.visits
+        lanes = (COSTS.shared_lanes + self.n_outputs) / (COSTS.shared_lanes + 1)
+        return COSTS.per_value * self.n_values * lanes * self.visits
 
     @property
     def primal_seconds(self) -> float:
         n, d, growth = self.n_rows, self.n_columns, 1 + np.log10(1 + self.condition)
-        hessians, steps, share = _HESSIANS * growth, _STEPS_PER_HESSIAN, 1.0
+        hessians, steps, share = COSTS.hessians * growth, COSTS.steps_per_hessian, 1.0
         if self.has_corners:
-            hessians, steps = _HESSIANS_WITH_CORNERS * growth, _STEPS_WITH_CORNERS
-            share = _ROWS_ON_CORNERS
+            hessians, steps = COSTS.hessians_with_corners * growth, COSTS.steps_with_corners
+            share = COSTS.rows_on_corners
         stored = 8 * n * d <= MEMORY_LIMIT
-        entry = _SECONDS_PER_ENTRY if stored else _SECONDS_PER_COMPUTED_ENTRY
-        a_step = _SECONDS_PER_STEP + _SECONDS_PER_ROW * n + 2 * entry * n * d
-        a_hessian = _SECONDS_PER_PRODUCT * (share * n * d**2 + d**3 / 3)
-        map_once = _SECONDS_PER_COMPUTED_ENTRY * n * d
+        entry = COSTS.per_entry if stored else COSTS.per_computed_entry
+        a_step = COSTS.per_step + COSTS.per_row * n + 2 * entry * n * d
+        a_hessian = COSTS.per_product * (share * n * d**2 + d**3 / 3)
+        map_once = COSTS.per_computed_entry * n * d
         return map_once + self.n_outputs * hessians * (a_hessian + steps * a_step)
 
     @property

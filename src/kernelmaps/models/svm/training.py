@@ -42,13 +42,12 @@ from .fitted_map import FittedMap
 from .primal import MOST_COLUMNS, is_feasible, solve_primal
 from .problem import MOST_LANES, SMALL, Options, Targets, costs_of, precision_of
 from .scale import condition, mean_square
-from .solver_costs import SAMPLE_ROWS, WORST_CONDITION, TrainingSize
+from .solver_costs import COSTS, TrainingSize
 
 # Whether training starts on rounded rows where that pays: dense floats of at least 32 columns and
 # SMALL values on splines with uniform knots (see `basis.rounded`). Tests compare both ways.
 START_ON_ROUNDED_ROWS = True
 _ROUGH = 1e-5  # tolerances from which on rounded rows are worth a start
-_SHARED = 1.5  # lanes that take as long as what is done once for all of them
 # Epochs of coordinate descent, in units of the visits that are predicted, after which it is far
 # slower than predicted (an epoch of a loss with corners visits few of the examples), and at least.
 _EPOCHS_PER_VISIT, _LEAST_EPOCHS = 8, 100
@@ -150,7 +149,7 @@ def lane_groups(targets: Targets, n_values: float, n_jobs: int | None) -> list[s
         """Time of the thread that has the most to do, in units of a lane."""
         loads = np.zeros(threads)
         for group in groups(size):
-            loads[loads.argmin()] += _SHARED + lanes_for(group.stop - group.start)
+            loads[loads.argmin()] += COSTS.shared_lanes + lanes_for(group.stop - group.start)
         return float(loads.max())
 
     sizes = range(min(count, MOST_LANES), 0, -1)
@@ -259,11 +258,11 @@ def _choose_solver(
         n_values=rows.size,
         n_columns=columns.n_columns + 1,
         n_outputs=problem.positive.size,
-        condition=condition(loss, y, cost, mean_square(fitted.spec, X, cost, SAMPLE_ROWS)),
+        condition=condition(loss, y, cost, mean_square(fitted.spec, X, cost, COSTS.sample_rows)),
         tol=options.tol,
         has_corners=loss.has_corners,
     )
-    if size.condition > WORST_CONDITION:  # Newton's method would end anywhere
+    if size.condition > COSTS.worst_condition:  # Newton's method would end anywhere
         return None, options.max_iter
     if size.cheaper == "primal":
         return columns, 0

@@ -16,7 +16,7 @@ from ...maps._range import differ, range_of_constant
 from ...maps.base import EXACT_SIZES
 from ...schema import SchemaError, array, boolean, number, record, saved, text
 
-DENSITY_BINS = 24
+DENSITY_BINS = 24  # of the histogram below a curve
 SHARED = 3  # rows that have a value which may be saved
 _ROWS = "float64 float32 uint8 uint16 uint32"
 
