@@ -367,7 +367,7 @@ class NoAnswer:
 
 def test_a_cluster_without_workers_is_not_waited_for(monkeypatch):
     """A worker that was killed and has no nanny never comes back."""
-    monkeypatch.setattr(workers, "PATIENCE", 0.05)
+    monkeypatch.setattr(workers, "PATIENCE_SECONDS", 0.05)
     alone = NoAnswer()
     with pytest.raises(TimeoutError, match=r"no worker for 0.05 seconds.*with a nanny"):
         workers._awaited(alone, alone)
@@ -396,7 +396,7 @@ def test_a_task_that_ends_when_it_is_no_longer_waited_for_has_its_result():
 
 
 def test_workers_that_come_back_are_waited_for(monkeypatch):
-    monkeypatch.setattr(workers, "PATIENCE", 0.05)
+    monkeypatch.setattr(workers, "PATIENCE_SECONDS", 0.05)
     slow, asked = NoAnswer(), []
 
     def result(timeout):
@@ -413,8 +413,8 @@ def test_workers_that_come_back_are_waited_for(monkeypatch):
 def test_a_killed_worker_without_a_nanny_is_reported(rows, tmp_path, monkeypatch):
     """The real thing: the only worker of a scheduler dies in the middle of a task."""
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr(workers, "POLL", 0.1)
-    monkeypatch.setattr(workers, "PATIENCE", 0.5)
+    monkeypatch.setattr(workers, "POLL_SECONDS", 0.1)
+    monkeypatch.setattr(workers, "PATIENCE_SECONDS", 0.5)
     X = rows[0]
     np.save(tmp_path / "X.npy", X)
     with (

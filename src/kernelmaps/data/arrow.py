@@ -17,12 +17,11 @@ from .columns import advice_on_text, check_order, check_selection, column_positi
 from .csv_files import CsvFile
 from .sources import Block, Source, check_lengths, default_target, values_at
 from .table_in_memory import warn_of_gaps
-from .targets import finite_numbers
+from .targets import LARGEST_EXACT_INTEGER, finite_numbers
 from .text_cells import Text
 
 _RUNS = 16  # places of a file that a sample is taken from
 _LEARNED_ROWS = 1 << 14  # of a CSV file, which say whether a column holds numbers
-_EXACT = 2.0**53  # whole numbers up to here are float64
 
 
 @dataclass(frozen=True)
@@ -228,7 +227,7 @@ def _look_at_targets(fragments: list[Any], name: str) -> tuple[int, bool]:
         gaps += len(column) - len(present)
         if are_integers and pa.types.is_floating(column.type):
             values = present.to_numpy(zero_copy_only=False)
-            rounded, exact = values == np.round(values), np.abs(values) <= _EXACT
+            rounded, exact = values == np.round(values), np.abs(values) <= LARGEST_EXACT_INTEGER
             are_integers = bool(rounded.all() and exact.all())
         else:
             are_integers = are_integers and pa.types.is_integer(column.type)

@@ -16,9 +16,10 @@ from .columns import check_selection, column_positions, names_of
 from .sources import Block, SlicedSource, Source, as_rows, check_lengths, default_target
 
 RETRIES = 3  # for errors of a task; a task lost with its worker is rescheduled by Dask itself
-FAN_IN = 8
-POLL, PATIENCE = 1.0, 30.0  # seconds: between two looks at the workers, and without any
-UNKNOWN = 1 << 40  # rows reserved for a partition of unknown length: row numbers stay distinct
+FAN_IN = 8  # results that one task merges: a tree of depth 4 merges 4,096 partitions
+POLL_SECONDS = 1.0  # between two looks at the workers
+PATIENCE_SECONDS = 30.0  # without any worker, after which a fit is given up
+RESERVED_ROWS = 1 << 40  # for a partition of unknown length, so that row numbers stay distinct
 
 Result = TypeVar("Result")
 
@@ -58,7 +59,7 @@ class DaskSource(Source):
         beside = {"y": y, "weights": w, "exposure": exposure}
         pieces = [self._beside(values, what, rows) for what, values in beside.items()]
         lengths_known = not any(math.isnan(n) for n in rows)
-        starts = np.cumsum([0, *(rows if lengths_known else [UNKNOWN] * len(partitions))])
+        starts = np.cumsum([0, *(rows if lengths_known else [RESERVED_ROWS] * len(partitions))])
         self.parts = list(zip(partitions, *pieces, starts.tolist()))
         self.n_rows = int(sum(rows)) if lengths_known else None
         self.n_features, self.frames = width, frames
@@ -170,7 +171,7 @@ def _awaited(future: Any, client: Any) -> Any:
     alone_since = None
     while True:
         try:
-            return future.result(timeout=POLL)
+            return future.result(timeout=POLL_SECONDS)
         except TimeoutError:
             if future.status != "pending":  # it ended meanwhile, or the error is the task's own
                 return future.result()
@@ -178,9 +179,9 @@ def _awaited(future: Any, client: Any) -> Any:
             alone_since = None
             continue
         alone_since = monotonic() if alone_since is None else alone_since
-        if monotonic() - alone_since > PATIENCE:
+        if monotonic() - alone_since > PATIENCE_SECONDS:
             future.cancel()
             raise TimeoutError(
-                f"the Dask cluster has had no worker for {PATIENCE:g} seconds. Start workers, with "
-                "a nanny so that those that die are replaced, and fit again."
+                f"the Dask cluster has had no worker for {PATIENCE_SECONDS:g} seconds. Start "
+                "workers, with a nanny so that those that die are replaced, and fit again."
             )

@@ -51,7 +51,7 @@ _MONTHS = (
     "october", "november", "december",
 )  # fmt: skip
 _MONTH_NAMES = pa.array([*_MONTHS, *(name[:3] for name in _MONTHS)])
-_NO_HOUR = 99
+_NO_HOUR = 99  # stands for an impossible hour: hours of durations have two digits at most
 _CENTURY = 69  # two digits of a year from here on are of the twentieth century, as in POSIX
 # Seconds that dates must extend over before a part can be told from the trend.
 _SPANS = {"month": 366 * 86400, "weekday": 7 * 86400, "hour": 86400}

@@ -145,7 +145,7 @@ def _clean_labels(y: Any, start: int, target: str | None, name: str) -> np.ndarr
     return y
 
 
-ONE_IN = 5
+ONE_IN = 5  # rows, of which one is held out: the 80/20 split that is usual
 
 
 def held_out(start: int, n: int) -> np.ndarray:
@@ -223,7 +223,7 @@ def rows_where(X: Any, mask: np.ndarray) -> Any:
     return X.filter(mask) if hasattr(X, "filter") else X[mask]
 
 
-_BLOCK = 65536
+_BLOCK_ROWS = 65536  # rows that are read at a time
 
 
 @dataclass(frozen=True)
@@ -445,7 +445,7 @@ def _read_npz(path: Path, target: str | None) -> Rows:
 
 
 def _read_source(path: Path, source: PreparedSource, target: str | None) -> Rows:
-    blocks = list(source.blocks(_BLOCK))
+    blocks = list(source.blocks(_BLOCK_ROWS))
     if not blocks:
         return Rows(str(path), np.empty((0, source.n_features or 0)), None)
     rows = joined(blocks)

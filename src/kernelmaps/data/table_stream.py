@@ -38,6 +38,7 @@ from .table_reader import (
     learn_formats,
     typed_column,
 )
+from .targets import LARGEST_EXACT_INTEGER
 from .text_cells import LABEL_GAPS, quoted
 
 try:
@@ -46,7 +47,6 @@ except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
 BLOCK = 1 << 16  # rows that are read at a time
-_EXACT = 2**53  # whole numbers up to here are float64
 _PREFIX = "kernelmaps-"
 
 
@@ -241,7 +241,12 @@ class _Spool:
                 f"the rows before, and {example} here. Correct these cells, or put a letter in "
                 "front of all if they name classes."
             )
-        if now == "f" and len(y) and np.abs(y).max() > _EXACT and y.dtype.kind in "iu":
+        if (
+            now == "f"
+            and len(y)
+            and np.abs(y).max() > LARGEST_EXACT_INTEGER
+            and y.dtype.kind in "iu"
+        ):
             raise ValueError(
                 f"{self.name}: the target {target!r} holds whole numbers beyond 2⁵³, which "
                 "float64 does not represent exactly. Put a letter in front if they name classes."

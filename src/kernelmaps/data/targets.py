@@ -22,7 +22,7 @@ from .text_cells import (
 )
 
 _WHOLE = r"^[+-]?\d+(\.0*)?$"
-_EXACT = 2.0**53  # whole numbers up to here are float64
+LARGEST_EXACT_INTEGER = 2.0**53  # float64 represents all integers up to here
 Where = Callable[[int], str]
 
 
@@ -84,7 +84,9 @@ def _whole(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind != "f":
         return values
     values = values.astype(np.float64)
-    are_integers = (values == np.round(values)).all() and (np.abs(values) <= _EXACT).all()
+    are_integers = (values == np.round(values)).all() and (
+        np.abs(values) <= LARGEST_EXACT_INTEGER
+    ).all()
     return values.astype(np.int64) if are_integers else values
 
 
@@ -96,7 +98,7 @@ def _exact(numeric: pa.Array, place: _Place) -> np.ndarray:
         pass
     values = numeric.cast(pa.float64()).to_numpy(zero_copy_only=False)
     is_integer = pc.match_substring_regex(numeric, _WHOLE).to_numpy(zero_copy_only=False)
-    inexact = ~np.isfinite(values) | (is_integer & (np.abs(values) >= _EXACT))
+    inexact = ~np.isfinite(values) | (is_integer & (np.abs(values) >= LARGEST_EXACT_INTEGER))
     for k in np.flatnonzero(inexact).tolist():
         cell, finite = numeric[k].as_py(), np.isfinite(values[k])
         if finite and int(values[k]) == int(cell.partition(".")[0]):

@@ -48,9 +48,11 @@ _ACCOUNTING = r"^([^()\d]*)\(([^()+\-−]*\d[^()+\-−]*)\)$"  # (12.50) and $(1
 _ORDINALS = {"st", "nd", "rd", "th"}
 _LEADING_ZERO = r"^[+-]?0\d+$"
 _WHOLE = r"^([+-]?\d+)\.0+$"
-_HEAD = 100  # different cells that a rule is tried on before it is applied to all
-_FEW_WORDS = 0.05  # share of unreadable cells up to which a column of many numbers is one with gaps
-_MANY = 20  # different numbers or dates that such a column has at least
+_CELLS_TRIED = 100  # different cells that a rule is tried on before it is applied to all
+# A column of numbers or dates may have a few other cells, which are taken for missing values: up to
+# this share of its rows, if it has so many different numbers or dates.
+_MAX_UNREADABLE_SHARE = 0.05
+_MIN_READABLE_CELLS = 20
 
 
 @dataclass(frozen=True)
@@ -238,7 +240,7 @@ def _all_in_brackets(column: Text, present: np.ndarray) -> bool:
 
 def _promising(column: Text, present: np.ndarray, form: str, unread: Callable) -> bool:
     """Whether a format reads half of the first different cells."""
-    head = column.cells.distinct.take(pa.array(np.flatnonzero(present)[:_HEAD]))
+    head = column.cells.distinct.take(pa.array(np.flatnonzero(present)[:_CELLS_TRIED]))
     return bool(2 * unread(head, form).sum() <= len(head))
 
 
@@ -252,7 +254,7 @@ def _unread_dates(cells: pa.Array, form: str) -> np.ndarray:
 
 def _accepted(bad: int, good: int, rows: int) -> bool:
     """Whether so few rows cannot be read that they are gaps; `good` counts different cells."""
-    return bad == 0 or (good >= _MANY and bad <= _FEW_WORDS * rows)
+    return bad == 0 or (good >= _MIN_READABLE_CELLS and bad <= _MAX_UNREADABLE_SHARE * rows)
 
 
 def _most_frequent(units: pa.Array, counts: np.ndarray) -> str:
@@ -318,7 +320,9 @@ def why_category(column: Text) -> str:
 
 def _mostly(readable: np.ndarray, counts: np.ndarray) -> bool:
     """Whether half of the rows, and many different cells, can be read."""
-    return bool(readable.sum() >= _MANY and 2 * counts[readable].sum() >= counts.sum())
+    return bool(
+        readable.sum() >= _MIN_READABLE_CELLS and 2 * counts[readable].sum() >= counts.sum()
+    )
 
 
 def _others(column: Text, cells: np.ndarray) -> str:
