@@ -32,8 +32,7 @@ SCOPE = (
      "both kernels"),
     (_CHEBYSHEV, "other composite penalties", "elastic net and sparse groups: `StreamingLasso`"),
     (_CHEBYSHEV, "several labels for a row",
-     "`StreamingRidgeClassifier`, `StreamingLassoClassifier`; other classifiers by scikit-learn's "
-     "`MultiOutputClassifier`"),
+     "`StreamingRidgeClassifier`, `StreamingLassoClassifier`, `AdditiveSVC`"),
     (_CHEBYSHEV, "skewed χ²", "`kernels.SkewedChi2`, with its spectrum"),
     (_CHEBYSHEV, "Nyström", "`NystroemMap`"),
     (_CHEBYSHEV, "efficient match kernels (EMK)",
