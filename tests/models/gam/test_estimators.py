@@ -211,6 +211,7 @@ def test_columns_that_say_nothing_do_no_harm(kind, interactions):
     assert str(model.summary())
 
 
+@pytest.mark.filterwarnings("ignore:.*has more than 254 levels")
 def test_more_levels_than_codes(seed):
     rng = np.random.default_rng(seed)
     level = rng.integers(0, 400, 5000)
