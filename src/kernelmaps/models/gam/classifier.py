@@ -150,8 +150,9 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             opens are read block by block.
         y : array-like of shape (n_samples,), str or None
             Labels of any kind; for files with names the column that holds them, None if the
-            chunks carry them. Rows without a label in a file or in a series are left out with a
-            warning; NaN in an array is refused. With `trials`, numbers of successes.
+            chunks carry them. Rows without a label in a file, a series, chunks or a Dask frame
+            are left out with a warning; NaN in an array in memory is refused. With `trials`,
+            numbers of successes.
         sample_weight : array-like of shape (n_samples,) or str, optional
             Weights of the rows, which are multiplied by those of their classes. They are relative
             (see `weights`); rows of weight 0 do not take part.

@@ -154,8 +154,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             opens are read block by block.
         y : array-like of shape (n_samples,), str or None
             Numbers, also in text such as "$ 1,200"; for files with names the column that holds
-            them, None if the chunks carry them. Rows without a target in a file or in a series are
-            left out with a warning; NaN in an array is refused.
+            them, None if the chunks carry them. Rows without a target in a file, a series, chunks
+            or a Dask frame are left out with a warning; NaN in an array in memory is refused.
         sample_weight : array-like of shape (n_samples,) or str, optional
             Weights of the rows, which are relative (see `weights`); rows of weight 0 do not take
             part.
