@@ -17,6 +17,10 @@ from .training_rows import DesignTerm
 # A warm start begins at smoothing parameters of at most e² times the weight of all rows: a function
 # that has vanished has a REML gradient of zero, and would hardly come back by itself.
 MAX_START_OVER_ROWS = 2.0
+# Logarithms of smoothing parameters of rough fits are rounded to multiples of this before an exact
+# fit starts from them. Rough fits of rows in memory use Gram matrices of nearby weights, those of
+# streams do not: from the same start, both end at the same smoothing parameters.
+START_GRID = 0.5
 # Smoothing parameter of a term without a penalty, in units of a row: small beside any number of
 # rows.
 NO_PENALTY = 1e-8
@@ -76,7 +80,8 @@ def fit_output(
     if before is not None:
         start = _warm_start(design, before, rho)
         highest = design.log_rows + MAX_START_OVER_ROWS
-        rho, beta = np.where(fixed, rho, np.minimum(start.rho, highest)), start.beta
+        estimate = START_GRID * np.round(np.minimum(start.rho, highest) / START_GRID)
+        rho, beta = np.where(fixed, rho, estimate), start.beta
         gram = None if cache is None else cache.gram_of(rows.bases)
         if gram is not None and not isinstance(loss, Squared):
             beta = approach_minimum(rows, loss, rho, beta, gram)
