@@ -190,7 +190,7 @@ def test_choose_leaves_out_what_fit_leaves_out(csv, tmp_path):
     result = invoke(*arguments, "--out", out)
     assert result.exit_code == 0, result.output
     notes = " ".join(result.stderr.split())
-    assert "row is left out: it counts the rows." in notes
+    assert "row is left out: its values are all different" in notes
     assert "one is left out: all its values are the same." in notes
     assert kernelmaps.load(out).transform(np.ones((1, 4))).shape[0] == 1
     named = invoke(*arguments, "--columns", "one,a,b,c,d", "--out", out)

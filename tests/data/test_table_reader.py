@@ -25,7 +25,7 @@ def frame(seed=0):
     X = pd.DataFrame(
         {
             "ride_id": [f"R{k}" for k in range(N)],
-            "number": np.arange(N) + 1,
+            "row": np.arange(N) + 1,
             "when": pd.Timestamp("2021-03-01") + pd.to_timedelta(rng.integers(0, 10**6, N), "min"),
             "city": rng.choice(["Bern", "Köln", "New York, NY"], N),
             "area": rng.gamma(5, 20, N),
@@ -80,7 +80,7 @@ def test_the_same_data_are_the_same_columns_bit_for_bit(holder, tmp_path, seed):
     other, found = TableReader.learn_and_read([HOLDERS[holder](X, tmp_path)], "Model")
     assert_equal(found, columns)
     assert other.feature_names == reader.feature_names
-    assert other.left_out == reader.left_out == ["ride_id", "number", "source"]
+    assert other.left_out == reader.left_out == ["ride_id", "row", "source"]
     later = frame(seed + 1)
     assert_equal(reader.read(HOLDERS[holder](later, tmp_path), "Model"), other.read(later, "Model"))
 
@@ -102,7 +102,7 @@ def test_what_is_read():
     assert set(found["member"].levels) == {"True", "False"}
     assert reader.remarks == [
         "column 'ride_id' left out: its values are all different",
-        "column 'number' left out: it counts the rows",
+        "column 'row' left out: its values are all different, and its name is that of an ID",
         "column 'source' left out: all its values are the same",
     ]
     with pytest.warns(SuspectColumnWarning, match="Model: column 'ride_id' left out.*terms="):
@@ -311,14 +311,14 @@ def names_of(terms, categorical=None, X=None):
 
 
 def test_columns_that_terms_name_are_not_left_out():
-    assert "number" in names_of({"number": "auto"})
-    assert "number" in names_of([("number", "area")])
-    assert "number" in names_of([1])
+    assert "row" in names_of({"row": "auto"})
+    assert "row" in names_of([("row", "area")])
+    assert "row" in names_of([1])
     assert "ride_id" in names_of({"ride_id": "category"})
     assert "ride_id" not in names_of({"ride_id": None})
-    term = SimpleNamespace(column="number", kind="linear")
-    assert "number" in names_of([term])
-    assert "number" in names_of({"number": term})
+    term = SimpleNamespace(column="row", kind="linear")
+    assert "row" in names_of([term])
+    assert "row" in names_of({"row": term})
 
 
 @pytest.mark.parametrize(
@@ -357,8 +357,8 @@ def test_positions_are_those_of_the_table():
     reader = TableReader.learn(frame(), "Model")
     assert reader.position("when (hour)", "Model", "smoothing") == 3
     assert reader.position(3, "Model", "smoothing") == reader.position("city", "Model", "") == 4
-    with pytest.raises(ValueError, match="smoothing names the column 'number', which is left out"):
-        reader.position("number", "Model", "smoothing")
+    with pytest.raises(ValueError, match="smoothing names the column 'row', which is left out"):
+        reader.position("row", "Model", "smoothing")
     with pytest.raises(ValueError, match="Model: smoothing names the column 'town'"):
         reader.position("town", "Model", "smoothing")
     with pytest.raises(ValueError, match="Model: terms names the column 'town'"):
@@ -567,3 +567,46 @@ def test_readers_of_a_file_are_checked():
     for columns, match in (([a, a], "same name"), ([ColumnFormat("a", "left out")], "no column")):
         with pytest.raises(SchemaError, match=match):
             TableReader(columns, True)._check_state()
+
+
+def test_numbers_that_count_the_rows_are_an_id_by_their_name_alone(seed):
+    """Under another name they may be a time."""
+    t = np.arange(60)
+    frame = pd.DataFrame({"t": t, "year": t + 1, "row_id": t, "x": t % 7})
+    reader, _ = TableReader.learn_and_read([frame], "Model")
+    assert reader.feature_names == ["t", "year", "x"]
+
+
+@pytest.mark.parametrize("cells", [[1, 0, 1], [1.0, 0.0, 1.0], ["1", "0", "1"]])
+def test_booleans_may_come_as_numbers(cells):
+    frame = pd.DataFrame({"b": [True, False, True] * 9, "x": np.arange(27.0) % 5})
+    reader, _ = TableReader.learn_and_read([frame], "Model")
+    later = reader.read(pd.DataFrame({"b": cells, "x": [1.0, 2.0, 3.0]}), "Model")[0]
+    named = [later.levels[k] for k in later.codes]
+    assert named == ["True", "False", "True"]
+    with pytest.raises(ValueError, match="'b' held categories in fit, and now holds numbers other"):
+        reader.read(pd.DataFrame({"b": [2, 1, 0], "x": [1.0, 2.0, 3.0]}), "Model")
+
+
+def test_why_cells_are_no_numbers_is_said_of_columns_that_are_left_out():
+    cells = [f"{k}.5 {'kg' if k % 2 else 'lb'}" for k in range(60)]
+    frame = pd.DataFrame({"v": cells, "x": np.arange(60.0) % 7})
+    reader, _ = TableReader.learn_and_read([frame], "Model")
+    assert reader.left_out == ["v"]
+    assert any("numbers in several units" in remark for remark in reader.remarks)
+
+
+@pytest.mark.parametrize(
+    ("cells", "doubtful"),
+    [
+        (["934", "15.161", "1.020"], True),
+        (["934", "15.161", "1.02"], False),
+        (["0.934", "1.161", "1.020"], False),
+        (["34", "15.161", "1.020"], False),
+    ],
+)
+def test_dots_that_may_separate_thousands_are_remarked(cells, doubtful):
+    frame = pd.DataFrame({"v": cells * 10, "x": np.arange(30.0) % 7})
+    reader, columns = TableReader.learn_and_read([frame], "Model")
+    assert any("separates thousands" in remark for remark in reader.remarks) == doubtful
+    assert columns[0].values[1] == float(cells[1])

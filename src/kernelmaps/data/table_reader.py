@@ -60,9 +60,11 @@ _ID = re.compile(
     r"(?i:(?:^|[_\s.-])(?:id|uuid|guid|key|index|rownames?|row|no|nr)$)|[a-z]I[dD]$"
     r"|^Unnamed: \d+$|^__index_level_\d+__$"
 )
+_TRUTH = {"0": "False", "1": "True"}  # booleans as numbers
 # Kinds of terms whose column must hold numbers.
 _CURVES = ("spline", "linear", "parametric", "periodic")
 _CONSTANT = "all its values are the same"
+_NUMERIC_ID = "its values are all different, and its name is that of an ID"
 _DROPPED = "terms leaves it out"
 _SHOWN = 5  # names in a message about columns, as in scikit-learn's
 
@@ -246,11 +248,12 @@ class TableReader:
             how, remark = _learned(raw, name, requests)
             read = _read(raw, how, owner, notes)
             reason = None if name in requests.named else _useless(how, read, tables[0].named)
+            # Why cells are not numbers is said of columns that are left out, too.
+            remarks += [remark] if remark and (reason is None or how.kind == "category") else []
             if reason is not None:
                 reason = _DROPPED if name in requests.dropped else reason
                 notes.unreadable.pop(name, None)
                 how, read = ColumnFormat(name, "left out", reason=reason), []
-            remarks += [remark] if remark and read else []
             formats.append(how)
             columns += read
         reader = cls(formats, tables[0].named).with_remarks(remarks, notes.remarks)
@@ -586,6 +589,12 @@ def _learned(raw: RawColumn, name: str, requests: _Requests) -> tuple[ColumnForm
         clock = "holds times, read as hours: give a time of day a periodic term of period 24"
         is_clock = number.form == CLOCK and kind is None and not has_durations(raw)
         remark = f"column {name!r} {clock}" if is_clock else ""
+        thousands = _dotted_thousands(raw) if number.form == "plain" and kind is None else None
+        if thousands is not None:
+            remark = (
+                f"column {name!r} holds cells such as {thousands!r}, whose dot is read as a "
+                "decimal point: if it separates thousands, remove it"
+            )
         return ColumnFormat(name, "number", number.form, number.unit), remark
     date = find_date_format(raw)
     if date is not None:
@@ -597,6 +606,18 @@ def _learned(raw: RawColumn, name: str, requests: _Requests) -> tuple[ColumnForm
     mixture = why_category(raw)
     remark = f"column {name!r} is read as a category: it holds {mixture}" if mixture else ""
     return ColumnFormat(name, "category", _level_form(raw)), remark
+
+
+def _dotted_thousands(raw: Text) -> str | None:
+    """A cell whose dot may separate thousands, as all dots of its column may: 934 and 15.161."""
+    distinct = raw.cells.distinct
+    dotted = pc.match_substring_regex(distinct, r"^[+-]?[1-9][0-9]{0,2}\.[0-9]{3}$")
+    hundreds = pc.match_substring_regex(distinct, r"^[+-]?[1-9][0-9]{2}$")
+    below = pc.match_substring_regex(distinct, r"^[+-]?[0-9]{1,3}$")
+    other = pc.and_(pc.invert(pc.or_(dotted, below)), pa.array(raw.cells.present(NUMBER_GAPS)))
+    if pc.any(other).as_py() or not (pc.any(dotted).as_py() and pc.any(hundreds).as_py()):
+        return None
+    return distinct.filter(dotted)[0].as_py()
 
 
 def _level_form(raw: RawColumn) -> str:
@@ -689,6 +710,10 @@ def _levels(raw: RawColumn, how: ColumnFormat, owner: str) -> Column:
             # No level of fit is such a number: 01067 was read as 1067, or words were encoded.
             raise ColumnKindError(owner, how, "numbers, which none of its levels are: pass text")
         codes, names = factorized(raw)
+        if how.form == "boolean" and raw.dtype.kind in "fiu":
+            if not {"0", "1"}.issuperset(names):
+                raise ColumnKindError(owner, how, "numbers other than 0 and 1")
+            names = [_TRUTH[level] for level in names]
         return _renumbered(how.name, codes, names)
     if isinstance(raw, pa.DictionaryArray):
         codes = pc.fill_null(raw.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
@@ -709,7 +734,8 @@ def _levels(raw: RawColumn, how: ColumnFormat, owner: str) -> Column:
 
 def _level_names(distinct: pa.Array, form: str) -> list[str]:
     if form == "boolean":
-        return pc.utf8_capitalize(pc.utf8_lower(distinct)).to_pylist()
+        levels = pc.utf8_capitalize(pc.utf8_lower(distinct)).to_pylist()
+        return [_TRUTH.get(level, level) for level in levels]
     if form == "number":
         return [_number_name(cell) for cell in distinct.to_pylist()]
     return level_names(distinct).to_pylist()
@@ -744,7 +770,8 @@ def _useless(how: ColumnFormat, read: list[Column], named: bool) -> str | None:
     if how.kind == "category":
         reason = _names_rows(read[0])
     else:
-        reason = _counts_rows(how.name, read[0].values) if how.kind == "number" and named else None
+        is_id = how.kind == "number" and named and _is_id(how.name, read[0].values)
+        reason = _NUMERIC_ID if is_id else None
     if reason is None and _is_constant(read[0]):
         reason = _CONSTANT
     return reason
@@ -781,15 +808,12 @@ def _names_rows(column: Column) -> str | None:
     return f"it has {levels:,} levels in {n:,} rows" if 2 * levels > n else None
 
 
-def _counts_rows(name: str, values: np.ndarray) -> str | None:
-    """Why whole numbers, all different, name the rows: they count them, or are called an ID."""
+def _is_id(name: str, values: np.ndarray) -> bool:
+    """Whether a column is called an ID and holds whole numbers, all different.
+
+    Numbers that count the rows under another name may be a time, which a model needs.
+    """
     n = len(values)
-    if n < _FEW_ROWS or any((some != np.round(some)).any() for some in (values[:100], values)):
-        return None  # NaN differs from itself
-    low, high = values.min(), values.max()
-    counts = low in (0, 1) and high == low + n - 1
-    if not (counts or _ID.search(name)) or len(np.unique(values)) < n:
-        return None
-    if counts:
-        return "it counts the rows"
-    return "its values are all different, and its name is that of an ID"
+    if n < _FEW_ROWS or not _ID.search(name):
+        return False
+    return bool((values == np.round(values)).all()) and len(np.unique(values)) == n

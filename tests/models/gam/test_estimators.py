@@ -957,3 +957,18 @@ def test_scores_without_the_exposure_of_the_fit_warn(tmp_path, seed):
     for one in (model, km.load(tmp_path / "m.kmap")):
         with pytest.warns(UserWarning, match="with an exposure or an offset, and none is given"):
             one.score(X, y)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_scores_of_a_file(tmp_path, seed, kind):
+    X, _ = simple(seed)
+    y = X["size"] + np.random.default_rng(seed).normal(size=len(X))
+    frame = X.assign(target=y, label=np.where(y > y.median(), "high", "low"))
+    path = tmp_path / f"rows.{kind}"
+    frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
+    for estimator, column in ((km.AdditiveRegressor(), "target"), (km.AdditiveClassifier(), "label")):
+        model = estimator.fit(X, frame[column])
+        with pytest.warns(UserWarning, match="not there in fit"):
+            assert model.score(path, column) == model.score(X, frame[column])
+        with pytest.raises(ValueError, match="names a column of a CSV or Parquet file"):
+            model.score(X, column)

@@ -196,6 +196,19 @@ class GeneralizedAdditiveModel(BaseEstimator):
                 self._fit_source(source)
         return self
 
+    def _rows_to_score(
+        self, X: Any, y: Any, sample_weight: Any, exposure: Any = None
+    ) -> tuple[Any, Any, Any, Any]:
+        """Rows, targets, weights and exposures of a file, where y names the column of targets."""
+        if not isinstance(y, str):
+            return X, y, sample_weight, exposure
+        if not fits_in_memory(X):
+            raise ValueError(
+                f"{type(self).__name__}.score: y={y!r} names a column of a CSV or Parquet file "
+                "that fits into memory. Pass such a file as X, or the targets as an array."
+            )
+        return load_table(X, y, sample_weight, exposure)
+
     def _with_targets(self, X: Any, y: Any, *beside: Any) -> tuple[Any, ...]:
         """The rows that have a target; those without one in a series are left out, as of a file."""
         if y is None or isinstance(y, str):

@@ -297,6 +297,26 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             return scores.reshape(shape)
         return scores.reshape(shape), self._score_errors(X).reshape(shape)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy.
+
+        Parameters
+        ----------
+        X : frame, array-like of shape (n_samples, n_features), or path of a CSV or Parquet file
+            Rows.
+        y : array-like of shape (n_samples,) or str
+            True labels; of a file, the column that holds them.
+        sample_weight : array-like of shape (n_samples,) or str, optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Share of the rows whose label is predicted.
+        """
+        X, y, sample_weight, _ = self._rows_to_score(X, y, sample_weight)
+        return super().score(X, y, sample_weight)
+
     def predict(self, X: Any, *, offset: Any = None) -> np.ndarray:
         """Predict the most probable class.
 

@@ -406,11 +406,11 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         ----------
         X : frame, array-like of shape (n_samples, n_features), or path of a CSV or Parquet file
             Rows.
-        y : array-like of shape (n_samples,)
-            True values.
-        sample_weight : array-like of shape (n_samples,), optional
+        y : array-like of shape (n_samples,) or str
+            True values; of a file, the column that holds them.
+        sample_weight : array-like of shape (n_samples,) or str, optional
             Weights of the rows.
-        exposure : array-like of shape (n_samples,), optional
+        exposure : array-like of shape (n_samples,) or str, optional
             What each row was exposed to, as for `fit`; 1 by default.
         offset : array-like of shape (n_samples,), optional
             Known parts of the scores, as in `fit`; 0 by default.
@@ -420,6 +420,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         float
             At most 1; 0 for a model that always predicts the mean.
         """
+        X, y, sample_weight, exposure = self._rows_to_score(X, y, sample_weight, exposure)
         if exposure is None and offset is None and getattr(self, "_exposed", False):
             warnings.warn(
                 "AdditiveRegressor.score: the model was fitted with an exposure or an offset, and "
