@@ -15,8 +15,8 @@ SCOPE = (
     (_ANNFM, "a kernel for each feature (eq. 1)",
      "a list of kernels: `AnchorMap`, `NystroemMap`, `choose`"),
     (_ANNFM, "nearest neighbours of whole rows (3.1)",
-     "left out: the paper's example of what does not scale, as anchors must cover all features at "
-     "once; `NystroemMap` is exact at whole rows"),
+     '`NystroemMap(assign="nearest")`; the number of anchors grows exponentially with that of '
+     "features, as the paper says and a test shows"),
     (_ANNFM, "other maps for the anchors (3.3)", "`AnchorMap(factorization=…)`"),
     (_ANNFM, "general weights of neighbours (5)", "`weights` of `AnchorMap`"),
     (_ANNFM, "Theorem 1(a), mean error", "rates are tests; the page of `AnchorMap` states them"),

@@ -31,6 +31,7 @@ FITTED = {
     "homogeneous": km.HomogeneousMap(),
     "chebyshev": km.ChebyshevMap(n_components=3),
     "signs": km.SignCauchyMap(n_components=4),
+    "nearest": km.NystroemMap(n_components=4, assign="nearest"),
     "landmarks": km.ExponentialMap(n_components=16, n_landmarks=4),
 }
 
@@ -149,6 +150,7 @@ def test_a_hermite_map_that_writes_elsewhere_is_refused():
         ("chebyshev", {}, {"scale": 0.0}, "above 0"),
         ("signs", {}, {"seed": -1}, "at least 0"),
         ("landmarks", {}, {"gamma": 1.0}, None),
+        ("nearest", {"mapped": lambda a: a[1:].copy()}, {}, "landmarks = 4"),
     ],
 )
 def test_entries_that_contradict_each_other_are_refused(specs, name, arrays, numbers, words):

@@ -131,6 +131,12 @@ MAPS = {
         0.4,
         1e-6,
     ),
+    "nystroem-nearest": (
+        lambda n: km.NystroemMap("js", n, assign="nearest", random_state=0),
+        (5, 40),
+        0.4,
+        1e-6,
+    ),
     "nystroem-additive": (
         lambda n: km.NystroemMap("chi2", n, additive=True, random_state=0),
         (2, 6),

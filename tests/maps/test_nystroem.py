@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.spatial.distance import cdist
 from sklearn.kernel_approximation import Nystroem
 
 import kernelmaps as km
@@ -119,6 +120,81 @@ def test_an_additive_map_has_columns_of_each_feature(seed):
         km.NystroemMap("gaussian", additive=True).fit(X)
 
 
+def nearest_rows(landmarks, X):
+    return landmarks[cdist(X, landmarks).argmin(axis=1)]
+
+
+@pytest.mark.parametrize("landmarks", CHOICES)
+@pytest.mark.parametrize("name", KERNELS)
+def test_nearest_landmarks_have_the_kernel_of_each_other(name, landmarks, seed):
+    """Up to eigenvalues of 1e-12, whose directions are left out: √1e-12 of the kernel."""
+    X = histograms(seed)
+    settings = {"landmarks": landmarks, "assign": "nearest", "random_state": seed}
+    fitted = km.NystroemMap(name, 20, **settings).fit(X[:100])
+    Z, size = fitted.transform(X), float(fitted.kernel_.diag(X).max())
+    exact = fitted.kernel_(nearest_rows(fitted.landmarks_, X))
+    np.testing.assert_allclose(Z @ Z.T, exact, atol=1e-6 * size)
+
+
+@pytest.mark.parametrize("columns", [7, 20])
+@pytest.mark.parametrize("name", ["gaussian", "chi2", "exp_chi2"])
+def test_distances_in_feature_space_bound_the_error_of_nearest_landmarks(name, columns, seed):
+    """Triangle inequality and Cauchy-Schwarz; with fewer columns than landmarks, too."""
+    X = histograms(seed)
+    settings = {"n_landmarks": 20, "assign": "nearest", "random_state": seed}
+    fitted = km.NystroemMap(name, columns, **settings).fit(X[:100])
+    lengths = np.linalg.norm(fitted.transform(X), axis=1)
+    diagonal, squares = fitted.kernel_.diag(X), fitted.residuals(X)
+    delta, size = np.sqrt(squares), float(diagonal.max())
+    bound = np.outer(delta, np.sqrt(diagonal)) + np.outer(lengths, delta)
+    assert np.all(np.abs(missing(fitted, X)) <= bound + 1e-9 * size)
+    at = nearest_rows(fitted.landmarks_, X)
+    if columns == 20:
+        between = np.diagonal(fitted.kernel_(X, at))
+        expected = diagonal - 2 * between + fitted.kernel_.diag(at)
+        np.testing.assert_allclose(squares, expected, atol=1e-6 * size)
+    else:  # the distance to the landmark's projection, which the landmark itself is closer to
+        projection = km.NystroemMap(name, columns, **{**settings, "assign": "projection"})
+        P = projection.fit(X[:100])
+        expected = diagonal - 2 * np.sum(P.transform(X) * P.transform(at), axis=1) + lengths**2
+        np.testing.assert_allclose(squares, expected, atol=1e-9 * size)
+    assert fitted.residual_ == pytest.approx(squares[:100].mean() / diagonal[:100].mean())
+
+
+def test_nearest_landmarks_of_one_feature_are_those_of_an_anchor_map(seed):
+    x = np.random.default_rng(seed).uniform(size=(300, 1))
+    fitted = km.NystroemMap("chi2", 12, assign="nearest", random_state=seed).fit(x)
+    anchors = km.AnchorMap("chi2", 12, anchors=np.sort(fitted.landmarks_[:, 0]), energy=1).fit(x)
+    Z, A = fitted.transform(x), anchors.transform(x)
+    np.testing.assert_allclose(Z @ Z.T, A @ A.T, atol=1e-6)
+
+
+def test_nearest_landmarks_need_exponentially_many_for_many_features(seed):
+    """The radius of a cover by m balls is of order m^(−1/d), and so is the error."""
+    rng = np.random.default_rng(seed)
+    for d, counts in ((1, (10, 80)), (3, (27, 216))):
+        X = rng.uniform(size=(3000, d))
+        kernel, test = km.kernels.Gaussian(1.0), rng.uniform(size=(400, d))
+        coarse, fine = (
+            km.NystroemMap(kernel, m, assign="nearest", random_state=seed).fit(X) for m in counts
+        )
+        rates = [np.sqrt(np.mean(missing(one, test) ** 2)) for one in (coarse, fine)]
+        # Eight times as many landmarks; borders count for more in few dimensions.
+        assert rates[0] / rates[1] == pytest.approx(8 ** (1 / d), rel=0.2)
+
+
+@pytest.mark.parametrize(("factor", "offset"), [(1e120, 0.0), (1e-120, 0.0), (1.0, 1e7)])
+def test_nearest_landmarks_do_not_depend_on_units_and_origin(factor, offset, seed):
+    """Offsets of 1e7 round values of order one by 1e-9: pairs of landmarks are not that close."""
+    X = np.random.default_rng(seed).normal(size=(200, 3))
+    settings = {"landmarks": "uniform", "assign": "nearest", "random_state": seed}
+    plain, moved = (
+        km.NystroemMap(km.kernels.Gaussian(scale), 20, **settings).fit(rows).transform(rows)
+        for scale, rows in ((1.0, X), (factor, factor * X + offset))
+    )
+    np.testing.assert_allclose(moved @ moved.T, plain @ plain.T, atol=1e-5)
+
+
 def test_columns_that_the_landmarks_do_not_have_are_zero(seed):
     X = np.repeat(histograms(seed, 3), 20, axis=0)
     Z = km.NystroemMap("exp_chi2", 10, random_state=seed).fit_transform(X)
@@ -129,10 +205,10 @@ def test_columns_that_the_landmarks_do_not_have_are_zero(seed):
     assert fitted.residual_ == 0
 
 
-@pytest.mark.parametrize("additive", [False, True])
-def test_sparse_rows_blocks_and_the_formula_agree(additive, seed):
+@pytest.mark.parametrize("options", [{}, {"additive": True}, {"assign": "nearest"}], ids=str)
+def test_sparse_rows_blocks_and_the_formula_agree(options, seed):
     X = np.where(histograms(seed) < 0.05, 0, histograms(seed))
-    fitted = km.NystroemMap("js", 6, additive=additive, random_state=seed).fit(sparse.csr_matrix(X))
+    fitted = km.NystroemMap("js", 6, **options, random_state=seed).fit(sparse.csr_matrix(X))
     expected = fitted.transform(X)
     np.testing.assert_allclose(fitted.transform(sparse.csr_matrix(X)), expected, atol=1e-9)
     np.testing.assert_allclose(evaluate(fitted.spec_, X), expected, atol=1e-9)
@@ -177,6 +253,8 @@ def test_arguments_are_checked(seed):
         ({"landmarks": "corners"}, "NystroemMap: landmarks must be one of"),
         ({"n_components": 20, "n_landmarks": 10}, "n_landmarks=10 landmarks have no more columns"),
         ({"kernel": "chi2", "sigma": 2.0}, "this kernel has no length scale"),
+        ({"assign": "farthest"}, "NystroemMap: assign must be one of"),
+        ({"kernel": "chi2", "additive": True, "assign": "nearest"}, "Use AnchorMap"),
     ):
         with pytest.raises(ValueError, match=words):
             km.NystroemMap(**settings).fit(X)

@@ -11,6 +11,7 @@ joint            formulas of the maps that act on whole rows
 linear, fourier  projections (matrices and fast transforms), and cosines behind them
 landmarks        a Gaussian kernel exactly along landmarks, by cosines beside them
 nystroem         kernel values with landmarks, times a matrix
+nearest          the row of the nearest landmark
 signs            signs of Cauchy projections, drawn tile by tile
 reference        readable application of a spec: the oracle, and the GPU path
 compile          from specs to tables
@@ -29,6 +30,7 @@ from . import (  # noqa: F401 - they register their families
     fourier,
     landmarks,
     linear,
+    nearest,
     nystroem,
     piecewise,
     shifted_log,

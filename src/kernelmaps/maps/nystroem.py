@@ -21,6 +21,14 @@ of histograms (their distances are close to those of the kernel). ``"uniform"`` 
 which say how much of the kernel of n rows is lost without row i. They are estimated recursively
 (Musco and Musco 2017, Algorithm 3): the scores of all rows from landmarks that were drawn, by their
 own scores, from a random half of the rows, down to a sample that is small enough to be taken whole.
+
+**Nearest landmarks.** ``assign="nearest"`` maps a row as its nearest landmark, so that inner
+products are the kernel between nearest landmarks (section 3.1 of *Additive nearest neighbor feature
+maps*, ICCV 2015). No kernel value is computed for a new row, but every row must have a landmark
+close to it, and the number of landmarks for this grows exponentially with the number of features.
+With δ(x) the distance in feature space between x and what represents it,
+
+.. math:: |k(x, y) - ⟨φ(x), φ(y)⟩| ≤ δ(x) \sqrt{k(y, y)} + δ(y) \, ‖φ(x)‖.
 """
 
 from __future__ import annotations
@@ -28,6 +36,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+import array_api_compat.numpy as array_api_numpy
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -36,6 +45,7 @@ from ..arguments import check_choice, check_count, check_flag
 from ..blocks import row_blocks
 from ..device import refuse_card
 from ..engine import Spec
+from ..engine.nearest import nearest
 from ..kernels.bandwidth import warn_if_degenerate
 from ..kernels.exponential import Exponential
 from ..kernels.registry import kernel_text
@@ -47,6 +57,7 @@ from .exponential import typical_distance
 from .fourier import SCALE_ADVICE, resolve_kernel
 
 LANDMARKS = ("kmeans", "uniform", "leverage")
+ASSIGNMENTS = ("projection", "nearest")
 _MAX_ROWS = 20_000  # candidates for landmarks: kernel values of all of them are computed
 # Rows and iterations of k-means: landmarks need not be the best centres.
 _ROWS_OF_CENTRE, _LEAST_ROWS, _ITERATIONS = 20, 2000, 20
@@ -74,6 +85,9 @@ class NystroemMap(JointMap):
         Number of landmarks, at least `n_components`: with more, the columns are those of the
         largest eigenvalues. None: as many as columns; of an additive map at least 40. There are
         never more than rows.
+    assign : {"projection", "nearest"}, default="projection"
+        How a row is mapped: by its projection onto the span of the landmarks, or as its nearest
+        landmark (by Euclidean distance), which needs no kernel values but far more landmarks.
     additive : bool, default=False
         Map each feature by itself, by the values that the landmarks have there: a sum of
         one-dimensional kernels then has `n_components` columns for each feature.
@@ -92,7 +106,7 @@ class NystroemMap(JointMap):
     landmarks_ : ndarray of shape (n_landmarks, n_features)
         The landmarks.
     residual_ : float
-        Mean of r(x, x) over (at most 1000) fitted rows, relative to the mean of k(x, x): the
+        Mean of `residuals` over (at most 1000) fitted rows, relative to the mean of k(x, x): the
         share of the kernel that the map leaves out.
 
     Examples
@@ -111,6 +125,7 @@ class NystroemMap(JointMap):
     _: KW_ONLY
     landmarks: str = "kmeans"
     n_landmarks: int | None = None
+    assign: str = "projection"
     additive: bool = False
     sigma: float | str | None = "auto"
     random_state: Any = None
@@ -125,7 +140,9 @@ class NystroemMap(JointMap):
         return self.spec_.arrays["landmarks"]
 
     def residuals(self, X: Any) -> np.ndarray:
-        """Compute r(x, x) = k(x, x) − ‖φ(x)‖², which bounds the error of pairs.
+        """Compute squared distances in feature space between rows and what represents them.
+
+        For projections they are r(x, x) = k(x, x) − ‖φ(x)‖².
 
         Parameters
         ----------
@@ -135,35 +152,66 @@ class NystroemMap(JointMap):
         Returns
         -------
         ndarray of shape (n_samples,)
-            What is left out of each row, never negative: the error of a pair of rows is at most
-            the geometric mean of theirs, up to rounding.
+            δ² of each row, never negative. Up to rounding, the error of a pair of rows is at most
+            δ(x) δ(y) for projections, and δ(x) √k(y, y) + δ(y) ‖φ(x)‖ for nearest landmarks.
         """
         check_is_fitted(self)
         refuse_card(X, "NystroemMap.residuals", "Pass a sample of rows as NumPy.")
         X, _ = self._check_rows(X, reset=False)
         Z = np.asarray(self.transform(X), np.float64)
-        return np.maximum(self.kernel_.diag(X.astype(np.float64)) - np.sum(Z**2, axis=1), 0.0)
+        squares, X = np.sum(Z**2, axis=1), X.astype(np.float64)
+        if self.spec_.family == "nearest":
+            squares = 2 * self._with_representative(X) - squares
+        return np.maximum(self.kernel_.diag(X) - squares, 0.0)
+
+    def _with_representative(self, X: Any) -> np.ndarray:
+        """Inner products in feature space of rows and what represents them, their landmark's φ.
+
+        The columns of `mapped` = U √Λ are orthogonal. The inner product of x with the projection of
+        landmark i onto the eigenvectors in U is [k(x, l_1), …, k(x, l_m)] U Uᵀ e_i.
+        """
+        mapped = self.spec_.arrays["mapped"]
+        lengths = np.linalg.norm(mapped, axis=0)
+        vectors = mapped / np.where(lengths > 0, lengths, 1.0)
+        products = np.empty(X.shape[0])
+        for rows in row_blocks(X.shape[0], 8 * (len(mapped) + X.shape[1])):
+            index = nearest(array_api_numpy, self.landmarks_, dense(X[rows]))
+            gram = self.kernel_(X[rows], self.landmarks_)
+            products[rows] = np.einsum("ij,ij->i", gram @ vectors, vectors[index])
+        return products
 
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)
         check_choice(self, "landmarks", self.landmarks, LANDMARKS)
+        check_choice(self, "assign", self.assign, ASSIGNMENTS)
         check_flag(self, "additive", self.additive)
+        if self.additive and self.assign == "nearest":
+            raise ValueError(
+                "NystroemMap: assign='nearest' maps whole rows, so that it excludes additive=True. "
+                "Use AnchorMap for the nearest anchors of each feature."
+            )
         rng = generator(self.random_state)
         self.kernel_ = self._resolved_kernel(X, rng)
         count = self._landmark_count(columns, X.shape[0])
         points = self._chosen(X, count, rng)
-        if self.additive:
-            of_features = [(self.kernel_.feature(d), x) for d, x in enumerate(points.T)]
-            grams = [kernel.component(x[:, None], x[None, :]) for kernel, x in of_features]
-            whitening = np.stack([_whitening(gram, columns) for gram in grams])
-        else:
-            whitening = _whitening(self.kernel_(points), columns)
-        arrays = {"landmarks": points, "whitening": whitening}
-        self.spec_ = Spec("nystroem", arrays, {"kernel": kernel_text(self.kernel_)})
+        self.spec_ = self._spec_of(points, columns)
         sample = X[np.sort(rng.permutation(X.shape[0])[:_SAMPLE])]
         size = float(np.mean(self.kernel_.diag(sample.astype(np.float64))))
         self.residual_ = float(np.mean(self.residuals(sample))) / size if size > 0 else 0.0
         return self.spec_
+
+    def _spec_of(self, points: np.ndarray, columns: int) -> Spec:
+        text = {"kernel": kernel_text(self.kernel_)}
+        if self.additive:
+            of_features = [(self.kernel_.feature(d), x) for d, x in enumerate(points.T)]
+            grams = [kernel.component(x[:, None], x[None, :]) for kernel, x in of_features]
+            whitening = np.stack([_whitening(gram, columns) for gram in grams])
+            return Spec("nystroem", {"landmarks": points, "whitening": whitening}, text)
+        gram = self.kernel_(points)
+        whitening = _whitening(gram, columns)
+        if self.assign == "nearest":
+            return Spec("nearest", {"landmarks": points, "mapped": gram @ whitening})
+        return Spec("nystroem", {"landmarks": points, "whitening": whitening}, text)
 
     def _resolved_kernel(self, X: Any, rng: np.random.Generator) -> Any:
         kernel = kernels.get(self.kernel)
