@@ -113,13 +113,18 @@ def test_what_others_put_into_the_folder_of_temporary_files_is_left_alone(tmp_pa
     precious.write_text("all of it")
     base = Path(tempfile.gettempdir())
     (tmp_path / "elsewhere").mkdir()
-    (base / "kernelmaps-link").symlink_to(tmp_path / "elsewhere")
-    (base / "kernelmaps-trap").mkdir()
-    (base / "kernelmaps-trap" / "lock").symlink_to(precious)
-    (base / "kernelmaps-file").write_text("")
+    start = table_stream._PREFIX
+    (base / f"{start}link").symlink_to(tmp_path / "elsewhere")
+    (base / f"{start}trap").mkdir()
+    (base / f"{start}trap" / table_stream._LOCK).symlink_to(precious)
+    (base / f"{start}file").write_text("")
+    for name in (f"{start}folder", "kernelmaps-results"):
+        (base / name).mkdir()
+        (base / name / "thesis.txt").write_text("years of work")
     with temporary_folder():
         pass
     assert precious.read_text() == "all of it"
+    assert (base / f"{start}folder" / "thesis.txt").read_text() == "years of work"
     assert {path.name for path in base.iterdir()} == {
-        "kernelmaps-link", "kernelmaps-trap", "kernelmaps-file",
+        f"{start}link", f"{start}trap", f"{start}file", f"{start}folder", "kernelmaps-results",
     }  # fmt: skip

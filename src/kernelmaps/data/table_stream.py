@@ -47,7 +47,8 @@ except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
 BLOCK = 1 << 16  # rows that are read at a time
-_PREFIX = "kernelmaps-"
+_PREFIX = "kernelmaps-rows-"
+_LOCK = ".kernelmaps-lock"  # a folder without this file is not ours
 
 
 @dataclass(frozen=True)
@@ -281,15 +282,15 @@ class _Spool:
 def temporary_folder() -> Iterator[Path]:
     """A folder that is removed at the end, also if the process is asked to end.
 
-    Folders that processes left behind when they were killed are removed first: none of them is
-    locked any more.
+    Folders that processes left behind when they were killed are removed first: they hold a file of
+    ours, which is not locked any more.
     """
     base = Path(tempfile.gettempdir())
     for left in base.glob(f"{_PREFIX}*"):
-        with suppress(OSError), _lock(left):
+        with suppress(OSError), _lock(left, os.O_RDWR):
             shutil.rmtree(left, ignore_errors=True)
     made = Path(tempfile.mkdtemp(prefix=f"new-{_PREFIX}"))
-    with _lock(made), _ending_in_order():
+    with _lock(made, os.O_RDWR | os.O_CREAT), _ending_in_order():
         folder = made.rename(base / made.name.removeprefix("new-"))  # locked, from the first moment
         try:
             yield folder
@@ -298,8 +299,8 @@ def temporary_folder() -> Iterator[Path]:
 
 
 @contextmanager
-def _lock(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder; OSError if another process or user does."""
+def _lock(folder: Path, flags: int) -> Iterator[None]:
+    """Hold the lock of a folder; OSError if another process or user does, or if there is none."""
     if fcntl is None:
         if folder.name.startswith(_PREFIX):
             raise OSError("there are no locks here")
@@ -308,7 +309,7 @@ def _lock(folder: Path) -> Iterator[None]:
     about = folder.lstat()
     if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid():
         raise PermissionError(f"{folder} is not ours")
-    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    lock = os.open(folder / _LOCK, flags | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
