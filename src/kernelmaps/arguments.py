@@ -104,6 +104,8 @@ def check_flag(owner: Any, name: str, value: Any) -> None:
 
 def refuse_masked(owner: Any, name: str, values: Any) -> None:
     """Refuse arrays of `numpy.ma` with masked entries, whose values would be taken for data."""
+    if isinstance(values, list | tuple) and any(isinstance(row, ma.MaskedArray) for row in values):
+        values = ma.stack(values)
     if isinstance(values, ma.MaskedArray) and ma.is_masked(values):
         raise ValueError(
             f"{_named(owner)}: {name} is a masked array with {ma.count_masked(values)} masked "

@@ -95,3 +95,28 @@ def test_an_array_without_masked_entries_is_an_ordinary_one():
     X = np.ma.MaskedArray(rows(), mask=False)
     fitted = fitted_map("SeriesMap")
     np.testing.assert_array_equal(fitted.transform(X), fitted.transform(rows()))
+
+
+@pytest.mark.parametrize("name", [n for n in MODELS if n != "StreamingPCA"])
+@pytest.mark.parametrize("argument", ["y", "sample_weight"])
+def test_scores_refuse_masked_targets_and_weights(name, argument):
+    model = fitted_model(name)
+    if not hasattr(model, "score"):
+        pytest.skip("has no score")
+    given = {"y": targets(name), "sample_weight": np.ones(40)}
+    given[argument] = masked(given[argument])
+    with pytest.raises(ValueError, match=REFUSED):
+        model.score(rows(), **given)
+
+
+def test_offsets_and_exposures_are_refused():
+    y = np.arange(40) % 5
+    model = km.AdditiveRegressor("poisson").fit(rows(), y)
+    for call in (model.fit, model.score, model.check):
+        for argument in ("offset", "exposure"):
+            with pytest.raises(ValueError, match=REFUSED):
+                call(rows(), y, **{argument: masked(np.ones(40))})
+    with pytest.raises(ValueError, match=REFUSED):
+        model.predict(rows(), offset=masked(np.ones(40)))
+    with pytest.raises(ValueError, match=REFUSED):
+        km.AdditiveRegressor().fit([*masked(rows())], y)

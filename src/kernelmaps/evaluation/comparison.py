@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 import kernelmaps
 
-from ..arguments import argument, check_positive, parameter
+from ..arguments import argument, check_positive, parameter, refuse_masked
 from ..display import Tabled
 from ..kernels import Kernel, get
 from ..maps.registry import PLUGINS
@@ -231,6 +231,7 @@ def _prepared(
     """Rows, targets, task, and what should be known of them."""
     X = checked_rows(X, "compare")
     if y is not None:
+        refuse_masked("compare", "y", y)
         y = np.asarray(y)
         if y.ndim != 1 or len(y) != X.shape[0]:
             raise ValueError(

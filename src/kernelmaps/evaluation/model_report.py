@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import kernelmaps
 
+from ..arguments import refuse_masked
 from ..exceptions import OutOfDomainWarning
 from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay
 from ..inspection.shapes import by_importance, importance, output_names, shape_functions
@@ -102,6 +103,7 @@ def model_report(
     if X is None and (y is not None or rows is not None):
         given = "y" if y is not None else "rows"
         raise ValueError(f"model_report: {given}= is of the rows of X; pass X=, too.")
+    refuse_masked("model_report", "y", y)
     if X is not None and y is not None and len(y) != X.shape[0]:
         raise ValueError(f"model_report: X has {X.shape[0]} rows, y has {len(y)} values.")
     report_rows = ReportRows(model, None if X is None else lambda: [(X, y)])

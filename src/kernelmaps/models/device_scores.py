@@ -7,6 +7,7 @@ from typing import Any
 from array_api_compat import array_namespace
 from sklearn.base import is_classifier
 
+from ..arguments import refuse_masked
 from ..device import is_foreign, to_host
 from .one_against_one import decided
 
@@ -63,6 +64,8 @@ class ScoresAnywhere:
         float
             Accuracy, or R².
         """
+        refuse_masked(self, "y", y)
+        refuse_masked(self, "sample_weight", sample_weight)
         if not (is_foreign(X) or is_foreign(y)):
             return super().score(X, y, sample_weight)  # type: ignore[misc]
         from sklearn.metrics import accuracy_score, r2_score

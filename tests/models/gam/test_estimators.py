@@ -961,14 +961,12 @@ def test_scores_without_the_exposure_of_the_fit_warn(tmp_path, seed):
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_scores_of_a_file(tmp_path, seed, kind):
-    X, _ = simple(seed)
-    y = X["size"] + np.random.default_rng(seed).normal(size=len(X))
-    frame = X.assign(target=y, label=np.where(y > y.median(), "high", "low"))
-    path = tmp_path / f"rows.{kind}"
-    frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
-    for estimator, column in ((km.AdditiveRegressor(), "target"), (km.AdditiveClassifier(), "label")):
-        model = estimator.fit(X, frame[column])
-        with pytest.warns(UserWarning, match="not there in fit"):
-            assert model.score(path, column) == model.score(X, frame[column])
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"a": rng.normal(size=200).round(3), "c": rng.choice(list("uv"), 200)})
+    y = X["a"] + (X["c"] == "u") + rng.normal(size=200).round(3)
+    for estimator, target in ((km.AdditiveRegressor(), y), (km.AdditiveClassifier(), y > 0)):
+        model, frame, path = estimator.fit(X, target), X.assign(t=target), tmp_path / f"rows.{kind}"
+        frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
+        assert model.score(path, "t") == model.score(X, target)
         with pytest.raises(ValueError, match="names a column of a CSV or Parquet file"):
-            model.score(X, column)
+            model.score(X, "t")

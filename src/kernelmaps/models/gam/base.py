@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from ...arguments import argument, check_count
+from ...arguments import argument, check_count, refuse_masked
 from ...data.frames import Column, is_frame, is_series
 from ...data.opening import in_memory
 from ...data.sources import Source
@@ -157,6 +157,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         total = self._log_exposure(exposure, n)
         if offset is None:
             return total
+        refuse_masked(self, "offset", offset)
         offset = column_or_1d(offset).astype(np.float64)
         if len(offset) != n or not np.isfinite(offset).all():
             raise ValueError(
@@ -200,6 +201,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, exposure: Any = None
     ) -> tuple[Any, Any, Any, Any]:
         """Rows, targets, weights and exposures of a file, where y names the column of targets."""
+        refuse_masked(self, "y", y)
+        refuse_masked(self, "sample_weight", sample_weight)
         if not isinstance(y, str):
             return X, y, sample_weight, exposure
         if not fits_in_memory(X):

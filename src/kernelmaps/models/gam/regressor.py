@@ -12,7 +12,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from ...arguments import argument, check_number, parameter
+from ...arguments import argument, check_number, parameter, refuse_masked
 from ...atomic import all_or_nothing
 from ...data.sources import Source
 from ...schema import boolean, number
@@ -204,6 +204,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         return replace(checks, loss=loss), [loss], []
 
     def _numbers(self, y: Any) -> np.ndarray:
+        refuse_masked(self, "y", y)
         y = column_or_1d(numbers_in_text(self, y), warn=True)
         if y.dtype.kind not in "fiub":
             raise ValueError(f"AdditiveRegressor: y must be numbers, got {y.dtype}.")
@@ -226,6 +227,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
                 f"AdditiveRegressor: exposure={exposure!r} names a column, which is for files. "
                 "Pass the values."
             )
+        refuse_masked(self, "exposure", exposure)
         exposure = column_or_1d(exposure).astype(np.float64)
         if len(exposure) != n or not (np.isfinite(exposure) & (exposure > 0)).all():
             raise ValueError(

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from scipy.stats import t as student_t
 
-from ...arguments import check_number
+from ...arguments import check_number, refuse_masked
 from ...device import is_tensor, to_host
 from ...sparse_rows import dense
 from ...stats import Moments
@@ -388,6 +388,8 @@ class StreamingRidge(StreamingRegression):
             Scores, of which `predict_interval` takes the quantile.
         """
         name = type(self).__name__
+        refuse_masked(self, "y", y)
+        refuse_masked(self, "sample_weight", sample_weight)
         means, spread = map(to_host, self._means_and_spread(X))
         Y = as_columns(to_host(y))
         if Y.shape != means.shape:
