@@ -67,8 +67,10 @@ SCOPE = (
     (_COMPRESSIVE, "B-spline kernel", "`kernels.BSpline`"),
     (_COMPRESSIVE, "Figures 2 to 5", "below; other features than pixels but for MNIST"),
     (_COMPRESSIVE, "Figure 6 (house numbers)", "left out: the data cannot be had"),
-    (_COMPRESSIVE, "dot-product kernels, manifolds",
-     "left out: a conjecture of the paper; `compare` has scikit-learn's `PolynomialCountSketch`"),
+    (_COMPRESSIVE, "dot-product kernels (conjecture)",
+     "measured below with scikit-learn's `PolynomialCountSketch`, which `compare` has, too"),
+    (_COMPRESSIVE, "smooth manifolds (conjecture)",
+     "left out: the paper has no statement or experiment"),
     (_COMPRESSIVE, "20 trials", "the notes say how many seeds there are"),
 )  # fmt: skip
 

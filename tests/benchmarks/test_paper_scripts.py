@@ -10,6 +10,7 @@ from sklearn.svm import SVC
 from benchmarks import (
     attack_certificates,
     convergence,
+    dot_product_features,
     reproduce_additive_classifiers,
     reproduce_chebyshev,
     reproduce_chebyshev_table3,
@@ -109,6 +110,21 @@ def test_new_figures_of_compressive_features_replace_only_their_own():
     assert cells["M=100 typical"]["ours"] == 85.0
     assert cells["M=100 typical"]["paper"] == 87.75
     assert cells["M=100 m=50"]["ours"] == 1.0
+
+
+def test_measurements_change_a_dot_product_kernel_by_one_over_the_root_of_their_number(seed):
+    """As many measurements as features are a rotation; fewer err by O(1/√m), times √(1 − m/d)."""
+    X = np.random.default_rng(seed).normal(size=(200, 64))
+    kernel = dot_product_features.kernel_of(X)
+    assert kernel.gamma * np.mean(np.sum(X**2, axis=1)) == pytest.approx(1)
+
+    def error(m):
+        draws = [dot_product_features.measured_error(X, kernel, m, seed + i) for i in range(5)]
+        return np.sqrt(np.mean(np.square(draws)))
+
+    assert error(64) < 1e-12
+    expected = np.sqrt((1 / 8 - 1 / 64) / (1 / 32 - 1 / 64))
+    assert error(8) / error(32) == pytest.approx(expected, rel=0.15)
 
 
 def test_linear_splines_with_penalised_differences_have_the_error_of_interpolation(tmp_path):
