@@ -24,7 +24,7 @@ print(choice)
 # All candidates, and the tolerance that they were held to.
 
 figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
-everyone = [choice.evidence, *choice.others]
+everyone = [choice.evidence, *choice.rejected]
 for name in sorted({item.candidate.name for item in everyone}):
     own = sorted(
         (item for item in everyone if item.candidate.name == name), key=lambda i: i.columns

@@ -24,7 +24,7 @@ def X():
 def test_the_smallest_size_that_holds_is_chosen(X):
     choice = km.choose(X, "chi2", max_error=0.01, **COSINES)
     assert choice.evidence.bound <= 0.01
-    smaller = [item for item in choice.others if item.columns < choice.evidence.columns]
+    smaller = [item for item in choice.rejected if item.columns < choice.evidence.columns]
     assert smaller
     assert all(item.bound > 0.01 for item in smaller)
     assert choice.map.transform(X[:1]).shape[1] == choice.evidence.columns
@@ -76,7 +76,7 @@ def test_a_family_that_cannot_win_is_measured_once(X):
     families = ["HomogeneousMap", "ChebyshevMap"]
     choice = km.choose(X, "chi2", max_error=0.02, families=families, progress=False)
     assert choice.evidence.candidate.name == "HomogeneousMap"
-    losers = [item for item in choice.others if item.candidate.name == "ChebyshevMap"]
+    losers = [item for item in choice.rejected if item.candidate.name == "ChebyshevMap"]
     assert [item.columns for item in losers] == [choice.evidence.columns]
     assert losers[0].bound > 0.02
 
@@ -85,7 +85,7 @@ def test_only_the_chosen_map_is_certified(X):
     """Certificates of some maps take longer than all measurements together."""
     choice = km.choose(X, "chi2", max_error=0.02, **COSINES)
     assert choice.evidence.certificate is not None
-    assert all(item.certificate is None for item in choice.others)
+    assert all(item.certificate is None for item in choice.rejected)
 
 
 def test_a_budget_ends_the_search_and_is_noted(X, monkeypatch):
@@ -97,7 +97,7 @@ def test_a_budget_ends_the_search_and_is_noted(X, monkeypatch):
 
     monkeypatch.setattr(_Search, "_measured", last)
     choice = km.choose(X, "chi2", max_error=0.9, budget=60.0, progress=False)
-    assert choice.others == []
+    assert choice.rejected == []
     assert any("the budget was spent" in note for note in choice.notes)
     with pytest.raises(ValueError, match="budget must be positive, got 0"):
         km.choose(X, "chi2", max_error=0.9, budget=0)
@@ -146,9 +146,9 @@ def test_a_kernel_of_ones_own_gets_anchors(X):
 def test_the_most_accurate_within_columns_or_seconds(X):
     choice = km.choose(X, "chi2", n_columns=50, **COSINES)
     assert choice.evidence.columns <= 50
-    fits = [item for item in choice.others if item.columns <= 50]
+    fits = [item for item in choice.rejected if item.columns <= 50]
     assert all(item.bound >= choice.evidence.bound for item in fits)
-    assert any(item.verdict == "over 50 columns" for item in choice.others)
+    assert any(item.verdict == "over 50 columns" for item in choice.rejected)
     timed = km.choose(X, "chi2", seconds=30.0, **COSINES)
     assert timed.evidence.seconds <= 30
     assert timed.evidence.bound <= choice.evidence.bound
@@ -157,19 +157,19 @@ def test_the_most_accurate_within_columns_or_seconds(X):
 def test_every_loser_has_a_reason(X):
     choice = km.choose(X, "chi2", max_error=0.02, progress=False)
     assert choice.evidence.verdict == "chosen"
-    assert all(item.verdict for item in choice.others)
-    assert len({item.candidate.name for item in choice.others} - {"HomogeneousMap"}) > 0
+    assert all(item.verdict for item in choice.rejected)
+    assert len({item.candidate.name for item in choice.rejected} - {"HomogeneousMap"}) > 0
     frame = choice.to_pandas()
     assert frame.verdict[0] == "chosen"
-    assert len(frame) == 1 + len(choice.to_dict()["others"])
+    assert len(frame) == 1 + len(choice.to_dict()["rejected"])
     assert f"{len(frame)} candidates were measured; to_pandas() has all of them." in str(choice)
     # A terminal shows the chosen one and, of each family, the last size that was looked at.
-    families = {(item.candidate.name, item.candidate.variant) for item in choice.others}
+    families = {(item.candidate.name, item.candidate.variant) for item in choice.rejected}
     assert choice.table().row_count == 1 + len(families)
     assert "confidence" in choice.summary()
     printed = str(choice)  # shows all that was measured
     assert choice.evidence.label in printed
-    assert all(item.candidate.name in printed for item in choice.others)
+    assert all(item.candidate.name in printed for item in choice.rejected)
 
 
 def test_relative_errors_do_not_depend_on_the_scale(X):

@@ -48,7 +48,7 @@ class Candidate:
     @property
     def family(self) -> str:
         """Name and variant."""
-        return " ".join(part for part in (self.name, self.variant) if part)
+        return " ".join(filter(None, (self.name, self.variant)))
 
     @property
     def label(self) -> str:
@@ -191,7 +191,7 @@ def _named(kernel: Kernel | None) -> Any:
     if isinstance(kernel, HomogeneousKernel) and kernel.gamma == 1 and not kernel.signed:
         return kernel.name if kernel.name in kernels.registry.KNOWN else kernel
     if isinstance(kernel, PerFeature):
-        return [_named(own) for own in kernel.kernels]
+        return [_named(base) for base in kernel.kernels]
     return kernel
 
 

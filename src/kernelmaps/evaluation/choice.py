@@ -102,11 +102,11 @@ class Choice(Tabled):
         evidence is of two maps of its settings, each measured on rows that it was not fitted on.
     evidence : Evidence
         Of the chosen map.
-    others : list of Evidence
+    rejected : list of Evidence
         What else was measured, each with the reason why it lost.
     kernel : Kernel
         Of the rows as they reach the map.
-    wanted : dict
+    requirements : dict
         What was asked for.
     notes : list of str
         Candidates that could not be measured, and why.
@@ -114,9 +114,9 @@ class Choice(Tabled):
 
     map: Any
     evidence: Evidence
-    others: list[Evidence]
+    rejected: list[Evidence]
     kernel: Kernel
-    wanted: dict[str, Any]
+    requirements: dict[str, Any]
     notes: list[str] = field(default_factory=list)
 
     def code(self) -> str:
@@ -130,10 +130,10 @@ class Choice(Tabled):
         """Plain values, for JSON."""
         return {
             "kernel": maps.kernel_code(self.kernel).removeprefix("km.kernels."),
-            "wanted": self.wanted,
+            "requirements": self.requirements,
             "chosen": _as_dict(self.evidence),
             "code": self.code(),
-            "others": [_as_dict(item) for item in self.others],
+            "rejected": [_as_dict(item) for item in self.rejected],
             "notes": self.notes,
         }
 
@@ -141,7 +141,7 @@ class Choice(Tabled):
         """One line per candidate, the chosen one first."""
         import pandas as pd
 
-        return pd.DataFrame([_as_dict(item) for item in (self.evidence, *self.others)])
+        return pd.DataFrame([_as_dict(item) for item in (self.evidence, *self.rejected)])
 
     def table(self, source: str = "to_pandas()") -> Any:
         """A rich table of the candidates with their verdicts.
@@ -153,9 +153,9 @@ class Choice(Tabled):
         """
         # Of each family that was not chosen, the last size that was looked at.
         last: dict[tuple[str, str], Evidence] = {}
-        for item in sorted(self.others, key=lambda item: item.candidate.size):
+        for item in sorted(self.rejected, key=lambda item: item.candidate.size):
             last[item.candidate.name, item.candidate.variant] = item
-        measured = f"{1 + len(self.others)} candidates were measured; {source} has all of them."
+        measured = f"{1 + len(self.rejected)} candidates were measured; {source} has all of them."
         heads = ("columns", "max rel.\nerror" if self._relative else "max\nerror", "bound", "ms")
         sentences = [measured, *self.notes]
         table = numbers_table(self.summary(), sentences, "map", heads, title_justify="left")
@@ -172,16 +172,16 @@ class Choice(Tabled):
 
     @property
     def _relative(self) -> bool:
-        return self.wanted.get("error") == "relative"
+        return self.requirements.get("error") == "relative"
 
     def summary(self) -> str:
         """The chosen map and its evidence, in a sentence."""
-        found = self.evidence
-        sure = f"certificate: {found.certificate}" if found.certificate else "no certificate"
+        best = self.evidence
+        sure = f"certificate: {best.certificate}" if best.certificate else "no certificate"
         return (
-            f"{self.code()}: {found.columns} columns; {'relative ' * self._relative}error on "
-            f"{found.n_pairs} held-out pairs at most {found.max:.3g}, on fresh ones at most "
-            f"{found.bound:.3g} ({found.confidence:.0%} confidence); {sure}"
+            f"{self.code()}: {best.columns} columns; {'relative ' * self._relative}error on "
+            f"{best.n_pairs} held-out pairs at most {best.max:.3g}, on fresh ones at most "
+            f"{best.bound:.3g} ({best.confidence:.0%} confidence); {sure}"
         )
 
 
@@ -260,10 +260,10 @@ def choose(
     X = checked_rows(X, "choose", ensure_min_samples=8)
     limits = {"max_error": max_error, "n_columns": n_columns, "seconds": seconds}
     _check_requirements({**limits, "budget": budget}, error, confidence)
-    wanted = {**limits, "error": error, "confidence": confidence}
+    requirements = {**limits, "error": error, "confidence": confidence}
     random_state = seed_of(random_state)
     X, kernel, scaler = scaled_kernel(kernel, X, random_state)
-    search = interruptible(_Search, X, kernel, wanted, held_out_rows, random_state, budget)
+    search = interruptible(_Search, X, kernel, requirements, held_out_rows, random_state, budget)
     groups = _families(kernel, families, random_state)
     for family in track(groups, lambda group: group[0].family, enabled=progress):
         interruptible(search.go_through, family)
@@ -289,7 +289,9 @@ def upper_bound(largest: np.ndarray, confidence: float, n_fresh: int | None = No
     that got away with the fewest columns, and fresh rows may leave the range that it was fitted on.
     """
     share = 1.0 if n_fresh is None else n_fresh / len(largest)
-    blocks = np.array([part.max() for part in np.array_split(largest, min(_BLOCKS, len(largest)))])
+    blocks = np.array(
+        [block.max() for block in np.array_split(largest, min(_BLOCKS, len(largest)))]
+    )
     scale = np.sqrt(6) / np.pi * blocks.std(ddof=1)
     location = blocks.mean() - np.euler_gamma * scale
     gumbel = location + scale * (np.log(len(blocks) * share) - np.log(-np.log(confidence)))
@@ -303,17 +305,17 @@ def upper_bound(largest: np.ndarray, confidence: float, n_fresh: int | None = No
 
 
 @dataclass(frozen=True)
-class _Fold:
+class _Split:
     """Rows held out, their kernel values and what errors are divided by, and the other rows."""
 
     held: Any
-    seen: Any
+    train: Any
     exact: np.ndarray
     scale: Any
 
 
 class _Search:
-    """Measures candidates on held-out rows, and remembers what it found.
+    """Measures candidates on held-out rows, and stores the evidence.
 
     Two parts of the rows are held out in turns, each from a map that was fitted on all others:
     twice as many rows to see outliers in, and two chances to see what happens to rows that leave
@@ -321,42 +323,47 @@ class _Search:
     """
 
     def __init__(
-        self, X: Any, kernel: Kernel, wanted: dict[str, Any], held_out_rows: int, random_state: int,
+        self,
+        X: Any,
+        kernel: Kernel,
+        requirements: dict[str, Any],
+        held_out_rows: int,
+        random_state: int,
         budget: float | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.end = np.inf if budget is None else perf_counter() + budget
         order = generator(random_state).permutation(X.shape[0])
         self.n_held = int(min(held_out_rows, X.shape[0] // 2))
-        self.X, self.kernel, self.wanted = X, kernel, wanted
-        self.folds = [self._fold(order, start) for start in (0, self.n_held)]
-        self.found: list[Evidence] = []
+        self.X, self.kernel, self.requirements = X, kernel, requirements
+        self.splits = [self._split(order, start) for start in (0, self.n_held)]
+        self.measured: list[Evidence] = []
         self.advice = self._advice()
         self.notes: list[str] = self.advice.copy()
 
     def _advice(self) -> list[str]:
         """Propose relative errors where a tolerance is far below the kernel's values."""
-        size = float(np.mean([np.diag(fold.exact).mean() for fold in self.folds]))
-        most = self.wanted["max_error"]
-        if self.wanted["error"] == "relative" or most is None or most >= _SMALL_SHARE * size:
+        size = float(np.mean([np.diag(split.exact).mean() for split in self.splits]))
+        most = self.requirements["max_error"]
+        if self.requirements["error"] == "relative" or most is None or most >= _SMALL_SHARE * size:
             return []
         return [
             f"max_error={most:g} is {most / size:.1g} of the kernel's values (k(x, x) is about "
             f"{size:.3g}): did you mean a relative error (error='relative', --relative)?"
         ]
 
-    def _fold(self, order: np.ndarray, start: int) -> _Fold:
+    def _split(self, order: np.ndarray, start: int) -> _Split:
         inside = np.zeros(len(order), dtype=bool)
         inside[order[start : start + self.n_held]] = True
-        held, seen = self.X[np.flatnonzero(inside)], self.X[np.flatnonzero(~inside)]
+        held, train = self.X[np.flatnonzero(inside)], self.X[np.flatnonzero(~inside)]
         exact = np.asarray(self.kernel(held), dtype=np.float64)
         root = np.ones(len(exact))
-        if self.wanted["error"] == "relative":
+        if self.requirements["error"] == "relative":
             root = np.sqrt(np.maximum(np.diag(exact), np.finfo(float).tiny))
-        return _Fold(held, seen, exact, root[:, None] * root)
+        return _Split(held, train, exact, root[:, None] * root)
 
     def go_through(self, family: list[maps.Candidate]) -> None:
         """Measure the sizes of a family that may win."""
-        if self.wanted["max_error"] is None:
+        if self.requirements["max_error"] is None:
             for candidate in family:
                 evidence = self._measure(candidate)
                 if evidence is None or self._too_large(evidence):
@@ -378,7 +385,7 @@ class _Search:
             evidence = self._measure(family[place])
             if evidence is None:
                 return
-            if evidence.bound <= self.wanted["max_error"]:
+            if evidence.bound <= self.requirements["max_error"]:
                 high = place
             else:
                 low = place + 1
@@ -390,10 +397,10 @@ class _Search:
     @property
     def _smallest_size(self) -> float:
         """The size of the smallest map so far that meets all requirements."""
-        return min((e.candidate.size for e in self.found if not self._excess(e)), default=np.inf)
+        return min((e.candidate.size for e in self.measured if not self._excess(e)), default=np.inf)
 
     def _measure(self, candidate: maps.Candidate) -> Evidence | None:
-        """Measure a candidate, and add it to what was found; None: no other one of its family."""
+        """Measure a candidate, and store its evidence; None: no other one of its family."""
         check_stop()
         if perf_counter() > self.end:
             self.notes.append(f"{candidate.label}: not measured, the budget was spent")
@@ -401,7 +408,7 @@ class _Search:
         start = process_time()  # what it costs, whatever else the machine does
         evidence = self._measured(candidate)
         if evidence is not None:
-            self.found.append(evidence)
+            self.measured.append(evidence)
         if process_time() - start > _PATIENCE:
             self.notes.append(f"{candidate.label}: no more of them, they take too long to make")
             return None
@@ -412,14 +419,14 @@ class _Search:
         try:
             # Values outside the domain are part of the error.
             with warnings.catch_warnings(action="ignore", category=OutOfDomainWarning):
-                for fold in self.folds:
-                    feature_map = self._fitted(candidate, fold.seen)
-                    feature_map.transform(fold.held[:8])  # compiled outside the timing
+                for split in self.splits:
+                    feature_map = self._fitted(candidate, split.train)
+                    feature_map.transform(split.held[:8])  # compiled outside the timing
                     start = perf_counter()
-                    Z = feature_map.transform(fold.held)
+                    Z = feature_map.transform(split.held)
                     seconds.append(perf_counter() - start)
                     product = dense(Z @ Z.T).astype(np.float64)
-                    errors.append((product - fold.exact) / fold.scale)
+                    errors.append((product - split.exact) / split.scale)
                     columns = max(columns, int(Z.shape[1]))
         except (ValueError, TypeError, DesignError, MemoryError) as problem:
             self.notes.append(f"{candidate.label}: {str(problem).splitlines()[0]}")
@@ -432,8 +439,8 @@ class _Search:
             max=float(largest.max()),
             rms=float(np.sqrt(np.mean(together**2))),
             bias=float(together.mean()),
-            bound=upper_bound(largest, self.wanted["confidence"], self.n_held),
-            confidence=self.wanted["confidence"],
+            bound=upper_bound(largest, self.requirements["confidence"], self.n_held),
+            confidence=self.requirements["confidence"],
             n_pairs=together.size,
             seconds=min(seconds) * self.X.shape[0] / self.n_held,
         )
@@ -446,57 +453,57 @@ class _Search:
 
     def _too_large(self, evidence: Evidence, *, or_equal: bool = False) -> bool:
         """Whether larger sizes of this family cannot win any more."""
-        limit = self.wanted["n_columns"] or np.inf
-        if self.wanted["max_error"] is not None:
-            held = [item.columns for item in self.found if not self._excess(item)]
+        limit = self.requirements["n_columns"] or np.inf
+        if self.requirements["max_error"] is not None:
+            held = [item.columns for item in self.measured if not self._excess(item)]
             limit = min([limit, *held])
         return evidence.columns >= limit if or_equal else evidence.columns > limit
 
     def _excess(self, item: Evidence) -> str:
         """The first requirement that is not met, in words; empty where all are."""
-        wanted = self.wanted
-        for found, most, words in (
-            (item.bound, wanted["max_error"], "bound over {:g}"),
-            (item.columns, wanted["n_columns"], "over {} columns"),
-            (item.seconds, wanted["seconds"], "over {:g} s"),
+        limits = self.requirements
+        for value, most, words in (
+            (item.bound, limits["max_error"], "bound over {:g}"),
+            (item.columns, limits["n_columns"], "over {} columns"),
+            (item.seconds, limits["seconds"], "over {:g} s"),
         ):
-            if most is not None and not found <= most:
+            if most is not None and not value <= most:
                 return words.format(most)
         return ""
 
     def result(self) -> Choice:
-        if not self.found:
+        if not self.measured:
             reasons = " ".join(self.notes) or "there is no map for it in this version"
             raise ValueError(f"choose: no map of {self.kernel!r} could be measured: {reasons}")
-        good = [item for item in self.found if not self._excess(item)]
+        good = [item for item in self.measured if not self._excess(item)]
         if not good:
             raise self._failure()
-        if self.wanted["max_error"] is None:
+        if self.requirements["max_error"] is None:
             best = min(good, key=lambda item: (item.bound, item.columns))
         else:
             # Of as many columns, the safer one: times of milliseconds would decide by chance.
             best = min(good, key=lambda item: (item.columns, item.bound))
-        others = [
+        rejected = [
             replace(item, verdict=self._verdict(item, best))
-            for item in self.found
+            for item in self.measured
             if item is not best
         ]
-        others.sort(key=lambda item: (item.columns, item.bound))
+        rejected.sort(key=lambda item: (item.columns, item.bound))
         fitted = self._fitted(best.candidate, self.X)
-        chosen = replace(best, verdict="chosen", certificate=fitted.certificate_)
-        return Choice(fitted, chosen, others, self.kernel, self.wanted, self.notes)
+        evidence = replace(best, verdict="chosen", certificate=fitted.certificate_)
+        return Choice(fitted, evidence, rejected, self.kernel, self.requirements, self.notes)
 
     def _failure(self) -> ToleranceError:
-        nearest = min(self.found, key=lambda item: item.bound)
-        asked = ", ".join(
-            argument(key, self.wanted[key])
+        nearest = min(self.measured, key=lambda item: item.bound)
+        stated = ", ".join(
+            argument(key, self.requirements[key])
             for key in ("max_error", "n_columns", "seconds")
-            if self.wanted[key] is not None
+            if self.requirements[key] is not None
         )
         return ToleranceError(
-            f"choose: no map of {maps.kernel_label(self.kernel)} meets {asked}. The most accurate "
-            f"of {len(self.found)} is {nearest.label} with {nearest.columns} columns: "
-            f"{self.wanted['error']} error on fresh pairs at most {nearest.bound:.3g} "
+            f"choose: no map of {maps.kernel_label(self.kernel)} meets {stated}. The most accurate "
+            f"of {len(self.measured)} is {nearest.label} with {nearest.columns} columns: "
+            f"{self.requirements['error']} error on fresh pairs at most {nearest.bound:.3g} "
             f"({nearest.confidence:.0%} confidence), {nearest.seconds:.3g} s for all rows. Allow a "
             + " ".join(["larger error, more columns or more time.", *self.advice]),
             best=nearest,
@@ -505,7 +512,7 @@ class _Search:
     def _verdict(self, item: Evidence, best: Evidence) -> str:
         if excess := self._excess(item):
             return excess
-        if self.wanted["max_error"] is None:
+        if self.requirements["max_error"] is None:
             return f"larger error than {best.bound:.2g}"
         if item.columns > best.columns:
             return f"accurate enough; {item.columns - best.columns} more columns"
