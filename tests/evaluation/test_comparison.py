@@ -13,7 +13,7 @@ from sklearn.preprocessing import KernelCenterer, StandardScaler
 
 import kernelmaps as km
 from kernelmaps.display import text_of
-from kernelmaps.evaluation import comparison, halving, methods
+from kernelmaps.evaluation import comparison, halving, measuring, methods, trials
 from kernelmaps.evaluation.candidates import candidates, fitted_to_data, kernel_code
 from kernelmaps.evaluation.checks import suspect_columns
 from kernelmaps.evaluation.demo import run_demo
@@ -31,7 +31,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def result(data):
-    return km.compare(*data, **QUICK)
+    return km.compare(*data, C=10.0, **QUICK)
 
 
 def test_the_row_says_what_a_hand_made_pipeline_says(data, result):
@@ -235,27 +235,36 @@ class Clock:
     """A stand-in for measuring whose cost and score are known: what is tested is the planning."""
 
     def __init__(self, monkeypatch, seconds_per_row=1e-3, score=lambda label: 0.5, slow=()):
-        self.now, self.calls = 0.0, []
+        self.now, self.compiling, self.calls = 0.0, 0.0, []
         self.rate, self.score, self.slow = seconds_per_row, score, slow
+        monkeypatch.setattr(halving, "run_trial", self.run_trial)
+        monkeypatch.setattr(halving, "tune", lambda method, problem, penalties: method)
         monkeypatch.setattr(halving, "measure", self.measure)
         monkeypatch.setattr(halving, "warm_up", self.warm_up)
         monkeypatch.setattr(halving, "measure_error", lambda method, problem: None)
         monkeypatch.setattr(halving, "perf_counter", lambda: self.now)
 
     def warm_up(self, method, problem):
-        self.now += 100.0  # compiling
+        self.compiling += 100.0
+        self.now += 100.0
+
+    def seconds(self, method, n):
+        return self.rate * n * (50 if method.kind in self.slow else 1)
+
+    def run_trial(self, method, problem, n_penalties):
+        return trials.Trial(500, self.seconds(method, 500), 0.0, method.growth)
 
     def measure(self, method, problem, seconds):
         n = problem.X.shape[0]
         self.calls.append((method.label, n))
-        self.now += self.rate * n * (50 if method.kind in self.slow else 1)
+        self.now += self.seconds(method, n)
         score = self.score(method.label)
         row = Row(method.label, method.kind, method.kernel, n, score=score, score_std=0.0)
         return row, np.full(n, 1 - score)
 
     @property
     def measuring(self):
-        return self.now - 100.0 * len(self.calls)
+        return self.now - self.compiling
 
 
 @pytest.fixture(scope="module")
@@ -301,7 +310,7 @@ def test_few_rows_are_not_sampled(budget, all_of_them, many, monkeypatch):
     result = km.compare(X[:2000], y[:2000], budget=budget, **ALL)
     assert {n for _, n in clock.calls} == {2000}
     assert (len(clock.calls) == len(result.rows)) == all_of_them  # 28 methods, 2 s each
-    assert {row.status for row in result.rows} <= {"finished", "not run"}
+    assert {row.status for row in result.rows} <= {"finished", "not started"}
 
 
 def test_no_round_is_spent_on_nearly_all_rows(many, monkeypatch):
@@ -323,7 +332,7 @@ def test_every_map_and_exact_machine_of_the_demo_finishes_on_all_digits(monkeypa
 def test_what_did_not_finish_cannot_win(many, monkeypatch):
     """Boosting would have the best score, but takes all the time: it is shown, and does not win."""
     Clock(monkeypatch, score=lambda label: 0.99 if "boosting" in label else 0.5, slow=["boosting"])
-    result = km.compare(*many, budget=100.0, **ALL)
+    result = km.compare(*many, budget=300.0, **ALL)
     row = result["gradient boosting"]
     assert row.status == "stopped"
     assert result.best().label != row.label
@@ -355,24 +364,139 @@ def _boosting(task="classification", **settings):
 def test_the_time_of_boosting_is_known_by_its_first_trees(cv, trees, many, monkeypatch):
     """Half of 2 of `trees` iterations, on all rows: (cv − 1)/cv of them in each of cv folds."""
     seconds = iter(range(100))
-    monkeypatch.setattr(halving, "perf_counter", lambda: float(next(seconds)))  # one a lap
+    monkeypatch.setattr(trials, "perf_counter", lambda: float(next(seconds)))  # one a lap
     X, y = (rows[:100] for rows in many)
-    problem = halving.Problem(X, y, "classification", cv, X, 0)
-    assert halving.least_seconds(_boosting(max_iter=trees), problem) == (cv - 1) * trees / 4
+    problem = measuring.Problem(X, y, "classification", cv, X, 0)
+    trial = trials.run_trial(_boosting(max_iter=trees), problem)
+    assert (trial.rows, trial.seconds) == (100, (cv - 1) * trees / 4)
+    assert trial.predicted(200) == pytest.approx(2**0.7 * trial.seconds)
+
+
+def test_a_trial_predicts_the_folds_and_the_search_of_the_penalty(many, monkeypatch):
+    """Two laps: map and fit. A search maps once, and fits in each fold for each penalty."""
+    seconds = iter(range(100))
+    monkeypatch.setattr(trials, "perf_counter", lambda: float(next(seconds)))
+    X, y = (rows[:100] for rows in many)
+    problem = measuring.Problem(X, y, "classification", 3, X, 0)
     plain = methods.baselines([], "classification", 1.0, size=8, exact_rows=9, sparse=False)[0]
-    assert halving.least_seconds(plain, problem) == 0
+    trial = trials.run_trial(plain, problem, 4)
+    assert (trial.seconds, trial.tuning_seconds) == (3 * 1.5 * (1 + 1), 1 + 4 * 3)
+    assert trials.run_trial(plain, problem).tuning_seconds == 0
+    unlabelled = trials.run_trial(plain, dataclasses.replace(problem, y=None, task="none"))
+    assert unlabelled.rows == 100
 
 
-def test_what_cannot_finish_is_not_begun(many, monkeypatch):
-    clock = Clock(monkeypatch)
-    least = {"boosting": 12.0}
-    monkeypatch.setattr(halving, "least_seconds", lambda method, _: least.get(method.kind, 0.0))
+def test_what_cannot_finish_is_not_started_and_says_what_it_needs(many, monkeypatch):
+    """Boosting takes 50 times as long: 100 s on 2000 rows, where other methods take 2 s."""
+    clock = Clock(monkeypatch, slow=["boosting"])
     X, y = many
     result = km.compare(X[:2000], y[:2000], budget=70.0, **ALL)  # 28 methods, 2 s each
-    assert result["gradient boosting"].status == "not run"
+    row = result["gradient boosting"]
+    predicted = 25 * 4 ** _boosting().growth  # on 500 rows 25 s
+    assert (row.status, row.note) == ("not started", f"needs about {predicted:.2g} s")
+    assert f"gradient boosting (not started: {row.note})" in " ".join(str(result).split())
+    assert "Not started" in " ".join(result.notes)
     assert len(clock.calls) == len(result.rows) - 1
-    least["boosting"] = 1.0
-    assert km.compare(X[:2000], y[:2000], budget=70.0, **ALL)["gradient boosting"].finished
+    assert {row.status for row in result.rows} == {"finished", "not started"}
+
+
+def test_a_slow_method_does_not_keep_quick_ones_from_finishing(many, monkeypatch):
+    """The budget passes over what does not fit, wherever it stands in the list."""
+    Clock(monkeypatch, slow=["exact"])
+    X, y = many
+    result = km.compare(X[:2000], y[:2000], budget=70.0, **ALL)
+    assert {row.kind for row in result.rows if not row.finished} == {"exact"}
+    assert all("needs about" in row.note for row in result.rows if row.kind == "exact")
+
+
+def test_without_time_for_a_trial_a_method_is_not_started(many, monkeypatch):
+    clock = Clock(monkeypatch)
+
+    def slow_trial(method, problem, n_penalties):
+        clock.now += 10.0
+        return trials.Trial(500, 1.0, 0.0, method.growth)
+
+    monkeypatch.setattr(halving, "run_trial", slow_trial)
+    result = km.compare(*many, budget=60.0, **ALL)
+    left_out = [row for row in result.rows if row.note == "no time for a trial"]
+    assert left_out
+    assert {row.status for row in left_out} == {"not started"}
+    assert len(result.finished()) >= 2
+
+
+# ---- the penalty --------------------------------------------------------------------------------
+
+
+def _noisy_plane(n, n_columns, noise, seed):
+    """Labels from a plane, some of them wrong."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, n_columns))
+    return X, (X @ rng.normal(size=n_columns) > 0) ^ (rng.random(n) < noise)
+
+
+PLAIN = {"maps": [], "kernels": ["gaussian"], "progress": False}
+
+
+def test_the_penalty_is_that_of_a_grid_search_in_the_first_training_rows():
+    """An independent search agrees, for features and for Gram matrices."""
+    from sklearn.model_selection import GridSearchCV, StratifiedKFold
+    from sklearn.svm import SVC, LinearSVC
+
+    X, y = _noisy_plane(270, 40, 0.2, 0)  # 180 training rows, in inner folds of 60
+    penalties, folds = [0.01, 1.0, 1e4], StratifiedKFold(3, shuffle=True, random_state=0)
+    result = km.compare(X, y, C=penalties[::-1], **PLAIN)
+    train = next(folds.split(X, y))[0]
+    rows = StandardScaler().fit_transform(X[train])
+    kernel = fitted_to_data("gaussian", StandardScaler().fit_transform(X))
+    Z = km.MeanNormScaler().fit_transform(rows)
+    for label, machine, inputs in (
+        ("plain linear", LinearSVC(random_state=0), Z),
+        ("exact gaussian", SVC(kernel="precomputed"), kernel(rows)),
+    ):
+        search = GridSearchCV(machine, {"C": penalties}, cv=folds).fit(inputs, y[train])
+        assert search.best_params_["C"] == result[label].C, label
+    assert result["gradient boosting"].C is None
+    assert result["plain linear"].C < result["exact gaussian"].C
+    assert result.estimator("plain linear")[-1].C == result["plain linear"].C
+    fixed = km.compare(X, y, C=result["exact gaussian"].C, **PLAIN)
+    assert result["exact gaussian"].fold_scores == fixed["exact gaussian"].fold_scores
+    assert f"SVC(C={result['exact gaussian'].C}" in result["exact gaussian"].code
+
+
+def test_the_penalty_of_ridge_regression_is_one_over_alpha():
+    X, _ = _noisy_plane(150, 5, 0.0, 0)
+    y = X @ np.arange(1.0, 6.0)  # without noise the weakest shrinkage is the best
+    result = km.compare(X, y, C=[1e-3, 1e4], **PLAIN)
+    penalties = [result[label].C for label in ("plain linear", "exact gaussian")]
+    assert penalties == pytest.approx([1e4, 1e4])
+    assert result.estimator("plain linear")[-1].alpha == pytest.approx(1e-4)
+
+
+def test_tuning_does_not_see_the_rows_that_the_first_fold_holds_out(many, monkeypatch):
+    X, y = (rows[:450] for rows in many)
+    problem = measuring.Problem(X, y, "classification", 3, X[:20], 0)
+    (method,) = [m for m in methods.baselines([], "classification", 1.0, size=8, exact_rows=9,
+                                              sparse=False) if m.kind == "linear"]  # fmt: skip
+    trained_on = []
+    fit = trials.fit_features
+    monkeypatch.setattr(
+        trials, "fit_features", lambda method, X: trained_on.append(X) or fit(method, X)
+    )
+    trials.tune(method, problem, [1.0, 10.0])
+    np.testing.assert_array_equal(trained_on[0], X[problem.folds()[0][0]])
+
+
+def test_choosing_the_penalty_does_not_find_what_is_not_there(seed):
+    """Labels without a signal: the score is 1/2 within four standard errors of all rows."""
+    rng = np.random.default_rng(seed)
+    scores, n = [], 300
+    for _ in range(12):
+        X, y = rng.normal(size=(n, 5)), np.tile([0, 1], n // 2)
+        problem = measuring.Problem(X, y, "classification", 3, X[:20], 0)
+        method = methods.baselines([], "classification", 1.0, size=8, exact_rows=9, sparse=False)[0]
+        tuned = trials.tune(method, problem, [1e-3, 1.0, 1e3])
+        scores.append(measuring.measure(tuned, problem)[0].score)
+    assert abs(np.mean(scores) - 0.5) < 4 * 0.5 / np.sqrt(12 * n)
 
 
 def test_warming_up_sees_as_many_rows_as_tell_what_is_compiled(many):
@@ -386,24 +510,24 @@ def test_warming_up_sees_as_many_rows_as_tell_what_is_compiled(many):
 
     X, y = many
     for rows in (100, 2000):
-        problem = halving.Problem(X[:rows], y[:rows], "classification", 3, X, 0)
-        halving.warm_up(methods.Method("own", "map", steps=(Recorder(),)), problem)
+        problem = measuring.Problem(X[:rows], y[:rows], "classification", 3, X, 0)
+        measuring.warm_up(methods.Method("own", "map", steps=(Recorder(),)), problem)
     assert seen == [100, 500]
 
 
 def test_little_data_is_measured_with_one_thread_of_blas(many, monkeypatch):
     limits = []
-    monkeypatch.setattr(halving, "limit_blas", lambda n: limits.append(n) or nullcontext())
+    monkeypatch.setattr(measuring, "limit_blas", lambda n: limits.append(n) or nullcontext())
     X, y = many
     pairs = [(fitted_to_data("gaussian", X[:100]), None)]
     peers = methods.baselines(pairs, "classification", 1.0, size=8, exact_rows=9, sparse=False)
     (nystroem,) = [m for m in peers if "Nystroem" in m.label]
-    problem = halving.Problem(X[:90], y[:90], "classification", 3, X[:20], 0)
-    halving.measure(nystroem, problem)
-    halving.measure_error(nystroem, problem)
+    problem = measuring.Problem(X[:90], y[:90], "classification", 3, X[:20], 0)
+    measuring.measure(nystroem, problem)
+    measuring.measure_error(nystroem, problem)
     assert limits == [1] * 4  # three folds and the error
-    monkeypatch.setattr(halving, "_SMALL", 10)
-    halving.measure(nystroem, problem)
+    monkeypatch.setattr(measuring, "_ONE_THREAD_CELLS", 10)
+    measuring.measure(nystroem, problem)
     assert len(limits) == 4
 
 
@@ -436,9 +560,9 @@ def test_time_that_is_left_goes_to_the_next_best(many, monkeypatch):
 
 def test_no_fold_is_begun_after_the_time_is_over(data):
     X, y = data
-    problem = halving.Problem(X, y, "classification", 3, X[:20], 0)
+    problem = measuring.Problem(X, y, "classification", 3, X[:20], 0)
     method = methods.Method("linear", "linear", model=methods.linear_model("classification", 1.0))
-    row, losses = halving.measure(method, problem, 0.0)
+    row, losses = measuring.measure(method, problem, 0.0)
     assert row.note == "1 of 3 folds: the time was over"
     assert (row.status, row.finished, losses) == ("unfinished", False, None)
     assert row.score is not None
@@ -467,13 +591,13 @@ def test_exact_machines_see_a_stated_subsample(data):
 
 
 def test_ctrl_c_keeps_what_was_measured(data, monkeypatch):
-    done, own = [], halving.measure
+    done, original = [], measuring.measure
 
     def measure(method, problem, seconds):
         if len(done) == 3:
             raise KeyboardInterrupt
         done.append(method.label)
-        return own(method, problem)
+        return original(method, problem)
 
     monkeypatch.setattr(halving, "measure", measure)
     result = km.compare(*data, **QUICK)
@@ -664,6 +788,8 @@ def test_widths_come_from_the_data():
     ("options", "match"),
     [
         ({"cv": 1}, "cv must be between 2"),
+        ({"C": []}, "C must have at least one value"),
+        ({"C": [1.0, -1.0]}, "C must be"),
         ({"budget": -1}, "budget must be a positive"),
         ({"maps": ["NoSuchMap"]}, "no map 'NoSuchMap'"),
         ({"maps": [3]}, "neither the name of a map nor a transformer"),

@@ -63,7 +63,10 @@ def compare(
         typer.Option(help="Seconds of measuring; fewer methods finish to keep it. 0: no limit."),
     ] = 120.0,
     cv: Annotated[int, typer.Option("--cv", "--folds", help="Folds of the cross-validation.")] = 3,
-    C: Annotated[float, typer.Option("--C", help="Penalty of the linear models.")] = 10.0,
+    C: Annotated[
+        str,
+        typer.Option("--C", help="Penalty of linear models and kernel machines, or several."),
+    ] = "1,10,100",
     normalize: shared.Normalize = "none",
     encoding: shared.Encoding = "utf-8",
     report: Annotated[
@@ -98,7 +101,7 @@ def compare(
         sizes=per_feature,
         joint_sizes=in_all,
         cv=cv,
-        C=C,
+        C=_numbers(C, "--C"),
         budget=budget if budget != 0 else None,
         name=Path(rows.name).name,
         feature_names=rows.columns,
@@ -222,6 +225,13 @@ def _integers(text: str, option: str) -> list[int]:
         return [int(item) for item in text.split(",")]
     except ValueError:
         raise ValueError(f"{option} must be whole numbers with commas, got {text!r}.") from None
+
+
+def _numbers(text: str, option: str) -> list[float]:
+    try:
+        return [float(item) for item in text.split(",")]
+    except ValueError:
+        raise ValueError(f"{option} must be numbers with commas, got {text!r}.") from None
 
 
 def _pair(text: str) -> tuple[float, float]:

@@ -20,12 +20,16 @@ from ..maps.registry import PLUGINS
 from ..seeding import generator, seed_of
 from .candidates import Candidate, candidates, kernel_label, sort_of
 from .checks import check_targets, checked_rows, decide_task, feature_names_of, suspect_columns
-from .halving import Problem, Rounds, row_order
+from .halving import Rounds, row_order
+from .measuring import Problem
 from .methods import Method, baselines, linear_model, map_method, scaled_kernel
 from .page import write_page
 from .presentation import comparison_table, draw, program, use_this
 from .report import report_data
 from .results import Results
+
+PENALTIES = (1.0, 10.0, 100.0)
+"""Values of C that `compare` chooses from. Features have a mean squared norm of 1."""
 
 
 class Comparison(Tabled, Results):
@@ -74,9 +78,9 @@ class Comparison(Tabled, Results):
 
     def __repr__(self) -> str:
         use = self.recommended()
-        found = "nothing finished" if use is None else f"recommended: {use.label!r}"
+        advice = "nothing finished" if use is None else f"recommended: {use.label!r}"
         return (
-            f"<Comparison of {len(self.rows)} methods on {self.data['name']!r}, {found}; "
+            f"<Comparison of {len(self.rows)} methods on {self.data['name']!r}, {advice}; "
             "print it for the table>"
         )
 
@@ -92,7 +96,7 @@ def compare(
     joint_sizes: Sequence[int] = (256, 1024),
     with_baselines: bool = True,
     cv: int = 3,
-    C: float = 10.0,
+    C: float | Sequence[float] = PENALTIES,
     budget: float | None = None,
     exact_rows: int = 2000,
     name: str = "data",
@@ -105,7 +109,7 @@ def compare(
 
     Every method is a scikit-learn pipeline, scored by cross-validation on the same rows and folds.
     Columns are standardised in front of stationary kernels and of the plain linear model; features
-    are scaled to a mean k(x, x) of 1, so that one penalty `C` means the same to all.
+    are scaled to a mean k(x, x) of 1, so that a penalty `C` means the same to all.
 
     Parameters
     ----------
@@ -125,15 +129,15 @@ def compare(
         Columns per feature of additive maps, columns of joint ones. Splines have their
         default settings, unless a size is at least their default of ten.
     with_baselines : bool
-        Whether to run baselines, too: a plain linear model, exact kernels, scikit-learn's maps and
-        gradient boosting.
+        Whether to run a plain linear model, exact kernels, scikit-learn's maps and boosting, too.
     cv : int
         Folds of the cross-validation.
-    C : float
-        Penalty of the linear and kernel machines (1/C for ridge regression).
+    C : float or sequence of float
+        Penalty of linear models and kernel machines (1/C for ridge regression). Of several values,
+        a cross-validation on at most 500 rows chooses one for each method.
     budget : float, optional
-        Seconds for the measurements (compilation not included). All methods run on few rows and
-        the best of them on all; methods that were stopped before are shown, but cannot win.
+        Seconds of measuring, without compilation: all methods run on few rows, the best of them on
+        all. What does not fit is listed with the time that it needs, or the rows that it saw.
     exact_rows : int
         Largest number of rows for exact kernel machines.
     name, feature_names : str, sequence of str
@@ -158,30 +162,32 @@ def compare(
     """
     start, names = perf_counter(), feature_names_of(X, feature_names)
     X, y, decided, notes = _prepared(X, y, task, names)
-    _check_arguments(X, cv, C, budget)
-    random_state = seed_of(random_state)
+    penalties: list[float] = np.atleast_1d(np.asarray(C)).tolist()
+    _check_arguments(X, cv, penalties, budget)
+    random_state, middle = seed_of(random_state), sorted(penalties)[len(penalties) // 2]
     pairs = _scaled_kernels(kernels or _default_kernels(X), X, random_state, notes)
-    methods = _map_methods(maps, pairs, (sizes, joint_sizes), random_state, decided, C)
+    methods = _map_methods(maps, pairs, (sizes, joint_sizes), random_state, decided, middle)
     if with_baselines and decided != "none":
-        limits = {"size": max(joint_sizes), "exact_rows": exact_rows}
-        methods = [*baselines(pairs, decided, C, sparse=sparse.issparse(X), **limits), *methods]
+        limits = {"size": max(joint_sizes), "exact_rows": exact_rows, "sparse": sparse.issparse(X)}
+        methods = [*baselines(pairs, decided, middle, **limits), *methods]
     _check_methods(methods, maps, kernels)
-    rounds = Rounds(_problem(X, y, decided, cv, random_state), budget, progress)
+    rounds = Rounds(_problem(X, y, decided, cv, random_state), budget, progress, penalties)
     rounds.run(methods)
-    told = {"name": name, "names": names, "C": C, "loading_code": loading_code}
-    return _result(rounds, methods, notes + _notes_of(rounds, methods, budget), told, start)
+    given = {"name": name, "names": names, "C": penalties, "loading_code": loading_code}
+    return _result(rounds, methods, notes + _notes_of(rounds, methods, budget), given, start)
 
 
 def _result(
-    rounds: Rounds, methods: list[Method], notes: list[str], told: dict[str, Any], start: float
+    rounds: Rounds, methods: list[Method], notes: list[str], given: dict[str, Any], start: float
 ) -> Comparison:
     problem = rounds.problem
     X = problem.X
+    methods = [rounds.tuned.get(method.label, method) for method in methods]
     pipelines = {m.label: made for m in methods if (made := m.estimator()) is not None}
     return Comparison(
         rows=[rounds.results[m.label] for m in methods if m.label in rounds.results],
         task=problem.task,
-        data=told
+        data=given
         | {
             "rows": X.shape[0],
             "columns": X.shape[1],
@@ -212,7 +218,7 @@ def _notes_of(rounds: Rounds, methods: list[Method], budget: float | None) -> li
         "limited": "Exact kernel machines saw fewer rows",
         "stopped": "Stopped on fewer rows, to keep the budget",
         "unfinished": "The time was over before all folds were done",
-        "not run": "No time was left for",
+        "not started": "Not started",
     }
     for status, words in sorts.items():
         labels = [row.label for row in rounds.results.values() if row.status == status]
@@ -254,8 +260,11 @@ def _problem(X: Any, y: Any, task: str, cv: int, random_state: int) -> Problem:
     return Problem(X, y, task, cv, error_rows, random_state, order)
 
 
-def _check_arguments(X: Any, cv: int, C: float, budget: float | None) -> None:
-    check_positive("compare", "C", C)
+def _check_arguments(X: Any, cv: int, penalties: list[float], budget: float | None) -> None:
+    if not penalties:
+        raise ValueError(f"compare: {parameter('C')} must have at least one value, got none.")
+    for C in penalties:
+        check_positive("compare", "C", C)
     if not isinstance(cv, int) or cv < 2 or cv > X.shape[0]:
         raise ValueError(
             f"compare: {parameter('cv')} must be between 2 and the {X.shape[0]} rows, got {cv!r}."
@@ -290,11 +299,11 @@ def _default_kernels(X: Any) -> list[str]:
 
 
 def _scaled_kernels(
-    wanted: Sequence[Any], X: Any, random_state: int, notes: list[str]
+    kernels: Sequence[Any], X: Any, random_state: int, notes: list[str]
 ) -> list[tuple[Kernel, Any]]:
     """Kernels with their widths, each with the scaler of columns that it needs, or None."""
-    lowest, kept = _minimum(X), []
-    for item in wanted:
+    lowest, pairs = _minimum(X), []
+    for item in kernels:
         kernel = get(item)
         base = getattr(kernel, "base", kernel)
         if lowest < 0 and getattr(base, "signed", True) is False:
@@ -303,8 +312,8 @@ def _scaled_kernels(
                 "defined for values from 0 on."
             )
         else:
-            kept.append(scaled_kernel(item, X, random_state)[1:])
-    return kept
+            pairs.append(scaled_kernel(item, X, random_state)[1:])
+    return pairs
 
 
 def _map_methods(
@@ -317,29 +326,29 @@ def _map_methods(
 ) -> list[Method]:
     """Maps of all kernels and sizes, small ones first, and then the user's own."""
     model = linear_model(task, C)
-    wanted = None if maps is None else [item for item in maps if isinstance(item, str)]
-    for unknown in [n for n in wanted or [] if n not in PLUGINS and not hasattr(kernelmaps, n)]:
+    names = None if maps is None else [item for item in maps if isinstance(item, str)]
+    for unknown in [n for n in names or [] if n not in PLUGINS and not hasattr(kernelmaps, n)]:
         raise ValueError(
             f"compare: there is no map {unknown!r} in kernelmaps. Pass a map that you wrote as an "
             "object, or register it (kernelmaps.maps.register)."
         )
-    found: list[tuple[int, Method]] = []
+    ranked: list[tuple[int, Method]] = []
     for kernel, scaler in [*pairs, (None, None)]:
         joint = kernel is not None and sort_of(kernel) != "additive"
-        own_sizes = tuple(sizes[joint])
-        for candidate in candidates(kernel, own_sizes, random_state, all_variants=bool(wanted)):
-            if wanted is None or candidate.name in wanted:
+        kernel_sizes = tuple(sizes[joint])
+        for candidate in candidates(kernel, kernel_sizes, random_state, all_variants=bool(names)):
+            if names is None or candidate.name in names:
                 # Anchors are searched for, which takes its time: quicker maps go first.
-                place = [*own_sizes, candidate.size].index(candidate.size)
+                place = [*kernel_sizes, candidate.size].index(candidate.size)
                 late = place + 2 * (candidate.name == "AnchorMap")
-                found.append((late, _of_candidate(candidate, kernel, model, scaler)))
+                ranked.append((late, _of_candidate(candidate, kernel, model, scaler)))
     # Kernels take turns, so that a small budget has looked at each of them.
     turn = {
-        id(m): sum(k.kernel == m.kernel for _, k in found[:i]) for i, (_, m) in enumerate(found)
+        id(m): sum(k.kernel == m.kernel for _, k in ranked[:i]) for i, (_, m) in enumerate(ranked)
     }
-    methods = [m for _, m in sorted(found, key=lambda pair: (pair[0], turn[id(pair[1])]))]
-    own = [item for item in maps or [] if not isinstance(item, str)]
-    return [*methods, *(_of_object(item, model) for item in own)]
+    methods = [m for _, m in sorted(ranked, key=lambda pair: (pair[0], turn[id(pair[1])]))]
+    objects = [item for item in maps or [] if not isinstance(item, str)]
+    return [*methods, *(_of_object(item, model) for item in objects)]
 
 
 def _of_candidate(candidate: Candidate, kernel: Kernel | None, model: Any, scaler: Any) -> Method:

@@ -10,7 +10,7 @@ from ..data import load
 from ..kernels import get
 from .candidates import candidates, fitted_to_data, sort_of
 from .comparison import Comparison, compare
-from .halving import WARM_ROWS
+from .measuring import WARM_ROWS
 
 # One kernel of each sort (additive, exponentiated, stationary). All 27 methods take 34 seconds of
 # one processor (measured), of which gradient boosting takes 13.

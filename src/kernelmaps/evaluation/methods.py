@@ -151,7 +151,7 @@ class Method:
     def _exact_code(self, kernel: str) -> str:
         steps = [expression(step) for step in self.steps]
         if not hasattr(self.model, "regressor"):
-            steps.append(f"SVC(kernel={kernel})")
+            steps.append(f"SVC(C={penalty_of(self.model)}, kernel={kernel})")
             return f"make_pipeline({', '.join(steps)})" if self.steps else steps[0]
         # KernelRidge calls a kernel with one pair of rows at a time, so it is given the matrix.
         rows = "X"
@@ -168,6 +168,29 @@ def linear_model(task: str, C: float) -> Any:
     if task == "none":
         return None
     return Ridge(alpha=1 / C) if task == "regression" else LinearSVC(C=C, random_state=0)
+
+
+def _penalty_name(model: Any) -> str | None:
+    """The parameter of a model that is C, or 1/C (named alpha); None if it has neither."""
+    names = [] if model is None else model.get_params()
+    return next((name for name in names if name.split("__")[-1] in ("C", "alpha")), None)
+
+
+def penalty_of(model: Any) -> float | None:
+    """The penalty C of a linear model or kernel machine; None for models without one."""
+    name = _penalty_name(model)
+    if name is None:
+        return None
+    value = float(model.get_params()[name])
+    return value if name.endswith("C") else 1 / value
+
+
+def with_penalty(model: Any, C: float) -> Any:
+    """The unfitted model with a penalty C, or unchanged if it has none."""
+    name = _penalty_name(model)
+    if name is None:
+        return model
+    return clone(model).set_params(**{name: C if name.endswith("C") else 1 / C})
 
 
 def map_method(label: str, feature_map: Any, kernel: str, model: Any, scaler: Any = None) -> Method:
@@ -278,7 +301,7 @@ def _sklearn_maps(kernel: Kernel, size: int) -> list[tuple[int, Any]]:
     if isinstance(kernel, SkewedChi2):
         return [(size, ka.SkewedChi2Sampler(skewedness=kernel.skewedness, **drawn))]
     if isinstance(kernel, Polynomial):
-        own = {"degree": kernel.degree, "gamma": kernel.gamma, "coef0": kernel.coef0}
-        sketch = ka.PolynomialCountSketch(**own, **drawn)
-        return [(size, sketch), (size, ka.Nystroem(kernel="poly", **own, **drawn))]
+        terms = {"degree": kernel.degree, "gamma": kernel.gamma, "coef0": kernel.coef0}
+        sketch = ka.PolynomialCountSketch(**terms, **drawn)
+        return [(size, sketch), (size, ka.Nystroem(kernel="poly", **terms, **drawn))]
     return []

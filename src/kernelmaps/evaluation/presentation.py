@@ -200,7 +200,8 @@ def _cells(row: Row, mark: str, with_status: bool = False) -> list[str]:
     label = row.label.replace("sklearn ", "sk. ").replace("AdditiveChi2Sampler", "AdditiveChi2")
     if with_status:
         on_fewer = row.status in ("stopped", "limited")
-        label += f" ({row.rows:,} rows)" if on_fewer else f" ({row.status})"
+        needs = f": {row.note}" if row.note and row.status == "not started" else ""
+        label += f" ({row.rows:,} rows)" if on_fewer else f" ({row.status}{needs})"
     return [
         f"{mark} {label.replace(' orthogonal', '')}",
         number(row.columns, "d"),

@@ -29,7 +29,7 @@ class Row:
         "finished": on the same rows and folds as all other finished ones, so that their scores can
         be compared. "stopped": on fewer rows, after which others were better. "limited": on the
         most rows that an exact kernel machine is given. "unfinished": the time was over before all
-        folds were done. "not run": no time was left.
+        folds were done. "not started": there was no time for it; `note` says how much it needs.
     columns : int or None
         Output columns of the map.
     score, score_std : float or None
@@ -50,6 +50,8 @@ class Row:
         Python that makes the model.
     note : str
         What a reader should know: a solver that did not converge, say.
+    C : float or None
+        Penalty of the linear model or kernel machine.
     """
 
     label: str
@@ -68,6 +70,7 @@ class Row:
     note: str = ""
     status: str = FINISHED
     fold_scores: tuple[float, ...] = ()
+    C: float | None = None
 
     @property
     def seconds(self) -> float:
