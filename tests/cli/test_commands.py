@@ -1,6 +1,7 @@
 """Commands print what the library returns, and nothing else; errors are a sentence and a number."""
 
 import json
+import os
 import re
 import shlex
 import sys
@@ -14,7 +15,9 @@ import kernelmaps
 from kernelmaps import storage
 from kernelmaps.commands import demonstrating, fitting
 from kernelmaps.commands.fitting import FitSettings, fit_rows
+from kernelmaps.commands.predicting import Predictions
 from kernelmaps.data.reading import held_out, read_rows
+from kernelmaps.data.suffixes import compressed, open_text
 from kernelmaps.evaluation import comparison, halving
 from kernelmaps.evaluation import demo as demo_module
 from kernelmaps.model_files import open_info
@@ -678,13 +681,32 @@ def test_predictions_are_written_as_the_suffix_says(suffix, csv, ridge, tmp_path
 def test_compressed_tables_are_read(suffix, csv, ridge, tmp_path):
     if suffix == "zst":
         pytest.importorskip("pyarrow")
-    from kernelmaps.data.suffixes import open_text
-
     path = tmp_path / f"mine.csv.{suffix}"
-    with open_text(path, write=True) as stream:
-        stream.write(csv.read_text())
+    path.write_bytes(b"".join(compressed(path, [csv.read_bytes()])))
     assert path.read_bytes()[:20] != csv.read_bytes()[:20]
-    assert run("predict", ridge, path) == run("predict", ridge, csv)
+    expected = run("predict", ridge, csv)
+    assert run("predict", ridge, path) == expected
+    run("predict", ridge, path, "-o", path)  # the input is read before it is replaced
+    with open_text(path) as stream:
+        assert stream.read().splitlines() == expected.splitlines()
+    assert os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".xz", ".zst"])
+def test_predictions_that_fail_leave_the_file_as_it_was(suffix, tmp_path):
+    if suffix == ".zst":
+        pytest.importorskip("pyarrow")
+
+    def blocks():
+        yield [[1.0]]
+        raise RuntimeError("the disk is gone")
+
+    path = tmp_path / f"old.csv{suffix}"
+    path.write_bytes(b"old")
+    with pytest.raises(RuntimeError, match="the disk is gone"):
+        Predictions(["y"], blocks).save(path)
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == [path.name]
 
 
 # ---- scores -------------------------------------------------------------------------------------

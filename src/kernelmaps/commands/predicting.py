@@ -17,7 +17,7 @@ from .. import storage
 from ..data import read_rows
 from ..data.columns import column_positions, no_target
 from ..data.reading import column_names
-from ..data.suffixes import data_suffix, is_csv, is_parquet, open_text
+from ..data.suffixes import compressed, data_suffix, is_csv, is_parquet
 from ..data.table_in_memory import warn_of_gaps
 from ..data.table_stream import raw_tables
 from ..data.text_cells import quoted
@@ -87,11 +87,7 @@ class Predictions:
             write_json(path, self.to_dict())
             return
         lines = self.lines("\t" if suffix == ".tsv" else ",")
-        if Path(path).suffix.lower() == suffix:
-            storage.write_file(path, (text.encode() for text in lines))
-            return
-        with open_text(path, write=True) as stream:
-            stream.writelines(lines)
+        storage.write_file(path, compressed(path, (text.encode() for text in lines)))
 
 
 @dataclass(frozen=True)

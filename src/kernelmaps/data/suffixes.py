@@ -8,7 +8,7 @@ import io
 import lzma
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
@@ -20,13 +20,14 @@ SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".txt")
 _ARRAYS = (".parquet", ".pq", ".npz", ".npy", ".h5", ".hdf5", ".zarr")
 
 
-def _open_zstandard(path: str | os.PathLike[str], mode: str) -> IO[bytes]:
+def _open_zstandard(file: str | os.PathLike[str] | IO[bytes], mode: str) -> IO[bytes]:
     try:  # Python 3.14 has its own
-        return import_module("compression.zstd").open(path, mode)
+        return import_module("compression.zstd").open(file, mode)
     except ModuleNotFoundError:
         stream = needed("pyarrow")
         opened = stream.input_stream if mode == "rb" else stream.output_stream
-        return opened(os.fspath(path), compression="zstd")
+        file = os.fspath(file) if isinstance(file, os.PathLike) else file
+        return opened(file, compression="zstd")
 
 
 _COMPRESSED: dict[str, Callable[[Any, str], Any]] = {
@@ -99,9 +100,41 @@ def open_bytes(path: str | os.PathLike[str]) -> Any:
     return io.BufferedReader(_Decompressed(path, opener), 1 << 16)
 
 
-def open_text(
-    path: str | os.PathLike[str], *, write: bool = False, encoding: str = "utf-8"
-) -> io.TextIOBase:
+class _Collected(io.RawIOBase):
+    """Collects the bytes that are written to it."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._parts.append(bytes(data))
+        return len(self._parts[-1])
+
+    def take(self) -> bytes:
+        """The bytes since the last call, also after the stream was closed."""
+        data = b"".join(self._parts)
+        self._parts.clear()
+        return data
+
+
+def compressed(path: str | os.PathLike[str], parts: Iterable[bytes]) -> Iterator[bytes]:
+    """The bytes of a file, compressed as its suffix says, some at a time; nothing is written."""
+    opener = _COMPRESSED.get(Path(path).suffix.lower())
+    if opener is None:
+        yield from parts
+        return
+    output = _Collected()
+    with opener(output, "wb") as stream:
+        for part in parts:
+            stream.write(part)
+            yield output.take()
+    yield output.take()
+
+
+def open_text(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> io.TextIOBase:
     """Open a text file, which its suffix may say to be compressed, with line ends as they are.
 
     Raises
@@ -111,19 +144,14 @@ def open_text(
     ValueError
         While it is read, if a compressed file is damaged.
     """
-    if encoding == "utf-8" and not write:
+    if encoding == "utf-8":
         encoding = "utf-8-sig"  # spreadsheets write a byte-order mark
-    opener = _COMPRESSED.get(Path(path).suffix.lower())
-    if opener is None:
-        return open(path, "w" if write else "r", newline="", encoding=encoding)
-    stream: Any = opener(path, "wb") if write else io.BufferedReader(_Decompressed(path, opener))
-    return io.TextIOWrapper(stream, encoding=encoding, newline="")
+    return io.TextIOWrapper(open_bytes(path), encoding=encoding, newline="")
 
 
 def known_suffixes() -> str:
     """All suffixes that data are read from, for messages."""
-    compressed = ", ".join(_COMPRESSED)
     return (
-        f"{', '.join(CSV)} (also compressed: {compressed}), {', '.join(_ARRAYS)} and, for "
-        f"SVMlight text, {', '.join(SVMLIGHT)}"
+        f"{', '.join(CSV)} (also compressed: {', '.join(_COMPRESSED)}), {', '.join(_ARRAYS)} "
+        f"and, for SVMlight text, {', '.join(SVMLIGHT)}"
     )
