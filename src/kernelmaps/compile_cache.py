@@ -40,14 +40,15 @@ class CheckedFiles(IndexDataCacheFile):
     def _load_index(self) -> dict[Any, str]:
         try:
             version, index = self._read(self._index_path)
+            if version != self._version:  # before the rest, which may name what is gone
+                return {}
+            stamp, names = _unpickled_pair(self._index_path, index)
+            _require(isinstance(names, dict), self._index_path)
         except FileNotFoundError:
             return {}
         except OSError as error:
             _say_unusable("read", error)
             return {}
-        if version != self._version:  # before the rest, which may name what is gone
-            return {}
-        stamp, names = pickle.loads(index)
         return names if stamp == self._source_stamp else {}
 
     def _save_index(self, overloads: dict[Any, str]) -> None:
@@ -55,24 +56,26 @@ class CheckedFiles(IndexDataCacheFile):
         self._write(self._index_path, (self._version, index))
 
     def _load_data(self, name: str) -> Any:
+        path = self._data_path(name)
         try:
-            return self._read(self._data_path(name))
+            owner, data = self._read(path)
+            _require(isinstance(data, tuple), path)
         except OSError as error:  # which numba takes for a missing file
             _say_unusable("read", error)
             raise
+        return owner, data
 
     def _save_data(self, name: str, data: Any) -> None:
         self._write(self._data_path(name), data)
 
-    def _read(self, path: str) -> Any:
-        """What `_write` wrote; OSError if it is damaged."""
+    def _read(self, path: str) -> tuple[Any, Any]:
+        """The pair that `_write` wrote; OSError if it is damaged."""
         content = Path(path).read_bytes()
         digest, code = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
-        if digest != _digest(code):
-            raise OSError(f"{path} is damaged")
-        return pickle.loads(code)
+        _require(digest == _digest(code), path)
+        return _unpickled_pair(path, code)
 
-    def _write(self, path: str, content: Any) -> None:
+    def _write(self, path: str, content: tuple[Any, Any]) -> None:
         code = self._dump(content)
         with self._open_for_write(path) as stream:
             stream.write(_digest(code) + code)
@@ -95,6 +98,20 @@ def _without_io_errors() -> Iterator[None]:
         yield
     except OSError as error:
         _say_unusable("read or written", error)
+
+
+def _unpickled_pair(path: str, code: Any) -> tuple[Any, Any]:
+    """The two parts of pickled content; OSError if they cannot be read."""
+    try:
+        first, second = pickle.loads(code)
+    except Exception as error:  # a right digest says nothing about the modules that a pickle names
+        raise OSError(f"{path} is damaged") from error
+    return first, second
+
+
+def _require(is_whole: bool, path: str) -> None:
+    if not is_whole:
+        raise OSError(f"{path} is damaged")
 
 
 def _digest(code: bytes) -> bytes:

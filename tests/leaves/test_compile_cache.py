@@ -1,6 +1,7 @@
 """Compiled code on disk is used if it is whole, and compiled again if it is not."""
 
 import importlib.util
+import pickle
 import random
 import shutil
 from pathlib import Path
@@ -14,7 +15,24 @@ DAMAGES = {
     "cut": lambda content: content[: len(content) // 2],
     "random": lambda content: random.Random(0).randbytes(len(content)),
     "one byte": lambda content: content[:-9] + bytes([content[-9] ^ 1]) + content[-8:],
+    "missing module": lambda content: with_digest(b"cno_such_module\nname\n."),
+    "no pair": lambda content: with_digest(pickle.dumps(3)),
+    "no pickle": lambda content: with_digest(b"text"),
+    "other parts": lambda content: with_digest(other_parts(pickle.loads(content[32:]))),
 }
+
+
+def with_digest(code):
+    return compile_cache._digest(code) + code
+
+
+def other_parts(content):
+    """A version or owner as it was, with content that no writer writes."""
+    first, second = content
+    if not isinstance(second, bytes):
+        return pickle.dumps((first, 3))
+    stamp, _ = pickle.loads(second)
+    return pickle.dumps((first, pickle.dumps((stamp, 3))))
 
 
 @pytest.fixture
