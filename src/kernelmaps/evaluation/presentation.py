@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..inspection.panels import write_figure
 from .candidates import expression, import_lines
 from .results import Results, Row
 
@@ -236,7 +237,7 @@ def draw(result: Results, path: str | Path | None) -> Any:
     figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False)
     figure.suptitle(f"{result.data['name']}: {result.data['rows']} rows", fontweight="bold")
     if path is not None:
-        figure.savefig(path)
+        write_figure(figure, path)
     return figure
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import BytesIO
 from itertools import cycle
 from numbers import Integral
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .. import storage
 from ..display import printable, shortened
 from ..models.shapes import PairFunction, ShapeFunction
 from .shapes import by_importance, output_names, shape_functions
@@ -26,6 +28,22 @@ _POINTS = 1500  # partial residuals of a panel
 _WITHIN_POINTS = 99  # percent of them that the vertical scale has room for, on either side
 _UPRIGHT = 7  # names of values that fit beside each other below a panel
 _WITHIN = 98  # percent of the cells whose colours differ
+
+
+def write_figure(figure: Any, path: str | Path) -> Path:
+    """Write a figure in the format of the suffix, as `storage.write_file` does; the file.
+
+    A name without a suffix gets matplotlib's default one, unless it is that of a pipe or a device.
+    """
+    target = Path(path)
+    is_special = target.exists() and not target.is_file() and not target.is_dir()
+    kind = target.suffix[1:] or figure.canvas.get_default_filetype()
+    if not target.suffix and not is_special:
+        target = target.with_name(f"{target.name}.{kind}")
+    picture = BytesIO()
+    figure.savefig(picture, format=kind)
+    storage.write_file(target, picture.getvalue())
+    return target
 
 
 class PanelDisplay:
@@ -44,7 +62,8 @@ class PanelDisplay:
         Parameters
         ----------
         path : path
-            File to write; its suffix (png, svg or pdf) is the format.
+            File to write; its suffix (png, svg or pdf) is the format. A name without one gets
+            the suffix png.
 
         Returns
         -------
@@ -55,9 +74,7 @@ class PanelDisplay:
 
         figure = Figure(layout="constrained", dpi=130)
         self.plot(self._panels(figure, self._saved_columns))
-        target = Path(path)
-        figure.savefig(target)
-        return target
+        return write_figure(figure, path)
 
     def plot(self, axes: Any = None) -> Any:
         """Draw the panels on axes, or on a new figure."""
