@@ -406,7 +406,8 @@ def test_a_slow_method_does_not_keep_quick_ones_from_finishing(many, monkeypatch
     X, y = many
     result = km.compare(X[:2000], y[:2000], budget=70.0, **ALL)
     assert {row.kind for row in result.rows if not row.finished} == {"exact"}
-    assert all("needs about" in row.note for row in result.rows if row.kind == "exact")
+    # 25 s on 500 rows, which grow by the power 2.3: 606 s, in two digits.
+    assert {row.note for row in result.rows if row.kind == "exact"} == {"needs about 610 s"}
 
 
 def test_without_time_for_a_trial_a_method_is_not_started(many, monkeypatch):

@@ -327,6 +327,7 @@ class Rounds:
     def _not_started(self, method: Method) -> Row:
         seconds = self.predicted(method, self.rows or self.n)
         unknown = "no time for a trial" if self.limited else ""
-        needs = f"needs about {seconds:.2g} s" if np.isfinite(seconds) else unknown
+        rounded = float(f"{seconds:.2g}")
+        needs = f"needs about {rounded:g} s" if np.isfinite(seconds) else unknown
         names = method.label, method.kind, method.kernel
         return Row(*names, 0, status="not started", code=method.code(), note=needs)
