@@ -179,7 +179,9 @@ def test_choose_prints_evidence_and_saves_the_map(csv, tmp_path):
     )
     # Each caller is sent to what it has.
     shown = run(*arguments[:-2])
-    assert f"{1 + len(printed['rejected'])} candidates were measured; --json has all of them" in shown
+    assert (
+        f"{1 + len(printed['rejected'])} candidates were measured; --json has all of them" in shown
+    )
     assert "to_pandas" not in shown
 
 

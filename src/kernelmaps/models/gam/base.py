@@ -97,12 +97,12 @@ class GeneralizedAdditiveModel(BaseEstimator):
             "edf_": array("f8", "outputs"),
             "dispersion_": array("f8", "outputs"),
             "n_rows": integer(1),
+            **dict.fromkeys(STATISTICS, number(finite=False)),
         },
         allowed={
             "feature_names_in_": names,
             "objective_": array("f8", "outputs", finite=False),
             "n_iter_": integer(),
-            **dict.fromkeys(STATISTICS, number(finite=False)),
         },
         private=True,
     )
@@ -625,6 +625,9 @@ class GeneralizedAdditiveModel(BaseEstimator):
             return
         if len(self.reader_.columns) != self.n_features_in_:
             raise SchemaError("the reader has another number of columns")
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and list(names) != self.reader_.names:
+            raise SchemaError("feature_names_in_ are other names than those of the reader")
         if [book.name for book in self.predictor_.books] != self.reader_.feature_names:
             raise SchemaError("the model has other columns than its reader")
         if len(self.predictor_.intercept) != self._n_outputs():
