@@ -12,7 +12,7 @@ from dataclasses import fields, is_dataclass
 from numbers import Integral, Real
 from typing import Any
 
-from numpy import bool_, inf, ma
+from numpy import bool_, inf, ma, timedelta64
 
 MOST = 2**31 - 1
 """The largest count: of columns, which indices of 32 bits number, of rows, or of steps."""
@@ -54,10 +54,19 @@ def argument(name: str, value: Any = ...) -> str:
     return f"{option} {value}" if option else f"{name}={value!r}"
 
 
+def is_number(value: Any, kind: type = Real) -> bool:
+    """Whether a value is a number, or one of a `kind`: no boolean, and no span of time.
+
+    NumPy registers `timedelta64` as an integer.
+    """
+    return isinstance(value, kind) and not isinstance(value, bool | timedelta64)
+
+
 def check_choice(owner: Any, name: str, value: Any, choices: Sequence[Any]) -> None:
     """Refuse what is not one of some words, or of some whole numbers."""
-    kind = str if isinstance(choices[0], str) else Integral
-    if isinstance(value, bool) or not isinstance(value, kind) or value not in choices:
+    is_word = isinstance(choices[0], str)
+    right_kind = isinstance(value, str) if is_word else is_number(value, Integral)
+    if not right_kind or value not in choices:
         words = ", ".join(map(repr, choices))
         raise ValueError(
             f"{_named(owner)}: {parameter(name)} must be one of {words}, got {value!r}."
@@ -66,7 +75,7 @@ def check_choice(owner: Any, name: str, value: Any, choices: Sequence[Any]) -> N
 
 def check_count(owner: Any, name: str, value: Any, least: int = 1) -> int:
     """A whole number of at least `least`, or a clear error."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+    if not is_number(value, Integral) or value < least:
         raise ValueError(
             f"{_named(owner)}: {parameter(name)} must be an integer >= {least}, got {value!r}."
         )
@@ -81,7 +90,7 @@ def check_number(
     owner: Any, name: str, value: Any, requirement: str, holds: Callable[[float], bool]
 ) -> None:
     """Refuse what is not a number for which `holds` is true; `requirement` says it in words."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not holds(float(value)):
+    if not is_number(value) or not holds(float(value)):
         raise ValueError(
             f"{_named(owner)}: {parameter(name)} must be {requirement}, got {value!r}."
         )
@@ -139,11 +148,11 @@ def with_parameter(owner: Any, error: Exception) -> Exception:
 
 
 def _is_a(value: Any, kind: type | tuple[type, ...]) -> bool:
-    return isinstance(value, kind) and (kind not in (Integral, Real) or not isinstance(value, bool))
+    return is_number(value, kind) if kind in (Integral, Real) else isinstance(value, kind)
 
 
 def _is_extreme(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, Real):
+    if not is_number(value):
         return False
     least, most = _EXTREME
     return value != 0 and not least <= abs(float(value)) <= most

@@ -21,6 +21,8 @@ from numbers import Integral
 from threading import Lock
 from typing import Any, TypeVar
 
+from .arguments import is_number
+
 Result = TypeVar("Result")
 _local = threading.local()  # `stop`: the event that ends the work of this thread
 _PIECES = 32  # calls into which one thread divides long work: signals are handled in between
@@ -68,7 +70,7 @@ def resolve_threads(n_jobs: int | None) -> int:
     available = available_threads()
     if n_jobs is None:
         return _inherited_threads(available)
-    if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool):
+    if not is_number(n_jobs, Integral):
         raise TypeError(f"n_jobs must be an integer or None, got {n_jobs!r}.")
     if n_jobs == 0:
         raise ValueError("n_jobs=0 has no meaning: use 1 for one thread, -1 for all, or None.")

@@ -41,7 +41,7 @@ def test_zero_has_no_meaning():
         resolve_threads(0)
 
 
-@pytest.mark.parametrize("n_jobs", [1.5, "2", True])
+@pytest.mark.parametrize("n_jobs", [1.5, "2", True, np.timedelta64(1)])
 def test_not_an_integer(n_jobs):
     with pytest.raises(TypeError, match="n_jobs must be an integer or None"):
         resolve_threads(n_jobs)

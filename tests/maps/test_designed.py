@@ -223,3 +223,14 @@ def test_a_kernel_that_is_signed_itself_counts():
     by_argument = km.DesignedMap("chi2", 3, domain=(1, 4), signed=True)
     np.testing.assert_array_equal(by_kernel.fit_transform(rows), by_argument.fit_transform(rows))
     assert by_kernel.kernel_ == by_argument.kernel_
+
+
+@pytest.mark.parametrize("kernel", [int, km.kernels.StationaryKernel])
+def test_a_class_is_no_kernel(kernel):
+    X = np.arange(1.0, 11.0).reshape(5, 2)
+    with pytest.raises(TypeError, match="a kernel is a name, a kernel object or a function"):
+        km.DesignedMap(kernel=kernel).fit(X)
+    with pytest.raises(TypeError, match="a kernel is a name, a kernel object or a function"):
+        km.design_map(kernel, 3)
+    with pytest.raises(TypeError, match="a kernel is a name, a kernel object or a function"):
+        km.JointDesignedMap(kernel=kernel).fit(X)

@@ -63,7 +63,7 @@ EDGES = {
     "sparse_tensors": {"device"},
     "static_int": set(),
     "static_types": {"static_int"},
-    "threads": set(),
+    "threads": {"arguments"},
     "storage": {"exceptions"},
     "kernels": LEAVES,
     "engine": LEAVES | {"kernels"},

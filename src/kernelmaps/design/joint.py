@@ -275,7 +275,7 @@ def signatures_of(kernel: Any, axes: int) -> Target:
         return Target(
             " x ".join(factor.name for factor in parts), product_of, single, True, is_trusted
         )
-    if callable(kernel) and not hasattr(kernel, "signature"):
+    if callable(kernel) and not hasattr(kernel, "signature") and not isinstance(kernel, type):
         joint, is_product, trusted = kernel, False, False
         name = getattr(kernel, "__name__", "signature")
     else:

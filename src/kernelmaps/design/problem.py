@@ -111,7 +111,7 @@ def feature_kernel(
 
     Cosines need a signature, tables do not.
     """
-    if callable(kernel) and not isinstance(kernel, Kernel | str):
+    if callable(kernel) and not isinstance(kernel, Kernel | str | type):
         name, signature = getattr(kernel, "__name__", "signature"), partial(_checked, kernel)
         if not homogeneous:
             return of_lags(name, signature)

@@ -34,7 +34,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from math import ceil, comb
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -42,7 +41,7 @@ from scipy import fft, sparse
 from sklearn.utils import check_array
 
 from .. import kernels
-from ..arguments import check_count, check_number
+from ..arguments import check_count, check_number, is_number
 from ..blocks import power_of_two
 from ..device import refuse_card
 from ..seeding import generator
@@ -471,6 +470,6 @@ def _check(
         "covering": (covering, "at least 1", lambda c: 1 <= c < 1e100),
     }
     for name, (value, words, holds) in conditions.items():
-        if not isinstance(value, Real) or isinstance(value, bool):
+        if not is_number(value):
             raise TypeError(f"required_features: {name} must be a number, got {value!r}.")
         check_number("required_features", name, value, words, holds)

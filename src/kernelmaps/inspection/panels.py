@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import storage
+from ..arguments import is_number
 from ..display import printable, shortened
 from ..models.shapes import PairFunction, ShapeFunction
 from .shapes import by_importance, output_names, shape_functions
@@ -119,7 +120,7 @@ def _shape_of(shapes: list[ShapeFunction], feature: int | str) -> ShapeFunction:
         if not matches:
             raise ValueError(f"ShapeFunctionDisplay: no feature {feature!r} among {names}.")
         return matches[0]
-    number = isinstance(feature, Integral) and -1 < int(feature) < len(shapes)
+    number = is_number(feature, Integral) and -1 < int(feature) < len(shapes)
     _require(number, f"feature (of {len(shapes)}, from 0 on)", feature)
     return shapes[int(feature)]
 
@@ -342,7 +343,7 @@ class ShapeFunctionDisplay(PanelDisplay):
             _require(len(names) == count, f"names (of all {count} features)", names)
         shapes = shape_functions(estimator, names=names, domain=domain)
         if features is None:
-            count = isinstance(n_features, Integral) and int(n_features) >= 1
+            count = is_number(n_features, Integral) and int(n_features) >= 1
             _require(count, "n_features", n_features)
             selected = by_importance(shapes)[:n_features]
         else:
@@ -371,7 +372,7 @@ class ShapeFunctionDisplay(PanelDisplay):
         self : ShapeFunctionDisplay
             The display.
         """
-        _require(isinstance(columns, Integral) and int(columns) >= 1, "columns", columns)
+        _require(is_number(columns, Integral) and int(columns) >= 1, "columns", columns)
         enough = axes is None or np.size(axes) >= len(self.shapes)
         _require(enough, f"axes (one for each of {len(self.shapes)} functions)", axes)
         self._set_axes(axes, columns)

@@ -210,7 +210,7 @@ class DesignedMap(AdditiveMap):
     def _resolve_kernel(self) -> None:
         """Set `kernel_` where the kernel is more than a function."""
         self.__dict__.pop("kernel_", None)  # of a fit before
-        if callable(self.kernel) and not isinstance(self.kernel, kernels.Kernel):
+        if callable(self.kernel) and not isinstance(self.kernel, kernels.Kernel | type):
             return
         kernel = kernels.get(self.kernel)
         if isinstance(kernel, kernels.HomogeneousKernel):

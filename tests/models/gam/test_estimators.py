@@ -142,6 +142,9 @@ def test_bagging_hands_over_arrays_with_gaps(seed):
     ("options", "message"),
     [
         ({"smoothing": -1.0}, "smoothing must be"),
+        ({"smoothing": np.timedelta64(1)}, "smoothing must be"),
+        ({"smoothing": {"x0": np.timedelta64(1)}}, "smoothing must be"),
+        ({"interactions": np.timedelta64(1)}, "interactions must be"),
         ({"smoothing": {"nothing": 1.0}}, "smoothing names the column 'nothing'"),
         ({"interactions": "many"}, "interactions must be"),
         ({"interactions": 1.5}, "interactions must be"),

@@ -4,6 +4,7 @@ import itertools
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.linalg import LinAlgWarning
@@ -628,6 +629,9 @@ def test_fewer_rows_than_components_are_refused(seed):
     ("feature_map", "error", "message"),
     [
         (3, TypeError, "feature_map must be None, a transformer, or a list"),
+        (pd.Series([1.0]), TypeError, "feature_map must be None, a transformer, or a list"),
+        (RBFSampler, TypeError, "feature_map must be None, a transformer, or a list"),
+        ([(None, pd.Series([1.0]))], TypeError, r"feature_map\[0\] has no transformer"),
         ([], TypeError, "feature_map must be"),
         ([MAP], TypeError, r"feature_map\[0\] must be \(columns, map\)"),
         ([(None, 3)], TypeError, r"feature_map\[0\] has no transform"),

@@ -11,7 +11,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from ...arguments import argument, check_count, refuse_masked
+from ...arguments import argument, check_count, is_number, refuse_masked
 from ...data.frames import Column, is_frame, is_series
 from ...data.opening import in_memory
 from ...data.sources import Source
@@ -332,7 +332,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             return pairs, 0
         if isinstance(given, str) and given == "auto":
             return pairs, _AUTO_PAIRS
-        if isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 0:
+        if is_number(given, Integral) and given >= 0:
             return pairs, int(given)
         raise ValueError(
             f"{owner}: interactions must be 'auto', a number of pairs, or a list of pairs of "
@@ -350,8 +350,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         return self._smoothing_parameter(given)
 
     def _smoothing_parameter(self, value: Any) -> float:
-        is_number = isinstance(value, Real) and not isinstance(value, bool)
-        if not (is_number and 0 < value < np.inf):
+        if not (is_number(value) and 0 < value < np.inf):
             raise ValueError(
                 f"{type(self).__name__}: smoothing must be 'auto', a positive number (a smoothing "
                 "parameter of s weighs as much as s rows), or numbers by column, got "

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from scipy.linalg import LinAlgError, LinAlgWarning, cho_factor, cho_solve, solv
 from scipy.linalg import eigh as host_eigh
 from scipy.optimize import minimize_scalar
 
+from ...arguments import is_number
 from ...device import solving_device, to_device, to_host
 from ...stats import Moments
 
@@ -54,14 +55,14 @@ def component_count(name: str, size: Any, values: np.ndarray, n: int) -> int:
     most = min(n, len(values))
     if size is None:
         return max(np.count_nonzero(significant(values)), 1)
-    if isinstance(size, Integral) and not isinstance(size, bool):
+    if is_number(size, Integral):
         if not 1 <= int(size) <= most:
             raise ValueError(
                 f"{name}: n_components={size} must be between 1 and min(n_samples, "
                 f"n_features)={most}, with {n} rows and {len(values)} features"
             )
         return int(size)
-    if isinstance(size, Real) and 0 < float(size) < 1:
+    if is_number(size) and 0 < float(size) < 1:
         share = np.cumsum(values) / max(values.sum(), np.finfo(float).tiny)
         return min(int(np.searchsorted(share, size, side="left")) + 1, most)
     raise ValueError(

@@ -454,7 +454,8 @@ class StreamingEstimator(BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         maps = self.feature_map
-        one = hasattr(maps, "__sklearn_tags__") and maps.__sklearn_tags__().input_tags
+        has_tags = hasattr(maps, "__sklearn_tags__") and not isinstance(maps, type)
+        one = has_tags and maps.__sklearn_tags__().input_tags
         tags.input_tags.sparse = maps is None or bool(one and one.sparse)
         tags.input_tags.positive_only = bool(one and one.positive_only)
         return tags

@@ -199,7 +199,7 @@ def check_codes(feature_map: Any, codes: Codes, owner: str) -> None:
 
 def _described(feature_map: Any, owner: str) -> list[tuple[Any, Any, Any]]:
     """(columns, map, n_components) of each kernel."""
-    if feature_map is None or hasattr(feature_map, "transform"):
+    if feature_map is None or _is_transformer(feature_map):
         return [(None, feature_map, "shared")]
     if not isinstance(feature_map, list | tuple) or not feature_map:
         raise TypeError(
@@ -214,10 +214,19 @@ def _described(feature_map: Any, owner: str) -> list[tuple[Any, Any, Any]]:
                 f"n_components), got {item!r}"
             )
         columns, transformer, n_components = (*item, "shared")[:3]
-        if transformer is not None and not hasattr(transformer, "transform"):
-            raise TypeError(f"{owner}: feature_map[{i}] has no transform: {transformer!r}")
+        if transformer is not None and not _is_transformer(transformer):
+            raise TypeError(
+                f"{owner}: feature_map[{i}] has no transformer with fit and transform: "
+                f"{transformer!r}"
+            )
         kernels.append((columns, transformer, n_components))
     return kernels
+
+
+def _is_transformer(value: Any) -> bool:
+    """Whether a value has `fit` and `transform` (a pandas Series has the latter), and no class."""
+    has_methods = hasattr(value, "fit") and hasattr(value, "transform")
+    return has_methods and not isinstance(value, type)
 
 
 def _resolved(columns: Any, width: int, owner: str) -> Any:

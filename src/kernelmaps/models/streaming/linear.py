@@ -17,6 +17,7 @@ from scipy.linalg import block_diag
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ...arguments import is_number
 from ...atomic import all_or_nothing
 from ...data import Source
 from ...schema import anything, array, instance, integer, many, number, optional, record, saved
@@ -528,7 +529,7 @@ class StreamingLinear(StreamingEstimator):
             self._check_alphas()
         if not self._sizes():
             raise ValueError(f"{name}: n_components must be a size, or several, got none")
-        folds = isinstance(self.validation, Integral) and int(self.validation) >= 2
+        folds = is_number(self.validation, Integral) and int(self.validation) >= 2
         criteria = self._solver.criteria
         named = isinstance(self.validation, str) and self.validation in criteria
         if not folds and not named:
