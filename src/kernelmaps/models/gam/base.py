@@ -629,6 +629,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
             raise SchemaError("feature_names_in_ are other names than those of the reader")
         if [book.name for book in self.predictor_.books] != self.reader_.feature_names:
             raise SchemaError("the model has other columns than its reader")
+        if self.predictor_.posterior is None:
+            raise SchemaError("the model has no covariance of its coefficients")
         if len(self.predictor_.intercept) != self._n_outputs():
             raise SchemaError("the model has another number of outputs")
 
