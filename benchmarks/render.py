@@ -57,7 +57,7 @@ HEADLINES = [
     Headline("additive", "fit inria, C=0.01: D1, degree 3, 10 bases", "LinearSVC",
              "Additive SVM (cubic splines), fit", "LinearSVC on raw features"),
     Headline("additive", "decision_function, cubic, 100 bases, float64 rows", "LinearSVC",
-             "Additive SVM (100 cubic splines a feature), predict", "LinearSVC on raw features"),
+             "Additive SVM (100 splines a feature), predict", "LinearSVC on raw features"),
 ]  # fmt: skip
 
 TITLES = {

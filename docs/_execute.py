@@ -1,9 +1,9 @@
 """Run the code blocks of some pages while they are built, and show what they print and draw.
 
-These are the tutorials and the first page. The sources stay plain Markdown. Blocks of Python run in
-their order in one namespace, lines of shell blocks that begin with ``kernelmaps`` run as commands,
-all in an empty folder. What a block prints is put below it as a block of text, what it draws as a
-picture. A block that fails stops the build.
+These are the tutorials, the first page and the guide to inference. The sources stay plain Markdown.
+Blocks of Python run in their order in one namespace, lines of shell blocks that begin with
+``kernelmaps`` run as commands, all in an empty folder. What a block prints is put below it as a block
+of text, what it draws as a picture. A block that fails stops the build.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def execute(text: str, name: str, pictures: Path) -> str:
 
 def read_source(app, docname: str, source: list[str]) -> None:
     """Add the output to the source of a page; a handler of Sphinx's event ``source-read``."""
-    if docname != "index" and not docname.startswith("tutorials/"):
+    if docname not in ("index", "guide/inference") and not docname.startswith("tutorials/"):
         return
     import matplotlib
 

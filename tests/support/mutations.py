@@ -295,7 +295,15 @@ def uses(model: object, *, csr: bool = True, framed: bool = False):
     yield "save", lambda: km.save(model, os.devnull)
     for name in LEARNING:
         if hasattr(type(model), name):
-            yield name, lambda name=name: _call(copy.deepcopy(model), name, X)
+            yield name, lambda name=name: _call(_of_few_steps(model), name, X)
+
+
+def _of_few_steps(model):
+    """A copy that learns in few steps: the sums of a mutant may be badly conditioned."""
+    model = copy.deepcopy(model)
+    if isinstance(getattr(model, "max_iter", None), int):
+        model.max_iter = min(model.max_iter, 50)
+    return model
 
 
 def _uses_of_spec(spec):
