@@ -2,8 +2,8 @@
 
 These are the tutorials, the first page and the guide to inference. The sources stay plain Markdown.
 Blocks of Python run in their order in one namespace, lines of shell blocks that begin with
-``kernelmaps`` run as commands, all in an empty folder. What a block prints is put below it as a block
-of text, what it draws as a picture. A block that fails stops the build.
+``kernelmaps`` run as commands, all in an empty folder. What a block prints is put below it as a
+block of text, what it draws as a picture. A block that fails stops the build.
 """
 
 from __future__ import annotations
