@@ -73,7 +73,7 @@ def check_kernel(kernel: Kernel, X: Any = None, *, random_state: Any = 0) -> Non
 def _check_structure(kernel: Kernel, X: np.ndarray, gram: np.ndarray, scale: float) -> None:
     if isinstance(kernel, AdditiveKernel):
         features = [(kernel.feature(d), X[:, d]) for d in range(X.shape[1])]
-        total = sum(own.component(x[:, None], x[None, :]) for own, x in features)
+        total = sum(one.component(x[:, None], x[None, :]) for one, x in features)
         _close(gram, np.asarray(total), _SLACK, scale, "the Gram matrix is not a sum of components")
     if isinstance(kernel, HomogeneousKernel):
         lam = np.linspace(-6, 6, 41)

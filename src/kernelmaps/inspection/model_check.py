@@ -65,8 +65,8 @@ class CheckDisplay(PanelDisplay):
         """
         unknown = [name for name in features or () if name not in check.columns]
         if unknown:
-            known = ", ".join(list(check.columns)[:20])
-            raise ValueError(f"CheckDisplay: no column {unknown[0]!r} among {known}.")
+            available = ", ".join(list(check.columns)[:20])
+            raise ValueError(f"CheckDisplay: no column {unknown[0]!r} among {available}.")
         names = check.columns if features is None else features
         residuals = check.quantile_residuals
         return cls(

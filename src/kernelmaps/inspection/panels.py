@@ -179,13 +179,13 @@ def _shape_panel(
     }
 
 
-def _partial_residuals(shape: ShapeFunction, kept: np.ndarray, check: Any) -> np.ndarray | None:
+def _partial_residuals(shape: ShapeFunction, shown: np.ndarray, check: Any) -> np.ndarray | None:
     """Partial residuals of some rows against the column, levels by their place in the panel."""
     if shape.name not in check.partial_residuals:
         return None
     column, residuals = check.columns[shape.name], check.partial_residuals[shape.name]
     if shape.levels is not None:
-        place = {shape.levels[level]: k for k, level in enumerate(kept)}
+        place = {shape.levels[level]: k for k, level in enumerate(shown)}
         column = np.array([place.get(name, np.nan) for name in column.tolist()], float)
     rows = np.flatnonzero(np.isfinite(column))
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(_POINTS, len(rows))).astype(int))]

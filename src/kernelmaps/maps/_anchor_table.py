@@ -99,9 +99,9 @@ def anchor_table(
     return replace(table, zero=not any(values.any() for values in at_zero))
 
 
-def _order_changes(anchors: np.ndarray, near: int) -> np.ndarray:
-    """Where the nearest `near` anchors, or their order by distance, change."""
-    pairs = [(anchors[:-step] + anchors[step:]) / 2 for step in range(1, near + 1)]
+def _order_changes(anchors: np.ndarray, n_nearest: int) -> np.ndarray:
+    """Where the nearest `n_nearest` anchors, or their order by distance, change."""
+    pairs = [(anchors[:-step] + anchors[step:]) / 2 for step in range(1, n_nearest + 1)]
     return np.unique(np.concatenate(pairs))
 
 

@@ -933,3 +933,15 @@ class TestOneAgainstOne:
             rest.refit(multi_class="ovo")
         with pytest.raises(ValueError, match="kept by class"):
             rest.merge(km.StreamingRidgeClassifier(multi_class="ovo").fit(X, y))
+
+
+def test_a_group_lasso_ends_below_the_rounding_of_its_gap(seed):
+    """Features that a map makes nearly dependent: no gap falls to a tolerance of 0."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.random((40, 6)), rng.integers(0, 2, 40)
+    model = km.StreamingLassoClassifier(
+        1e-3, km.HomogeneousMap(n_components=3), l1_ratio=0.5, groups="kernels", tol=0
+    )
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        model.fit(X, y)
+    assert model.n_iter_ < model.max_iter

@@ -22,9 +22,10 @@ from ...stats import Moments
 from .quadratic import significant, spectrum_of
 
 ROUNDING = 8 * np.finfo(float).eps  # relative: what is left of steps at the minimum
-# Sweeps without a gap that is smaller by a thousandth: at that rate it takes a million to converge,
-# as for features whose sizes differ by many orders.
+# Sweeps within which the gap must fall by a share: at a thousandth in a hundred, a million would be
+# needed to converge, as for features whose sizes differ by many orders.
 STALLED_SWEEPS = 100
+STALLED_SHARE = 1e-3
 INNER_STEPS = 1000  # for one group in one sweep; the next sweep goes on from there
 
 
@@ -283,7 +284,7 @@ class _GroupLasso:
             stands = np.abs(w - before).max(initial=0.0) <= ROUNDING * np.abs(w).max(initial=0.0)
             if gap <= tol * self.yy or stands:
                 return w, sweep
-            if gap < 0.999 * smallest:
+            if gap < (1 - STALLED_SHARE) * smallest:
                 smallest, best_sweep = gap, sweep
             if sweep - best_sweep >= STALLED_SWEEPS:
                 break
