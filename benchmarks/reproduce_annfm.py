@@ -161,7 +161,10 @@ def methods(kernel: str, data: str) -> list[tuple[str, str, Make]]:
     found += [("AN", str(n), anchors(n, energy=energy)) for n in sizes]
     found += [("2-AN", str(n), anchors(n, energy=energy, n_neighbors=2)) for n in sizes]
     averaged = {"energy": energy, "n_neighbors": 2, "weights": "uniform"}  # the paper's 2-AN
-    found += [("2-AN, averaged", str(n), anchors(n, **averaged)) for n in sizes]
+    # The mean of the anchors beside 0 is not zero: these rows are dense, and only the paper's sizes
+    # are run on the sets whose rows are stored as sparse.
+    for n in sizes[:2] if data in _SPARSE else sizes:
+        found.append(("2-AN, averaged", str(n), _dense(anchors(n, **averaged))))
     found.append(("linear", "-", lambda *rows: Mapped(_Same(), *rows)))
     if mnist:
         found.append(("AN, 99 %", "40", anchors(40)))
@@ -173,6 +176,15 @@ def methods(kernel: str, data: str) -> list[tuple[str, str, Make]]:
     found.append(("AN, sqrt", "40", anchors(40, **sqrt)))
     found.append(("2-AN, sqrt", "40", anchors(40, n_neighbors=2, **sqrt)))
     return found
+
+
+def _dense(make: Make) -> Make:
+    """The same line on rows that are not stored as sparse."""
+
+    def made(X: Any, X_test: Any, how: str) -> Any:
+        return make(*(A.toarray() if sparse.issparse(A) else A for A in (X, X_test)), how)
+
+    return made
 
 
 class _Same(FunctionTransformer):
