@@ -18,3 +18,7 @@ class StaticInt(int):
 
     def __repr__(self) -> str:
         return f"StaticInt({int(self)})"
+
+
+#: In the place of a record of arrays that a compiled loop does without.
+ABSENT = StaticInt(0)

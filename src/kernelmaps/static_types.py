@@ -17,7 +17,7 @@ from numba.core.typeconv import Conversion
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import typeof_impl
 
-from .static_int import StaticInt
+from .static_int import ABSENT, StaticInt
 
 
 class StaticType(types.Type):
@@ -71,6 +71,11 @@ def _truth(context, builder, sig, args):
 def field_type(record: types.Type, name: str) -> types.Type:
     """The type of a field, from the type of a NamedTuple."""
     return record.types[record.fields.index(name)]
+
+
+def is_absent(kind: types.Type) -> bool:
+    """Whether a field holds ABSENT in the place of a record, from its type."""
+    return kind == StaticType(int(ABSENT))
 
 
 def static_field(record: types.Type, name: str) -> int:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...compiling import njit
-from ...static_int import StaticInt
+from ...static_int import ABSENT, StaticInt
 from ..simd.polynomials import polynomial, vectors
 from ..simd.vectors import clear, copy_numbers, item, prefetch, store, width
 from .entry import INNER, bind, call, entry, routine
@@ -91,7 +91,7 @@ def emitter(table: Table) -> Emitter:
     """A table as the loops take it."""
     layout = layout_of(table)
     locations = packed(emit_workspace(layout).locations)
-    without_bins = packed(layout._replace(bins=()))
+    without_bins = packed(layout._replace(bins=ABSENT))
     return Emitter(layout, without_bins, packed_bins(layout.bins), locations)
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from numba.extending import overload
 
 from ...compiling import njit
-from ...static_int import StaticInt
-from ...static_types import field_type, static_field
+from ...static_int import ABSENT, StaticInt
+from ...static_types import field_type, is_absent, static_field
 from ..simd.arithmetic import (
     all_inside,
     as_floats,
@@ -67,7 +67,7 @@ class Encoding(NamedTuple):
     size: int  # bytes of a code: 1, 2 or 4
     least: np.ndarray  # by feature, padded to whole vectors
     most: np.ndarray
-    units: Any  # CodeUnits of even bins; () where 31 bits are not enough, and for other bins
+    units: Any  # CodeUnits of even bins; ABSENT where 31 bits are too few, and for other bins
     lanes: StaticInt  # features at a time
     # Memory of one thread.
     codes: np.ndarray  # uint8: for a vector of codes
@@ -83,15 +83,15 @@ def encoding_of(
     min_rows = _AFFINE_MIN_ROWS if even else _MIN_ROWS
     values = _AFFINE_BLOCK_VALUES if even else _BLOCK_VALUES
     rows = max(min_rows, min(_MAX_ROWS, values // max(1, d)))
-    units = _code_units(bins, 2.0**bits, half) if even and codes.itemsize < 4 else ()
+    units = _code_units(bins, 2.0**bits, half) if even and codes.itemsize < 4 else ABSENT
     ends, none = (by_vector(least), by_vector(most)), (np.zeros(0, np.uint8), np.zeros(0, np.int32))
     return Encoding(d, rows, bits, half, codes.itemsize, *ends, units, StaticInt(0), *none)
 
 
-def _code_units(bins: Bins, unit: float, half: float) -> CodeUnits | tuple:
+def _code_units(bins: Bins, unit: float, half: float) -> CodeUnits | StaticInt:
     """Products with a power of two are exact, and so is the last step, to the codes of the ends.
 
-    An empty tuple where rows are so coarse that the next number is farther away than 31 bits reach.
+    ABSENT where rows are so coarse that the next number is farther away than 31 bits reach.
     """
     limits = np.finfo(bins.number.dtype)
     with np.errstate(all="ignore"):
@@ -102,7 +102,7 @@ def _code_units(bins: Bins, unit: float, half: float) -> CodeUnits | tuple:
         )
         reached = [(end.astype(np.float64) - bins.origin) * factor for end in (before, behind)]
     if not np.all(np.abs(reached) < 2.0**31 - 1) or not np.all(before < behind):
-        return ()
+        return ABSENT
     codes = (end * unit + half for end in (bins.low, bins.high))
     first, last = (code.astype(np.int32) for code in codes)
     return CodeUnits(before, behind, bins.origin, factor, first, last)
@@ -134,8 +134,7 @@ def position_code(bins, encoding, x, at, j, across):
 def _position_code(bins, encoding, x, at, j, across):
     if not _even(bins):
         return _uneven_code
-    has_units = hasattr(field_type(encoding, "units"), "fields")
-    return _even_code if has_units else _wide_code
+    return _wide_code if is_absent(field_type(encoding, "units")) else _even_code
 
 
 def _even(bins):

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...blocks import power_of_two
-from ...static_int import StaticInt
+from ...static_int import ABSENT, StaticInt
 from .memory import aligned, by_vector
 from .search import CellParameters, search_of
 from .stored import AFFINE, CODE, EDGES, LOG2, Table, clipping
@@ -62,7 +62,7 @@ class Bins(NamedTuple):
     last: np.ndarray  # AFFINE: last bin; EDGES: last cell
     low: np.ndarray  # range of t (AFFINE) or of x (EDGES, LOG2)
     high: np.ndarray
-    search: Any  # EDGES: an EdgeSearch; else (), since an array costs compilation time
+    search: Any  # EDGES: an EdgeSearch; else ABSENT: arrays cost compilation time
     number: np.ndarray  # one T: its type tells compiled code what T is
     shift: int  # LOG2: bits of a number that say where in its bin it lies
     start: int  # LOG2: the bits before those, of the first bin
@@ -85,7 +85,7 @@ class LocalPolynomials(NamedTuple):
 class Layout(NamedTuple):
     """A map as its loops take it."""
 
-    bins: Any  # Bins; () where another argument has them
+    bins: Any  # Bins; ABSENT where another argument has them
     values: LocalPolynomials
     column: np.ndarray  # int64[d + 1]: first output column of each feature
     band: np.ndarray  # int32[d]: stored columns of each feature
@@ -126,7 +126,7 @@ def bins_of(table: Table, row: np.ndarray, dtype: Any = None) -> Bins:
     dtype = np.dtype(table.coef.dtype if dtype is None else dtype)
     of, kind = table.set_of, table.binning
     zero_row = int((row + table.bins).max())
-    search: Any = ()
+    search: Any = ABSENT
     shift = start = limit = 0
     floats = CellParameters(*[np.zeros(0, dtype)] * 5)
     if kind == AFFINE:

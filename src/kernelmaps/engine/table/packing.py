@@ -87,8 +87,7 @@ def _n_words(kind: types.Type) -> int:
         return kind.offset(len(kind.types))
     if isinstance(kind, types.Array):
         return 1 + kind.ndim
-    empty = isinstance(kind, StaticType | types.BaseTuple)
-    return 0 if empty else 1
+    return 0 if isinstance(kind, StaticType) else 1
 
 
 class PackedArray(types.Array):
@@ -175,7 +174,7 @@ def _append_words(value: Any, words: list[int]) -> Any:
         return Packed
     if isinstance(value, StaticInt):
         return StaticInt, int(value)
-    if isinstance(value, tuple) and (hasattr(value, "_fields") or not value):
+    if hasattr(value, "_fields"):
         return type(value), *(_append_words(field, words) for field in value)
     if isinstance(value, float | np.floating):
         words.append(struct.unpack("q", struct.pack("d", value))[0])
@@ -198,8 +197,7 @@ def _numba_type(value: Any) -> types.Type:
     if isinstance(value, StaticInt):
         return StaticType(int(value))
     if isinstance(value, tuple):
-        members = tuple(_numba_type(field) for field in value)
-        return PackedType(members, type(value)) if value else types.Tuple(())
+        return PackedType(tuple(_numba_type(field) for field in value), type(value))
     if isinstance(value, bool | np.bool_):
         return types.boolean
     return types.float64 if isinstance(value, float | np.floating) else types.int64
@@ -248,8 +246,6 @@ def _read(context, builder, kind, words, at):
         return _array(context, builder, kind, word(at), shape)
     if isinstance(kind, StaticType):
         return context.get_dummy_value()
-    if isinstance(kind, types.BaseTuple):  # an empty one
-        return context.get_constant_null(kind)
     if kind == types.float64:
         return builder.bitcast(word(at), ir.DoubleType())
     if kind == types.voidptr:
