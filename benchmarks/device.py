@@ -1,13 +1,13 @@
-"""The race on a card: ``python -m benchmarks.device [maps] [prediction] [streaming] [--quick]``.
+"""The race on a GPU: ``python -m benchmarks.device [maps] [prediction] [streaming] [--quick]``.
 
-Needs a CUDA card and torch with Triton (``pip install 'kernelmaps[gpu]'``). Every figure is checked
+Needs a CUDA GPU and torch with Triton (``pip install 'kernelmaps[gpu]'``). Every figure is checked
 against the processor before it is timed, the results are written to benchmarks/results/device.json,
 and the performance page is rendered anew.
 
-A time is that of the card: twenty calls are recorded and played back, so that it does not wait for
+A time is that of the GPU: twenty calls are recorded and played back, so that it does not wait for
 the processor, which needs about 0.1 ms to launch one; notes say what a call takes that is launched
 anew. The limit of a map is the time to read the rows and to write the result at the speed of a copy
-on the same card; of a joint map, its matrix product alone.
+on the same GPU; of a joint map, its matrix product alone.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ ADDITIVE = {
 
 
 class Race:
-    """Rows of the record, and the clock of the card."""
+    """Rows of the record, and the clock of the GPU."""
 
     def __init__(self, quick: bool) -> None:
         import torch
@@ -66,15 +66,15 @@ class Race:
         target = torch.empty_like(source)
         # Launched: copies in a graph are left to the copy engine, which is slower.
         self.copy = 2 * source.nbytes / self.launching(lambda: target.copy_(source))
-        self.card = {
-            "card": torch.cuda.get_device_name(),
+        self.gpu = {
+            "gpu": torch.cuda.get_device_name(),
             "copy": self.copy,
             "torch": torch.__version__,
             "triton": triton.__version__,
         }
 
     def seconds(self, call: Callable[[], Any]) -> float:
-        """Time of a call on the card: the best of five turns."""
+        """Time of a call on the GPU: the best of five turns."""
         play = self._recorded(call)
         return min(self._turn(play, CALLS) for _ in range(2 if self.quick else 5))
 
@@ -335,7 +335,7 @@ def save(race: Race, path: Path = RESULTS / "device.json") -> Path:
     record = {
         "name": "device",
         "date": datetime.now(UTC).date().isoformat(),
-        **race.card,
+        **race.gpu,
         "rows": list(rows.values()),
     }
     path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -348,7 +348,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="smaller, and results are not kept")
     arguments = parser.parse_args()
     race = Race(arguments.quick)
-    print(f"{race.card['card']}: copies at {race.copy / 1e12:.2f} TB/s", flush=True)
+    print(f"{race.gpu['gpu']}: copies at {race.copy / 1e12:.2f} TB/s", flush=True)
     for name in arguments.parts or PARTS:
         PARTS[name](race)
     if not arguments.quick:

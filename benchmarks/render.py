@@ -262,14 +262,14 @@ def arm_section(records: list[dict]) -> str:
     return "\n".join(lines + folded(table)) + "\n"
 
 
-def card_section(record: dict) -> str:
-    """The record of a card."""
+def gpu_section(record: dict) -> str:
+    """The record of a GPU."""
     lines = [
         "## On a GPU",
         "",
-        f"{record['date']}, one {record['card']}; copies on the card at "
+        f"{record['date']}, one {record['gpu']}; copies on the GPU at "
         f"{record['copy'] / 1e12:.2f} TB/s; torch {record['torch']}, Triton {record['triton']}. "
-        "A time is that of the card: twenty calls are recorded and played back; notes say what a "
+        "A time is that of the GPU: twenty calls are recorded and played back; notes say what a "
         "call takes that the processor launches anew, or waits for. The limit of an additive "
         "map is a copy of the rows and the result, that of a joint map its dense matrix product "
         "alone. Run it with `python -m benchmarks.device`.",
@@ -336,9 +336,9 @@ def page_text(results: Path = RESULTS) -> str:
     arm = load(results / "arm")
     if arm:
         sections.append(arm_section(list(arm.values())))
-    card = results / "device.json"
-    if card.exists():
-        sections.append(card_section(json.loads(card.read_text("utf-8"))))
+    path = results / "device.json"
+    if path.exists():
+        sections.append(gpu_section(json.loads(path.read_text("utf-8"))))
     top = INTRODUCTION.replace("{headlines}", headline_figures(headline_rows(load(results))))
     return "\n".join([top, *sections])
 

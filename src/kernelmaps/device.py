@@ -42,7 +42,7 @@ def resolve(device: Any, owner: str) -> Any:
         count = torch.cuda.device_count()
         if not torch.cuda.is_available() or (resolved.index or 0) >= count:
             raise ValueError(
-                f"{owner}: device={device!r}, but torch sees {count or 'no'} CUDA card"
+                f"{owner}: device={device!r}, but torch sees {count or 'no'} CUDA GPU"
                 f"{'' if count == 1 else 's'}. Leave device out to run on the processor"
             )
     return resolved
@@ -72,8 +72,8 @@ def _library(X: Any) -> str:
     return type(X).__module__.partition(".")[0]
 
 
-def on_card(X: Any) -> bool:
-    """Whether X lies elsewhere than in ordinary memory."""
+def on_gpu(X: Any) -> bool:
+    """Whether X lies in the memory of a GPU or another device."""
     if _library(X) == "cupyx":  # its sparse matrices are no arrays of the standard
         return True
     if not is_foreign(X):
@@ -82,9 +82,9 @@ def on_card(X: Any) -> bool:
     return "cpu" not in str(device).lower()
 
 
-def refuse_card(X: Any, call: str, instead: str, name: str = "X") -> None:
+def refuse_gpu_array(X: Any, call: str, instead: str, name: str = "X") -> None:
     """TypeError if X lies on a GPU: `call` runs on the processor, and nothing copies by itself."""
-    if on_card(X):
+    if on_gpu(X):
         place = "a GPU" if _library(X) == "cupyx" else getattr(X, "device", "a GPU")
         raise TypeError(
             f"{call} runs on the processor, and {name} is a {_library(X)} array on {place}. "
@@ -99,7 +99,9 @@ def refuse_container(owner: Any, X: Any) -> None:
     container = _get_output_config("transform", owner)["dense"]
     if container != "default":
         call = f"{type(owner).__name__}.transform with set_output(transform={container!r})"
-        refuse_card(X, call, "Pass rows in ordinary memory, or set_output(transform='default').")
+        refuse_gpu_array(
+            X, call, "Pass rows in ordinary memory, or set_output(transform='default')."
+        )
 
 
 def numpy_dtype(dtype: Any) -> np.dtype:

@@ -1,4 +1,4 @@
-"""The race on a card, as far as it runs without one."""
+"""The race on a GPU, as far as it runs without one."""
 
 import json
 
@@ -24,6 +24,6 @@ def test_the_record_has_every_map_and_is_on_the_page():
     names = [row["what"] for row in record["rows"]]
     assert set(device.ADDITIVE) <= set(names)
     assert sum(name.startswith("StreamingRidge") for name in names) == 4
-    section = render.card_section(record)
-    assert record["card"] in section
+    section = render.gpu_section(record)
+    assert record["gpu"] in section
     assert section in render.PAGE.read_text("utf-8")

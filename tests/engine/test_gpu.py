@@ -1,4 +1,4 @@
-"""Kernels for a card, run without one: their own source on NumPy arrays (`triton_stand_in`)."""
+"""Kernels for a GPU, run without one: their own source on NumPy arrays (`triton_stand_in`)."""
 
 import dataclasses
 import sys
@@ -22,7 +22,7 @@ TOLERANCE = {np.float32: 4e-6, np.float64: 1e-14}
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """The room of the card's kernels, with the stand-in underneath."""
+    """The modules of the GPU kernels, with the stand-in underneath."""
     monkeypatch.delitem(sys.modules, "kernelmaps.engine.gpu.kernels", raising=False)
     for name, module in triton_stand_in.modules().items():
         monkeypatch.setitem(sys.modules, name, module)
@@ -105,7 +105,7 @@ def test_what_the_fused_kernel_cannot_read_is_left_to_blas(gpu, launched, seed):
     assert launched == ["waves", "waves"]
 
 
-def test_tiles_fit_into_the_memory_of_a_card(gpu):
+def test_tiles_fit_into_the_memory_of_a_gpu(gpu):
     from kernelmaps.engine.gpu.launch import LARGE, SMALL, _tile
 
     for kilobytes, expected in ((227, LARGE), (164, SMALL), (99, SMALL)):  # H200, A100, others
@@ -171,7 +171,7 @@ def test_positions_far_from_zero_lose_nothing(gpu, seed):
     np.testing.assert_allclose(found, wanted, rtol=0, atol=4e-6)
 
 
-def test_odd_extensions_of_a_card(gpu, seed):
+def test_odd_extensions_of_a_gpu(gpu, seed):
     X = histograms(seed) * np.random.default_rng(seed).choice([-1, 1], size=(37, 13))
     spec = km.HomogeneousMap(signed=True).fit(X).spec_
     np.testing.assert_allclose(gpu.apply(spec, X)[0], apply(spec, X), rtol=0, atol=1e-14)
@@ -507,7 +507,7 @@ def test_arrays_of_cupy_are_seen_as_tensors_and_back(gpu, launched, cupy, seed):
     np.testing.assert_allclose(np.asarray(Z), apply(spec, X), rtol=0, atol=1e-14)
 
 
-def test_arrays_in_ordinary_memory_are_not_for_a_card():
+def test_arrays_in_ordinary_memory_are_not_for_a_gpu():
     from kernelmaps.engine import gpu
 
     assert not gpu.usable_for(np.zeros((2, 2)))

@@ -1,4 +1,4 @@
-"""Kernels for a card, compiled for one by Triton itself, where it is installed; none is run."""
+"""Kernels for a GPU, compiled for one by Triton itself, where it is installed; none is run."""
 
 import sys
 from contextlib import suppress
@@ -67,7 +67,7 @@ def compiled(monkeypatch):
         monkeypatch.setattr(kernels, name, Compiler(getattr(kernels, name), seen))
     yield seen
     monkeypatch.undo()
-    with suppress(RuntimeError):  # where there is no card to go back to
+    with suppress(RuntimeError):  # where there is no GPU to go back to
         driver.reset_active()
     for cached in (dispatch._table_on, joint._form):
         cached.cache_clear()

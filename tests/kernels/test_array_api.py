@@ -133,13 +133,13 @@ def test_sums_in_smaller_blocks_where_memory_runs_out(xp, seed):
 def test_a_gram_matrix_that_does_not_fit_says_so(xp, seed, monkeypatch):
     X = xp.asarray(rows(seed, 5))
 
-    def small_card(*_):
+    def small_gpu(*_):
         raise OutOfMemoryError("CUDA out of memory")
 
-    kernel = kernels.Additive(small_card, name="large")
+    kernel = kernels.Additive(small_gpu, name="large")
     with pytest.raises(MemoryError, match=r"enough memory, even for one row.*fewer rows of X or Y"):
         kernel(X)
-    monkeypatch.setattr(kernels.Gaussian, "_gram_array_api", small_card)
+    monkeypatch.setattr(kernels.Gaussian, "_gram_array_api", small_gpu)
     with pytest.raises(MemoryError, match=r"the gaussian kernel: the GPU .*fewer rows of X or Y"):
         kernels.Gaussian(0.7)(X)
 
@@ -150,9 +150,9 @@ def test_a_transform_that_does_not_fit_says_so(xp, seed, monkeypatch):
     X = rows(seed, 5)
     fitted = km.HomogeneousMap().fit(X)
 
-    def small_card(*_, **__):
+    def small_gpu(*_, **__):
         raise OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(base, "apply", small_card)
+    monkeypatch.setattr(base, "apply", small_gpu)
     with pytest.raises(MemoryError, match=r"HomogeneousMap: the GPU .*Transform fewer rows"):
         fitted.transform(xp.asarray(X))

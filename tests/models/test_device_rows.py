@@ -134,7 +134,7 @@ def test_models_of_tables_name_what_they_take(xp, seed):
 
 @pytest.fixture
 def elsewhere():
-    """Rows on a device that is not ordinary memory: a stand-in for a card."""
+    """Rows on a device that is not ordinary memory: a stand-in for a GPU."""
     strict = pytest.importorskip("array_api_strict")
     X, y = problem(0)
     return strict.asarray(X, device=strict.Device("device1")), y
@@ -149,7 +149,7 @@ def elsewhere():
         (km.AdditiveSVR(C=[0.1, 1.0]), ("fit",)),
     ],
 )
-def test_training_on_a_card_is_refused_and_nothing_is_copied(model, calls, elsewhere):
+def test_training_on_a_gpu_is_refused_and_nothing_is_copied(model, calls, elsewhere):
     X, y = elsewhere
     for call in calls:
         with pytest.raises(TypeError, match=rf"{type(model).__name__}\.{call} runs on the proc"):

@@ -1,4 +1,4 @@
-"""Streaming models on a torch device; without a card, on torch's own tensors in memory."""
+"""Streaming models on a torch device; without a GPU, on torch's own tensors in memory."""
 
 import sys
 from types import ModuleType, SimpleNamespace
@@ -88,13 +88,13 @@ def test_memory_that_runs_out_halves_the_block(torch, monkeypatch, seed):
     whole = km.StreamingRidge(feature_map=features().fit(X)).fit(X, y)
     call, longest = OnDevice.__call__, []
 
-    def small_card(self, rows):
+    def small_gpu(self, rows):
         if len(rows) > 500:
             raise torch.cuda.OutOfMemoryError("CUDA out of memory")
         longest.append(len(rows))
         return call(self, rows)
 
-    monkeypatch.setattr(OnDevice, "__call__", small_card)
+    monkeypatch.setattr(OnDevice, "__call__", small_gpu)
     model = km.StreamingRidge(feature_map=features().fit(X), device="cpu", block_rows=1200)
     model.fit(X, y)
     np.testing.assert_allclose(model.coef_, whole.coef_, rtol=0, atol=1e-8)
@@ -132,7 +132,7 @@ def test_halves_are_joined_as_soon_as_they_are_there():
     from kernelmaps.device import in_halves
 
     class Sums:
-        """Numbers that take up the memory of a small card."""
+        """Numbers that take up the memory of a small GPU."""
 
         alive = 0
 
@@ -161,13 +161,13 @@ def test_maps_that_name_the_memory_are_halved_too(torch, monkeypatch, seed):
     whole = km.StreamingRidge(feature_map=fitted).fit(X, y)
     inner, longest = type(fitted)._transform_dense_array_api, []
 
-    def small_card(self, rows, out):
+    def small_gpu(self, rows, out):
         longest.append(len(rows))
         if len(rows) > 500:
             raise torch.cuda.OutOfMemoryError("CUDA out of memory")
         return inner(self, rows, out)
 
-    monkeypatch.setattr(type(fitted), "_transform_dense_array_api", small_card)
+    monkeypatch.setattr(type(fitted), "_transform_dense_array_api", small_gpu)
     model = km.StreamingRidge(feature_map=fitted, device="cpu", block_rows=1200).fit(X, y)
     np.testing.assert_allclose(model.coef_, whole.coef_, rtol=0, atol=1e-8)
     assert max(longest) == 1200
@@ -178,11 +178,11 @@ def test_maps_that_name_the_memory_are_halved_too(torch, monkeypatch, seed):
 def test_sums_that_do_not_fit_beside_others_say_so(torch, monkeypatch, seed):
     from kernelmaps.stats.moments import Moments
 
-    def small_card(*_):
+    def small_gpu(*_):
         raise OutOfMemoryError("CUDA out of memory")
 
     X, y = problem(seed, 100)
-    monkeypatch.setattr(Moments, "merge", small_card)
+    monkeypatch.setattr(Moments, "merge", small_gpu)
     with pytest.raises(MemoryError, match=r"StreamingRidge: the GPU .* use fewer components"):
         km.StreamingRidge(feature_map=features(), device="cpu").fit(X, y)
 
@@ -202,10 +202,10 @@ def test_other_errors_are_passed_on():
 def test_a_solution_that_does_not_fit_says_so(torch, monkeypatch, seed):
     X, y = problem(seed, 100)
 
-    def small_card(*_):
+    def small_gpu(*_):
         raise OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(torch.linalg, "cholesky", small_card)
+    monkeypatch.setattr(torch.linalg, "cholesky", small_gpu)
     with pytest.raises(MemoryError, match=r"StreamingRidge: the GPU .* use fewer components"):
         km.StreamingRidge(feature_map=features(), device="cpu").fit(X, y)
 
@@ -216,10 +216,10 @@ def test_a_block_that_does_not_fit_names_the_parameter(torch, monkeypatch, seed)
     X, y = problem(seed, 100)
     model = km.StreamingRidge(feature_map=features(), device="cpu").fit(X, y)
 
-    def small_card(self, rows):
+    def small_gpu(self, rows):
         raise OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(OnDevice, "__call__", small_card)
+    monkeypatch.setattr(OnDevice, "__call__", small_gpu)
     with pytest.raises(MemoryError, match=r"StreamingRidge: the GPU .* smaller block_rows"):
         model.predict(X)
 
@@ -243,11 +243,11 @@ def test_tf32_is_asked_for_or_absent(torch):
     assert torch.backends.cuda.matmul.allow_tf32 == before
 
 
-def test_a_missing_card_is_named(torch):
+def test_a_missing_gpu_is_named(torch):
     X, y = problem(0, 50)
     if torch.cuda.is_available():
-        pytest.skip("there is a card")
-    with pytest.raises(ValueError, match="device='cuda', but torch sees no CUDA cards"):
+        pytest.skip("there is a GPU")
+    with pytest.raises(ValueError, match="device='cuda', but torch sees no CUDA GPUs"):
         km.StreamingRidge(device="cuda").fit(X, y)
 
 
@@ -266,8 +266,8 @@ def test_bad_devices_and_rows_are_refused(torch):
 
 
 @pytest.fixture
-def two_cards(monkeypatch):
-    """A torch that sees two cards, as far as messages ask for it; how many is its `count`."""
+def two_gpus(monkeypatch):
+    """A torch that sees two GPUs, as far as messages ask for it; how many is its `count`."""
     library = ModuleType("torch")
 
     class Device:
@@ -296,22 +296,20 @@ def two_cards(monkeypatch):
     return library
 
 
-def test_cards_that_are_not_there_are_named_without_one(two_cards):
+def test_gpus_that_are_not_there_are_named_without_one(two_gpus):
     X, y = problem(0, 50)
-    with pytest.raises(ValueError, match="device='cuda:2', but torch sees 2 CUDA cards"):
+    with pytest.raises(ValueError, match="device='cuda:2', but torch sees 2 CUDA GPUs"):
         km.StreamingRidge(device="cuda:2").fit(X, y)
     with pytest.raises(ValueError, match="device must be None, 'cpu', 'cuda' or 'cuda:N', got 'gp"):
         km.StreamingPCA(2, device="gpu7").fit(X)
-    two_cards.count = 0
-    with pytest.raises(
-        ValueError, match=r"sees no CUDA cards\. Leave device out to run on the pro"
-    ):
+    two_gpus.count = 0
+    with pytest.raises(ValueError, match=r"sees no CUDA GPUs\. Leave device out to run on the pro"):
         km.StreamingRidgeClassifier(device="cuda").fit(X, y > 0)
 
 
-def test_rows_on_another_card_are_named_without_one(two_cards):
+def test_rows_on_another_gpu_are_named_without_one(two_gpus):
     X, y = problem(0, 50)
-    rows = X.view(two_cards.Tensor)
+    rows = X.view(two_gpus.Tensor)
     with pytest.raises(
         ValueError, match=r"X is on cuda:0, but device='cuda:1'\..*X\.to\('cuda:1'\)"
     ):
@@ -371,7 +369,7 @@ def test_tensors_without_a_map_are_not_overwritten(torch, seed):
 
 @pytest.fixture
 def explicit(torch, monkeypatch):
-    """Tensors that NumPy cannot read by itself, like those on a card."""
+    """Tensors that NumPy cannot read by itself, like those on a GPU."""
 
     def refused(self, *_, **__):
         raise TypeError("can't convert cuda:0 device type tensor to numpy")

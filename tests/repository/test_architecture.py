@@ -247,7 +247,7 @@ def crowded(found: Facts) -> list[str]:
 def test_compiled_functions_take_at_most_eight_parameters():
     """More belong into a NamedTuple, which says what they are, and which numba caches as well.
 
-    Kernels of a card take such tuples, too.
+    Kernels of a GPU take such tuples, too.
     """
     files = compiled_files()
     assert {name: crowded(found) for name, found in files.items() if crowded(found)} == {}

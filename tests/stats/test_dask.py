@@ -437,7 +437,7 @@ def test_a_killed_worker_without_a_nanny_is_reported(rows, tmp_path, monkeypatch
 
 
 def test_workers_with_a_device_of_their_own(client, rows):
-    """As with one worker for each card: a worker maps and sums on the device that it sees.
+    """As with one worker for each GPU: a worker maps and sums on the device that it sees.
 
     One block, since every worker that has one imports torch.
     """

@@ -1,4 +1,4 @@
-"""Maps, rows and tables for the tests of a card's kernels."""
+"""Maps, rows and tables for the tests of a GPU's kernels."""
 
 from math import factorial
 
@@ -38,7 +38,7 @@ MAPS = {
     "landmarks": km.ExponentialMap(n_components=40, n_landmarks=8, random_state=0),
 }
 
-# Maps whose readable form is what runs on a card: exact kernels of rows and landmarks.
+# Maps whose readable form is what runs on a GPU: exact kernels of rows and landmarks.
 FORMULAS = {
     "nystroem": km.NystroemMap("exp_chi2", 10, random_state=0),
     "nystroem, nearest": km.NystroemMap("exp_chi2", 10, assign="nearest", random_state=0),

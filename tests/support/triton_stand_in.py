@@ -1,7 +1,7 @@
 """A stand-in for Triton that runs its kernels on NumPy arrays, one program after the other.
 
 The kernels' own source is executed; only the language underneath is replaced by the few functions
-that they use. Unlike a card, it refuses every access outside an array that no mask excludes.
+that they use. Unlike a GPU, it refuses every access outside an array that no mask excludes.
 """
 
 from types import ModuleType

@@ -43,7 +43,7 @@ from sklearn.utils import check_array
 from .. import kernels
 from ..arguments import check_count, check_number, is_number
 from ..blocks import power_of_two
-from ..device import refuse_card
+from ..device import refuse_gpu_array
 from ..seeding import generator
 from ..sparse_rows import check_sparse, dense
 
@@ -113,7 +113,7 @@ def effective_sparsity(
     """
     check_basis("effective_sparsity: basis", basis)
     check_number("effective_sparsity", "energy", energy, "in (0, 1]", lambda e: 0 < e <= 1)
-    refuse_card(X, "effective_sparsity", "Pass a sample of the rows as NumPy.")
+    refuse_gpu_array(X, "effective_sparsity", "Pass a sample of the rows as NumPy.")
     check_sparse(X, "effective_sparsity")
     X = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
     shape = (X.shape[1],) if shape is None else tuple(np.atleast_1d(shape).tolist())

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from ..device import refuse_card
+from ..device import refuse_gpu_array
 from ..exceptions import SuspectColumnWarning
 from ..sparse_rows import check_sparse, naming_text
 
@@ -31,8 +31,8 @@ def feature_names_of(X: Any, names: Sequence[str] | None = None) -> list[str] | 
 
 
 def checked_rows(X: Any, owner: str, **options: Any) -> Any:
-    """Rows in ordinary memory as an array or CSR; damaged ones and those on a card are refused."""
-    refuse_card(X, f"kernelmaps.{owner}", "Pass a sample of the rows as NumPy.")
+    """Rows in ordinary memory as an array or CSR; damaged ones and those on a GPU are refused."""
+    refuse_gpu_array(X, f"kernelmaps.{owner}", "Pass a sample of the rows as NumPy.")
     check_sparse(X, owner)
     options = {"dtype": "numeric"} | options
     with naming_text(owner, X):

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..device import refuse_card
+from ..device import refuse_gpu_array
 from ..kernels import Exponential, Gaussian, Kernel, Polynomial, SkewedChi2
 from ..maps.base import JointMap
 from ..sparse_rows import check_sparse
@@ -80,7 +80,7 @@ class MeanNormScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
         name = type(self).__name__
-        refuse_card(X, name, "Pass X.cpu().numpy(), or multiply X by scale_ where it is.")
+        refuse_gpu_array(X, name, "Pass X.cpu().numpy(), or multiply X by scale_ where it is.")
         check_sparse(X, name)
         return validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32]

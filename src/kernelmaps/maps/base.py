@@ -22,7 +22,14 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 from ..arguments import check_choice, check_number, check_positive
 from ..atomic import all_or_nothing
 from ..certificate import Certificate, rounding_error
-from ..device import is_foreign, memory_named, numpy_dtype, refuse_card, refuse_container, to_host
+from ..device import (
+    is_foreign,
+    memory_named,
+    numpy_dtype,
+    refuse_container,
+    refuse_gpu_array,
+    to_host,
+)
 from ..engine import Spec, apply, evaluate, gpu
 from ..engine.apply import apply_array_api, apply_sparse_tensor, stage_columns
 from ..engine.extent import Extent, column_range, extent_of
@@ -205,7 +212,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
                 "decode(X) gives their features."
             )
         name = type(self).__name__
-        refuse_card(
+        refuse_gpu_array(
             X,
             f"this call of {name}",
             "transform takes dense arrays and torch CSR tensors "
@@ -498,7 +505,9 @@ class AdditiveMap(MapOfDomain):
             beyond the fitted range are covered, with the part that is clipped.
         """
         check_is_fitted(self)
-        refuse_card(X, f"{type(self).__name__}.row_certificate", "Pass a sample of rows as NumPy.")
+        refuse_gpu_array(
+            X, f"{type(self).__name__}.row_certificate", "Pass a sample of rows as NumPy."
+        )
         sure = self.certificate_
         component = getattr(getattr(self, "kernel_", None), "component", None)
         if sure is None or not sure.proved or sure.error != "absolute" or component is None:

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from .. import storage
-from ..device import numpy_dtype, refuse_card, to_host
+from ..device import numpy_dtype, refuse_gpu_array, to_host
 from ..exceptions import FileFormatError
 from ..sparse_rows import check_sparse
 
@@ -158,7 +158,7 @@ class Codes:
         path : path
             The file.
         """
-        refuse_card(
+        refuse_gpu_array(
             self.values,
             "Codes.save",
             "Copy them first: Codes(values.cpu().numpy(), map_hash) of a torch tensor.",

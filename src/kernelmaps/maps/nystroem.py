@@ -43,7 +43,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import kernels
 from ..arguments import check_choice, check_count, check_flag
 from ..blocks import row_blocks
-from ..device import refuse_card
+from ..device import refuse_gpu_array
 from ..engine import Spec
 from ..engine.nearest import nearest
 from ..kernels.bandwidth import warn_if_degenerate
@@ -156,7 +156,7 @@ class NystroemMap(JointMap):
             δ(x) δ(y) for projections, and δ(x) √k(y, y) + δ(y) ‖φ(x)‖ for nearest landmarks.
         """
         check_is_fitted(self)
-        refuse_card(X, "NystroemMap.residuals", "Pass a sample of rows as NumPy.")
+        refuse_gpu_array(X, "NystroemMap.residuals", "Pass a sample of rows as NumPy.")
         X, _ = self._check_rows(X, reset=False)
         Z = np.asarray(self.transform(X), np.float64)
         squares, X = np.sum(Z**2, axis=1), X.astype(np.float64)

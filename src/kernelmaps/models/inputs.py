@@ -13,22 +13,22 @@ from ..arguments import refuse_masked
 from ..data.frames import is_series
 from ..data.raw_columns import is_missing, raw_column
 from ..data.targets import number_values
-from ..device import refuse_card
+from ..device import refuse_gpu_array
 
 _FEW_LABELS = 20  # up to so many classes scikit-learn has no warning to give
 
 
-def refuse_training_on_card(owner: Any, call: str, X: Any, y: Any, weights: Any = None) -> None:
+def refuse_training_on_gpu(owner: Any, call: str, X: Any, y: Any, weights: Any = None) -> None:
     """Refuse arrays on a GPU: training runs on the processor, and nothing is copied silently."""
     what = f"{type(owner).__name__}.{call}"
-    refuse_card(
+    refuse_gpu_array(
         X,
         what,
         "Train on rows in ordinary memory (X.cpu().numpy() of a torch tensor); "
         "decision_function and predict take rows where they are.",
     )
-    refuse_card(y, what, "Pass y.cpu().numpy() of a torch tensor.", "y")
-    refuse_card(weights, what, "Pass them as NumPy.", "sample_weight")
+    refuse_gpu_array(y, what, "Pass y.cpu().numpy() of a torch tensor.", "y")
+    refuse_gpu_array(weights, what, "Pass them as NumPy.", "sample_weight")
 
 
 def targets_of(owner: Any, y: Any, n: int) -> np.ndarray:

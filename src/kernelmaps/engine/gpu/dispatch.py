@@ -35,8 +35,8 @@ _Call = TypeVar("_Call", bound="Callable[..., tuple[Any, bool]]")
 def usable_for(X: Any) -> bool:
     """Whether rows lie on a GPU, and there is a Triton for it."""
     library = type(X).__module__.partition(".")[0]
-    on_card = library == "cupy" or (library == "torch" and X.is_cuda)
-    return on_card and _has_triton()
+    on_gpu = library == "cupy" or (library == "torch" and X.is_cuda)
+    return on_gpu and _has_triton()
 
 
 @lru_cache

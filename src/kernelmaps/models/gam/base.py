@@ -37,7 +37,7 @@ from ..explanation import Explanation
 from ..inputs import (
     missing_targets,
     numbers_in_text,
-    refuse_training_on_card,
+    refuse_training_on_gpu,
     targets_of,
     weights_of,
     without_rows,
@@ -169,7 +169,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, exposure: Any = None, offset: Any = None
     ) -> Self:
         """Fit to rows in memory, or to rows that are read block by block."""
-        refuse_training_on_card(self, "fit", X, y, sample_weight)
+        refuse_training_on_gpu(self, "fit", X, y, sample_weight)
         self._check_parameters()
         if fits_in_memory(X):
             X, y, sample_weight, exposure = load_table(X, y, sample_weight, exposure)

@@ -31,7 +31,7 @@ from ...data import Block, Source, open_source
 from ...data.columns import check_order, names_of
 from ...data.dask import on_sample
 from ...data.sources import SlicedSource, is_chunks
-from ...device import is_tensor, memory_named, on_card, resolve, solving_on, stack, to_host
+from ...device import is_tensor, memory_named, on_gpu, resolve, solving_on, stack, to_host
 from ...maps.codes import Codes, refuse_plain_codes
 from ...schema import State, boolean, instance, integer, names
 from ...sparse_rows import check_sparse, naming_text
@@ -72,13 +72,13 @@ def on_host(values: Any) -> Any:
 
 
 def folds_in_place(X: Any, device: Any, owner: str) -> bool:
-    """Whether X is a tensor on a card, or on the `device` that the estimator computes on.
+    """Whether X is a tensor on a GPU, or on the `device` that the estimator computes on.
 
-    TypeError for arrays of other libraries on a card, which are not folded there.
+    TypeError for arrays of other libraries on a GPU, which are not folded there.
     """
     if is_tensor(X):
-        return on_card(X) or device is not None
-    if on_card(X):
+        return on_gpu(X) or device is not None
+    if on_gpu(X):
         library = type(X).__module__.partition(".")[0]
         raise TypeError(
             f"{owner} folds torch tensors where they are, and X is a {library} array on "
@@ -448,7 +448,7 @@ class StreamingEstimator(BaseEstimator):
             yield
 
     def __getstate__(self) -> dict[str, Any]:
-        # A process that loads this may see other cards, or none.
+        # A process that loads this may see other GPUs, or none.
         return {k: v for k, v in super().__getstate__().items() if k != "_rows_on"}
 
     def __sklearn_tags__(self) -> Tags:

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from ...arguments import check_choice
 from ...atomic import all_or_nothing
 from ...data import Source
-from ...device import refuse_card, to_host
+from ...device import refuse_gpu_array, to_host
 from ...sparse_rows import dense
 from ...stats import Moments
 from ..device_scores import ScoresAnywhere, best_labels, indicators
@@ -249,7 +249,7 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
         """Scores with a column for each class, or one for two classes."""
         scores = 2 * self._linear(X) - 1
         if self._pairwise:
-            refuse_card(X, f"{type(self).__name__} one against one", "Pass X.cpu().numpy()")
+            refuse_gpu_array(X, f"{type(self).__name__} one against one", "Pass X.cpu().numpy()")
             return votes(to_host(scores), len(self.classes_))
         return scores[:, 1:] if self._has_one_score else scores
 

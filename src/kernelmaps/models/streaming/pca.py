@@ -49,10 +49,10 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
     progress : bool, optional
         Whether to show a bar; by default if there is a terminal.
     device : str or torch.device, optional
-        Where features are made, multiplied and decomposed: "cuda" or "cuda:1" for a card (needs
+        Where features are made, multiplied and decomposed: "cuda" or "cuda:1" for a GPU (needs
         torch and a `feature_map` of kernelmaps), "cpu" for torch on the processor. Rows come from
-        wherever they are, block by block, and sums stay on the card in float64. Torch tensors on a
-        card are folded there by default, and give tensors.
+        wherever they are, block by block, and sums stay on the GPU in float64. Torch tensors on a
+        GPU are folded there by default, and give tensors.
     precision : {"float64", "float32", "tf32"}, optional
         Precision of features and products on the device; by default that of the rows. "tf32"
         multiplies with 10 bits of each factor, at several times the speed: see

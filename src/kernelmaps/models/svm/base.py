@@ -15,14 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...arguments import check_choice, check_count, check_positive
 from ...default_parts import DefaultParts
-from ...device import is_foreign, memory_named, refuse_card
+from ...device import is_foreign, memory_named, refuse_gpu_array
 from ...maps.base import AdditiveMap
 from ...maps.codes import Codes
 from ...schema import State, array, instance, integer, names, number, text
 from ...seeding import generator
 from ...threads import resolve_threads
 from ..explanation import Explanation
-from ..inputs import refuse_training_on_card, weights_of
+from ..inputs import refuse_training_on_gpu, weights_of
 from ..losses import SVM, find_loss, make_loss
 from ..shapes import ShapeFunction
 from .choosing import (
@@ -162,7 +162,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Trained:
         """Train on rows in memory, or on rows that come in blocks."""
         name = type(self).__name__
-        refuse_training_on_card(self, "fit", X, y, sample_weight)
+        refuse_training_on_gpu(self, "fit", X, y, sample_weight)
         Cs = self._check_parameters()
         refuse_table(name, X)
         if not out_of_core(X):
@@ -352,7 +352,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
             One column for each feature; for one output without the last axis.
         """
         check_is_fitted(self)
-        refuse_card(X, f"{type(self).__name__}.eval_terms", "Pass X.cpu().numpy().")
+        refuse_gpu_array(X, f"{type(self).__name__}.eval_terms", "Pass X.cpu().numpy().")
         rows = rows_to_score(self, self.machine_, X)
         self.machine_.check(rows)
         terms = self.machine_.centred_terms(rows, self.n_jobs)

@@ -18,7 +18,7 @@ from ...atomic import all_or_nothing
 from ...device import is_foreign
 from ...schema import boolean, instance, labels
 from ..device_scores import ScoresAnywhere, best_labels, indicators
-from ..inputs import coded_labels, refuse_training_on_card, weights_of
+from ..inputs import coded_labels, refuse_training_on_gpu, weights_of
 from ..one_against_one import coupled, decided, pairs_of, votes
 from ..probabilities import class_probabilities
 from .base import AdditiveSVM, no_indicators, no_pairs, takes_chunks
@@ -225,7 +225,7 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         self : AdditiveSVC
             The model after this chunk.
         """
-        refuse_training_on_card(self, "partial_fit", X, y, sample_weight)
+        refuse_training_on_gpu(self, "partial_fit", X, y, sample_weight)
         first = not hasattr(self, "machine_")
         if is_indicators(self, y) or (self._multilabel and not first):
             raise ValueError(no_indicators(type(self).__name__, "partial_fit"))

@@ -16,7 +16,7 @@ from ...atomic import all_or_nothing
 from ...schema import number
 from ..device_scores import ScoresAnywhere
 from ..gam.sampling import real_targets
-from ..inputs import refuse_training_on_card, weights_of
+from ..inputs import refuse_training_on_gpu, weights_of
 from .base import AdditiveSVM, takes_chunks
 from .problem import Targets
 from .training_summary import SHARED, rounded_to_size
@@ -185,7 +185,7 @@ class AdditiveSVR(ScoresAnywhere, RegressorMixin, AdditiveSVM):
         self : AdditiveSVR
             The model after this chunk.
         """
-        refuse_training_on_card(self, "partial_fit", X, y, sample_weight)
+        refuse_training_on_gpu(self, "partial_fit", X, y, sample_weight)
         first = not hasattr(self, "machine_")
         X, y = self._check_chunk(X, y)
         weight = weights_of(self, sample_weight, len(y))
