@@ -27,7 +27,11 @@ KERNELS = [
     kernels.Laplacian(2.0),
     kernels.Cauchy(1.5),
     kernels.Matern(1.5, 0.8),
+    kernels.BSpline(3, 2.0),
+    kernels.Sech(1.2),
+    kernels.SkewedChi2(),
     kernels.Exponential(kernels.chi2, 0.5),
+    kernels.Polynomial(degree=3, gamma=0.05),
     kernels.Additive(lambda x, y: x * y + (x * y) ** 2, name="quadratic"),
 ]
 

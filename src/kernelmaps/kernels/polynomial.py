@@ -56,5 +56,5 @@ class Polynomial(Kernel):
         squares = row_norms(X.astype(np.float64), squared=True)
         return self._power(squares).astype(X.dtype, copy=False)
 
-    def _gram_elsewhere(self, xp: Any, X: Any, Y: Any) -> Any:
+    def _gram_array_api(self, xp: Any, X: Any, Y: Any) -> Any:
         return self._power(X @ Y.T)

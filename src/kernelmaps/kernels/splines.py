@@ -85,7 +85,8 @@ def _spline(degree: int, x: np.ndarray) -> np.ndarray:
     total = 0.0 * x
     for k in range((degree + 1) // 2 + 1):
         part = end - k
-        total = total + (-1) ** k * comb(degree + 1, k) * (part * (part > 0)) ** degree
+        truncated = (part + abs(part)) / 2
+        total = total + (-1) ** k * comb(degree + 1, k) * truncated**degree
     return total / factorial(degree)
 
 
