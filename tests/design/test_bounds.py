@@ -13,7 +13,7 @@ def test_a_thin_factor_leaves_what_the_whole_matrix_leaves(n_columns, seed):
     grid = grid_kernel(km.kernels.chi2, (0.01, 1.0))
     gram = grid.gram(grid.nodes)
     factor = bounds._factor(gram)
-    assert factor.shape[1] < bounds._MAX_THIN * len(gram)
+    assert factor.shape[1] < len(gram) / 2
     d = np.random.default_rng(seed).uniform(0.1, 1, len(gram))
     tail, share = bounds._tail_of_factor(factor, n_columns, d)
     whole, shares = bounds._tail_of_gram(gram, n_columns, d)
