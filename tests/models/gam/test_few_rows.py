@@ -129,6 +129,21 @@ def test_coordinates_have_the_derivatives_of_the_cost(seed):
     np.testing.assert_allclose(hessian, hessian.T)
 
 
+@pytest.mark.parametrize("loss", ["squared_error", "log_loss"])
+def test_effects_of_collinear_columns_that_cancel_are_found(loss, seed):
+    """y depends on the difference of two columns, which have a correlation of 0.999."""
+    rng = np.random.default_rng(seed)
+    common, difference, noise = rng.normal(size=(3, 750))
+    X = np.column_stack([common, common + 0.05 * difference, rng.normal(size=750)])
+    y = difference + 0.3 * noise
+    train, new = slice(0, 250), slice(250, None)
+    if loss == "log_loss":
+        model, y, lowest = km.AdditiveClassifier(), y > 0, 0.8  # the true coefficients have 0.91
+    else:
+        model, lowest = km.AdditiveRegressor(), 0.7  # and 0.92
+    assert model.fit(X[train], y[train]).score(X[new], y[new]) > lowest
+
+
 @pytest.mark.parametrize("loss", ["squared_error", "poisson"])
 def test_screened_terms_are_those_that_all_of_them_lead_to(monkeypatch, loss):
     """Curves that enter by their gain give the predictions of a model that starts with all."""

@@ -35,6 +35,7 @@ from .reml import (
     REML,
     Penalties,
     WorkingFit,
+    best_of_two_starts,
     coarse_smoothing,
     estimate_smoothing,
     penalised_fit,
@@ -275,7 +276,12 @@ def _fit_screened(
     active = active.updated(rho, n, final=True)
     for screening in range(PIRLS.max_screenings + 1):
         problem, mean = active.rows.squared_problem()
-        fit = estimate_smoothing(problem, active.penalties, rho, None, fixed, tol=REML.rough_tol)
+        if screening or warm:
+            fit = estimate_smoothing(
+                problem, active.penalties, rho, None, fixed, tol=REML.rough_tol
+            )
+        else:
+            fit = best_of_two_starts(problem, active.penalties, rho, None, fixed)
         if screening == PIRLS.max_screenings:
             break
         beta = fit.beta.copy()
