@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.linear_model import RidgeCV
+from sklearn.linear_model import LogisticRegression, RidgeCV
 
 import kernelmaps as km
 from kernelmaps.models.gam import design
@@ -104,7 +104,7 @@ def test_coordinates_have_the_derivatives_of_the_cost(seed):
     """By finite differences along each coordinate; so is ρ recovered."""
     rng = np.random.default_rng(seed)
     shared = np.array([True, False, True, True, False])
-    coordinates = SmoothingCoordinates(rng.normal(size=5), shared, 3.0)
+    coordinates = SmoothingCoordinates(rng.normal(size=5), shared, 3.0, 20.0, 0.4)
     rho, square = rng.normal(size=5), rng.normal(size=(5, 5))
     square = square @ square.T
     theta = coordinates.of_rho(rho)
@@ -112,9 +112,11 @@ def test_coordinates_have_the_derivatives_of_the_cost(seed):
     assert theta[:5][shared].max() == 0
 
     def value(theta):
-        rho, common = coordinates.to_rho(theta), 3.0 * np.exp(-0.5 * theta[-1])
-        costs = 3.0 * np.exp(-0.5 * (rho - coordinates.offset))
-        prior = costs.sum() - shared.sum() * common + np.log1p(common)
+        rho, common = coordinates.to_rho(theta), np.exp(-0.5 * theta[-1])
+        sigma = np.exp(-0.5 * (rho - coordinates.offset))
+        costs = np.where(shared, 1.0, 0.4) * np.log1p(20 * sigma) + 3 * sigma
+        of_common = np.log1p(20 * common) + 3 * common
+        prior = costs.sum() - shared.sum() * of_common + np.log1p(3 * common)
         return prior + 0.5 * rho @ square @ rho
 
     assert coordinates.cost(rho) == pytest.approx(value(theta) - 0.5 * rho @ square @ rho)
@@ -127,6 +129,32 @@ def test_coordinates_have_the_derivatives_of_the_cost(seed):
         second = (up - 2 * value(theta) + down) / 1e-8
         assert hessian[i, i] == pytest.approx(second, rel=1e-3, abs=1e-3)
     np.testing.assert_allclose(hessian, hessian.T)
+
+
+def weak_effects(rng, n):
+    """Small linear effects of all columns, some of them zeros and ones."""
+    X = rng.normal(size=(n, 8))
+    X[:, 5:] = X[:, 5:] > 0
+    return X, (X - [0, 0, 0, 0, 0, 0.5, 0.5, 0.5]) @ [0.4, 0.4, -0.4, 0.2, 0, 0.8, 0.8, 0.4]
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "log_loss"])
+def test_small_linear_effects_cost_no_more_than_in_a_linear_model(loss):
+    """Not worse than ridge or logistic regression, by more than two standard errors and 0.01."""
+    rng, differences = np.random.default_rng(4), []
+    for _ in range(10):
+        (X, eta), (new, true) = weak_effects(rng, 150), weak_effects(rng, 1000)
+        if loss == "log_loss":
+            y = rng.random(150) < 1 / (1 + np.exp(-eta))
+            models = km.AdditiveClassifier(), LogisticRegression()
+            scores = [model.fit(X, y).decision_function(new) for model in models]
+        else:
+            y = eta + 2 * rng.normal(size=150)
+            models = km.AdditiveRegressor(), RidgeCV(np.geomspace(0.1, 1000, 20))
+            scores = [model.fit(X, y).predict(new) for model in models]
+        ours, theirs = (np.corrcoef(score, true)[0, 1] for score in scores)
+        differences.append(ours - theirs)
+    assert np.mean(differences) > -0.01 - 2 * np.std(differences) / np.sqrt(10)
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "log_loss"])

@@ -153,7 +153,9 @@ def _differences(size: int, order: int, periodic: bool = False) -> np.ndarray:
 @lru_cache(maxsize=64)
 def _penalty_spaces(size: int, order: int, periodic: bool) -> tuple[np.ndarray, np.ndarray, float]:
     """W, N without constants, and the trace of S, for differences of coefficients."""
-    differences, order = _differences(size, order, periodic), min(order, size - 1)
+    straight = size == 2 and order == 2 and not periodic  # two values have a line, and no curve
+    differences = _differences(size, order, periodic)
+    order = order if straight else min(order, size - 1)
     rank = size - (1 if periodic or size == 1 else order)
     _, values, rotation = np.linalg.svd(differences, full_matrices=False)
     line = np.linspace(-1, 1, size)[:, None]
@@ -321,8 +323,11 @@ def _append_zero_rows(matrix: np.ndarray, n_rows: int) -> np.ndarray:
 def category_basis(counts: np.ndarray) -> TermBasis:
     """One coefficient for each level that rows have, with a ridge penalty."""
     raw = _indicators(counts)
-    curved = _complement(counts[counts > 0] / counts.sum())
-    basis = natural_basis(raw, counts, curved, curved[:, :0], float(len(curved)))
+    contrasts = _complement(counts[counts > 0] / counts.sum())
+    # The one contrast of two levels is the line through a column of zeros and ones.
+    n_curved = 0 if contrasts.shape[1] == 1 else contrasts.shape[1]
+    curved, null = contrasts[:, :n_curved], contrasts[:, n_curved:]
+    basis = natural_basis(raw, counts, curved, null, float(len(contrasts)))
     return _zero_without_rows(basis, counts)
 
 

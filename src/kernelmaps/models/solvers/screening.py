@@ -29,13 +29,14 @@ def entering_smoothing(
     """ρ with the best value on the grid for the terms that gain by it, as it was for the others."""
     prior = penalties.prior
     assert prior is not None
-    rate = prior.rate(total_weight, curvature)
+    rate, weight = prior.rate(total_weight, curvature), prior.curve_weight(total_weight)
     best, best_rho = np.full(penalties.count, -2 * _MIN_GAIN), rho.copy()
     for deviation in _DEVIATIONS:
         trial = prior.offset + np.log(curvature) - 2 * np.log(deviation)
         diagonal = np.maximum(penalties.diagonal(trial), 1e-300)
         gains = np.log1p(curvature / diagonal) - gradient**2 / (dispersion * (curvature + diagonal))
-        value = penalties.sum_by_group(gains) + 2 * rate * deviation / np.sqrt(curvature)
+        cost = weight * np.log1p(deviation) + rate * deviation / np.sqrt(curvature)
+        value = penalties.sum_by_group(gains) + 2 * cost
         better = value < best
         best[better], best_rho[better] = value[better], trial[better]
     return best_rho
