@@ -1,18 +1,23 @@
 """Simulations of a GAM's p-values, standard errors, prediction intervals and chosen pairs.
 
-    python -m benchmarks.gam_inference [number of samples, 200 by default]
+    python -m benchmarks.gam_inference [--samples 400] [--jobs 16] [--parts pairs ...] [--write]
 
 prints, for each setting, the share of p-values below 0.05 beside that of the F test, and the shares
-of means and of new observations that nominal intervals of 95 % and 90 % cover; then the shares of
-tables with a false pair, and with the true one. The tests hold shorter runs of the same settings to
-bounds.
+of means and of new observations that nominal intervals of 95 % and 90 % cover; the shares of tables
+with a false pair, and with the true one; and the share of p-values below 0.05 of `km.anova` for a
+curve without an effect. ``--write`` records them in ``results/gam_inference.json``. The tests hold
+shorter runs of some of these settings to bounds.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from typing import NamedTuple
+import argparse
+import json
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,6 +25,9 @@ from scipy import stats
 
 import kernelmaps as km
 
+from .harness import RESULTS
+
+RESULT = RESULTS / "gam_inference.json"
 LOSSES = {"normal": "squared_error", "poisson": "poisson", "gamma": "gamma"}
 
 
@@ -84,79 +92,185 @@ def coverage(noise: str, rng: np.random.Generator, n_rows: int = 300) -> tuple[f
 
 
 class Pairs(NamedTuple):
-    """A table in which one pair of columns may interact."""
+    """A table in which one pair of columns may interact.
+
+    `columns` says what they hold: normal numbers, skewed ones, a category in every third column, or
+    whole numbers. `weights` are random ones ("relative"), or equal rows are one row with their
+    number as its weight ("frequency").
+    """
 
     noise: str
     n_rows: int
     n_columns: int
-    true_pair: bool
     correlation: float = 0.0
+    columns: str = "normal"
+    weights: str = "none"
+    true_pair: bool = False
 
 
 PAIRS = [
-    Pairs(noise, n_rows, n_columns, true_pair, correlation)
-    for noise, n_rows, n_columns, correlation in (
-        ("normal", 300, 15, 0.0), ("normal", 2000, 8, 0.0), ("normal", 2000, 8, 0.5),
-        ("heteroscedastic", 1500, 8, 0.0), ("poisson", 2000, 8, 0.0), ("rare", 4000, 8, 0.0),
+    Pairs(*setting, true_pair=true_pair)
+    for setting in (
+        ("normal", 150, 8, 0.0), ("normal", 300, 15, 0.0), ("normal", 2000, 8, 0.0),
+        ("normal", 2000, 8, 0.5), ("normal", 1000, 8, 0.0, "skewed"),
+        ("normal", 1000, 9, 0.0, "categories"), ("normal", 1000, 8, 0.0, "normal", "relative"),
+        ("heteroscedastic", 1500, 8, 0.0), ("poisson", 2000, 8, 0.0),
+        ("poisson", 1000, 8, 0.5, "skewed"), ("gamma", 1000, 8, 0.0), ("classes", 300, 8, 0.0),
+        ("classes", 2000, 8, 0.5), ("classes", 2000, 9, 0.0, "categories"),
+        ("classes", 2000, 8, 0.0, "normal", "relative"),
+        ("classes", 4000, 6, 0.0, "whole numbers", "frequency"), ("rare", 4000, 8, 0.0),
         ("factors", 26_000, 6, 0.0),
     )
     for true_pair in (False, True)
 ]  # fmt: skip
+PAIR_LOSSES = {"poisson": "poisson", "gamma": "gamma"}
+OF_CLASSES = ("classes", "rare", "factors")
 
 
-def pair_table(pairs: Pairs, rng: np.random.Generator) -> tuple[pd.DataFrame, np.ndarray]:
-    """Rows and targets; columns x0 and x1 may interact."""
+def pair_table(
+    pairs: Pairs, rng: np.random.Generator
+) -> tuple[pd.DataFrame, np.ndarray, np.ndarray | None]:
+    """Rows, targets and weights; columns x0 and x1 may interact."""
     shape, effect = (pairs.n_rows, pairs.n_columns), float(pairs.true_pair)
     x = np.sqrt(1 - pairs.correlation) * rng.normal(size=shape)
     x += np.sqrt(pairs.correlation) * rng.normal(size=(pairs.n_rows, 1))
+    if pairs.columns == "whole numbers":
+        x = np.clip(np.rint(x), -2, 2)
     X = pd.DataFrame(x, columns=[f"x{j}" for j in range(pairs.n_columns)])
+    if pairs.columns == "skewed":
+        X = np.exp(X)
+    if pairs.columns == "categories":
+        for name in X.columns[2::3]:
+            X[name] = pd.cut(X[name], [-9, -1, -0.5, 0, 0.5, 1, 9], labels=list("abcdef"))
     if pairs.noise == "factors":  # one row in 22 is positive, nearly none of one cell
         X["x0"] = rng.choice(list("abcde"), pairs.n_rows, p=[0.5, 0.3, 0.15, 0.04, 0.01])
         X["x1"] = rng.choice(list("uv"), pairs.n_rows, p=[0.95, 0.05])
         first, second = X["x0"] == "b", X["x1"] == "v"
         eta = -3.4 + 0.5 * first + 0.6 * second + 0.5 * x[:, 2] - 2 * effect * (first & second)
-        return X, rng.random(pairs.n_rows) < 1 / (1 + np.exp(-eta.to_numpy()))
-    if pairs.noise == "rare":
-        eta = -3 + 0.5 * x[:, 0] + 0.5 * x[:, 1] + effect * x[:, 0] * x[:, 1]
-        return X, rng.random(pairs.n_rows) < 1 / (1 + np.exp(-eta))
+        return X, rng.random(pairs.n_rows) < 1 / (1 + np.exp(-eta.to_numpy())), None
+    product = effect * x[:, 0] * x[:, 1]
+    if pairs.noise in OF_CLASSES:
+        eta = (-3 if pairs.noise == "rare" else 0) + 0.5 * x[:, 0] + 0.5 * x[:, 1] + product
+        y = rng.random(pairs.n_rows) < 1 / (1 + np.exp(-eta))
+    else:
+        y = _numbers(pairs.noise, x, product, rng)
+    if pairs.weights == "frequency":
+        counted = X.assign(y=y).value_counts().reset_index()
+        return counted[X.columns], counted["y"].to_numpy(), counted["count"].to_numpy()
+    return X, y, rng.exponential(size=pairs.n_rows) if pairs.weights == "relative" else None
+
+
+def _numbers(
+    noise: str, x: np.ndarray, product: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Targets that are numbers or counts."""
     eta = np.sin(x[:, 0]) + x[:, 1] + x[:, 2] ** 2 / 2
-    if pairs.noise == "poisson":
-        eta = 0.3 * eta + 0.3 * effect * x[:, 0] * x[:, 1]
-        return X, rng.poisson(np.exp(np.minimum(eta, 4)))
-    sd = 0.3 + 0.7 * x[:, 3] ** 2 if pairs.noise == "heteroscedastic" else 1.0
-    return X, eta + 1.5 * effect * x[:, 0] * x[:, 1] + sd * rng.normal(size=pairs.n_rows)
+    if noise in PAIR_LOSSES:
+        mean = np.exp(np.minimum(0.3 * (eta + product), 4))
+        return rng.poisson(mean) if noise == "poisson" else rng.gamma(2.0, mean / 2)
+    sd = 0.3 + 0.7 * x[:, 3] ** 2 if noise == "heteroscedastic" else 1.0
+    return eta + 1.5 * product + sd * rng.normal(size=len(x))
 
 
 def chosen_pairs(pairs: Pairs, rng: np.random.Generator) -> tuple[bool, bool]:
     """Whether a search adds a false pair, and the true one."""
-    X, y = pair_table(pairs, rng)
-    if y.dtype == bool:
-        model = km.AdditiveClassifier(interactions="auto")
+    X, y, weight = pair_table(pairs, rng)
+    options = {"interactions": "auto"}
+    if pairs.weights == "frequency":
+        options["weights"] = "frequency"
+    if pairs.noise in OF_CLASSES:
+        model: Any = km.AdditiveClassifier(**options)
     else:
-        loss = "poisson" if pairs.noise == "poisson" else "squared_error"
-        model = km.AdditiveRegressor(loss, interactions="auto")
-    chosen = set(model.fit(X, y).term_names_[pairs.n_columns :])
+        model = km.AdditiveRegressor(PAIR_LOSSES.get(pairs.noise, "squared_error"), **options)
+    chosen = set(model.fit(X, y, weight).term_names_[pairs.n_columns :])
     true = {"x0 × x1"} if pairs.true_pair else set()
     return bool(chosen - true), bool(chosen & true)
 
 
-def lines(n_samples: int) -> Iterator[str]:
-    """The results, one line each."""
-    for factor in FACTORS:
-        rng = np.random.default_rng(0)
-        p = np.array([p_values(factor, rng) for _ in range(n_samples)])
-        ours, of_f = np.mean(p < 0.05, axis=0)
-        yield f"{factor}: {ours:.3f} below 0.05, F test {of_f:.3f}"
-    for noise in LOSSES:
-        rng = np.random.default_rng(0)
-        of_mean, of_new = np.mean([coverage(noise, rng) for _ in range(n_samples)], axis=0)
-        yield f"{noise}: means {of_mean:.3f} (0.95), new observations {of_new:.3f} (0.90)"
-    for pairs in PAIRS:
-        rng = np.random.default_rng(0)
-        false, true = np.mean([chosen_pairs(pairs, rng) for _ in range(n_samples)], axis=0)
-        yield f"{pairs}: {false:.3f} of the tables have a false pair, {true:.3f} the true one"
+class Nested(NamedTuple):
+    """Models with and without a curve that has no effect, or a category."""
+
+    noise: str
+    n_rows: int
+    category: bool = False
+
+
+NESTED = [
+    Nested(noise, n_rows, category)
+    for noise in ("normal", "poisson", "classes") for n_rows in (100, 400)
+    for category in (False, True)
+]  # fmt: skip
+
+
+def anova_p_value(nested: Nested, rng: np.random.Generator) -> float:
+    """Of the comparison of both models."""
+    X = pd.DataFrame({"x": rng.random(nested.n_rows)})
+    X["null"] = rng.choice(list("abcdefgh"), len(X)) if nested.category else rng.random(len(X))
+    eta = np.sin(6 * X["x"].to_numpy())
+    if nested.noise == "classes":
+        estimator: Any = km.AdditiveClassifier
+        y = rng.random(len(X)) < 1 / (1 + np.exp(-eta))
+    else:
+        estimator = partial(km.AdditiveRegressor, LOSSES[nested.noise])
+        y = rng.poisson(np.exp(1 + eta)) if nested.noise == "poisson" else eta
+        y = y + rng.normal(size=len(X)) if nested.noise == "normal" else y
+    small, large = (estimator(terms=terms).fit(X, y) for terms in (["x"], ["x", "null"]))
+    return float(km.anova(small, large).records[1]["p_value"])
+
+
+class Part(NamedTuple):
+    """Settings, what one sample of a setting gives, and what the shares of samples are called."""
+
+    settings: Sequence[Any]
+    sample: Callable[[Any, np.random.Generator], Any]
+    shares: tuple[str, ...]
+    level: float | None = None  # samples are p-values: their share below it is counted
+
+
+PARTS = {
+    "factors": Part(FACTORS, p_values, ("below 0.05", "F test"), 0.05),
+    "coverage": Part(list(LOSSES), coverage, ("means (0.95)", "new observations (0.90)")),
+    "pairs": Part(PAIRS, chosen_pairs, ("false pair", "true pair")),
+    "anova": Part(NESTED, anova_p_value, ("below 0.05",), 0.05),
+}
+
+
+def one_sample(part: str, setting: int, sample: int) -> np.ndarray:
+    """What one sample of a setting gives, whatever else is drawn."""
+    of = PARTS[part]
+    result = of.sample(of.settings[setting], np.random.default_rng([setting, sample]))
+    return np.atleast_1d(result if of.level is None else np.asarray(result) < of.level)
+
+
+def records(parts: Sequence[str], n_samples: int, n_jobs: int) -> Iterator[dict[str, Any]]:
+    """Shares of samples, by setting."""
+    with ProcessPoolExecutor(n_jobs, get_context("spawn")) as pool:
+        runs = [
+            (name, k, setting, pool.map(partial(one_sample, name, k), range(n_samples)))
+            for name in parts
+            for k, setting in enumerate(PARTS[name].settings)
+        ]
+        for name, _, setting, samples in runs:
+            mean = np.mean(list(samples), axis=0)
+            shown = setting._asdict() if hasattr(setting, "_asdict") else {"noise": setting}
+            shares = dict(zip(PARTS[name].shares, mean.tolist(), strict=True))
+            yield {"part": name, **shown, "samples": n_samples, "shares": shares}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gam_inference", description=__doc__)
+    parser.add_argument("--samples", type=int, default=200)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--parts", nargs="*", default=list(PARTS), choices=list(PARTS))
+    parser.add_argument("--write", action="store_true", help=f"write {RESULT.name}")
+    arguments = parser.parse_args()
+    results = []
+    for record in records(arguments.parts, arguments.samples, arguments.jobs):
+        results.append(record)
+        print(json.dumps(record, ensure_ascii=False), flush=True)
+    if arguments.write:
+        RESULT.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
-    for line in lines(int(sys.argv[1]) if len(sys.argv) > 1 else 200):
-        print(line, flush=True)
+    main()
