@@ -45,3 +45,25 @@ def test_sums_are_those_of_the_matrix(monkeypatch, seed, fit_intercept, in_memor
     np.testing.assert_allclose(problem.gram @ point.beta - problem.rhs, point.gradient())
     passes = 5  # scores, the two sums of the working problem, the gradient twice
     assert feature_map.n_rows == (40 if in_memory else 40 * passes)
+
+
+def test_gram_updates_are_exact_and_take_the_changed_rows_alone(monkeypatch, seed):
+    rng = np.random.default_rng(seed)
+    X, counted = rng.normal(size=(200, 4)), []
+    columns = MapColumns(lambda X: X, X, 4, True)
+    products = MapColumns._products
+
+    def counting(self, weight):
+        counted.append(np.count_nonzero(weight))
+        return products(self, weight)
+
+    monkeypatch.setattr(MapColumns, "_products", counting)
+    Z, cost = np.hstack([X, np.ones((200, 1))]), rng.uniform(1, 2, size=200)
+    first = cost * (np.arange(200) < 150)
+    few_more = cost * (np.arange(200) < 160)
+    few_others = 10 * cost * ((np.arange(200) >= 5) & (np.arange(200) < 155))
+    for weight in (first, few_more, few_others, first, rng.random(200)):
+        expected = Z.T @ (weight[:, None] * Z)
+        np.testing.assert_allclose(columns.gram(weight), expected, rtol=1e-10, atol=1e-9)
+    # All rows; 10 more; 5 more and 5 fewer than at first; the first again; other weights.
+    assert counted == [150, 10, 5, 5, 200]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,35 @@ from .in_memory import EvaluationInMemory
 # Bytes of ψ(X) up to which it stays in memory; of more rows it is computed again in each pass.
 MEMORY_LIMIT = 2**28
 BLOCK_VALUES = 2**22  # numbers of ψ(X) that are computed at a time
+SAME_WEIGHT = 1e-9  # relative difference of two working weights that are the same but for rounding
+
+
+@dataclass
+class GramUpdates:
+    """Gram matrices ZᵀWZ from which the next one differs in some rows alone.
+
+    The working weights of a squared hinge loss are a constant or zero: between two Newton steps, or
+    between two classes, those of most rows stay. Of the first matrix and the latest, the one with
+    fewer rows to change is updated.
+    """
+
+    known: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)  # W and ZᵀWZ
+
+    def nearest(self, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """The change of W, and the matrix to update; None if that is more work than a new one."""
+        best, fewest = None, np.count_nonzero(weight) // 2
+        for before, gram in self.known:
+            # All weights may be multiplied by a number, such as a larger C.
+            factor = weight.max() / before.max() if before.any() else 0.0
+            change = weight - factor * before
+            change[np.abs(change) <= SAME_WEIGHT * weight] = 0.0
+            n_changed = np.count_nonzero(change)
+            if n_changed < fewest:
+                best, fewest = (change, factor * gram), n_changed
+        return best
+
+    def add(self, weight: np.ndarray, gram: np.ndarray) -> None:
+        self.known = [*self.known[:1], (weight, gram)]
 
 
 @dataclass(frozen=True)
@@ -26,6 +55,7 @@ class MapColumns:
     X: Any
     n_columns: int
     fit_intercept: bool
+    gram_updates: GramUpdates = field(default_factory=GramUpdates)
 
     @property
     def n_rows(self) -> int:
@@ -64,9 +94,23 @@ class MapColumns:
         return sum(block.T @ values[rows] for rows, block in self)
 
     def gram(self, weight: np.ndarray) -> np.ndarray:
-        """ZᵀWZ of weights that are not negative, by products of √W·Z with its transpose (SYRK).
+        """ZᵀWZ of weights that are not negative."""
+        nearest = self.gram_updates.nearest(weight)
+        if nearest is None:
+            gram = self._products(weight)
+        else:
+            change, gram = nearest
+            for sign in (1.0, -1.0):
+                part = np.maximum(sign * change, 0.0)
+                if part.any():
+                    gram += sign * self._products(part)
+        self.gram_updates.add(weight, gram)
+        return gram
 
-        Rows of weight 0 are left out: most of them where a loss has curvature in a few rows alone.
+    def _products(self, weight: np.ndarray) -> np.ndarray:
+        """ZᵀWZ by products of √W·Z with its transpose (SYRK), of rows with a positive weight.
+
+        Most rows have none where a loss has curvature in a few rows alone.
         """
         gram = np.zeros((len(self.penalty),) * 2)
         for rows, block in self:

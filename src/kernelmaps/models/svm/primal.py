@@ -49,9 +49,9 @@ _NEWTON = NewtonOptions(
 )
 _ROUGH = replace(_NEWTON, tol=1e-2)  # on the way to the full cost
 _WIDTHS = 4.0 ** -np.arange(-1, 16)  # of rounded corners, in units of the mean size of targets
-# Part of the gap that is due to the steps at their end, as a share of `tol` times P (the last steps
-# are cheap, and w = Σ β_i ψ_i holds to the root of it) or of the part due to rounded corners.
-_SMALL_SHARE, _SMALL_BESIDE_CORNERS = 5e-5, 0.1
+# Part of the gap that is due to the steps at their end, as a share of `tol` times P or of the part
+# due to rounded corners.
+_SMALL_SHARE, _SMALL_BESIDE_CORNERS = 5e-2, 0.1
 _CERTIFICATES = 4  # attempts at a gap that is small by its estimate, each ten times as strict
 
 
@@ -91,10 +91,9 @@ def solve_primal(
             first[k] = fit.value()
             if start is not None:
                 fit.start_from(start[0][examples, k], start[1][k])
-            fit.minimise()
+            primal[k], gap[k], beta[examples, k] = fit.minimise()
             weights[:, k] = fit.weights[: columns.n_columns]
             intercept[k] = fit.weights[-1] if columns.fit_intercept else 0.0
-            primal[k], gap[k], beta[examples, k] = fit.certify()
             n_iter = max(n_iter, fit.n_iter)
     # Small beside the objective or, where that is next to zero (targets that the intercept alone
     # explains), beside rounding errors of where it began.
@@ -137,8 +136,11 @@ class PrimalFit:
         else:
             self.point = before
 
-    def minimise(self) -> None:
-        """Go to the minimum, with ever less rounded corners where the loss has them."""
+    def minimise(self) -> tuple[float, float, np.ndarray]:
+        """Go to the minimum, with ever less rounded corners where the loss has them.
+
+        Returns the certificate there.
+        """
         if self.loss.has_corners:
             scale = float(np.average(np.abs(self.rows.y), weights=self.cost)) or 1.0
             stages = [(width, self.tol) for width in scale * _WIDTHS]
@@ -149,9 +151,10 @@ class PrimalFit:
         for width, tol in stages:
             loss = self.loss.rounded(width)
             self._newton(Objective(self.rows, loss, self.penalty), _NEWTON, self._is_small(tol))
-            primal, gap, _ = self.certify()
+            primal, gap, beta = self.certify()
             if gap <= 0.5 * self.tol * primal:
                 break
+        return primal, gap, beta
 
     def approach_cost(self) -> None:
         """Go near the minima of the costs divided by powers of ten, the smallest costs first."""

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
+from ...engine import apply
 from ...static_int import StaticInt
 from ...threads import resolve_threads, together
 from ..losses import LOSSES, make_loss
@@ -222,7 +223,7 @@ def _solve_primal(
 ) -> Solution:  # fmt: skip
     """Newton's method."""
     bands = bands_of(fitted.spec, rows, np.dtype(precision_of(rows, options.tol)))
-    X = rows[examples]
+    X = rows if len(examples) == rows.shape[0] else rows[examples]
     mapped = MapColumns(columns.reduced, X, columns.n_columns, options.fit_intercept)
     solution = solve_primal(mapped, problem, examples, options.tol, start)
     return replace(solution, weights=bands.cells(columns.expanded(solution.weights)))
@@ -237,7 +238,7 @@ def _choose_solver(
     probe = two_valued(rows[examples[:PROBED_ROWS]], options.fit_intercept)
     n_columns, columns = reduced_columns(widths, probe), None
     if options.solver != "dual" and not fitted.on_codes and is_feasible(n_columns, n):
-        transform = fitted.feature_map.transform
+        transform = partial(apply, fitted.spec, n_jobs=options.n_jobs)  # of rows that are checked
         X = rows if n == rows.shape[0] else rows[examples]
         columns = TwoValuedColumns.of(transform, widths, X, options.fit_intercept)
         n_columns = columns.n_columns
