@@ -39,6 +39,7 @@ _RECORDS = {
     "Codebook": "kernelmaps.models.gam.codebooks",
     "FittedTerm": "kernelmaps.models.gam.predictor",
     "AdditivePredictor": "kernelmaps.models.gam.predictor",
+    "LevelPosterior": "kernelmaps.models.gam.posterior",
     "Posterior": "kernelmaps.models.gam.posterior",
     "Term": "kernelmaps.models.gam.terms",
     # Kernels without a name of their own; the others are those of `kernelmaps.kernels.register`.

@@ -300,6 +300,8 @@ def cross_products(
         G with the blocks of some terms computed before, and for each term whether it is new: the
         rows and columns of new terms are filled in.
     """
+    if not len(bases):
+        return np.array([[weight.sum()]]), right_sides(codes, bases, product, n_jobs)
     width = np.array([basis.shape[1] for basis in bases], np.int64)
     size = 1 + int(width.sum())
     gram, new = (np.zeros((size, size)), [True] * len(bases)) if known is None else known
@@ -407,6 +409,25 @@ def right_sides(
     by_code = _added(sums, len(product), len(product) * len(codes), n_jobs)
     sides = [by_code[a:b] @ basis for basis, (a, b) in zip(bases, pairwise(first), strict=True)]
     return np.concatenate([[product.sum()], *sides])
+
+
+def products_by_level(
+    levels: np.ndarray, n_levels: int, codes: Sequence[np.ndarray], bases: Sequence[np.ndarray],
+    weight: np.ndarray, n_jobs: int | None = None,
+) -> np.ndarray:  # fmt: skip
+    """EᵀWZ for Z = [1, B_1, B_2, …] and the indicators E of many levels, one row for each level."""
+    _, start = _offsets(bases)
+    out = np.zeros((n_levels, start[-1]))
+    out[:, 0] = np.bincount(levels, weight, n_levels)
+
+    def fill(begin: int, end: int) -> None:
+        for j in range(begin, end):
+            block = np.zeros((n_levels, bases[j].shape[1]))
+            _loops().add_rows(levels, codes[j], weight, bases[j], block)
+            out[:, start[j] : start[j + 1]] = block
+
+    in_threads(fill, len(bases), n_jobs, grain=max(1, _MIN_ADDITIONS // max(len(weight), 1)))
+    return out
 
 
 def _fill_from_rows(

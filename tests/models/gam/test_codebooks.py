@@ -1,4 +1,4 @@
-"""Codes keep what a column says, in at most 256 of them."""
+"""Codes keep what a column says: numbers in at most 256 of them."""
 
 import warnings
 
@@ -9,6 +9,7 @@ from table_columns import columns_of
 
 import kernelmaps as km
 from kernelmaps.data.frames import Column
+from kernelmaps.models.gam import design
 from kernelmaps.models.gam.codebooks import MISSING, OTHER, encode_columns, fit_codebook
 
 
@@ -150,11 +151,21 @@ def test_rows_without_weight_have_no_say():
     assert book.nodes.max() == 2
 
 
+@pytest.mark.parametrize(("n_levels", "dtype"), [(254, np.uint8), (300, np.uint16)])
+def test_codes_of_many_levels_are_wider(n_levels, dtype):
+    column = words([f"l{k}" for k in range(n_levels) for _ in range(3)])
+    book, codes = fitted(column)
+    assert (book.n_codes, book.exact, codes.dtype) == (n_levels + 2, True, dtype)
+    assert book.is_large == (dtype != np.uint8)
+    np.testing.assert_array_equal(np.bincount(codes)[2:], 3)
+
+
 def test_levels_beyond_the_most_frequent_are_other():
     names = [f"l{k}" for k in range(300) for _ in range(3 + (k < 254))]
     X = np.array(names, dtype=object)[:, None]
     column = columns_of(X)[0]
-    book, codes = fitted(column)
+    book = fit_codebook(column, np.ones(len(names)), max_levels=254)
+    codes = coded(book, column)
     assert book.n_codes == 256
     assert not book.exact
     rare = np.array([int(name[1:]) >= 254 for name in names])
@@ -254,21 +265,24 @@ def test_mirrored_values_have_mirrored_bins(seed, n_rows, digits):
     assert changed.sum() <= (n_rows % 2) * np.unique(values, return_counts=True)[1].max()
 
 
-@pytest.mark.parametrize("n_levels", [254, 300])
-def test_levels_that_share_a_code_are_named(seed, n_levels):
-    """Of 300 levels, 254 have a code: the message says what share of the rows has none."""
+@pytest.mark.parametrize("beside", [False, True])
+def test_levels_that_share_a_code_are_named(seed, monkeypatch, beside):
+    """Beside a larger factor, the message says what share of the rows has no effect of its own."""
+    monkeypatch.setattr(design, "MAX_FURTHER_LEVELS", 254)
     rng = np.random.default_rng(seed)
-    town = np.repeat(np.arange(n_levels), 4)
+    town = np.repeat(np.arange(300), 4)
     X = pd.DataFrame({"town": [f"t{k}" for k in town], "x": rng.random(len(town))})
+    if beside:
+        X["customer"] = [f"c{k}" for k in rng.permutation(len(town)) // 3]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         km.AdditiveRegressor().fit(X, rng.normal(size=len(town)))
     messages = [str(item.message) for item in caught if "levels" in str(item.message)]
-    if n_levels == 254:
+    if not beside:
         assert messages == []
     else:
         (message,) = messages
-        assert "'town' has more than 254 levels" in message
+        assert "'town' has more than 254 levels, and 'customer' more still" in message
         assert "15% of the rows" in message  # 46 of 300
     with warnings.catch_warnings():
         warnings.simplefilter("error")

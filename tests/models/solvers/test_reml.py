@@ -12,7 +12,7 @@ from kernelmaps.models.solvers.reml import (
     estimate_smoothing,
     penalised_fit,
     reml_hessian,
-    smoothing_covariance,
+    smoothing_deviations,
 )
 from kernelmaps.models.solvers.smoothing_prior import SmoothingPrior
 
@@ -96,9 +96,10 @@ def test_uncertain_smoothing_parameters_widen_the_covariance(seed):
         J[:, j] = (up.beta - down.beta) / (2 * step)
     values, vectors = np.linalg.eigh(reml_hessian(fit, penalties, problem.total_weight, True))
     H = vectors / (np.maximum(values, 0) + 1 / 9) @ vectors.T
-    wider = smoothing_covariance(fit, problem, penalties, np.ones(3, bool), True)
+    deviations = smoothing_deviations(fit, problem, penalties, np.ones(3, bool), True)
+    wider = deviations @ deviations.T
     np.testing.assert_allclose(wider, J @ H @ J.T, atol=1e-6 * np.abs(wider).max())
-    assert not smoothing_covariance(fit, problem, penalties, np.zeros(3, bool), True).any()
+    assert not smoothing_deviations(fit, problem, penalties, np.zeros(3, bool), True).any()
 
 
 def test_a_smoothing_parameter_that_goes_to_infinity_holds_up_no_other():

@@ -24,6 +24,7 @@ from ..losses import Loss, Squared
 from ..rows.in_memory import EvaluationInMemory, TermRows
 from ..rows.protocol import LossEvaluation, NormalEquations, SolverRows
 from ..solvers.cone import minimum_in_cone
+from ..solvers.levels import BlockCovariance
 from ..solvers.linear_systems import blas_threads, cholesky_factor, cholesky_solve, scatter
 from ..solvers.newton import Objective, damped_step, quasi_newton_steps
 from ..solvers.pirls import PenalisedFit
@@ -90,11 +91,11 @@ def fit_added_terms(rows: SolverRows, loss: Loss, start: WarmStart) -> Penalised
             if objective.allows_quasi_newton:
                 point, _, _ = quasi_newton_steps(objective, point, fit.solve, ADDING.tol)
             beta = point.beta
-    edf, no_covariance = start.edf.copy(), np.zeros((0, 0))
+    edf, no_covariance = start.edf.copy(), BlockCovariance(np.zeros((0, 0)))
     edf[active[fit.border.new]] = fit.edf_of_new(penalties)
     return PenalisedFit(
-        scatter(beta, active, len(all_penalties.scale)), active[:0], no_covariance, no_covariance,
-        fit.rho, edf,
+        scatter(beta, active, len(all_penalties.scale)), active[:0], no_covariance,
+        np.zeros((0, 0)), fit.rho, edf,
         fit.working_fit.dispersion, np.nan, 1, True,
     )  # fmt: skip
 
@@ -205,12 +206,12 @@ class BorderedFit:
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """(G + diag(d))⁻¹ times a vector."""
-        return self.border.solve(self.working_fit.inverse, rhs)
+        return self.border.solve(self.working_fit.inverse.dense, rhs)
 
     def edf_of_new(self, penalties: Penalties) -> np.ndarray:
         """Degrees of freedom of the new coefficients."""
         diagonal = penalties.diagonal(self.rho)[self.border.new]
-        return 1 - diagonal * np.diag(self.working_fit.inverse)
+        return 1 - diagonal * self.working_fit.variances
 
 
 def fit_bordered(

@@ -44,9 +44,16 @@ from ..inputs import (
 )
 from ..losses import GAM, LOSSES, Loss, find_loss, make_loss
 from ..shapes import PairFunction, ShapeFunction
-from .codebooks import CODING, OTHER, SAMPLE_ROWS
+from .codebooks import OTHER, SAMPLE_ROWS
 from .constraints import resolve_constraints
-from .design import AdditiveDesign, GamSettings, build_design, encode_rows
+from .design import (
+    AdditiveDesign,
+    GamSettings,
+    build_design,
+    encode_rows,
+    further_levels,
+    large_factor,
+)
 from .fit_statistics import fit_statistics
 from .fitting import fit_outputs
 from .inference import build_predictor
@@ -275,7 +282,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=5,
             )
-        self._warn_of_merged_levels(design)
+        self._warn_of_merged_levels(design, settings)
         total_weight = rows.total_weight
         if self.edf_.max() > MAX_EDF_SHARE * total_weight:
             warnings.warn(
@@ -288,17 +295,20 @@ class GeneralizedAdditiveModel(BaseEstimator):
                 stacklevel=5,
             )
 
-    def _warn_of_merged_levels(self, design: AdditiveDesign) -> None:
-        """Say which categories have more levels than codes, and how many rows share one."""
-        for j in sorted({j for term in design.terms for j in term.columns}):
+    def _warn_of_merged_levels(self, design: AdditiveDesign, settings: GamSettings) -> None:
+        """Say which further large factors lost levels, and how many rows share an effect."""
+        largest = large_factor(design.books, settings)
+        for j in settings.terms if largest >= 0 else ():
             book = design.books[j]
-            if book.kind == "category" and book.n_codes == CODING.max_codes and not book.exact:
+            limit = further_levels(design.books[largest])
+            if j != largest and len(book.levels) == limit and not book.exact:
                 share = design.counts[j][OTHER] / max(design.n_rows, 1e-300)
                 warnings.warn(
-                    f"{type(self).__name__}: column {book.name!r} has more than "
-                    f"{len(book.levels)} levels. The most frequent have an effect each, and all "
-                    f"others, {share:.0%} of the rows, one in common. Group the levels (regions "
-                    "in place of towns, say), or leave the column out: terms="
+                    f"{type(self).__name__}: column {book.name!r} has more than {limit} levels, "
+                    f"and {design.books[largest].name!r} more still. Beside the column of the most "
+                    f"levels, the {limit} most frequent levels of {book.name!r} have an effect "
+                    f"each, and all others, {share:.0%} of the rows, one in common. Group the "
+                    "levels (regions in place of towns, say), or leave the column out: terms="
                     f"{{{book.name!r}: None}}.",
                     UserWarning,
                     stacklevel=6,
@@ -497,7 +507,10 @@ class GeneralizedAdditiveModel(BaseEstimator):
 
     @property
     def covariance_(self) -> np.ndarray:
-        """Posterior covariance of the coefficients, the intercept first; see `model_matrix`."""
+        """Posterior covariance of the coefficients, the intercept first; see `model_matrix`.
+
+        Levels of a large factor (more than 254 of them) are left out.
+        """
         check_is_fitted(self)
         factors = self.predictor_._posterior_factors(type(self).__name__)
         covariance = np.stack([factor @ factor.T for factor in factors])
@@ -509,7 +522,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
         With Z for this matrix, ``Z @ covariance_ @ Z.T`` is the covariance of the scores of the
         rows (of the predictions, their logarithms or log-odds), for standard errors of sums and
         differences of predictions. The roughest functions of a term, whose coefficients have 1 % of
-        its variance, are left out.
+        its variance, are left out, and so is the largest factor if it has more than 254 levels:
+        ``predict(X, return_std=True)`` has its part of the standard errors.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Codes of columns: at most 256 for each, a missing value among them."""
+"""Codes of columns, a missing value among them: at most 256 of numbers, any number of levels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ SAMPLE_ROWS = 200_000  # rows that quantiles are taken from: these are off by 0.
 class CodingOptions:
     """Constants of the codes of columns."""
 
-    max_codes: int = 256  # a code is a byte
+    # Codes of numbers are bytes. A category of more codes is a large factor, whose levels are
+    # eliminated from systems of equations; codes of its levels have two or four bytes.
+    max_codes: int = 256
     # How often the outer bins of a column are halved: a tail may reach far, its effect with it.
     tail_halvings: int = 6
     # Privacy: a saved value, level or mean of a bin belongs to at least this many rows, whole
@@ -46,7 +48,7 @@ class Codebook:
 
     Numbers: code 0 is a missing value, code k + 1 the k-th bin, whose values are represented by
     ``nodes[k]``. Categories: code 0 is a missing value, code 1 a level without a code of its own
-    (unseen in training, of one or two rows, or beyond the 254 most frequent), code k + 2 level k.
+    (unseen in training, or of one or two rows), code k + 2 level k.
 
     Attributes
     ----------
@@ -73,7 +75,8 @@ class Codebook:
     def _check_state(self) -> None:
         if len(self.edges) != max(len(self.nodes) - 1, 0) or (np.diff(self.nodes) <= 0).any():
             raise SchemaError(f"the bins of column {self.name!r} are not in order")
-        if (np.diff(self.edges) <= 0).any() or self.n_codes > CODING.max_codes:
+        too_many = self.kind == "number" and self.n_codes > CODING.max_codes
+        if (np.diff(self.edges) <= 0).any() or too_many:
             raise SchemaError(f"the codes of column {self.name!r} are not as they should be")
         named = isinstance(self.levels, tuple) and all(isinstance(l, str) for l in self.levels)
         if (
@@ -86,6 +89,11 @@ class Codebook:
     @property
     def n_codes(self) -> int:
         return len(self.nodes) + 1 if self.kind == "number" else len(self.levels) + 2
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the column is a category of so many levels that its codes are no bytes."""
+        return self.kind == "category" and self.n_codes > CODING.max_codes
 
     def numbers(self, column: Column, owner: str) -> np.ndarray:
         """A column's rows as numbers: levels by their position, −1 for others; NaN if missing."""
@@ -102,7 +110,13 @@ class Codebook:
     def level_codes(self, levels: list[str]) -> np.ndarray:
         """Codes of levels by name; one entry more, the last, for a missing value."""
         code = {level: k + 2 for k, level in enumerate(self.levels)}
-        return np.array([*(code.get(level, OTHER) for level in levels), MISSING], dtype=np.uint8)
+        dtype = np.min_scalar_type(self.n_codes - 1)
+        return np.array([*(code.get(level, OTHER) for level in levels), MISSING], dtype)
+
+    def category_codes(self, column: Column, owner: str) -> np.ndarray:
+        """Codes of the rows of a category."""
+        self.check(column, owner)
+        return self.level_codes(column.levels)[column.codes]
 
     def check(self, column: Column, owner: str) -> None:
         """Refuse categories where numbers were trained on, and the reverse."""
@@ -136,7 +150,7 @@ def encode_columns(
     for j, (book, column) in enumerate(zip(books, columns, strict=True)):
         book.check(column, owner)
         if book.kind == "category":
-            codes[j] = book.level_codes(column.levels)[column.codes]
+            codes[j] = book.category_codes(column, owner)
         elif column.is_category or not len(book.nodes):  # nothing but missing values
             codes[j] = np.full(len(column), MISSING, np.uint8)
         else:
@@ -188,14 +202,18 @@ def with_ends(edges: np.ndarray) -> np.ndarray:
     return np.concatenate([begin, edges, end])
 
 
-def fit_codebook(column: Column, weight: np.ndarray, frequency: bool = False) -> Codebook:
+def fit_codebook(
+    column: Column, weight: np.ndarray, frequency: bool = False, max_levels: int | None = None
+) -> Codebook:
     """Codes for the values of rows of positive weight.
 
-    `frequency`: an integer weight is a row that occurs so often.
+    `frequency`: an integer weight is a row that occurs so often. `max_levels`: the most levels of a
+    category, those of the most rows.
     """
     positive = weight > 0
     if column.is_category:
-        return _level_codebook(column, column.codes[positive], weight[positive], frequency)
+        codes, weight = column.codes[positive], weight[positive]
+        return _level_codebook(column, codes, weight, frequency, max_levels)
     values = column.values
     if not positive.all():
         values, weight = values[positive], weight[positive]
@@ -308,13 +326,13 @@ def _cumulative_shares(max_bins: int) -> np.ndarray:
 
 
 def _level_codebook(
-    column: Column, codes: np.ndarray, weight: np.ndarray, frequency: bool
+    column: Column, codes: np.ndarray, weight: np.ndarray, frequency: bool, max_levels: int | None
 ) -> Codebook:
-    """The most frequent levels, each of three rows or more."""
+    """Levels of three rows or more, the most frequent ones if there is a limit."""
     valid = codes >= 0
     codes, weight, n_levels = codes[valid], weight[valid], len(column.levels)
     counts = np.bincount(codes, weight, n_levels)
-    frequent = np.argsort(-counts, kind="stable")[: CODING.max_codes - 2]
+    frequent = np.argsort(-counts, kind="stable")[:max_levels]
     n_rows = np.bincount(codes, _rows_counted(weight, frequency), n_levels)
     with_code = np.sort(frequent[n_rows[frequent] >= CODING.min_sharing_rows])
     levels = tuple(column.levels[k] for k in with_code)

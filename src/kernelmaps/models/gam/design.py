@@ -12,17 +12,21 @@ from ...arguments import argument
 from ...data.frames import Column
 from ...threads import limit_blas, map_in_threads
 from ..losses import Loss, LossTotals
-from ..rows.basis import TermBasis, coefficient_slices
-from .codebooks import Codebook, encode_columns, fit_codebook
+from ..rows.basis import Basis, LevelBasis, TermBasis, coefficient_slices
+from .codebooks import CODING, Codebook, encode_columns, fit_codebook
 from .constraints import constraint_rows
 from .functions import STRAIGHT
 from .marginal import column_targets
-from .pairs import LinearSides, build_pair
+from .pairs import LinearSides, build_pair, pair_codes
 from .stream import TrainingRows
 from .terms import Term, term_basis
 from .training_rows import DesignTerm, Pair, RowsInMemory
 
 MAX_TERMS = 5000  # of single columns: a Newton step of REML takes their cube, 10 s on one core
+# Levels of a second or third large factor, which are part of the dense equations: REML takes their
+# cube. Products with the levels of the largest one are limited, too, to half a GB.
+MAX_FURTHER_LEVELS = 1000
+MAX_BORDER = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -79,8 +83,14 @@ class AdditiveDesign:
         return self.rows.books
 
     @property
-    def bases(self) -> list[TermBasis]:
-        return [term.basis for term in self.terms]
+    def ordered_terms(self) -> tuple[DesignTerm, ...]:
+        """The terms in the order of their coefficients: a large factor is the last."""
+        return tuple(sorted(self.terms, key=lambda term: isinstance(term.basis, LevelBasis)))
+
+    @property
+    def bases(self) -> list[Basis]:
+        """Bases of the terms in the order of their coefficients."""
+        return [term.basis for term in self.ordered_terms]
 
     @property
     def n_rows(self) -> float:
@@ -107,15 +117,18 @@ class AdditiveDesign:
         smoothing = [
             slice(end - basis.n_smoothing, end) for end, basis in zip(ends, self.bases, strict=True)
         ]
-        return list(zip(self.terms, coefficient_slices(self.bases), smoothing, strict=True))
+        places = zip(self.ordered_terms, coefficient_slices(self.bases), smoothing, strict=True)
+        by_columns = {term.columns: (span, group) for term, span, group in places}
+        return [(term, *by_columns[term.columns]) for term in self.terms]
 
     def cone(self) -> np.ndarray | None:
-        """C of the constraints Cβ ≥ 0 on the coefficients of all terms, or None."""
-        slices, blocks = coefficient_slices(self.bases), []
-        for term, span in zip(self.terms, slices, strict=True):
-            if term.shapes:
+        """C of the constraints Cβ ≥ 0 on the coefficients of all terms but a large factor."""
+        bases = [basis for basis in self.bases if not isinstance(basis, LevelBasis)]
+        blocks, size = [], 1 + sum(basis.n_functions for basis in bases)
+        for term, span, _ in self.slices():
+            if term.shapes and isinstance(term.basis, TermBasis):
                 rows = constraint_rows(term.shapes, self.books[term.columns[0]], term.basis.values)
-                blocks.append(np.zeros((len(rows), slices[-1].stop)))
+                blocks.append(np.zeros((len(rows), size)))
                 blocks[-1][:, span] = rows
         return np.concatenate(blocks) if blocks else None
 
@@ -127,12 +140,14 @@ class AdditiveDesign:
 
         Those in `requested` may be linear in a column.
         """
-        counts, requested = rows.pair_counts(pairs), requested or {}
+        requested = requested or {}
+        codes = [pair_codes(p, self.books, self.counts, p in requested) for p in pairs]
+        cells = rows.pair_counts(pairs, codes)
 
         def build(index: int) -> DesignTerm:
             j, k = pairs[index]
             sides = requested.get((j, k))
-            pair = build_pair((j, k), self.books, self.counts, counts[index], sides)
+            pair = build_pair((j, k), self.books, self.counts, codes[index], cells[index], sides)
             basis = pair.basis() if n_functions is None else pair.basis(n_functions)
             name = f"{self.books[j].name} × {self.books[k].name}"
             return DesignTerm(name, "pair", (j, k), basis, pair.counts, pair)
@@ -155,11 +170,35 @@ def encode_rows(
 ) -> RowsInMemory:  # fmt: skip
     """Code the columns of rows in memory."""
     with np.errstate(over="ignore"):
-        frequency = settings.frequency_weights
-        books = tuple(fit_codebook(column, weight, frequency) for column in columns)
+        books = _fit_codebooks(columns, weight, settings)
         _check_ranges(books, settings.owner)
     codes = encode_columns(books, columns, settings.owner, settings.n_jobs)
     return RowsInMemory(books, codes, tuple(targets), weight, offset, settings.n_jobs)
+
+
+def _fit_codebooks(
+    columns: Sequence[Column], weight: np.ndarray, settings: GamSettings
+) -> tuple[Codebook, ...]:
+    """Codes of all columns; the largest factor has any number of levels, others have limits."""
+    frequency = settings.frequency_weights
+    books = [fit_codebook(column, weight, frequency) for column in columns]
+    largest = large_factor(books, settings)
+    for j, book in enumerate(books):
+        if book.is_large and j != largest:
+            limit = CODING.max_codes - 2 if largest < 0 else further_levels(books[largest])
+            books[j] = fit_codebook(columns[j], weight, frequency, limit)
+    return tuple(books)
+
+
+def large_factor(books: Sequence[Codebook], settings: GamSettings) -> int:
+    """The column whose levels are eliminated from systems of equations; −1 if there is none."""
+    large = [j for j in settings.terms if books[j].is_large]
+    return max(large, key=lambda j: (books[j].n_codes, -j), default=-1)
+
+
+def further_levels(largest: Codebook) -> int:
+    """The most levels that other factors have beside the largest one."""
+    return max(CODING.max_codes - 2, min(MAX_BORDER // largest.n_codes, MAX_FURTHER_LEVELS))
 
 
 def _check_ranges(books: Sequence[Codebook], owner: str) -> None:
@@ -180,6 +219,7 @@ def build_design(
     output_sums = rows.output_sums(losses)
     sums = output_sums.by_output
     books, counts, terms = rows.books, tuple(sums[0].singles), []
+    factor = large_factor(books, settings)
     _check_constraints(books, settings)
     _check_linear_sides(books, settings)
     for j, term in settings.terms.items():
@@ -188,7 +228,7 @@ def build_design(
             term = replace(term, knots="even")  # smooth on the axis on which it is convex
         kind, basis = term_basis(
             term, books[j], counts[j], column_targets(sums, j), settings.owner,
-            len(settings.terms),
+            len(settings.terms), j == factor,
         )  # fmt: skip
         extrapolation = "linear" if kind in STRAIGHT else term.extrapolation
         terms.append(

@@ -58,19 +58,19 @@ def fit_statistics(model: FittedDesign, losses: Sequence[Loss]) -> FitStatistics
 def corrected_edf(fit: PenalisedFit, penalty: np.ndarray) -> float:
     r"""Degrees of freedom with those that the estimation of the smoothing parameters uses.
 
-    With V the posterior covariance and C what the uncertainty of the smoothing parameters adds to
-    it, :math:`\operatorname{tr}((V + C) H)/φ`, where :math:`H/φ = V^{-1} - \mathrm{diag}(d)/φ`
-    (Wood, Pya and Säfken 2016; `edf2` in mgcv).
+    With V the posterior covariance and :math:`CC^\top` what the uncertainty of the smoothing
+    parameters adds to it, :math:`\operatorname{tr}((V + CC^\top) H)/φ`, where
+    :math:`H/φ = V^{-1} - \mathrm{diag}(d)/φ` (Wood, Pya and Säfken 2016; `edf2` in mgcv).
     """
-    precision = penalty[fit.active] / fit.dispersion
-    added = np.trace(np.linalg.solve(fit.covariance, fit.smoothing_covariance))
-    return float(fit.edf.sum() + added - precision @ fit.smoothing_covariance.diagonal())
+    precision, deviations = penalty[fit.active] / fit.dispersion, fit.smoothing_deviations
+    added = fit.posterior.squared_lengths(deviations).sum()
+    return float(fit.edf.sum() + added - np.sum(precision @ deviations**2))
 
 
 def _reml_score(
     loss: Loss, fit: PenalisedFit, totals: LossTotals, value: float, penalty: np.ndarray
 ) -> float:
-    _, logdet = np.linalg.slogdet(fit.covariance)  # of the active coefficients
+    logdet = fit.posterior.logdet()  # of the active coefficients
     active = penalty[fit.active]
     prior = np.log(active[active > 0] / fit.dispersion).sum()
     if loss.estimates_dispersion:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..losses import Loss, Squared
+from ..rows.basis import LevelBasis
 from ..rows.in_memory import GramCache, TermRows
 from ..solvers.pirls import PenalisedFit, fit_rows
 from .adding_terms import WarmStart, approach_minimum, fit_added_terms
@@ -74,7 +75,7 @@ def fit_output(
 
     The cache holds about ZᵀWZ of these rows; for squared loss it does so exactly.
     """
-    rows = design.rows.with_terms(design.terms, design.cone(), output)
+    rows = design.rows.with_terms(design.ordered_terms, design.cone(), output)
     rho, fixed = _initial_smoothing(design, settings)
     beta = None
     if before is not None:
@@ -95,7 +96,7 @@ def fit_extension(
     before: tuple[AdditiveDesign, PenalisedFit], cache: GramCache,
 ) -> PenalisedFit:  # fmt: skip
     """Fit one output roughly: the smoothing parameters of terms in `before` stay as they are."""
-    rows = design.rows.with_terms(design.terms, design.cone(), output)
+    rows = design.rows.with_terms(design.ordered_terms, design.cone(), output)
     if isinstance(rows, TermRows):
         rows = replace(rows, gram_cache=cache)
     rho, fixed = _initial_smoothing(design, settings)
@@ -109,7 +110,7 @@ def _initial_smoothing(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Logarithms of the smoothing parameters to start from, and which of them are fixed."""
     rho, fixed = [], []
-    for term in design.terms:
+    for term in design.ordered_terms:
         given, count = settings.smoothing, term.basis.n_smoothing
         if term.kind == "parametric":
             given = NO_PENALTY
@@ -137,11 +138,13 @@ def _warm_start(
         if old_basis is term.basis:
             beta[span], edf[span] = fit.beta[old_span], fit.edf[old_span]
         else:
-            beta[span] = _project(term, old_basis.values @ fit.beta[old_span])
+            beta[span] = _project(term, old_basis.evaluate(fit.beta[old_span]))
     return WarmStart(rho, fixed, beta, edf)
 
 
 def _project(term: DesignTerm, values: np.ndarray) -> np.ndarray:
-    """Coefficients of a term's orthonormal functions that are closest to values at its codes."""
+    """Coefficients of a term's functions, orthonormal or levels, closest to values at its codes."""
+    if isinstance(term.basis, LevelBasis):
+        return values
     counts = term.counts.ravel()
     return term.basis.values.T @ (counts * values) / max(float(counts.sum()), 1e-300)

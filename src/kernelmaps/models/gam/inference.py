@@ -25,10 +25,12 @@ import numpy as np
 from scipy import special
 
 from ..losses import Loss
+from ..rows.basis import LevelBasis
 from ..solvers.pirls import PenalisedFit
 from .bases import eigh
 from .constraints import enforce_direction
 from .fitting import FittedDesign
+from .levels import LevelEffects, without_levels
 from .posterior import posterior_of
 from .predictor import AdditivePredictor, FittedTerm
 from .purification import Part, purify
@@ -75,16 +77,43 @@ def build_predictor(
         or max(float(fit.edf[span].sum()) for fit in model.fits) >= MIN_PAIR_EDF
     ]
     parts, moved = purify(slices)
+    fits, effects = without_levels(model)
     terms = []
     for i, (term, span, smoothing) in enumerate(slices):
-        fitted = fitted_term(term, model.fits, residual_df, span, smoothing, parts[i])
-        coefficients = np.stack([fit.beta[span] for fit in model.fits], axis=-1)
+        if isinstance(term.basis, LevelBasis):
+            terms.append(fitted_levels(term, fits, effects, residual_df, span, smoothing, parts[i]))
+            continue
+        fitted = fitted_term(term, fits, residual_df, span, smoothing, parts[i])
+        coefficients = np.stack([fit.beta[span] for fit in fits], axis=-1)
         terms.append(
             replace(fitted, main_parts=tuple(effect @ coefficients for effect in moved.get(i, ())))
         )
-    intercept = np.array([fit.beta[0] for fit in model.fits])
-    posterior = posterior_of(slices, model.fits)
+    intercept = np.array([fit.beta[0] for fit in fits])
+    posterior = posterior_of(slices, fits, effects)
     return AdditivePredictor(model.design.books, tuple(terms), intercept, posterior)
+
+
+def fitted_levels(
+    term: DesignTerm, fits: Sequence[PenalisedFit], effects: Sequence[LevelEffects],
+    residual_df: Sequence[float], span: slice, smoothing: slice, parts: Sequence[Part],
+) -> FittedTerm:  # fmt: skip
+    """A large factor of all outputs; `parts` is what pairs add to its displayed function."""
+    values = np.stack([effect.values for effect in effects], axis=-1)
+    errors = []
+    for effect, fit in zip(effects, fits, strict=True):
+        functions, at = active_functions(parts, fit, len(values))
+        errors.append(effect.standard_errors(functions, fit, at))
+    tests = [
+        mixture_test(effect.statistic, effect.null_weights, df)
+        for effect, df in zip(effects, residual_df, strict=True)
+    ]
+    statistic, reference_df, p_value = np.array(tests).T
+    edf = np.array([fit.edf[span].sum() for fit in fits])
+    parameters = np.stack([np.exp(fit.rho[smoothing]) for fit in fits], axis=-1)
+    return FittedTerm(
+        term.name, term.kind, term.columns, values, np.stack(errors, axis=-1), term.counts, edf,
+        statistic, p_value, parameters, (), reference_df, n_functions=term.basis.n_functions,
+    )  # fmt: skip
 
 
 def fitted_term(
@@ -96,7 +125,7 @@ def fitted_term(
     `span` and `smoothing` are where its coefficients and λ are; `parts` is what its displayed
     function consists of, whose standard errors are computed.
     """
-    values = np.stack([term.basis.values @ fit.beta[span] for fit in fits], axis=-1)
+    values = np.stack([term.basis.evaluate(fit.beta[span]) for fit in fits], axis=-1)
     edf = np.array([fit.edf[span].sum() for fit in fits])
     shown = [DisplayedFunction.of(parts, fit, term.pair is None) for fit in fits]
     errors = np.stack([function.errors() for function in shown], axis=-1)
@@ -122,11 +151,23 @@ def fitted_term(
     )  # fmt: skip
 
 
-class DisplayedFunction(NamedTuple):
-    """A function that is a sum of parts: its basis at codes, and the covariance of coefficients.
+def active_functions(
+    parts: Sequence[Part], fit: PenalisedFit, n_codes: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Functions of parts at codes, and the positions of their coefficients in the active set.
 
     Functions outside of the active set have coefficients of zero, and next to no variance.
     """
+    functions, indices = [np.zeros((n_codes, 0))], [np.zeros(0, np.int64)]
+    for values, span in parts:
+        active = np.flatnonzero(fit.beta[span])
+        functions.append(values[:, active])
+        indices.append(span.start + active)
+    return np.hstack(functions), np.searchsorted(fit.active, np.concatenate(indices))
+
+
+class DisplayedFunction(NamedTuple):
+    """A function that is a sum of parts: its basis at codes, and the covariance of coefficients."""
 
     basis: np.ndarray
     covariance: np.ndarray
@@ -140,14 +181,8 @@ class DisplayedFunction(NamedTuple):
         Where a centred line crosses zero its own variance is zero, whatever it is a line through.
         Bands of the sum with the intercept cover what smoothing leaves out (Marra and Wood 2012).
         """
-        functions, indices = [], []
-        for values, span in parts:
-            active = np.flatnonzero(fit.beta[span])
-            functions.append(values[:, active])
-            indices.append(span.start + active)
-        basis, at = np.hstack(functions), np.searchsorted(fit.active, np.concatenate(indices))
-        block = np.ix_(at, at)
-        covariance = fit.covariance[block] + fit.smoothing_covariance[block]
+        basis, at = active_functions(parts, fit, len(parts[0][0]))
+        covariance = fit.covariance_of(at)
         if with_intercept:
             basis = np.hstack([np.ones((len(basis), 1)), basis])
             cross = fit.covariance[0, at]
@@ -205,19 +240,23 @@ def wald_test(
 def random_effects_test(
     beta: np.ndarray, covariance: np.ndarray, precision: np.ndarray, residual_df: float = np.inf
 ) -> TermTest:
-    """The test of a variance, from a posterior and the `precision` D/φ of its prior.
-
-    The statistic is scaled to the mean of its degrees of freedom, those of a χ² variable with the
-    same mean and variance (Satterthwaite).
-    """
+    """The test of a variance, from a posterior and the `precision` D/φ of its prior."""
     root = np.sqrt(precision)
     values, vectors = eigh(root[:, None] * covariance * root)
     values = np.clip(values, 1e-300, 1.0)
-    squares = (1 - values) ** 2
-    if not squares.sum() > 0:
-        return NO_TEST
     statistic = float(np.sum((vectors.T @ (root * beta)) ** 2 * (1 - values) / values))
-    df = float(squares.sum() ** 2 / np.sum(squares**2))
-    ratio = statistic / float(squares.sum())
-    p_value = mixture_tail(statistic, squares, residual_df)
+    return mixture_test(statistic, (1 - values) ** 2, residual_df)
+
+
+def mixture_test(statistic: float, weights: np.ndarray, residual_df: float) -> TermTest:
+    """The test of a statistic that is a sum of χ² variables with these weights under "no effect".
+
+    It is scaled to the mean of its degrees of freedom, those of a χ² variable with the same mean
+    and variance (Satterthwaite).
+    """
+    if not weights.sum() > 0:
+        return NO_TEST
+    df = float(weights.sum() ** 2 / np.sum(weights**2))
+    ratio = statistic / float(weights.sum())
+    p_value = mixture_tail(statistic, weights, residual_df)
     return TermTest(ratio * df if residual_df == np.inf else ratio, df, p_value)

@@ -23,6 +23,7 @@ from ..rows.in_memory import GramCache
 from .bases import pair_margin
 from .design import AdditiveDesign, GamSettings, build_in_threads
 from .fitting import FittedDesign, fit_extension, fit_outputs
+from .levels import with_fixed_levels, with_free_levels
 from .pairs import CoarseCodes, codes_for_tests
 from .score_tests import SCORE_TEST, SquaredGradients, p_value, screened_pairs
 from .training_rows import DesignTerm, Pair
@@ -56,10 +57,13 @@ def search_pairs(
     without_pairs = fit_outputs(design, losses, settings)
     if design.counts[0].sum() < PAIR_SEARCH.min_rows:
         return without_pairs
-    search = InteractionSearch(design, losses, settings)
-    model = search.add_significant_pairs(without_pairs)
-    if model.design.sizes == design.sizes:
+    # The levels of a large factor keep their effects during the search.
+    start = with_fixed_levels(without_pairs)
+    search = InteractionSearch(start.design, losses, settings)
+    model = search.add_significant_pairs(start)
+    if model.design.sizes == start.design.sizes:
         return without_pairs
+    model = with_free_levels(model, without_pairs)
     return fit_outputs(model.design, losses, settings, model, search.caches)
 
 

@@ -143,23 +143,33 @@ def gradient_tables(
 
 
 LinearSides = tuple[bool, bool]  # whether a pair is linear in its first and in its second column
+PairCodes = tuple[CoarseCodes, CoarseCodes]
+
+
+def pair_codes(
+    columns: tuple[int, int], books: Sequence[Codebook], counts: Sequence[np.ndarray],
+    requested: bool,
+) -> PairCodes:  # fmt: skip
+    """Coarse codes of the columns of a pair; one that was `requested` distinguishes more levels.
+
+    `counts` are the weights of the codes of all columns.
+    """
+    sizes = _side_sizes((books[columns[0]], books[columns[1]]), requested)
+    first, second = (
+        coarse_codes(books[j], counts[j], size) for j, size in zip(columns, sizes, strict=True)
+    )
+    return first, second
 
 
 def build_pair(
     columns: tuple[int, int], books: Sequence[Codebook], counts: Sequence[np.ndarray],
-    pair_counts: np.ndarray, requested: LinearSides | None = None,
+    codes: PairCodes, cells: np.ndarray, requested: LinearSides | None = None,
 ) -> PairTerm:  # fmt: skip
-    """The term of a pair, its cells divided between the two columns.
+    """The term of a pair, from its coarse codes and the weights of its cells.
 
-    `counts` are the weights of the codes of all columns, `pair_counts` those of this pair's codes.
-    A pair that was `requested` distinguishes more levels, and may be linear in some columns.
+    A pair that was `requested` may be linear in some columns.
     """
-    pair_books = books[columns[0]], books[columns[1]]
-    sizes = _side_sizes(pair_books, requested is not None)
-    first, second = (
-        coarse_codes(books[j], counts[j], size) for j, size in zip(columns, sizes, strict=True)
-    )
-    cells = first.sum_rows(second.sum_rows(pair_counts.T).T)
+    pair_books, (first, second) = (books[columns[0]], books[columns[1]]), codes
     sides = zip((first, second), pair_books, (1, 0), requested or (False, False), strict=True)
     margins = [
         _line(coarse, book, counts[columns[1 - axis]], cells.sum(axis=axis))

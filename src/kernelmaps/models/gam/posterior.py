@@ -5,13 +5,56 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
-from ...schema import SchemaError, anything, array, record, saved
+from ...schema import SchemaError, anything, array, instance, integer, optional, record, saved
+from ..rows.basis import LevelBasis
 from ..solvers.pirls import PenalisedFit
+from .levels import LevelEffects
 from .training_rows import DesignTerm
 
 VARIANCE_SHARE = 0.99  # of a term, which the coefficients that are kept have; errors: 0.995
+# Of the variance of levels: what they have in common with the other terms beyond the directions
+# that are kept. A covariance that is left out has the size of its root.
+LEFT_OUT_SHARE = 1e-4
 _JITTER = 1e-10  # of the mean variance: the covariance is positive definite up to rounding errors
+
+
+@record
+class LevelPosterior:
+    """Effects of the levels of a large factor, given the coefficients of a posterior.
+
+    With δ = Lξ the deviations of these coefficients, ξ of independent standard normal variables,
+    the effect of level c deviates by a_cᵀQᵀξ + ε_c: few directions Q of ξ have
+    nearly all of what levels and the other terms have in common, and the variances of ε hold
+    the rest.
+
+    Attributes
+    ----------
+    term : int
+        Position of the factor among the terms.
+    loadings : tuple of ndarray of float32, of shape (n_codes, n_directions)
+        a, by output.
+    directions : tuple of ndarray of float32, of shape (n_coefficients, n_directions)
+        Q, by output.
+    variances : ndarray of float32 of shape (n_outputs, n_codes)
+        Of ε.
+    """
+
+    term: int = saved(integer(0))
+    loadings: tuple[np.ndarray, ...] = saved(anything)
+    directions: tuple[np.ndarray, ...] = saved(anything)
+    variances: np.ndarray = saved(array("f4", "outputs codes", low=0))
+
+    def _check_state(self) -> None:
+        n_outputs, n_codes = self.variances.shape
+        for arrays in (self.loadings, self.directions):
+            if not isinstance(arrays, tuple) or len(arrays) != n_outputs:
+                raise SchemaError("the posterior of levels is of another number of outputs")
+        for loading, direction in zip(self.loadings, self.directions, strict=True):
+            array("f4", f"{n_codes} _", least=0)(loading, "the posterior of levels", {})
+            shape = f"_ {loading.shape[1]}"
+            array("f4", shape, least=0)(direction, "the posterior of levels", {})
 
 
 @record
@@ -27,10 +70,13 @@ class Posterior:
         Of each term; of a pair, which has many codes, in half precision.
     factors : ndarray of float32 of shape (n_outputs, n (n + 1) / 2)
         Rows of the lower Cholesky factor of each output's covariance, the intercept first.
+    levels : LevelPosterior, optional
+        A large factor, which has no functions among the bases.
     """
 
     bases: tuple[np.ndarray, ...] = saved(anything)
     factors: np.ndarray = saved(array("f4", "outputs packed"))
+    levels: LevelPosterior | None = saved(optional(instance((LevelPosterior,))), default=None)
 
     def _check_state(self) -> None:
         if not isinstance(self.bases, tuple):
@@ -40,6 +86,15 @@ class Posterior:
         n = self.n_coefficients
         if self.factors.shape[1] != n * (n + 1) // 2:
             raise SchemaError("the posterior has another number of coefficients than its bases")
+        if self.levels is None:
+            return
+        factor, of_levels = self.levels.term, self.levels
+        if factor >= len(self.bases) or len(self.bases[factor]) != of_levels.variances.shape[1]:
+            raise SchemaError("the posterior of levels is of another term")
+        if len(of_levels.variances) != len(self.factors) or any(
+            len(direction) != n for direction in of_levels.directions
+        ):
+            raise SchemaError("the posterior of levels has another number of coefficients")
 
     @property
     def n_coefficients(self) -> int:
@@ -58,11 +113,19 @@ class Posterior:
 
 
 def posterior_of(
-    slices: Sequence[tuple[DesignTerm, slice, slice]], fits: Sequence[PenalisedFit]
-) -> Posterior:
-    """The posterior of some terms, with the uncertainty of the smoothing parameters."""
-    bases, indices = [], [np.zeros(1, np.int64)]
-    for term, span, _ in slices:
+    slices: Sequence[tuple[DesignTerm, slice, slice]], fits: Sequence[PenalisedFit],
+    effects: Sequence[LevelEffects] = (),
+) -> Posterior:  # fmt: skip
+    """The posterior of some terms, with the uncertainty of the smoothing parameters.
+
+    `effects` are those of a large factor, by output, which the fits are without.
+    """
+    bases, indices, factor = [], [np.zeros(1, np.int64)], None
+    for t, (term, span, _) in enumerate(slices):
+        if isinstance(term.basis, LevelBasis):
+            bases.append(np.zeros((len(term.counts), 0), np.float32))
+            factor = t
+            continue
         active = np.unique(np.concatenate([_with_most_variance(fit, span) for fit in fits]))
         dtype = np.float32 if term.pair is None else np.float16
         bases.append(term.basis.values[:, active].astype(dtype))
@@ -70,7 +133,42 @@ def posterior_of(
     coefficients = np.concatenate(indices)
     lower = np.tril_indices(len(coefficients))
     factors = [_cholesky(_covariance_of(fit, coefficients)) for fit in fits]
-    return Posterior(tuple(bases), np.stack([factor[lower] for factor in factors]))
+    packed, levels = np.stack([lower_factor[lower] for lower_factor in factors]), None
+    if factor is not None:
+        of_outputs = [
+            _level_deviations(*_with_levels(effect, fit, coefficients), lower_factor, effect.shares)
+            for effect, fit, lower_factor in zip(effects, fits, factors, strict=True)
+        ]
+        loadings, directions, variances = zip(*of_outputs, strict=True)
+        levels = LevelPosterior(factor, loadings, directions, np.stack(variances))
+    return Posterior(tuple(bases), packed, levels)
+
+
+def _with_levels(
+    effects: LevelEffects, fit: PenalisedFit, coefficients: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Covariances of levels with some coefficients, and their variances."""
+    out = np.zeros((len(effects.values), len(coefficients)))
+    _, positions, active = np.intersect1d(coefficients, fit.active, return_indices=True)
+    out[:, positions], variances = effects.joint(fit, active)
+    return out, variances
+
+
+def _level_deviations(
+    covariance: np.ndarray, variances: np.ndarray, factor: np.ndarray, shares: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Loadings, directions and variances of `LevelPosterior`, for one output.
+
+    `covariance` is that of the levels and the coefficients, with the Cholesky factor `factor`.
+    """
+    whitened = solve_triangular(factor.astype(np.float64), covariance.T, lower=True).T
+    values, vectors = np.linalg.eigh(whitened.T @ (shares[:, None] * whitened))
+    left_out = np.cumsum(np.maximum(values, 0.0))
+    first = int(np.searchsorted(left_out, LEFT_OUT_SHARE * float(shares @ variances)))
+    directions = vectors[:, first:]
+    loadings = whitened @ directions
+    rest = np.maximum(variances - np.sum(loadings**2, axis=1), 0.0)
+    return tuple(values.astype(np.float32) for values in (loadings, directions, rest))
 
 
 def _with_most_variance(fit: PenalisedFit, span: slice) -> np.ndarray:
@@ -80,7 +178,7 @@ def _with_most_variance(fit: PenalisedFit, span: slice) -> np.ndarray:
     its coefficients.
     """
     variances = np.zeros(len(fit.beta))
-    variances[fit.active] = fit.covariance.diagonal()
+    variances[fit.active[: len(fit.covariance)]] = fit.covariance.diagonal()
     variances = np.where(fit.beta[span] != 0, variances[span], 0.0)
     order = np.argsort(-variances, kind="stable")
     cumulative = np.cumsum(variances[order])
@@ -92,8 +190,7 @@ def _covariance_of(fit: PenalisedFit, coefficients: np.ndarray) -> np.ndarray:
     """Covariance of some coefficients; those outside of the active set have no variance."""
     out = np.zeros((len(coefficients),) * 2)
     _, positions, active = np.intersect1d(coefficients, fit.active, return_indices=True)
-    block = np.ix_(active, active)
-    out[np.ix_(positions, positions)] = fit.covariance[block] + fit.smoothing_covariance[block]
+    out[np.ix_(positions, positions)] = fit.covariance_of(active)
     return out
 
 

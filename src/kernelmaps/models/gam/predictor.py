@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -26,7 +26,7 @@ from ...schema import (
 from ..shapes import tabulated_importance
 from .codebooks import Codebook
 from .functions import STRAIGHT, TermFunctions, functions_of, move_main_parts, term_values
-from .posterior import Posterior
+from .posterior import LevelPosterior, Posterior
 
 _BLOCK_BYTES = 2**21  # of temporaries, which stay in a cache
 _BY_CODE = either((array("f8", "codes outputs"), array("f8", "codes second outputs")))
@@ -121,6 +121,23 @@ class FittedTerm:
         return tabulated_importance(self.values, self.counts)
 
 
+@dataclass(frozen=True)
+class LevelDeviations:
+    """The posterior of a large factor for rows with these codes; see `LevelPosterior`."""
+
+    posterior: LevelPosterior
+    codes: np.ndarray
+
+    def shared(self, output: int, rows: slice) -> np.ndarray:
+        """Coefficients of ξ: what the levels have in common with the other terms."""
+        loadings, directions = self.posterior.loadings[output], self.posterior.directions[output]
+        return loadings[self.codes[rows]].astype(np.float64) @ directions.T
+
+    def variances(self, output: int, rows: slice) -> np.ndarray:
+        """Variances of ε."""
+        return self.posterior.variances[output, self.codes[rows]]
+
+
 @record
 class AdditivePredictor:
     """Codebooks of all columns, the terms, an intercept for each output, and the posterior."""
@@ -131,6 +148,11 @@ class AdditivePredictor:
     posterior: Posterior | None = saved(optional(instance((Posterior,))), default=None)
 
     def _check_state(self) -> None:
+        levels = None if self.posterior is None else self.posterior.levels
+        if levels is not None and (
+            levels.term >= len(self.terms) or self.terms[levels.term].kind != "category"
+        ):
+            raise SchemaError("the posterior has levels of a term that is no category")
         for items, kind in ((self.books, Codebook), (self.terms, FittedTerm)):
             valid = isinstance(items, tuple) and all(isinstance(item, kind) for item in items)
             if not valid or not items:
@@ -202,24 +224,46 @@ class AdditivePredictor:
 
     def score_errors(self, columns: Sequence[Column], owner: str) -> np.ndarray:
         """Standard errors of the scores of rows: shape (n_samples, n_outputs)."""
-        factors = self._posterior_factors(owner)
+        factors, levels = self._posterior_factors(owner), self._level_deviations(columns, owner)
         errors = np.empty((len(columns[0]), len(factors)))
         for rows, design in self._posterior_design(columns, owner):
             for k, factor in enumerate(factors):
-                errors[rows, k] = np.linalg.norm(design @ factor, axis=1)
+                deviations = design @ factor
+                if levels is not None:
+                    deviations += levels.shared(k, rows)
+                errors[rows, k] = np.linalg.norm(deviations, axis=1)
+                if levels is not None:
+                    errors[rows, k] = np.sqrt(errors[rows, k] ** 2 + levels.variances(k, rows))
         return errors
 
     def score_draws(
         self, columns: Sequence[Column], owner: str, n_draws: int, rng: np.random.Generator
     ) -> np.ndarray:
         """Scores of rows for coefficients from the posterior: (n_draws, n_samples, n_outputs)."""
-        factors = self._posterior_factors(owner)
+        factors, levels = self._posterior_factors(owner), self._level_deviations(columns, owner)
         draws = np.tile(self.scores(columns, owner), (n_draws, 1, 1))
-        deviations = [factor @ rng.normal(size=(len(factor), n_draws)) for factor in factors]
+        normal = [rng.normal(size=(len(factor), n_draws)) for factor in factors]
         for rows, design in self._posterior_design(columns, owner):
-            for k, deviation in enumerate(deviations):
-                draws[:, rows, k] += (design @ deviation).T
+            for k, (factor, drawn) in enumerate(zip(factors, normal, strict=True)):
+                draws[:, rows, k] += (design @ (factor @ drawn)).T
+                if levels is not None:
+                    draws[:, rows, k] += (levels.shared(k, rows) @ drawn).T
+        if levels is not None:
+            present, inverse = np.unique(levels.codes, return_inverse=True)
+            for k in range(len(factors)):
+                deviations = np.sqrt(levels.posterior.variances[k, present])
+                draws[:, :, k] += (deviations * rng.normal(size=(n_draws, len(present))))[
+                    :, inverse
+                ]
         return draws
+
+    def _level_deviations(self, columns: Sequence[Column], owner: str) -> LevelDeviations | None:
+        """How the effects of a large factor deviate, for rows."""
+        levels = None if self.posterior is None else self.posterior.levels
+        if levels is None:
+            return None
+        column = self.terms[levels.term].columns[0]
+        return LevelDeviations(levels, self.books[column].category_codes(columns[column], owner))
 
     def model_matrix(self, columns: Sequence[Column], owner: str) -> np.ndarray:
         """Functions of the posterior for rows, the intercept first: one column each."""

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..rows.basis import TermBasis
 from .training_rows import DesignTerm
 
 _RIDGE = 1e-9  # in units of the mean weight: rows and columns of a table both have its constant
@@ -68,17 +69,20 @@ def purify(
     Returns
     -------
     parts : list of list
-        What the displayed function of each term consists of: its own functions, and those that
-        move to it from pairs.
+        What the displayed function of each term consists of: its own functions (those of a large
+        factor, its levels, are left out), and those that move to it from pairs.
     moved : dict
         By the position of a pair: what moves to its first and to its second column. Nothing moves
         to a column that has no term.
     """
     single = {term.columns[0]: i for i, (term, _, _) in enumerate(slices) if term.pair is None}
-    parts: list[list[Part]] = [[(term.basis.values, span)] for term, span, _ in slices]
+    parts: list[list[Part]] = [
+        [(term.basis.values, span)] if isinstance(term.basis, TermBasis) else []
+        for term, span, _ in slices
+    ]
     moved = {}
     for i, (term, span, _) in enumerate(slices):
-        if term.pair is None:
+        if term.pair is None or not isinstance(term.basis, TermBasis):
             continue
         sides = [column in single for column in term.columns]
         effects = main_effects(term.basis.values, term.counts, sides)

@@ -31,6 +31,7 @@ from ..rows.passes import SumOverChunks, fold_chunks
 from ..rows.protocol import NormalEquations
 from ..rows.streamed import StreamedTermRows
 from .codebooks import Codebook, encode_columns
+from .pairs import PairCodes
 from .sampling import rows_with_target
 from .training_rows import (
     DesignTerm,
@@ -152,21 +153,29 @@ class RowsFromStream:
     def output_sums(self, losses: Sequence[Loss]) -> OutputSums:
         return self.first_pass
 
-    def pair_counts(self, pairs: Sequence[Pair]) -> list[np.ndarray]:
+    def pair_counts(self, pairs: Sequence[Pair], coarse: Sequence[PairCodes]) -> list[np.ndarray]:
         tables = self.first_pass.by_output[0].pairs
         if all(pair in tables for pair in pairs):
-            return [tables[pair] for pair in pairs]
-        return self.sum_over_chunks(methodcaller("pair_counts", pairs))
+            return [
+                first.sum_rows(second.sum_rows(tables[pair].T).T)
+                for pair, (first, second) in zip(pairs, coarse, strict=True)
+            ]
+        return self.sum_over_chunks(methodcaller("pair_counts", pairs, coarse))
 
     def with_terms(
         self, terms: Sequence[DesignTerm], cone: np.ndarray | None, output: int
     ) -> StreamedTermRows:
         sums = self.first_pass.by_output[0]
-        only_columns = all(term.pair is None for term in terms)
+        # Sums over the codes of columns do for curves and small factors.
+        only_columns = all(
+            term.pair is None and isinstance(term.basis, TermBasis) and not term.fixed_effects
+            for term in terms
+        )
         enough = sums.with_pairs or len(terms) < 2
         columns = [term.columns[0] for term in terms]
+        bases = [term.basis for term in terms if not term.fixed_effects]
         return StreamedTermRows(
-            partial(_fold_terms, self, tuple(terms), output), [term.basis for term in terms], cone,
+            partial(_fold_terms, self, tuple(terms), output), bases, cone,
             self.total_weight, self.sample.with_terms((), None, output),
             self.first_pass.intercepts[0],
             partial(_problem_from_bins, sums, columns) if only_columns and enough else None,

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...data.table_reader import TableReader
 from ...schema import State, anything
-from ..rows.basis import TermBasis
+from ..rows.basis import Basis, LevelBasis, TermBasis
 from .bases import banded_normal_equations, category_basis, linear_basis, number_basis
 from .codebooks import Codebook
 from .functions import STRAIGHT
@@ -227,11 +227,12 @@ def _term(value: Any, name: str, periods: Mapping[str, float], owner: str) -> Te
 
 def term_basis(
     term: Term, book: Codebook, counts: np.ndarray, outputs: Sequence[ColumnTargets], owner: str,
-    n_columns: int = 1,
-) -> tuple[str, TermBasis]:  # fmt: skip
+    n_columns: int = 1, eliminated: bool = False,
+) -> tuple[str, Basis]:  # fmt: skip
     """The kind of a term, with "auto" resolved, and its basis at the codes of its column.
 
     `outputs` are the targets by these codes, `n_columns` is the number of columns with terms.
+    `eliminated`: the term is the factor whose levels are eliminated from systems of equations.
     """
     kind = term.kind
     if kind == "auto":
@@ -242,7 +243,7 @@ def term_basis(
             "categories."
         )
     if kind == "category":
-        return kind, category_basis(counts)
+        return kind, LevelBasis(counts) if eliminated else category_basis(counts)
     if len(book.nodes) == 0:
         return kind, TermBasis(np.zeros((1, 0)), np.zeros(0), np.zeros(0, np.int64))
     if kind in STRAIGHT:

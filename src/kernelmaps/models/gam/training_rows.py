@@ -9,10 +9,10 @@ import numpy as np
 
 from ...stats.pair_tables import CodeSums, pair_table
 from ..losses import Loss, LossTotals
-from ..rows.basis import TermBasis
+from ..rows.basis import Basis
 from ..rows.in_memory import TermRows
 from .codebooks import Codebook
-from .pairs import CoarseCodes, PairTerm, gradient_tables
+from .pairs import CoarseCodes, PairCodes, PairTerm, gradient_tables
 
 Pair = tuple[int, int]
 Tables = list[tuple[np.ndarray, np.ndarray]]
@@ -20,16 +20,20 @@ Tables = list[tuple[np.ndarray, np.ndarray]]
 
 @dataclass(frozen=True)
 class DesignTerm:
-    """A term of the model matrix: the columns that its codes come from, and its basis."""
+    """A term of the model matrix: the columns that its codes come from, and its basis.
+
+    A term with `fixed_effects`, values at its codes by output, has no functions: it is an offset.
+    """
 
     name: str
     kind: str
     columns: tuple[int, ...]
-    basis: TermBasis
+    basis: Basis
     counts: np.ndarray
     pair: PairTerm | None = None
     shapes: tuple[str, ...] = ()
     extrapolation: str = "constant"
+    fixed_effects: tuple[np.ndarray, ...] = ()
 
     def codes(self, codes: Sequence[np.ndarray]) -> np.ndarray:
         """Codes of the term from those of the columns."""
@@ -68,21 +72,27 @@ class RowsInMemory:
         sums.update(self)
         return sums
 
-    def pair_counts(self, pairs: Sequence[Pair]) -> list[np.ndarray]:
-        """Sums of weights over the pairs of codes of two columns."""
-        sizes = [book.n_codes for book in self.books]
+    def pair_counts(self, pairs: Sequence[Pair], coarse: Sequence[PairCodes]) -> list[np.ndarray]:
+        """Sums of weights over the pairs of coarse codes of two columns."""
         return [
-            pair_table(self.codes[j], self.codes[k], self.weight, (sizes[j], sizes[k]))
-            for j, k in pairs
-        ]
+            pair_table(
+                first.of_code[self.codes[j]], second.of_code[self.codes[k]], self.weight,
+                (first.size, second.size),
+            )
+            for (j, k), (first, second) in zip(pairs, coarse, strict=True)
+        ]  # fmt: skip
 
     def with_terms(
         self, terms: Sequence[DesignTerm], cone: np.ndarray | None, output: int
     ) -> TermRows:
         """The rows with some terms, as a solver sees them."""
-        codes, bases = [term.codes(self.codes) for term in terms], [term.basis for term in terms]
+        offset, free = self.offset, [term for term in terms if not term.fixed_effects]
+        for term in terms:
+            if term.fixed_effects:
+                offset = offset + term.fixed_effects[output][term.codes(self.codes)]
+        codes, bases = [term.codes(self.codes) for term in free], [term.basis for term in free]
         y = self.targets[output]
-        return TermRows(codes, bases, y, self.weight, self.offset, self.n_jobs, cone)
+        return TermRows(codes, bases, y, self.weight, offset, self.n_jobs, cone)
 
     def gradient_tables(
         self, terms: Sequence[DesignTerm], beta: np.ndarray, loss: Loss, output: int,

@@ -39,6 +39,18 @@ class TermBasis:
         return self.values.shape[1]
 
     @property
+    def variance(self) -> np.ndarray:
+        """Mean square over the rows of each function, with the variance that its penalty allows.
+
+        Functions of natural bases have a mean square of one.
+        """
+        return 1 / np.maximum(self.penalty, 1e-300)
+
+    def evaluate(self, coefficients: np.ndarray) -> np.ndarray:
+        """The term at its codes."""
+        return self.values @ coefficients
+
+    @property
     def n_smoothing(self) -> int:
         """Number of smoothing parameters."""
         return int(self.group.max(initial=-1)) + 1
@@ -74,15 +86,67 @@ class TermBasis:
         )  # fmt: skip
 
 
-def coefficient_slices(bases: Iterable[TermBasis]) -> list[slice]:
+@dataclass(frozen=True)
+class LevelBasis:
+    """Indicators of all codes of a large factor, with a ridge penalty: random intercepts.
+
+    They are not centred, so that their Gram matrix is diagonal and the levels can be eliminated
+    (:mod:`..solvers.levels`). The effect of a code that no row has is zero, the mean of the levels.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (n_codes,)
+        Weight of the rows with each code.
+    """
+
+    counts: np.ndarray
+    n_smoothing = 1
+    has_null_space = False
+
+    @property
+    def n_functions(self) -> int:
+        return len(self.counts)
+
+    @property
+    def penalty(self) -> np.ndarray:
+        """The same for each level: a smoothing parameter of n weighs as much as its mean rows."""
+        return np.full(len(self.counts), 1 / max(np.count_nonzero(self.counts), 1))
+
+    @property
+    def group(self) -> np.ndarray:
+        return np.zeros(len(self.counts), np.int64)
+
+    @property
+    def variance(self) -> np.ndarray:
+        """Mean square over the rows of each function, with the variance that its penalty allows."""
+        return self.counts / max(float(self.counts.sum()), 1e-300) / self.penalty
+
+    def evaluate(self, coefficients: np.ndarray) -> np.ndarray:
+        """The term at its codes."""
+        return coefficients
+
+    def select(self, functions: np.ndarray) -> LevelBasis:
+        """Levels stay together."""
+        return self
+
+
+Basis = TermBasis | LevelBasis
+
+
+def count_levels(bases: Sequence[Basis]) -> int:
+    """Coefficients of a large factor, which is the last of the terms if there is one."""
+    return bases[-1].n_functions if len(bases) and isinstance(bases[-1], LevelBasis) else 0
+
+
+def coefficient_slices(bases: Iterable[Basis]) -> list[slice]:
     """Where the coefficients of each term are; coefficient 0 is the intercept."""
     ends = np.cumsum([1, *(basis.n_functions for basis in bases)]).tolist()
     return [slice(a, b) for a, b in pairwise(ends)]
 
 
-def select_functions(bases: Sequence[TermBasis], active: np.ndarray) -> list[TermBasis]:
+def select_functions(bases: Sequence[Basis], active: np.ndarray) -> list[Basis]:
     """The functions of terms whose coefficients are in `active`, which is sorted."""
-    selected = []
+    selected: list[Basis] = []
     for basis, span in zip(bases, coefficient_slices(bases), strict=True):
         first, last = np.searchsorted(active, [span.start, span.stop])
         selected.append(basis.select(active[first:last] - span.start))

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ...stats.pair_tables import add_scores, cross_products, right_sides
+from ...stats.pair_tables import add_scores, cross_products, products_by_level, right_sides
 from ..losses import Loss
-from .basis import TermBasis, coefficient_slices, select_functions
-from .protocol import NormalEquations
+from .basis import Basis, TermBasis, coefficient_slices, count_levels, select_functions
+from .protocol import LevelSums, NormalEquations
 
 # A Gram matrix is used again if its working weights differ from those at hand by at most this
 # share of their sum; see `GramCache.weights_near`.
@@ -35,7 +35,7 @@ class GramCache:
     """
 
     weight: np.ndarray | None = None
-    bases: Sequence[TermBasis] = ()
+    bases: Sequence[Basis] = ()
     gram: np.ndarray = field(default_factory=lambda: np.zeros((1, 1)))
 
     def weights_near(self, weight: np.ndarray) -> np.ndarray:
@@ -61,11 +61,11 @@ class GramCache:
         self.weight, self.bases, self.gram = weight, tuple(rows.bases), gram
         return products
 
-    def has(self, bases: Sequence[TermBasis]) -> bool:
+    def has(self, bases: Sequence[Basis]) -> bool:
         """Whether the products of all these terms are cached."""
         return {id(basis) for basis in bases} <= {id(basis) for basis in self.bases}
 
-    def gram_of(self, bases: Sequence[TermBasis]) -> np.ndarray | None:
+    def gram_of(self, bases: Sequence[Basis]) -> np.ndarray | None:
         """ZᵀWZ of some terms; None if it is not cached for all of them."""
         if not self.has(bases):
             return None
@@ -78,12 +78,12 @@ class GramCache:
 class TermRows:
     """Rows in memory as the codes of terms, with targets, sample weights and offsets.
 
-    `cone` holds C of constraints Cβ ≥ 0. The problem of squared loss takes products of terms from a
-    `gram_cache`.
+    A large factor is the last of the terms. `cone` holds C of constraints Cβ ≥ 0. The problem of
+    squared loss takes products of terms from a `gram_cache`, which is for terms without levels.
     """
 
     codes: Sequence[np.ndarray]
-    bases: Sequence[TermBasis]
+    bases: Sequence[Basis]
     y: np.ndarray
     weight: np.ndarray
     offset: np.ndarray
@@ -110,8 +110,8 @@ class TermRows:
             mean = float(np.average(y, weights=self.weight))
         response = self.weight * (y - mean)
         square = float(response @ (y - mean))
-        products = self.products(self.weight, response)
-        return NormalEquations(*products, square, self.total_weight), mean
+        products, levels = self.products(self.weight, response), self.level_sums(self.weight)
+        return NormalEquations(*products, square, self.total_weight, levels), mean
 
     def initial_intercept(self, loss: Loss) -> float:
         return loss.initial_intercept(self.y, self.weight, self.offset)
@@ -123,24 +123,59 @@ class TermRows:
 
     def scores(self, beta: np.ndarray) -> np.ndarray:
         """The linear predictor η of all rows."""
-        eta = self.offset + beta[0]
-        add_scores(self.codes, [basis.values for basis in self.bases], beta, eta, self.n_jobs)
+        eta, n_levels = self.offset + beta[0], self.n_levels
+        codes, bases = self._dense
+        dense = len(beta) - n_levels
+        add_scores(codes, [basis.values for basis in bases], beta[:dense], eta, self.n_jobs)
+        if n_levels:
+            eta += beta[dense:][self.codes[-1]]
         return eta
 
     def adjoint(self, values: np.ndarray) -> np.ndarray:
         """Zᵀv."""
-        return right_sides(self.codes, [basis.values for basis in self.bases], values, self.n_jobs)
+        codes, bases = self._dense
+        sums = right_sides(codes, [basis.values for basis in bases], values, self.n_jobs)
+        return self._with_levels(sums, values)
+
+    @property
+    def n_levels(self) -> int:
+        """Coefficients of a large factor."""
+        return count_levels(self.bases)
+
+    @property
+    def _dense(self) -> tuple[Sequence[np.ndarray], Sequence[TermBasis]]:
+        """Codes and bases of the terms that are not a large factor."""
+        n_terms = len(self.bases) - (self.n_levels > 0)
+        return self.codes[:n_terms], [b for b in self.bases[:n_terms] if isinstance(b, TermBasis)]
+
+    def _with_levels(self, sums: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Zᵀv of all coefficients from that of the others than levels."""
+        if not self.n_levels:
+            return sums
+        return np.concatenate([sums, np.bincount(self.codes[-1], values, self.n_levels)])
+
+    def level_sums(self, weight: np.ndarray) -> LevelSums | None:
+        """ZᵀWZ of the levels of a large factor."""
+        if not self.n_levels:
+            return None
+        codes, bases = self._dense
+        values = [basis.values for basis in bases]
+        border = products_by_level(
+            self.codes[-1], self.n_levels, codes, values, weight, self.n_jobs
+        )
+        return LevelSums(border, border[:, 0].copy())
 
     def cross_products(
         self, weight: np.ndarray, response: np.ndarray,
         known_blocks: tuple[np.ndarray, Sequence[bool]] | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """ZᵀWZ and Zᵀv; `known_blocks` of ZᵀWZ come with a mask of the new terms."""
-        values = [basis.values for basis in self.bases]
-        local = [basis.local for basis in self.bases]
-        return cross_products(
-            self.codes, values, weight, response, self.n_jobs, local, known_blocks
+        """ZᵀWZ without levels, and Zᵀv; `known_blocks` come with a mask of the new terms."""
+        codes, bases = self._dense
+        values, local = [basis.values for basis in bases], [basis.local for basis in bases]
+        gram, rhs = cross_products(
+            codes, values, weight, response, self.n_jobs, local, known_blocks
         )
+        return gram, self._with_levels(rhs, response)
 
     def products(self, weight: np.ndarray, response: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The same, from the Gram cache where it has them."""
@@ -153,7 +188,8 @@ class TermRows:
 class EvaluationInMemory:
     """Coefficients, and the linear predictors and losses of rows in memory.
 
-    `rows` have targets, weights and offsets, `products` and `adjoint`: those of `TermRows`, say.
+    `rows` have targets, weights and offsets, `products`, `level_sums` and `adjoint`: those of
+    `TermRows`, say.
     """
 
     beta: np.ndarray
@@ -182,7 +218,7 @@ class EvaluationInMemory:
         positive = weight > 0
         square = float(np.sum(response[positive] ** 2 / weight[positive]))
         gram, rhs = rows.products(weight, response)
-        return NormalEquations(gram, rhs, square, rows.total_weight)
+        return NormalEquations(gram, rhs, square, rows.total_weight, rows.level_sums(weight))
 
     def gradient(self) -> np.ndarray:
         """Derivatives of the losses by the coefficients."""

@@ -244,3 +244,6 @@ class MappedRows:
     def products(self, weight: np.ndarray, response: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """ZᵀWZ and Zᵀv."""
         return self.columns.gram(weight), self.columns.adjoint(response)
+
+    def level_sums(self, weight: np.ndarray) -> None:
+        """Rows of a map have no levels."""

@@ -14,7 +14,26 @@ from typing import Protocol
 import numpy as np
 
 from ..losses import Loss
-from .basis import TermBasis
+from .basis import Basis
+
+
+@dataclass(frozen=True)
+class LevelSums:
+    """The part of ZᵀWZ that belongs to the levels of a large factor, where it is diagonal.
+
+    Attributes
+    ----------
+    border : ndarray of shape (n_levels, n_coefficients)
+        Products with the other coefficients.
+    weight : ndarray of shape (n_levels,)
+        The diagonal: working weights of the levels.
+    """
+
+    border: np.ndarray
+    weight: np.ndarray
+
+    def __add__(self, other: LevelSums) -> LevelSums:
+        return LevelSums(self.border + other.border, self.weight + other.weight)
 
 
 @dataclass(frozen=True)
@@ -24,29 +43,47 @@ class NormalEquations:
     Attributes
     ----------
     gram : ndarray
-        ZᵀWZ.
+        ZᵀWZ, without the levels of a large factor.
     rhs : ndarray
-        ZᵀWz.
+        ZᵀWz, the levels last.
     square : float
         zᵀWz.
     total_weight : float
         Sum of the sample weights: n where all are one.
+    levels : LevelSums, optional
+        ZᵀWZ of the levels of a large factor.
     """
 
     gram: np.ndarray
     rhs: np.ndarray
     square: float
     total_weight: float
+    levels: LevelSums | None = None
 
     def restricted(self, active: np.ndarray) -> NormalEquations:
-        """The problem in some of the coefficients."""
-        gram = self.gram[np.ix_(active, active)]
-        return NormalEquations(gram, self.rhs[active], self.square, self.total_weight)
+        """The problem in some of the coefficients, all levels among them."""
+        dense, levels = active, self.levels
+        if levels is not None:
+            dense = active[active < len(self.gram)]
+            levels = LevelSums(levels.border[:, dense], levels.weight)
+        gram = self.gram[np.ix_(dense, dense)]
+        return NormalEquations(gram, self.rhs[active], self.square, self.total_weight, levels)
+
+    def product(self, beta: np.ndarray) -> np.ndarray:
+        """ZᵀWZβ."""
+        if self.levels is None:
+            return self.gram @ beta
+        dense, theta = np.split(beta, [len(self.gram)])
+        border, weight = self.levels.border, self.levels.weight
+        return np.concatenate([self.gram @ dense + theta @ border, border @ dense + weight * theta])
 
     def __add__(self, other: NormalEquations) -> NormalEquations:
+        levels = self.levels
+        if levels is not None and other.levels is not None:
+            levels = levels + other.levels
         return NormalEquations(
             self.gram + other.gram, self.rhs + other.rhs, self.square + other.square,
-            self.total_weight + other.total_weight,
+            self.total_weight + other.total_weight, levels,
         )  # fmt: skip
 
 
@@ -87,7 +124,9 @@ class SolverRows(LossRows, Protocol):
     """Rows as codes of terms, whose smoothing parameters can be estimated."""
 
     @property
-    def bases(self) -> Sequence[TermBasis]: ...
+    def bases(self) -> Sequence[Basis]:
+        """Of the terms; that of a large factor is the last."""
+        ...
 
     @property
     def in_memory(self) -> bool:

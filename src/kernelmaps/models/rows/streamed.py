@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..losses import Loss
-from .basis import TermBasis, select_functions
+from .basis import Basis, select_functions
 from .in_memory import TermRows
 from .protocol import NormalEquations
 
@@ -29,7 +29,7 @@ class EvaluationFromStream:
         return self.problem
 
     def gradient(self) -> np.ndarray:
-        return self.problem.gram @ self.beta - self.problem.rhs
+        return self.problem.product(self.beta) - self.problem.rhs
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,12 @@ class StreamedTermRows:
     """
 
     fold: Fold
-    bases: Sequence[TermBasis]
+    bases: Sequence[Basis]
     cone: np.ndarray | None
     total_weight: float
     sample: TermRows
     mean: float
-    problem_from_bins: Callable[[Sequence[TermBasis]], NormalEquations] | None = None
+    problem_from_bins: Callable[[Sequence[Basis]], NormalEquations] | None = None
     in_memory = False
 
     def at(self, loss: Loss, beta: np.ndarray) -> EvaluationFromStream:
@@ -81,17 +81,15 @@ class StreamedTermRows:
 
 
 def _evaluate(
-    bases: Sequence[TermBasis], loss: Loss, beta: np.ndarray, rows: TermRows
+    bases: Sequence[Basis], loss: Loss, beta: np.ndarray, rows: TermRows
 ) -> tuple[float, NormalEquations]:
     evaluation = replace(rows, bases=bases).at(loss, beta)
     return evaluation.value, evaluation.working_problem()
 
 
-def _gradient(
-    bases: Sequence[TermBasis], loss: Loss, beta: np.ndarray, rows: TermRows
-) -> np.ndarray:
+def _gradient(bases: Sequence[Basis], loss: Loss, beta: np.ndarray, rows: TermRows) -> np.ndarray:
     return replace(rows, bases=bases).gradient(loss, beta)
 
 
-def _squared_problem(bases: Sequence[TermBasis], mean: float, rows: TermRows) -> NormalEquations:
+def _squared_problem(bases: Sequence[Basis], mean: float, rows: TermRows) -> NormalEquations:
     return replace(rows, bases=bases).squared_problem(mean)[0]

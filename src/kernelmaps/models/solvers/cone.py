@@ -16,13 +16,26 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import nnls
 
+from .levels import BlockCovariance
 
-def minimum_in_cone(beta: np.ndarray, inverse: np.ndarray, cone: np.ndarray | None) -> np.ndarray:
-    """The minimum under Cβ ≥ 0 from the free minimum `beta`; see the module's docstring."""
-    if cone is None or not (cone @ beta < 0).any():
+
+def minimum_in_cone(
+    beta: np.ndarray, inverse: BlockCovariance, cone: np.ndarray | None
+) -> np.ndarray:
+    """The minimum under Cβ ≥ 0 from the free minimum `beta`; see the module's docstring.
+
+    Levels of a large factor, which have no constraints, take the values that are best beside the
+    other coefficients.
+    """
+    n = len(inverse.dense)
+    free, theta = beta[:n], beta[n:]
+    if cone is None or not (cone @ free < 0).any():
         return beta
-    factor = cholesky(inverse, lower=True)
-    start = solve_triangular(factor, beta, lower=True)
+    factor = cholesky(inverse.dense, lower=True)
+    start = solve_triangular(factor, free, lower=True)
     normals = (cone @ factor).T
     multipliers, _ = nnls(normals, -start, maxiter=50 * len(cone))
-    return factor @ (normals @ multipliers + start)
+    constrained = factor @ (normals @ multipliers + start)
+    if inverse.levels is None:
+        return constrained
+    return np.concatenate([constrained, theta - inverse.levels.means(constrained - free)])

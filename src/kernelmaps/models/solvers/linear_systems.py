@@ -1,13 +1,19 @@
-"""Symmetric positive definite systems G + diag(d), and coefficients of an active set."""
+"""Symmetric positive definite systems G + diag(d), and coefficients of an active set.
+
+Levels of a large factor are eliminated first (:mod:`.levels`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import lapack
 
 from ...threads import available_threads
+from ..rows.protocol import NormalEquations
+from .levels import BlockCovariance, ConditionalLevels
 
 # Ridges, in units of G's mean diagonal: the first one with which G + diag(d) has a Cholesky factor
 # is added, since columns without rows make G singular.
@@ -51,6 +57,47 @@ def cholesky_inverse(factor: np.ndarray) -> np.ndarray:
     return inverse
 
 
+@dataclass(frozen=True)
+class PenalisedSystem:
+    """G + diag(d) of normal equations, factorised.
+
+    Attributes
+    ----------
+    factor : ndarray
+        Cholesky factor of the matrix or, with levels, of its Schur complement.
+    levels : ConditionalLevels, optional
+    """
+
+    factor: np.ndarray
+    levels: ConditionalLevels | None = None
+
+    @classmethod
+    def of(
+        cls, problem: NormalEquations, diagonal: np.ndarray, ridges: Sequence[float] = RIDGES
+    ) -> PenalisedSystem:
+        if problem.levels is None:
+            return cls(cholesky_factor(problem.gram, diagonal, ridges))
+        n = len(problem.gram)
+        levels = ConditionalLevels.of(problem.levels, diagonal[n:])
+        return cls(cholesky_factor(levels.reduced(problem.gram), diagonal[:n], ridges), levels)
+
+    def solve(self, rhs: np.ndarray) -> np.ndarray:
+        """(G + diag(d))⁻¹ times a vector."""
+        if self.levels is None:
+            return cholesky_solve(self.factor, rhs)
+        dense = cholesky_solve(self.factor, self.levels.reduced_rhs(rhs))
+        return self.levels.extended(dense, rhs)
+
+    def logdet(self) -> float:
+        """Logarithm of the determinant of G + diag(d)."""
+        logdet = 2 * np.log(self.factor.diagonal()).sum()
+        return logdet if self.levels is None else logdet + np.log(self.levels.precision).sum()
+
+    def inverse(self) -> BlockCovariance:
+        """(G + diag(d))⁻¹; the factor is overwritten."""
+        return BlockCovariance(cholesky_inverse(self.factor), self.levels)
+
+
 def scatter(values: np.ndarray, active: np.ndarray, size: int) -> np.ndarray:
     """A vector or matrix of an active set in all coefficients: zero for the others."""
     if len(active) == size:
@@ -60,11 +107,11 @@ def scatter(values: np.ndarray, active: np.ndarray, size: int) -> np.ndarray:
     return scattered
 
 
-def rearranged(matrix: np.ndarray, source: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """A matrix of an active set in another one: zero where the first has no coefficient."""
-    out = np.zeros((len(target),) * 2)
+def rearranged(rows: np.ndarray, source: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Rows of an active set in another one: zero where the first has no coefficient."""
+    out = np.zeros((len(target), *rows.shape[1:]))
     _, to, origin = np.intersect1d(target, source, assume_unique=True, return_indices=True)
-    out[np.ix_(to, to)] = matrix[np.ix_(origin, origin)]
+    out[to] = rows[origin]
     return out
 
 

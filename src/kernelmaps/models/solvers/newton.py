@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from ..losses import Loss
 from ..rows.in_memory import EvaluationInMemory
 from ..rows.protocol import LossEvaluation, LossRows, NormalEquations
 from .cone import minimum_in_cone
-from .linear_systems import RIDGES, cholesky_factor, cholesky_inverse, cholesky_solve
+from .linear_systems import RIDGES, PenalisedSystem
 
 Solve = Callable[[np.ndarray], np.ndarray]  # a system with a Hessian
 Stop = Callable[[Any, np.ndarray], bool]  # of a point and the gradient of P there
@@ -46,7 +45,7 @@ class NewtonOptions:
     # Decrement, in units of tol, after which a quasi-Newton step is the last one: it converges
     # linearly, so that its decrement says less about the error than that of a Newton step.
     quasi_newton_end: float = 1e-4
-    ridges: tuple[float, ...] = RIDGES  # of Hessians; see `cholesky_factor`
+    ridges: tuple[float, ...] = RIDGES  # of Hessians; see `linear_systems`
 
     def size_of(self, value: float) -> float:
         """What changes of P are compared with."""
@@ -136,13 +135,12 @@ def minimise(
     n_iter, next_loss = 0, objective.loss
     for _ in range(options.max_iter):
         problem = point.working_problem()
-        factor = cholesky_factor(problem.gram, objective.penalty, options.ridges)
+        system = PenalisedSystem.of(problem, objective.penalty, options.ridges)
         # By the gradient: solving for the minimum itself leaves errors of the size of the condition
         # number, which steps cannot correct.
-        minimum = point.beta - cholesky_solve(factor, objective.gradient(point))
+        minimum = point.beta - system.solve(objective.gradient(point))
         if objective.rows.cone is not None:
-            inverse = cholesky_inverse(factor)
-            minimum = minimum_in_cone(minimum, inverse, objective.rows.cone)
+            minimum = minimum_in_cone(minimum, system.inverse(), objective.rows.cone)
         before = objective.value(point)
         objective = replace(objective, loss=next_loss)
         point, is_full = damped_step(objective, point, minimum, options)
@@ -152,8 +150,8 @@ def minimise(
         converged = before - value <= options.tol * options.size_of(value)
         if not converged and objective.allows_quasi_newton:
             point, decrements, converged = quasi_newton_steps(
-                objective, point, partial(cholesky_solve, factor),
-                options.quasi_newton_end * options.tol, options, stop,
+                objective, point, system.solve, options.quasi_newton_end * options.tol, options,
+                stop,
             )  # fmt: skip
             n_iter += len(decrements)
         if converged:

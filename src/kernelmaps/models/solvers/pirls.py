@@ -29,6 +29,7 @@ from ...threads import limit_blas
 from ..losses import Loss, Squared
 from ..rows.protocol import LossEvaluation, NormalEquations, SolverRows
 from .cone import minimum_in_cone
+from .levels import BlockCovariance
 from .linear_systems import blas_threads, rearranged, scatter
 from .newton import NewtonOptions, Objective, damped_step, halved_step, minimise, quasi_newton_steps
 from .reml import (
@@ -39,7 +40,7 @@ from .reml import (
     coarse_smoothing,
     estimate_smoothing,
     penalised_fit,
-    smoothing_covariance,
+    smoothing_deviations,
 )
 from .screening import entering_smoothing
 
@@ -85,9 +86,10 @@ class PenalisedFit:
         Coefficients, the intercept first.
     active : ndarray of int
         The coefficients that are not left out.
-    covariance, smoothing_covariance : ndarray
-        Posterior covariance of those for these smoothing parameters, and what their uncertainty
-        adds.
+    posterior : BlockCovariance
+        Posterior covariance of those for these smoothing parameters.
+    smoothing_deviations : ndarray
+        C, where CCᵀ is what the uncertainty of these adds.
     rho : ndarray
         Logarithms of the smoothing parameters.
     edf : ndarray
@@ -101,14 +103,24 @@ class PenalisedFit:
 
     beta: np.ndarray
     active: np.ndarray
-    covariance: np.ndarray
-    smoothing_covariance: np.ndarray
+    posterior: BlockCovariance
+    smoothing_deviations: np.ndarray
     rho: np.ndarray
     edf: np.ndarray
     dispersion: float
     objective: float
     n_iter: int
     converged: bool
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Posterior covariance of the active coefficients that are not levels."""
+        return self.posterior.dense
+
+    def covariance_of(self, at: np.ndarray) -> np.ndarray:
+        """Covariance of some of them, by their positions, with uncertain smoothing parameters."""
+        deviations = self.smoothing_deviations[at]
+        return self.covariance[np.ix_(at, at)] + deviations @ deviations.T
 
 
 def fit_rows(
@@ -141,7 +153,7 @@ def fit_rows(
     penalties = Penalties.of_bases(rows.bases)
     fixed = np.zeros(len(rho), bool) if fixed is None else fixed
     # Screening leaves about one coefficient for each term.
-    n_coefficients = min(len(penalties.scale), max(PIRLS.screen_above, 2 * len(rows.bases)))
+    n_coefficients = min(penalties.n_dense, max(PIRLS.screen_above, 2 * len(rows.bases)))
     with limit_blas(blas_threads(n_coefficients)):
         if isinstance(loss, Squared):
             return _fit_squared(rows, loss, penalties, rho, fixed, warm=beta is not None)
@@ -184,7 +196,7 @@ class ActiveSet:
     @property
     def screened(self) -> bool:
         """Whether there are so many coefficients that terms have to earn their place."""
-        return len(self.all_penalties.scale) > PIRLS.screen_above
+        return self.all_penalties.n_dense > PIRLS.screen_above
 
     def updated(self, rho: np.ndarray, curvature: float, final: bool) -> ActiveSet:
         """The active set of other smoothing parameters.
@@ -225,7 +237,7 @@ def _may_restrict(rows: SolverRows, fixed: np.ndarray) -> bool:
 
 def _without_curves(penalties: Penalties, rho: np.ndarray, fixed: np.ndarray) -> np.ndarray:
     """ρ to start with if terms are screened: none of the curves is in the model."""
-    return np.where(fixed | penalties.is_linear, rho, REML.max_log_over_rows + rho)
+    return np.where(fixed | penalties.is_unscreened, rho, REML.max_log_over_rows + rho)
 
 
 # ---- squared loss -------------------------------------------------------------------------------
@@ -255,13 +267,14 @@ def _fit_squared(
                 break
             rho, indices = fit.rho, np.union1d(active.indices, needed)
             active = ActiveSet.of(rows, penalties, indices)
-    wider = smoothing_covariance(fit, problem, active.penalties, ~fixed, profiled=True)
+    deviations = smoothing_deviations(fit, problem, active.penalties, ~fixed, profiled=True)
     beta = minimum_in_cone(fit.beta, fit.inverse, rows.cone).copy()
-    system = problem.gram @ beta + active.penalties.diagonal(fit.rho) * beta
+    system = problem.product(beta) + active.penalties.diagonal(fit.rho) * beta
     objective = 0.5 * (problem.square - 2 * problem.rhs @ beta + beta @ system)
     beta[0] += mean
     return PenalisedFit(
-        active.scatter(beta), active.indices, fit.inverse * fit.dispersion, wider, fit.rho,
+        active.scatter(beta), active.indices, fit.inverse.scaled(fit.dispersion), deviations,
+        fit.rho,
         fit.edf_of_all(active.indices, penalties, n), fit.dispersion, float(objective), 1, True,
     )  # fmt: skip
 
@@ -311,7 +324,7 @@ class WorkingSolution:
         """Sum of the working weights."""
         return float(self.problem.gram[0, 0])
 
-    def inverse_in(self, active: ActiveSet) -> np.ndarray:
+    def inverse_in(self, active: ActiveSet) -> BlockCovariance:
         """The inverse of the problem in the coefficients of another active set."""
         penalties, indices = self.active.all_penalties, self.active.indices
         return self.fit.inverse_in(active.indices, indices, penalties, self.curvature)
@@ -437,15 +450,15 @@ def _posterior(state: PirlsState, selection: SmoothingSelection) -> PenalisedFit
         solution = WorkingSolution(fit, active, problem)
     fit, fitted = solution.fit, solution.active
     profiled = selection.dispersion is None
-    wider = smoothing_covariance(
+    deviations = smoothing_deviations(
         fit, solution.problem, fitted.penalties, ~selection.fixed, profiled
     )
     edf = fit.edf_of_all(fitted.indices, active.all_penalties, solution.curvature)
     objective = Objective(active.rows, loss, active.penalties.diagonal(fit.rho))
     return PenalisedFit(
         active.scatter(state.point.beta), active.indices,
-        solution.inverse_in(active) * fit.dispersion,
-        rearranged(wider, fitted.indices, active.indices), fit.rho, edf, fit.dispersion,
+        solution.inverse_in(active).scaled(fit.dispersion),
+        rearranged(deviations, fitted.indices, active.indices), fit.rho, edf, fit.dispersion,
         objective.value(state.point), state.n_steps, state.converged,
     )  # fmt: skip
 

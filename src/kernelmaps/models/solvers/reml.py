@@ -26,9 +26,10 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import lapack
 
-from ..rows.basis import TermBasis
+from ..rows.basis import Basis, count_levels
 from ..rows.protocol import NormalEquations
-from .linear_systems import cholesky_factor, cholesky_inverse, cholesky_solve, rearranged
+from .levels import BlockCovariance
+from .linear_systems import PenalisedSystem, rearranged
 from .smoothing_prior import SmoothingCoordinates, SmoothingPrior
 
 
@@ -73,29 +74,38 @@ class Penalties:
     """Diagonal penalties: coefficient i has λ of ``group[i]`` (−1: none) times ``scale[i]``.
 
     Groups do not decrease: the coefficients of a smoothing parameter lie together. Without a
-    `prior` on the smoothing parameters, they are estimated by restricted likelihood alone.
+    `prior` on the smoothing parameters, they are estimated by restricted likelihood alone. The last
+    `n_levels` coefficients are those of a large factor, the last smoothing parameter is theirs.
     """
 
     scale: np.ndarray
     group: np.ndarray
     count: int
     prior: SmoothingPrior | None = None
+    n_levels: int = 0
 
     @classmethod
-    def of_bases(cls, bases: Sequence[TermBasis]) -> Penalties:
+    def of_bases(cls, bases: Sequence[Basis]) -> Penalties:
         """Those of all terms, after an intercept without one."""
-        scale, group = [np.zeros(1)], [np.full(1, -1)]
+        scale, group, variance = [np.zeros(1)], [np.full(1, -1)], [np.zeros(1)]
         linear: list[bool] = []
         for basis in bases:
             scale.append(basis.penalty)
             group.append(basis.group + len(linear))
+            variance.append(basis.variance)
             linear += [False] * basis.n_smoothing
             if basis.has_null_space:
                 linear[-1] = True
         count = len(linear)
         alone = cls(np.concatenate(scale), np.concatenate(group).astype(np.int64), count)
-        variance = alone.sum_by_group(1 / np.maximum(alone.scale, 1e-300))
-        return replace(alone, prior=SmoothingPrior(variance, np.array(linear, bool), count))
+        by_group = alone.sum_by_group(np.concatenate(variance))
+        prior = SmoothingPrior(by_group, np.array(linear, bool), count)
+        return replace(alone, prior=prior, n_levels=count_levels(bases))
+
+    @property
+    def n_dense(self) -> int:
+        """Coefficients that are not levels of a large factor."""
+        return len(self.scale) - self.n_levels
 
     def diagonal(self, rho: np.ndarray) -> np.ndarray:
         """The diagonal d for smoothing parameters exp(ρ)."""
@@ -142,10 +152,11 @@ class Penalties:
 
     @cached_property
     def order_within(self) -> np.ndarray:
-        """Rank of each coefficient in its group, the least penalised first."""
+        """Rank of each coefficient in its group, the least penalised first; 0 for all levels."""
         rank = np.zeros(len(self.scale), np.int64)
         order = np.lexsort((self.scale, self.group))
         rank[order] = np.arange(len(order)) - np.searchsorted(self.group, self.group[order])
+        rank[self.n_dense :] = 0
         return rank
 
     def active_set(
@@ -156,9 +167,10 @@ class Penalties:
         Functions of natural bases have a mean square of one, hence about n in the diagonal of
         ZᵀWZ. With a penalty of 100 times that, less than a hundredth is left of what they would be
         without, far below their standard errors. The smoothest of a group stays, since it would be
-        the first to come back, unless a screening brings groups back.
+        the first to come back, unless a screening brings groups back. Levels always stay.
         """
         active = self.diagonal(rho) <= REML.negligible_penalty * total_weight
+        active[self.n_dense :] = True
         if not screened:
             active |= self.order_within == 0
         return np.flatnonzero(active)
@@ -167,6 +179,12 @@ class Penalties:
     def is_linear(self) -> np.ndarray:
         """Which smoothing parameters are those of straight lines."""
         return np.zeros(self.count, bool) if self.prior is None else self.prior.shared
+
+    @property
+    def is_unscreened(self) -> np.ndarray:
+        """Which smoothing parameters belong to terms that are in a model from the beginning."""
+        of_levels = np.arange(self.count) >= self.count - (self.n_levels > 0)
+        return self.is_linear | of_levels
 
     def indicator(self) -> np.ndarray:
         """Which coefficients have each smoothing parameter, one column each."""
@@ -181,8 +199,10 @@ class WorkingFit:
     ----------
     beta : ndarray
         Coefficients, the intercept first.
-    inverse : ndarray
+    inverse : BlockCovariance
         V = (G + diag(d))⁻¹; φV is the posterior covariance of β.
+    variances : ndarray
+        The diagonal of V.
     rho : ndarray
         Logarithms of the smoothing parameters.
     dispersion : float
@@ -192,7 +212,8 @@ class WorkingFit:
     """
 
     beta: np.ndarray
-    inverse: np.ndarray
+    inverse: BlockCovariance
+    variances: np.ndarray
     rho: np.ndarray
     dispersion: float
     criterion: float
@@ -200,7 +221,7 @@ class WorkingFit:
 
     def edf(self, penalties: Penalties) -> np.ndarray:
         """Effective degrees of freedom of each coefficient."""
-        return 1 - penalties.diagonal(self.rho) * np.diag(self.inverse)
+        return 1 - penalties.diagonal(self.rho) * self.variances
 
     def edf_of_all(self, active: np.ndarray, penalties: Penalties, curvature: float) -> np.ndarray:
         """Effective degrees of freedom of all coefficients, where the fit was made in some.
@@ -213,16 +234,21 @@ class WorkingFit:
 
     def inverse_in(
         self, other: np.ndarray, active: np.ndarray, penalties: Penalties, curvature: float
-    ) -> np.ndarray:
+    ) -> BlockCovariance:
         """V of other coefficients than those of the fit, which has most of them.
 
         Those that it has not have the variances that their penalties leave them.
         """
         if np.array_equal(other, active):
             return self.inverse
+        other, active = (at[: len(at) - penalties.n_levels] for at in (other, active))
         alone = 1 / (penalties.diagonal(self.rho)[other] + curvature)
         alone[np.isin(other, active)] = 0.0
-        return rearranged(self.inverse, active, other) + np.diag(alone)
+        dense = rearranged(rearranged(self.inverse.dense, active, other).T, active, other)
+        levels = self.inverse.levels
+        if levels is not None:
+            levels = replace(levels, border=rearranged(levels.border.T, active, other).T)
+        return BlockCovariance(dense + np.diag(alone), levels)
 
 
 def penalised_fit(
@@ -230,59 +256,58 @@ def penalised_fit(
 ) -> WorkingFit:
     """Fit with given smoothing parameters; a `dispersion` of None is estimated."""
     diagonal = penalties.diagonal(rho)
-    factor = cholesky_factor(problem.gram, diagonal)
-    beta = cholesky_solve(factor, problem.rhs)
-    logdet = 2 * np.log(factor.diagonal()).sum()
-    inverse = cholesky_inverse(factor)
+    system = PenalisedSystem.of(problem, diagonal)
+    beta = system.solve(problem.rhs)
+    logdet = system.logdet()
+    inverse = system.inverse()
     deviance = max(problem.square - problem.rhs @ beta, 1e-300 + 1e-14 * problem.square)
     residual_df = max(problem.total_weight - 1.0, 1.0)
     phi = deviance / residual_df if dispersion is None else dispersion
     ranks = penalties.ranks
     criterion = 0.5 * (deviance / phi + residual_df * np.log(phi) + logdet - ranks @ rho)
     squares = penalties.sum_by_group(diagonal * beta**2) / phi
-    traces = penalties.sum_by_group(diagonal * inverse.diagonal())
-    return WorkingFit(beta, inverse, rho, phi, criterion, 0.5 * (squares + traces - ranks))
+    variances = inverse.diagonal()
+    traces = penalties.sum_by_group(diagonal * variances)
+    gradient = 0.5 * (squares + traces - ranks)
+    return WorkingFit(beta, inverse, variances, rho, phi, criterion, gradient)
 
 
 def reml_hessian(
     fit: WorkingFit, penalties: Penalties, total_weight: float, profiled: bool
 ) -> np.ndarray:
     """Second derivatives of ℓ by ρ; `profiled`: φ is estimated."""
-    from . import _loops
-
     diagonal = penalties.diagonal(fit.rho)
     product = diagonal * fit.beta
     squares = penalties.sum_by_group(product * fit.beta) / fit.dispersion
-    traces = penalties.sum_by_group(diagonal * fit.inverse.diagonal())
-    cross, mixed = np.zeros((2, penalties.count, penalties.count))
-    _loops.block_sums(fit.inverse, diagonal, product, penalties.bounds, cross, mixed)
+    traces = penalties.sum_by_group(diagonal * fit.variances)
+    cross, mixed = fit.inverse.group_sums(diagonal, product, fit.variances, penalties.bounds)
     hessian = np.diag(squares + traces) - 2 / fit.dispersion * mixed - cross
     if profiled:
         hessian -= np.outer(squares, squares) / max(total_weight - 1.0, 1.0)
     return 0.5 * hessian
 
 
-def smoothing_covariance(
+def smoothing_deviations(
     fit: WorkingFit, problem: NormalEquations, penalties: Penalties, free: np.ndarray,
     profiled: bool,
 ) -> np.ndarray:  # fmt: skip
-    r"""What the uncertainty of the estimated smoothing parameters adds to the covariance of β.
+    r"""C of :math:`CC^\top`, which the uncertain smoothing parameters add to the covariance of β.
 
-    To first order :math:`J H^{-1} J^\top` with :math:`J = ∂β/∂ρ = -V \mathrm{diag}(d) β` by the
-    coefficients of each smoothing parameter, and H the Hessian of ℓ (Wood, Pya and Säfken 2016)
-    and of the prior on ρ. Where both are flat, a precision is added.
+    To first order it is :math:`J H^{-1} J^\top` with
+    :math:`J = ∂β/∂ρ = -V \mathrm{diag}(d) β` by the coefficients of each smoothing parameter, and H
+    the Hessian of ℓ (Wood, Pya and Säfken 2016) and of the prior on ρ. Where both are flat, a
+    precision is added.
     """
     if not free.any():
-        return np.zeros_like(fit.inverse)
+        return np.zeros((len(fit.beta), 0))
     free = free & (penalties.ranks > 0)
     pull = (penalties.diagonal(fit.rho) * fit.beta)[:, None] * penalties.indicator()[:, free]
-    jacobian = fit.inverse @ pull
+    jacobian = fit.inverse.dot(pull)
     hessian = reml_hessian(fit, penalties, problem.total_weight, profiled)
     hessian += np.diag(penalties.coordinates(free, problem).curvature(fit.rho))
     hessian = hessian[np.ix_(free, free)]
     values, vectors = np.linalg.eigh(hessian)
-    root = jacobian @ (vectors / np.sqrt(np.maximum(values, 0.0) + REML.min_precision))
-    return root @ root.T
+    return jacobian @ (vectors / np.sqrt(np.maximum(values, 0.0) + REML.min_precision))
 
 
 def coarse_smoothing(
@@ -294,7 +319,7 @@ def coarse_smoothing(
     They cost a fraction of those of the model with all functions, and mostly are close to them.
     """
     active = np.flatnonzero(penalties.order_within < REML.coarse_functions)
-    if 2 * len(active) <= len(penalties.scale):
+    if 2 * (len(active) - penalties.n_levels) <= penalties.n_dense:
         problem, penalties = problem.restricted(active), penalties.restricted(active)
     elif not _may_be_collinear(_free_lines(penalties, fixed)):
         return rho

@@ -1,0 +1,183 @@
+r"""Large factors of a fitted GAM: centred effects, their covariances, and the test of "no effect".
+
+A solver fits the effects θ of the levels as deviations from an intercept :math:`β_0`
+(:mod:`..solvers.levels`). Terms are shown centred over the training rows: with p the shares of the
+levels, the intercept becomes :math:`β_0 + p^\top θ`, and the effects :math:`θ - p^\top θ`. Their
+covariances follow from those of β and from
+
+.. math:: \operatorname{Cov}(θ, β) = -RV_{ββ}, \qquad
+          \operatorname{Cov}(θ, p^\top θ) = φD^{-1} p + RV_{ββ}R^\top p.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..rows.basis import LevelBasis, TermBasis
+from ..solvers.levels import BlockCovariance
+from ..solvers.pirls import PenalisedFit
+from .fitting import FittedDesign
+
+
+@dataclass(frozen=True)
+class LevelEffects:
+    """Effects of the levels of a large factor, centred, and their covariances.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_codes,)
+    covariance : ndarray of shape (n_codes, n_active)
+        With the coefficients of the active set, the intercept first.
+    variances : ndarray of shape (n_codes,)
+    deviations : ndarray of shape (n_codes, n_smoothing)
+        C of the levels, as in `PenalisedFit`: its squares add to the variances.
+    shares : ndarray of shape (n_codes,)
+        Of the training rows.
+    statistic, null_weights : float, ndarray of shape (n_codes,)
+        Of the test of their variance, as in `variance_test`.
+    """
+
+    values: np.ndarray
+    covariance: np.ndarray
+    variances: np.ndarray
+    deviations: np.ndarray
+    shares: np.ndarray
+    statistic: float
+    null_weights: np.ndarray
+
+    def standard_errors(self, others: np.ndarray, fit: PenalisedFit, at: np.ndarray) -> np.ndarray:
+        """Standard errors of effects plus functions of other coefficients plus the intercept.
+
+        `others` are the values at the codes of functions whose positions in the active set of `fit`
+        are `at`. The intercept counts without uncertain smoothing parameters, as for other terms.
+        """
+        rows = np.column_stack([np.ones(len(self.values)), others])
+        at = np.concatenate([[0], at])
+        variances = self.variances + np.sum((rows @ fit.covariance[np.ix_(at, at)]) * rows, axis=1)
+        variances += 2 * np.sum(rows * self.covariance[:, at], axis=1)
+        deviations = self.deviations + others @ fit.smoothing_deviations[at[1:]]
+        return np.sqrt(np.maximum(variances + np.sum(deviations**2, axis=1), 0.0))
+
+    def joint(self, fit: PenalisedFit, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Covariances with active coefficients, and variances, with uncertain smoothing."""
+        covariance = self.covariance[:, at] + self.deviations @ fit.smoothing_deviations[at].T
+        return covariance, self.variances + np.sum(self.deviations**2, axis=1)
+
+
+def without_levels(model: FittedDesign) -> tuple[list[PenalisedFit], list[LevelEffects]]:
+    """The fits without the levels of a large factor, and their effects if there is one."""
+    for term, _, smoothing in model.design.slices():
+        if isinstance(term.basis, LevelBasis):
+            penalties = [term.basis.penalty * np.exp(fit.rho[smoothing]) for fit in model.fits]
+            both = [
+                centred(fit, term.counts, penalty)
+                for fit, penalty in zip(model.fits, penalties, strict=True)
+            ]
+            return [fit for fit, _ in both], [effects for _, effects in both]
+    return model.fits, []
+
+
+def centred(
+    fit: PenalisedFit, counts: np.ndarray, penalty: np.ndarray
+) -> tuple[PenalisedFit, LevelEffects]:
+    """A fit without its levels, whose mean effect is part of the intercept, and their effects.
+
+    `counts` are the weights of the levels, `penalty` are their penalties.
+    """
+    dense, levels = fit.covariance, fit.posterior.levels
+    assert levels is not None
+    n, first = len(dense), len(fit.beta) - len(counts)
+    shares = counts / max(float(counts.sum()), 1e-300)
+    theta, mean = fit.beta[first:], float(shares @ fit.beta[first:])
+    covariance = levels.covariance_with(dense)
+    with_mean = shares * levels.variances - covariance @ levels.adjoint(shares)
+    variances = levels.marginal_variances(dense) - 2 * with_mean + shares @ with_mean
+    intercept_row = shares @ covariance
+    dense = dense.copy()
+    dense[0] += intercept_row
+    dense[:, 0] += intercept_row
+    dense[0, 0] += shares @ with_mean
+    covariance[:, 0] += with_mean
+    covariance -= shares @ covariance
+    of_dense, of_levels = fit.smoothing_deviations[:n].copy(), fit.smoothing_deviations[n:]
+    mean_deviation = shares @ of_levels
+    if n:
+        of_dense[0] += mean_deviation
+    beta = fit.beta[:first].copy()
+    beta[0] += mean
+    without = replace(
+        fit, beta=beta, active=fit.active[:n], posterior=BlockCovariance(dense),
+        smoothing_deviations=of_dense,
+    )  # fmt: skip
+    effects = LevelEffects(
+        theta - mean, covariance, variances, of_levels - mean_deviation, shares,
+        *variance_test(fit, penalty),
+    )  # fmt: skip
+    return without, effects
+
+
+def variance_test(fit: PenalisedFit, penalty: np.ndarray) -> tuple[float, np.ndarray]:
+    r"""The statistic of the test of a variance, and its weights under "no effect".
+
+    :math:`θ^\top Mθ/φ` with :math:`M = \mathrm{diag}(s) - BA^{-1}B^\top` is exact, with s the
+    weights of the levels. Its weights :math:`κ^2` are those of the levels alone,
+    :math:`κ_c = s_c/D_c`, scaled to the exact mean
+    :math:`\operatorname{tr}((I - \mathrm{diag}(d) V_{θθ})^2)`: what the other coefficients, few
+    beside the levels, change of their proportions is left out. `penalty` is d.
+    """
+    levels = fit.posterior.levels
+    assert levels is not None
+    inverse = BlockCovariance(fit.covariance / fit.dispersion, replace(levels, dispersion=1.0))
+    n, m = len(inverse.dense), len(penalty)
+    theta, weight = fit.beta[-m:], levels.precision - penalty
+    gram = np.linalg.inv(inverse.dense) + levels.ratio_gram(levels.precision)
+    pulled = levels.border.T @ theta
+    statistic = float(weight @ theta**2 - pulled @ np.linalg.solve(gram, pulled)) / fit.dispersion
+    diagonal = np.concatenate([np.zeros(n), penalty])
+    variances = inverse.diagonal()
+    squares, _ = inverse.group_sums(diagonal, diagonal, variances, np.array([n, n + m]))
+    trace = float(penalty @ variances[n:])
+    kappa = weight / levels.precision
+    mean = m - 2 * trace + float(squares[-1, -1])
+    return statistic, kappa**2 * mean / max(float(np.sum(kappa**2)), 1e-300)
+
+
+def with_fixed_levels(model: FittedDesign) -> FittedDesign:
+    """A model whose large factor keeps its effects, as an offset: for a search for pairs."""
+    terms, fits = list(model.design.terms), model.fits
+    for t, (term, span, smoothing) in enumerate(model.design.slices()):
+        if isinstance(term.basis, LevelBasis):
+            no_functions = TermBasis(np.zeros((1, 0)), np.zeros(0), np.zeros(0, np.int64))
+            effects = tuple(fit.beta[span] for fit in fits)
+            terms[t] = replace(term, basis=no_functions, fixed_effects=effects)
+            fits = [
+                replace(
+                    fit, beta=fit.beta[: span.start], edf=fit.edf[: span.start],
+                    rho=fit.rho[: smoothing.start],
+                )
+                for fit in fits
+            ]  # fmt: skip
+    return FittedDesign(replace(model.design, terms=tuple(terms)), fits)
+
+
+def with_free_levels(model: FittedDesign, before: FittedDesign) -> FittedDesign:
+    """The model with the large factor of an earlier one as a term again."""
+    factor = [item for item in before.design.slices() if isinstance(item[0].basis, LevelBasis)]
+    if not factor:
+        return model
+    ((term, span, smoothing),) = factor
+    terms = tuple(
+        replace(other, basis=term.basis, fixed_effects=()) if other.fixed_effects else other
+        for other in model.design.terms
+    )
+    fits = [
+        replace(
+            fit, beta=np.concatenate([fit.beta, old.beta[span]]),
+            edf=np.concatenate([fit.edf, old.edf[span]]),
+            rho=np.concatenate([fit.rho, old.rho[smoothing]]),
+        )
+        for fit, old in zip(model.fits, before.fits, strict=True)
+    ]  # fmt: skip
+    return FittedDesign(replace(model.design, terms=terms), fits)

@@ -1,0 +1,191 @@
+r"""Elimination of the levels of a large factor from penalised normal equations.
+
+The levels of a factor exclude each other: :math:`Z^\top WZ` is diagonal among them. With the
+coefficients divided into β and those of the levels, θ,
+
+.. math:: G + \mathrm{diag}(d) = \begin{pmatrix} A & B^\top \\ B & D \end{pmatrix}, \qquad
+          S = A - B^\top D^{-1} B, \qquad
+          \log|G + \mathrm{diag}(d)| = \log|S| + \sum_c \log D_c,
+
+and only the Schur complement S, which has the size of β, is factorised. Its inverse is the block of
+β in :math:`V = (G + \mathrm{diag}(d))^{-1}`; given β, levels are independent of each other:
+
+.. math:: θ \mid β \sim N\big(\hat θ - R(β - \hat β),\; φD^{-1}\big), \qquad R = D^{-1}B,
+
+which is all that is stored of V. Its further blocks are :math:`V_{θβ} = -RV_{ββ}` and
+:math:`V_{θθ} = D^{-1} + RV_{ββ}R^\top`. A step of REML takes three products with B, of
+:math:`O(mp^2)` operations for m levels and p other coefficients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..rows.protocol import LevelSums
+
+_BLOCK_LEVELS = 2048  # whose products are held at a time: some MB, for hundreds of coefficients
+
+
+@dataclass(frozen=True)
+class ConditionalLevels:
+    """Coefficients of levels given all others, whose posterior makes them independent.
+
+    Attributes
+    ----------
+    border : ndarray of shape (n_levels, n_coefficients)
+        B.
+    precision : ndarray of shape (n_levels,)
+        D.
+    dispersion : float
+        φ; 1 for V itself.
+    """
+
+    border: np.ndarray
+    precision: np.ndarray
+    dispersion: float = 1.0
+
+    @classmethod
+    def of(cls, levels: LevelSums, penalty: np.ndarray) -> ConditionalLevels:
+        """Levels with the penalties `penalty`."""
+        return cls(levels.border, levels.weight + penalty)
+
+    @property
+    def variances(self) -> np.ndarray:
+        """Conditional variances, φ/D."""
+        return self.dispersion / self.precision
+
+    def _blocks(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        """Some levels at a time: which, their rows of B, and their D as a column."""
+        for begin in range(0, len(self.precision), _BLOCK_LEVELS):
+            rows = slice(begin, begin + _BLOCK_LEVELS)
+            yield rows, self.border[rows], self.precision[rows, None]
+
+    def ratio_gram(self, weight: np.ndarray) -> np.ndarray:
+        """Rᵀ diag(weight) R for weights that are not negative."""
+        total = np.zeros((self.border.shape[1],) * 2)
+        for rows, border, precision in self._blocks():
+            scaled = border * (np.sqrt(weight[rows, None]) / precision)
+            total += scaled.T @ scaled
+        return total
+
+    def reduced(self, gram: np.ndarray) -> np.ndarray:
+        """The Schur complement S of A."""
+        return gram - self.ratio_gram(self.precision)
+
+    def reduced_rhs(self, rhs: np.ndarray) -> np.ndarray:
+        """The right side for β from that of all coefficients, one or more columns."""
+        n = self.border.shape[1]
+        return rhs[:n] - self.adjoint(rhs[n:])
+
+    def adjoint(self, values: np.ndarray) -> np.ndarray:
+        """Rᵀ times a vector or matrix of levels."""
+        return self.border.T @ _divided(values, self.precision)
+
+    def means(self, beta: np.ndarray) -> np.ndarray:
+        """R times a vector or matrix of the other coefficients."""
+        return _divided(self.border @ beta, self.precision)
+
+    def extended(self, beta: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+        """All coefficients, θ = D⁻¹(r − Bβ), for the right side of all coefficients."""
+        theta = _divided(rhs[self.border.shape[1] :], self.precision) - self.means(beta)
+        return np.concatenate([beta, theta])
+
+    def covariance_with(self, dense: np.ndarray) -> np.ndarray:
+        """V_θβ."""
+        return -self.means(dense)
+
+    def marginal_variances(self, dense: np.ndarray) -> np.ndarray:
+        """The diagonal of V_θθ, from V_ββ."""
+        variances = self.variances
+        for rows, border, precision in self._blocks():
+            variances[rows] += np.sum((border @ dense) * border, axis=1) / precision[:, 0] ** 2
+        return variances
+
+
+def _divided(values: np.ndarray, by: np.ndarray) -> np.ndarray:
+    """Rows of a vector or matrix divided by numbers."""
+    return values / (by if values.ndim == 1 else by[:, None])
+
+
+@dataclass(frozen=True)
+class BlockCovariance:
+    """V = (G + diag(d))⁻¹, or φV: the block of β, and the levels of a large factor given β.
+
+    Attributes
+    ----------
+    dense : ndarray
+        The block of β: of all coefficients, if there are no levels.
+    levels : ConditionalLevels, optional
+    """
+
+    dense: np.ndarray
+    levels: ConditionalLevels | None = None
+
+    def diagonal(self) -> np.ndarray:
+        """Variances of all coefficients."""
+        if self.levels is None:
+            return self.dense.diagonal()
+        return np.concatenate([self.dense.diagonal(), self.levels.marginal_variances(self.dense)])
+
+    def dot(self, rhs: np.ndarray) -> np.ndarray:
+        """V times a vector or matrix; not for φV."""
+        if self.levels is None:
+            return self.dense @ rhs
+        return self.levels.extended(self.dense @ self.levels.reduced_rhs(rhs), rhs)
+
+    def logdet(self) -> float:
+        """Logarithm of the determinant."""
+        of_levels = 0.0 if self.levels is None else float(np.log(self.levels.variances).sum())
+        return float(np.linalg.slogdet(self.dense)[1]) + of_levels
+
+    def squared_lengths(self, vectors: np.ndarray) -> np.ndarray:
+        """xᵀV⁻¹x of each column x: that of β, and that of what β does not say of the levels."""
+        n = len(self.dense)
+        lengths = np.sum(vectors[:n] * np.linalg.solve(self.dense, vectors[:n]), axis=0)
+        if self.levels is not None:
+            beyond = vectors[n:] + self.levels.means(vectors[:n])
+            lengths += (1 / self.levels.variances) @ beyond**2
+        return lengths
+
+    def scaled(self, dispersion: float) -> BlockCovariance:
+        """φV."""
+        levels = None if self.levels is None else replace(self.levels, dispersion=dispersion)
+        return BlockCovariance(self.dense * dispersion, levels)
+
+    def group_sums(
+        self, diagonal: np.ndarray, vector: np.ndarray, variances: np.ndarray, bounds: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Sums of d_i V_il² d_l and of u_i V_il u_l over pairs of groups of coefficients.
+
+        Group a has the coefficients from ``bounds[a]`` to before ``bounds[a + 1]``; the levels are
+        the last group. `variances` are the diagonal of V.
+        """
+        from . import _loops
+
+        n, n_groups = len(self.dense), len(bounds) - 1
+        squares, products = np.zeros((2, n_groups, n_groups))
+        of_dense = np.minimum(bounds, n)
+        _loops.block_sums(self.dense, diagonal[:n], vector[:n], of_dense, squares, products)
+        if self.levels is None:
+            return squares, products
+        d, u, precision = diagonal[n:], vector[n:], self.levels.precision
+        gram = self.dense @ self.levels.ratio_gram(d)  # V Rᵀ diag(d) R
+        pulled = self.dense @ self.levels.adjoint(u)  # V Rᵀ u
+        with_levels = np.zeros((2, n_groups))
+        for row, values in zip(
+            with_levels,
+            (diagonal[:n] * np.sum(gram * self.dense, axis=1), -vector[:n] * pulled),
+            strict=True,
+        ):
+            cumulative = np.concatenate([[0.0], np.cumsum(values)])
+            row[:] = cumulative[of_dense[1:]] - cumulative[of_dense[:-1]]
+        beyond = variances[n:] - 1 / precision
+        with_levels[0, -1] = np.sum((d / precision) ** 2) + np.sum(gram * gram.T)
+        with_levels[0, -1] += 2 * np.sum(d**2 * beyond / precision)
+        with_levels[1, -1] = np.sum(u**2 / precision) + self.levels.adjoint(u) @ pulled
+        for sums, row in zip((squares, products), with_levels, strict=True):
+            sums[-1], sums[:, -1] = row, row
+        return squares, products

@@ -1,0 +1,256 @@
+"""Factors of more than 254 levels: random intercepts, whose levels are eliminated."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import kernelmaps as km
+from kernelmaps.models.gam.inference import mixture_test, random_effects_test
+from kernelmaps.models.gam.levels import variance_test
+from kernelmaps.models.losses import Squared
+from kernelmaps.models.rows.basis import LevelBasis, TermBasis
+from kernelmaps.models.rows.in_memory import TermRows
+from kernelmaps.models.solvers.pirls import fit_rows
+
+SITES = 300
+
+
+def sites_of(code):
+    return [f"s{k}" for k in code]
+
+
+def table(seed, n_rows=3000, n_sites=SITES, sd=1.0, noise=0.5):
+    """Rows of sites with effects, and a number that depends on the site."""
+    rng = np.random.default_rng(seed)
+    code = rng.permutation(np.arange(n_rows) % n_sites)
+    x = np.round(rng.normal(size=n_sites)[code] + rng.normal(size=n_rows), 0).clip(-3, 3)
+    effect = sd * rng.normal(size=n_sites)
+    y = 2 + effect[code] + 0.3 * x + noise * rng.normal(size=n_rows)
+    return pd.DataFrame({"site": sites_of(code), "x": x}), y, effect, code
+
+
+def is_eliminated(model):
+    return model.predictor_.posterior.levels is not None
+
+
+def test_balanced_one_way_layout_has_the_known_estimates(seed):
+    """REML of balanced groups: σ² = MSW, τ² = (MSB − MSW)/r, shrinkage rτ²/(rτ² + σ²)."""
+    rng, r = np.random.default_rng(seed), 8
+    code = np.repeat(np.arange(SITES), r)
+    y = 3 + 0.4 * rng.normal(size=SITES)[code] + rng.normal(size=len(code))
+    model = km.AdditiveRegressor().fit(pd.DataFrame({"site": sites_of(code)}), y)
+    assert is_eliminated(model)
+    means = y.reshape(SITES, r).mean(axis=1)
+    within = np.sum((y - means[code]) ** 2) / (len(y) - SITES)
+    tau2 = (r * means.var(ddof=1) - within) / r
+    shrinkage = r * tau2 / (r * tau2 + within)
+    # Estimation ends where the derivative by log λ is 0.1, of a likelihood with a second derivative
+    # of about SITES k²/2: a per cent of λ.
+    assert model.dispersion_[0] == pytest.approx(within, rel=2e-3)
+    (term,) = model.predictor_.terms
+    assert term.smoothing[0, 0] / SITES == pytest.approx(within / tau2, rel=0.03)
+    effects = pd.Series(term.values[2:, 0], model.predictor_.books[0].levels)
+    expected = shrinkage * (means - y.mean())
+    np.testing.assert_allclose(effects[sites_of(range(SITES))], expected, rtol=0.01, atol=1e-6)
+    assert model.edf_[0] == pytest.approx(1 + (SITES - 1) * shrinkage, rel=0.01)
+    assert model.intercept_ == pytest.approx(y.mean())
+
+
+def test_standard_errors_are_those_of_the_mixed_model_equations(seed):
+    """With a given smoothing parameter, φzᵀ(ZᵀZ + D)⁻¹z, for known and for new sites."""
+    X, y, _, code = table(seed)
+    model = km.AdditiveRegressor(
+        terms=["site", km.Term("x", "parametric")], smoothing={"site": 400.0}
+    ).fit(X, y)
+    Z = np.column_stack([np.ones(len(y)), X["x"], np.eye(SITES)[code]])
+    penalty = np.repeat([0.0, 400.0 / SITES], [2, SITES])
+    inverse = np.linalg.inv(Z.T @ Z + np.diag(penalty))
+    beta = inverse @ (Z.T @ y)
+    prediction, errors = model.predict(X, return_std=True)
+    np.testing.assert_allclose(prediction, Z @ beta, atol=1e-6)
+    expected = np.sqrt(model.dispersion_[0] * np.sum((Z @ inverse) * Z, axis=1))
+    # What is left out of the covariances has a ten-thousandth of the variance of a site, and up to
+    # a hundredth of its standard error.
+    np.testing.assert_allclose(errors, expected, rtol=0.01)
+    centre = X["x"].mean()
+    at_centre = Z.copy()
+    at_centre[:, 1] = centre
+    band = np.sqrt(model.dispersion_[0] * np.sum((at_centre @ inverse) * at_centre, axis=1))
+    shape = next(f for f in model.shape_functions_ if f.name == "site")
+    shown = pd.Series(shape.errors, shape.levels)
+    np.testing.assert_allclose(shown[X["site"]], band, rtol=1e-3)
+    # A new site has the mean of the sites, and their variance.
+    new, error = model.predict(pd.DataFrame({"site": ["new"], "x": [1.0]}), return_std=True)
+    z = np.zeros(len(beta))
+    z[:2] = 1, 1
+    variance = model.dispersion_[0] * (z @ inverse @ z + SITES / 400)
+    np.testing.assert_allclose(new, z @ beta, atol=1e-6)
+    np.testing.assert_allclose(error, np.sqrt(variance), rtol=0.01)
+
+
+def test_draws_have_the_standard_errors(seed):
+    X, y, _, _ = table(seed, 1500)
+    model = km.AdditiveRegressor().fit(X, y)
+    _, errors = model.predict(X[:40], return_std=True)
+    draws = model.posterior_draws(X[:40], 2000, random_state=seed)
+    # The standard deviation of 2000 normal draws has a relative error of 1/√4000.
+    np.testing.assert_allclose(draws.std(axis=0), errors, rtol=5 / np.sqrt(4000))
+
+
+def test_intervals_cover_the_effects(seed):
+    X, y, effect, code = table(seed, 2400)
+    model = km.AdditiveRegressor().fit(X, y)
+    prediction, errors = model.predict(X, return_std=True)
+    truth = 2 + effect[code] + 0.3 * X["x"]
+    first = np.unique(code, return_index=True)[1]
+    covered = (np.abs(prediction - truth) < 1.96 * errors)[first].mean()
+    assert abs(covered - 0.95) < 4 * np.sqrt(0.95 * 0.05 / SITES)
+
+
+def test_most_of_what_can_be_explained_is(seed):
+    """1000 levels and 50,000 rows: as good as the true effects, up to their estimation."""
+    X, y, _, _ = table(seed, 50_000, 1000, noise=0.45)
+    half = len(y) // 2
+    model = km.AdditiveRegressor().fit(X[:half], y[:half])
+    possible = 1 - 0.45**2 / y[half:].var()
+    assert model.score(X[half:], y[half:]) > possible - 0.02
+
+
+@pytest.mark.parametrize("sd", [0.0, 0.5])
+def test_test_of_a_variance_is_that_of_the_dense_covariance(seed, sd):
+    """The statistic is exact, and so is the mean of its weights; p-values are nearly equal."""
+    X, y, _, code = table(seed, 900, sd=sd)
+    levels = code.astype(np.uint16)
+    numbers = (X["x"].to_numpy() + 4).astype(np.uint8)
+    factor = LevelBasis(np.bincount(levels) + 0.0)
+    line = TermBasis((np.arange(8.0) - 4)[:, None], np.ones(1), np.zeros(1, int))
+    dense = TermBasis(np.eye(SITES), factor.penalty, factor.group)
+    rows = TermRows([numbers, levels], [line, factor], y, np.ones(len(y)), np.zeros(len(y)))
+    rho, fixed = np.log([1e-6, 400.0]), np.ones(2, bool)
+    fit = fit_rows(rows, Squared(), rho, fixed)
+    reference = fit_rows(replace(rows, bases=[line, dense]), Squared(), rho, fixed)
+    penalty = factor.penalty * 400.0
+    statistic, weights = variance_test(fit, penalty)
+    block = reference.covariance[2:, 2:]
+    expected = random_effects_test(reference.beta[2:], block, penalty / fit.dispersion, 600.0)
+    test = mixture_test(statistic, weights, 600.0)
+    assert test.statistic == pytest.approx(expected.statistic, rel=1e-6)
+    assert np.log(test.p_value) == pytest.approx(np.log(expected.p_value), rel=0.05, abs=0.02)
+
+
+def test_p_values_without_an_effect_are_uniform(seed):
+    p_values = []
+    for k in range(40):
+        X, y, _, _ = table(seed + k, 900, sd=0.0)
+        summary = km.AdditiveRegressor().fit(X, y).summary().to_frame().set_index("term")
+        p_values.append(summary.loc["site", "p_value"])
+    # Binomial: P(more than 7 of 40 below .05) = .0007; the test of a variance is one-sided.
+    assert np.sum(np.array(p_values) < 0.05) <= 7
+    X, y, _, _ = table(seed, 3000, sd=0.25)
+    summary = km.AdditiveRegressor().fit(X, y).summary().to_frame().set_index("term")
+    assert summary.loc["site", "p_value"] < 1e-6
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "poisson", "gamma", "quantile"])
+def test_all_losses(seed, loss):
+    X, score, effect, code = table(seed, 6000, sd=1.0, noise=0.0)
+    rng = np.random.default_rng(seed)
+    eta = score - 2
+    if loss == "log_loss":
+        y = rng.random(len(eta)) < 1 / (1 + np.exp(-2 * eta))
+        model = km.AdditiveClassifier(loss=loss).fit(X, y)
+    else:
+        mean = np.exp(0.7 * eta)
+        y = rng.poisson(mean) if loss == "poisson" else mean * rng.gamma(4, 0.25, len(eta)) + 1e-9
+        model = km.AdditiveRegressor(loss=loss).fit(X, y)
+    assert is_eliminated(model)
+    values = model.eval_terms(X)[:, model.term_names_.index("site")]
+    assert np.corrcoef(values, effect[code])[0, 1] > 0.75
+    assert np.isfinite(model.summary().to_frame()["p_value"]).all()
+
+
+def test_chunks_give_the_model_of_the_frame(seed):
+    """Squared loss exactly, log loss up to the end of its steps."""
+    X, y, _, _ = table(seed, 2000)
+    chunks = [(X[k : k + 500], y[k : k + 500]) for k in range(0, 2000, 500)]
+    model, streamed = km.AdditiveRegressor().fit(X, y), km.AdditiveRegressor().fit(chunks)
+    assert is_eliminated(streamed)
+    np.testing.assert_allclose(streamed.predict(X), model.predict(X), atol=1e-8)
+    np.testing.assert_allclose(*(m.predict(X, return_std=True)[1] for m in (model, streamed)), 1e-4)
+    labels = y > 2
+    chunks = [(X[k : k + 500], labels[k : k + 500]) for k in range(0, 2000, 500)]
+    model, streamed = km.AdditiveClassifier().fit(X, labels), km.AdditiveClassifier().fit(chunks)
+    np.testing.assert_allclose(streamed.predict_proba(X), model.predict_proba(X), atol=1e-4)
+
+
+def test_weights_of_a_factor(seed):
+    """Frequency weights are repeated rows."""
+    X, y, _, _ = table(seed, 1500)
+    count = np.random.default_rng(seed).integers(1, 4, len(y))
+    weighted = km.AdditiveRegressor(weights="frequency").fit(X, y, sample_weight=count)
+    repeated = km.AdditiveRegressor().fit(X.loc[X.index.repeat(count)], np.repeat(y, count))
+    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), atol=1e-6)
+
+
+def test_a_saved_model_is_the_same(seed, tmp_path):
+    X, y, _, _ = table(seed, 1500)
+    model = km.AdditiveRegressor().fit(X, y)
+    km.save(model, tmp_path / "model.kmap")
+    loaded = km.load(tmp_path / "model.kmap")
+    assert is_eliminated(loaded)
+    for a, b in zip(*(m.predict(X, return_std=True) for m in (model, loaded)), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert str(loaded.summary()) == str(model.summary())
+
+
+def test_terms_add_up_and_are_centred(seed):
+    X, y, _, _ = table(seed, 1500)
+    model = km.AdditiveRegressor().fit(X, y)
+    values = model.eval_terms(X)
+    np.testing.assert_allclose(values.sum(axis=1) + model.intercept_, model.predict(X))
+    np.testing.assert_allclose(values.mean(axis=0), 0, atol=1e-9)
+    assert model.intercept_ == pytest.approx(y.mean(), abs=1e-6)
+    explanation = model.explain(X[:1])
+    assert explanation.errors.shape == (2,)
+    assert np.isfinite(explanation.errors).all()
+
+
+def test_two_large_factors(seed):
+    """The one of more levels is eliminated, the other is a dense term."""
+    rng, n = np.random.default_rng(seed), 8000
+    users, items = rng.integers(0, 500, n), rng.integers(0, 300, n)
+    of_user, of_item = rng.normal(size=500), rng.normal(size=300)
+    y = of_user[users] + of_item[items] + 0.5 * rng.normal(size=n)
+    X = pd.DataFrame({"item": sites_of(items), "user": sites_of(users)})
+    model = km.AdditiveRegressor().fit(X, y)
+    assert model.predictor_.posterior.levels.term == model.term_names_.index("user")
+    values = model.eval_terms(X)
+    for k, truth in enumerate((of_item[items], of_user[users])):
+        assert np.corrcoef(values[:, k], truth)[0, 1] > 0.98
+
+
+def test_pairs_are_found_beside_a_large_factor(seed):
+    X, y, effect, code = table(seed, 4000)
+    rng = np.random.default_rng(seed)
+    X["z"] = rng.random(len(y))
+    X["w"] = rng.random(len(y))
+    y = y + 2 * (X["z"] - 0.5) * (X["w"] > 0.5)
+    model = km.AdditiveRegressor(interactions="auto").fit(X, y)
+    assert "z × w" in model.term_names_
+    assert is_eliminated(model)
+    values = model.eval_terms(X)
+    np.testing.assert_allclose(values.sum(axis=1) + model.intercept_, model.predict(X))
+    assert np.corrcoef(values[:, 0], effect[code])[0, 1] > 0.95
+
+
+def test_pairs_with_a_large_factor_share_its_display(seed):
+    """A pair of the most frequent sites; its main part moves to the sites, with finite errors."""
+    X, y, _, _ = table(seed, 3000)
+    model = km.AdditiveRegressor(interactions=[("site", "x")]).fit(X, y)
+    values = model.eval_terms(X)
+    np.testing.assert_allclose(values.sum(axis=1) + model.intercept_, model.predict(X))
+    shape = next(f for f in model.shape_functions_ if f.name == "site")
+    assert np.isfinite(shape.errors).all()
+    assert (shape.errors > 0).all()
