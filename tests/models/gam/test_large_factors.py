@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import kernelmaps as km
+from kernelmaps.models.gam import sampling
 from kernelmaps.models.gam.inference import mixture_test, random_effects_test
 from kernelmaps.models.gam.levels import variance_test
 from kernelmaps.models.losses import Squared
@@ -254,3 +255,21 @@ def test_pairs_with_a_large_factor_share_its_display(seed):
     shape = next(f for f in model.shape_functions_ if f.name == "site")
     assert np.isfinite(shape.errors).all()
     assert (shape.errors > 0).all()
+
+
+def test_levels_that_a_sample_lacks_are_counted_over_all_chunks(seed, monkeypatch):
+    """Of 300 levels with 10 rows each, many have fewer than three among 750 sampled rows."""
+    monkeypatch.setattr(sampling, "SAMPLE_ROWS", 750)
+    X, y, _, _ = table(seed, 3000)
+    chunks = [(X[k : k + 500], y[k : k + 500]) for k in range(0, 3000, 500)]
+    streamed = km.AdditiveRegressor().fit(chunks)
+    assert set(streamed.predictor_.books[0].levels) == set(X["site"])
+    model = km.AdditiveRegressor().fit(X, y)
+    np.testing.assert_allclose(streamed.predict(X), model.predict(X), atol=1e-3)
+
+
+def test_a_stream_that_is_read_once_is_refused(seed):
+    X, y, _, _ = table(seed, 2000)
+    chunks = ((X[k : k + 500], y[k : k + 500]) for k in range(0, 2000, 500))
+    with pytest.raises(TypeError, match="a category of more than 254 levels"):
+        km.AdditiveRegressor().fit(chunks)

@@ -53,6 +53,7 @@ from .design import (
     encode_rows,
     further_levels,
     large_factor,
+    undersampled_categories,
 )
 from .fit_statistics import fit_statistics
 from .fitting import fit_outputs
@@ -61,7 +62,7 @@ from .interactions import search_pairs
 from .model_check import FitToCheck, GamCheck
 from .pairs import LinearSides
 from .predictor import AdditivePredictor
-from .sampling import RowChecks, Sample, take_sample
+from .sampling import RowChecks, Sample, count_levels, take_sample
 from .shape_functions import pair_functions, shape_functions
 from .stream import (
     ChunkEncoder,
@@ -241,7 +242,13 @@ class GeneralizedAdditiveModel(BaseEstimator):
         settings = self._settings()
         checked = zip(*(checks(chunk) for chunk in sample.chunks), strict=True)
         y, weight, offset = (np.concatenate(values) for values in checked)
-        rows = encode_rows(sample.columns, one_against_rest(y, outputs), weight, offset, settings)
+        of_sample = sample.columns, one_against_rest(y, outputs), weight, offset, settings
+        rows = encode_rows(*of_sample)
+        undersampled = undersampled_categories(rows, settings)
+        if undersampled and not source.once:
+            frequency = settings.frequency_weights
+            levels = count_levels(source, self.reader_, checks, undersampled, frequency)
+            rows = encode_rows(*of_sample, levels)
         n_jobs = self.n_jobs if source.parts is None else 1  # Dask runs its tasks in threads
         encoder = ChunkEncoder(self.reader_, rows.books, owner, checks, tuple(outputs), n_jobs)
         sums = sums_of_first_pass(source, encoder, losses, rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -210,11 +211,9 @@ def fit_codebook(
     `frequency`: an integer weight is a row that occurs so often. `max_levels`: the most levels of a
     category, those of the most rows.
     """
-    positive = weight > 0
     if column.is_category:
-        codes, weight = column.codes[positive], weight[positive]
-        return _level_codebook(column, codes, weight, frequency, max_levels)
-    values = column.values
+        return LevelCounts.of(column, weight, frequency).codebook(column.name, max_levels)
+    values, positive = column.values, weight > 0
     if not positive.all():
         values, weight = values[positive], weight[positive]
     if len(values) > SAMPLE_ROWS:
@@ -325,17 +324,37 @@ def _cumulative_shares(max_bins: int) -> np.ndarray:
     return np.sort(np.concatenate([np.arange(1, n_bins) / n_bins, tail, 1 - tail]))
 
 
-def _level_codebook(
-    column: Column, codes: np.ndarray, weight: np.ndarray, frequency: bool, max_levels: int | None
-) -> Codebook:
-    """Levels of three rows or more, the most frequent ones if there is a limit."""
-    valid = codes >= 0
-    codes, weight, n_levels = codes[valid], weight[valid], len(column.levels)
-    counts = np.bincount(codes, weight, n_levels)
-    frequent = np.argsort(-counts, kind="stable")[:max_levels]
-    n_rows = np.bincount(codes, _rows_counted(weight, frequency), n_levels)
-    with_code = np.sort(frequent[n_rows[frequent] >= CODING.min_sharing_rows])
-    levels = tuple(column.levels[k] for k in with_code)
-    empty = np.zeros(0)
-    exact = len(with_code) == np.count_nonzero(counts)
-    return Codebook(column.name, "category", empty, empty, levels, exact)
+@dataclass(frozen=True)
+class LevelCounts:
+    """Weights of the levels of a category, and how many rows they have; sums merge."""
+
+    weight: Counter[str]
+    n_rows: Counter[str]
+
+    @classmethod
+    def of(cls, column: Column, weight: np.ndarray, frequency: bool) -> LevelCounts:
+        """Those of rows of positive weight."""
+        present = (column.codes >= 0) & (weight > 0)
+        codes, weight, n_levels = column.codes[present], weight[present], len(column.levels)
+        sums = np.bincount(codes, weight, n_levels)
+        n_rows = np.bincount(codes, _rows_counted(weight, frequency), n_levels)
+        used = np.flatnonzero(sums).tolist()
+        return cls(
+            Counter({column.levels[k]: float(sums[k]) for k in used}),
+            Counter({column.levels[k]: float(n_rows[k]) for k in used}),
+        )
+
+    def __add__(self, other: LevelCounts) -> LevelCounts:
+        return LevelCounts(self.weight + other.weight, self.n_rows + other.n_rows)
+
+    def codebook(self, name: str, max_levels: int | None = None) -> Codebook:
+        """Levels of three rows or more, the most frequent ones if there is a limit."""
+        frequent = {level for level, _ in self.weight.most_common(max_levels)}
+        levels = tuple(
+            level
+            for level in self.weight
+            if level in frequent and self.n_rows[level] >= CODING.min_sharing_rows
+        )
+        empty = np.zeros(0)
+        exact = len(levels) == len(self.weight)
+        return Codebook(name, "category", empty, empty, levels, exact)

@@ -13,7 +13,7 @@ from ...data.frames import Column
 from ...threads import limit_blas, map_in_threads
 from ..losses import Loss, LossTotals
 from ..rows.basis import Basis, LevelBasis, TermBasis, coefficient_slices
-from .codebooks import CODING, Codebook, encode_columns, fit_codebook
+from .codebooks import CODING, OTHER, Codebook, LevelCounts, encode_columns, fit_codebook
 from .constraints import constraint_rows
 from .functions import STRAIGHT
 from .marginal import column_targets
@@ -27,6 +27,9 @@ MAX_TERMS = 5000  # of single columns: a Newton step of REML takes their cube, 1
 # cube. Products with the levels of the largest one are limited, too, to half a GB.
 MAX_FURTHER_LEVELS = 1000
 MAX_BORDER = 1 << 26
+# Share of the rows of a sample without a level of their own, from which on the levels of a category
+# are counted over all rows of a stream.
+MAX_OTHER_SHARE = 0.01
 
 
 @dataclass(frozen=True)
@@ -167,26 +170,33 @@ def build_in_threads(
 def encode_rows(
     columns: Sequence[Column], targets: Sequence[np.ndarray], weight: np.ndarray,
     offset: np.ndarray, settings: GamSettings,
+    levels: Mapping[int, LevelCounts] | None = None,
 ) -> RowsInMemory:  # fmt: skip
-    """Code the columns of rows in memory."""
+    """Code the columns of rows in memory; `levels` are those of categories in more rows."""
     with np.errstate(over="ignore"):
-        books = _fit_codebooks(columns, weight, settings)
+        books = _fit_codebooks(columns, weight, settings, levels or {})
         _check_ranges(books, settings.owner)
     codes = encode_columns(books, columns, settings.owner, settings.n_jobs)
     return RowsInMemory(books, codes, tuple(targets), weight, offset, settings.n_jobs)
 
 
 def _fit_codebooks(
-    columns: Sequence[Column], weight: np.ndarray, settings: GamSettings
-) -> tuple[Codebook, ...]:
+    columns: Sequence[Column], weight: np.ndarray, settings: GamSettings,
+    levels: Mapping[int, LevelCounts],
+) -> tuple[Codebook, ...]:  # fmt: skip
     """Codes of all columns; the largest factor has any number of levels, others have limits."""
-    frequency = settings.frequency_weights
-    books = [fit_codebook(column, weight, frequency) for column in columns]
+
+    def fit(j: int, max_levels: int | None = None) -> Codebook:
+        if j in levels:
+            return levels[j].codebook(columns[j].name, max_levels)
+        return fit_codebook(columns[j], weight, settings.frequency_weights, max_levels)
+
+    books = [fit(j) for j in range(len(columns))]
     largest = large_factor(books, settings)
     for j, book in enumerate(books):
         if book.is_large and j != largest:
             limit = CODING.max_codes - 2 if largest < 0 else further_levels(books[largest])
-            books[j] = fit_codebook(columns[j], weight, frequency, limit)
+            books[j] = fit(j, limit)
     return tuple(books)
 
 
@@ -194,6 +204,17 @@ def large_factor(books: Sequence[Codebook], settings: GamSettings) -> int:
     """The column whose levels are eliminated from systems of equations; −1 if there is none."""
     large = [j for j in settings.terms if books[j].is_large]
     return max(large, key=lambda j: (books[j].n_codes, -j), default=-1)
+
+
+def undersampled_categories(sample: RowsInMemory, settings: GamSettings) -> list[int]:
+    """Categories with terms that a sample has too few rows of: many levels, or many rare ones."""
+    limit = MAX_OTHER_SHARE * len(sample.weight)
+    return [
+        j
+        for j in settings.terms
+        if sample.books[j].kind == "category"
+        and (sample.books[j].is_large or np.count_nonzero(sample.codes[j] == OTHER) > limit)
+    ]
 
 
 def further_levels(largest: Codebook) -> int:

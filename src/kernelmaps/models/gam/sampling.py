@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from ...data.table_reader import TableReader
 from ..inputs import missing_targets, real_targets, without_rows
 from ..losses import Loss
 from ..rows.passes import SumOverChunks, fold_chunks
-from .codebooks import SAMPLE_ROWS
+from .codebooks import SAMPLE_ROWS, LevelCounts
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,30 @@ def take_sample(source: Source, owner: str, categorical: Any = None, terms: Any 
     tables = [chunk.X for chunk in chunks]
     reader, columns = TableReader.learn_and_read(tables, owner, categorical, terms)
     return Sample(reader, columns, chunks)
+
+
+def count_levels(
+    source: Source, reader: TableReader, checks: RowChecks, columns: Sequence[int], frequency: bool
+) -> dict[int, LevelCounts]:
+    """Levels of some categories over all rows of a source, by column: one pass."""
+    read = partial(_categories, reader, checks, tuple(columns))
+    counts = fold_chunks(source, read, SumOverChunks(partial(_level_counts, frequency))).total
+    return dict(zip(columns, counts, strict=True))
+
+
+def _categories(
+    reader: TableReader, checks: RowChecks, columns: Sequence[int], chunk: Block
+) -> tuple[list[Column], np.ndarray]:
+    chunk = rows_with_target(chunk)
+    read = reader.read(chunk.X, f"{checks.owner}, chunk {chunk.chunk}", ordered=False)
+    return [read[j] for j in columns], checks(chunk)[1]
+
+
+def _level_counts(
+    frequency: bool, categories: tuple[list[Column], np.ndarray]
+) -> list[LevelCounts]:
+    columns, weight = categories
+    return [LevelCounts.of(column, weight, frequency) for column in columns]
 
 
 def count_labels(source: Source, checks: RowChecks) -> tuple[np.ndarray, np.ndarray]:

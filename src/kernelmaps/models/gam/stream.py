@@ -4,9 +4,10 @@ All that a fit needs of its rows are sums over them: the chunks are read, coded 
 nothing of them is kept. Sums merge, which is how Dask's partitions come together. The passes are
 
 1. a sample of up to 200,000 rows, which the codes of the columns are computed from; classifiers
-   also read the column of labels;
+   also read the column of labels, and levels of categories that are too many for the sample are
+   counted over all rows;
 2. the weights of the codes and, for squared loss, of all pairs of codes: with these, no further
-   pass is needed, whatever the smoothing parameters;
+   pass is needed, whatever the smoothing parameters, unless there is a large factor;
 3. for other losses one for each Newton step, and for pairs one to rank them and one to fit them in
    each round of the search.
 """
@@ -145,8 +146,9 @@ class RowsFromStream:
         if self.source.once:
             raise TypeError(
                 f"{self.encoder.owner}: {self.source.describe()} can be read only once, but this "
-                "fit needs several passes (one for squared loss without pairs). Pass a file, a "
-                "list of chunks, or a function that returns the chunks."
+                "fit needs several passes (one for squared loss without pairs and without a "
+                "category of more than 254 levels). Pass a file, a list of chunks, or a function "
+                "that returns the chunks."
             )
         return fold_chunks(self.source, self.encoder, SumOverChunks(function)).total
 
