@@ -13,7 +13,8 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy import sparse
+
+from .sparse_rows import is_sparse
 
 PRECISIONS = ("float64", "float32", "tf32")
 """In which precision features are made and multiplied on a GPU; "tf32" has float32 features, and
@@ -50,7 +51,7 @@ def resolve(device: Any, owner: str) -> Any:
 
 def is_foreign(X: Any) -> bool:
     """Whether X is an array of another array-API library than NumPy (torch, CuPy, …)."""
-    if isinstance(X, np.ndarray | np.generic | list | tuple) or sparse.issparse(X):
+    if isinstance(X, np.ndarray | np.generic | list | tuple) or is_sparse(X):
         return False
     if hasattr(X, "iloc") or hasattr(X, "to_pandas"):
         return False

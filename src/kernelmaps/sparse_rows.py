@@ -6,27 +6,36 @@ loops, its own included, follow them without looking. One pass over the indices 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from .arguments import refuse_masked
 
 
+def is_sparse(X: Any) -> bool:
+    """Whether X is a sparse matrix or array of SciPy.
+
+    SciPy's module is not imported to find out: where it is not loaded, there is none.
+    """
+    module = sys.modules.get("scipy.sparse")
+    return module is not None and bool(module.issparse(X))
+
+
 def dense(X: Any) -> np.ndarray:
     """A matrix, sparse or not, as an ordinary array."""
-    return X.toarray() if sparse.issparse(X) else np.asarray(X)
+    return X.toarray() if is_sparse(X) else np.asarray(X)
 
 
 def first_bad(X: Any) -> tuple[int, int] | None:
     """Row and column of a value of an array or CSR matrix that is not finite; None without any."""
-    values = X.data if sparse.issparse(X) else X
+    values = X.data if is_sparse(X) else X
     if values.dtype.kind != "f" or np.isfinite(values).all():
         return None
-    if sparse.issparse(X):
+    if is_sparse(X):
         at = int(np.argmin(np.isfinite(values)))
         return int(np.searchsorted(X.indptr, at, side="right")) - 1, int(X.indices[at])
     row = int(np.argmin(np.isfinite(X).all(axis=1)))
@@ -59,7 +68,7 @@ def check_sparse(X: Any, owner: str, name: str = "X") -> None:
     owner, name : str
         For messages: who was given the matrix, and as what.
     """
-    if not sparse.issparse(X):
+    if not is_sparse(X):
         refuse_masked(owner, name, X)
         if isinstance(X, Mapping | Set):
             raise TypeError(
@@ -99,7 +108,7 @@ def naming_text(owner: str, X: Any) -> Iterator[None]:
 def _first_text(X: Any) -> tuple[int, Any, str] | None:
     """Row, column and value of the first text, column by column; None if there is none."""
     names = getattr(X, "columns", None)
-    if sparse.issparse(X) or getattr(getattr(X, "dtype", None), "kind", "O") not in "OUS":
+    if is_sparse(X) or getattr(getattr(X, "dtype", None), "kind", "O") not in "OUS":
         return None
     try:
         values = np.asarray(X, dtype=object)

@@ -50,7 +50,7 @@ EDGES = {
     "certificate": {"display", "schema"},
     "compile_cache": set(),
     "compiling": {"announcing", "compile_cache", "static_types"},
-    "device": set(),
+    "device": {"sparse_rows"},
     "default_parts": set(),
     "exceptions": set(),
     "extras": set(),

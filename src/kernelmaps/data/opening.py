@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 
 from ..extras import needed
 from ..sparse_rows import check_sparse
@@ -108,7 +108,7 @@ def _open_npz(path: Path, y: Any, w: Any, name: str) -> Source:
             for array in _default_arrays(names, y, w)
         )
     if {"format", "indptr", "data"} <= names:
-        matrix = sp.load_npz(path)
+        matrix = scipy.sparse.load_npz(path)
         check_sparse(matrix, str(path))
         return sliced_source(matrix, y, w)
     return NpzSource(path, _there(path, names, name), y, w)
@@ -223,7 +223,9 @@ class SvmlightSource(Source):
                     X, labels = self._parse(text, start)
                     rows = slice(start, start + len(text))
                     y = labels if self.y is None else values_at(self.y, rows)
-                    yield Block(sp.csr_array(X), y, values_at(self.w, rows), chunk, 0, start)
+                    yield Block(
+                        scipy.sparse.csr_array(X), y, values_at(self.w, rows), chunk, 0, start
+                    )
                 start += len(text)
 
     def _parse(self, text: list[bytes], start: int) -> tuple[Any, np.ndarray]:

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 
 from ..arguments import refuse_masked
 from ..exceptions import FileFormatError
 from ..extras import needed
-from ..sparse_rows import check_sparse, dense, naming_text
+from ..sparse_rows import check_sparse, dense, is_sparse, naming_text
 from .columns import check_order, names_of
 from .frames import is_frame, without_columns
 
@@ -84,7 +84,7 @@ def joined(blocks: list[Block]) -> Block:
         return None if values[0] is None else np.concatenate(values)
 
     X = [block.X for block in blocks]
-    stacked = sp.vstack(X, format="csr") if sp.issparse(X[0]) else np.vstack(X)
+    stacked = scipy.sparse.vstack(X, format="csr") if is_sparse(X[0]) else np.vstack(X)
     return replace(
         blocks[0],
         X=stacked,
@@ -543,7 +543,7 @@ def sliced_source(X: Any, y: Any, w: Any) -> SlicedSource:
     """Arrays, or .npy files of them by their paths."""
     X, y, w = (_portable(values) for values in (X, y, w))
     check_sparse(X, "the data")
-    if sp.issparse(X):
+    if is_sparse(X):
         X = X.tocsr()
     if len(X.shape) != 2:
         raise ValueError(
@@ -622,7 +622,7 @@ def as_rows(X: Any, frames: bool = False) -> Any:
     check_sparse(X, "the data")
     if frames:
         return X if is_frame(X) else dense(X)
-    if sp.issparse(X):
+    if is_sparse(X):
         return X.tocsr()
     given, X = X, np.asarray(X)
     if X.dtype.kind in "OSU":
@@ -650,7 +650,7 @@ def _portable(X: Any) -> Any:
         offset = root.offset + X.ctypes.data - root.ctypes.data
         return RawRows(str(X.filename), X.dtype, X.shape, offset, mapped=X.mode != "r")
     # Some sparse formats cannot be sliced until they are CSR.
-    ready = X is None or sp.issparse(X) or (hasattr(X, "shape") and hasattr(X, "__getitem__"))
+    ready = X is None or is_sparse(X) or (hasattr(X, "shape") and hasattr(X, "__getitem__"))
     return X if ready else np.asarray(X)
 
 
@@ -665,7 +665,7 @@ def values_at(values: Any, rows: slice | np.ndarray) -> Any:
 
 
 def is_table(X: Any) -> bool:
-    return sp.issparse(X) or len(getattr(X, "shape", ())) == 2
+    return is_sparse(X) or len(getattr(X, "shape", ())) == 2
 
 
 def is_group(item: Any) -> bool:

@@ -6,11 +6,11 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from ..blocks import BLOCK_BYTES, row_blocks
 from ..compiling import interpreted
-from ..sparse_rows import check_sparse
+from ..sparse_rows import check_sparse, is_sparse
 from ..threads import in_threads, limit_threads, worth_a_thread
 from . import gpu, joint
 from .compile import PER_FEATURE, compiled_codes, compiled_table, n_columns, zero_at_zero
@@ -59,7 +59,7 @@ def apply(
     array or CSR matrix
         CSR for CSR input wherever φ(0) = 0, otherwise dense.
     """
-    if not (isinstance(X, np.ndarray) or sparse.issparse(X)):
+    if not (isinstance(X, np.ndarray) or is_sparse(X)):
         _refuse_out(out, "arrays that are not NumPy's")
         return apply_array_api(spec, X)[0]
     if extent is None:  # else the caller has looked at the rows
@@ -77,14 +77,14 @@ def apply(
         note_path(f"joint:{spec.family}")
         with limit_threads(n_jobs):
             return joint.apply(spec, X, out=out, block_bytes=block_bytes)
-    if sparse.issparse(X):
+    if is_sparse(X):
         return _apply_additive_csr(spec, X, out, extent, n_jobs)
     return _apply_additive_dense(spec, X, out, extent, n_jobs, block_bytes)
 
 
 def _overlaps(out: Any, X: Any) -> bool:
     """Whether the output may share memory with rows: by their first and last address."""
-    parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+    parts = (X.data, X.indices, X.indptr) if is_sparse(X) else (X,)
     return any(np.may_share_memory(out, array) for array in parts)
 
 
@@ -92,32 +92,32 @@ def _apply_interpreted(spec: Spec, X: Any, out: Any, block_bytes: int) -> Any:
     """φ(X) by the readable form, where nothing is compiled; of CSR rows, a block is made dense."""
     note_path(f"reference:{spec.family}")
     shape, dtype = (X.shape[0], stage_columns(spec, X.shape[1])), output_dtype(X.dtype)
-    stored = sparse.issparse(X) and not _is_joint(spec) and zero_at_zero(spec)
+    stored = is_sparse(X) and not _is_joint(spec) and zero_at_zero(spec)
     if stored:
         _refuse_out(out, _STORED)
     else:
         out = check_out(out, shape, dtype)
-    parts = [sparse.csr_matrix((0, shape[1]), dtype=dtype)]
+    parts = [scipy.sparse.csr_matrix((0, shape[1]), dtype=dtype)]
     for rows in row_blocks(X.shape[0], 4 * 8 * shape[1], block_bytes):
-        block = X[rows].toarray() if sparse.issparse(X) else X[rows]
+        block = X[rows].toarray() if is_sparse(X) else X[rows]
         values = evaluate(spec, block.astype(dtype, copy=False))
         if stored:
-            parts.append(sparse.csr_matrix(values))
+            parts.append(scipy.sparse.csr_matrix(values))
         else:
             out[rows] = values
-    return sparse.vstack(parts, format="csr") if stored else out
+    return scipy.sparse.vstack(parts, format="csr") if stored else out
 
 
 def _check_codes(spec: Spec, X: Any) -> None:
     """Codes are places in a table: refuse those that it does not have."""
-    values = X.data if sparse.issparse(X) else X
+    values = X.data if is_sparse(X) else X
     if values.dtype.kind != "u":
         raise ValueError(f"codes must be unsigned integers, found {values.dtype}.")
     bins = spec.arrays["bins"]
     if not values.size or values.max() < bins.min():
         return
     largest = X.max(axis=0)
-    largest = largest.toarray()[0] if sparse.issparse(largest) else largest
+    largest = largest.toarray()[0] if is_sparse(largest) else largest
     if (largest >= bins[spec.arrays["set_of"]]).any():
         raise ValueError(f"the code {largest.max()} is beyond the last bin of its feature.")
 
@@ -291,7 +291,7 @@ def apply_table(table: Table, X: np.ndarray, missing: np.ndarray) -> np.ndarray:
 
 def _apply_additive_csr(
     spec: Spec,
-    X: sparse.csr_matrix,
+    X: scipy.sparse.csr_matrix,
     out: np.ndarray | None,
     extent: Extent | None,
     n_jobs: int | None,
@@ -310,7 +310,7 @@ def _apply_additive_csr(
 
 def stored_columns(
     table: Table, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_jobs: int | None
-) -> sparse.csr_matrix:
+) -> scipy.sparse.csr_matrix:
     """Every stored value of CSR rows becomes the stored columns (the band) of its bin."""
     from .table.emit import emit_stored, emit_workspace, emitter
     from .table.locate import Stored, stored_rows
@@ -337,10 +337,12 @@ def stored_columns(
         worth_a_thread(int(starts[-1]) // max(1, n)),
     )
     shape = (n, table.n_columns)
-    return sparse.csr_matrix((values, columns, starts.astype(index)), shape=shape, copy=False)
+    return scipy.sparse.csr_matrix((values, columns, starts.astype(index)), shape=shape, copy=False)
 
 
-def _formula_csr(spec: Spec, X: sparse.csr_matrix, data: np.ndarray) -> sparse.csr_matrix:
+def _formula_csr(
+    spec: Spec, X: scipy.sparse.csr_matrix, data: np.ndarray
+) -> scipy.sparse.csr_matrix:
     """Stored values through the formula, for curves that no table is worth building for."""
     from .reference import curve_values
 
@@ -348,18 +350,18 @@ def _formula_csr(spec: Spec, X: sparse.csr_matrix, data: np.ndarray) -> sparse.c
     width, arrays = n_columns(spec, 1), dict(spec.arrays)
     shape = (X.shape[0], X.shape[1] * width)
     if not data.size:
-        return sparse.csr_matrix(shape, dtype=data.dtype)
+        return scipy.sparse.csr_matrix(shape, dtype=data.dtype)
     for name in PER_FEATURE:
         if len(arrays.get(name, ())) > 1:  # of each value: they are features of one long row
             arrays[name] = arrays[name][X.indices]
     values = curve_values(Spec(spec.family, arrays, spec.numbers), data, np)
     columns = X.indices[:, None].astype(np.int64) * width + np.arange(width)
     parts = values.ravel().astype(data.dtype), columns.ravel(), X.indptr.astype(np.int64) * width
-    return sparse.csr_matrix(parts, shape=shape)
+    return scipy.sparse.csr_matrix(parts, shape=shape)
 
 
 def _fill_csr(
-    spec: Spec, X: sparse.csr_matrix, out: np.ndarray | None, n_jobs: int | None
+    spec: Spec, X: scipy.sparse.csr_matrix, out: np.ndarray | None, n_jobs: int | None
 ) -> np.ndarray:
     """Dense φ of CSR rows where φ(0) ≠ 0; of the input, one block at a time is made dense."""
     dtype = output_dtype(X.dtype)
@@ -389,7 +391,7 @@ def _apply_chain(
     for start in range(0, X.shape[0], step):
         rows = slice(start, min(X.shape[0], start + step))
         block = X[rows]
-        if sparse.issparse(X) and _full_enough(block, tail[0]):
+        if is_sparse(X) and _full_enough(block, tail[0]):
             block = block.toarray()
         Z = apply(head, block, n_jobs=n_jobs, block_bytes=block_bytes)
         for index, stage in enumerate(tail):
@@ -398,7 +400,7 @@ def _apply_chain(
     return out
 
 
-def _full_enough(block: sparse.csr_matrix, stage: Spec) -> bool:
+def _full_enough(block: scipy.sparse.csr_matrix, stage: Spec) -> bool:
     """Whether dense rows are multiplied faster: BLAS makes up for nine zeros in ten."""
     by_matrix = stage.numbers.get("operator") == "matrix"
     return by_matrix and block.nnz > 0.1 * block.shape[0] * block.shape[1]

@@ -7,10 +7,10 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from ..compiling import interpreted
-from ..sparse_rows import check_sparse
+from ..sparse_rows import check_sparse, is_sparse
 from ..static_int import StaticInt
 from ..threads import in_threads
 from . import gpu
@@ -56,14 +56,14 @@ def encode(spec: Spec, X: Any, *, n_jobs: int | None = None) -> Any:
     ndarray or CSR matrix of unsigned integers
         CSR if X is, with the codes of the stored values.
     """
-    if not sparse.issparse(X):
+    if not is_sparse(X):
         return encode_within(spec, X, -np.inf, np.inf, n_jobs=n_jobs)[0]
     check_sparse(X, "encode")
     check_width(spec, X.shape[1])
     if interpreted():
         rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         codes = encode(spec, X.toarray())[rows, X.indices]
-        return sparse.csr_matrix((codes, X.indices, X.indptr), shape=X.shape, copy=False)
+        return scipy.sparse.csr_matrix((codes, X.indices, X.indptr), shape=X.shape, copy=False)
     from .table.encode import encode_stored, with_memory
     from .table.locate import stored_rows
     from .table.packing import packed
@@ -83,7 +83,7 @@ def encode(spec: Spec, X: Any, *, n_jobs: int | None = None) -> Any:
         n_jobs,
         _GRAIN,
     )
-    return sparse.csr_matrix((out, X.indices, X.indptr), shape=X.shape, copy=False)
+    return scipy.sparse.csr_matrix((out, X.indices, X.indptr), shape=X.shape, copy=False)
 
 
 def encode_within(

@@ -17,10 +17,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from ..schema import Lengths, SchemaError, boolean, number
 from ..schema import array as floats
+from ..sparse_rows import is_sparse
 from .families import array
 from .joint import FAMILIES, JointFamily
 from .linear import (
@@ -66,7 +66,7 @@ def _clipped(xp: Any, spec: Spec, X: Any) -> Any:
     """Rows within the box, where the spec has one."""
     if "lower" not in spec.arrays:
         return X
-    if sparse.issparse(X):
+    if is_sparse(X):
         X = X.toarray()
     if isinstance(X, np.ndarray) and X.dtype.kind != "f":  # uint8, uint16
         X = X.astype(np.float32)
@@ -78,7 +78,7 @@ def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
     """Products straight into `out`, then cosines in place while the piece is in the cache."""
     from . import _waves
 
-    note_path(f"{spec.numbers['operator']}:{'csr' if sparse.issparse(X) else 'dense'}")
+    note_path(f"{spec.numbers['operator']}:{'csr' if is_sparse(X) else 'dense'}")
     X = _clipped(np, spec, X)
     wave = _waves.wave(spec.numbers["scale"], out.dtype)
     paired, half = spec.numbers["paired"], n_outputs(spec)

@@ -22,11 +22,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from ..blocks import row_blocks
 from ..schema import Lengths, SchemaError, number, text
 from ..schema import array as floats
+from ..sparse_rows import is_sparse
 from . import joint
 from .families import array
 from .joint import FAMILIES, JointFamily
@@ -90,7 +90,7 @@ def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
 def _gaussian(spec: Spec, block: Any, dtype: np.dtype, block_bytes: int) -> np.ndarray:
     """k(x, l_i) for rows x."""
     points = spec.parts[0]
-    if sparse.issparse(block):
+    if is_sparse(block):
         wide = block.astype(np.float64)
         matrix = points.arrays["matrix"].astype(np.float64)
         center = spec.arrays["center"].astype(np.float64)

@@ -21,11 +21,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from ..blocks import power_of_two
 from ..schema import Check, Lengths, SchemaError, text
 from ..schema import array as numbers_in
+from ..sparse_rows import is_sparse
 from ..threads import in_threads, limit_blas
 from .families import array
 from .joint import FAMILIES, JointFamily
@@ -148,7 +148,7 @@ def _partition(
     ranges = max(1, min(4 * n_threads, rows // LEAST_ROWS))  # where it is not BLAS
     if spec.numbers["operator"] != "matrix":
         return [slice(0, n)], ranges, PIECE_ROWS
-    matrix, blas = spec.arrays["matrix"], not sparse.issparse(X)
+    matrix, blas = spec.arrays["matrix"], not is_sparse(X)
     shares = [k for k in range(1, n_threads + 1) if n_threads % k == 0]
     share = min(shares, key=lambda k: k / n + n_threads / k / max(1, rows))  # of the columns
     width = min(-(-n // share), BLAS_COLUMNS) if blas else CSR_COLUMNS
@@ -167,7 +167,7 @@ def _writer(spec: Spec, columns: slice, X: Any, dtype: np.dtype) -> Write:
     operator = spec.numbers["operator"]
     if operator == "matrix":
         tile = spec.arrays["matrix"][:, columns].astype(dtype, copy=False)
-        return partial(_matrix_rows, np.ascontiguousarray(tile) if sparse.issparse(X) else tile, X)
+        return partial(_matrix_rows, np.ascontiguousarray(tile) if is_sparse(X) else tile, X)
     if operator == "dct":
         return partial(_dct_rows, spec, X)
     signs, rows = spec.arrays["signs"], spec.arrays["rows"]
@@ -179,7 +179,7 @@ def _writer(spec: Spec, columns: slice, X: Any, dtype: np.dtype) -> Write:
 
 
 def _matrix_rows(matrix: np.ndarray, X: Any, rows: slice, out: np.ndarray, columns: slice) -> None:
-    if not sparse.issparse(X):
+    if not is_sparse(X):
         np.matmul(X[rows].astype(out.dtype, copy=False), matrix, out=out[rows, columns])
         return
     from . import _waves
@@ -192,7 +192,7 @@ def _hadamard_rows(transform: Any, X: Any, rows: slice, out: np.ndarray, columns
     from . import _hadamard
 
     workspace = _hadamard.workspace_for(transform, out.dtype)
-    if sparse.issparse(X):
+    if is_sparse(X):
         _hadamard.apply_csr(*_csr_rows(X, rows, out.dtype), transform, workspace, rows.start, out)
     else:
         block = np.ascontiguousarray(X[rows], dtype=out.dtype)
@@ -202,7 +202,7 @@ def _hadamard_rows(transform: Any, X: Any, rows: slice, out: np.ndarray, columns
 def _dct_rows(spec: Spec, X: Any, rows: slice, out: np.ndarray, columns: slice) -> None:
     from scipy.fft import dct
 
-    block = X[rows].toarray() if sparse.issparse(X) else X[rows]
+    block = X[rows].toarray() if is_sparse(X) else X[rows]
     block = block.astype(out.dtype, copy=False) * spec.arrays["signs"].astype(out.dtype)
     values = dct(block, norm="ortho", axis=1, overwrite_x=True)[:, spec.arrays["rows"]]
     np.multiply(values, spec.arrays["gains"].astype(out.dtype), out=out[rows, columns])
@@ -216,7 +216,7 @@ def _csr_rows(X: Any, rows: slice, dtype: np.dtype) -> tuple[np.ndarray, np.ndar
 
 
 def _project_fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
-    note_path(f"{spec.numbers['operator']}:{'csr' if sparse.issparse(X) else 'dense'}")
+    note_path(f"{spec.numbers['operator']}:{'csr' if is_sparse(X) else 'dense'}")
 
     for_pieces(spec, X, block_bytes, out.dtype, lambda rows, tile, write: write(rows, out, tile))
     return out

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import array_api_compat.numpy as array_api_numpy
 import numpy as np
 
 from ..blocks import row_blocks
@@ -46,7 +45,7 @@ def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
     """The same on blocks of rows."""
     landmarks, mapped = spec.arrays["landmarks"], spec.arrays["mapped"]
     for rows in row_blocks(X.shape[0], 8 * (len(landmarks) + X.shape[1]), block_bytes):
-        out[rows] = mapped[nearest(array_api_numpy, landmarks, dense(X[rows]))]
+        out[rows] = mapped[nearest(np, landmarks, dense(X[rows]))]
     return out
 
 

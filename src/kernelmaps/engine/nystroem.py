@@ -18,8 +18,6 @@ from typing import Any
 import numpy as np
 
 from ..blocks import row_blocks
-from ..kernels.additive import AdditiveKernel
-from ..kernels.registry import kernel_of_text
 from ..schema import Lengths, SchemaError, either, text
 from ..schema import array as floats
 from ..sparse_rows import dense
@@ -30,6 +28,8 @@ from .spec import Spec
 
 @lru_cache(maxsize=64)
 def _kernel_of(description: str) -> Any:
+    from ..kernels.registry import kernel_of_text  # scikit-learn, which few maps need
+
     return kernel_of_text(description)
 
 
@@ -80,6 +80,8 @@ def _relations(spec: Spec, lengths: Lengths) -> None:
         kernel = _kernel_of(spec.numbers["kernel"])
     except (TypeError, ValueError) as error:
         raise SchemaError(f"the spec of family 'nystroem': {error}") from error
+    from ..kernels.additive import AdditiveKernel
+
     additive = spec.arrays["whitening"].ndim == 3
     if additive and not isinstance(kernel, AdditiveKernel):
         raise SchemaError("the spec of family 'nystroem': only additive kernels have features")

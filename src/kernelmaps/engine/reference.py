@@ -109,12 +109,10 @@ def evaluate_table(table: Table, X: Array, xp: Any, missing: np.ndarray | None =
 
 def evaluate_sets(table: Table, x: np.ndarray) -> Iterator[np.ndarray]:
     """Values (numbers, columns) at some numbers, of one set of a table after the other."""
-    import array_api_compat.numpy as xp
-
     step = max(1, _SET_VALUES // (len(x) * int(table.width.max())))
     for begin in range(0, len(table.lo), step):
         sets = table.by_set(begin, begin + step)
-        values = evaluate_table(sets, np.repeat(x[:, None], sets.n_features, axis=1), xp)
+        values = evaluate_table(sets, np.repeat(x[:, None], sets.n_features, axis=1), np)
         yield from np.split(values, sets.column[1:-1], axis=1)
 
 
@@ -223,7 +221,9 @@ def real_rows(X: Array, xp: Any) -> Array:
 
 
 def namespace(X: Array) -> Any:
-    """The array-API namespace of an array."""
+    """The array-API namespace of an array: of NumPy's, NumPy itself."""
+    if isinstance(X, np.ndarray):
+        return np
     from array_api_compat import array_namespace
 
     return array_namespace(X)

@@ -11,10 +11,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from ..blocks import row_blocks
 from ..schema import integer
+from ..sparse_rows import is_sparse
 from .joint import FAMILIES, JointFamily
 from .outputs import note_path
 from .schema import FamilySchema, register_schema
@@ -63,7 +63,7 @@ def _formula(xp: Any, spec: Spec, X: Any) -> Any:
 def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
     d, n = X.shape[1], int(spec.numbers["n_components"])
     keep = d * n * out.dtype.itemsize <= KEPT_BYTES
-    note_path(f"signs:{'kept' if keep else 'streamed'}:{'csr' if sparse.issparse(X) else 'dense'}")
+    note_path(f"signs:{'kept' if keep else 'streamed'}:{'csr' if is_sparse(X) else 'dense'}")
     # A tile is drawn in double precision and turned into the precision of the rows.
     width = n if keep else max(1, block_bytes // (16 * d * BLOCK_COLUMNS)) * BLOCK_COLUMNS
     scale = out.dtype.type(n**-0.5)

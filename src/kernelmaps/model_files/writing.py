@@ -7,9 +7,9 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from ..engine.spec import Spec
+from ..sparse_rows import is_sparse
 from .classes import NAMED_KERNELS, SPEC_ENTRIES, listed_class, state_of
 
 
@@ -21,7 +21,7 @@ def encode(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
         value = np.asarray(value)
     if isinstance(value, np.ndarray):
         return _encode_array(value, where, arrays)
-    if sparse.issparse(value):
+    if is_sparse(value):
         return _encode_csr(value.tocsr(), where, arrays)
     if isinstance(value, list | tuple):
         items = [encode(item, f"{where}[{i}]", arrays) for i, item in enumerate(value)]

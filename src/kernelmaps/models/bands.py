@@ -15,8 +15,7 @@ function that is given at m points needs no more than Bonferroni's c, of level (
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import ndtr, ndtri, stdtr, stdtrit
+import scipy  # whose parts are loaded when they are used
 
 _LARGEST = 1e3  # critical value that is searched up to: that of few rows and many points
 
@@ -24,7 +23,9 @@ _LARGEST = 1e3  # critical value that is searched up to: that of few rows and ma
 def pointwise_critical_value(level: float, residual_df: float) -> float:
     """c of a band that covers each point with a probability."""
     p = (1 + level) / 2
-    return float(ndtri(p) if residual_df == np.inf else stdtrit(residual_df, p))
+    return float(
+        scipy.special.ndtri(p) if residual_df == np.inf else scipy.special.stdtrit(residual_df, p)
+    )
 
 
 def simultaneous_critical_value(
@@ -39,16 +40,16 @@ def simultaneous_critical_value(
         return bonferroni
 
     def excess(c: float) -> float:
-        one_sided = ndtr(-c) if residual_df == np.inf else stdtr(residual_df, -c)
-        decay = -0.5 * c**2
+        one_sided, decay = scipy.special.ndtr(-c), -0.5 * c**2
         if residual_df < np.inf:
+            one_sided = scipy.special.stdtr(residual_df, -c)
             decay = -0.5 * residual_df * np.log1p(c**2 / residual_df)
         return float(path_length / np.pi * np.exp(decay) + 2 * one_sided - (1 - level))
 
     single = pointwise_critical_value(level, residual_df)
     if path_length <= 0:
         return single
-    return min(bonferroni, float(brentq(excess, single, max(_LARGEST, 2 * single))))
+    return min(bonferroni, float(scipy.optimize.brentq(excess, single, max(_LARGEST, 2 * single))))
 
 
 def path_length(errors: np.ndarray, increment_errors: np.ndarray) -> float:

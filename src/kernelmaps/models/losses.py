@@ -23,8 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import expit, gammaln, ndtri, xlogy
+import scipy  # whose parts are loaded when they are used
 
 from ..arguments import argument, parameter
 
@@ -282,10 +281,10 @@ def _constant_with_offset(
     """The constant c for which the mean of σ(c + offset) is the share of positive labels."""
 
     def excess(constant: float) -> float:
-        return float(np.average(expit(constant + offset), weights=weight)) - share
+        return float(np.average(scipy.special.expit(constant + offset), weights=weight)) - share
 
     width = float(np.ptp(offset)) + 1.0
-    return float(brentq(excess, start - width, start + width))
+    return float(scipy.optimize.brentq(excess, start - width, start + width))
 
 
 @dataclass(frozen=True)
@@ -303,7 +302,7 @@ class Logistic(Loss):
         return np.log1p(np.exp(-np.abs(margin))) - np.minimum(margin, 0.0)
 
     def derivatives(self, y, eta):
-        p = expit(-y * eta)  # of the other label
+        p = scipy.special.expit(-y * eta)  # of the other label
         return -y * p, np.maximum(p * (1 - p), 1e-12)
 
     def initial_intercept(self, y, weight, offset):
@@ -317,7 +316,7 @@ class Logistic(Loss):
     def observation_distribution(self, eta, error, dispersion, residual_df):
         from scipy import stats
 
-        return stats.bernoulli(expit(eta))
+        return stats.bernoulli(scipy.special.expit(eta))
 
 
 def _squared_hinge(y, f, epsilon):
@@ -374,10 +373,10 @@ class Poisson(Loss):
         return float(np.log(max(rate, 1e-12)))
 
     def saturated(self, y):
-        return y - xlogy(y, y)
+        return y - scipy.special.xlogy(y, y)
 
     def base_measure(self, y):
-        return gammaln(y + 1)
+        return scipy.special.gammaln(y + 1)
 
     def observation_distribution(self, eta, error, dispersion, residual_df):
         """Negative binomial, with the variance of counts and of their mean."""
@@ -417,7 +416,11 @@ class Gamma(Loss):
     def log_likelihood(self, value, totals, dispersion):
         shape, n = 1 / dispersion, totals.weight
         of_targets = (shape - 1) * (totals.saturated - n)  # Σ log y
-        return of_targets - shape * value + n * (xlogy(shape, shape) - gammaln(shape))
+        return (
+            of_targets
+            - shape * value
+            + n * (scipy.special.xlogy(shape, shape) - scipy.special.gammaln(shape))
+        )
 
     def observation_distribution(self, eta, error, dispersion, residual_df):
         """Gamma, with the relative variance of observations and of their mean."""
@@ -474,11 +477,17 @@ class Quantile(Loss):
 
     def for_standard_errors(self, total_weight, value):
         q, n = self.quantile, max(total_weight, 1.0)
-        z = float(ndtri(q))
+        z = float(scipy.special.ndtri(q))
         density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
-        h = (1.5 * (ndtri(0.975) * density) ** 2 / (2 * z**2 + 1) / n) ** (1 / 3)
+        h = (1.5 * (scipy.special.ndtri(0.975) * density) ** 2 / (2 * z**2 + 1) / n) ** (1 / 3)
         h = min(h, 0.5 * q, 0.5 * (1 - q))
-        distance = float(ndtri(q + h) - ndtri(q - h)) * value / self.spread / n / density
+        distance = (
+            float(scipy.special.ndtri(q + h) - scipy.special.ndtri(q - h))
+            * value
+            / self.spread
+            / n
+            / density
+        )
         # ∫K² of the curvature is 3π/32 over its width, that of a share is one over the distance.
         width = max(3 * np.pi / 32 * distance, self.width)
         return replace(self, majorizer_share=0.0, width=width)
