@@ -1,5 +1,5 @@
 """``python -m kernelmaps``: the command line."""
 
-from kernelmaps.cli import app
+from kernelmaps.cli import run
 
-app(prog_name="kernelmaps")
+run()

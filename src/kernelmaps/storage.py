@@ -125,6 +125,12 @@ def write(
     write_file(path, to_bytes(kind, header, arrays))
 
 
+def write_json(path: AnyPath, values: dict[str, Any]) -> None:
+    """Write plain values as JSON; an older file is replaced only by a complete one."""
+    text = json.dumps(values, indent=1, ensure_ascii=False)
+    write_file(path, (text + "\n").encode())
+
+
 def write_file(path: AnyPath, data: bytes | Iterable[bytes]) -> None:
     """Write bytes, or parts of them, to a temporary name and move it into place.
 

@@ -87,10 +87,11 @@ Encoding = Annotated[str, typer.Option(help="Encoding of CSV text, such as latin
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
-def command(function: Callable[..., None]) -> Callable[..., None]:
+def command(function: Callable[..., None], *, fits: bool = True) -> Callable[..., None]:
     """Add a command to the application; expected errors become one line and an exit code.
 
-    Messages of the library name the options of the command, see `named_as_options`.
+    Messages of the library name the options of the command, see `named_as_options`. A command that
+    fits nothing imports scikit-learn, which takes more than a second, only if it needs it.
     """
     prefix = f"{_FUNCTIONS.get(function.__name__, function.__name__)}: "
 
@@ -101,7 +102,11 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         from ..progress import lines_to
 
         try:
-            with lines_to(note), _warnings_as_lines(prefix), named_as_options(_options(function)):
+            with (
+                lines_to(note),
+                _warnings_as_lines(prefix, fits),
+                named_as_options(_options(function)),
+            ):
                 function(*arguments, **options)
         except FileFormatError as error:
             fail(str(error), BAD_FILE)
@@ -125,18 +130,20 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextmanager
-def _warnings_as_lines(prefix: str) -> Iterator[None]:
+def _warnings_as_lines(prefix: str, fits: bool) -> Iterator[None]:
     """Warnings as lines on standard error, each once, without the place in the code or a prefix.
 
     Ours are shown wherever they come from; those of other libraries as far as Python's filters let
     them through.
     """
-    from sklearn.exceptions import ConvergenceWarning
-
     from .. import exceptions
 
     classes = [getattr(exceptions, name) for name in exceptions.__all__]
-    ours = [ConvergenceWarning, *(cls for cls in classes if issubclass(cls, Warning))]
+    ours = [cls for cls in classes if issubclass(cls, Warning)]
+    if fits:
+        from sklearn.exceptions import ConvergenceWarning
+
+        ours.append(ConvergenceWarning)
     shown: set[str] = set()
 
     def line(message: Any, category: Any, *place: Any, **more: Any) -> None:
@@ -269,14 +276,14 @@ def check_out(path: Path | None, what: str = "", suffixes: Sequence[str] = ()) -
 
     With `suffixes`, those that `what` can be written as.
     """
-    from ..commands.exporting import check_suffix
-
     if path is not None and not path.absolute().parent.is_dir():
         raise FileNotFoundError(
             f"cannot write {str(path)!r}: there is no folder {str(path.parent)!r}. Make it first, "
             "or name another one."
         )
     if path is not None and suffixes:
+        from ..commands.exporting import check_suffix
+
         check_suffix(path, suffixes, what)
 
 

@@ -28,7 +28,7 @@ def demo(
     Example: `kernelmaps demo --out demo`
     """
     from kernelmaps.commands.demonstrating import demonstrate
-    from kernelmaps.commands.exporting import write_json
+    from kernelmaps.storage import write_json
 
     result = demonstrate(budget if budget != 0 else None)
     out.mkdir(parents=True, exist_ok=True)

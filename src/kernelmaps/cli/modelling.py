@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -165,7 +166,7 @@ def fit(
     shared.show(result, json, saved)
 
 
-@shared.command
+@partial(shared.command, fits=False)
 def predict(
     model: Model,
     data: shared.Data,
@@ -243,8 +244,8 @@ def evaluate(
 
     Example: `kernelmaps evaluate model.kmap test.csv`
     """
-    from kernelmaps.commands.exporting import write_json
     from kernelmaps.commands.predicting import evaluate_file
+    from kernelmaps.storage import write_json
 
     shared.check_out(out, "an evaluation", (".json",))
     result = evaluate_file(

@@ -20,7 +20,8 @@ from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay, importance
 from ..inspection.shapes import output_names
 from ..model_files import FileInfo, load_with_metadata, open_info
 from ..models.shapes import PairFunction, ShapeFunction
-from .exporting import AnyPath, feature_names
+from ..storage import AnyPath
+from .exporting import feature_names
 from .predicting import SavedModel
 
 _SHOWN = ("term", "importance", "p")  # of a summary; `summary` in JSON has all of it

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -20,8 +19,8 @@ from ..evaluation.candidates import sort_of, standardises
 from ..kernels import get
 from ..model_files import load_with_metadata, save
 from ..models.gam.functions import input_names
+from ..storage import AnyPath, write_json
 
-AnyPath = str | os.PathLike[str]
 MODEL_SUFFIXES = (".kmap", ".onnx", ".h")
 EXPORT_SUFFIXES = (*MODEL_SUFFIXES, ".json")
 
@@ -35,12 +34,6 @@ class Exported:
     title: str
     bytes: int
     note: str = ""
-
-
-def write_json(path: AnyPath, values: dict[str, Any]) -> None:
-    """Write plain values as JSON; an older file is replaced only by a complete one."""
-    text = json.dumps(values, indent=1, ensure_ascii=False)
-    storage.write_file(path, (text + "\n").encode())
 
 
 def check_suffix(path: AnyPath, allowed: Sequence[str], what: str) -> str:

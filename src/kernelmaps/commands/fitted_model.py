@@ -9,7 +9,8 @@ import numpy as np
 
 from ..display import two_columns
 from ..evaluation.candidates import expression
-from .exporting import AnyPath, write_model
+from ..storage import AnyPath
+from .exporting import write_model
 
 _RARE_CLASS = 0.1  # share of a class below which its average precision is shown
 _SHOWN_NAMES = 12  # names of columns that a line shows

@@ -32,7 +32,7 @@ from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
 from ..models.gam.codebooks import SAMPLE_ROWS
 from ..models.losses import LOSSES
 from ..sparse_rows import dense
-from .exporting import AnyPath
+from ..storage import AnyPath
 from .fit_settings import FitSettings
 from .fitted_model import FittedModel
 from .holding_out import (

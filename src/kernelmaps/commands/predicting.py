@@ -22,11 +22,9 @@ from ..data.table_in_memory import warn_of_gaps
 from ..data.table_stream import raw_tables
 from ..data.text_cells import quoted
 from ..display import two_columns
-from ..evaluation.scoring import PredictionScores
 from ..exceptions import SuspectColumnWarning
-from ..maps.base import AdditiveMap
 from ..model_files import load_with_metadata
-from .exporting import AnyPath, feature_names, write_json
+from ..storage import AnyPath, write_json
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".json")
 
@@ -169,16 +167,16 @@ class SavedModel:
     metadata: dict[str, Any]
 
     @classmethod
-    def load(cls, path: AnyPath) -> SavedModel:
-        """Load a model; a map is refused."""
-        model, metadata = load_with_metadata(path)
+    def load(cls, path: AnyPath, *, to_predict: bool = False) -> SavedModel:
+        """Load a model, `to_predict` without its estimator if it can do so; a map is refused."""
+        model, metadata = load_with_metadata(path, to_predict=to_predict)
         if not hasattr(model, "predict"):
             raise ValueError(
                 f"{os.fspath(path)!r} holds {_an(type(model).__name__)}, which does not predict: "
                 "make a model with `kernelmaps fit`."
             )
-        if names := feature_names(model, metadata):
-            _set_map_names(model, names)
+        if not hasattr(model, "reader_") and metadata.get("columns"):
+            _set_map_names(model, metadata["columns"])
         return cls(path, model, metadata)
 
     def blocks(
@@ -247,9 +245,7 @@ class _TableColumns:
                 continue
             some = True
             exposures = None if exposure is None else replace(file, table=table).numbers(exposure)
-            yield NewRows(
-                table.select(features), y, exposures, table.select(list(keep)).to_pydict()
-            )
+            yield NewRows(table.select(features), y, exposures, _cells(table.select(list(keep))))
         if not some:
             raise ValueError(f"{self.path} has no rows.")
         warn_of_gaps(name, target or "", gaps)
@@ -305,10 +301,12 @@ def predict_rows(
     encoding : str
         Of CSV text.
     """
-    saved = SavedModel.load(model)
+    # Rows of other files are arrays, which an estimator checks.
+    saved = SavedModel.load(model, to_predict=is_csv(data) or is_parquet(data))
     fitted, metadata = saved.model, saved.metadata
     if proba and not hasattr(fitted, "predict_proba"):
-        raise ValueError(f"{_an(type(fitted).__name__)} has no probabilities; leave out --proba.")
+        name = getattr(fitted, "estimator", type(fitted).__name__)
+        raise ValueError(f"{_an(name)} has no probabilities; leave out --proba.")
     carried = _carried_columns(data, metadata, keep, encoding)
     one = [metadata.get("target") or "prediction"]
     names = [str(item) for item in fitted.classes_] if proba else one
@@ -332,6 +330,8 @@ def evaluate_file(
     encoding: str = "utf-8", check: bool = False,
 ) -> Evaluation:  # fmt: skip
     """Score a saved model on the rows of a file with a target, and check it if asked for."""
+    from ..evaluation.scoring import PredictionScores
+
     saved = SavedModel.load(model)
     labels = hasattr(saved.model, "classes_")
     judged = PredictionScores(saved.model, os.fspath(data))
@@ -357,11 +357,24 @@ def evaluate_file(
 
 def _set_map_names(fitted: Any, columns: Sequence[str]) -> None:
     """Let the maps of a model, which was fitted on an array, speak of columns by name."""
+    from ..maps.base import AdditiveMap
+
     parts = getattr(getattr(fitted, "_fitted_maps", None), "parts", [])
     steps = [step for group in parts if group.columns is None for step in group.steps]
     for feature_map in [getattr(fitted, "feature_map_", None), *steps]:
         if isinstance(feature_map, AdditiveMap) and feature_map.n_features_in_ == len(columns):
             feature_map._known_names = columns
+
+
+def _cells(table: Any) -> dict[str, list[Any]]:
+    """The cells of a pyarrow table; nanoseconds, which Python's times do not have, as text."""
+    try:
+        return table.to_pydict()
+    except ValueError:
+        import pyarrow
+
+        names = table.column_names
+        return {name: table[name].cast(pyarrow.string()).to_pylist() for name in names}
 
 
 def _carried_columns(

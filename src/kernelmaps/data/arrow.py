@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
+from ..extras import needed
 from .columns import advice_on_text, check_order, check_selection, column_positions
 from .csv_files import CsvFile
 from .sources import Block, Source, check_lengths, default_target, values_at
@@ -115,7 +115,7 @@ class ArrowSource(Source):
             fragments, schema = [data], data.physical_schema
         else:
             if isinstance(data, pa.Table):
-                data = ds.dataset(data)
+                data = needed("pyarrow.dataset").dataset(data)
             fragments, schema = row_groups(data), data.schema
         frames = frames and not any(map(pa.types.is_fixed_size_list, schema.types))
         if not fragments and not frames:

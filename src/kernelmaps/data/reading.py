@@ -17,18 +17,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from ..arguments import argument
 from ..extras import needed
 from ..hashing import mixed_bits
-from ..sparse_rows import first_bad
+from ..sparse_rows import first_bad, is_sparse
 from .columns import ColumnSelection, advice_on_text, column_positions, hold_text, no_target
 from .csv_files import CsvFile
 from .loader import load, names, read_npz
 from .opening import open_source
 from .sources import Block, Source, joined, values_at
-from .suffixes import is_csv, is_parquet, parquet_dataset
+from .suffixes import is_csv, is_parquet, parquet_dataset, parquet_names
 from .targets import finite_numbers, target_values
 from .text_cells import Text, is_text
 
@@ -364,7 +364,7 @@ def column_names(path: str | os.PathLike[str], encoding: str = "utf-8") -> list[
     if is_csv(path) and path.is_file():
         return CsvFile(path, encoding).names
     if is_parquet(path):
-        return list(parquet_dataset(path).schema.names)
+        return parquet_names(path)
     return None
 
 
@@ -449,5 +449,5 @@ def _read_source(path: Path, source: PreparedSource, target: str | None) -> Rows
     if not blocks:
         return Rows(str(path), np.empty((0, source.n_features or 0)), None)
     rows = joined(blocks)
-    X = sparse.csr_matrix(rows.X) if sparse.issparse(rows.X) else rows.X
+    X = scipy.sparse.csr_matrix(rows.X) if is_sparse(rows.X) else rows.X
     return Rows(str(path), X, rows.y, source.columns, source.target or target)

@@ -59,8 +59,15 @@ def is_parquet(path: str | os.PathLike[str]) -> bool:
 
 
 def parquet_dataset(path: str | os.PathLike[str]) -> Any:
-    """A Parquet file, or a folder of them, as a pyarrow dataset."""
+    """A Parquet file, or a folder of them, as a pyarrow dataset (which imports pandas)."""
     return needed("pyarrow.dataset").dataset(path, format="parquet")
+
+
+def parquet_names(path: str | os.PathLike[str]) -> list[str]:
+    """Names of the columns of a Parquet file, or of a folder of them."""
+    if Path(path).is_file():  # without the module of datasets, which imports pandas
+        return list(needed("pyarrow.parquet").read_schema(path).names)
+    return list(parquet_dataset(path).schema.names)
 
 
 class _Decompressed(io.RawIOBase):

@@ -112,11 +112,20 @@ def raw_tables(path: Path, names: Sequence[str], encoding: str = "utf-8") -> Ite
     if csv is not None:
         tables = csv.blocks(names, BLOCK)
     else:
-        fragments = row_groups(parquet_dataset(path))
-        tables = map(pa.table, scanned(fragments, list(names), BLOCK))
+        tables = map(pa.table, _parquet_batches(path, list(names)))
     for table in tables:
         yield TableFile(str(path), table, csv, start)
         start += table.num_rows
+
+
+def _parquet_batches(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
+    """Some columns of a Parquet file, or of a folder of them."""
+    if path.is_dir():
+        yield from scanned(row_groups(parquet_dataset(path)), names, BLOCK)
+        return
+    with pyarrow.parquet.ParquetFile(path) as file:  # its module does not import pandas
+        for batch in file.iter_batches(BLOCK, columns=names):
+            yield batch.select(names)
 
 
 class _AnotherFormatError(Exception):

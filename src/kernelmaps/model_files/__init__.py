@@ -152,8 +152,14 @@ def load(path: AnyPath) -> Any:
     return load_with_metadata(path)[0]
 
 
-def load_with_metadata(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
-    """What a file holds, and what was stored beside it; the file is read once."""
+def load_with_metadata(
+    path: str | os.PathLike[str], *, to_predict: bool = False
+) -> tuple[Any, dict[str, Any]]:
+    """What a file holds, and what was stored beside it; the file is read once.
+
+    With `to_predict`, a model may come without its estimator: it predicts the rows of tables, and
+    scikit-learn is not imported.
+    """
     header, arrays = storage.read(path)
     metadata = _dictionary(header.get("metadata"))
     if header["kind"] == "spec":
@@ -161,7 +167,8 @@ def load_with_metadata(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any
     _check_header(header, path)
     reader = Reader(arrays)
     try:
-        return reader.read(header["model"]), metadata
+        read = reader.read_to_predict if to_predict else reader.read
+        return read(header["model"]), metadata
     except FileFormatError as error:
         raise FileFormatError(f"{os.fspath(path)!r} cannot be used: {error}") from error
 

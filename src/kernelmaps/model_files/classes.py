@@ -13,8 +13,6 @@ import numpy as np
 import kernelmaps
 
 from .. import schema
-from ..kernels.registry import kernel_class
-from ..maps.registry import PLUGINS as MAP_PLUGINS
 
 SPEC_ENTRIES = ("family", "arrays", "numbers", "parts")
 NAMED_KERNELS = ("HomogeneousKernel", "Additive")
@@ -48,6 +46,11 @@ _RECORDS = {
     "SignCauchy": "kernelmaps.kernels.signs",
     "Linear": "kernelmaps.kernels.additive",
     "PerFeature": "kernelmaps.kernels.per_feature",
+}
+# Models that can predict without their estimator, which would import scikit-learn.
+_FITTED = {
+    "AdditiveRegressor": ("kernelmaps.models.gam.fitted", "FittedRegressor"),
+    "AdditiveClassifier": ("kernelmaps.models.gam.fitted", "FittedClassifier"),
 }
 _ESTIMATOR_PACKAGES = ("kernelmaps.maps.", "kernelmaps.models.")
 PLUGINS: dict[str, type] = {}  # by `register_class`
@@ -112,11 +115,22 @@ def listed_class(name: str) -> type | None:
     """The class that a file may mean by `name`, or None."""
     if name in _RECORDS or name in SKLEARN:
         return getattr(import_module(_RECORDS.get(name) or SKLEARN[name][0]), name)
+    from ..kernels.registry import kernel_class  # with scikit-learn, which few files need
+    from ..maps.registry import PLUGINS as MAP_PLUGINS
+
     if registered := PLUGINS.get(name) or MAP_PLUGINS.get(name) or kernel_class(name):
         return registered
     module = kernelmaps._MODULE_OF.get(name, "")
     public = getattr(kernelmaps, name, None) if module.startswith(_ESTIMATOR_PACKAGES) else None
     return public if hasattr(public, "_state") else None
+
+
+def fitted_class(name: Any) -> type | None:
+    """The class that predicts as a saved estimator does, and needs no scikit-learn, or None."""
+    if name not in _FITTED or name in PLUGINS:
+        return None
+    module, attribute = _FITTED[name]
+    return getattr(import_module(module), attribute)
 
 
 def state_of(cls: Any) -> schema.State | None:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from ..engine.spec import Spec, spec_from_file
 from ..exceptions import FileFormatError
 from ..schema import State, boolean, check_entries, number
 from ..sparse_rows import check_sparse
-from .classes import NAMED_KERNELS, SKLEARN, SPEC_ENTRIES, check_sklearn, listed_class, state_of
+from .classes import (
+    NAMED_KERNELS,
+    SKLEARN,
+    SPEC_ENTRIES,
+    check_sklearn,
+    fitted_class,
+    listed_class,
+    state_of,
+)
 
 _WRONG = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError)
 
@@ -42,12 +51,17 @@ class Reader:
                 f"the file holds {kind!r:.60} values, which this version of kernelmaps does not "
                 "know."
             )
-        try:
+        with _malformed_refused(kind):
             return self._KINDS[kind](self, node)
-        except FileFormatError:
-            raise
-        except _WRONG as error:
-            raise FileFormatError(f"the file has a malformed {kind!r} entry: {error!r}") from error
+
+    def read_to_predict(self, node: Any) -> Any:
+        """The model of a node; without its estimator where its predictions need none."""
+        is_fitted = isinstance(node, dict) and node.get("$") == "object" and node.get("state")
+        cls = fitted_class(node.get("class")) if is_fitted else None
+        if cls is None:
+            return self.read(node)
+        with _malformed_refused("object"):
+            return self._object(cls, node)
 
     def _array(self, node: Any, name: str = "name", end: str = "") -> np.ndarray:
         key = f"{node[name]}{end}"
@@ -77,7 +91,7 @@ class Reader:
         rows, columns = node["shape"]
         if type(rows) is not int or type(columns) is not int:
             raise TypeError("the shape of a matrix must be whole numbers")
-        matrix = sparse.csr_matrix(parts, shape=(rows, columns), copy=True)
+        matrix = scipy.sparse.csr_matrix(parts, shape=(rows, columns), copy=True)
         check_sparse(matrix, "the file", node["name"])
         return matrix
 
@@ -112,6 +126,10 @@ class Reader:
                 "If a later version wrote the file, upgrade kernelmaps; if an earlier one did, fit "
                 "and save the model again; import the plug-in if one registers it."
             )
+        return self._object(cls, node)
+
+    def _object(self, cls: Any, node: Any) -> Any:
+        """An instance of a class with the entries of a node."""
         if not isinstance(node["state"], dict):
             raise TypeError("the entries of an object must be a dictionary")
         if cls is Spec:
@@ -124,14 +142,14 @@ class Reader:
         value = self._new(cls, node)
         try:
             stated.restore(value, state)
-            if name in SKLEARN:
+            if cls.__name__ in SKLEARN:
                 check_sklearn(value)
             elif hasattr(value, "_check_state"):
                 value._check_state()
         except _WRONG as error:
             raise FileFormatError(
-                f"the file's {name} is not usable: {error}. Restore it from a copy or write it "
-                "again."
+                f"the file's {node['class']} is not usable: {error}. Restore it from a copy or "
+                "write it again."
             ) from error
         return value
 
@@ -157,6 +175,8 @@ class Reader:
 
     def _new(self, cls: Any, node: Any) -> Any:
         """An instance with the file's parameters and nothing else."""
+        if hasattr(cls, "used_parameters"):
+            return cls(**{key: self.read(node["params"][key]) for key in cls.used_parameters})
         if not hasattr(cls, "_get_param_names"):
             return object.__new__(cls)
         params = {key: self.read(item) for key, item in node["params"].items()}
@@ -179,6 +199,17 @@ class Reader:
         "dict": lambda self, node: {self.read(k): self.read(v) for k, v in node["items"]},
         "slice": _read_slice,
     }
+
+
+@contextmanager
+def _malformed_refused(kind: str) -> Iterator[None]:
+    """Errors of a node that is not as it should be, as one kind."""
+    try:
+        yield
+    except FileFormatError:
+        raise
+    except _WRONG as error:
+        raise FileFormatError(f"the file has a malformed {kind!r} entry: {error!r}") from error
 
 
 class _MissingFunction:

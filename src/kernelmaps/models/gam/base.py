@@ -29,7 +29,7 @@ from ...data.table_in_memory import TableFile, fits_in_memory, load_table, warn_
 from ...data.table_reader import ReadingNotes, TableReader
 from ...data.table_stream import Learning, open_large_table
 from ...device import is_foreign
-from ...schema import SchemaError, State, anything, array, instance, integer, names, number
+from ...schema import State
 from ...seeding import generator
 from ...sparse_rows import check_sparse
 from ...threads import limit_blas
@@ -56,12 +56,12 @@ from .design import (
     undersampled_categories,
 )
 from .fit_statistics import fit_statistics
+from .fitted import check_fitted_parts
 from .fitting import fit_outputs
 from .inference import build_predictor
 from .interactions import search_pairs
 from .model_check import FitToCheck, GamCheck
 from .pairs import LinearSides
-from .predictor import AdditivePredictor
 from .sampling import RowChecks, Sample, count_levels, take_sample
 from .shape_functions import pair_functions, shape_functions
 from .stream import (
@@ -75,7 +75,6 @@ from .summary import GamSummary, summarise
 from .terms import resolve_pair, resolve_terms
 from .training_rows import Pair, relative_scale
 
-STATISTICS = ("deviance_", "null_deviance_", "log_likelihood_", "aic_", "reml_", "corrected_edf")
 _AUTO_PAIRS = 40  # pairs that interactions="auto" looks for at most
 MAX_EDF_SHARE = 0.8  # of the rows' weight: with more effective degrees of freedom, a fit warns
 
@@ -96,24 +95,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     n_jobs: int | None = None
 
     _of_labels: ClassVar[bool]  # whether targets are labels or numbers
-    _state: ClassVar[State] = State(
-        required={
-            "reader_": instance((TableReader,)),
-            "predictor_": instance((AdditivePredictor,)),
-            "n_features_in_": integer(1),
-            "intercept_": anything,
-            "edf_": array("f8", "outputs"),
-            "dispersion_": array("f8", "outputs"),
-            "n_rows": integer(1),
-            **dict.fromkeys(STATISTICS, number(finite=False)),
-        },
-        allowed={
-            "feature_names_in_": names,
-            "objective_": array("f8", "outputs", finite=False),
-            "n_iter_": integer(),
-        },
-        private=True,
-    )
+    _state: ClassVar[State]
 
     # -- what a subclass does in its own way ------------------------------------------------------
 
@@ -641,19 +623,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
     def _check_state(self) -> None:
         """Raise SchemaError if what was loaded does not fit together."""
         self._check_parameters()
-        if not hasattr(self, "predictor_"):
-            return
-        if len(self.reader_.columns) != self.n_features_in_:
-            raise SchemaError("the reader has another number of columns")
-        names = getattr(self, "feature_names_in_", None)
-        if names is not None and list(names) != self.reader_.names:
-            raise SchemaError("feature_names_in_ are other names than those of the reader")
-        if [book.name for book in self.predictor_.books] != self.reader_.feature_names:
-            raise SchemaError("the model has other columns than its reader")
-        if self.predictor_.posterior is None:
-            raise SchemaError("the model has no covariance of its coefficients")
-        if len(self.predictor_.intercept) != self._n_outputs():
-            raise SchemaError("the model has another number of outputs")
+        if hasattr(self, "predictor_"):
+            check_fitted_parts(self, self._n_outputs())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

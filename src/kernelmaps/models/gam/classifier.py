@@ -15,12 +15,12 @@ from ...atomic import all_or_nothing
 from ...data.frames import is_frame
 from ...data.opening import in_memory
 from ...data.sources import Source
-from ...schema import array, labels
 from ..inputs import coded_labels, weights_of
 from ..losses import Loss, make_loss
 from ..probabilities import class_probabilities, sigmoid
 from .base import GeneralizedAdditiveModel
 from .design import GamSettings
+from .fitted import CLASSIFIER_STATE, check_classes, labels_of_scores
 from .model_check import GamCheck
 from .sampling import RowChecks, Sample, count_labels
 from .stream import one_against_rest
@@ -131,9 +131,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
 
     _of_labels = True
     _counts_trials = False  # whether weights are numbers of trials
-    _state = GeneralizedAdditiveModel._state.extended(
-        required={"classes_": labels, "intercept_": array("f8", "outputs")}
-    )
+    _state = CLASSIFIER_STATE
 
     @all_or_nothing
     def fit(
@@ -332,9 +330,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         ndarray of shape (n_samples,)
             Labels.
         """
-        scores = self._scores(X, offset)
-        best = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
-        return self.classes_[best]
+        return labels_of_scores(self._scores(X, offset), self.classes_)
 
     def predict_proba(self, X: Any, *, offset: Any = None) -> np.ndarray:
         """Predict probabilities of the classes.
@@ -427,8 +423,6 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
 
     def _check_state(self) -> None:
         """Raise ValueError or SchemaError if entries that were loaded contradict each other."""
-        if hasattr(self, "classes_") and len(np.unique(self.classes_)) != max(
-            2, len(self.classes_)
-        ):
-            raise ValueError("classes_ must have at least two entries, all different")
+        if hasattr(self, "classes_"):
+            check_classes(self.classes_)
         super()._check_state()

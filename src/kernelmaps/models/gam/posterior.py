@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from ...schema import SchemaError, anything, array, instance, integer, optional, record, saved
-from ..rows.basis import LevelBasis
-from ..solvers.pirls import PenalisedFit
-from .levels import LevelEffects
-from .training_rows import DesignTerm
+
+if TYPE_CHECKING:  # a model that was saved predicts without its solver
+    from ..solvers.pirls import PenalisedFit
+    from .levels import LevelEffects
+    from .training_rows import DesignTerm
 
 VARIANCE_SHARE = 0.99  # of a term, which the coefficients that are kept have; errors: 0.995
 # Of the variance of levels: what they have in common with the other terms beyond the directions
@@ -120,6 +121,8 @@ def posterior_of(
 
     `effects` are those of a large factor, by output, which the fits are without.
     """
+    from ..rows.basis import LevelBasis
+
     bases, indices, factor = [], [np.zeros(1, np.int64)], None
     for t, (term, span, _) in enumerate(slices):
         if isinstance(term.basis, LevelBasis):
@@ -161,6 +164,8 @@ def _level_deviations(
 
     `covariance` is that of the levels and the coefficients, with the Cholesky factor `factor`.
     """
+    from scipy.linalg import solve_triangular
+
     whitened = solve_triangular(factor.astype(np.float64), covariance.T, lower=True).T
     values, vectors = np.linalg.eigh(whitened.T @ (shares[:, None] * whitened))
     left_out = np.cumsum(np.maximum(values, 0.0))

@@ -12,14 +12,14 @@ from sklearn.metrics import r2_score
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from ...arguments import argument, check_number, parameter, refuse_masked
+from ...arguments import check_number, refuse_masked
 from ...atomic import all_or_nothing
 from ...data.sources import Source
-from ...schema import boolean, number
 from ..inputs import numbers_in_text, real_targets, targets_of, weights_of
-from ..losses import LOSSES, Loss, make_loss
+from ..losses import Loss, make_loss
 from .base import GeneralizedAdditiveModel
 from .conformal import conformal_interval
+from .fitted import REGRESSOR_STATE, check_exposure_has_use, log_exposures, means_of_scores
 from .model_check import GamCheck
 from .sampling import RowChecks, Sample
 
@@ -125,9 +125,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     quantile: float = 0.5
 
     _of_labels = False
-    _state = GeneralizedAdditiveModel._state.extended(
-        required={"intercept_": number()}, allowed={"exposed": boolean}
-    )
+    _state = REGRESSOR_STATE
 
     def _n_outputs(self) -> int:
         return 1
@@ -173,7 +171,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             The fitted model.
         """
         if exposure is not None:
-            self._check_exposure_has_use()
+            check_exposure_has_use(self.loss)
         self._fit(X, y, sample_weight, exposure, offset)
         self._exposed = exposure is not None or offset is not None
         self.intercept_ = float(self.predictor_.intercept[0])
@@ -210,30 +208,17 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             raise ValueError(f"AdditiveRegressor: y must be numbers, got {y.dtype}.")
         return real_targets(y, "AdditiveRegressor")
 
-    def _check_exposure_has_use(self) -> None:
-        if self._link != "log":
-            usable = [argument("loss", name) for name, cls in LOSSES.items() if cls.link == "log"]
-            raise ValueError(
-                f"AdditiveRegressor: {parameter('exposure')} is for {' and '.join(usable)}, not "
-                f"{self.loss!r}."
-            )
-
     def _log_exposure(self, exposure: Any, n: int) -> np.ndarray:
         if exposure is None:
             return np.zeros(n)
-        self._check_exposure_has_use()
+        check_exposure_has_use(self.loss)
         if isinstance(exposure, str):
             raise ValueError(
                 f"AdditiveRegressor: exposure={exposure!r} names a column, which is for files. "
                 "Pass the values."
             )
         refuse_masked(self, "exposure", exposure)
-        exposure = column_or_1d(exposure).astype(np.float64)
-        if len(exposure) != n or not (np.isfinite(exposure) & (exposure > 0)).all():
-            raise ValueError(
-                f"AdditiveRegressor: exposure must hold {n} positive numbers, one for each row."
-            )
-        return np.log(exposure)
+        return log_exposures(column_or_1d(exposure), n)
 
     def predict(
         self, X: Any, return_std: bool = False, *, exposure: Any = None, offset: Any = None
@@ -261,7 +246,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         """
         scores = self._scores(X)[:, 0]
         scores = scores + self._offsets(len(scores), offset, exposure)
-        predictions = np.exp(scores) if self._link == "log" else scores
+        predictions = means_of_scores(scores, self._link)
         if not return_std:
             return predictions
         errors = self._score_errors(X)[:, 0]
@@ -297,7 +282,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         """
         draws = self._score_draws(X, n_draws, random_state)[:, :, 0]
         draws += self._offsets(draws.shape[1], offset, exposure)
-        return np.exp(draws) if self._link == "log" else draws
+        return means_of_scores(draws, self._link)
 
     def predict_interval(
         self, X: Any, level: float = 0.95, *, exposure: Any = None, offset: Any = None,

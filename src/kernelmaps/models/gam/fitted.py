@@ -1,0 +1,168 @@
+"""What a saved GAM predicts with, without its estimator: scikit-learn is not imported.
+
+The estimators use the same state, checks and formulas. A command that predicts a few rows would
+otherwise spend most of its time on imports.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...arguments import argument, parameter
+from ...data.table_reader import TableReader
+from ...schema import (
+    SchemaError,
+    State,
+    anything,
+    array,
+    boolean,
+    instance,
+    integer,
+    labels,
+    names,
+    number,
+)
+from ..losses import GAM, LOSSES, find_loss
+from ..probabilities import class_probabilities, sigmoid
+from .predictor import AdditivePredictor
+
+STATISTICS = ("deviance_", "null_deviance_", "log_likelihood_", "aic_", "reml_", "corrected_edf")
+
+_STATE = State(
+    required={
+        "reader_": instance((TableReader,)),
+        "predictor_": instance((AdditivePredictor,)),
+        "n_features_in_": integer(1),
+        "intercept_": anything,
+        "edf_": array("f8", "outputs"),
+        "dispersion_": array("f8", "outputs"),
+        "n_rows": integer(1),
+        **dict.fromkeys(STATISTICS, number(finite=False)),
+    },
+    allowed={
+        "feature_names_in_": names,
+        "objective_": array("f8", "outputs", finite=False),
+        "n_iter_": integer(),
+    },
+    private=True,
+)
+REGRESSOR_STATE = _STATE.extended(required={"intercept_": number()}, allowed={"exposed": boolean})
+CLASSIFIER_STATE = _STATE.extended(
+    required={"classes_": labels, "intercept_": array("f8", "outputs")}
+)
+
+
+def check_fitted_parts(model: Any, n_outputs: int) -> None:
+    """Raise SchemaError if the entries of a saved model do not fit together."""
+    reader, predictor = model.reader_, model.predictor_
+    if len(reader.columns) != model.n_features_in_:
+        raise SchemaError("the reader has another number of columns")
+    feature_names = getattr(model, "feature_names_in_", None)
+    if feature_names is not None and list(feature_names) != reader.names:
+        raise SchemaError("feature_names_in_ are other names than those of the reader")
+    if [book.name for book in predictor.books] != reader.feature_names:
+        raise SchemaError("the model has other columns than its reader")
+    if predictor.posterior is None:
+        raise SchemaError("the model has no covariance of its coefficients")
+    if len(predictor.intercept) != n_outputs:
+        raise SchemaError("the model has another number of outputs")
+
+
+def check_classes(classes: np.ndarray) -> None:
+    """Raise ValueError unless there are at least two classes, all different."""
+    if len(np.unique(classes)) != max(2, len(classes)):
+        raise ValueError("classes_ must have at least two entries, all different")
+
+
+def log_exposures(exposure: np.ndarray, n_rows: int) -> np.ndarray:
+    """Logarithms of exposures, which must be positive."""
+    exposure = np.asarray(exposure, dtype=np.float64)
+    if len(exposure) != n_rows or not (np.isfinite(exposure) & (exposure > 0)).all():
+        raise ValueError(
+            f"AdditiveRegressor: exposure must hold {n_rows} positive numbers, one for each row."
+        )
+    return np.log(exposure)
+
+
+def link_of(owner: str, loss: str, of_labels: bool) -> str:
+    """ "log" where predictions are exp(f), "logit" for classes, else "identity"."""
+    return LOSSES[find_loss(owner, loss, of_labels, GAM)].link
+
+
+def check_exposure_has_use(loss: str) -> None:
+    """Raise ValueError if predictions of a loss are not multiples of an exposure."""
+    if link_of("AdditiveRegressor", loss, of_labels=False) != "log":
+        usable = [argument("loss", name) for name, cls in LOSSES.items() if cls.link == "log"]
+        raise ValueError(
+            f"AdditiveRegressor: {parameter('exposure')} is for {' and '.join(usable)}, not "
+            f"{loss!r}."
+        )
+
+
+def means_of_scores(scores: np.ndarray, link: str) -> np.ndarray:
+    """Predictions of a regressor: the inverse of the link."""
+    return np.exp(scores) if link == "log" else scores
+
+
+def labels_of_scores(scores: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The most probable classes, from scores (n_samples, n_outputs)."""
+    best = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+    return classes[best]
+
+
+class _FittedGam:
+    """A saved GAM that predicts the rows of tables; its attributes are those of the estimator."""
+
+    estimator: ClassVar[str]  # its name, for messages
+    used_parameters = ("loss",)
+    reader_: TableReader
+    predictor_: AdditivePredictor
+    n_features_in_: int
+
+    def __init__(self, loss: str) -> None:
+        self.loss = loss
+
+    def _scores(self, X: Any) -> np.ndarray:
+        return self.predictor_.scores(self.reader_.read(X, self.estimator), self.estimator)
+
+
+class FittedRegressor(_FittedGam):
+    """The predictions of a saved `AdditiveRegressor`."""
+
+    estimator = "AdditiveRegressor"
+    _state: ClassVar[State] = REGRESSOR_STATE
+
+    def predict(self, X: Any, *, exposure: Any = None) -> np.ndarray:
+        """Predict f(x), or the exposure times exp(f(x)), for the rows of a table."""
+        scores = self._scores(X)[:, 0]
+        if exposure is not None:
+            check_exposure_has_use(self.loss)
+            scores = scores + log_exposures(exposure, len(scores))
+        return means_of_scores(scores, link_of(self.estimator, self.loss, of_labels=False))
+
+    def _check_state(self) -> None:
+        link_of(self.estimator, self.loss, of_labels=False)  # an unknown loss is refused
+        check_fitted_parts(self, n_outputs=1)
+
+
+class FittedClassifier(_FittedGam):
+    """The predictions of a saved `AdditiveClassifier`."""
+
+    estimator = "AdditiveClassifier"
+    _state: ClassVar[State] = CLASSIFIER_STATE
+    classes_: np.ndarray
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the most probable classes of the rows of a table."""
+        return labels_of_scores(self._scores(X), self.classes_)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Predict probabilities of the classes, in the order of `classes_`."""
+        return class_probabilities(sigmoid(self._scores(X)))
+
+    def _check_state(self) -> None:
+        link_of(self.estimator, self.loss, of_labels=True)  # an unknown loss is refused
+        check_classes(self.classes_)
+        check_fitted_parts(self, n_outputs=1 if len(self.classes_) == 2 else len(self.classes_))
