@@ -142,14 +142,15 @@ class TwoValuedColumns:
     low : ndarray
         The smallest value of each column.
     is_two_valued : ndarray of bool
-    difference : ndarray
-        δ of the columns of two values, in the columns of ψ, and 0 elsewhere.
+    at_low, difference : ndarray
+        ψ(l) and δ of the columns of two values, in the columns of ψ, and 0 elsewhere.
     """
 
     transform: Callable[[Any], Any]
     widths: np.ndarray
     low: np.ndarray
     is_two_valued: np.ndarray
+    at_low: np.ndarray
     difference: np.ndarray
 
     @classmethod
@@ -157,7 +158,7 @@ class TwoValuedColumns:
         cls, transform: Callable[[Any], Any], widths: np.ndarray, X: Any, fit_intercept: bool
     ) -> TwoValuedColumns:
         """Look for such columns: in dense rows, and where there is an intercept."""
-        low, difference = np.zeros(X.shape[1]), np.zeros(int(widths.sum()))
+        low, (at_low, difference) = np.zeros(X.shape[1]), np.zeros((2, int(widths.sum())))
         is_two_valued = two_valued(X[:PROBED_ROWS], fit_intercept)
         candidates = np.flatnonzero(is_two_valued)
         if len(candidates):
@@ -165,8 +166,9 @@ class TwoValuedColumns:
         if is_two_valued.any():
             low, high = X.min(axis=0), X.max(axis=0)
             ends = _dense(transform(np.stack([low, high])))
+            at_low = np.where(np.repeat(is_two_valued, widths), ends[0], 0.0)
             difference = np.where(np.repeat(is_two_valued, widths), ends[1] - ends[0], 0.0)
-        return cls(transform, widths, low, is_two_valued, difference)
+        return cls(transform, widths, low, is_two_valued, at_low, difference)
 
     @cached_property
     def _length(self) -> np.ndarray:
@@ -189,6 +191,13 @@ class TwoValuedColumns:
             return columns
         is_mapped = ~np.repeat(self.is_two_valued, self.widths)
         return np.hstack([_dense(self.transform(X))[:, is_mapped], columns])
+
+    def absorbed(self, weights: np.ndarray) -> np.ndarray:
+        """What the intercepts of reduced columns have more than those of ψ: Σ ⟨w_j, ψ_j(l)⟩.
+
+        `weights` are those of the reduced columns.
+        """
+        return self.at_low @ self.expanded(weights)
 
     def expanded(self, weights: np.ndarray) -> np.ndarray:
         """Weights [column of ψ][output] from weights [reduced column][output]."""

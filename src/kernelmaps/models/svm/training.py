@@ -225,8 +225,15 @@ def _solve_primal(
     bands = bands_of(fitted.spec, rows, np.dtype(precision_of(rows, options.tol)))
     X = rows if len(examples) == rows.shape[0] else rows[examples]
     mapped = MapColumns(columns.reduced, X, columns.n_columns, options.fit_intercept)
+    if start is not None and columns.is_two_valued.any():
+        weights = np.stack([mapped.adjoint(beta) for beta in start[0][examples].T], axis=1)
+        start = start[0], start[1] + columns.absorbed(weights[: columns.n_columns])
     solution = solve_primal(mapped, problem, examples, options.tol, start)
-    return replace(solution, weights=bands.cells(columns.expanded(solution.weights)))
+    return replace(
+        solution,
+        weights=bands.cells(columns.expanded(solution.weights)),
+        intercept=solution.intercept - columns.absorbed(solution.weights),
+    )
 
 
 def _choose_solver(
