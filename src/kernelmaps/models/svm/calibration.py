@@ -123,14 +123,16 @@ def calibrate_fit(
     calibration = Calibration.none(machine.n_outputs)
     if options.loss == "log_loss":
         return calibration
-    fold, size = None, rows.shape[0] * rows.shape[1] * machine.n_outputs
-    if start is not None and size <= _MOST_VALUES:
-        fold = folds_by_content(rows, targets.strata, targets.weight)
-    if start is None or fold is None:
+    size = rows.shape[0] * rows.shape[1] * machine.n_outputs
+    if start is None or size > _MOST_VALUES:
         return calibrate_by_own_scores(machine, rows, targets, calibration)
     copy = rows.copy()
 
     def pending() -> tuple[np.ndarray, np.ndarray]:
+        fold = folds_by_content(copy, targets.strata, targets.weight)
+        if fold is None:
+            own = calibrate_by_own_scores(machine, copy, targets, calibration)
+            return own.values, own.on_rows
         scores = out_of_fold_scores(copy, targets, C, machine.fitted, options, start, fold)
         taken = np.flatnonzero(fold >= 0)
         return fit_sigmoids(scores[taken], taken, targets, calibration)

@@ -64,13 +64,14 @@ class AdditiveMachine:
             "term_means": array("f8", "features outputs"),
             "summary": instance((Summary,)),
         },
-        attributes={"summary": "_summary"},
+        attributes={"summary": "_summary", "term_means": "_term_means"},
     )
     # What an instance that was read from a file has, too.
     sample: Any = None
     feature_names: Any = None
-    term_means: np.ndarray
-    _summary: Summary | None = None  # made of `sample` when it is first asked for
+    # Computed from `sample` when they are first needed.
+    _term_means: np.ndarray | None = None
+    _summary: Summary | None = None
 
     def __init__(
         self, fitted: FittedMap, weights: np.ndarray, offset: np.ndarray, tol: float,
@@ -96,6 +97,15 @@ class AdditiveMachine:
         return self.weights.shape[2]
 
     @property
+    def term_means(self) -> np.ndarray:
+        """Means of the terms over a sample of the training rows, [feature][output]."""
+        if self._term_means is None:
+            means = self._mean_over_sample(lambda terms: terms)
+            # In the precision of the terms, so that these and the intercept have the same sum.
+            self._term_means = means.astype(self.precision(self.sample)).astype(np.float64)
+        return self._term_means
+
+    @property
     def intercept(self) -> np.ndarray:
         """The offset with the means of the terms."""
         return self.offset + self.term_means.sum(axis=0)
@@ -103,7 +113,7 @@ class AdditiveMachine:
     # -- what is saved ----------------------------------------------------------------------------
 
     def _saved(self) -> dict[str, Any]:
-        self.summary  # noqa: B018 - made now, of the sample
+        self.summary, self.term_means  # noqa: B018 - computed now, from the sample
         return self._state.of(self)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -282,16 +292,13 @@ class AdditiveMachine:
     # -- description ------------------------------------------------------------------------------
 
     def describe(self, sample: Any) -> None:
-        """Learn the means of the terms from a sample of the training rows."""
-        self.sample, self._summary = sample, None
-        means = self._mean_over_sample(lambda terms: terms)
-        # In the precision of the terms, so that these and the intercept have the same sum.
-        self.term_means = means.astype(self.precision(sample)).astype(np.float64)
+        """Describe the machine by a sample of the training rows."""
+        self.sample, self._summary, self._term_means = sample, None, None
 
     def describe_like(self, other: AdditiveMachine) -> None:
         """Take over the description of another machine on the same map."""
         self.sample, self._summary = other.sample, other._summary
-        self.term_means = other.term_means
+        self._term_means = other.term_means
 
     @property
     def summary(self) -> Summary:
