@@ -7,7 +7,7 @@ from kernelmaps.models.losses import GAM, LOSSES, SVM, find_loss, losses_for, ma
 from kernelmaps.models.solvers import _dual_loops
 from kernelmaps.static_int import StaticInt
 
-EVERY = pytest.mark.parametrize("name", [name for name, kind in LOSSES.items() if kind.rules])
+EVERY = pytest.mark.parametrize("name", [name for name, kind in LOSSES.items() if kind.dual_rules])
 EPSILON = 0.1
 # exp(−t) that overflows is the right limit of a sigmoid.
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered in exp:RuntimeWarning")
@@ -15,34 +15,34 @@ pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered in exp:Runt
 
 def cases(name, seed, n=300):
     """Targets, scores, feasible dual variables, diagonals and costs of all sizes."""
-    rng, loss = np.random.default_rng(seed), LOSSES[name].rules
+    rng, loss = np.random.default_rng(seed), LOSSES[name].dual_rules
     labels = LOSSES[name].of_labels
     y = np.where(rng.random(n) < 0.5, 1.0, -1.0) if labels else rng.normal(size=n)
     f, q = 2 * rng.normal(size=n), 10.0 ** rng.uniform(-2, 2, n)
     c = 10.0 ** rng.uniform(-4, 4, n)
     # A step from 0 ends at a feasible variable.
-    beta = [loss.step(*z, 0.0, 1.0, k, EPSILON)[0] for *z, k in zip(y, 3 * f, c, strict=True)]
-    return np.column_stack([y, f, beta, q, c]).tolist()
+    alpha = [loss.step(*z, 0.0, 1.0, k, EPSILON)[0] for *z, k in zip(y, 3 * f, c, strict=True)]
+    return np.column_stack([y, f, alpha, q, c]).tolist()
 
 
-def gap(loss, y, f, beta, c):
-    """c ℓ + (cℓ)*(−β) + β f, and the size of its terms."""
-    parts = c * loss.value(y, f, EPSILON), loss.conjugate(y, beta, c, EPSILON), beta * f
-    return sum(parts), sum(map(abs, parts)) + c + abs(beta)
+def gap(loss, y, f, alpha, c):
+    """c ℓ + (cℓ)*(−α) + α f, and the size of its terms."""
+    parts = c * loss.value(y, f, EPSILON), loss.conjugate(y, alpha, c, EPSILON), alpha * f
+    return sum(parts), sum(map(abs, parts)) + c + abs(alpha)
 
 
 @EVERY
 def test_fenchel_holds_for_every_score_and_variable(name, seed):
-    loss = LOSSES[name].rules
-    for y, f, beta, _, c in cases(name, seed):
-        value, size = gap(loss, y, f, beta, c)
+    loss = LOSSES[name].dual_rules
+    for y, f, alpha, _, c in cases(name, seed):
+        value, size = gap(loss, y, f, alpha, c)
         assert value >= -1e-14 * size
 
 
 @EVERY
 def test_gap_is_zero_after_a_step(name, seed):
-    loss = LOSSES[name].rules
-    # The step solves β = −c ℓ'(f + q (β − β_old)), where Fenchel's inequality is an equality. The
+    loss = LOSSES[name].dual_rules
+    # The step solves α = −c ℓ'(f + q (α − α_old)), where Fenchel's inequality is an equality. The
     # logistic step ends at 1e-9 of t; a gap grows with the square of the distance.
     for y, f, old, q, c in cases(name, seed):
         new, _ = loss.step(y, f, old, q, c, EPSILON)
@@ -52,7 +52,7 @@ def test_gap_is_zero_after_a_step(name, seed):
 
 @EVERY
 def test_step_that_moves_nothing_says_how_firmly_it_rests(name, seed):
-    loss = LOSSES[name].rules
+    loss = LOSSES[name].dual_rules
     for y, f, old, q, c in cases(name, seed):
         new, _ = loss.step(y, f, old, q, c, EPSILON)
         again, rest = loss.step(y, f + q * (new - old), new, q, c, EPSILON)
@@ -66,16 +66,17 @@ def test_step_that_moves_nothing_says_how_firmly_it_rests(name, seed):
 def test_derivatives_are_those_of_the_value(name, seed):
     y, f = np.array(cases(name, seed)).T[:2]
     loss = make_loss(name, y, epsilon=EPSILON)
-    by_rule = [loss.rules.value(*z, EPSILON) for z in zip(y, f, strict=True)]
-    np.testing.assert_allclose(loss.scale * loss.value(y, f), by_rule, atol=1e-12)
-    # Rounded off, a loss is a parabola between its corners: away from them, differences of the
+    by_rule = [loss.dual_rules.value(*z, EPSILON) for z in zip(y, f, strict=True)]
+    np.testing.assert_allclose(loss.svm_factor * loss.value(y, f), by_rule, atol=1e-12)
+    # Smoothed, a loss is a parabola between its corners: away from them, differences of the
     # fourth order are exact to h⁴ and rounding.
     width, h = 0.5, 1e-3
-    rounded = loss.rounded(width)
-    assert (rounded != loss) == loss.has_corners
-    gradient, curvature = rounded.derivatives(y, f)
+    smoothed = loss.smoothed(width)
+    assert (smoothed != loss) == loss.has_corners
+    gradient, curvature = smoothed.derivatives(y, f)
     around = [
-        (rounded.value(y, f + k * h), rounded.derivatives(y, f + k * h)[0]) for k in (-2, -1, 1, 2)
+        (smoothed.value(y, f + k * h), smoothed.derivatives(y, f + k * h)[0])
+        for k in (-2, -1, 1, 2)
     ]
     kinks = (1 - y * f, f - y - EPSILON, y - f - EPSILON)
     away = np.all([abs(s - end) > 2 * h for s in kinks for end in (0, width)], axis=0)
@@ -90,12 +91,12 @@ def test_derivatives_are_those_of_the_value(name, seed):
 
 @EVERY
 def test_compiled_rules_are_the_entries(name, seed):
-    loss = LOSSES[name].rules
+    loss = LOSSES[name].dual_rules
     kind = StaticInt(list(LOSSES).index(name))
-    for y, f, beta, q, c in cases(name, seed, 50):
-        found = _dual_loops.rules(kind, y, f, beta, q, c, EPSILON)
-        value, size = gap(loss, y, f, beta, c)
-        step, slack = loss.step(y, f, beta, q, c, EPSILON)
+    for y, f, alpha, q, c in cases(name, seed, 50):
+        found = _dual_loops.rules(kind, y, f, alpha, q, c, EPSILON)
+        value, size = gap(loss, y, f, alpha, c)
+        step, slack = loss.step(y, f, alpha, q, c, EPSILON)
         np.testing.assert_allclose(found[:2], (step, slack), rtol=1e-8, atol=1e-8 * (1 + c))
         assert found[2] == pytest.approx(c * loss.value(y, f, EPSILON), rel=1e-12, abs=1e-300)
         assert found[3] == pytest.approx(value, abs=1e-13 * size)
@@ -104,7 +105,7 @@ def test_compiled_rules_are_the_entries(name, seed):
 def test_names_are_those_of_scikit_learn():
     assert losses_for(SVM, True) == ("squared_hinge", "hinge", "log_loss")
     assert losses_for(SVM, False) == ("squared_error", "epsilon_insensitive")
-    assert {name for name, kind in LOSSES.items() if not kind.rules} == {
+    assert {name for name, kind in LOSSES.items() if not kind.dual_rules} == {
         "absolute_error", "quantile", "poisson", "gamma",
     }  # fmt: skip
     with pytest.raises(ValueError, match=r"Owner: loss must be one of .*log_loss.*, got 'cubic'"):

@@ -3,15 +3,16 @@ r"""Losses of additive models: all that their solvers know about a loss, one cla
 An example with target y (+1 or −1 for a class) and cost c adds c ℓ(y, f) to the objective.
 
 Newton's method takes the value, the derivative and the curvature of rows (:class:`Loss`). The
-curvature may be an upper bound of the second derivative (of a loss with a corner, which is rounded
-off): the step then minimises a majorizer, and cannot raise the objective. Close to the minimum the
-share of the bound shrinks, and steps become Newton's.
+curvature may be an upper bound of the second derivative (of a loss with a corner, which is
+smoothed): the step then minimises a majorizer, and cannot raise the objective. Close to the minimum
+the share of the bound shrinks, and steps become Newton's.
 
-Additive SVMs are trained by dual coordinate descent, one example at a time, which takes the rules
-of a loss (:class:`Rules`). The dual variable β of an example is the coefficient of ψ(x) in w, and
-the duality gap is the sum over the examples of Fenchel's inequality,
+Additive SVMs are trained by dual coordinate descent, one example at a time, which takes the dual
+rules of a loss (:class:`DualRules`). The dual variable α of an example is the coefficient of ψ(x)
+in w, as in scikit-learn's ``dual_coef_``; LIBLINEAR's α of a class is yα here. The duality gap is
+the sum over the examples of Fenchel's inequality,
 
-.. math:: c\,ℓ(y, f) + (cℓ)^*(-β) + β f ≥ 0, \qquad \text{equal for } β = -c\,ℓ'(y, f).
+.. math:: c\,ℓ(y, f) + (cℓ)^*(-α) + α f ≥ 0, \qquad \text{equal for } α = -c\,ℓ'(y, f).
 
 A new loss is one more class in `LOSSES`: estimators, solvers, exports and messages find it there.
 """
@@ -27,9 +28,9 @@ import scipy  # whose parts are loaded when they are used
 
 from ..arguments import argument, parameter
 
-# Width, in units of the targets' interquartile range, over which absolute losses are rounded off: a
+# Width, in units of the targets' interquartile range, over which absolute losses are smoothed: a
 # tenth of the standard error of the median of 1,000 rows.
-_ROUNDED_WIDTH = 0.003
+_SMOOTHED_WIDTH = 0.003
 _MAX_ETA = 30.0  # exp(±η) is not followed beyond: e³⁰ is 10¹³
 _LEAST, _ROUNDING = 1e-300, 2.0**-53  # the least number whose logarithm is taken, and 1 minus one
 
@@ -56,19 +57,21 @@ class LossTotals(NamedTuple):
         return LossTotals(*(a + b for a, b in zip(self, other, strict=True)))
 
 
-class Rules(NamedTuple):
-    """A loss as coordinate descent sees it: plain functions of numbers, which are compiled.
+class DualRules(NamedTuple):
+    """A loss as dual coordinate descent sees it: plain functions of numbers, which are compiled.
 
     Attributes
     ----------
     value : callable (y, f, epsilon)
-        ℓ(y, f).
-    conjugate : callable (y, beta, c, epsilon)
-        (cℓ)*(−β), for a β that `step` can give; of arrays, too.
-    step : callable (y, f, beta, q, c, epsilon)
-        The best new β where q is the dual's diagonal, so that the score becomes
-        f + q (β_new − β); and the margin by which a β at a bound stays there (for shrinking), 0
-        for a β between its bounds.
+        ℓ(y, f) as SVMs have it: `Loss.svm_factor` times `Loss.value`.
+    conjugate : callable (y, alpha, c, epsilon)
+        (cℓ)*(−α), for an α that `step` can give; of arrays, too.
+    step : callable (y, f, alpha, q, c, epsilon)
+        The α that minimises the dual along one coordinate, where q is the dual's diagonal Q_ii: the
+        score becomes f + q (α_new − α). And, for an α that stays at a bound, the derivative of the
+        minimised dual from the bound inwards: a positive one holds α there, and shrinking compares
+        it with the violations of other examples. It has no meaning where α moves or is not at a
+        bound.
     start : callable (share) or None
         The best constant score, from the share of the costs that positive labels have; None where
         0 is a good start.
@@ -88,12 +91,14 @@ class Loss:
     """
 
     dispersion: float | None = None
-    rules: ClassVar[Rules | None] = None  # of additive SVMs; None for a loss of GAMs alone
-    likelihood = True  # whether GAMs have it: exp(−ℓ/φ) is a likelihood, or nearly
+    dual_rules: ClassVar[DualRules | None] = None  # of additive SVMs; None for a loss of GAMs alone
+    for_gam = True  # whether GAMs have it: exp(−ℓ/φ) is a likelihood, or nearly
     of_labels = False  # whether y is ±1
-    has_corners = False  # whether the derivative jumps; see `rounded`
-    scale = 1.0  # how many times ℓ its dual rules are about
-    largest_curvature = 1.0  # of ℓ; where it has corners, one over the unit of targets
+    has_corners = False  # whether the derivative jumps; see `smoothed`
+    svm_factor = 1.0  # the loss of SVMs is so many times ℓ: (y − f)², but ½(y − f)² of GAMs
+    # Largest second derivative of ℓ. Of a loss with corners, the jump of its derivative: a second
+    # derivative is this over a length, see `svm.scale.max_curvature`.
+    max_curvature = 1.0
     curvature_varies = True  # whether the second derivative differs between rows
     family = ""  # distribution of the targets, in words
     has_distribution = True  # whether GAMs know the distribution of observations
@@ -110,7 +115,7 @@ class Loss:
         """First derivative by η, and the curvature."""
         raise NotImplementedError
 
-    def rounded(self, width: float) -> Loss:
+    def smoothed(self, width: float) -> Loss:
         """The loss with its corners replaced by parabolas of this width."""
         return self
 
@@ -197,21 +202,21 @@ def _squared_error(y, f, epsilon):
     return (y - f) * (y - f)
 
 
-def _squared_error_conjugate(y, beta, c, epsilon):
-    return 0.25 * beta * (beta / c) - beta * y
+def _squared_error_conjugate(y, alpha, c, epsilon):
+    return 0.25 * alpha * (alpha / c) - alpha * y
 
 
-def _squared_error_step(y, f, beta, q, c, epsilon):
-    return beta - (f - y + 0.5 * beta / c) / (q + 0.5 / c), 0.0
+def _squared_error_step(y, f, alpha, q, c, epsilon):
+    return alpha - (f - y + 0.5 * alpha / c) / (q + 0.5 / c), 0.0
 
 
 @dataclass(frozen=True)
 class Squared(Loss):
     """½(y − η)²."""
 
-    rules = Rules(_squared_error, _squared_error_conjugate, _squared_error_step)
+    dual_rules = DualRules(_squared_error, _squared_error_conjugate, _squared_error_step)
     family = "normal"
-    scale = 2.0
+    svm_factor = 2.0
     curvature_varies = False
 
     def value(self, y, eta):
@@ -235,22 +240,22 @@ def _log_loss(y, f, epsilon):
     return np.log1p(np.exp(-abs(margin))) + max(-margin, 0.0)
 
 
-def _log_loss_conjugate(y, beta, c, epsilon):
-    """Of a = yβ in [0, c]: a log(a/c) + (c − a) log(1 − a/c)."""
-    a = y * beta
+def _log_loss_conjugate(y, alpha, c, epsilon):
+    """Of a = yα in [0, c]: a log(a/c) + (c − a) log(1 − a/c)."""
+    a = y * alpha
     # Where one of them is 0, its logarithm is finite, and the product 0.
     above_zero, below_one = np.maximum(a / c, _LEAST), np.minimum(a / c, 1 - _ROUNDING)
     return a * np.log(above_zero) + (c - a) * np.log1p(-below_one)
 
 
-def _log_loss_step(y, f, beta, q, c, epsilon):
+def _log_loss_step(y, f, alpha, q, c, epsilon):
     """Solve t + q (c σ(t) − a) + y f = 0 for the new a = c σ(t).
 
     The left side has a derivative between 1 and 1 + q c/4, and is convex left of 0 and concave
     right of it: Newton's method from 0 approaches the root from one side. From another start (the
     last solution) it stays in its bracket.
     """
-    margin, a = y * f, y * beta
+    margin, a = y * f, y * alpha
     low, high = -margin - q * (c - a), -margin + q * a
     t = np.log(a / (c - a)) if 0.0 < a < c else 0.0
     t = min(max(t, low), high)
@@ -292,10 +297,10 @@ class Logistic(Loss):
     """log(1 + exp(−yη))."""
 
     dispersion: float | None = 1.0
-    rules = Rules(_log_loss, _log_loss_conjugate, _log_loss_step, _log_odds)
+    dual_rules = DualRules(_log_loss, _log_loss_conjugate, _log_loss_step, _log_odds)
     family, link, has_scale = "binomial", "logit", False
     of_labels = True
-    largest_curvature = 0.25
+    max_curvature = 0.25
 
     def value(self, y, eta):
         margin = y * eta
@@ -324,24 +329,24 @@ def _squared_hinge(y, f, epsilon):
     return slack * slack
 
 
-def _squared_hinge_conjugate(y, beta, c, epsilon):
-    a = y * beta
+def _squared_hinge_conjugate(y, alpha, c, epsilon):
+    a = y * alpha
     return 0.25 * a * (a / c) - a
 
 
-def _squared_hinge_step(y, f, beta, q, c, epsilon):
-    gradient = y * f - 1.0 + 0.5 * y * beta / c
-    return y * max(y * beta - gradient / (q + 0.5 / c), 0.0), gradient
+def _squared_hinge_step(y, f, alpha, q, c, epsilon):
+    gradient = y * f - 1.0 + 0.5 * y * alpha / c
+    return y * max(y * alpha - gradient / (q + 0.5 / c), 0.0), gradient
 
 
 @dataclass(frozen=True)
 class SquaredHinge(Loss):
     """max(0, 1 − yη)²."""
 
-    rules = Rules(_squared_hinge, _squared_hinge_conjugate, _squared_hinge_step)
+    dual_rules = DualRules(_squared_hinge, _squared_hinge_conjugate, _squared_hinge_step)
     of_labels = True
-    likelihood = False
-    largest_curvature = 2.0
+    for_gam = False
+    max_curvature = 2.0
 
     def value(self, y, eta):
         return np.maximum(0.0, 1 - y * eta) ** 2
@@ -435,7 +440,7 @@ class Gamma(Loss):
 
 @dataclass(frozen=True)
 class Quantile(Loss):
-    """s(½√(r² + ε²) + (q − ½)r) of r = y − η: the pinball loss, rounded off within ε of zero.
+    """s(½√(r² + ε²) + (q − ½)r) of r = y − η: the pinball loss, smoothed within ε of zero.
 
     The factor s, the spread of the targets, makes curvatures independent of their unit, as those of
     squares are: a smoothing parameter of λ then weighs as much as λ rows in any unit.
@@ -443,7 +448,7 @@ class Quantile(Loss):
     The second derivative nearly vanishes for |r| > ε; ½s/√(r² + ε²) is an upper bound of it.
 
     Its estimates have the variance q(1 − q)/nf² for a density f of the residuals at zero, which
-    the mean curvature estimates, if it is rounded off more widely (Powell 1991): so much that the
+    the mean curvature estimates, if it is smoothed more widely (Powell 1991): so much that the
     estimate is as variable as the share of rows between the quantiles q ± h of the residuals. h is
     the bandwidth of Hall and Sheather (1988) for 95 % intervals, and the distance of the quantiles
     that of a normal variable with the same mean loss, σφ(z_q).
@@ -533,10 +538,10 @@ class Ramp(Loss):
     """
 
     width: float = 0.0
-    likelihood = False
+    for_gam = False
     has_corners = True
 
-    def rounded(self, width):
+    def smoothed(self, width):
         return replace(self, width=width)
 
     def _ramp(self, s: np.ndarray) -> np.ndarray:
@@ -555,15 +560,15 @@ def _epsilon_insensitive(y, f, epsilon):
     return max(abs(y - f) - epsilon, 0.0)
 
 
-def _epsilon_insensitive_conjugate(y, beta, c, epsilon):
-    return epsilon * abs(beta) - beta * y
+def _epsilon_insensitive_conjugate(y, alpha, c, epsilon):
+    return epsilon * abs(alpha) - alpha * y
 
 
-def _epsilon_insensitive_step(y, f, beta, q, c, epsilon):
-    free = beta - (f - y) / q
+def _epsilon_insensitive_step(y, f, alpha, q, c, epsilon):
+    free = alpha - (f - y) / q
     new = np.copysign(min(max(abs(free) - epsilon / q, 0.0), c), free)
-    slack = epsilon - abs(f - y)
-    return new, slack if new == 0.0 else -slack
+    gradient = epsilon - abs(f - y)  # by |α|: a positive one holds 0, a negative one ±c
+    return new, gradient if new == 0.0 else -gradient
 
 
 @dataclass(frozen=True)
@@ -571,7 +576,9 @@ class EpsilonInsensitive(Ramp):
     """max(0, |r| − e) of r = y − η."""
 
     epsilon: float = 0.0
-    rules = Rules(_epsilon_insensitive, _epsilon_insensitive_conjugate, _epsilon_insensitive_step)
+    dual_rules = DualRules(
+        _epsilon_insensitive, _epsilon_insensitive_conjugate, _epsilon_insensitive_step
+    )
 
     def value(self, y, eta):
         return self._ramp(np.abs(eta - y) - self.epsilon)
@@ -585,13 +592,13 @@ def _hinge(y, f, epsilon):
     return max(1.0 - y * f, 0.0)
 
 
-def _hinge_conjugate(y, beta, c, epsilon):
-    return -y * beta
+def _hinge_conjugate(y, alpha, c, epsilon):
+    return -y * alpha
 
 
-def _hinge_step(y, f, beta, q, c, epsilon):
+def _hinge_step(y, f, alpha, q, c, epsilon):
     gradient = y * f - 1.0
-    new = min(max(y * beta - gradient / q, 0.0), c)
+    new = min(max(y * alpha - gradient / q, 0.0), c)
     return y * new, gradient if new == 0.0 else -gradient
 
 
@@ -599,7 +606,7 @@ def _hinge_step(y, f, beta, q, c, epsilon):
 class Hinge(Ramp):
     """max(0, 1 − yη)."""
 
-    rules = Rules(_hinge, _hinge_conjugate, _hinge_step)
+    dual_rules = DualRules(_hinge, _hinge_conjugate, _hinge_step)
     of_labels = True
 
     def value(self, y, eta):
@@ -615,7 +622,7 @@ LOSSES: dict[str, type[Loss]] = {
     "squared_error": Squared, "epsilon_insensitive": EpsilonInsensitive,
     "absolute_error": Quantile, "quantile": Quantile, "poisson": Poisson, "gamma": Gamma,
 }  # fmt: skip
-"""All losses by name; the place of one with rules is its code in compiled loops."""
+"""All losses by name; the place of one with dual rules is its code in compiled loops."""
 
 GAM, SVM = "GAM", "SVM"
 """The two kinds of additive models."""
@@ -626,7 +633,8 @@ def losses_for(kind: str, of_labels: bool) -> tuple[str, ...]:
     return tuple(
         name
         for name, cls in LOSSES.items()
-        if cls.of_labels == of_labels and (cls.likelihood if kind == GAM else cls.rules is not None)
+        if cls.of_labels == of_labels
+        and (cls.for_gam if kind == GAM else cls.dual_rules is not None)
     )
 
 
@@ -662,16 +670,16 @@ def name_with(index: int) -> str:
     return list(LOSSES)[index]
 
 
-def rules_of(index: int) -> Any:
-    """The rules of the loss with an index in `LOSSES`."""
-    return LOSSES[name_with(index)].rules
+def dual_rules_of(index: int) -> Any:
+    """The dual rules of the loss with an index in `LOSSES`."""
+    return LOSSES[name_with(index)].dual_rules
 
 
 def make_loss(
     name: str, y: np.ndarray, weight: np.ndarray | None = None, *,
     quantile: float = 0.5, epsilon: float = 0.0,
 ) -> Loss:  # fmt: skip
-    """The loss of a name; quantile losses are rounded off by the spread of the targets."""
+    """The loss of a name; quantile losses are smoothed in units of the spread of the targets."""
     cls = LOSSES[name]
     if cls is EpsilonInsensitive:
         return EpsilonInsensitive(epsilon=epsilon)
@@ -679,7 +687,7 @@ def make_loss(
         return cls()
     spread = _spread(y, np.ones(len(y)) if weight is None else weight)
     quantile = 0.5 if name == "absolute_error" else quantile
-    return Quantile(quantile=quantile, width=_ROUNDED_WIDTH * spread, spread=spread)
+    return Quantile(quantile=quantile, width=_SMOOTHED_WIDTH * spread, spread=spread)
 
 
 def _spread(y: np.ndarray, weight: np.ndarray) -> float:

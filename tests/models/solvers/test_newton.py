@@ -50,7 +50,7 @@ def test_losses_of_additive_svms_are_minimised(name, seed):
     rng = np.random.default_rng(seed)
     Z = np.column_stack([rng.normal(size=(400, 8)), np.ones(400)])
     y = Z @ rng.normal(size=9) + rng.normal(size=400)
-    loss = make_loss(name, y, epsilon=0.1).rounded(0.3)
+    loss = make_loss(name, y, epsilon=0.1).smoothed(0.3)
     y = np.sign(y) if loss.of_labels else y
     rows = MatrixRows(Z, y, rng.random(400) + 0.1)
     objective = Objective(rows, loss, np.append(np.ones(8), 0.0))

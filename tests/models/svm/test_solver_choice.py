@@ -10,10 +10,10 @@ import kernelmaps as km
 from kernelmaps.models.losses import LOSSES, make_loss
 from kernelmaps.models.rows.mapped import MapColumns, TwoValuedColumns
 from kernelmaps.models.svm import training
-from kernelmaps.models.svm.scale import SCALED_CONDITION, condition, mean_square
+from kernelmaps.models.svm.scale import SCALED_CURVATURE_RATIO, curvature_ratio, mean_square
 from kernelmaps.models.svm.solver_costs import TrainingSize
 
-SIZE = TrainingSize(2000, 100_000, 501, 1, condition=1.0, tol=1e-3, has_corners=False)
+SIZE = TrainingSize(2000, 100_000, 501, 1, curvature_ratio=1.0, tol=1e-3, has_corners=False)
 
 
 def table(seed, n=300):
@@ -87,10 +87,10 @@ def test_no_other_intercept_is_better(seed, feature_map, solver):
 
 
 def test_costs_grow_with_what_they_depend_on():
-    for name in ("n_rows", "n_columns", "n_outputs", "condition"):
+    for name in ("n_rows", "n_columns", "n_outputs", "curvature_ratio"):
         larger = replace(SIZE, **{name: 4 * getattr(SIZE, name)})
         assert larger.primal_seconds > SIZE.primal_seconds
-    for name in ("n_values", "n_outputs", "condition"):
+    for name in ("n_values", "n_outputs", "curvature_ratio"):
         larger = replace(SIZE, **{name: 4 * getattr(SIZE, name)})
         assert larger.dual_seconds > SIZE.dual_seconds
     assert replace(SIZE, tol=1e-6).dual_seconds > SIZE.dual_seconds
@@ -98,8 +98,8 @@ def test_costs_grow_with_what_they_depend_on():
 
 
 def test_coordinate_descent_is_for_strong_regularisation_and_newton_for_weak():
-    """One crossing: the dual's cost grows with the condition, the primal's with its logarithm."""
-    solvers = [replace(SIZE, condition=k).cheaper for k in np.geomspace(1e-3, 1e4, 50)]
+    """One crossing: the dual's cost grows with κ, the primal's with its logarithm."""
+    solvers = [replace(SIZE, curvature_ratio=k).cheaper for k in np.geomspace(1e-3, 1e4, 50)]
     assert solvers[0] == "dual"
     assert solvers[-1] == "primal"
     assert sorted(solvers) == solvers
@@ -120,18 +120,18 @@ def test_the_mean_square_is_the_trace_of_the_covariance(seed):
     assert dense == pytest.approx(csr)
 
 
-def test_condition_is_proportional_to_cost_and_curvature(seed):
+def test_the_curvature_ratio_is_proportional_to_cost_and_curvature(seed):
     X, score = table(seed)
     y, cost = np.sign(score), np.ones(len(X))
     kappa = {
-        name: condition(make_loss(name, y), y, cost, 2.0)
+        name: curvature_ratio(make_loss(name, y), y, cost, 2.0)
         for name in ("squared_hinge", "log_loss", "squared_error", "hinge")
     }
     assert kappa == {"squared_hinge": 4.0, "log_loss": 0.5, "squared_error": 4.0, "hinge": 2.0}
-    assert condition(make_loss("hinge", y), y, 10 * cost, 2.0) == pytest.approx(20.0)
+    assert curvature_ratio(make_loss("hinge", y), y, 10 * cost, 2.0) == pytest.approx(20.0)
     # Targets in other units, with costs to match, are the same problem.
     units = [
-        condition(make_loss("epsilon_insensitive", u * score), u * score, u * cost, 2.0)
+        curvature_ratio(make_loss("epsilon_insensitive", u * score), u * score, u * cost, 2.0)
         for u in (1.0, 1000.0)
     ]
     assert units[0] == pytest.approx(units[1])
@@ -142,7 +142,7 @@ def test_the_scale_of_C_is_that_of_the_map(seed, feature_map):
     X, score = table(seed)
     model = km.AdditiveSVC(feature_map).fit(X, score > 0)
     trace = np.trace(np.cov(model.feature_map_.transform(X).T, bias=True))
-    assert pytest.approx(SCALED_CONDITION / (2 * trace)) == model.C_
+    assert pytest.approx(SCALED_CURVATURE_RATIO / (2 * trace)) == model.C_
     smoother = km.AdditiveSVC(feature_map, loss="log_loss").fit(X, score > 0)
     assert pytest.approx(8 * model.C_) == smoother.C_
 
@@ -203,9 +203,9 @@ def test_halved_steps_read_no_rows(seed, monkeypatch):
     assert len(passes) <= model.n_iter_ + 17 + 2
 
 
-@pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if loss.rules])
+@pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if loss.dual_rules])
 def test_conjugates_of_arrays_are_those_of_numbers(name):
-    conjugate, c = LOSSES[name].rules.conjugate, np.array([0.5, 1.0, 2.0])
+    conjugate, c = LOSSES[name].dual_rules.conjugate, np.array([0.5, 1.0, 2.0])
     for y in (1.0, -1.0):
         beta = y * np.array([0.0, 1.0, 0.7])  # at both bounds, and between them
         each = [conjugate(y, *pair, 0.1) for pair in zip(beta, c, strict=True)]

@@ -27,7 +27,7 @@ from ...engine.table.update import (
     prefetch_row,
 )
 from ...static_int import StaticInt
-from ..losses import rules_of
+from ..losses import dual_rules_of
 
 
 class SVMProblem(NamedTuple):
@@ -89,25 +89,25 @@ class StepData(NamedTuple):
 
 def _step(loss, y, f, beta, q, c, epsilon):
     """The best new dual variable, and its slack."""
-    return rules_of(loss).step(y, f, beta, q, c, epsilon)
+    return dual_rules_of(loss).step(y, f, beta, q, c, epsilon)
 
 
 @overload(_step, jit_options=FAST)
 def _step_of(loss, y, f, beta, q, c, epsilon):
-    rule = njit(**FAST)(rules_of(loss.value).step)
+    rule = njit(**FAST)(dual_rules_of(loss.value).step)
     return lambda loss, y, f, beta, q, c, epsilon: rule(y, f, beta, q, c, epsilon)
 
 
 def _price(loss, y, f, beta, c, epsilon):
     """The primal loss of an example, and its part of the duality gap."""
-    entry = rules_of(loss)
+    entry = dual_rules_of(loss)
     price = c * entry.value(y, f, epsilon)
     return price, price + entry.conjugate(y, beta, c, epsilon) + beta * f
 
 
 @overload(_price, jit_options=FAST)
 def _price_of(loss, y, f, beta, c, epsilon):
-    entry = rules_of(loss.value)
+    entry = dual_rules_of(loss.value)
     value, conjugate = (njit(**FAST)(rule) for rule in (entry.value, entry.conjugate))
 
     def price(loss, y, f, beta, c, epsilon):

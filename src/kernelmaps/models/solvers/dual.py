@@ -30,7 +30,7 @@ from ...engine.table.memory import aligned
 from ...engine.table.update import RowArrays, RowWorkspace, routines_of, weights_of
 from ...progress import track
 from ...threads import check_stop, together
-from ..losses import rules_of
+from ..losses import dual_rules_of
 from ..rows.map_tables import Compiled, workspace_for
 from . import _dual_loops
 from ._dual_loops import Centre, Duals, PassSums, SVMProblem, Visits
@@ -184,7 +184,7 @@ def all_small(gaps: list[Gap], tol: float) -> bool:
 
 def initial_intercepts(problem: SVMProblem) -> np.ndarray | None:
     """The intercepts that are best without weights, where these are not next to 0."""
-    start = rules_of(problem.loss).start
+    start = dual_rules_of(problem.loss).start
     if start is None:
         return None
     shares = np.array([problem.cost[problem.y == code].sum() for code in problem.positive])

@@ -70,7 +70,7 @@ def solve_primal(
     ----------
     columns : MapColumns
         Of the examples.
-    problem : Problem
+    problem : SVMProblem
         Loss, targets and costs of all rows.
     examples : int32[m]
         Which of them take part.
@@ -109,7 +109,7 @@ class PrimalFit:
         self, columns: MapColumns, loss: Loss, y: np.ndarray, cost: np.ndarray, tol: float
     ) -> None:
         self.columns, self.loss, self.cost, self.tol = columns, loss, cost, tol
-        self.rows = MappedRows(columns, y, loss.scale * cost)
+        self.rows = MappedRows(columns, y, loss.svm_factor * cost)
         self.penalty = columns.penalty
         self.n_iter, self.is_started = 0, False
         self.point: Any = self.rows.at(loss, np.zeros(len(self.penalty)))
@@ -149,7 +149,7 @@ class PrimalFit:
                 self.approach_cost()
             stages = [(1.0, self.tol / 10.0**k) for k in range(_CERTIFICATES)]
         for width, tol in stages:
-            loss = self.loss.rounded(width)
+            loss = self.loss.smoothed(width)
             self._newton(Objective(self.rows, loss, self.penalty), _NEWTON, self._is_small(tol))
             primal, gap, beta = self.certify()
             if gap <= 0.5 * self.tol * primal:
@@ -197,7 +197,7 @@ class PrimalFit:
 
     def _fenchel_sum(self, point: EvaluationInMemory, beta: np.ndarray) -> float:
         """Σ cℓ(f) + (cℓ)*(−β) + βf: not negative, and zero for the β of this f."""
-        rules: Any = self.loss.rules
+        rules: Any = self.loss.dual_rules
         y, epsilon = self.rows.y, getattr(self.loss, "epsilon", 0.0)
         losses = self.rows.weight * self.loss.value(y, point.eta)
         conjugates = rules.conjugate(y, beta, self.cost, epsilon)

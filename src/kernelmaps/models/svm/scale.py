@@ -5,7 +5,8 @@ m\|^2}` is the same. ``C="scale"`` sets
 
 .. math:: κ = C\,ℓ''\, \overline{\|ψ - m\|^2}
 
-to a constant, with the largest second derivative ℓ'' of the loss.
+to a constant, with the largest second derivative ℓ'' of the loss. κ is the ratio of two
+curvatures, of the losses and of the penalty, along the columns.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from ..losses import Loss
 # DNA, spambase, magic, adult one-hot, pendigits, usps), cubic splines, squared hinge loss: it is
 # 0.3 points below that of the best C in the mean, 0.7 at most; with κ = 2, 0.6 and 1.5; with C = 1,
 # 1.7 and 4.3.
-SCALED_CONDITION = 6.0
-_MOST_ROWS = 1024  # whose distances are averaged
+SCALED_CURVATURE_RATIO = 6.0
+_MOST_ROWS = 1024  # whose squared distances are averaged: the mean is exact to some percent
 
 
 def mean_square(spec: Spec, X: Any, weight: np.ndarray, n_rows: int = _MOST_ROWS) -> float:
@@ -36,21 +37,26 @@ def mean_square(spec: Spec, X: Any, weight: np.ndarray, n_rows: int = _MOST_ROWS
     return float(np.sum(share @ squares) - np.sum(np.square(mean, dtype=np.float64)))
 
 
-def steepness(loss: Loss, y: np.ndarray, weight: np.ndarray) -> float:
-    """The largest ℓ''; where ℓ has corners instead, one over the size of the targets."""
-    unit = 1.0
+def max_curvature(loss: Loss, y: np.ndarray, weight: np.ndarray) -> float:
+    """The largest ℓ''; of a loss with corners, whose derivative jumps, one over a length.
+
+    The length is 1 for labels, and the mean absolute deviation of the targets of a regression.
+    """
+    length = 1.0
     if loss.has_corners and not loss.of_labels:
-        distances = np.abs(y - np.average(y, weights=weight))
-        unit = float(np.average(distances, weights=weight)) or 1.0
-    return loss.scale * loss.largest_curvature / unit
+        deviations = np.abs(y - np.average(y, weights=weight))
+        length = float(np.average(deviations, weights=weight)) or 1.0
+    return loss.svm_factor * loss.max_curvature / length
 
 
-def condition(loss: Loss, y: np.ndarray, cost: np.ndarray, square: float) -> float:
-    """κ for the mean cost of the rows."""
-    return float(np.mean(cost)) * steepness(loss, y, cost) * square
+def curvature_ratio(loss: Loss, y: np.ndarray, cost: np.ndarray, square: float) -> float:
+    """κ for the mean cost of the rows, with `mean_square` of their columns."""
+    return float(np.mean(cost)) * max_curvature(loss, y, cost) * square
 
 
 def scaled_C(spec: Spec, X: Any, loss: Loss, y: np.ndarray, weight: np.ndarray) -> float:
     """The C of ``C="scale"``; 1 where all rows are mapped alike."""
     square = mean_square(spec, X, weight)
-    return SCALED_CONDITION / (steepness(loss, y, weight) * square) if square > 0 else 1.0
+    if square <= 0:
+        return 1.0
+    return SCALED_CURVATURE_RATIO / (max_curvature(loss, y, weight) * square)

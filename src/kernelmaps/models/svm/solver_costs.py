@@ -33,7 +33,7 @@ class SolverCosts:
     per_value: float = 30e-9
     shared_lanes: float = 1.5  # outputs that take as long as what is done once for all of them
     first_visits: float = 6.0  # visits to each example for κ → 0
-    visits_per_condition: float = 4.0  # further visits per κ; measured: 2.5 to 6
+    visits_per_ratio: float = 4.0  # further visits per κ; measured: 2.5 to 6
     measured_gap: float = 1e-3  # the relative duality gap that visits were counted to
 
     # Newton's method.
@@ -44,14 +44,14 @@ class SolverCosts:
     per_row: float = 5e-8  # the same for each row: losses and their derivatives
     hessians: float = 1.0  # for κ < 1, and for each further factor of ten
     steps_per_hessian: float = 8.0
-    # Rounded corners need more Hessians, but few rows lie on a corner.
+    # Smoothed corners need more Hessians, but few rows lie on a corner.
     hessians_with_corners: float = 15.0
     steps_with_corners: float = 4.5
     rows_on_corners: float = 1 / 6
 
     # κ beyond which a penalty lies below the rounding of the losses, and Newton's method has
     # nothing to go by; the gap of coordinate descent stays at most twice the objective.
-    worst_condition: float = 1e12
+    max_curvature_ratio: float = 1e12
     sample_rows: int = 32  # whose norms give κ: their mean is exact to some percent
 
 
@@ -70,7 +70,7 @@ class TrainingSize:
     n_columns : int
         Coefficients of an output.
     n_outputs : int
-    condition : float
+    curvature_ratio : float
         κ.
     tol : float
         Relative duality gap.
@@ -82,7 +82,7 @@ class TrainingSize:
     n_values: int
     n_columns: int
     n_outputs: int
-    condition: float
+    curvature_ratio: float
     tol: float
     has_corners: bool
 
@@ -90,7 +90,7 @@ class TrainingSize:
     def visits(self) -> float:
         """Visits of coordinate descent to each example."""
         digits = np.log(min(self.tol, 0.1)) / np.log(COSTS.measured_gap)  # linear convergence
-        return COSTS.first_visits + COSTS.visits_per_condition * self.condition * digits
+        return COSTS.first_visits + COSTS.visits_per_ratio * self.curvature_ratio * digits
 
     @property
     def dual_seconds(self) -> float:
@@ -99,7 +99,7 @@ class TrainingSize:
 
     @property
     def primal_seconds(self) -> float:
-        n, d, growth = self.n_rows, self.n_columns, 1 + np.log10(1 + self.condition)
+        n, d, growth = self.n_rows, self.n_columns, 1 + np.log10(1 + self.curvature_ratio)
         hessians, steps, share = COSTS.hessians * growth, COSTS.steps_per_hessian, 1.0
         if self.has_corners:
             hessians, steps = COSTS.hessians_with_corners * growth, COSTS.steps_with_corners

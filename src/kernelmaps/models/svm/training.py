@@ -42,7 +42,7 @@ from ..solvers.dual import DualOptions, Solution, solve
 from .fitted_map import FittedMap
 from .primal import MOST_COLUMNS, is_feasible, solve_primal
 from .problem import MOST_LANES, SMALL, Options, Targets, costs_of, precision_of
-from .scale import condition, mean_square
+from .scale import curvature_ratio, mean_square
 from .solver_costs import COSTS, TrainingSize
 
 # Whether training starts on rounded rows where that pays: dense floats of at least 32 columns and
@@ -261,16 +261,17 @@ def _choose_solver(
         return columns, 0
     cost, y = problem.cost[examples], problem.y[examples]
     loss = make_loss(options.loss, y, epsilon=options.epsilon)
+    square = mean_square(fitted.spec, X, cost, COSTS.sample_rows)
     size = TrainingSize(
         n_rows=n,
         n_values=rows.size,
         n_columns=columns.n_columns + 1,
         n_outputs=problem.positive.size,
-        condition=condition(loss, y, cost, mean_square(fitted.spec, X, cost, COSTS.sample_rows)),
+        curvature_ratio=curvature_ratio(loss, y, cost, square),
         tol=options.tol,
         has_corners=loss.has_corners,
     )
-    if size.condition > COSTS.worst_condition:  # Newton's method would end anywhere
+    if size.curvature_ratio > COSTS.max_curvature_ratio:  # Newton's method would end anywhere
         return None, options.max_iter
     if size.cheaper == "primal":
         return columns, 0
