@@ -91,6 +91,7 @@ Both sides have their default settings, or equal ones. The same in numbers:
 again. All races are in the tables below; where settings of ours were tuned and those of the peer
 are its defaults, the note of the row says so.
 
+{arena}
 ## How to read the tables
 
 Every row compares two sides in one process on one machine: they take turns on the same data, after
@@ -237,6 +238,40 @@ def section(record: dict, plain: dict | None = None) -> str:
     return "\n".join(lines + folded(table)) + "\n"
 
 
+ARENA = """## Accuracy on ordinary tables
+
+{tables} public tables of R packages and scikit-learn that no setting was chosen on, {splits} splits
+of each (70 % of the rows for training), every method at its defaults. The score is the AUC for two
+classes and R² for numbers; rank 1 is the best method of a table; seconds are processor time of all
+fits of one split. The losses are those to the linear model (ridge or logistic regression, C or α
+chosen by cross-validation): the largest of a table, with its standard error.
+
+"""
+
+
+def arena_section(record: dict) -> str:
+    """Methods by their mean rank on the tables of the arena, the tables folded below."""
+    methods = sorted(record["summary"], key=lambda name: record["summary"][name]["rank"])
+    lines = [
+        "| method | mean score | mean rank | largest loss to linear | seconds |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for method in methods:
+        row = record["summary"][method]
+        loss = f"{row['largest loss']:.3f} ± {row['its error']:.3f}"
+        lines.append(
+            f"| {method} | {row['score']:.3f} | {row['rank']:.2f} "
+            f"| {'–' if method == 'linear' else loss} | {row['seconds']:.1f} |"
+        )
+    table = ["| table | rows | columns | " + " | ".join(methods) + " |"]
+    table.append("|---|---:|---:|" + "---:|" * len(methods))
+    for name, row in record["tables"].items():
+        scores = (f"{sum(row[m]['scores']) / len(row[m]['scores']):.3f}" for m in methods)
+        table.append(f"| {name} | {row['rows']} | {row['columns']} | {' | '.join(scores)} |")
+    top = ARENA.format(tables=len(record["tables"]), splits=record["splits"])
+    return top + "\n".join([*lines, "", *folded(table)]) + "\n"
+
+
 def arm_section(records: list[dict]) -> str:
     """The races that were run on ARM, in one table."""
     machine, limits = records[-1]["machine"], records[-1]["limits"]
@@ -339,7 +374,10 @@ def page_text(results: Path = RESULTS) -> str:
     path = results / "device.json"
     if path.exists():
         sections.append(gpu_section(json.loads(path.read_text("utf-8"))))
+    path = results / "arena.json"
+    arena = arena_section(json.loads(path.read_text("utf-8"))) if path.exists() else ""
     top = INTRODUCTION.replace("{headlines}", headline_figures(headline_rows(load(results))))
+    top = top.replace("{arena}", arena)
     return "\n".join([top, *sections])
 
 
