@@ -133,7 +133,7 @@ def test_test_of_a_variance_is_that_of_the_dense_covariance(seed, sd):
     fit = fit_rows(rows, Squared(), rho, fixed)
     reference = fit_rows(replace(rows, bases=[line, dense]), Squared(), rho, fixed)
     penalty = factor.penalty * 400.0
-    statistic, weights = variance_test(fit, penalty)
+    statistic, weights = variance_test(fit)
     block = reference.covariance[2:, 2:]
     expected = random_effects_test(reference.beta[2:], block, penalty / fit.dispersion, 600.0)
     test = mixture_test(statistic, weights, 600.0)

@@ -52,7 +52,7 @@ def test_the_sum_over_coefficients_is_the_restricted_likelihood(seed):
     ]
     best = min(fits, key=lambda fit: fit.criterion)
     likelihood, edf = fit_alone(basis, [signal])
-    exact = np.sum(1 - penalties.diagonal(best.rho) * best.variances) - 1
+    exact = np.sum(1 - penalties.diagonal(best.rho) * best.inverse.diagonal()) - 1
     # The basis is orthonormal up to the ridge for codes without rows, 1e-7 of its mean diagonal.
     assert edf == pytest.approx(exact, rel=1e-5)
     assert fit_alone(basis, [signal, signal]) == (pytest.approx(2 * likelihood), edf)

@@ -211,7 +211,7 @@ class BorderedFit:
     def edf_of_new(self, penalties: Penalties) -> np.ndarray:
         """Degrees of freedom of the new coefficients."""
         diagonal = penalties.diagonal(self.rho)[self.border.new]
-        return 1 - diagonal * self.working_fit.variances
+        return 1 - diagonal * self.working_fit.inverse.diagonal()
 
 
 def fit_bordered(

@@ -68,23 +68,17 @@ class LevelEffects:
 
 def without_levels(model: FittedDesign) -> tuple[list[PenalisedFit], list[LevelEffects]]:
     """The fits without the levels of a large factor, and their effects if there is one."""
-    for term, _, smoothing in model.design.slices():
+    for term, _, _ in model.design.slices():
         if isinstance(term.basis, LevelBasis):
-            penalties = [term.basis.penalty * np.exp(fit.rho[smoothing]) for fit in model.fits]
-            both = [
-                centred(fit, term.counts, penalty)
-                for fit, penalty in zip(model.fits, penalties, strict=True)
-            ]
+            both = [centred(fit, term.counts) for fit in model.fits]
             return [fit for fit, _ in both], [effects for _, effects in both]
     return model.fits, []
 
 
-def centred(
-    fit: PenalisedFit, counts: np.ndarray, penalty: np.ndarray
-) -> tuple[PenalisedFit, LevelEffects]:
+def centred(fit: PenalisedFit, counts: np.ndarray) -> tuple[PenalisedFit, LevelEffects]:
     """A fit without its levels, whose mean effect is part of the intercept, and their effects.
 
-    `counts` are the weights of the levels, `penalty` are their penalties.
+    `counts` are the weights of the levels.
     """
     dense, levels = fit.covariance, fit.posterior.levels
     assert levels is not None
@@ -113,34 +107,33 @@ def centred(
     )  # fmt: skip
     effects = LevelEffects(
         theta - mean, covariance, variances, of_levels - mean_deviation, shares,
-        *variance_test(fit, penalty),
+        *variance_test(fit),
     )  # fmt: skip
     return without, effects
 
 
-def variance_test(fit: PenalisedFit, penalty: np.ndarray) -> tuple[float, np.ndarray]:
+def variance_test(fit: PenalisedFit) -> tuple[float, np.ndarray]:
     r"""The statistic of the test of a variance, and its weights under "no effect".
 
     :math:`θ^\top Mθ/φ` with :math:`M = \mathrm{diag}(s) - BA^{-1}B^\top` is exact, with s the
     weights of the levels. Its weights :math:`κ^2` are those of the levels alone,
     :math:`κ_c = s_c/D_c`, scaled to the exact mean
     :math:`\operatorname{tr}((I - \mathrm{diag}(d) V_{θθ})^2)`: what the other coefficients, few
-    beside the levels, change of their proportions is left out. `penalty` is d.
+    beside the levels, change of their proportions is left out.
     """
     levels = fit.posterior.levels
     assert levels is not None
     inverse = BlockCovariance(fit.covariance / fit.dispersion, replace(levels, dispersion=1.0))
-    n, m = len(inverse.dense), len(penalty)
-    theta, weight = fit.beta[-m:], levels.precision - penalty
+    n, m = len(inverse.dense), len(levels.weight)
+    theta = fit.beta[-m:]
     gram = np.linalg.inv(inverse.dense) + levels.ratio_gram(levels.precision)
     pulled = levels.border.T @ theta
-    statistic = float(weight @ theta**2 - pulled @ np.linalg.solve(gram, pulled)) / fit.dispersion
-    diagonal = np.concatenate([np.zeros(n), penalty])
-    variances = inverse.diagonal()
-    squares, _ = inverse.group_sums(diagonal, diagonal, variances, np.array([n, n + m]))
-    trace = float(penalty @ variances[n:])
-    kappa = weight / levels.precision
-    mean = m - 2 * trace + float(squares[-1, -1])
+    of_levels = levels.weight @ theta**2
+    statistic = float(of_levels - pulled @ np.linalg.solve(gram, pulled)) / fit.dispersion
+    diagonal = np.concatenate([np.zeros(n), levels.penalty])
+    squares, _ = inverse.group_sums(diagonal, diagonal, np.array([n, n + m]))
+    kappa = levels.weight / levels.precision
+    mean = m - 2 * inverse.penalised_diagonal(diagonal)[1] + float(squares[-1, -1])
     return statistic, kappa**2 * mean / max(float(np.sum(kappa**2)), 1e-300)
 
 

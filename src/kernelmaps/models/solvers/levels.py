@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -37,20 +38,30 @@ class ConditionalLevels:
     ----------
     border : ndarray of shape (n_levels, n_coefficients)
         B.
-    precision : ndarray of shape (n_levels,)
-        D.
+    weight, penalty : ndarray of shape (n_levels,)
+        Working weights and penalties d of the levels, whose sum is D.
     dispersion : float
         φ; 1 for V itself.
     """
 
     border: np.ndarray
-    precision: np.ndarray
+    weight: np.ndarray
+    penalty: np.ndarray
     dispersion: float = 1.0
 
     @classmethod
     def of(cls, levels: LevelSums, penalty: np.ndarray) -> ConditionalLevels:
-        """Levels with the penalties `penalty`."""
-        return cls(levels.border, levels.weight + penalty)
+        return cls(levels.border, levels.weight, penalty)
+
+    @cached_property
+    def precision(self) -> np.ndarray:
+        """D."""
+        return self.weight + self.penalty
+
+    @cached_property
+    def penalty_gram(self) -> np.ndarray:
+        """Rᵀ diag(d) R."""
+        return self.ratio_gram(self.penalty)
 
     @property
     def variances(self) -> np.ndarray:
@@ -155,13 +166,21 @@ class BlockCovariance:
         levels = None if self.levels is None else replace(self.levels, dispersion=dispersion)
         return BlockCovariance(self.dense * dispersion, levels)
 
+    def penalised_diagonal(self, diagonal: np.ndarray) -> tuple[np.ndarray, float]:
+        """d_i V_ii of β, and the sum of d_i V_ii over all levels."""
+        if self.levels is None:
+            return diagonal * self.dense.diagonal(), 0.0
+        of_levels = np.sum(self.levels.penalty / self.levels.precision)
+        of_levels += np.sum(self.dense * self.levels.penalty_gram)
+        return diagonal[: len(self.dense)] * self.dense.diagonal(), float(of_levels)
+
     def group_sums(
-        self, diagonal: np.ndarray, vector: np.ndarray, variances: np.ndarray, bounds: np.ndarray
+        self, diagonal: np.ndarray, vector: np.ndarray, bounds: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Sums of d_i V_il² d_l and of u_i V_il u_l over pairs of groups of coefficients.
 
         Group a has the coefficients from ``bounds[a]`` to before ``bounds[a + 1]``; the levels are
-        the last group. `variances` are the diagonal of V.
+        the last group.
         """
         from . import _loops
 
@@ -171,8 +190,8 @@ class BlockCovariance:
         _loops.block_sums(self.dense, diagonal[:n], vector[:n], of_dense, squares, products)
         if self.levels is None:
             return squares, products
-        d, u, precision = diagonal[n:], vector[n:], self.levels.precision
-        gram = self.dense @ self.levels.ratio_gram(d)  # V Rᵀ diag(d) R
+        d, u, precision = self.levels.penalty, vector[n:], self.levels.precision
+        gram = self.dense @ self.levels.penalty_gram
         pulled = self.dense @ self.levels.adjoint(u)  # V Rᵀ u
         with_levels = np.zeros((2, n_groups))
         for row, values in zip(
@@ -182,9 +201,8 @@ class BlockCovariance:
         ):
             cumulative = np.concatenate([[0.0], np.cumsum(values)])
             row[:] = cumulative[of_dense[1:]] - cumulative[of_dense[:-1]]
-        beyond = variances[n:] - 1 / precision
         with_levels[0, -1] = np.sum((d / precision) ** 2) + np.sum(gram * gram.T)
-        with_levels[0, -1] += 2 * np.sum(d**2 * beyond / precision)
+        with_levels[0, -1] += 2 * np.sum(self.dense * self.levels.ratio_gram(d**2 / precision))
         with_levels[1, -1] = np.sum(u**2 / precision) + self.levels.adjoint(u) @ pulled
         for sums, row in zip((squares, products), with_levels, strict=True):
             sums[-1], sums[:, -1] = row, row

@@ -513,7 +513,7 @@ class SmoothingSelection:
         fit = estimate_smoothing(problem, penalties, self.rho, self.dispersion, self.fixed, *limits)
         # Rounded, so that steps do not amplify the rounding errors of those before them.
         self.rho = np.where(self.fixed, self.rho, np.round(fit.rho, 3))
-        edf = penalties.sum_by_group(fit.edf(penalties))
+        edf = penalties.ranks - fit.traces
         change = float(np.max(np.abs(edf - self._edf), initial=0.0))
         small = max(PIRLS.settled_edf, PIRLS.settled_edf_share * float(edf.sum()))
         first = 1 if self.warm else 2  # steps before which a change of the edf says nothing

@@ -119,8 +119,8 @@ class Penalties:
         return np.bincount(self._bin, minlength=self.count + 1)[1:].astype(float)
 
     def sum_by_group(self, values: np.ndarray) -> np.ndarray:
-        """Sums over the coefficients of each smoothing parameter."""
-        return np.bincount(self._bin, values, self.count + 1)[1:]
+        """Sums over the coefficients of each smoothing parameter; the last ones may be left out."""
+        return np.bincount(self._bin[: len(values)], values, self.count + 1)[1:]
 
     @cached_property
     def _bin(self) -> np.ndarray:
@@ -201,8 +201,8 @@ class WorkingFit:
         Coefficients, the intercept first.
     inverse : BlockCovariance
         V = (G + diag(d))⁻¹; φV is the posterior covariance of β.
-    variances : ndarray
-        The diagonal of V.
+    traces : ndarray
+        Sums of d_i V_ii over the coefficients of each smoothing parameter.
     rho : ndarray
         Logarithms of the smoothing parameters.
     dispersion : float
@@ -213,7 +213,7 @@ class WorkingFit:
 
     beta: np.ndarray
     inverse: BlockCovariance
-    variances: np.ndarray
+    traces: np.ndarray
     rho: np.ndarray
     dispersion: float
     criterion: float
@@ -221,7 +221,7 @@ class WorkingFit:
 
     def edf(self, penalties: Penalties) -> np.ndarray:
         """Effective degrees of freedom of each coefficient."""
-        return 1 - penalties.diagonal(self.rho) * self.variances
+        return 1 - penalties.diagonal(self.rho) * self.inverse.diagonal()
 
     def edf_of_all(self, active: np.ndarray, penalties: Penalties, curvature: float) -> np.ndarray:
         """Effective degrees of freedom of all coefficients, where the fit was made in some.
@@ -266,10 +266,11 @@ def penalised_fit(
     ranks = penalties.ranks
     criterion = 0.5 * (deviance / phi + residual_df * np.log(phi) + logdet - ranks @ rho)
     squares = penalties.sum_by_group(diagonal * beta**2) / phi
-    variances = inverse.diagonal()
-    traces = penalties.sum_by_group(diagonal * variances)
+    of_dense, of_levels = inverse.penalised_diagonal(diagonal)
+    traces = penalties.sum_by_group(of_dense)
+    traces[-1:] += of_levels
     gradient = 0.5 * (squares + traces - ranks)
-    return WorkingFit(beta, inverse, variances, rho, phi, criterion, gradient)
+    return WorkingFit(beta, inverse, traces, rho, phi, criterion, gradient)
 
 
 def reml_hessian(
@@ -279,9 +280,8 @@ def reml_hessian(
     diagonal = penalties.diagonal(fit.rho)
     product = diagonal * fit.beta
     squares = penalties.sum_by_group(product * fit.beta) / fit.dispersion
-    traces = penalties.sum_by_group(diagonal * fit.variances)
-    cross, mixed = fit.inverse.group_sums(diagonal, product, fit.variances, penalties.bounds)
-    hessian = np.diag(squares + traces) - 2 / fit.dispersion * mixed - cross
+    cross, mixed = fit.inverse.group_sums(diagonal, product, penalties.bounds)
+    hessian = np.diag(squares + fit.traces) - 2 / fit.dispersion * mixed - cross
     if profiled:
         hessian -= np.outer(squares, squares) / max(total_weight - 1.0, 1.0)
     return 0.5 * hessian
