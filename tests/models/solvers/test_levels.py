@@ -11,6 +11,8 @@ from kernelmaps.models.gam.bases import number_basis
 from kernelmaps.models.losses import make_loss
 from kernelmaps.models.rows.basis import LevelBasis, TermBasis
 from kernelmaps.models.rows.in_memory import TermRows
+from kernelmaps.models.rows.protocol import LevelSums
+from kernelmaps.models.solvers.levels import ConditionalLevels
 from kernelmaps.models.solvers.pirls import fit_rows
 from kernelmaps.models.solvers.reml import (
     Penalties,
@@ -120,3 +122,15 @@ def test_a_model_with_levels_is_the_dense_one(seed, loss, cone):
     np.testing.assert_allclose(fit.posterior.diagonal(), np.diag(dense.covariance), rtol=1e-6)
     if cone:
         assert (rows.cone @ fit.beta[: rows.cone.shape[1]] >= -1e-9).all()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_gram_matrices_of_levels_that_share_a_weight(seed, shared):
+    """Rᵀ diag(w) R from sums over levels of the same weight, where they are many, or from all."""
+    rng = np.random.default_rng(seed)
+    weight = rng.integers(1, 4, 5000) + 0.0 if shared else rng.uniform(1, 4, 5000)
+    levels = ConditionalLevels(LevelSums(rng.normal(size=(5000, 6)), weight), 0.7)
+    assert (levels.sums.by_weight is not None) == shared
+    ratios = levels.border / (weight + 0.7)[:, None]
+    for w in (levels.precision, np.full(5000, 0.7), 0.49 / levels.precision):
+        np.testing.assert_allclose(levels.ratio_gram(w), ratios.T @ (w[:, None] * ratios))

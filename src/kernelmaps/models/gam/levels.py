@@ -130,7 +130,7 @@ def variance_test(fit: PenalisedFit) -> tuple[float, np.ndarray]:
     pulled = levels.border.T @ theta
     of_levels = levels.weight @ theta**2
     statistic = float(of_levels - pulled @ np.linalg.solve(gram, pulled)) / fit.dispersion
-    diagonal = np.concatenate([np.zeros(n), levels.penalty])
+    diagonal = np.repeat([0.0, levels.penalty], [n, m])
     squares, _ = inverse.group_sums(diagonal, diagonal, np.array([n, n + m]))
     kappa = levels.weight / levels.precision
     mean = m - 2 * inverse.penalised_diagonal(diagonal)[1] + float(squares[-1, -1])

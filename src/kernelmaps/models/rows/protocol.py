@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from ..losses import Loss
 from .basis import Basis
+
+MIN_SHARING_LEVELS = 8  # levels for each distinct weight, on average: fewer save no work
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,22 @@ class LevelSums:
 
     def __add__(self, other: LevelSums) -> LevelSums:
         return LevelSums(self.border + other.border, self.weight + other.weight)
+
+    @cached_property
+    def by_weight(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """One level of each weight, and BᵀB of all levels that share it; None if few share one.
+
+        Levels of as many rows, each of weight one, have the same weight: sums over them need not be
+        computed again for each smoothing parameter.
+        """
+        _, first, group, counts = np.unique(
+            self.weight, return_index=True, return_inverse=True, return_counts=True
+        )
+        if len(first) * max(self.border.shape[1], MIN_SHARING_LEVELS) > len(group):
+            return None
+        order, ends = np.argsort(group, kind="stable"), np.cumsum(counts)
+        members = (order[end - count : end] for end, count in zip(ends, counts, strict=True))
+        return first, np.stack([self.border[rows].T @ self.border[rows] for rows in members])
 
 
 @dataclass(frozen=True)

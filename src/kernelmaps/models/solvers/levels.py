@@ -36,22 +36,27 @@ class ConditionalLevels:
 
     Attributes
     ----------
-    border : ndarray of shape (n_levels, n_coefficients)
-        B.
-    weight, penalty : ndarray of shape (n_levels,)
-        Working weights and penalties d of the levels, whose sum is D.
+    sums : LevelSums
+        B, and the working weights of the levels.
+    penalty : float
+        d, the same for all levels; D is the sum of both.
     dispersion : float
         φ; 1 for V itself.
     """
 
-    border: np.ndarray
-    weight: np.ndarray
-    penalty: np.ndarray
+    sums: LevelSums
+    penalty: float
     dispersion: float = 1.0
 
-    @classmethod
-    def of(cls, levels: LevelSums, penalty: np.ndarray) -> ConditionalLevels:
-        return cls(levels.border, levels.weight, penalty)
+    @property
+    def border(self) -> np.ndarray:
+        """B."""
+        return self.sums.border
+
+    @property
+    def weight(self) -> np.ndarray:
+        """Working weights of the levels."""
+        return self.sums.weight
 
     @cached_property
     def precision(self) -> np.ndarray:
@@ -61,7 +66,7 @@ class ConditionalLevels:
     @cached_property
     def penalty_gram(self) -> np.ndarray:
         """Rᵀ diag(d) R."""
-        return self.ratio_gram(self.penalty)
+        return self.ratio_gram(np.full(len(self.weight), self.penalty))
 
     @property
     def variances(self) -> np.ndarray:
@@ -75,7 +80,11 @@ class ConditionalLevels:
             yield rows, self.border[rows], self.precision[rows, None]
 
     def ratio_gram(self, weight: np.ndarray) -> np.ndarray:
-        """Rᵀ diag(weight) R for weights that are not negative."""
+        """Rᵀ diag(weight) R for weights that are not negative, and functions of D."""
+        shared = self.sums.by_weight
+        if shared is not None:
+            first, grams = shared
+            return np.tensordot(weight[first] / self.precision[first] ** 2, grams, 1)
         total = np.zeros((self.border.shape[1],) * 2)
         for rows, border, precision in self._blocks():
             scaled = border * (np.sqrt(weight[rows, None]) / precision)

@@ -78,7 +78,7 @@ class PenalisedSystem:
         if problem.levels is None:
             return cls(cholesky_factor(problem.gram, diagonal, ridges))
         n = len(problem.gram)
-        levels = ConditionalLevels.of(problem.levels, diagonal[n:])
+        levels = ConditionalLevels(problem.levels, float(diagonal[n]))
         return cls(cholesky_factor(levels.reduced(problem.gram), diagonal[:n], ridges), levels)
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from ..rows.basis import Basis, count_levels
-from ..rows.protocol import NormalEquations
+from ..rows.protocol import LevelSums, NormalEquations
 from .levels import BlockCovariance
 from .linear_systems import PenalisedSystem, rearranged
 from .smoothing_prior import SmoothingCoordinates, SmoothingPrior
@@ -247,7 +247,8 @@ class WorkingFit:
         dense = rearranged(rearranged(self.inverse.dense, active, other).T, active, other)
         levels = self.inverse.levels
         if levels is not None:
-            levels = replace(levels, border=rearranged(levels.border.T, active, other).T)
+            border = rearranged(levels.border.T, active, other).T
+            levels = replace(levels, sums=LevelSums(border, levels.weight))
         return BlockCovariance(dense + np.diag(alone), levels)
 
 
