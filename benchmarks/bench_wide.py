@@ -1,4 +1,4 @@
-"""GAMs of tables with many columns: time, memory, and errors beside ridge regression.
+"""GAMs of tables with many columns or levels: time, memory, and errors beside ridge regression.
 
 Simulated, so that the true function is known: `few` of the columns have an effect, or `all` of
 them a small linear one, or none. Errors are root mean squares of the difference from the true
@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from time import process_time
 
 import numpy as np
+import pandas as pd
 from sklearn.linear_model import RidgeCV
 
 import kernelmaps as km
@@ -30,6 +31,12 @@ SIZES = [
     (252, 751, "log_loss", 20, 2048),
     (100_000, 230, "log_loss", 60, 2048),
     (500_000, 230, "log_loss", 300, 3072),
+]
+# Rows, levels of a factor beside eight columns of numbers, loss, and the most seconds and MiB.
+LEVELS = [
+    (50_000, 1_000, "squared_error", 5, 1024),
+    (1_000_000, 100_000, "squared_error", 30, 2048),
+    (1_000_000, 100_000, "log_loss", 60, 2048),
 ]
 # Rows, columns, and which columns have an effect.
 ERRORS = [
@@ -66,6 +73,45 @@ def fit_once(rows: int, columns: int, loss: str) -> None:
     print(json.dumps([process_time() - start, peak]))
 
 
+def fit_levels(rows: int, levels: int, loss: str) -> None:
+    """Fit rows of many levels, and print seconds, MiB, and the R² of new rows beside the best."""
+    rng = np.random.default_rng(0)
+    effects = rng.normal(size=levels)
+
+    def draw(n: int) -> tuple[pd.DataFrame, np.ndarray]:
+        level, X = rng.integers(0, levels, n), rng.normal(size=(n, 8))
+        names = np.array([f"level {k}" for k in range(levels)], dtype=object)[level]
+        frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(8)]).assign(level=names)
+        return frame, effects[level] + 0.5 * effect(X, "few")
+
+    X, score = draw(rows)
+    if loss == "log_loss":
+        model, y = km.AdditiveClassifier(), rng.random(rows) < 1 / (1 + np.exp(-score))
+    else:
+        model, y = km.AdditiveRegressor(), score + 0.5 * rng.normal(size=rows)
+    few = X[:2000].assign(level=[f"level {k % 300}" for k in range(2000)])
+    model.fit(few, y[:2000])  # compiles
+    start = process_time()
+    model.fit(X, y)
+    seconds = process_time() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    new, truth = draw(10_000)
+    error = np.mean((model.predictor_.scores(model._columns(new), "benchmark")[:, 0] - truth) ** 2)
+    print(json.dumps([seconds, peak, 1 - float(error) / float(truth.var())]))
+
+
+def race_levels(bench: Bench) -> None:
+    """Time, memory and R² of the true scores by the number of levels."""
+    for rows, levels, loss, most_seconds, most_mib in LEVELS[: 1 if bench.quick else None]:
+        words = [sys.executable, "-m", __name__, str(rows), str(levels), loss, "levels"]
+        output = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        seconds, peak, explained = json.loads(output)
+        what = f"{rows:,} rows of {levels:,} levels, {loss}"
+        bench.measure(f"{what}: fit", seconds, "s", at_most=most_seconds)
+        bench.measure(f"{what}: memory", peak, "MiB", at_most=most_mib)
+        bench.measure(f"{what}: share of the true scores explained", explained, "R²")
+
+
 def race_sizes(bench: Bench) -> None:
     """Time and memory by size."""
     for rows, columns, loss, most_seconds, most_mib in SIZES[: 2 if bench.quick else None]:
@@ -96,7 +142,7 @@ def race_errors(bench: Bench) -> None:
         bench.measure(what, ours, "rmse", peer="RidgeCV", theirs=theirs, details=details)
 
 
-PARTS = {"errors": race_errors, "sizes": race_sizes}
+PARTS = {"errors": race_errors, "sizes": race_sizes, "levels": race_levels}
 
 
 def run(bench: Bench, parts: Sequence[str] = tuple(PARTS)) -> None:
@@ -105,4 +151,5 @@ def run(bench: Bench, parts: Sequence[str] = tuple(PARTS)) -> None:
 
 
 if __name__ == "__main__":
-    fit_once(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    fit = fit_levels if sys.argv[-1] == "levels" else fit_once
+    fit(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
