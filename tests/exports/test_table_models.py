@@ -285,3 +285,30 @@ def test_a_column_that_is_named_as_an_output_is_pointed_out():
         (found,) = run_in_onnx(model, X, feed)
     assert inputs == ["variable1", "x"]
     np.testing.assert_allclose(found.ravel(), model.predict(X), rtol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def many_levels():
+    """A model of 300 levels, and rows with an unseen and a missing one."""
+    rng = np.random.default_rng(0)
+    code = rng.integers(0, 300, 3000)
+    X = pd.DataFrame({"x": rng.random(3000), "town": [f"t{k}" for k in code]})
+    y = X["x"] + rng.normal(size=300)[code] + 0.1 * rng.normal(size=3000)
+    rows = X.head(50).copy()
+    rows.loc[0, "town"], rows.loc[1, "town"] = "unseen", None
+    return km.AdditiveRegressor().fit(X, y), rows
+
+
+@needs_compiler
+def test_c_of_a_factor_with_many_levels(many_levels, tmp_path):
+    model, rows = many_levels
+    levels = {level: k for k, level in enumerate(model.predictor_.books[1].levels)}
+    codes = [np.nan if pd.isna(t) else levels.get(t, len(levels)) for t in rows["town"]]
+    got = run_in_c(model, np.column_stack([rows["x"], codes]), tmp_path)
+    np.testing.assert_allclose(got, model.predict(rows), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_onnx_of_a_factor_with_many_levels(many_levels):
+    model, rows = many_levels
+    assert_same(model, rows, run_in_onnx(model, rows, by_column(rows)), 1e-6)

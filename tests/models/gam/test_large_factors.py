@@ -273,3 +273,12 @@ def test_a_stream_that_is_read_once_is_refused(seed):
     chunks = ((X[k : k + 500], y[k : k + 500]) for k in range(0, 2000, 500))
     with pytest.raises(TypeError, match="a category of more than 254 levels"):
         km.AdditiveRegressor().fit(chunks)
+
+
+def test_dask_gives_the_model_of_the_frame(seed):
+    dataframe = pytest.importorskip("dask.dataframe", reason="partitions are Dask's")
+    X, y, _, _ = table(seed, 2000)
+    partitions = dataframe.from_pandas(X.assign(y=y), npartitions=3)
+    streamed, model = km.AdditiveRegressor().fit(partitions, "y"), km.AdditiveRegressor().fit(X, y)
+    assert is_eliminated(streamed)
+    np.testing.assert_allclose(streamed.predict(X), model.predict(X), atol=1e-6)
