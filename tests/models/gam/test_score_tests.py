@@ -242,3 +242,28 @@ def test_constrained_columns_have_no_pairs(seed):
     y = 6 * (X[:, 0] - 0.5) * (X[:, 1] - 0.5) + X[:, 0] + 0.3 * rng.normal(size=1500)
     model = km.AdditiveRegressor(interactions="auto", constraints={0: "increasing"}).fit(X, y)
     assert model.pair_functions_ == []
+
+
+def test_few_pairs_do_not_use_up_the_coefficients_of_all(seed, monkeypatch):
+    """Two rough pairs share a column with four others: all six are there, none is far finer."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((6000, 4))
+    waves = np.sin(12 * X)
+    y = sum(waves[:, j] * waves[:, k] for j in range(4) for k in range(j))
+    y += waves[:, 0] * waves[:, 1] + 0.3 * rng.normal(size=6000)
+    limit = 600
+    options = replace(interactions.PAIR_SEARCH, max_coefficients=limit, max_pair_coefficients=0)
+    monkeypatch.setattr(interactions, "PAIR_SEARCH", options)
+    sizes = {}
+
+    def recorded(design, *arguments, **options):
+        sizes.update(design.sizes)
+        return fit_outputs(design, *arguments, **options)
+
+    fit_outputs = interactions.fit_outputs
+    monkeypatch.setattr(interactions, "fit_outputs", recorded)
+    model = km.AdditiveRegressor(interactions="auto").fit(X, y)
+    assert len(model.pair_functions_) == 6
+    of_pairs = [size for columns, size in sizes.items() if len(columns) == 2]
+    assert max(of_pairs) <= 2 * min(of_pairs)
+    assert sum(sizes.values()) <= limit
