@@ -86,6 +86,32 @@ def test_no_other_intercept_is_better(seed, feature_map, solver):
     assert abs(np.sum(y * residual)) < 1e-2 * np.sum(residual)
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "log_loss"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_codes_of_two_values_have_the_same_minimum(monkeypatch, seed, loss, n_classes):
+    """Coordinate descent takes codes where all columns have two values, one of them constant."""
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((300, 6)) < 0.3, [1.0, 2.0, -1.0, 5.0, 0.5, 3.0], 0.0)
+    X[:, 5] = 3.0
+    y = np.digitize(X[:, 0] - X[:, 2] + 0.3 * rng.normal(size=300), [0.5, 1.5][: n_classes - 1])
+    solved, solve = [], training._solve_dual_of_codes
+
+    def counted(*arguments):
+        solved.append(arguments)
+        return solve(*arguments)
+
+    monkeypatch.setattr(training, "_solve_dual_of_codes", counted)
+    options = {"loss": loss, "tol": 1e-6, "max_iter": 20000, "random_state": 0}
+    auto, dual = (
+        km.AdditiveSVC(None, 0.01, solver=s, **options).fit(X, y) for s in ("auto", "dual")
+    )
+    assert len(solved) == 1  # not where the dual itself was requested: it needs no reduced columns
+    np.testing.assert_allclose(auto.objective_, dual.objective_, rtol=2e-6)
+    largest = np.sqrt((auto.feature_map_.transform(X) ** 2).sum(axis=1).max())
+    error = 4 * largest * np.sqrt(2e-6 * auto.objective_.max())
+    np.testing.assert_allclose(auto.decision_function(X), dual.decision_function(X), atol=error)
+
+
 def test_costs_grow_with_what_they_depend_on():
     for name in ("n_rows", "n_columns", "n_outputs", "curvature_ratio"):
         larger = replace(SIZE, **{name: 4 * getattr(SIZE, name)})

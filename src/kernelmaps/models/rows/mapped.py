@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ...engine import Spec
+from ...engine.piecewise import spec_of
+from ...engine.table import code_table
 from ..losses import Loss
 from .in_memory import EvaluationInMemory
 
@@ -180,6 +183,20 @@ class TwoValuedColumns:
     def n_columns(self) -> int:
         """Columns of `reduced`: those of ψ for columns of more than two values, then one each."""
         return reduced_columns(self.widths, self.is_two_valued)
+
+    def count_high(self, X: np.ndarray) -> int:
+        """How many values are not the smaller one of their column."""
+        return int(np.count_nonzero(self.low != X))
+
+    def coded(self, X: np.ndarray) -> tuple[sparse.csr_matrix, Spec]:
+        """[x_j ≠ l] as sparse codes, where all columns have two values, and their map.
+
+        The map of the codes has the columns of `reduced`.
+        """
+        codes = sparse.csr_matrix((self.low != X).astype(np.uint8))
+        values = np.stack([np.zeros(len(self._length)), self._length], axis=1)[:, :, None]
+        set_of = np.arange(len(values))
+        return codes, spec_of(code_table(values, set_of, np.dtype(np.float64), zero=True))
 
     def reduced(self, X: Any) -> np.ndarray:
         """The columns whose inner products are those of ψ(X), up to constants."""

@@ -31,6 +31,7 @@ class SolverCosts:
     # Coordinate descent. Each visit to an example looks its values up: 20 ns (order 0) to 50 ns
     # (log loss, trigonometric) each.
     per_value: float = 30e-9
+    per_visit: float = 120e-9  # the same for each example: codes of 2000 × 180 and 32,561 × 123
     shared_lanes: float = 1.5  # outputs that take as long as what is done once for all of them
     first_visits: float = 6.0  # visits to each example for κ → 0
     visits_per_ratio: float = 4.0  # further visits per κ; measured: 2.5 to 6
@@ -66,7 +67,8 @@ class TrainingSize:
     ----------
     n_rows : int
     n_values : int
-        Values of all rows that are looked up: those that are stored, of sparse rows.
+        Values of all rows that are looked up: those that are stored, of sparse rows; of columns of
+        two values, those that are not the smaller one.
     n_columns : int
         Coefficients of an output.
     n_outputs : int
@@ -95,7 +97,8 @@ class TrainingSize:
     @property
     def dual_seconds(self) -> float:
         lanes = (COSTS.shared_lanes + self.n_outputs) / (COSTS.shared_lanes + 1)
-        return COSTS.per_value * self.n_values * lanes * self.visits
+        a_visit = COSTS.per_value * self.n_values + COSTS.per_visit * self.n_rows
+        return a_visit * lanes * self.visits
 
     @property
     def primal_seconds(self) -> float:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ...engine import apply
+from ...engine import Spec, apply
 from ...static_int import StaticInt
 from ...threads import resolve_threads, together
 from ..losses import LOSSES, make_loss
@@ -191,9 +191,15 @@ def solve_group(
     examples = np.flatnonzero(problem.cost > 0).astype(np.int32)
     columns, epochs = _choose_solver(rows, problem, fitted, options, examples)
     if epochs > 0:
-        solution = _solve_dual(
-            rows, problem, fitted, examples, replace(dual, max_iter=epochs), beta, intercept, codes
-        )
+        of_dual = replace(dual, max_iter=epochs)
+        if columns is not None and columns.is_two_valued.all():
+            solution = _solve_dual_of_codes(
+                rows, problem, fitted, columns, examples, of_dual, beta, intercept
+            )
+        else:
+            solution = _solve_dual(
+                rows, problem, fitted.spec, examples, of_dual, beta, intercept, codes
+            )
         if solution.converged or epochs == options.max_iter:
             return solution
         beta, intercept = solution.beta, solution.intercept
@@ -202,13 +208,29 @@ def solve_group(
     return _solve_primal(rows, problem, fitted, columns, examples, options, start)
 
 
+def _solve_dual_of_codes(
+    rows: Any, problem: SVMProblem, fitted: FittedMap, columns: TwoValuedColumns,
+    examples: np.ndarray, dual: DualOptions, beta: np.ndarray, intercept: np.ndarray | None,
+) -> Solution:  # fmt: skip
+    """Coordinate descent where all columns have two values: on codes, zero for one of the two."""
+    coded, spec = columns.coded(rows)
+    solution = _solve_dual(coded, problem, spec, examples, dual, beta, intercept, lambda: None)
+    weights = solution.weights[:, 0]
+    cells = bands_of(fitted.spec, rows, np.dtype(precision_of(rows, dual.tol))).cells
+    return replace(
+        solution,
+        weights=cells(columns.expanded(weights)),
+        intercept=solution.intercept - columns.absorbed(weights),
+    )
+
+
 def _solve_dual(
-    rows: Any, problem: SVMProblem, fitted: FittedMap, examples: np.ndarray, dual: DualOptions,
+    rows: Any, problem: SVMProblem, spec: Spec, examples: np.ndarray, dual: DualOptions,
     beta: np.ndarray, intercept: np.ndarray | None, codes: RoundedRows,
 ) -> Solution:  # fmt: skip
     """Coordinate descent."""
     n_outputs, precision = problem.positive.size, precision_of(rows, dual.tol)
-    compiled = compile_basis(fitted.spec, rows, precision, lanes_for(n_outputs))
+    compiled = compile_basis(spec, rows, precision, lanes_for(n_outputs))
     rounded_rows = codes()
     approximate = None
     if rounded_rows is not None:
@@ -264,7 +286,7 @@ def _choose_solver(
     square = mean_square(fitted.spec, X, cost, COSTS.sample_rows)
     size = TrainingSize(
         n_rows=n,
-        n_values=rows.size,
+        n_values=columns.count_high(X) if columns.is_two_valued.all() else rows.size,
         n_columns=columns.n_columns + 1,
         n_outputs=problem.positive.size,
         curvature_ratio=curvature_ratio(loss, y, cost, square),
