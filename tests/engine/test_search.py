@@ -1,6 +1,7 @@
 """The search tables find the bin that a full search finds, for edges of every kind."""
 
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -10,6 +11,15 @@ from kernelmaps.engine import encode
 from kernelmaps.engine.encode import _code_bins, _formula, encode_within, fraction_bits
 from kernelmaps.engine.piecewise import spec_of, stored_table, table_of
 from kernelmaps.engine.table import AFFINE, EDGES, Table, search
+
+ENCODING = import_module("kernelmaps.engine.encode")  # whose name is that of a function, too
+
+
+@pytest.fixture(autouse=True)
+def compiled(monkeypatch):
+    """Few values, too, are encoded by the compiled loop."""
+    monkeypatch.setattr(ENCODING, "_MAX_READABLE", 0)
+
 
 KINDS = {
     "even": lambda rng: np.linspace(-1, 3, 41),

@@ -23,6 +23,7 @@ from .table import AFFINE, CODE, EDGES, Table
 from .table.layout import POSITION, Bins, bins_of
 
 _GRAIN = 2**15  # values that are worth a thread
+_MAX_READABLE = 2**16  # values up to which the readable form is faster than loading a loop
 
 
 def fraction_bits(table: Table) -> int:
@@ -103,8 +104,9 @@ def encode_within(
     check_width(spec, X.shape[1])
     if not isinstance(X, np.ndarray):
         return _encode_array_api(spec, X, lower, upper)
-    if interpreted():
-        return _encode_interpreted(spec, X, lower, upper, out)
+    look_up = spec.numbers["binning"] == EDGES and spec.numbers["degree"] == 0
+    if interpreted() or (look_up and X.size <= _MAX_READABLE):
+        return _encode_readably(spec, X, lower, upper, out)
     note_path("encode:dense")
     # The precision of transform, so that both put a value into the same bin.
     table = stored_table(spec, output_dtype(X.dtype))
@@ -142,10 +144,13 @@ def _encode_dense(
     return all(inside)
 
 
-def _encode_interpreted(
+def _encode_readably(
     spec: Spec, X: np.ndarray, lower: Any, upper: Any, out: np.ndarray | None
 ) -> tuple[np.ndarray, bool]:
-    """The same in its readable form, where nothing is compiled."""
+    """The same by the formula: where nothing is compiled, and of few values.
+
+    The bins of a look-up are found by comparisons, which are exact in both forms.
+    """
     codes, inside = _formula(spec, X.astype(output_dtype(X.dtype), copy=False), lower, upper)
     out = np.empty(X.shape, code_dtype(table_of(spec))) if out is None else out
     out[...] = codes

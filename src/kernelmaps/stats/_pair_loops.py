@@ -8,13 +8,6 @@ from ..compiling import njit
 
 
 @njit(cache=True, nogil=True)
-def add_single(codes: np.ndarray, weight: np.ndarray, out: np.ndarray) -> None:
-    """out[codes[i]] += weight[i]."""
-    for i in range(codes.size):
-        out[codes[i]] += weight[i]
-
-
-@njit(cache=True, nogil=True)
 def add_pair(first: np.ndarray, second: np.ndarray, weight: np.ndarray, out: np.ndarray) -> None:
     """out[first[i], second[i]] += weight[i]."""
     for i in range(first.size):

@@ -151,8 +151,8 @@ class CodeSums:
         self.square += float(product @ y)
         self.count += int(np.count_nonzero(weight))
         for column, single, target in zip(codes, self.singles, self.targets, strict=True):
-            _loops().add_single(column, weight, single)
-            _loops().add_single(column, product, target)
+            _add_by_code(column, weight, single)
+            _add_by_code(column, product, target)
         column_pairs = list(self.pairs)
 
         def work(begin: int, end: int) -> None:
@@ -360,8 +360,18 @@ def _in_use(codes: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarra
 def _sums_by_code(codes: np.ndarray, weight: np.ndarray, size: int) -> np.ndarray:
     """Sums of weights over codes."""
     out = np.zeros(size)
-    _loops().add_single(codes, weight, out)
+    _add_by_code(codes, weight, out)
     return out
+
+
+def _add_by_code(codes: np.ndarray, weight: np.ndarray, out: np.ndarray) -> None:
+    """out[codes[i]] += weight[i]."""
+    _loops().add_codes(_two_bytes(codes)[None], weight, np.zeros(1, np.int64), out)
+
+
+def _two_bytes(codes: np.ndarray) -> np.ndarray:
+    """Codes of at least two bytes: loops are compiled for these alone, not for those of one."""
+    return codes.astype(np.result_type(codes, np.uint16), copy=False)
 
 
 def _cost_of_blocks(bases: Sequence[np.ndarray], rows: int, j: np.ndarray, k: np.ndarray) -> float:
@@ -468,7 +478,7 @@ def _stacks(
     """Codes of all terms as one array, some rows at a time."""
     for at in range(begin, end, most):
         rows = slice(at, min(at + most, end))
-        yield rows, np.stack([term_codes[rows] for term_codes in codes])
+        yield rows, np.stack([_two_bytes(term_codes[rows]) for term_codes in codes])
 
 
 def _added(
@@ -489,7 +499,8 @@ def _block(
     if left.shape[0] * right.shape[0] <= len(weight):
         return left.T @ (pair_table(first, second, weight, (len(left), len(right))) @ right)
     out = np.zeros((left.shape[0], right.shape[1]))
-    _loops().add_rows(first, second, weight, right, out)
+    basis = np.ascontiguousarray(right)
+    _loops().add_rows(_two_bytes(first), _two_bytes(second), weight, basis, out)
     return left.T @ out
 
 

@@ -169,19 +169,36 @@ def splines(position: np.ndarray, size: int, degree: int) -> np.ndarray:
     So the coefficients of a straight line are evenly spaced, and their second differences vanish
     (Eilers and Marx 1996); with knots repeated at the ends they would not.
     """
-    first, values = _local_splines(position, size, degree)
-    matrix = np.zeros((len(position), size))
-    columns = first[:, None] + np.arange(degree + 1)
+    return _in_all_columns(*_local_splines(position, size, degree), size)
+
+
+def _in_all_columns(first: np.ndarray, values: np.ndarray, size: int) -> np.ndarray:
+    """Rows with some values from a first column on, and zeros in the others."""
+    matrix = np.zeros((len(first), size))
+    columns = first[:, None] + np.arange(values.shape[1])
     matrix[np.arange(len(matrix))[:, None], columns] = values
     return matrix
 
 
 def _local_splines(position: np.ndarray, size: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
     """The first spline that is not zero at each position, and the values of it and the next."""
-    from . import _loops
+    first, values = _splines_at(position, size, degree)
+    return first, np.ascontiguousarray(np.moveaxis(values, 0, -1))
 
-    first, values = np.empty(len(position), np.int64), np.empty((len(position), degree + 1))
-    _loops.local_splines(position, size, first, values)
+
+def _splines_at(position: np.ndarray, size: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
+    """The same with the splines along the first axis."""
+    u = np.clip(position, 0.0, 1 - 1e-12) * (size - degree)
+    first = u.astype(np.int64)
+    t = u - first
+    values, r = np.ones((1, *position.shape)), np.arange(float(degree))
+    r = r.reshape(-1, *[1] * position.ndim)
+    for d in range(1, degree + 1):  # de Boor's recursion
+        share = values / d
+        values = np.empty((d + 1, *position.shape))
+        values[0] = 0.0
+        np.multiply(t + d - r[:d] - 1, share, out=values[1:])
+        values[:-1] += (r[:d] + 1 - t) * share
     return first, values
 
 
@@ -221,13 +238,31 @@ def banded_normal_equations(
 
     `counts` and `targets` are sums over the bins, whose positions on each axis are given.
     """
-    from . import _loops
-
     n_bands, n_axes = 1 + max(degree, order), len(position)
     gram, rhs = np.zeros((n_axes, n_bands, n_bases)), np.zeros((n_axes, len(targets), n_bases))
-    _loops.add_bands(position, counts, np.stack(targets), gram[:, : degree + 1], rhs)
+    first, values = _splines_at(position, n_bases, degree)
+    # The splines of a bin from the last to the first: sums are in the order of the bins.
+    a, b = _pairs_of_splines(degree)
+    _add_at(gram, first, (b - a) * n_bases + a, (counts * values)[a] * values[b])
+    last_first = np.arange(degree, -1, -1)
+    for k, target in enumerate(targets):
+        _add_at(rhs, first, k * n_bases + last_first, target * values[::-1])
     gram[:, 0] += BASES.ridge * gram[:, 0].mean(axis=1, keepdims=True)
     return BandedNormalEquations(gram, _penalty_bands(n_bases, order, n_bands), rhs)
+
+
+@lru_cache(maxsize=8)
+def _pairs_of_splines(degree: int) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs a ≤ b of the splines that overlap in a bin, the last a first."""
+    a, b = np.triu_indices(degree + 1)
+    return a[::-1], b[::-1]
+
+
+def _add_at(out: np.ndarray, first: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:
+    """out[axis].flat[first[axis, i] + places[k]] += values[k, axis, i]."""
+    begin = first + out[0].size * np.arange(len(out))[:, None]
+    index = begin + places[:, None, None]
+    out += np.bincount(index.ravel(), values.ravel(), out.size).reshape(out.shape)
 
 
 @lru_cache(maxsize=64)
@@ -273,8 +308,9 @@ def number_basis(
     elif n_bins <= n_bases:
         size, curve = n_bins, np.eye(n_bins)
     else:
-        size, curve = n_bases, splines(position, n_bases, degree)
-        sparse = _sparse_rows(position, n_bases, degree, counts[0] > 0)
+        first, values = _local_splines(position, n_bases, degree)
+        size, curve = n_bases, _in_all_columns(first, values, n_bases)
+        sparse = _sparse_rows(first, values, n_bases, counts[0] > 0)
     curved, null, trace = _penalty_spaces(size, order, periodic)
     unit = trace / max(float(counts[1:] @ np.sum(curve**2, axis=1)) / counts.sum(), 1e-300)
     jumps = list(jumps) if size < n_bins else []
@@ -290,10 +326,13 @@ def number_basis(
 
 
 def _sparse_rows(
-    position: np.ndarray, size: int, degree: int, missing: bool
+    first: np.ndarray, values: np.ndarray, size: int, missing: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Where the nonzero entries of each row of `_with_missing` begin, and their values."""
-    first, values = _local_splines(position, size, degree)
+    """Where the nonzero entries of each row of `_with_missing` begin, and their values.
+
+    `first` and `values` are those of its curve.
+    """
+    degree = values.shape[1] - 1
     of_missing = np.append(np.zeros(degree), float(missing))  # its coefficient is the last one
     begin = size - degree if missing else 0
     return np.concatenate([[begin], first]), np.concatenate([of_missing[None], values])

@@ -104,10 +104,19 @@ def axis_likelihoods(
     # tr(G)/tr(S) is of the order of n over the median penalty of a natural basis.
     unit = equations.gram[:, 0].sum(axis=1) / equations.penalty[0].sum()
     smoothing = np.outer(unit, SMOOTHING_GRID)
-    explained = np.empty((len(position), len(outputs), smoothing.shape[1]))
-    logdet = np.empty_like(smoothing)
-    _loops.profiles(equations.gram, equations.penalty, equations.rhs, smoothing, explained, logdet)
-    likelihood, rank = np.zeros(len(position)), equations.gram.shape[2] - order
+    n_axes, n_bands, size = equations.gram.shape
+    system = np.empty((n_axes, len(outputs), n_bands + 1, size))
+    system[:, :, :-1], system[:, :, -1] = equations.gram[:, None], equations.rhs
+    penalty = np.zeros((n_bands + 1, size))
+    penalty[:-1] = equations.penalty
+    explained, logdet = np.empty((2, n_axes * len(outputs), smoothing.shape[1]))
+    _loops.profiles(
+        system.reshape(len(explained), n_bands + 1, size), penalty,
+        np.repeat(smoothing, len(outputs), axis=0),
+        np.empty((n_bands + 1, n_bands + 1, smoothing.shape[1])), explained, logdet,
+    )  # fmt: skip
+    explained, logdet = explained.reshape(n_axes, len(outputs), -1), logdet[:: len(outputs)]
+    likelihood, rank = np.zeros(len(position)), size - order
     for k, output in enumerate(outputs):
         counts = output.counts[1:]
         by_missing = output.targets[0] ** 2 / max(output.counts[0], 1e-300)

@@ -7,18 +7,6 @@ import numpy as np
 from ...compiling import njit
 
 _FAST = {"reassoc", "contract", "nsz"}  # sums in any order
-_TILE = 32  # rows and columns of a tile: two of them stay in the L1 cache (2 × 8 kB)
-
-
-@njit(cache=True, nogil=True)
-def mirror(matrix: np.ndarray) -> None:
-    """Copy the upper triangle of a matrix into its lower one, tile by tile."""
-    size = len(matrix)
-    for top in range(0, size, _TILE):
-        for left in range(0, top + 1, _TILE):
-            for i in range(top, min(top + _TILE, size)):
-                for j in range(left, min(left + _TILE, i)):
-                    matrix[i, j] = matrix[j, i]
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)

@@ -24,6 +24,8 @@ RIDGE_WITHOUT_CURVATURE = 1e-6
 # Coefficients below which threads of BLAS cost more than they bring: they wait by spinning, and
 # take the processor from the threads that sum over rows.
 THREADED_SIZE = 2500
+_TILE = 64  # rows and columns of a tile that is transposed: it stays in the L1 cache (32 kB)
+_BELOW = np.tri(_TILE, k=-1, dtype=bool)
 
 
 def cholesky_factor(
@@ -50,11 +52,18 @@ def cholesky_solve(factor: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 def cholesky_inverse(factor: np.ndarray) -> np.ndarray:
     """(LLᵀ)⁻¹; the factor is overwritten."""
-    from . import _loops
-
     inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0].T
-    _loops.mirror(inverse)
+    _mirror(inverse)
     return inverse
+
+
+def _mirror(matrix: np.ndarray) -> None:
+    """Copy the upper triangle of a matrix into its lower one, tile by tile."""
+    for top in range(0, len(matrix), _TILE):
+        rows = slice(top, top + _TILE)
+        matrix[rows, :top] = matrix[:top, rows].T
+        tile = matrix[rows, rows]
+        np.copyto(tile, tile.T, where=_BELOW[: len(tile), : len(tile)])
 
 
 @dataclass(frozen=True)
