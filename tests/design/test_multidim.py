@@ -40,26 +40,27 @@ def test_products_of_matrices_are_the_sum_of_the_atoms(form, axes, seed):
     waves = BoxWaves(problem.coarse.axes, frequencies, form)
     atoms = problem.atoms(problem.coarse.lags, frequencies)
     np.testing.assert_allclose(waves.sum(weights), atoms @ weights, atol=1e-13)
-    pull = rng.standard_normal(problem.coarse.lags.shape[0])
-    values, slopes = waves.pulled(pull)
-    np.testing.assert_allclose(values, pull @ atoms, atol=1e-11)
-    expected = np.einsum("z,zmn->mn", pull, problem.slopes(problem.coarse.lags, frequencies))
-    np.testing.assert_allclose(slopes, expected, atol=1e-11)
+    factors = rng.standard_normal(problem.coarse.lags.shape[0])
+    values, derivatives = waves.weighted_sums(factors)
+    np.testing.assert_allclose(values, factors @ atoms, atol=1e-11)
+    at_grid = problem.derivatives(problem.coarse.lags, frequencies)
+    expected = np.einsum("z,zmn->mn", factors, at_grid)
+    np.testing.assert_allclose(derivatives, expected, atol=1e-11)
 
 
 @pytest.mark.parametrize("axes", [2, 3])
 @pytest.mark.parametrize("form", ["projection", "modulation"])
-def test_slopes_are_the_derivatives_of_the_atoms(form, axes, seed):
+def test_derivatives_are_those_of_the_atoms(form, axes, seed):
     problem = problem_of(form, axes)
     rng = np.random.default_rng(seed)
     frequencies = rng.uniform(0.2, 2, (4, axes))
-    slopes = problem.slopes(problem.coarse.lags, frequencies)
+    derivatives = problem.derivatives(problem.coarse.lags, frequencies)
     for axis in range(axes):
         step = np.zeros(axes)
         step[axis] = 1e-6
         numeric = problem.atoms(problem.coarse.lags, frequencies + step)
         numeric = (numeric - problem.atoms(problem.coarse.lags, frequencies - step)) / 2e-6
-        np.testing.assert_allclose(slopes[:, :, axis], numeric, atol=1e-8)
+        np.testing.assert_allclose(derivatives[:, :, axis], numeric, atol=1e-8)
 
 
 def test_columns_follow_equation_21():

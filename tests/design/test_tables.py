@@ -6,7 +6,7 @@ from scipy.special import logsumexp
 
 import kernelmaps as km
 from kernelmaps.design import tables
-from kernelmaps.design.certify import table_everywhere
+from kernelmaps.design.certify import bound_table_everywhere
 from kernelmaps.design.gram import grid_kernel, rank_bound
 from kernelmaps.design.lp import harmonic_design, log_p_norm
 from kernelmaps.design.problem import build_problem
@@ -114,14 +114,14 @@ def test_eigen_table_of_a_kernel_of_lower_rank_is_exact():
     assert np.sum(np.any(np.abs(table(grid.fine)) > 1e-12, axis=0)) == 2
 
 
-def test_high_norms_and_their_slopes(seed):
+def test_high_norms_and_their_gradients(seed):
     error = np.random.default_rng(seed).normal(size=(9, 7)) * 10.0 ** np.arange(-3, 4)
     for power in (2, 8, 512):
-        norm, slope = log_p_norm(error, power)
+        norm, gradient = log_p_norm(error, power)
         sizes = power * np.log(np.abs(error))
         assert norm == pytest.approx(logsumexp(sizes) / power, rel=1e-12)
         expected = np.exp(sizes - logsumexp(sizes)) / error  # |e|^p / (e Σ|e|^p)
-        np.testing.assert_allclose(slope, expected, rtol=1e-10, atol=1e-270)
+        np.testing.assert_allclose(gradient, expected, rtol=1e-10, atol=1e-270)
 
 
 def test_tables_of_other_kernels():
@@ -172,7 +172,7 @@ def worst_pair(table, seed, size=300):
 )
 def test_the_bound_between_grid_points_is_proved_and_tight(kernel, domain, error, method, seed):
     table = method(grid_kernel(kernel, domain, error), 6)
-    proof = table_everywhere(table)
+    proof = bound_table_everywhere(table)
     found = worst_pair(table, seed)
     assert 0.97 * table.max_error <= found <= proof.bound <= 1.03 * table.max_error
     assert found <= proof.found * (1 + 1e-6)  # the search of the package is no worse
@@ -186,7 +186,7 @@ def test_the_bound_sees_what_a_grid_does_not():
     values = table(nodes)
     values[np.searchsorted(nodes, 100.32)] += 30.0
     spiked = RankTable(grid, values, nodes)
-    bound = table_everywhere(spiked).bound
+    bound = bound_table_everywhere(spiked).bound
     assert bound > 5 * spiked.max_error
     assert bound == pytest.approx(spiked.error_on(nodes), rel=0.1)
 
@@ -194,7 +194,7 @@ def test_the_bound_sees_what_a_grid_does_not():
 def test_without_a_proof_there_is_no_bound_but_the_largest_error_found(seed):
     own = Additive(lambda x, y: np.exp(-((x - y) ** 2) / 0.5))
     table = eigen_table(grid_kernel(own, (0, 2)), 3)
-    proof = table_everywhere(table)
+    proof = bound_table_everywhere(table)
     assert proof.bound == np.inf
     assert worst_pair(table, seed) <= proof.found * (1 + 1e-6)
     design = km.design_map(own, 3, domain=(0, 2), method="eigen", cache=False)
@@ -216,11 +216,13 @@ def test_a_signature_is_the_kernel_that_it_belongs_to(method):
 
 
 def test_a_set_of_values_is_proved_by_looking_at_all_of_it():
-    proof = table_everywhere(eigen_table(grid_kernel("chi2", np.arange(1, 99)), 3))
+    proof = bound_table_everywhere(eigen_table(grid_kernel("chi2", np.arange(1, 99)), 3))
     assert "98 of 98" in proof.bound_method
     assert 0 < proof.bound == proof.found
     many = grid_kernel("chi2", np.linspace(1, 99, 4000))
-    assert not table_everywhere(eigen_table(many, 3)).proved  # some of the set were not looked at
+    assert not bound_table_everywhere(
+        eigen_table(many, 3)
+    ).proved  # some of the set were not looked at
 
 
 @pytest.mark.parametrize(

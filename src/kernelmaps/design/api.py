@@ -142,8 +142,8 @@ class CosineSolver(DesignSolver):
     def finish(self, arrays: Arrays, lower_bound: float) -> Design:
         problem, cosines = self.problem, (arrays["frequencies"], arrays["weights"])
         if problem.tail:
-            reach = 2 / problem.kernel.gamma * np.log(2 * np.sum(cosines[1]) / 1e-9)
-            problem = replace(problem, span=min(reach, 60.0))
+            span = 2 / problem.kernel.gamma * np.log(2 * np.sum(cosines[1]) / 1e-9)
+            problem = replace(problem, span=min(span, 60.0))
         n_columns = columns(cosines[0])
         certificate = certify.certify_cosines(problem, cosines, n_columns, lower_bound)
         error, objective = problem.max_error(cosines), problem.cost(cosines)

@@ -50,22 +50,24 @@ class BoxWaves:
     """
 
     def __init__(self, axes: Axes, frequencies: np.ndarray, form: str) -> None:
-        self.factors, self.slopes = [], []
+        self.factors, self.derivatives = [], []
         for axis, omega in zip(axes, frequencies.T, strict=True):
             angle = np.multiply.outer(axis, omega)
             if form == "projection":
                 wave = np.empty(angle.shape, complex)
                 np.cos(angle, out=wave.real)
                 np.sin(angle, out=wave.imag)
-                slope = (1j * axis)[:, None] * wave
+                derivative = (1j * axis)[:, None] * wave
             else:
-                wave, slope = np.cos(angle), -axis[:, None] * np.sin(angle)
+                wave, derivative = np.cos(angle), -axis[:, None] * np.sin(angle)
             self.factors.append(wave)
-            self.slopes.append(slope)
+            self.derivatives.append(derivative)
 
     def _lead(self, moved: int = -1) -> np.ndarray:
         """Products over all axes but the last, one of them differentiated, shape (N', m)."""
-        factors = [self.slopes[i] if i == moved else f for i, f in enumerate(self.factors[:-1])]
+        factors = [
+            self.derivatives[i] if i == moved else f for i, f in enumerate(self.factors[:-1])
+        ]
         return reduce(lambda a, b: (a[:, None, :] * b[None, :, :]).reshape(-1, a.shape[1]), factors)
 
     def sum(self, weights: np.ndarray) -> np.ndarray:
@@ -74,16 +76,16 @@ class BoxWaves:
         # Of complex waves the real part, from parts side by side: one product of real matrices.
         return (lead.view(float) @ last.conj().view(float).T).ravel()
 
-    def pulled(self, pull: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Σ_λ pull(λ) atom_j(λ), and its derivatives in ω_j, shapes (m,) and (m, n)."""
-        table = pull.reshape(-1, self.factors[-1].shape[0])
+    def weighted_sums(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Σ_λ values(λ) atom_j(λ), and its derivatives in ω_j, shapes (m,) and (m, n)."""
+        table = values.reshape(-1, self.factors[-1].shape[0])
         lead, far = self._lead(), _times(table, self.factors[-1])
-        values = np.sum(lead * far, axis=0).real
+        sums = np.sum(lead * far, axis=0).real
         moved = [
             np.sum(self._lead(axis) * far, axis=0).real for axis in range(len(self.factors) - 1)
         ]
-        moved.append(np.sum(lead * _times(table, self.slopes[-1]), axis=0).real)
-        return values, np.stack(moved, axis=1)
+        moved.append(np.sum(lead * _times(table, self.derivatives[-1]), axis=0).real)
+        return sums, np.stack(moved, axis=1)
 
 
 def _times(table: np.ndarray, waves: np.ndarray) -> np.ndarray:
@@ -160,7 +162,7 @@ class JointProblem:
             return np.cos(lags @ frequencies.T)
         return np.prod(np.cos(lags[:, None, :] * frequencies), axis=2)
 
-    def slopes(self, lags: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+    def derivatives(self, lags: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
         """Derivatives of the atoms in each coordinate of ω, shape (N, m, n)."""
         if self.form == "projection":
             return -np.sin(lags @ frequencies.T)[:, :, None] * lags[:, None, :]

@@ -188,15 +188,15 @@ def between_grid(problem: CosineProblem, cosines: Cosines) -> Proof:
         value = float(np.max(np.abs(problem.grid_residual(cosines))))
         return Proof(value, value, "all lags of the discrete set")
     curve, sure, reason = curvature(problem.signature, problem.span)
-    bend = curve + float(weights @ frequencies**2)
+    curvature_bound = curve + float(weights @ frequencies**2)
     error = max(problem.max_error(cosines), 1e-15 * problem.scale)
     top = float(np.max(problem.weight(problem.lags)))
-    cells = problem.span * np.sqrt(top * bend / (8 * 0.002 * error))
+    cells = problem.span * np.sqrt(top * curvature_bound / (8 * 0.002 * error))
     size = int(np.clip(cells, 4000, _MAX_GRID))
     lags = np.linspace(0, problem.span, size + 1)
     miss = np.abs(problem.signature(lags) - cosine_sum(lags, cosines))
     weight = problem.weight(lags)
-    gap = bend * (lags[1] - lags[0]) ** 2 / 8
+    gap = curvature_bound * (lags[1] - lags[0]) ** 2 / 8
     pieces = np.maximum(weight[1:], weight[:-1]) * (np.maximum(miss[1:], miss[:-1]) + gap)
     bound = float(np.max(pieces))
     if problem.tail:
@@ -220,14 +220,14 @@ def certify_cosines(
     optimal = peaks > n_columns or error <= 1e-12 * problem.scale
     if not optimal and problem.period is None:
         largest = replace(problem, norm="max")
-        moved = sequential_lp(largest, cosines, reach=1e-3 * problem.span, steps=3)
+        moved = sequential_lp(largest, cosines, radius=1e-3 * problem.span, steps=3)
         optimal = problem.max_error(moved) > error * (1 - 1e-4)
     facts = {"alternations": peaks, "needed": n_columns + 1, "locally_optimal": optimal}
-    facts["bound_to_zero"] = _to_zero(problem, cosines)
+    facts["bound_to_zero"] = _bound_to_zero(problem, cosines)
     return certified(between_grid(problem, cosines), error, lower_bound, **facts)
 
 
-def _to_zero(problem: CosineProblem, cosines: Cosines) -> float:
+def _bound_to_zero(problem: CosineProblem, cosines: Cosines) -> float:
     r"""A bound for all of [0, b]: cosines continue below m, where they vanish like x^{γ/2}.
 
     For values x ≤ y ≤ b of any ratio the error is x^{γ/2} y^{γ/2} |κ − κ̂| ≤ b^γ e^{−γλ/2} |κ − κ̂|,
@@ -237,14 +237,14 @@ def _to_zero(problem: CosineProblem, cosines: Cosines) -> float:
         return np.inf
     if problem.tail:
         return between_grid(problem, cosines).bound
-    reach = max(problem.span, 60.0 / problem.kernel.gamma)
-    return between_grid(replace(problem, points=None, span=reach, tail=True), cosines).bound
+    span = max(problem.span, 60.0 / problem.kernel.gamma)
+    return between_grid(replace(problem, points=None, span=span, tail=True), cosines).bound
 
 
 def certify_table(table: RankTable, lower_bound: float, optimal: bool) -> DesignCertificate:
     """Certificate of a table; whether it is locally optimal is said by its method."""
-    proof = table_everywhere(table)
-    facts = {"locally_optimal": optimal, "bound_to_zero": table_to_zero(table, proof.bound)}
+    proof = bound_table_everywhere(table)
+    facts = {"locally_optimal": optimal, "bound_to_zero": bound_table_to_zero(table, proof.bound)}
     return certified(proof, table.max_error, lower_bound, **facts)
 
 
@@ -254,7 +254,7 @@ _PIECES = 4  # into which a bin of a kernel with a kink is divided
 _BELOW = 256  # cells between zero and the domain
 
 
-def table_everywhere(table: RankTable) -> Proof:
+def bound_table_everywhere(table: RankTable) -> Proof:
     """What is known of the error of a table on its whole domain."""
     grid = table.kernel
     if grid.values is not None:
@@ -262,13 +262,16 @@ def table_everywhere(table: RankTable) -> Proof:
         words = f"{grid.fine.size} of {grid.values.size} values"
         return Proof(table.max_error if complete else np.inf, table.max_error, words)
     largest = _search(table)
-    slope = _curvature_beside_the_kink(grid) if grid.rough else _fourth_derivative(grid)
-    if np.isinf(slope):
+    derivative = _curvature_beside_the_kink(grid) if grid.rough else _fourth_derivative(grid)
+    if np.isinf(derivative):
         return Proof(np.inf, largest, "grids, random pairs and ascent")
     if grid.rough:
-        bound, words = _rough_bound(table, slope), "corners and parabolas of cells"
+        bound, words = _rough_bound(table, derivative), "corners and parabolas of cells"
     else:
-        bound, words = _smooth_bound(table, slope), f"{_STEPS + 1}² pairs and fourth derivatives"
+        bound, words = (
+            _smooth_bound(table, derivative),
+            f"{_STEPS + 1}² pairs and fourth derivatives",
+        )
     return Proof(max(bound, largest), largest, words)
 
 
@@ -403,7 +406,7 @@ def _rough_bound(table: RankTable, curve: float) -> float:
     return float(np.max(sup / -_cells(-grid.scale_matrix(x))))
 
 
-def table_to_zero(table: RankTable, bound: float) -> float:
+def bound_table_to_zero(table: RankTable, bound: float) -> float:
     r"""A bound for all of [0, b]; infinite where nothing is known of the kernel's growth.
 
     Below m a table is the straight line ψ(x) = (x/m) ψ(m). For x = tm < m ≤ y

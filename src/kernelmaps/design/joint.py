@@ -164,7 +164,7 @@ class JointDesign(DesignedMapping):
             for (low, high), period in zip(self.domain, self.periods, strict=True)
         )
         head = f"{self.kernel}, {self.n_columns} columns ({self.method}) on {axes}"
-        return self._told(head, facts)
+        return self._describe(head, facts)
 
     def __repr__(self) -> str:
         return (
@@ -173,24 +173,28 @@ class JointDesign(DesignedMapping):
         )
 
 
-def everywhere(problem: JointProblem, cosines: Cosines, is_product: bool) -> tuple[Proof, float]:
+def bound_everywhere(
+    problem: JointProblem, cosines: Cosines, is_product: bool
+) -> tuple[Proof, float]:
     """Error on a grid so dense that the bound is within two percent of it, if memory allows.
 
     Returns what is known of the error between the points, too, and its root mean square over
     pairs of points.
     """
     (frequencies, weights), spans, n = cosines, problem.spans, problem.spans.size
-    bends: list[float] = []
+    curvatures: list[float] = []
     proved, kink = True, False
     for axis, omega in enumerate(frequencies.T):
         flat = along(problem.signature, axis, n)
-        bend, sure, _ = curvature(flat, spans[axis])
+        bound, sure, _ = curvature(flat, spans[axis])
         kinked = has_kink(flat, spans[axis])
         kink |= kinked
         proved &= sure and (is_product or not kinked)
-        bends.append(bend + float(weights @ omega**2))
+        curvatures.append(bound + float(weights @ omega**2))
     error = max(problem.max_error(cosines), 1e-12)
-    steps = np.maximum(spans * np.sqrt(n * np.array(bends) / (8 * 0.02 * error)), 2 * problem.steps)
+    steps = np.maximum(
+        spans * np.sqrt(n * np.array(curvatures) / (8 * 0.02 * error)), 2 * problem.steps
+    )
     halves = 2 ** (n - 1) if problem.form == "projection" else 1
     steps *= min(1.0, (_MOST_LAGS / (halves * np.prod(steps))) ** (1 / n))
     counts = np.ceil(steps).astype(int) + 1
@@ -198,7 +202,7 @@ def everywhere(problem: JointProblem, cosines: Cosines, is_product: bool) -> tup
     lags = product_grid(axes)
     miss = problem.signature(lags) - BoxWaves(axes, frequencies, problem.form).sum(weights)
     largest = float(np.max(np.abs(miss)))
-    gap = float(np.sum((spans / (counts - 1)) ** 2 / 8 * bends))
+    gap = float(np.sum((spans / (counts - 1)) ** 2 / 8 * curvatures))
     reason = "kinks on cell faces" if kink else "|∂²k| is largest at 0"
     words = f"grid of {lags.shape[0]} lags, cells and {reason}"
     bound = largest + gap if proved else np.inf

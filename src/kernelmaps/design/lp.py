@@ -100,7 +100,7 @@ def least_error_step(
     Parameters
     ----------
     model : ndarray of shape (lags, n + m)
-        Columns of the n changes of weights, then of the m moves in units of their reach.
+        Columns of the n changes of weights, then of the m moves in units of their radius.
     target : ndarray of shape (lags,)
     weights : ndarray of shape (n,)
         Which no change makes negative.
@@ -134,11 +134,11 @@ def fit_weights(problem: CosineProblem, frequencies: np.ndarray) -> np.ndarray:
 
 
 def taylor_step(
-    problem: Any, cosines: Cosines, reach: float, lags: np.ndarray, scale: float
+    problem: Any, cosines: Cosines, radius: float, lags: np.ndarray, scale: float
 ) -> tuple[Cosines, float]:
     """Solve (12), (13) at the given lags; returns the moved cosines and the predicted error.
 
-    The program is written in changes: α' = α + s·u, β = s·reach·v, with s the change of weights
+    The program is written in changes: α' = α + s·u, β = s·radius·v, with s the change of weights
     that matters at the current error `scale`. All its numbers are then of order one, and HiGHS's
     absolute tolerance of 1e-7 is relative to the error.
     """
@@ -147,21 +147,21 @@ def taylor_step(
     weight = problem.weight(lags)
     unit = scale / max(float(np.max(weight)), 1e-300)
     shape = (weight * unit / scale)[:, None]
-    slopes = reach * shape * problem.slopes(lags, frequencies)[:, free]
-    model = np.hstack([shape * problem.atoms(lags, frequencies), slopes])
+    derivatives = radius * shape * problem.derivatives(lags, frequencies)[:, free]
+    model = np.hstack([shape * problem.atoms(lags, frequencies), derivatives])
     target, entry = problem.residual(lags, cosines) / scale, np.nonzero(free)[0]
     changes, moves, error = least_error_step(model, target, weights / unit, entry, problem.norm)
     changed = np.maximum(weights + unit * changes, 0.0)
-    moves, share = unit * reach * moves, changed[entry]
+    moves, share = unit * radius * moves, changed[entry]
     alive = share > 1e-14 * max(np.sum(changed), 1e-300)
     step = np.where(alive, moves / np.where(alive, share, 1.0), 0.0)
     moved = frequencies.copy()
-    moved[free] += np.clip(step, -reach, reach)
+    moved[free] += np.clip(step, -radius, radius)
     return (moved, changed), error * scale
 
 
 def sequential_lp(
-    problem: Any, cosines: Cosines, *, reach: float, steps: int = 60, tolerance: float = 1e-7
+    problem: Any, cosines: Cosines, *, radius: float, steps: int = 60, tolerance: float = 1e-7
 ) -> Cosines:
     """Follow Taylor steps downhill until none improves the true error by more than `tolerance`.
 
@@ -171,19 +171,19 @@ def sequential_lp(
         Of one dimension or of several.
     cosines : (frequencies, weights)
         Where to start. Frequencies may become negative.
-    reach : float
+    radius : float
         The first steps of frequencies are no longer, in units of the inverse of the span.
     steps, tolerance : int, float
     """
-    reach = reach / problem.span
+    radius = radius / problem.span
     always = problem.coarse_lags(len(cosines[0]))
     current, cuts = problem.cost(cosines), problem.peaks(cosines)
     for _ in range(steps):
-        if current <= 1e-10 * problem.scale or reach < 1e-11:
+        if current <= 1e-10 * problem.scale or radius < 1e-11:
             break  # below that, levelling is the tool
         lags = np.unique(np.concatenate([always, cuts]), axis=0)
         try:
-            moved, predicted = taylor_step(problem, cosines, reach, lags, current)
+            moved, predicted = taylor_step(problem, cosines, radius, lags, current)
         except DesignError:  # the design so far stands: its error was computed, not promised
             break
         before, after, promise = current, problem.cost(moved), max(current - predicted, 1e-300)
@@ -191,9 +191,9 @@ def sequential_lp(
         cuts = np.concatenate([cuts, problem.peaks(moved)])[-1500:]
         if gain > 0:
             cosines, current = moved, after
-            reach *= 2.0 if gain > 0.5 * promise else 0.6 if gain < 0.25 * promise else 1.0
+            radius *= 2.0 if gain > 0.5 * promise else 0.6 if gain < 0.25 * promise else 1.0
         else:
-            reach /= 2
+            radius /= 2
         if promise < tolerance * before:
             break
     return cosines
@@ -210,15 +210,15 @@ def log_p_norm(error: np.ndarray, power: int) -> tuple[float, np.ndarray]:
     size /= top
     # What would underflow counts for nothing, and processors are slow at it.
     size *= size > 1e-280 ** (1 / power)
-    slope, square, exponent = error / top, size * size, power // 2 - 1
+    gradient, square, exponent = error / top, size * size, power // 2 - 1
     while exponent:
         if exponent & 1:
-            slope *= square
+            gradient *= square
         exponent >>= 1
         if exponent:
             square *= square
-    total = np.vdot(slope, error) / top
-    return float(np.log(top) + np.log(total) / power), slope / (total * top)
+    total = np.vdot(gradient, error) / top
+    return float(np.log(top) + np.log(total) / power), gradient / (total * top)
 
 
 def _solved(matrix: np.ndarray, diagonal: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -253,8 +253,8 @@ def least_p_norm(problem: CosineProblem, cosines: Cosines, fixed_zero: bool) -> 
             # |e|^p as reweighted least squares: sqrt of the weight is |e|^(p/2 − 1)
             focus = (np.abs(error) / top) ** (power / 2 - 1)
             rows = (weight * focus)[:, None] * np.exp(logs)
-            slopes = (-rows * lags[:, None] * np.sin(angles))[:, free]
-            jacobian = np.concatenate([rows * cosine, slopes], axis=1)
+            derivatives = (-rows * lags[:, None] * np.sin(angles))[:, free]
+            jacobian = np.concatenate([rows * cosine, derivatives], axis=1)
             hessian = jacobian.T @ jacobian
             gradient = jacobian.T @ (focus * error) / (power - 1)
             diagonal = hessian.diagonal()

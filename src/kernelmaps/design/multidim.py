@@ -33,7 +33,7 @@ from .bounds import descend
 from .boxes import BoxWaves, JointProblem, Periods, lag_axes, product_grid
 from .certify import certified
 from .problem import CosineProblem, Cosines, of_lags, refuse_indefinite
-from .refine import apart, refined_design
+from .refine import distinct_optima, refined_design
 
 _POLAR_STEPS = (0.75, 1.0, 1.2, 1.3, 1.4)  # distances of a polar grid, in units of π / span
 
@@ -67,9 +67,9 @@ def _polar_pool(problem: JointProblem, n_columns: int, step: float) -> np.ndarra
     beforehand: about what the lags [−M, M] and the width of the kernel together can tell apart.
     """
     step = step * np.pi / float(np.max(problem.spans))
-    reach = step * np.sqrt(2 * n_columns / np.pi)  # half a disc holds π r² / (2 step²) of them
+    outer = step * np.sqrt(2 * n_columns / np.pi)  # half a disc holds π r² / (2 step²) of them
     vectors = [np.zeros(2)]
-    for radius in np.arange(step, reach + step, step):
+    for radius in np.arange(step, outer + step, step):
         count = max(3, round(np.pi * radius / step))
         angle = np.pi * np.arange(count) / count
         vectors += list(radius * np.stack([np.cos(angle), np.sin(angle)], axis=1))
@@ -109,9 +109,9 @@ def descend_p_norms(problem: JointProblem, cosines: Cosines, powers: tuple[int, 
         moved[free] = x[m:]
         alpha = np.exp(np.minimum(x[:m], _LARGEST))
         waves = BoxWaves(problem.coarse.axes, moved, problem.form)
-        norm, pull = lp.log_p_norm(problem.coarse.target - waves.sum(alpha), power)
-        pulls, slopes = waves.pulled(-pull)
-        return norm, np.concatenate([alpha * pulls, (alpha[:, None] * slopes)[free]])
+        norm, gradient = lp.log_p_norm(problem.coarse.target - waves.sum(alpha), power)
+        by_weight, by_frequency = waves.weighted_sums(-gradient)
+        return norm, np.concatenate([alpha * by_weight, (alpha[:, None] * by_frequency)[free]])
 
     x = np.r_[logs, frequencies[free]]
     for power in powers:
@@ -123,10 +123,10 @@ def descend_p_norms(problem: JointProblem, cosines: Cosines, powers: tuple[int, 
 
 def taylor_programs(problem: JointProblem, cosines: Cosines, steps: int = 40) -> Cosines:
     """Taylor programs (12), (13) with a trust region."""
-    return lp.sequential_lp(problem, cosines, reach=0.1, steps=steps, tolerance=1e-4)
+    return lp.sequential_lp(problem, cosines, radius=0.1, steps=steps, tolerance=1e-4)
 
 
-def shaken(
+def perturbed(
     problem: JointProblem, cosines: Cosines, size: float, rng: np.random.Generator
 ) -> Cosines:
     """Frequencies moved by a part of their distance from each other; weights kept."""
@@ -137,7 +137,7 @@ def shaken(
 
 def is_locally_optimal(problem: JointProblem, cosines: Cosines) -> bool:
     """Whether small steps of the Taylor program gain less than a thousandth (Kolmogorov)."""
-    moved = lp.sequential_lp(problem, cosines, reach=1e-2, steps=6, tolerance=1e-4)
+    moved = lp.sequential_lp(problem, cosines, radius=1e-2, steps=6, tolerance=1e-4)
     return problem.max_error(moved) > problem.max_error(cosines) * (1 - 1e-3)
 
 
@@ -221,7 +221,7 @@ def design_joint_map(
     with limit_blas(1):  # matrices are small: threads of BLAS would only wait
         designs = search.designs(problems, form)
     problem, pair, lower, optimal = min(designs, key=lambda item: item[0].max_error(item[1]))
-    proof, rms = joint.everywhere(problem, pair, target.is_product)
+    proof, rms = joint.bound_everywhere(problem, pair, target.is_product)
     return joint.JointDesign(
         kernel=target.name,
         form=problem.form,
@@ -359,7 +359,7 @@ class _JointSearch:
         designs = sorted(designs, key=problem.max_error)[:12]
         designs = [descend_p_norms(problem, p, (32, 128)) for p in self._shown(designs, "p-norms")]
         designs += self._hops(problem, designs, rng)
-        candidates = apart(problem, designs, 1e-3)[: 1 + _FINISHED * self.effort] + starts
+        candidates = distinct_optima(problem, designs, 1e-3)[: 1 + _FINISHED * self.effort] + starts
         programs = self._shown(candidates, "Taylor programs")
         ends = [taylor_programs(problem, pair, steps=12) for pair in programs]
         return taylor_programs(problem, min(ends, key=problem.max_error))
@@ -404,7 +404,7 @@ class _JointSearch:
         best = min(designs, key=problem.max_error)
         candidates, vain = [best], 0
         for hop in self._shown(range(_HOPS * self.effort), "hops"):
-            start = shaken(problem, best, 0.3 / (1 + hop / 8), rng)
+            start = perturbed(problem, best, 0.3 / (1 + hop / 8), rng)
             candidates.append(descend_p_norms(problem, start, powers=(8, 128)))
             better = problem.max_error(candidates[-1]) < problem.max_error(best) * (1 - 1e-3)
             best, vain = (candidates[-1], 0) if better else (best, vain + 1)

@@ -291,7 +291,7 @@ class CosineProblem:
         """cos(ωλ), shape (N, m)."""
         return np.cos(np.outer(lags, frequencies))
 
-    def slopes(self, lags: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+    def derivatives(self, lags: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
         """Derivatives of the atoms in ω."""
         return -lags[:, None] * np.sin(np.outer(lags, frequencies))
 

@@ -94,8 +94,8 @@ def interpolate(
         residual = target - cosine @ weights
         if np.max(np.abs(residual)) <= max(tolerance, _ROUNDING * np.sum(weights)):
             return frequencies, weights
-        slopes = (-nodes[:, None] * np.sin(angles) * weights)[:, free]
-        jacobian = np.concatenate([cosine * weights, slopes], axis=1)
+        derivatives = (-nodes[:, None] * np.sin(angles) * weights)[:, free]
+        jacobian = np.concatenate([cosine * weights, derivatives], axis=1)
         size = np.abs(jacobian).max(axis=0)
         if not size.min() > 0:
             return None
@@ -198,9 +198,9 @@ def remez_design(problem: CosineProblem, n_columns: int) -> Cosines | None:
     """
     best, least = None, np.inf
     for stretch in (0.99, 0.98, 0.995, 1.5, 2.2, 3.3, 5.0, 7.5):
-        reach = stretch * problem.span
-        cosines = gauss_start(problem, n_columns, reach)
-        nodes = (np.arange(n_columns) + 0.5) * reach / (n_columns - 0.5)
+        length = stretch * problem.span
+        cosines = gauss_start(problem, n_columns, length)
+        nodes = (np.arange(n_columns) + 0.5) * length / (n_columns - 0.5)
         while cosines is not None and nodes[-1] > problem.span * 0.999:
             nodes = nodes * max(0.85, 0.99 * problem.span / nodes[-1])
             cosines = interpolate(problem, cosines, nodes)
@@ -218,7 +218,7 @@ def remez_design(problem: CosineProblem, n_columns: int) -> Cosines | None:
 # Relative errors below which a equalised solution is the only one, as far as many starts can tell:
 # for signatures with a kink at zero, and without.
 _ALONE = {True: 2e-3, False: 0.15}
-_REACH = 0.5  # first steps of frequencies, over the span
+_FIRST_RADIUS = 0.5  # of the trust region of frequencies, over the span
 _DENSE = 1500  # lags from which a discrete set is as good as an interval
 
 
@@ -284,7 +284,7 @@ def _refine(problem: CosineProblem, n_columns: int, search: RefineOptions) -> Co
     if remez is None or not (equalised and continuous.max_error(remez) < alone):
         candidates.append(_many_starts(continuous, n_columns, candidates, search))
     if problem.norm == "sum" or (problem.points is not None and problem.points.size < _DENSE):
-        candidates = [lp.sequential_lp(problem, pair, reach=_REACH) for pair in candidates]
+        candidates = [lp.sequential_lp(problem, pair, radius=_FIRST_RADIUS) for pair in candidates]
     return _tidy(min(candidates, key=problem.cost))
 
 
@@ -326,7 +326,7 @@ def _starts(
 def _many_starts(
     problem: CosineProblem, n_columns: int, designs: list[Cosines], search: RefineOptions
 ) -> Cosines:
-    """Scouts by p-norms from many starts; linear programs from the best of them; then kicks."""
+    """p-norms from many starts, linear programs from the best, then from displaced frequencies."""
     rng = np.random.default_rng(search.seed)
     fixed_zero = bool(n_columns % 2)
     count = 12 * search.effort if n_columns > 2 else 3
@@ -335,17 +335,17 @@ def _many_starts(
     for frequencies in track(starts, f"design, {n_columns} columns", enabled=search.progress):
         start = frequencies, lp.fit_weights(problem, frequencies)
         scouts.append(lp.least_p_norm(problem, start, fixed_zero))
-    valleys = apart(problem, scouts, 1e-2)[: 1 + search.effort]
+    valleys = distinct_optima(problem, scouts, 1e-2)[: 1 + search.effort]
     best = min((_polish(problem, pair) for pair in valleys), key=problem.max_error)
     for _ in range(1 + 2 * search.effort):
-        kicked = _kick(problem, best, fixed_zero)
-        if kicked is best:
+        displaced = _displaced(problem, best, fixed_zero)
+        if displaced is best:
             break
-        best = kicked
+        best = displaced
     return best
 
 
-def apart(problem: Any, designs: list[Cosines], margin: float) -> list[Cosines]:
+def distinct_optima(problem: Any, designs: list[Cosines], margin: float) -> list[Cosines]:
     """Best first, without those whose error is that of the one before: starts that met."""
     distinct: list[tuple[float, Cosines]] = []
     for error, pair in sorted(((problem.max_error(p), p) for p in designs), key=lambda e: e[0]):
@@ -354,7 +354,7 @@ def apart(problem: Any, designs: list[Cosines], margin: float) -> list[Cosines]:
     return [pair for _, pair in distinct]
 
 
-def _kick(problem: CosineProblem, cosines: Cosines, fixed_zero: bool) -> Cosines:
+def _displaced(problem: CosineProblem, cosines: Cosines, fixed_zero: bool) -> Cosines:
     """The best optimum found from here with a high frequency displaced; `cosines` if none is.
 
     The optima of rough kernels differ in how far out their last frequencies lie.
@@ -366,7 +366,9 @@ def _kick(problem: CosineProblem, cosines: Cosines, fixed_zero: bool) -> Cosines
         moved = frequencies.copy()
         moved[index] *= factor
         start = moved, lp.fit_weights(problem, moved)
-        designs.append(lp.sequential_lp(problem, start, reach=_REACH, steps=16, tolerance=1e-3))
+        designs.append(
+            lp.sequential_lp(problem, start, radius=_FIRST_RADIUS, steps=16, tolerance=1e-3)
+        )
     if not designs:
         return cosines
     best = _polish(problem, min(designs, key=problem.max_error))
@@ -376,7 +378,7 @@ def _kick(problem: CosineProblem, cosines: Cosines, fixed_zero: bool) -> Cosines
 
 def _polish(problem: CosineProblem, cosines: Cosines) -> Cosines:
     """Level the lobes exactly, where the design alternates often enough to have lobes."""
-    finished = _tidy(lp.sequential_lp(problem, cosines, reach=_REACH))
+    finished = _tidy(lp.sequential_lp(problem, cosines, radius=_FIRST_RADIUS))
     peaks = alternation(problem, finished)
     if peaks.size != lp.columns(finished[0]) + 1 or problem.points is not None:
         return finished

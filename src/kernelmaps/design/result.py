@@ -64,7 +64,7 @@ class DesignedMapping(ABC):
         """
         return self(x) @ self(y).T
 
-    def _told(self, head: str, facts: list[str]) -> str:
+    def _describe(self, head: str, facts: list[str]) -> str:
         """A summary: what it is, facts, what no map could do better, and what is proved."""
         c = self.certificate
         if c.lower_bound > 0:
@@ -209,7 +209,7 @@ class Design(DesignedMapping):
             f"{kind} of the {self.kernel} kernel, {self.n_columns} columns, {self.error} error on "
             f"{where}, method {self.method!r}"
         )
-        return self._told(head, parts)
+        return self._describe(head, parts)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the design as plain values for JSON.

@@ -216,8 +216,8 @@ def _value(
 ) -> tuple[float, np.ndarray]:
     """log ‖(K − ΨΨᵀ)/T‖_p and its gradient in the coefficients x."""
     values = basis @ x.reshape(basis.shape[1], -1)
-    norm, pull = log_p_norm((gram - values @ values.T) / scale, power)
-    return norm, -2 * (basis.T @ ((pull / scale) @ values)).ravel()
+    norm, gradient = log_p_norm((gram - values @ values.T) / scale, power)
+    return norm, -2 * (basis.T @ ((gradient / scale) @ values)).ravel()
 
 
 def sine_design(high: float, n_columns: int) -> tuple[np.ndarray, np.ndarray]:
