@@ -66,9 +66,6 @@ class State:
         Attributes of the entries whose name is another.
     version : int
         Raised when entries change their meaning; files of a later version are refused.
-    others : tuple of State
-        States of instances that were fitted in another way. The first whose required entries are
-        there is the one that holds.
     private : bool
         Whether entries without a trailing underscore stand for attributes with a leading one: of
         an estimator, whose other public attributes are its parameters.
@@ -78,7 +75,6 @@ class State:
     allowed: Mapping[str, Check] = field(default_factory=dict)
     attributes: Mapping[str, str] = field(default_factory=dict)
     version: int = 1
-    others: tuple[State, ...] = ()
     private: bool = False
 
     def extended(
@@ -86,7 +82,6 @@ class State:
         required: Mapping[str, Check] | None = None,
         allowed: Mapping[str, Check] | None = None,
         attributes: Mapping[str, str] | None = None,
-        others: tuple[State, ...] = (),
     ) -> State:
         """The state of a subclass: further entries, or some that are always there."""
         required = {**self.required, **(required or {})}
@@ -96,16 +91,7 @@ class State:
             required=required,
             allowed={name: check for name, check in allowed.items() if name not in required},
             attributes={**self.attributes, **(attributes or {})},
-            others=(*self.others, *others),
         )
-
-    def _that_holds(self, entries: Mapping[str, Any], by_attribute: bool) -> State:
-        """This state, or the first of the others whose required entries are all there."""
-        for state in (self, *self.others):
-            names = (state.attribute(n) if by_attribute else n for n in state.required)
-            if all(name in entries for name in names):
-                return state
-        return self
 
     def attribute(self, name: str) -> str:
         """The attribute that an entry stands for."""
@@ -115,8 +101,7 @@ class State:
     def of(self, owner: Any) -> dict[str, Any]:
         """The entries of an instance; none if it is not fitted."""
         attributes = vars(owner)
-        state = self._that_holds(attributes, by_attribute=True)
-        pairs = ((name, state.attribute(name)) for name in (*state.required, *state.allowed))
+        pairs = ((name, self.attribute(name)) for name in (*self.required, *self.allowed))
         return {name: attributes[attribute] for name, attribute in pairs if attribute in attributes}
 
     def check(self, values: Mapping[str, Any], where: str) -> None:
@@ -127,9 +112,8 @@ class State:
         """Check entries, and give them to an instance; an estimator without any is not fitted."""
         if not values and hasattr(owner, "get_params"):
             return
-        state = self._that_holds(values, by_attribute=False)
-        state.check(values, type(owner).__name__)
-        vars(owner).update({state.attribute(name): value for name, value in values.items()})
+        self.check(values, type(owner).__name__)
+        vars(owner).update({self.attribute(name): value for name, value in values.items()})
 
 
 def saved(check: Check, **options: Any) -> Any:

@@ -83,7 +83,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
     kernel_: Any
     certificate_: Certificate | None = None
     _known_names: Sequence[str] | None = None  # of the columns, from a file: for messages
-    _warned = False  # whether values outside the domain have been spoken of
+    _warned = False  # whether a warning about values outside the domain was given
     _non_negative = False  # whether the map is defined for x >= 0 only
 
     @abstractmethod
@@ -198,9 +198,9 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         values = X.data[None, :] if sparse.issparse(X) else X
         extent, row, column = extent_of(values, self.n_jobs)
         if row >= 0:
-            raise ValueError(self._not_finite(X, row, column))
+            raise ValueError(self._not_finite_message(X, row, column))
         self._check_extent(extent.minimum, extent.maximum, X.dtype, reset)
-        return X if sparse.issparse(X) else values, extent
+        return X, extent
 
     def _native_rows(self, X: Any, *, reset: bool) -> Any:
         """Rows as C-ordered NumPy of a native dtype or CSR; their values are not looked at."""
@@ -240,7 +240,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         fits = X.shape[1] == self.n_features_in_ and len(X) > 0
         return fits and X.dtype in _NATIVE and X.flags.c_contiguous
 
-    def _not_finite(self, X: Any, row: int, column: int) -> str:
+    def _not_finite_message(self, X: Any, row: int, column: int) -> str:
         if sparse.issparse(X):
             value = X.data[column]
             row = int(np.searchsorted(X.indptr, column, side="right")) - 1
@@ -581,7 +581,7 @@ class AdditiveMap(MapOfDomain):
 
         Parameters
         ----------
-        errors, known : ndarray of shape (n_pairs, n_features)
+        errors, is_bounded : ndarray of shape (n_pairs, n_features)
             Errors, and whether both values are within the limits.
         limits : ndarray of shape (n_features,)
             Sizes of values.
