@@ -89,12 +89,12 @@ def test_every_format_reads_what_python_writes(form, seed):
 
 def test_a_date_becomes_years_and_parts():
     dates = np.array(["2024-01-01T06:00", "2023-07-02T12:00", "NaT"], dtype="datetime64[s]")
-    found = date_columns(dates, "when", ("month", "weekday", "hour"))
-    assert list(found) == ["when", "when (month)", "when (weekday)", "when (hour)"]
-    np.testing.assert_allclose(found["when"], [2024 + 0.25 / 366, 2023 + 182.5 / 365, np.nan])
-    np.testing.assert_array_equal(found["when (month)"], [1, 7, np.nan])
-    np.testing.assert_array_equal(found["when (weekday)"], [1, 7, np.nan])  # Monday, Sunday
-    np.testing.assert_array_equal(found["when (hour)"], [6, 12, np.nan])
+    actual = date_columns(dates, "when", ("month", "weekday", "hour"))
+    assert list(actual) == ["when", "when (month)", "when (weekday)", "when (hour)"]
+    np.testing.assert_allclose(actual["when"], [2024 + 0.25 / 366, 2023 + 182.5 / 365, np.nan])
+    np.testing.assert_array_equal(actual["when (month)"], [1, 7, np.nan])
+    np.testing.assert_array_equal(actual["when (weekday)"], [1, 7, np.nan])  # Monday, Sunday
+    np.testing.assert_array_equal(actual["when (hour)"], [6, 12, np.nan])
 
 
 def test_years_of_dates_never_fall():

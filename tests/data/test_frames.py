@@ -62,8 +62,8 @@ def test_a_frame_of_other_things_than_numbers_is_mixed(kind):
         unlike_numbers(pd.DataFrame({"a": [1.0, 2.0], "b": [True, False]}))[1] == "true and false"
     )
     for cells in (["x", "y"], pd.Categorical([1, 2]), pd.date_range("2024", periods=2)):
-        found = unlike_numbers(pd.DataFrame({"a": [1.0, 2.0], "b": cells}))
-        assert found == ("b", "text, categories or dates")
+        actual = unlike_numbers(pd.DataFrame({"a": [1.0, 2.0], "b": cells}))
+        assert actual == ("b", "text, categories or dates")
 
 
 @pytest.mark.parametrize("chosen", [["b"], [1], [-1], [False, True]])

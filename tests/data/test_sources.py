@@ -187,11 +187,11 @@ def test_skipping_blocks_is_reading_from_there(make, table, tmp_path):
 def test_fold_of_every_source_is_the_fold_of_the_array(make, table, tmp_path):
     X, y, w = table
     exact = Moments("class").update(X, y, w)
-    found = fold(make(X, y, w, tmp_path), Moments("class"), block_rows=16)
-    assert found.n == N
-    assert found.classes.tolist() == [0, 1, 2]
-    np.testing.assert_allclose(found.scatter(), exact.scatter(), rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(found.cross(), exact.cross(), rtol=1e-11, atol=1e-11)
+    actual = fold(make(X, y, w, tmp_path), Moments("class"), block_rows=16)
+    assert actual.n == N
+    assert actual.classes.tolist() == [0, 1, 2]
+    np.testing.assert_allclose(actual.scatter(), exact.scatter(), rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(actual.cross(), exact.cross(), rtol=1e-11, atol=1e-11)
 
 
 FILES = [memmap, npy, hdf5, hdf5_dataset, zarr_group, zarr_array, parquet, parquet_directory,

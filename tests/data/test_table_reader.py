@@ -77,8 +77,8 @@ def assert_equal(found, expected):
 def test_the_same_data_are_the_same_columns_bit_for_bit(holder, tmp_path, seed):
     X = frame(seed)
     reader, columns = TableReader.learn_and_read([X], "Model")
-    other, found = TableReader.learn_and_read([HOLDERS[holder](X, tmp_path)], "Model")
-    assert_equal(found, columns)
+    other, actual = TableReader.learn_and_read([HOLDERS[holder](X, tmp_path)], "Model")
+    assert_equal(actual, columns)
     assert other.feature_names == reader.feature_names
     assert other.left_out == reader.left_out == ["ride_id", "row", "source"]
     later = frame(seed + 1)
@@ -92,14 +92,14 @@ def test_what_is_read():
     names = [*parts, "city", "area", "rooms", "member"]
     assert reader.feature_names == [column.name for column in columns] == names
     assert reader.periods == {parts[1]: 12.0, parts[2]: 7.0, parts[3]: 24.0}
-    found = {column.name: column for column in columns}
-    np.testing.assert_array_equal(found["area"].values, X["area"])
-    np.testing.assert_array_equal(found["when (weekday)"].values, X["when"].dt.day_of_week + 1)
-    city = found["city"]
+    actual = {column.name: column for column in columns}
+    np.testing.assert_array_equal(actual["area"].values, X["area"])
+    np.testing.assert_array_equal(actual["when (weekday)"].values, X["when"].dt.day_of_week + 1)
+    city = actual["city"]
     named = [city.levels[k] if k >= 0 else None for k in city.codes]
     assert named == [None if pd.isna(item) else item for item in X["city"]]
     assert city.levels == list(dict.fromkeys(item for item in named if item))
-    assert set(found["member"].levels) == {"True", "False"}
+    assert set(actual["member"].levels) == {"True", "False"}
     assert reader.remarks == [
         "column 'ride_id' left out: its values are all different",
         "column 'row' left out: its values are all different, and its name is that of an ID",
@@ -294,9 +294,9 @@ def test_chunks_are_read_as_one_table(seed):
         X.iloc[50:130].astype({"city": "category", "rooms": float}),
         X.iloc[130:],
     ]
-    other, found = TableReader.learn_and_read(chunks, "Model")
+    other, actual = TableReader.learn_and_read(chunks, "Model")
     assert other == reader
-    assert_equal(found, columns)
+    assert_equal(actual, columns)
     mixed = [pd.DataFrame({"a": [1, 2.5]}), pd.DataFrame({"a": ["3", "x"]})]
     assert TableReader.learn_and_read(mixed, "Model")[1][0].levels == ["1", "2.5", "3", "x"]
     with pytest.raises(ValueError, match="the chunks of X have different columns"):
@@ -382,9 +382,9 @@ def test_columns_that_were_left_out_need_not_be_there(reader):
 def test_new_columns_are_ignored_with_one_warning(reader):
     later = frame(1)
     with pytest.warns(UserWarning, match="columns that were not there in fit.*'new', 'other'") as w:
-        found = reader.read(later.assign(new=1, other="x"), "Model")
+        actual = reader.read(later.assign(new=1, other="x"), "Model")
     assert len(w) == 1
-    assert_equal(found, reader.read(later, "Model"))
+    assert_equal(actual, reader.read(later, "Model"))
 
 
 def test_missing_and_reordered_columns_are_refused_in_the_words_of_scikit_learn(reader):
@@ -444,9 +444,9 @@ def test_a_few_cells_that_cannot_be_read_are_missing_and_named(reader):
     with pytest.warns(
         UnreadableCellWarning, match="'area' holds numbers: 'huge' counted as missing"
     ):
-        found = {column.name: column for column in reader.read(later, "Model")}
-    assert np.isnan(found["area"].values[2])
-    assert found["area"].values[1] == later["area"][1]
+        actual = {column.name: column for column in reader.read(later, "Model")}
+    assert np.isnan(actual["area"].values[2])
+    assert actual["area"].values[1] == later["area"][1]
     learned = TableReader.learn(later, "Model")
     assert "column 'area' holds numbers: 'huge' counted as missing" in learned.remarks
     with pytest.warns(SuspectColumnWarning, match="'huge' counted as missing"):
@@ -487,11 +487,11 @@ def test_columns_of_gaps_alone_may_come_later(reader):
     for gap in (None, np.nan, pd.NaT, ""):
         later = frame(1).astype(object)
         later[["when", "area", "city"]] = gap
-        found = {column.name: column for column in reader.read(later, "Model")}
-        assert np.isnan(found["when"].values).all()
-        assert np.isnan(found["when (hour)"].values).all()
-        assert np.isnan(found["area"].values).all()
-        assert (found["city"].codes == -1).all()
+        actual = {column.name: column for column in reader.read(later, "Model")}
+        assert np.isnan(actual["when"].values).all()
+        assert np.isnan(actual["when (hour)"].values).all()
+        assert np.isnan(actual["area"].values).all()
+        assert (actual["city"].codes == -1).all()
 
 
 # ---- what is refused ----------------------------------------------------------------------------

@@ -27,9 +27,9 @@ def values(*cells):
     ],
 )
 def test_numbers_and_labels(cells, y, dtype):
-    found, there = values(*cells)
-    assert found.dtype.kind == dtype
-    assert found.tolist() == y
+    actual, there = values(*cells)
+    assert actual.dtype.kind == dtype
+    assert actual.tolist() == y
     assert there.all()
 
 

@@ -127,14 +127,14 @@ def test_weights_of_a_discrete_selection_are_the_best_of_its_frequencies():
     exact = RBF.signature(np.sqrt(np.sum(lags**2, axis=1)))
     least = np.max(np.abs(atoms @ design.weights - exact))
     # Its dual: with Σ|p| = 1 and Σ p_j atom_j <= 0, no error is below Σ p_j k_j.
-    found = linprog(
+    actual = linprog(
         np.r_[-exact, exact],
         A_ub=np.hstack([atoms.T, -atoms.T]),
         b_ub=np.zeros(atoms.shape[1]),
         A_eq=np.ones((1, 2 * len(exact))),
         b_eq=[1.0],
     )
-    assert least <= -found.fun * (1 + 1e-5)
+    assert least <= -actual.fun * (1 + 1e-5)
 
 
 def test_design_map_takes_several_ranges():
@@ -202,8 +202,8 @@ def test_the_bound_holds_between_the_points_of_every_grid(form, seed):
     worst = lags[np.argsort(-error(lags))[:20]]
     near = worst[:, None, :] + rng.normal(0, 0.02, (20, 200, 2))
     near = np.clip(near, -np.pi, np.pi).reshape(-1, 2)
-    found = max(np.max(error(lags)), np.max(error(near)))
-    assert 0.95 * design.max_error < found <= design.certificate.bound
+    actual = max(np.max(error(lags)), np.max(error(near)))
+    assert 0.95 * design.max_error < actual <= design.certificate.bound
 
 
 def test_no_map_is_below_the_rank_bound():

@@ -27,8 +27,8 @@ def test_the_script_writes_what_is_read(script, tmp_path, monkeypatch):
     monkeypatch.setattr(cache, "READY", tmp_path / "ready.kmap")
     header, arrays = script["entry_of"](**item)
     script["save"]({script["key_of"](**item): (header, arrays)})
-    found, own = cache.load_ready.__wrapped__()[script["key_of"](**item)]
-    assert found == header
+    actual, own = cache.load_ready.__wrapped__()[script["key_of"](**item)]
+    assert actual == header
     assert {name: list(values) for name, values in own.items()} == {
         name: list(values) for name, values in arrays.items()
     }

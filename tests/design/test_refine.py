@@ -77,10 +77,10 @@ def test_differential_evolution_finds_nothing_better(kernel, domain):
         aim = np.r_[weight * target, -weight * target]
         return milp([0, 0, 1], constraints=LinearConstraint(rows, -np.inf, aim)).fun
 
-    found = differential_evolution(
+    actual = differential_evolution(
         best_weights, [(0.0, 4.0)] * 2, maxiter=12, popsize=10, seed=0, polish=False
     )
-    assert problem.max_error(refined_design(problem, 4)) <= found.fun * (1 + 1e-3)
+    assert problem.max_error(refined_design(problem, 4)) <= actual.fun * (1 + 1e-3)
 
 
 def test_designs_are_deterministic_and_exact_where_they_can_be():

@@ -173,9 +173,9 @@ def worst_pair(table, seed, size=300):
 def test_the_bound_between_grid_points_is_proved_and_tight(kernel, domain, error, method, seed):
     table = method(grid_kernel(kernel, domain, error), 6)
     proof = bound_table_everywhere(table)
-    found = worst_pair(table, seed)
-    assert 0.97 * table.max_error <= found <= proof.bound <= 1.03 * table.max_error
-    assert found <= proof.found * (1 + 1e-6)  # the search of the package is no worse
+    actual = worst_pair(table, seed)
+    assert 0.97 * table.max_error <= actual <= proof.bound <= 1.03 * table.max_error
+    assert actual <= proof.found * (1 + 1e-6)  # the search of the package is no worse
 
 
 def test_the_bound_sees_what_a_grid_does_not():
@@ -265,8 +265,8 @@ def test_a_start_that_cannot_be_improved_is_the_answer(monkeypatch):
         return RankTable(kernel, 0 * best.coefficients, best.nodes)
 
     monkeypatch.setattr(tables, "_descend", failing)
-    found = minimax_table(grid, 2, [best])
-    assert found.max_error == pytest.approx(best.max_error, rel=1e-6)
+    actual = minimax_table(grid, 2, [best])
+    assert actual.max_error == pytest.approx(best.max_error, rel=1e-6)
 
 
 def test_an_exact_map_that_is_shown_stays_exact():

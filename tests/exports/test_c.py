@@ -22,8 +22,8 @@ def test_curves_without_a_formula_in_c_are_tables(name, tmp_path, monkeypatch):
     model = km.AdditiveSVR(feature_map, tol=1e-3, random_state=0).fit(X, X[:, 0])
     monkeypatch.delitem(_FORMULAS, feature_map.spec_.family)
     for what, expected in ((feature_map, feature_map.transform(X)), (model, model.predict(X))):
-        found = run_in_c(what, X, tmp_path)
-        np.testing.assert_allclose(found, np.reshape(expected, found.shape), atol=1e-12)
+        actual = run_in_c(what, X, tmp_path)
+        np.testing.assert_allclose(actual, np.reshape(expected, actual.shape), atol=1e-12)
 
 
 def test_joint_designs_are_refused_in_words():

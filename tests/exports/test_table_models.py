@@ -268,8 +268,8 @@ def test_inputs_of_a_graph_have_the_names_of_the_columns():
     names = ["a b", "a_b", "c/d", "été", "1", "x", "<b>"]
     X = pd.DataFrame(np.random.default_rng(0).random((120, len(names))), columns=names)
     model = km.AdditiveRegressor().fit(X, X @ np.arange(1.0, 8.0))
-    (found,) = run_in_onnx(model, X, by_column(X))
-    np.testing.assert_allclose(found.ravel(), model.predict(X), rtol=1e-9)
+    (actual,) = run_in_onnx(model, X, by_column(X))
+    np.testing.assert_allclose(actual.ravel(), model.predict(X), rtol=1e-9)
 
 
 def test_a_column_that_is_named_as_an_output_is_pointed_out():
@@ -282,9 +282,9 @@ def test_a_column_that_is_named_as_an_output_is_pointed_out():
         return {name: X[[column]].to_numpy() for name, column in zip(inputs, X, strict=True)}
 
     with pytest.warns(UserWarning, match="column 'variable' is the input 'variable1'"):
-        (found,) = run_in_onnx(model, X, feed)
+        (actual,) = run_in_onnx(model, X, feed)
     assert inputs == ["variable1", "x"]
-    np.testing.assert_allclose(found.ravel(), model.predict(X), rtol=1e-9)
+    np.testing.assert_allclose(actual.ravel(), model.predict(X), rtol=1e-9)
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ def test_arrays_are_the_kernel_and_the_map():
     fitted = km.HomogeneousMap("chi2", 5).fit(np.ones((1, 3)))
     display = KernelErrorDisplay.from_estimator(fitted, domain=(0, 255), feature=1, n_points=256)
     np.testing.assert_allclose(display.exact[3, 5], 2 * 15 / 8)
-    found = km.kernel_error(km.HomogeneousMap("chi2", 5), np.arange(256.0)[:, None])
-    np.testing.assert_allclose(np.abs(display.error).max(), found.max, rtol=1e-9)
+    actual = km.kernel_error(km.HomogeneousMap("chi2", 5), np.arange(256.0)[:, None])
+    np.testing.assert_allclose(np.abs(display.error).max(), actual.max, rtol=1e-9)
 
 
 def test_drawing_gives_four_panels():
@@ -32,17 +32,17 @@ def test_frames_and_other_features_do_not_disturb():
     plain = KernelErrorDisplay.from_estimator(km.AnchorMap().fit(X.to_numpy()), n_points=8)
     named = km.AnchorMap().set_output(transform="pandas").fit(X)
     # Warnings are errors here: neither names nor the range of "b" may be missed.
-    found = KernelErrorDisplay.from_estimator(named, n_points=8)
-    np.testing.assert_array_equal(found.approximate, plain.approximate)
+    actual = KernelErrorDisplay.from_estimator(named, n_points=8)
+    np.testing.assert_array_equal(actual.approximate, plain.approximate)
     assert list(named.transform(X).index) == [0, 1]
 
 
 def test_sparse_rows_of_joint_maps():
     X = np.eye(4)
     fitted = km.RandomOrthoprojector(2, random_state=0).fit(X)
-    found = KernelErrorDisplay.from_estimator(fitted, sparse.csr_matrix(X))
+    actual = KernelErrorDisplay.from_estimator(fitted, sparse.csr_matrix(X))
     Z = fitted.transform(X)
-    np.testing.assert_allclose(found.approximate, Z @ Z.T, atol=1e-12)
+    np.testing.assert_allclose(actual.approximate, Z @ Z.T, atol=1e-12)
 
 
 def test_what_cannot_be_drawn_is_refused():

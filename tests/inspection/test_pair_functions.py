@@ -50,10 +50,10 @@ def test_explanation_is_drawn_as_bars(model):
     import matplotlib.pyplot as plt
 
     row = pd.DataFrame({"a": [0.3], "k": ["up"]})
-    found = model.explain(row)
-    ax = found.plot()
+    actual = model.explain(row)
+    ax = actual.plot()
     widths = [bar.get_width() for bar in ax.patches]
-    assert sum(widths) == pytest.approx(found.values.sum())
+    assert sum(widths) == pytest.approx(actual.values.sum())
     plt.close(ax.figure)
 
 

@@ -34,9 +34,9 @@ def test_a_linear_model_on_a_map_is_the_sum_of_its_shape_functions(rows, ridge):
     X, _ = rows
     shapes = shape_functions(ridge, domain=(X.min(axis=0), X.max(axis=0)))
     total = sum(np.interp(X[:, j], s.grid, s.values) for j, s in enumerate(shapes))
-    found = ridge.predict(X)
+    actual = ridge.predict(X)
     # Linear interpolation on 60 points of cubic splines with 8 pieces: errors of h²/8 · |g''|.
-    assert np.std(total - found) < 0.02 * np.std(found)
+    assert np.std(total - actual) < 0.02 * np.std(actual)
 
 
 def table_with_gaps(seed):
@@ -66,13 +66,13 @@ def test_importance_is_one_number_wherever_it_is_shown(kind, seed, tmp_path):
     model = IMPORTANCES[kind](X, y)
     X = np.nan_to_num(X) if kind == "map" else X
     shapes, pairs = model.shape_functions_, getattr(model, "pair_functions_", [])
-    found = np.array([importance(function) for function in (*shapes, *pairs)])
-    np.testing.assert_array_equal(found[: len(shapes)], model.feature_importances_)
+    actual = np.array([importance(function) for function in (*shapes, *pairs)])
+    np.testing.assert_array_equal(actual[: len(shapes)], model.feature_importances_)
     spread = model.eval_terms(X).std(axis=0)
     spread = spread.mean(axis=-1) if spread.ndim == 2 else spread
     # So few rows are all in the sample of a map; nodes of a table stand for the values near them.
-    np.testing.assert_allclose(found, spread, rtol=1e-9 if kind == "map" else 0.04)
-    named = dict(zip([f.name for f in (*shapes, *pairs)], found.tolist(), strict=True))
+    np.testing.assert_allclose(actual, spread, rtol=1e-9 if kind == "map" else 0.04)
+    named = dict(zip([f.name for f in (*shapes, *pairs)], actual.tolist(), strict=True))
     km.save(model, tmp_path / "m.kmap")
     told = explain_model(tmp_path / "m.kmap").to_dict()
     listed = [*told["features"], *told.get("pairs", [])]

@@ -49,13 +49,13 @@ def test_kernels_are_those_of_the_processor(xp, kernel, seed):
     X, Y = rows(seed, 13, signed), rows(seed + 1, 7, signed)
     for other in (None, Y):
         theirs = None if other is None else xp.asarray(other)
-        found = kernel(xp.asarray(X), theirs)
-        assert type(found) is type(xp.asarray(X))
+        actual = kernel(xp.asarray(X), theirs)
+        assert type(actual) is type(xp.asarray(X))
         # Six terms of size one, each with some roundings.
-        np.testing.assert_allclose(host(found), kernel(X, other), rtol=0, atol=1e-13)
+        np.testing.assert_allclose(host(actual), kernel(X, other), rtol=0, atol=1e-13)
         distance = kernel.squared_distance(xp.asarray(X), theirs)
-        wanted = kernel.squared_distance(X, other)
-        np.testing.assert_allclose(host(distance), wanted, rtol=0, atol=1e-12)
+        expected = kernel.squared_distance(X, other)
+        np.testing.assert_allclose(host(distance), expected, rtol=0, atol=1e-12)
     np.testing.assert_allclose(host(kernel.diag(xp.asarray(X))), kernel.diag(X), atol=1e-13)
     narrow = kernel(xp.asarray(X.astype(np.float32)))
     assert "float32" in str(narrow.dtype)
@@ -69,12 +69,12 @@ def test_errors_of_maps_are_those_of_the_processor(xp, feature_map, seed):
     if "random_state" in feature_map.get_params():
         feature_map.set_params(random_state=0)
     fitted = feature_map.fit(X)
-    found, wanted = km.kernel_error(fitted, xp.asarray(X)), km.kernel_error(fitted, X)
-    assert found.n_pairs == wanted.n_pairs
-    assert found.max == pytest.approx(wanted.max, abs=1e-12)
-    assert found.rms == pytest.approx(wanted.rms, abs=1e-12)
-    assert found.bias == pytest.approx(wanted.bias, abs=1e-12)
-    assert found.parts.keys() == wanted.parts.keys()
+    actual, expected = km.kernel_error(fitted, xp.asarray(X)), km.kernel_error(fitted, X)
+    assert actual.n_pairs == expected.n_pairs
+    assert actual.max == pytest.approx(expected.max, abs=1e-12)
+    assert actual.rms == pytest.approx(expected.rms, abs=1e-12)
+    assert actual.bias == pytest.approx(expected.bias, abs=1e-12)
+    assert actual.parts.keys() == expected.parts.keys()
 
 
 def test_bad_rows_are_named(xp):
@@ -128,8 +128,8 @@ def test_sums_in_smaller_blocks_where_memory_runs_out(xp, seed):
     import array_api_compat
 
     space = array_api_compat.array_namespace(X)
-    found = sums_over_features(space, X, Y, term)
-    np.testing.assert_allclose(host(found), host(X) @ host(Y).T, rtol=0, atol=1e-13)
+    actual = sums_over_features(space, X, Y, term)
+    np.testing.assert_allclose(host(actual), host(X) @ host(Y).T, rtol=0, atol=1e-13)
     assert max(longest) == 3
     assert sum(longest) == 13
 

@@ -83,8 +83,8 @@ def test_homogeneous_kernels_are_homogeneous_at_any_scale(kernel, form, exponent
         rtol = 16 * np.finfo(dtype).eps + lost
         np.testing.assert_allclose(kernel(form(X * scale)), kernel(form(X)) * scale, rtol=rtol)
         exponential, scaled = Exponential(kernel, 0.25), Exponential(kernel, 0.25 / float(scale))
-        found = scaled(form(X * scale))
-        np.testing.assert_allclose(found, exponential(form(X)), rtol=0, atol=16 * rtol)
+        actual = scaled(form(X * scale))
+        np.testing.assert_allclose(actual, exponential(form(X)), rtol=0, atol=16 * rtol)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -107,8 +107,8 @@ def test_exponential_kernels_of_rows_far_from_the_origin(kernel, dtype, form, se
     # Otherwise the float64 rounding of 6·2¹⁷ (for Jensen-Shannon, thrice times 17) remains.
     atol = 0 if direct else 3 * 6 * 2.0**17 * 17 * 2.0**-52
     np.testing.assert_allclose(kernel.squared_distance(form(X)), squared, rtol=rtol, atol=atol)
-    found = Exponential(kernel, 1 / unit)(form(X))
-    np.testing.assert_allclose(found, np.exp(-squared / unit), rtol=0, atol=rtol + atol / unit)
+    actual = Exponential(kernel, 1 / unit)(form(X))
+    np.testing.assert_allclose(actual, np.exp(-squared / unit), rtol=0, atol=rtol + atol / unit)
 
 
 def test_rows_too_far_apart_for_their_squares():
@@ -129,8 +129,8 @@ def test_csr_rows_of_any_indices_and_all_rules_share_a_loop():
     X = sparse.random(9, 5, 0.5, format="csr", random_state=0)
     wide = sparse.csr_matrix(X)
     wide.indices, wide.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-    found = _loops.csr_of(wide)
-    assert found.indices.dtype == found.indptr.dtype == np.int32
+    actual = _loops.csr_of(wide)
+    assert actual.indices.dtype == actual.indptr.dtype == np.int32
     np.testing.assert_array_equal(chi2(wide), chi2(X))
     beyond = sparse.csr_matrix(([1.0], [2**31], [0, 1]), shape=(1, 2**31 + 1))
     assert _loops.csr_of(beyond).indices.tolist() == [2**31]

@@ -80,14 +80,14 @@ def test_stationary_kernels_are_scikit_learns(rows):
     np.testing.assert_allclose(Gaussian(2.0)(rows), rbf_kernel(rows, gamma=1 / 8), rtol=1e-13)
     np.testing.assert_allclose(Laplacian(3.0)(rows), laplacian_kernel(rows, gamma=1 / 3))
     for nu in (0.5, 1.2, 1.5, 2.5):
-        wanted = GaussianProcessMatern(length_scale=0.9, nu=nu)(rows)
-        np.testing.assert_allclose(Matern(nu, 0.9)(rows), wanted, rtol=1e-9)
+        expected = GaussianProcessMatern(length_scale=0.9, nu=nu)(rows)
+        np.testing.assert_allclose(Matern(nu, 0.9)(rows), expected, rtol=1e-9)
 
 
 def test_cauchy_is_a_product_over_features(rows):
     difference = rows[:, None, :] - rows[None, :, :]
-    wanted = np.prod(1 / (1 + (difference / 0.5) ** 2), axis=2)
-    np.testing.assert_allclose(Cauchy(0.5)(rows), wanted, rtol=1e-12)
+    expected = np.prod(1 / (1 + (difference / 0.5) ** 2), axis=2)
+    np.testing.assert_allclose(Cauchy(0.5)(rows), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kernel", STATIONARY, ids=repr)

@@ -150,9 +150,9 @@ assert announcing._known[0] in event._registered["numba:compile"]
 
 def test_all_functions_are_compiled_by_the_decorator_that_announces():
     folder = Path(announcing.__file__).parent
-    found = {
+    actual = {
         path.relative_to(folder).as_posix()
         for path in folder.rglob("*.py")
         if re.search(r"\b(numba|nb)\.n?jit\b|from numba import .*jit", path.read_text("utf-8"))
     }
-    assert found == {"compiling.py"}
+    assert actual == {"compiling.py"}

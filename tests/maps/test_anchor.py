@@ -202,8 +202,8 @@ def test_large_sets_keep_the_energy():
         assert np.sum(root.rows**2) >= 0.95 * anchors.sum()
         assert root.rows.shape[1] <= most
         probe = np.arange(0, n, n // 50)
-        found = root.rows[probe] @ root.rows[probe].T
-        gap = component(anchors[probe, None], anchors[probe]) - found
+        actual = root.rows[probe] @ root.rows[probe].T
+        gap = component(anchors[probe, None], anchors[probe]) - actual
         assert np.abs(gap).max() < root.left_out + 1e-12
 
 
@@ -230,10 +230,10 @@ def test_kmeans_is_the_exact_optimum(seed):
     ):
         values, counts = np.unique(x, return_counts=True)
         for n in (1, 2, 7, 25):
-            found = placing.kmeans(values, counts, n)
-            cost = np.min((x[:, None] - found) ** 2, axis=1).sum()
+            actual = placing.kmeans(values, counts, n)
+            cost = np.min((x[:, None] - actual) ** 2, axis=1).sum()
             best = sum(np.sum((c - c.mean()) ** 2) for c in ckmeans.ckmeans(x, n))
-            assert len(found) == n
+            assert len(actual) == n
             assert cost <= best * (1 + 1e-9) + 1e-12
 
 
@@ -247,9 +247,9 @@ def test_kmeans_keeps_its_optimum_beside_an_outlier(seed, far):
     x = np.random.default_rng(seed).standard_normal(400)
     x = np.round(x, 2)
     alone = placing.kmeans(*np.unique(x, return_counts=True), 7)
-    found = placing.kmeans(*np.unique([far, *x], return_counts=True), 8)
-    assert far in found
-    np.testing.assert_allclose(squared_error(x, found), squared_error(x, alone), rtol=1e-6)
+    actual = placing.kmeans(*np.unique([far, *x], return_counts=True), 8)
+    assert far in actual
+    np.testing.assert_allclose(squared_error(x, actual), squared_error(x, alone), rtol=1e-6)
 
 
 @pytest.mark.parametrize("far", [2.0**20, 2.0**32])
@@ -258,9 +258,9 @@ def test_kmeans_of_two_groups_far_apart(seed, far):
     values = np.unique(np.random.default_rng(seed).integers(0, 4000, 300)) / 64
     both, ones = np.r_[values, values + far], np.ones(2 * len(values), int)
     alone = placing.kmeans(values, ones[: len(values)], 6)
-    found = placing.kmeans(both, ones, 12)
+    actual = placing.kmeans(both, ones, 12)
     np.testing.assert_allclose(
-        squared_error(both, found), 2 * squared_error(values, alone), rtol=1e-5
+        squared_error(both, actual), 2 * squared_error(values, alone), rtol=1e-5
     )
 
 
@@ -426,8 +426,8 @@ def test_codes_travel(tmp_path):
         codes.save(tmp_path / "codes")
         loaded = Codes.load(tmp_path / "codes")
         expected = feature_map.decode(codes[50:])
-        found = feature_map.decode(loaded[np.arange(200) >= 50])
-        assert abs(found - expected).max() == 0
+        actual = feature_map.decode(loaded[np.arange(200) >= 50])
+        assert abs(actual - expected).max() == 0
     train, test = train_test_split(codes, random_state=0)
     assert isinstance(train, Codes)
     assert len(train) + len(test) == 200

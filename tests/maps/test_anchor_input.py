@@ -146,8 +146,8 @@ def test_decode_takes_any_integers_and_any_sparse_format(seed):
     fitted = km.AnchorMap(feature_range=(0, 1)).fit(X)
     expected = fitted.transform(X)
     for dtype in (np.uint8, np.uint16, np.uint32, np.uint64):
-        found = fitted.decode(fitted.encode(X).values.astype(dtype))
-        np.testing.assert_allclose(found, expected, atol=1e-6)
+        actual = fitted.decode(fitted.encode(X).values.astype(dtype))
+        np.testing.assert_allclose(actual, expected, atol=1e-6)
     codes = fitted.encode(sparse.csr_matrix(X)).values
     for other in (codes.tocsc(), codes.tocoo(), sparse.csc_array(codes)):
         np.testing.assert_allclose(fitted.decode(other).toarray(), expected, atol=1e-6)

@@ -41,8 +41,8 @@ def coefficient(k, x):
 
 @pytest.mark.parametrize("x", [1e-4, 0.2, 0.9, 3.0])
 def test_recurrence_is_the_fourier_series_it_stands_for(x):
-    found = paper(12).transform([[x]])[0]
-    np.testing.assert_allclose(found, [coefficient(k, x) for k in range(12)], atol=1e-12)
+    actual = paper(12).transform([[x]])[0]
+    np.testing.assert_allclose(actual, [coefficient(k, x) for k in range(12)], atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -51,14 +51,14 @@ def test_a_thousand_terms_lose_no_accuracy(dtype):
     n = 1000
     x = HARD.astype(dtype)[:, None]
     with record_paths() as paths:
-        found = paper(n).transform(x)
+        actual = paper(n).transform(x)
     assert paths == ["formula:dense"]
     v = x[:, 0].astype(np.longdouble)
     L = np.log(v)
     exact = [2 * v / (v + 1), -np.sqrt(np.longdouble(2)) * L / PI * (2 * v / (v + 1))]
     for k in range(2, n):
         exact.append(((-1) ** k * 2 * L / PI * exact[k - 1] + (k - 2) * exact[k - 2]) / k)
-    miss = np.max(np.abs(found - np.stack(exact, axis=1)) / np.sqrt(v)[:, None], axis=1)
+    miss = np.max(np.abs(actual - np.stack(exact, axis=1)) / np.sqrt(v)[:, None], axis=1)
     # The norm of d g/d log x is 1/2 and log x is known to eps |log x|; a step rounds a few times.
     assert np.all(miss <= np.finfo(dtype).eps * (8 + 2 * np.abs(L)))
 
@@ -115,8 +115,8 @@ def test_distances_tend_to_chi2_from_below(n):
     """|c(x) - c(y)|^2 misses chi2 by the squared norm of a tail: between 0 and Lemma 2's bound."""
     fitted = paper(n)
     Z = fitted.transform(VALUES)
-    found = np.sum((Z[:, None] - Z[None]) ** 2, axis=2)
-    missing = (VALUES - VALUES.T) ** 2 / (VALUES + VALUES.T) - found
+    actual = np.sum((Z[:, None] - Z[None]) ** 2, axis=2)
+    missing = (VALUES - VALUES.T) ** 2 / (VALUES + VALUES.T) - actual
     root = np.sqrt(fitted.constant_ / n) * (np.sqrt(VALUES) + np.sqrt(VALUES.T))
     assert np.all(missing >= -1e-9 * (VALUES + VALUES.T))
     assert np.all(missing <= root**2)
@@ -174,8 +174,8 @@ def test_learned_scale_repairs_histograms(seed):
     shares = {}
     for scale in (1.0, "auto"):
         Z = km.ChebyshevMap(10, scale=scale).fit_transform(X)
-        found = np.sum(Z**2, 1)[:, None] + np.sum(Z**2, 1) - 2 * Z @ Z.T
-        shares[scale] = np.mean(found[pairs] / exact[pairs])
+        actual = np.sum(Z**2, 1)[:, None] + np.sum(Z**2, 1) - 2 * Z @ Z.T
+        shares[scale] = np.mean(actual[pairs] / exact[pairs])
     np.testing.assert_allclose([shares[1.0], shares["auto"]], [0.807, 0.986], atol=4e-3)
 
 

@@ -77,13 +77,13 @@ def test_independent_entries_are_less_isometric_than_orthonormal_rows(seed):
     d, m = 64, 32
     deltas = {}
     for method in ("dense", "independent"):
-        found = []
+        actual = []
         for i in range(10):
             P = km.RandomOrthoprojector(m, method=method, random_state=seed + i).fit(
                 np.ones((1, d))
             )
-            found.append(km.measured_isometry(matrix_of(P), 3, n_supports=100).delta)
-        deltas[method] = np.mean(found)
+            actual.append(km.measured_isometry(matrix_of(P), 3, n_supports=100).delta)
+        deltas[method] = np.mean(actual)
     assert deltas["dense"] < deltas["independent"] < 1.5
 
 
@@ -448,9 +448,9 @@ def test_sparsity_of_sparse_signals_is_found(basis, seed):
         "dct": lambda c: fft.idct(c, norm="ortho", axis=1),
         "haar": lambda c: c @ haar(np.eye(16)).T,
     }[basis]
-    found = km.effective_sparsity(inverse(coefficients), basis, energy=1.0)
-    assert found.rows.tolist() == [3] * 5
-    assert (found.mean, found.maximum) == (3.0, 3)
+    actual = km.effective_sparsity(inverse(coefficients), basis, energy=1.0)
+    assert actual.rows.tolist() == [3] * 5
+    assert (actual.mean, actual.maximum) == (3.0, 3)
     images = np.zeros((1, 4, 4))
     images[0, :, 1] = 1  # constant along one axis
     if basis == "dct":
@@ -565,16 +565,16 @@ def test_the_measured_constant_is_exact_for_few_supports(seed):
     from itertools import combinations
 
     A = np.random.default_rng(seed).normal(size=(6, 9)) / np.sqrt(6)
-    found = km.measured_isometry(A, 3)
+    actual = km.measured_isometry(A, 3)
     values = [
         np.linalg.svd(A[:, list(s)], compute_uv=False) ** 2 for s in combinations(range(9), 3)
     ]
-    assert found.exact
-    np.testing.assert_allclose([found.lower, found.upper], [np.min(values), np.max(values)])
-    assert found.delta == pytest.approx(max(1 - np.min(values), np.max(values) - 1))
+    assert actual.exact
+    np.testing.assert_allclose([actual.lower, actual.upper], [np.min(values), np.max(values)])
+    assert actual.delta == pytest.approx(max(1 - np.min(values), np.max(values) - 1))
     few = km.measured_isometry(A, 3, n_supports=60, random_state=seed)
     assert not few.exact
-    assert few.delta <= found.delta * (1 + 1e-12)
+    assert few.delta <= actual.delta * (1 + 1e-12)
 
 
 def test_a_fitted_projection_keeps_lengths_within_its_measured_constant(seed):

@@ -44,12 +44,12 @@ def test_the_default_holds_its_certificate_on_unseen_rows():
     digits = km.datasets.load("digits")
     fitted = km.DesignedMap().fit(digits.X_train)
     assert digits.X_test.max() > fitted.range_[1]
-    found = km.kernel_error(fitted, digits.X_test)
+    actual = km.kernel_error(fitted, digits.X_test)
     sure, most = fitted.certificate_, digits.X_test.max() / fitted.range_[1]
     assert sure.inner.bound < 0.01 * sure.bound
-    assert found.max <= 64 * sure.inner.bound * most  # few values leave the range, and not by much
+    assert actual.max <= 64 * sure.inner.bound * most  # few values leave the range, and not by much
     baseline = km.HomogeneousMap().fit(digits.X_train)
-    assert found.max < 0.05 * km.kernel_error(baseline, digits.X_test).max
+    assert actual.max < 0.05 * km.kernel_error(baseline, digits.X_test).max
     table = km.DesignedMap(method="eigen").fit(digits.X_train)
     assert table.domain_[1] > 1.2 * digits.X_train.max()  # a table ends somewhere: with a margin
     assert km.kernel_error(table, digits.X_test).max <= 64 * table.certificate_.bound

@@ -59,8 +59,8 @@ def test_error_of_iid_features_is_as_the_theory_says(form, seed):
     K = fitted.stage_kernel_(X)
     variance = 1 + K**4 - 2 * K**2 if form == "paired" else 1 + K**4 / 2 - K**2
     pairs = np.triu_indices(20, 1)
-    found = np.mean(np.square(errors), axis=0)[pairs].mean()
-    np.testing.assert_allclose(found, variance[pairs].mean() / D, rtol=0.25)
+    actual = np.mean(np.square(errors), axis=0)[pairs].mean()
+    np.testing.assert_allclose(actual, variance[pairs].mean() / D, rtol=0.25)
 
 
 def test_the_kernel_is_exponential_chi2(seed):
@@ -294,8 +294,8 @@ def test_pairs_with_a_landmark_are_exact(form, dtype, tolerance, seed):
     known, Z = X[fitted.landmark_rows_], fitted.transform(new)
     assert len(known) == 20
     assert Z.dtype == dtype
-    found = Z @ fitted.transform(known).T
-    np.testing.assert_allclose(found, fitted.stage_kernel_(new, known), atol=tolerance)
+    actual = Z @ fitted.transform(known).T
+    np.testing.assert_allclose(actual, fitted.stage_kernel_(new, known), atol=tolerance)
     # Pairs without one are estimates, which differ by what 44 random columns leave.
     assert np.abs(inner(Z) - fitted.stage_kernel_(new)).max() > 10 * tolerance
 
@@ -303,9 +303,9 @@ def test_pairs_with_a_landmark_are_exact(form, dtype, tolerance, seed):
 def test_all_other_pairs_stay_unbiased_and_have_less_error(seed):
     grams = {count: [] for count in (None, 20)}
     for k in range(40):
-        for count, found in grams.items():
+        for count, actual in grams.items():
             _, new, fitted = with_landmarks(seed, count, random_state=k, sampling="iid")
-            found.append(inner(fitted.transform(new)))
+            actual.append(inner(fitted.transform(new)))
     truth = fitted.stage_kernel_(new)
     spread = np.std(grams[20], axis=0, ddof=1) / np.sqrt(40)
     assert np.all(np.abs(np.mean(grams[20], axis=0) - truth) <= 6 * spread + 1e-12)
@@ -413,8 +413,8 @@ def test_sparse_arrays_go_through_curves_of_unlike_features(seed):
     X = np.random.default_rng(seed).random((9, 4)) * [1, 2, 3, 4]
     X[X < 1] = 0
     fitted = km.TrigonometricMap(zero_at_zero=True).fit(X)
-    found = fitted.transform(sparse.csr_array(X))
-    np.testing.assert_allclose(found.toarray(), fitted.transform(X), atol=1e-12)
+    actual = fitted.transform(sparse.csr_array(X))
+    np.testing.assert_allclose(actual.toarray(), fitted.transform(X), atol=1e-12)
 
 
 def test_landmarks_are_whitened_about_their_centre(seed):

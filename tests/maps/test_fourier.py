@@ -184,14 +184,14 @@ def test_no_sampling_is_biased_in_any_dimension(sampling, dimensions, seed):
     for d in dimensions:
         at = lags(d, np.random.default_rng(seed))
         kernel, nothing = Gaussian(1.0), np.zeros((1, d))
-        found = 0.0
+        actual = 0.0
         for draw in range(draws):
             how = {"sampling": sampling, "form": "paired", "random_state": seed + draw}
             spec = draw_fourier(kernel, 2 * frequencies, d, **how)
-            found = found + apply(spec, at) @ apply(spec, nothing)[0] / draws
+            actual = actual + apply(spec, at) @ apply(spec, nothing)[0] / draws
         exact, doubled = kernel(at, nothing)[:, 0], kernel(2 * at, nothing)[:, 0]
         error = np.sqrt((1 + doubled - 2 * exact**2) / (2 * draws * frequencies))
-        assert np.abs((found - exact) / error).max() < 5.5, d
+        assert np.abs((actual - exact) / error).max() < 5.5, d
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)
@@ -280,8 +280,8 @@ def test_median_is_the_median_distance(seed):
     for kernel, metric, factor in [
         ("gaussian", "euclidean", 1), ("laplacian", "cityblock", 1), ("cauchy", "euclidean", 2**0.5)
     ]:  # fmt: skip
-        found = km.RandomFourierMap(kernel, 8, sigma="median", random_state=0).fit(X).kernel_
-        length = getattr(found, "sigma", None) or found.scale
+        actual = km.RandomFourierMap(kernel, 8, sigma="median", random_state=0).fit(X).kernel_
+        length = getattr(actual, "sigma", None) or actual.scale
         assert length == pytest.approx(factor * np.median(pdist(X, metric)))
 
 
@@ -290,8 +290,8 @@ def test_the_default_is_half_the_median_and_follows_the_data(kernel, seed):
     X = np.random.default_rng(seed).normal(size=(40, 7))
     median = km.RandomFourierMap(kernel, 8, sigma="median", random_state=0).fit(X).kernel_
     for factor in (1.0, 1000.0):
-        found = km.RandomFourierMap(kernel, 8, random_state=0).fit(factor * X).kernel_
-        assert found.length == pytest.approx(factor * median.length / 2)
+        actual = km.RandomFourierMap(kernel, 8, random_state=0).fit(factor * X).kernel_
+        assert actual.length == pytest.approx(factor * median.length / 2)
     # Equal rows, or a single one, have no distance: the kernel stays as it is.
     assert km.RandomFourierMap(kernel, 8).fit(np.ones((4, 7))).kernel_.length == 1.0
 
@@ -569,8 +569,8 @@ def test_integers_of_another_library_are_numbers(seed):
         fitted = feature_map.fit(X)
         for dtype in ("int64", "uint8"):
             rows = X.astype(dtype)
-            found = np.asarray(fitted.transform(xp.asarray(rows)))
-            np.testing.assert_allclose(found, fitted.transform(rows), atol=1e-5)
+            actual = np.asarray(fitted.transform(xp.asarray(rows)))
+            np.testing.assert_allclose(actual, fitted.transform(rows), atol=1e-5)
     with pytest.raises(ValueError, match="Complex data not supported"):
         fitted.transform(xp.asarray(X + 1j))
 

@@ -59,8 +59,8 @@ def test_even_sizes_leave_out_the_constant():
 def test_uniform_window_samples_the_spectrum():
     fitted = km.HomogeneousMap("chi2", 3, period=9.0, window="uniform").fit(GRID)
     spacing = 2 * np.pi / 9
-    wanted = spacing * np.array([1.0, 2 / np.cosh(np.pi * spacing)])
-    np.testing.assert_allclose(fitted.weights_, wanted)
+    expected = spacing * np.array([1.0, 2 / np.cosh(np.pi * spacing)])
+    np.testing.assert_allclose(fitted.weights_, expected)
 
 
 @pytest.mark.usefixtures("readable")
@@ -137,8 +137,8 @@ def test_auto_period_of_an_own_kernel_is_that_of_its_signature():
 def test_certificate_holds_and_is_tight(kernel, n):
     fitted = km.HomogeneousMap(kernel, n).fit(GRID)
     x = np.exp(np.linspace(-14, 0, 1500))[:, None]
-    found = km.kernel_error(fitted, x, np.ones((1, 1))).max
-    assert found <= fitted.certificate_.bound <= 1.02 * found + 1e-3
+    actual = km.kernel_error(fitted, x, np.ones((1, 1))).max
+    assert actual <= fitted.certificate_.bound <= 1.02 * actual + 1e-3
     assert "absolute error at most" in str(fitted.certificate_)
 
 
@@ -158,8 +158,8 @@ def test_gamma_and_sign_of_a_kernel_object_count(seed):
 
 def test_entries_stored_twice_are_added_before_they_are_mapped():
     twice = sparse.csr_matrix(([1.0, 2.0, 3.0], [1, 1, 0], [0, 2, 3]), shape=(2, 2))
-    found = km.HomogeneousMap().fit_transform(twice).toarray()
-    np.testing.assert_allclose(found, km.HomogeneousMap().fit_transform(twice.toarray()))
+    actual = km.HomogeneousMap().fit_transform(twice).toarray()
+    np.testing.assert_allclose(actual, km.HomogeneousMap().fit_transform(twice.toarray()))
     assert twice.nnz == 3  # the user's matrix is as it was
 
 
@@ -263,11 +263,11 @@ def test_bad_parameters_are_refused(parameters, message):
 @pytest.mark.parametrize("make", [km.HomogeneousMap, km.DesignedMap])
 def test_kernels_with_a_kink_have_more_columns_by_default(make, seed):
     X = np.random.default_rng(seed).uniform(0.2, 1, (60, 1))
-    found = {
+    actual = {
         name: make(name).fit_transform(X).shape[1]
         for name in ("chi2", "jensen_shannon", "intersection")
     }
-    assert found == {"chi2": 5, "jensen_shannon": 5, "intersection": 15}
+    assert actual == {"chi2": 5, "jensen_shannon": 5, "intersection": 15}
     with pytest.raises(ValueError, match="n_components must be an integer or 'auto', got 'many'"):
         make(n_components="many").fit(X)
 

@@ -101,8 +101,8 @@ def test_leverage_scores_are_those_of_the_definition(seed):
     K, every, rank = kernel(X), np.arange(60), 5
     ridge = np.linalg.eigvalsh(K)[:-rank].sum() / rank
     expected = np.diagonal(K @ np.linalg.inv(K + ridge * np.eye(60)))
-    found = _leverage_scores(kernel, X, every, every, np.ones(60), rank)
-    np.testing.assert_allclose(found, expected, rtol=1e-8)
+    actual = _leverage_scores(kernel, X, every, every, np.ones(60), rank)
+    np.testing.assert_allclose(actual, expected, rtol=1e-8)
 
 
 def test_an_additive_map_has_columns_of_each_feature(seed):

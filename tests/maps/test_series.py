@@ -42,8 +42,8 @@ def test_converges_geometrically_at_the_fitted_rate():
 @pytest.mark.parametrize("n", [10, 100])
 def test_distances_tend_to_chi2_from_below(n):
     Z = km.SeriesMap(n, scale=1.0).fit_transform(VALUES)
-    found = np.sum((Z[:, None] - Z[None]) ** 2, axis=2)
-    missing = (VALUES - VALUES.T) ** 2 / (VALUES + VALUES.T) - found
+    actual = np.sum((Z[:, None] - Z[None]) ** 2, axis=2)
+    missing = (VALUES - VALUES.T) ** 2 / (VALUES + VALUES.T) - actual
     t = np.abs((VALUES - 1) / (VALUES + 1)) ** n
     bound = (np.sqrt(VALUES) * t + (np.sqrt(VALUES) * t).T) ** 2
     rounding = 1e-12 * (VALUES + VALUES.T)
@@ -94,8 +94,8 @@ def test_auto_scale_repairs_histograms(seed):
     shares = {}
     for scale in (1.0, "auto"):
         Z = km.SeriesMap(10, scale=scale).fit_transform(X)
-        found = np.sum(Z**2, 1)[:, None] + np.sum(Z**2, 1) - 2 * Z @ Z.T
-        shares[scale] = np.mean(found[pairs] / exact[pairs])
+        actual = np.sum(Z**2, 1)[:, None] + np.sum(Z**2, 1) - 2 * Z @ Z.T
+        shares[scale] = np.mean(actual[pairs] / exact[pairs])
     np.testing.assert_allclose(shares[1.0], 0.11, atol=0.01)
     assert shares["auto"] > 0.99
 

@@ -84,8 +84,8 @@ def test_close_to_the_chi2_similarity(seed):
     gap = SignCauchy()(X) - close_to(km.kernels.chi2(X))
     assert 0.005 < np.abs(gap).max() < 0.06
     fitted = km.SignCauchyMap(20000, random_state=seed).fit(X)
-    found = fitted.chi2_similarity(fitted.transform(X))
-    assert np.abs(found - km.kernels.chi2(X)).max() < 0.1
+    actual = fitted.chi2_similarity(fitted.transform(X))
+    assert np.abs(actual - km.kernels.chi2(X)).max() < 0.1
 
 
 def test_streams_what_it_does_not_keep(monkeypatch, seed):

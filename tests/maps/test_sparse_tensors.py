@@ -36,8 +36,8 @@ def test_csr_stays_csr_where_zero_is_mapped_to_zero(feature_map, seed):
         Z = fitted.transform(tensor(X))
     assert paths == [f"reference:{fitted.spec_.family}:csr"]
     assert Z.layout == torch.sparse_csr
-    wanted = fitted.transform(X)
-    np.testing.assert_allclose(Z.to_dense().numpy(), wanted.toarray(), rtol=0, atol=1e-12)
+    expected = fitted.transform(X)
+    np.testing.assert_allclose(Z.to_dense().numpy(), expected.toarray(), rtol=0, atol=1e-12)
 
 
 def test_features_may_have_unlike_numbers_of_columns(seed):
@@ -57,8 +57,8 @@ def test_features_may_have_unlike_numbers_of_columns(seed):
     assert Z.layout == torch.sparse_csr
     parts = (Z.crow_indices(), Z.col_indices(), Z.values())
     torch.sparse_csr_tensor(*parts, size=Z.shape, check_invariants=True)
-    wanted = apply(spec_of(table), X)
-    np.testing.assert_allclose(Z.to_dense().numpy(), wanted.toarray(), rtol=0, atol=1e-12)
+    expected = apply(spec_of(table), X)
+    np.testing.assert_allclose(Z.to_dense().numpy(), expected.toarray(), rtol=0, atol=1e-12)
 
 
 def test_other_maps_give_dense_results(seed):
@@ -67,8 +67,8 @@ def test_other_maps_give_dense_results(seed):
         fitted = feature_map.fit(X.toarray())
         Z = fitted.transform(tensor(X))
         assert Z.layout == torch.strided
-        wanted = fitted.transform(X.toarray())
-        np.testing.assert_allclose(Z.numpy(), wanted, rtol=0, atol=1e-12)
+        expected = fitted.transform(X.toarray())
+        np.testing.assert_allclose(Z.numpy(), expected, rtol=0, atol=1e-12)
 
 
 def test_bad_tensors_are_named(seed):

@@ -125,15 +125,15 @@ def test_values_of_every_sort_come_back(path):
     }
     # A parameter may hold anything that a file can.
     again = saved(km.AnchorMap(anchors={**values, "matrix": sparse.csr_matrix(np.eye(3))}), path)
-    found = again.anchors
-    np.testing.assert_array_equal(found.pop("matrix").toarray(), np.eye(3))
-    assert np.isnan(found.pop("not a number"))
+    actual = again.anchors
+    np.testing.assert_array_equal(actual.pop("matrix").toarray(), np.eye(3))
+    assert np.isnan(actual.pop("not a number"))
     values.pop("not a number")
-    strings, expected = found.pop("strings"), values.pop("strings")
+    strings, expected = actual.pop("strings"), values.pop("strings")
     np.testing.assert_array_equal(strings, expected)
     assert strings.dtype == expected.dtype
-    assert found == values
-    assert type(found["scalar"]) is np.float32
+    assert actual == values
+    assert type(actual["scalar"]) is np.float32
 
 
 @pytest.mark.parametrize(
@@ -427,8 +427,8 @@ def test_no_row_of_a_short_chunk_leaves_the_process(classes, way, sizes, path, s
     again, data = handed_on(model, way, path)
     numbers = [X] if classes else [X, y]
     for _ in range(2):  # as it was saved, and after one more row
-        found = np.concatenate([a.ravel() for a in everything(again) if a.dtype.kind == "f"])
-        assert not any(np.isin(part, found).any() for part in numbers)
+        actual = np.concatenate([a.ravel() for a in everything(again) if a.dtype.kind == "f"])
+        assert not any(np.isin(part, actual).any() for part in numbers)
         assert not any(value.tobytes() in data for part in numbers for value in part.ravel())
         assert classes or again._centre not in y
         assert (again.machine_.summary.low < again.machine_.summary.high).all()
@@ -492,8 +492,8 @@ def test_sums_are_not_saved_about_a_row(name, by, path, seed):
         one.partial_fit(X[:7], *(part[:7] for part in target))
     for again in copies:
         if name == "StreamingPCA":
-            found, expected = again.explained_variance_, model.explained_variance_
-            np.testing.assert_allclose(found, expected, rtol=1e-10)
+            actual, expected = again.explained_variance_, model.explained_variance_
+            np.testing.assert_allclose(actual, expected, rtol=1e-10)
         elif "Classifier" not in name:
             np.testing.assert_allclose(again.predict(X), model.predict(X), rtol=1e-8)
 
@@ -505,12 +505,12 @@ def check_sums_without_rows(again, model, X, y):
     else:
         np.testing.assert_array_equal(output(again, X), output(model, X))
     Z = model.feature_map.transform(X)
-    for found in everything(again):
-        if found.dtype.kind == "f" and found.shape[-1:] == (Z.shape[1],):
-            near = np.abs(found.reshape(-1, 1, Z.shape[1]) - Z).max(axis=2)
+    for actual in everything(again):
+        if actual.dtype.kind == "f" and actual.shape[-1:] == (Z.shape[1],):
+            near = np.abs(actual.reshape(-1, 1, Z.shape[1]) - Z).max(axis=2)
             assert near.min() > 1e-5  # rounded to float32 or not
         if y.dtype.kind == "f":
-            assert not np.isin(y, found).any()
+            assert not np.isin(y, actual).any()
     for mine, theirs in zip(*(getattr(m.stats_, "parts", [m.stats_]) for m in (again, model))):
         np.testing.assert_allclose(mine.scatter(), theirs.scatter(), atol=1e-12 * len(X))
         np.testing.assert_allclose(mine.mean, theirs.mean, atol=1e-14)
@@ -592,9 +592,9 @@ def test_partial_fit_goes_on_with_a_saved_model(name, way, path):
         one.partial_fit(X[200:], y[200:], **options)
     assert again.n_samples_seen_ == 300
     score = "decision_function" if name == "AdditiveSVC" else "predict"
-    wanted, found = (getattr(one, score)(X) for one in (model, again))
+    expected, actual = (getattr(one, score)(X) for one in (model, again))
     # The solver stops within tol = 1e-3 of the chunk's optimum, and comes from another centre.
-    np.testing.assert_allclose(found, wanted, atol=0.05 * np.ptp(wanted))
+    np.testing.assert_allclose(actual, expected, atol=0.05 * np.ptp(expected))
 
 
 def test_a_chunk_of_another_type_is_refused_by_a_saved_model_as_well(path):

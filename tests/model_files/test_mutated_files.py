@@ -19,10 +19,10 @@ COUNT = 600
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked")
 def test_mutants_are_refused_or_work(seed):
     """In workers with a limit of memory; a mutant that ends one is named."""
-    found = mutations.run(COUNT, seed)
-    bad = [item for item in found if item[2] not in ("refused", "works")]
+    actual = mutations.run(COUNT, seed)
+    bad = [item for item in actual if item[2] not in ("refused", "works")]
     assert bad == []
-    counts = summary(found)
+    counts = summary(actual)
     assert sum(counts.values()) == COUNT
     assert counts["refused"] > COUNT / 2
     assert counts["works"] > COUNT / 20  # the mutants are not all so wild that nothing is tested
@@ -45,8 +45,8 @@ def test_every_public_method_is_used(tmp_path, monkeypatch):
     for name in ("transform", "get_feature_names_out", "row_certificate", "_repr_html_"):
         with monkeypatch.context() as patched:
             patched.setattr(km.SplineMap, name, fail)
-            found = outcome("spline", data, tmp_path / "y.kmap", {})
-            assert found == f"use: {name}: KeyError: 'broken'"
+            actual = outcome("spline", data, tmp_path / "y.kmap", {})
+            assert actual == f"use: {name}: KeyError: 'broken'"
 
 
 def test_a_file_that_once_wrote_to_an_address_of_its_choice(tmp_path):
@@ -157,10 +157,10 @@ def test_the_driver_names_a_mutant_that_ends_its_worker(monkeypatch, tmp_path):
     monkeypatch.setattr(
         mutations, "draw", lambda files, index, seed: ("spec", b"deadly" if index == 3 else b"")
     )
-    found = mutations.run(6, 0)
-    assert [item[0] for item in found] == list(range(6))
-    assert [item[2] for item in found if item[0] != 3] == ["works"] * 5
-    assert found[3][2] == "ended the process: status 9"
+    actual = mutations.run(6, 0)
+    assert [item[0] for item in actual] == list(range(6))
+    assert [item[2] for item in actual if item[0] != 3] == ["works"] * 5
+    assert actual[3][2] == "ended the process: status 9"
 
 
 BOUNDED = """

@@ -77,8 +77,8 @@ def test_dask_array_without_a_cluster(rows, scheduler, dtype):
     exact = fold(open_source(X, y, w), Moments("class"), MAP.transform, block_rows=250)
     with dask.config.set(scheduler=scheduler):
         source = open_source(da.from_array(X, (500, 2)), da.from_array(y, 300), w)
-        found = fold(source, Moments("class"), MAP.transform, block_rows=250)
-    assert_equal_sums(found, exact)
+        actual = fold(source, Moments("class"), MAP.transform, block_rows=250)
+    assert_equal_sums(actual, exact)
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_all_statistics_fold_on_workers(rows, zero, client):
     X, y, w = rows
     exact = fold(open_source(X, y, w), zero.zero(), MAP.transform, block_rows=200)
     source = open_source(da.from_array(X, (400, 6)), y, w)
-    found = fold(source, zero.zero(), MAP.transform, block_rows=200, client=client)
-    assert_equal_sums(found, exact)
+    actual = fold(source, zero.zero(), MAP.transform, block_rows=200, client=client)
+    assert_equal_sums(actual, exact)
 
 
 @pytest.mark.parametrize("kind", ["npy", "svm", "parquet", "h5", "zarr"])
@@ -120,16 +120,16 @@ def test_files_are_read_by_the_workers(rows, kind, client, tmp_path):
         group.create_array("y", data=y)
     source = open_source(path, y if kind == "npy" else None)
     exact = fold(source, Moments("class"), MAP.transform, block_rows=100)
-    found = fold(source, Moments("class"), MAP.transform, block_rows=100, client=client)
-    assert_equal_sums(found, exact)
+    actual = fold(source, Moments("class"), MAP.transform, block_rows=100, client=client)
+    assert_equal_sums(actual, exact)
 
 
 def test_the_address_of_a_scheduler_will_do(rows, client, tmp_path):
     np.save(tmp_path / "X.npy", rows[0])
     source = open_source(tmp_path / "X.npy", rows[1])
     address = client.scheduler.address
-    found = fold(source, Moments("class"), MAP.transform, block_rows=500, client=address)
-    assert_equal_sums(found, fold(source, Moments("class"), MAP.transform, block_rows=500))
+    actual = fold(source, Moments("class"), MAP.transform, block_rows=500, client=address)
+    assert_equal_sums(actual, fold(source, Moments("class"), MAP.transform, block_rows=500))
     model = km.StreamingPCA(3, RBFSampler(random_state=0)).fit(tmp_path / "X.npy", client=address)
     assert model.n_samples_seen_ == 2000
 
@@ -163,9 +163,9 @@ def test_a_worker_that_dies_is_retried(rows, client, tmp_path):
     exact = fold(open_source(X, y), Moments("class"), MAP.transform, block_rows=200)
     before = set(client.scheduler_info(n_workers=-1)["workers"])
     source = open_source(da.from_array(X, (200, 6)), y)
-    found = fold(source, Moments("class"), kill_once(str(tmp_path)), block_rows=200, client=client)
+    actual = fold(source, Moments("class"), kill_once(str(tmp_path)), block_rows=200, client=client)
     assert (tmp_path / "killed").exists()
-    assert_equal_sums(found, exact)
+    assert_equal_sums(actual, exact)
     client.wait_for_workers(2, timeout=300)
     assert set(client.scheduler_info(n_workers=-1)["workers"]) != before  # one is new
 
@@ -214,7 +214,7 @@ def test_tasks_carry_specs_and_statistics_never_rows(rows, monkeypatch, tmp_path
             value = dask.compute(task, scheduler="sync")[0]
             return type("Future", (), {"result": lambda self, timeout=None: value})()
 
-    found = {}
+    actual = {}
     for times in (1, 10):
         sizes.clear()
         np.save(tmp_path / "X.npy", np.tile(rows[0], (times, 1)))
@@ -222,13 +222,13 @@ def test_tasks_carry_specs_and_statistics_never_rows(rows, monkeypatch, tmp_path
         source = open_source(tmp_path / "X.npy", tmp_path / "y.npy")
         stats = fold(source, Moments("class"), MAP.transform, block_rows=100, client=Sync())
         assert stats.n == 2000 * times
-        found[times] = {
+        actual[times] = {
             name: np.max([(a, r) for n, a, r in sizes if n == name], axis=0)
             for name in ("_leaf", "_centre")
         }
         assert sum(name == "_merge" for name, _, _ in sizes) == 1
-    for name, (arguments, result) in found[10].items():
-        assert abs(arguments - found[1][name][0]) < 64  # whatever n
+    for name, (arguments, result) in actual[10].items():
+        assert abs(arguments - actual[1][name][0]) < 64  # whatever n
         assert arguments < 8_000  # the map: 6 × 20 weights
         assert result < 8_000  # 20 × 20 sums
 
@@ -262,11 +262,11 @@ def test_estimators_on_a_cluster(rows, client, fitted):
         ),
     ):
         exact = make().fit(X, y, w)
-        found = make().fit(dX, dy, dw, client=client)
-        assert found.alpha_ == exact.alpha_
-        np.testing.assert_allclose(found.coef_, exact.coef_, rtol=1e-7, atol=1e-9)
+        actual = make().fit(dX, dy, dw, client=client)
+        assert actual.alpha_ == exact.alpha_
+        np.testing.assert_allclose(actual.coef_, exact.coef_, rtol=1e-7, atol=1e-9)
         if exact.alpha != 1.0:
-            errors = [m.cv_results_["mean_squared_error"] for m in (found, exact)]
+            errors = [m.cv_results_["mean_squared_error"] for m in (actual, exact)]
             np.testing.assert_allclose(errors[0], errors[1], rtol=1e-9)
     pca = km.StreamingPCA(4, MAP).fit(dX, client=client)
     np.testing.assert_allclose(
@@ -280,9 +280,9 @@ def test_unlabelled_rows_on_a_cluster(rows, client):
         X[:500], y[:500], unlabeled=X[500:]
     )
     dX = da.from_array(X, (250, 6))
-    found = km.StreamingRidgeClassifier(1.0, MAP, n_components=5)
-    found.fit(dX[:500], y[:500], unlabeled=dX[500:], client=client)
-    np.testing.assert_allclose(found.coef_, exact.coef_, rtol=1e-7, atol=1e-9)
+    actual = km.StreamingRidgeClassifier(1.0, MAP, n_components=5)
+    actual.fit(dX[:500], y[:500], unlabeled=dX[500:], client=client)
+    np.testing.assert_allclose(actual.coef_, exact.coef_, rtol=1e-7, atol=1e-9)
 
 
 # ---- refusals -----------------------------------------------------------------------------------
@@ -340,8 +340,8 @@ def test_partitions_of_unknown_length(rows):
     exact = fold(open_source(X, y), Moments("class"), block_rows=500)
     labels = da.from_array(y, 500)
     with dask.config.set(scheduler="sync"):
-        found = fold(open_source(unknown(X), labels), Moments("class"), block_rows=500)
-    assert_equal_sums(found, exact)
+        actual = fold(open_source(unknown(X), labels), Moments("class"), block_rows=500)
+    assert_equal_sums(actual, exact)
 
 
 def test_checkpoints_are_for_one_process(rows, tmp_path):

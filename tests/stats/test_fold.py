@@ -63,8 +63,8 @@ def test_at_most_threads_plus_one_items_are_alive():
 
 
 def test_results_come_in_order_even_if_the_first_is_slow():
-    found = list(ordered_map(lambda i: time.sleep(0.05 * (i == 0)) or i, range(6), 2))
-    assert found == [0, 1, 2, 3, 4, 5]
+    actual = list(ordered_map(lambda i: time.sleep(0.05 * (i == 0)) or i, range(6), 2))
+    assert actual == [0, 1, 2, 3, 4, 5]
 
 
 def test_blas_limit_is_lifted_by_the_last_fold():
@@ -165,9 +165,9 @@ def test_empty_chunks_are_the_identity(seed):
     X, y = rows(seed)
     none = (np.empty((0, 5)), np.empty(0, dtype=int))
     chunks = [none, (X[:100], y[:100]), none, (X[100:], y[100:]), none]
-    found = fold(open_source(chunks), Moments("class"))
+    actual = fold(open_source(chunks), Moments("class"))
     exact = Moments("class").update(X, y)
-    np.testing.assert_allclose(found.scatter(), exact.scatter(), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(actual.scatter(), exact.scatter(), rtol=1e-12, atol=1e-12)
 
 
 # ---- progress -----------------------------------------------------------------------------------
@@ -384,10 +384,10 @@ def test_rows_behind_a_finished_fold_are_added_or_refused(tmp_path, kind, n):
         with pytest.raises(ValueError, match=f"belongs to another fold.*100 rows.*now.*{n} rows"):
             fold(grown, Moments("class"), checkpoint=path, **OPTIONS)
         return
-    found = fold(grown, Moments("class"), checkpoint=path, **OPTIONS)
+    actual = fold(grown, Moments("class"), checkpoint=path, **OPTIONS)
     whole = fold(grown, Moments("class"), **OPTIONS)
-    assert found.n == whole.n == n
-    np.testing.assert_array_equal(found.H, whole.H)
+    assert actual.n == whole.n == n
+    np.testing.assert_array_equal(actual.H, whole.H)
 
 
 @pytest.mark.parametrize("kind", ["list", "svm"])

@@ -43,14 +43,15 @@ def cut(y, rows):
 
 def numbers(stats):
     """All sums of some statistics, about shift zero, so that they can be compared."""
-    found = []
+    sums_of_parts = []
     for part in getattr(stats, "parts", [stats]):
         if part.H is None:
             continue
         about_zero = part.moved(np.zeros_like(part.shift), np.zeros_like(part.y_shift))
         fields = (about_zero.m, about_zero.H, about_zero.b, about_zero.yy, about_zero.V)
-        found += [np.array([part.n, part.weight]), *(f for f in fields if f is not None and f.size)]
-    return found
+        sums = (f for f in fields if f is not None and f.size)
+        sums_of_parts += [np.array([part.n, part.weight]), *sums]
+    return sums_of_parts
 
 
 def assert_same(a, b, rtol=1e-12):

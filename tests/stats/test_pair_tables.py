@@ -43,8 +43,8 @@ def test_cross_products_are_those_of_the_rows(seed, n, n_jobs, dense_rows, monke
     before[1 + 3 : 1 + 3 + 5] = before[:, 1 + 3 : 1 + 3 + 5] = np.nan
     known = before, [False, True, False]
     again = cross_products(codes, bases, weight, weight * y, n_jobs, known=known)
-    for found, wanted in zip(again, (gram, right), strict=True):
-        np.testing.assert_allclose(found, wanted, atol=1e-11 * n)
+    for actual, expected in zip(again, (gram, right), strict=True):
+        np.testing.assert_allclose(actual, expected, atol=1e-11 * n)
     assert again[0] is before
 
 
@@ -95,11 +95,11 @@ def test_tables_of_local_bases_are_reduced_first(seed, monkeypatch):
             dense_rows[np.arange(len(basis)), first + k] = weights[:, k]
         basis[:] = dense_rows @ turn
         local.append(LocalBasis(first, weights, turn))
-    wanted = cross_products(codes, bases, weight, weight * y)
+    expected = cross_products(codes, bases, weight, weight * y)
     assert not taken
-    found = cross_products(codes, bases, weight, weight * y, local=[*local, None])
+    actual = cross_products(codes, bases, weight, weight * y, local=[*local, None])
     assert len(taken) == 1
-    for a, b in zip(found, wanted, strict=True):
+    for a, b in zip(actual, expected, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-10 * np.abs(b).max())
 
 
@@ -107,11 +107,11 @@ def test_few_rows_of_many_small_bases_are_multiplied_as_a_matrix(seed, monkeypat
     taken = []
     plain = pair_tables._fill_from_rows
     monkeypatch.setattr(pair_tables, "_fill_from_rows", lambda *a: taken.append(1) or plain(*a))
-    for n, width, wanted in ((500, 3, 1), (100_000, 20, 0)):
+    for n, width, expected in ((500, 3, 1), (100_000, 20, 0)):
         codes, bases, weight, y = coded_rows(seed, n, [30] * 4, [width] * 4)
         taken.clear()
         cross_products(codes, bases, weight, weight * y)
-        assert len(taken) == wanted
+        assert len(taken) == expected
 
 
 def test_merged_sums_are_the_sums_of_all_rows(seed):
@@ -122,9 +122,9 @@ def test_merged_sums_are_the_sums_of_all_rows(seed):
     ]
     merged = sums[0].merge(sums[1])
     gram, right = merged.products(bases)
-    wanted = cross_products(codes, bases, weight, weight * y)
-    np.testing.assert_allclose(gram, wanted[0], rtol=1e-12, atol=1e-9)
-    np.testing.assert_allclose(right, wanted[1], rtol=1e-12, atol=1e-9)
+    expected = cross_products(codes, bases, weight, weight * y)
+    np.testing.assert_allclose(gram, expected[0], rtol=1e-12, atol=1e-9)
+    np.testing.assert_allclose(right, expected[1], rtol=1e-12, atol=1e-9)
     assert merged.square == pytest.approx(weight @ y**2, rel=1e-12)
     assert merged.count == 1000
 
