@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..blocks import evenly_spaced
 from ..extras import needed
 from .columns import advice_on_text, check_order, check_selection, column_positions
 from .csv_files import CsvFile
@@ -153,7 +154,7 @@ class ArrowSource(Source):
         named = _all_named(self.y, self.w, self.exposure)
         if not named or self.n_rows is None or self.n_rows <= rows or len(self.fragments) < 2:
             return super().samples(rows)
-        picked = np.unique(np.linspace(0, len(self.fragments) - 1, _RUNS).astype(int)).tolist()
+        picked = evenly_spaced(len(self.fragments), _RUNS).tolist()
         share = -(-rows // len(picked))
         batches = (scanned([self.fragments[at]], self._columns, share) for at in picked)
         return list(self._read((b for group in batches for b in _upto(group, share)), rows))

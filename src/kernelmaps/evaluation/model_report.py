@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 import kernelmaps
 
 from ..arguments import refuse_masked
+from ..blocks import evenly_spaced
 from ..exceptions import OutOfDomainWarning
 from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay
 from ..inspection.shapes import by_importance, importance, output_names, shape_functions
@@ -381,7 +382,7 @@ def _check(report_rows: ReportRows) -> dict[str, Any] | None:
 
 def _points(truth: np.ndarray, guess: np.ndarray) -> list[list[float]]:
     """Predictions and targets of at most `_POINTS` rows, evenly among them."""
-    taken = np.unique(np.linspace(0, len(truth) - 1, min(_POINTS, len(truth))).astype(int))
+    taken = evenly_spaced(len(truth), _POINTS)
     return rounded(np.column_stack([guess[taken], truth[taken]]), 5)
 
 

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ..blocks import evenly_spaced
 from ..display import printable, shortened
-from .panels import PanelDisplay
+from .panels import STYLE, PanelDisplay
 
 _MAX_POINTS = 3000  # of a panel; more are a black area, and slow
 _TREND_GROUPS = 12  # of rows with about the same value, whose mean residuals are joined
-_MAX_LEVELS = 14
-_LETTERS = 34
 
 
 class CheckDisplay(PanelDisplay):
@@ -108,7 +107,7 @@ class CheckDisplay(PanelDisplay):
     def panels(self) -> list[dict[str, Any]]:  # type: ignore[override]
         """All that is drawn, as numbers and words."""
         theoretical, observed = self.qq
-        taken = _evenly(len(observed))
+        taken = evenly_spaced(len(observed), _MAX_POINTS)
         panels = [
             {
                 "name": "QQ plot", "x": theoretical[taken], "y": observed[taken], "levels": None,
@@ -125,13 +124,13 @@ class CheckDisplay(PanelDisplay):
         levels, residuals = None, self.residuals
         if values.dtype == object:
             names, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
-            shown = np.sort(np.argsort(-counts, kind="stable")[:_MAX_LEVELS])
+            shown = np.sort(np.argsort(-counts, kind="stable")[: STYLE.most_levels])
             rows = np.isin(codes, shown)
             levels = [str(names[k]) for k in shown]
             values, residuals = np.searchsorted(shown, codes[rows]), residuals[rows]
         rows = np.flatnonzero(np.isfinite(values))
         values, residuals = values[rows], residuals[rows]
-        taken = _evenly(len(values))
+        taken = evenly_spaced(len(values), _MAX_POINTS)
         return {
             "name": name, "x": values[taken], "y": residuals[taken], "levels": levels,
             "trend": _means(values, residuals, levels), "labels": ("", "residual"),
@@ -159,22 +158,14 @@ class CheckDisplay(PanelDisplay):
             ax.axhline(0, color="0.55", lw=0.7, zorder=0)
             if panel["levels"] is not None:
                 names = [shortened(printable(level), 14) for level in panel["levels"]]
-                wide = sum(map(len, names)) + 2 * len(names) > _LETTERS
-                ax.set_xticks(
-                    range(len(names)), names, rotation=90 if wide else 0, parse_math=False
-                )
-            name = shortened(printable(panel["name"]), _LETTERS)
+                STYLE.label_levels(ax, range(len(names)), names)
+            name = shortened(printable(panel["name"]), STYLE.letters)
             ax.set_title(name, fontsize=9, pad=3, parse_math=False)
             ax.set_xlabel(panel["labels"][0], fontsize=8)
             ax.set_ylabel(panel["labels"][1], fontsize=8)
             ax.tick_params(labelsize=7, length=2)
             ax.spines[["top", "right"]].set_visible(False)
         return self
-
-
-def _evenly(n: int) -> np.ndarray:
-    """At most `_MAX_POINTS` of n positions, evenly among them."""
-    return np.unique(np.linspace(0, n - 1, min(_MAX_POINTS, n)).astype(int))
 
 
 def _means(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from io import BytesIO
 from itertools import cycle
 from numbers import Integral
@@ -14,21 +15,36 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import storage
 from ..arguments import is_number
+from ..blocks import evenly_spaced
 from ..display import printable, shortened
 from ..models.shapes import PairFunction, ShapeFunction
 from .shapes import by_importance, output_names, shape_functions
 
-_LEVELS = 14  # of a category that are drawn
-_BANDS = 3  # curves in a panel that have bands: those of more hide each other
-_MARGIN = 0.06  # above and below the curves, as a share of their range
-_LETTERS = 34  # that fit below (or above) a panel
 _COLORS = ("#2a6f97", "#d1495b", "#66a182", "#edae49", "#7d5ba6", "#8d6e63", "#00798c", "#b5651d",
            "#6b7a8f", "#c06c84")  # fmt: skip
-_TICKS = 8
-_POINTS = 1500  # partial residuals of a panel
-_WITHIN_POINTS = 99  # percent of them that the vertical scale has room for, on either side
-_UPRIGHT = 7  # names of values that fit beside each other below a panel
-_WITHIN = 98  # percent of the cells whose colours differ
+
+
+@dataclass(frozen=True)
+class PanelStyle:
+    """What a panel shows, and how much fits into it; set by looking at pages of the gallery."""
+
+    most_levels: int = 14  # of a category
+    most_bands: int = 3  # curves with bands: those of more hide each other
+    margin: float = 0.06  # above and below the curves, as a share of their range
+    letters: int = 34  # that fit below or above a panel
+    most_ticks: int = 8  # of an axis of a pair
+    most_points: int = 1500  # partial residuals
+    points_within: int = 99  # percent of them that the vertical scale has room for, on either side
+    upright_names: int = 7  # of values, that fit beside each other below a panel
+    cells_within: int = 98  # percent of the cells whose colours differ
+
+    def label_levels(self, ax: Any, places: Any, names: Sequence[str]) -> None:
+        """Write the names of levels below a panel, upright if they do not fit."""
+        wide = sum(map(len, names)) + 2 * len(names) > self.letters
+        ax.set_xticks(places, names, rotation=90 if wide else 0, parse_math=False)
+
+
+STYLE = PanelStyle()
 
 
 def write_figure(figure: Any, path: str | Path) -> Path:
@@ -144,14 +160,14 @@ def _shape_panel(
     low, high = min(0.0, float(values.min())), max(0.0, float(values.max()))
     if shape.levels is not None:  # those with the largest effects
         size = np.abs(values).max(axis=1)
-        shown = np.sort(np.argsort(-size, kind="stable")[:_LEVELS])
+        shown = np.sort(np.argsort(-size, kind="stable")[: STYLE.most_levels])
     points = None if check is None else _partial_residuals(shape, shown, check)
     if points is not None and len(points):
-        ends = np.percentile(points[:, 1], [100 - _WITHIN_POINTS, _WITHIN_POINTS])
+        ends = np.percentile(points[:, 1], [100 - STYLE.points_within, STYLE.points_within])
         low, high = min(low, float(ends[0])), max(high, float(ends[1]))
-    margin = _MARGIN * (high - low) or 1.0
+    margin = STYLE.margin * (high - low) or 1.0
     lower = upper = missing = None
-    if shape.errors is not None and values.shape[1] <= _BANDS:
+    if shape.errors is not None and values.shape[1] <= STYLE.most_bands:
         band = 2 * shape.errors
         if simultaneous:
             band = shape.band(simultaneous=True)[1] - shape.values
@@ -188,7 +204,7 @@ def _partial_residuals(shape: ShapeFunction, shown: np.ndarray, check: Any) -> n
         place = {shape.levels[level]: k for k, level in enumerate(shown)}
         column = np.array([place.get(name, np.nan) for name in column.tolist()], float)
     rows = np.flatnonzero(np.isfinite(column))
-    rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(_POINTS, len(rows))).astype(int))]
+    rows = rows[evenly_spaced(len(rows), STYLE.most_points)]
     return np.column_stack([column[rows], residuals[rows]])
 
 
@@ -417,14 +433,13 @@ class ShapeFunctionDisplay(PanelDisplay):
         name = printable(panel["name"])
         if levels is not None:
             names = [shortened(printable(level), 18) for level in levels]
-            wide = sum(map(len, names)) + 2 * len(names) > _LETTERS
-            ax.set_xticks(grid, names, rotation=90 if wide else 0, parse_math=False)
+            STYLE.label_levels(ax, grid, names)
             if panel["left_out"]:
                 count = f" ({len(names)} of {len(names) + panel['left_out']} levels)"
-                name = shortened(name, _LETTERS - 14) + count
+                name = shortened(name, STYLE.letters - 14) + count
         if panel["ticks"]:
             places, words = zip(*panel["ticks"], strict=True)
-            ax.set_xticks(places, words, rotation=90 if len(words) > _UPRIGHT else 0)
+            ax.set_xticks(places, words, rotation=90 if len(words) > STYLE.upright_names else 0)
         if panel["missing"] is not None:
             _draw_missing(ax, panel, (floor + high) / 2)
         ax.axhline(0, color="0.55", lw=0.7, zorder=0)
@@ -434,7 +449,7 @@ class ShapeFunctionDisplay(PanelDisplay):
         )  # fmt: skip
         ax.set_ylim(floor, high)
         ax.margins(x=0.01)
-        ax.set_title(shortened(name, _LETTERS), fontsize=9, pad=3, parse_math=False)
+        ax.set_title(shortened(name, STYLE.letters), fontsize=9, pad=3, parse_math=False)
         ax.tick_params(labelsize=7, length=2)
         ax.spines[["top", "right"]].set_visible(False)
 
@@ -505,7 +520,7 @@ class PairFunctionDisplay(PanelDisplay):
         """
         values = [panel["values"] for panel in self.panels]
         sizes = [np.abs(cells).reshape(-1, cells.shape[-1]) for cells in values]
-        limits = np.nanpercentile(np.concatenate(sizes), _WITHIN, axis=0, method="lower")
+        limits = np.nanpercentile(np.concatenate(sizes), STYLE.cells_within, axis=0, method="lower")
         return np.where(limits > 0, limits, 1.0)
 
     @classmethod
@@ -560,7 +575,7 @@ class PairFunctionDisplay(PanelDisplay):
 
 
 def _label(axis: Any, names: list[str]) -> None:
-    ticks = np.unique(np.linspace(0, len(names) - 1, min(_TICKS, len(names))).astype(int))
+    ticks = evenly_spaced(len(names), STYLE.most_ticks)
     axis.set_ticks(ticks, [printable(names[k]) for k in ticks], fontsize=7, parse_math=False)
     if axis.axis_name == "x":
         axis.set_tick_params(rotation=90)

@@ -11,6 +11,7 @@ from scipy.spatial.distance import pdist
 from sklearn.metrics import pairwise_distances
 
 from ..arguments import check_positive
+from ..blocks import evenly_spaced
 from ..exceptions import KernelScaleWarning
 from .base import Kernel
 from .stationary import StationaryKernel
@@ -109,7 +110,7 @@ def warn_if_degenerate(owner: str, kernel: Kernel, X: Any, advice: str) -> None:
     n = X.shape[0]
     if n < 10 or not callable(kernel):
         return
-    rows = X[np.unique(np.linspace(0, n - 1, min(n, _CHECKED_ROWS)).astype(int))]
+    rows = X[evenly_spaced(n, _CHECKED_ROWS)]
     pairs = np.asarray(kernel(rows))[np.triu_indices(rows.shape[0], 1)]
     low, high = np.quantile(pairs, [0.01, 0.99])
     if high < _FLAT:

@@ -65,7 +65,7 @@ from scipy.optimize import minimize_scalar
 
 from .. import kernels
 from ..arguments import check_count, check_positive
-from ..blocks import row_blocks
+from ..blocks import evenly_spaced, row_blocks
 from ..certificate import Certificate, rounding_error
 from ..engine import Spec
 from ..engine.families import CURVES
@@ -153,7 +153,7 @@ def _least_error_scale(X: Any, low: float, high: float, tail: Any, rule: str) ->
 
 def _mass_by_size(X: Any, low: float, high: float) -> tuple[sparse.csr_matrix, np.ndarray]:
     """Σ_j x_ij over the values of each size: rows by bins of log x, with the bins' centres."""
-    rows = np.unique(np.linspace(0, X.shape[0] - 1, _MAX_ROWS).astype(np.int64))
+    rows = evenly_spaced(X.shape[0], _MAX_ROWS)
     sample = sparse.csr_matrix(X[rows], dtype=np.float64)
     sample.eliminate_zeros()
     masses = np.abs(sample.data)

@@ -29,7 +29,7 @@ from scipy.special import roots_legendre
 
 from .. import kernels
 from ..arguments import check_choice, check_count, check_positive
-from ..blocks import row_blocks
+from ..blocks import evenly_spaced, row_blocks
 from ..certificate import Certificate
 from ..design.problem import default_columns
 from ..engine import Spec
@@ -237,7 +237,7 @@ def _sample(X: Any, n_jobs: int | None) -> np.ndarray:
     usual = np.sqrt(2 * _SAMPLE.entries / d)
     count = min(n, int(np.clip(usual, _SAMPLE.least_rows, _SAMPLE.most_rows)))
     keys = _keys(X, n_jobs)
-    ranks = np.linspace(0, n - 1, count).astype(np.intp)
+    ranks = evenly_spaced(n, count)
     rows = _ordered(X, keys, ranks, n_jobs)[ranks]
     is_small = d <= _SAMPLE.most_scanned_columns and n * d <= _SAMPLE.most_scanned_values
     if n > count and is_small:
@@ -249,8 +249,7 @@ def _sample(X: Any, n_jobs: int | None) -> np.ndarray:
     sample = X[np.unique(rows)]
     used = np.flatnonzero(np.asarray(abs(sample).sum(axis=0)).ravel())
     most = max(1, 2 * _SAMPLE.entries // sample.shape[0] ** 2)
-    if len(used) > most:
-        used = used[np.linspace(0, len(used) - 1, most).astype(np.intp)]
+    used = used[evenly_spaced(len(used), most)]
     return dense(sample[:, used]).astype(np.float64)
 
 
