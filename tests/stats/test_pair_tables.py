@@ -5,6 +5,7 @@ import pytest
 
 from kernelmaps.stats import CodeSums, pair_tables
 from kernelmaps.stats.pair_tables import (
+    Costs,
     LocalBasis,
     add_scores,
     cross_products,
@@ -29,8 +30,8 @@ def dense(codes, bases):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("dense_rows", [None, 1500])
 def test_cross_products_are_those_of_the_rows(seed, n, n_jobs, dense_rows, monkeypatch):
-    monkeypatch.setattr(pair_tables, "_BLOCK_COST", -1e12 if dense_rows is None else 1e12)
-    monkeypatch.setattr(pair_tables, "_DENSE_ROWS", dense_rows)
+    block = -1e12 if dense_rows is None else 1e12
+    monkeypatch.setattr(pair_tables, "_COSTS", Costs(block=block, dense_rows=dense_rows))
     codes, bases, weight, y = coded_rows(seed, n, [7, 30, 12], [3, 5, 0])
     gram, right = cross_products(codes, bases, weight, weight * y, n_jobs)
     Z = dense(codes, bases)
@@ -52,10 +53,9 @@ def test_cross_products_are_those_of_the_rows(seed, n, n_jobs, dense_rows, monke
 @pytest.mark.parametrize("many", [0, 10**9])
 def test_sums_and_scores_of_all_terms_together(seed, rows, many, monkeypatch):
     """Whatever the blocks and parts; the codes of a pair need more than a byte."""
-    monkeypatch.setattr(pair_tables, "_ROWS", rows)
-    monkeypatch.setattr(pair_tables, "_DENSE_ROWS", rows)
-    monkeypatch.setattr(pair_tables, "_MANY_OPERATIONS", many)
-    monkeypatch.setattr(pair_tables, "_BLOCK_COST", 1e12)
+    sizes = {"stacked_rows": rows, "dense_rows": rows}
+    costs = Costs(block=1e12, many_operations=many, **sizes)
+    monkeypatch.setattr(pair_tables, "_COSTS", costs)
     n = 501
     codes, bases, weight, y = coded_rows(seed, n, [7, 30, 12, 2000], [3, 5, 0, 2])
     codes[3] = codes[3].astype(np.uint16) + np.uint16(300)
@@ -71,7 +71,7 @@ def test_sums_and_scores_of_all_terms_together(seed, rows, many, monkeypatch):
 def test_sums_do_not_depend_on_the_threads(seed):
     codes, bases, weight, y = coded_rows(seed, 9000, [7, 30, 12] * 4, [3, 6, 2] * 4)
     assert (
-        len(y) * sum(basis.shape[1] for basis in bases) ** 2 > pair_tables._MANY_OPERATIONS
+        len(y) * sum(basis.shape[1] for basis in bases) ** 2 > pair_tables._COSTS.many_operations
     )  # in parts
     one, two = (cross_products(codes, bases, weight, y, n_jobs) for n_jobs in (1, 2))
     np.testing.assert_array_equal(one[0], two[0])

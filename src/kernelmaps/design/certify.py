@@ -443,13 +443,20 @@ PairError = Callable[[np.ndarray, np.ndarray], np.ndarray]
 Worst = tuple[float, float, float]
 """The largest error found, and the values x, y where it is."""
 
-# The search for the pair of the largest error.
-_GRID = 60  # values of a grid, even and geometric, and of those where the map has jumps
-_RANDOM = 2000  # pairs that are spread evenly, and as many by their ratio
-_CLIMBED = 24  # worst pairs from which the search climbs on
-_MOVES = np.array(
-    [[1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [-1, -1], [1, -1], [-1, 1]], dtype=float
-)
+
+@dataclass(frozen=True)
+class ErrorSearch:
+    """Constants of the search for the pair of the largest error."""
+
+    n_values: int = 60  # of a grid, even and geometric, and of those where the map has jumps
+    n_random: int = 2000  # pairs that are spread evenly, and as many by their ratio
+    n_climbed: int = 24  # worst pairs from which the search climbs on
+    first_step: float = 0.05  # of a climb, as a share of a value
+    last_step: float = 1e-9
+
+
+_ERROR_SEARCH = ErrorSearch()
+_NEIGHBOURS = np.array([(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j], dtype=float)
 
 
 def largest_error(
@@ -476,29 +483,32 @@ def largest_error(
     symmetric : bool
         Whether the error of (y, x) is that of (x, y), and need not be looked at.
     """
-    rng = np.random.default_rng(random_state)
+    options, rng = _ERROR_SEARCH, np.random.default_rng(random_state)
     tiny = np.finfo(float).tiny ** 0.5
     smallest = low if low > 0 else max(high, tiny) * 1e-12
     values = [
-        np.linspace(low, high, _GRID),
-        np.clip(np.geomspace(smallest, high, _GRID), low, high),
+        np.linspace(low, high, options.n_values),
+        np.clip(np.geomspace(smallest, high, options.n_values), low, high),
     ]
     if low <= 0:
         values.append(np.array([0.0, smallest**2, 1e-300 if low == 0 else low]))
     if at is not None and len(at):
-        sample = at if len(at) <= _GRID else np.sort(rng.choice(at, _GRID, replace=False))
+        count = options.n_values
+        sample = at if len(at) <= count else np.sort(rng.choice(at, count, replace=False))
         values.append(np.clip(np.r_[sample, np.nextafter(sample, low)], low, high))
     grid = np.unique(np.concatenate(values))
     grid = np.union1d(grid, grid[:-1] + 0.382 * np.diff(grid))
     first, second = np.triu_indices(grid.size) if symmetric else np.indices([grid.size] * 2)
     x, y = grid[first].ravel(), grid[second].ravel()
-    even = rng.uniform(low, high, (2, _RANDOM))
-    ratio = np.clip(np.exp(rng.uniform(np.log(smallest), np.log(high), (2, _RANDOM))), low, high)
+    even = rng.uniform(low, high, (2, options.n_random))
+    ratio = np.clip(
+        np.exp(rng.uniform(np.log(smallest), np.log(high), (2, options.n_random))), low, high
+    )
     scattered = np.concatenate([even, ratio], axis=1)
     scattered[1, ::3] = scattered[0, ::3]
     x, y = np.concatenate([x, scattered[0]]), np.concatenate([y, scattered[1]])
     size = np.abs(error(x, y))
-    best = np.argsort(-size, kind="stable")[:_CLIMBED]
+    best = np.argsort(-size, kind="stable")[: options.n_climbed]
     return _climb(error, x[best], y[best], size[best], low, high)
 
 
@@ -506,10 +516,10 @@ def _climb(
     error: PairError, x: np.ndarray, y: np.ndarray, size: np.ndarray, low: float, high: float
 ) -> Worst:
     """From each pair to better neighbours: steps of a value's own size, halved when none helps."""
-    step = 0.05
-    while step > 1e-9:
+    step = _ERROR_SEARCH.first_step
+    while step > _ERROR_SEARCH.last_step:
         scale = np.maximum(np.abs(np.stack([x, y], axis=1)), 1e-12 * high)  # (pairs, 2)
-        moved = np.stack([x, y], axis=1)[:, None] + step * scale[:, None] * _MOVES
+        moved = np.stack([x, y], axis=1)[:, None] + step * scale[:, None] * _NEIGHBOURS
         moved = np.clip(moved, low, high).reshape(-1, 2)
         errors = np.abs(error(moved[:, 0], moved[:, 1])).reshape(x.size, -1)
         top = np.argmax(errors, axis=1)

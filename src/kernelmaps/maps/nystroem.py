@@ -58,12 +58,23 @@ from .fourier import SCALE_ADVICE, resolve_kernel
 
 LANDMARKS = ("kmeans", "uniform", "leverage")
 ASSIGNMENTS = ("projection", "nearest")
-_MAX_ROWS = 20_000  # candidates for landmarks: kernel values of all of them are computed
-# Rows and iterations of k-means: landmarks need not be the best centres.
-_ROWS_OF_CENTRE, _LEAST_ROWS, _ITERATIONS = 20, 2000, 20
-_SAMPLE = 1000  # rows on which the share that is left out is measured
 _LEAST_EIGENVALUE = 1e-12  # of the largest: rounding of kernel values decides about smaller ones
 _ADDITIVE_LANDMARKS = 40  # of a feature: as many as AnchorMap has anchors
+
+
+@dataclass(frozen=True)
+class LandmarkSearch:
+    """Constants of the choice of landmarks."""
+
+    most_rows: int = 20_000  # candidates of leverage scores: all have their kernel values computed
+    # Of k-means: landmarks need not be the best centres.
+    rows_of_centre: int = 20
+    least_rows: int = 2000
+    iterations: int = 20
+    tested_rows: int = 1000  # on which the share that is left out is measured
+
+
+_SEARCH = LandmarkSearch()
 
 
 @dataclass(eq=False, repr=False)
@@ -195,7 +206,7 @@ class NystroemMap(JointMap):
         count = self._landmark_count(columns, X.shape[0])
         points = self._chosen(X, count, rng)
         self.spec_ = self._spec_of(points, columns)
-        sample = X[np.sort(rng.permutation(X.shape[0])[:_SAMPLE])]
+        sample = X[np.sort(rng.permutation(X.shape[0])[: _SEARCH.tested_rows])]
         size = float(np.mean(self.kernel_.diag(sample.astype(np.float64))))
         self.residual_ = float(np.mean(self.residuals(sample))) / size if size > 0 else 0.0
         return self.spec_
@@ -254,14 +265,14 @@ class NystroemMap(JointMap):
         if count == n or self.landmarks == "uniform":
             return _rows(X, np.sort(rng.permutation(n)[:count]))
         if self.landmarks == "leverage":
-            candidates = X[np.sort(rng.permutation(n)[:_MAX_ROWS])].astype(np.float64)
+            candidates = X[np.sort(rng.permutation(n)[: _SEARCH.most_rows])].astype(np.float64)
             return _rows(candidates, leverage_sample(self.kernel_, candidates, count, rng))
         return self._centres(X, count, rng)
 
     def _centres(self, X: Any, count: int, rng: np.random.Generator) -> np.ndarray:
         from sklearn.cluster import KMeans
 
-        most = max(_LEAST_ROWS, _ROWS_OF_CENTRE * count)
+        most = max(_SEARCH.least_rows, _SEARCH.rows_of_centre * count)
         sample = np.unique(_rows(X, rng.permutation(X.shape[0])[:most]), axis=0)
         if len(sample) <= count:
             return sample
@@ -271,7 +282,7 @@ class NystroemMap(JointMap):
             sample = np.sign(sample) * np.sqrt(np.abs(sample))
         size = float(np.abs(sample).max()) or 1.0  # squares of large numbers would overflow
         seed = int(rng.integers(2**31))
-        clusters = KMeans(count, n_init=1, max_iter=_ITERATIONS, random_state=seed).fit(
+        clusters = KMeans(count, n_init=1, max_iter=_SEARCH.iterations, random_state=seed).fit(
             sample / size
         )
         centres = size * clusters.cluster_centers_.astype(np.float64)

@@ -14,6 +14,7 @@ covariates*). The tables are sums over rows: they can be merged.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations, pairwise
 from typing import Any, NamedTuple
@@ -22,17 +23,29 @@ import numpy as np
 
 from ..threads import in_threads, limit_blas, map_in_threads
 
-_MIN_ADDITIONS = 65536  # additions below which a thread does not pay
-# Multiplications in a product of matrices that take as long as one block, as one of its rows in a
-# table, and as one of its entries in sums of rows.
-_BLOCK_COST, _ROW_COST, _ENTRY_COST = 400_000, 20, 10
-_MANY_CODES = 256  # of a term, beyond which those that no row has are left out
-_LOCAL_ROWS = 4096  # below, tables are slower than adding up rows of the bases
-_DENSE_ROWS = 2048  # whose matrix is held at a time
-_ROWS = 16384  # whose codes are stacked at a time, and whose scores stay in cache
-# Parts of the rows that are added up by themselves, so that sums do not depend on the number of
-# threads; where there are so many multiplications, or additions, to be done.
-_PARTS, _MANY_OPERATIONS = 4, 16_000_000
+
+@dataclass(frozen=True)
+class Costs:
+    """When one way of adding up is faster than another, from timings; results do not depend on it.
+
+    The unit of costs is one multiplication in a product of matrices.
+    """
+
+    block: float = 400_000  # of one block of ZᵀWZ, whatever its size
+    row: int = 20  # of a row in a table of pairs of codes
+    entry: int = 10  # of an entry of a basis in sums of rows
+    thread_additions: int = 65536  # below which a thread does not pay
+    many_codes: int = 256  # of a term, beyond which those that no row has are left out
+    local_rows: int = 4096  # below, tables are slower than adding up rows of the bases
+    dense_rows: int = 2048  # whose matrix is in memory at a time
+    stacked_rows: int = 16384  # whose codes are stacked at a time, and whose scores stay in cache
+    # From so many multiplications or additions on, rows are added up in four parts, whatever the
+    # number of threads: sums do not depend on it.
+    parts: int = 4
+    many_operations: int = 16_000_000
+
+
+_COSTS = Costs()
 
 
 def _loops() -> Any:
@@ -159,7 +172,9 @@ class CodeSums:
             for j, k in column_pairs[begin:end]:
                 _loops().add_pair(codes[j], codes[k], weight, self.pairs[j, k])
 
-        in_threads(work, len(column_pairs), n_jobs, grain=max(1, _MIN_ADDITIONS // max(len(y), 1)))
+        in_threads(
+            work, len(column_pairs), n_jobs, grain=max(1, _COSTS.thread_additions // max(len(y), 1))
+        )
         return self
 
     def _check(self, codes: Sequence[np.ndarray], y: np.ndarray) -> None:
@@ -339,18 +354,20 @@ def _fill_from_tables(
                 gram[columns[j], columns[j]] = bases[j].T @ (sums[:, None] * bases[j])
                 continue
             left, right = local[j], local[k]
-            if left is None or right is None or len(weight) < _LOCAL_ROWS:
+            if left is None or right is None or len(weight) < _COSTS.local_rows:
                 block = _block(codes[j], codes[k], weight, bases[j], bases[k])
             else:
                 block = _local_block(codes[j], codes[k], weight, left, right)
             gram[columns[j], columns[k]], gram[columns[k], columns[j]] = block, block.T
 
-    in_threads(fill, len(pairs), n_jobs, grain=max(1, _MIN_ADDITIONS // max(len(weight), 1)))
+    in_threads(
+        fill, len(pairs), n_jobs, grain=max(1, _COSTS.thread_additions // max(len(weight), 1))
+    )
 
 
 def _in_use(codes: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Codes and a basis without the codes that no row has, where there may be many of them."""
-    if len(basis) <= _MANY_CODES:
+    if len(basis) <= _COSTS.many_codes:
         return codes, basis
     used = np.zeros(len(basis), bool)
     used[codes] = True
@@ -378,10 +395,10 @@ def _cost_of_blocks(bases: Sequence[np.ndarray], rows: int, j: np.ndarray, k: np
     """What tables of pairs of terms, and their products, cost: in multiplications."""
     codes, width = np.array([basis.shape for basis in bases], float).reshape(-1, 2).T
     cells, few = codes[j] * codes[k], np.minimum(width[j], width[k])
-    tables = _ROW_COST * rows + cells * few
-    sums = _ENTRY_COST * rows * few + np.maximum(codes[j], codes[k]) * width[j] * width[k]
-    cost = np.where(j == k, _ROW_COST * rows, np.where(cells <= rows, tables, sums))
-    return float(np.sum(_BLOCK_COST + cost))
+    tables = _COSTS.row * rows + cells * few
+    sums = _COSTS.entry * rows * few + np.maximum(codes[j], codes[k]) * width[j] * width[k]
+    cost = np.where(j == k, _COSTS.row * rows, np.where(cells <= rows, tables, sums))
+    return float(np.sum(_COSTS.block + cost))
 
 
 def add_scores(
@@ -394,11 +411,11 @@ def add_scores(
     joined = np.concatenate([np.zeros(0), *values])
 
     def work(begin: int, end: int) -> None:
-        for rows, stacked in _stacks(codes, begin, end, _ROWS):
+        for rows, stacked in _stacks(codes, begin, end, _COSTS.stacked_rows):
             _loops().gather_codes(stacked, joined, first, out[rows])
 
     if len(codes):
-        in_threads(work, len(out), n_jobs, grain=_ROWS)
+        in_threads(work, len(out), n_jobs, grain=_COSTS.stacked_rows)
 
 
 def right_sides(
@@ -410,7 +427,7 @@ def right_sides(
 
     def sums(begin: int, end: int) -> np.ndarray:
         by_code = np.zeros(first[-1])
-        for rows, stacked in _stacks(codes, begin, end, _ROWS):
+        for rows, stacked in _stacks(codes, begin, end, _COSTS.stacked_rows):
             _loops().add_codes(stacked, product[rows], first, by_code)
         return by_code
 
@@ -451,7 +468,7 @@ def _fill_from_rows(
 
     def products(begin: int, end: int) -> np.ndarray:
         out = np.zeros((np.count_nonzero(new), len(gram)))
-        for rows, stacked in _stacks(codes, begin, end, _DENSE_ROWS):
+        for rows, stacked in _stacks(codes, begin, end, _COSTS.dense_rows):
             Z = np.empty((len(gram), stacked.shape[1]))
             _loops().scaled_matrix(stacked, root[rows], values, first, start, Z)
             out += (Z if all_new else Z[new]) @ Z.T
@@ -485,7 +502,7 @@ def _added(
     sums: Callable[[int, int], np.ndarray], rows: int, work: int, n_jobs: int | None
 ) -> np.ndarray:
     """Sums over all rows from those of parts of them, in threads where there is much to add."""
-    parts = _PARTS if work >= _MANY_OPERATIONS else 1
+    parts = _COSTS.parts if work >= _COSTS.many_operations else 1
     bounds = list(pairwise(rows * k // parts for k in range(parts + 1)))
     return reduce(np.add, map_in_threads(lambda bound: sums(*bound), bounds, n_jobs))
 
