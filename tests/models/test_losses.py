@@ -94,7 +94,7 @@ def test_compiled_rules_are_the_entries(name, seed):
     loss = LOSSES[name].dual_rules
     kind = StaticInt(list(LOSSES).index(name))
     for y, f, alpha, q, c in cases(name, seed, 50):
-        found = _dual_loops.rules(kind, y, f, alpha, q, c, EPSILON)
+        found = _dual_loops.compiled_rules(kind, y, f, alpha, q, c, EPSILON)
         value, size = gap(loss, y, f, alpha, c)
         step, slack = loss.step(y, f, alpha, q, c, EPSILON)
         np.testing.assert_allclose(found[:2], (step, slack), rtol=1e-8, atol=1e-8 * (1 + c))

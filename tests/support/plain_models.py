@@ -8,7 +8,7 @@ from kernelmaps.models.rows.map_tables import bands_of
 from kernelmaps.models.solvers.dual import Solution
 
 
-def draw_weights(X, problem, fitted, options, settings, beta, intercept, codes):
+def draw_weights(X, problem, fitted, options, settings, alpha, intercept, codes):
     """What the solver returns, with weights and intercepts at random: any are those of a model."""
     rng = np.random.default_rng([settings.seed, int(problem.positive.flat[0])])
     bands, lanes = bands_of(fitted.spec, X, np.dtype(np.float64)), problem.positive.size
@@ -16,11 +16,11 @@ def draw_weights(X, problem, fitted, options, settings, beta, intercept, codes):
     return Solution(
         weights=bands.cells(weights),
         intercept=rng.normal(size=lanes),
-        beta=np.zeros_like(beta),
+        alpha=np.zeros_like(alpha),
         primal=np.ones(lanes),
         gap=np.zeros(lanes),
         n_iter=1,
-        n_visits=len(beta),
+        n_visits=len(alpha),
         converged=True,
     )
 

@@ -453,7 +453,9 @@ def products_by_level(
             _loops().add_rows(levels, codes[j], weight, bases[j], block)
             out[:, start[j] : start[j + 1]] = block
 
-    in_threads(fill, len(bases), n_jobs, grain=max(1, _MIN_ADDITIONS // max(len(weight), 1)))
+    in_threads(
+        fill, len(bases), n_jobs, grain=max(1, _COSTS.thread_additions // max(len(weight), 1))
+    )
     return out
 
 

@@ -86,10 +86,10 @@ def certificate(model, X, y):
     """Primal value and gap from the duals alone, in NumPy, by the features that nobody stores."""
     psi = model.feature_map_.transform(X.astype(np.float64))
     sign = np.where(y, 1.0, -1.0)
-    beta = model.dual_coef_[:, 0]
-    w = psi.T @ beta
+    alpha = model.dual_coef_[:, 0]
+    w = psi.T @ alpha
     margin = sign * model.decision_function(X)
-    a = sign * beta
+    a = sign * alpha
     if model.loss == "squared_hinge":
         losses, conjugates = np.maximum(1 - margin, 0) ** 2, a**2 / (4 * model.C) - a
     elif model.loss == "hinge":
@@ -99,7 +99,7 @@ def certificate(model, X, y):
         entropy = share * np.log(share) + (1 - share) * np.log1p(-share)
         conjugates = model.C * entropy
     primal = 0.5 * w @ w + model.C * losses.sum()
-    assert abs(beta.sum()) < 1e-9 * np.abs(beta).sum()
+    assert abs(alpha.sum()) < 1e-9 * np.abs(alpha).sum()
     return primal, primal + 0.5 * w @ w + conjugates.sum()
 
 

@@ -228,41 +228,41 @@ def test_convergence_is_certified_or_warned_about(seed):
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
 def test_a_certificate_that_fails_says_whose_gap_is_left(loss, seed, monkeypatch):
-    """Examples that rest after the first have no part of the gap; after others all go on.
+    """Examples that the first one shrinks have no part of the gap; after others all are active.
 
     The certificate is asked for too early, again and again.
     """
     X, score = data(seed)
     y, failed = labels(score), []
 
-    def certify(state, found=dual.CoordinateDescent.certify):
-        primal, gap = found(state)
+    def certify(state, certify=dual.CoordinateDescent.balance_and_certify):
+        primal, gap = certificate = certify(state)
         assert sorted(state.order) == sorted(state.examples)
         if gap[0] > 1e-5 * primal[0]:
-            failed.append((len(y) - state.active, state.shrunk_sums[2, 0] / primal[0]))
-        return primal, gap
+            failed.append((len(y) - state.n_active, state.shrunk_totals.gap[0] / primal[0]))
+        return certificate
 
-    def descend(settings, epoch, certify):
+    def descend(solver, settings):
         too_early = 64.0
         for number in range(1, settings.max_iter):
-            if dual.all_small(epoch(number), too_early * settings.tol):
-                found = certify()
-                if dual.all_small(found, settings.tol):
-                    return found, number, True
+            if solver.run_epoch().is_within(too_early * settings.tol):
+                certificate = solver.balance_and_certify()
+                if certificate.is_within(settings.tol):
+                    return certificate, number, True
                 too_early /= 2
 
-    monkeypatch.setattr(dual.CoordinateDescent, "certify", certify)
+    monkeypatch.setattr(dual.CoordinateDescent, "balance_and_certify", certify)
     monkeypatch.setattr(dual, "descend", descend)
     settings = {"C": 0.7, "loss": loss, "tol": 1e-5, "max_iter": 20000, "solver": "dual"}
     model = km.AdditiveSVC(**settings, **ONE).fit(X, y)
     Z = model.feature_map_.transform(X)
     least = primal_minimum(Z, 2.0 * y - 1, np.full(len(y), 0.7), loss)
     assert model.objective_[0] == pytest.approx(least, rel=2e-4 if loss == "hinge" else 3e-5)
-    resting, their_gap = np.array(failed).T
-    assert resting[0] > 0
+    n_shrunk, their_gap = np.array(failed).T
+    assert n_shrunk[0] > 0
     assert abs(their_gap[0]) <= 1e-9
-    assert len(resting) > 2
-    assert not resting[1:].any()
+    assert len(n_shrunk) > 2
+    assert not n_shrunk[1:].any()
 
 
 def test_a_chunk_is_learned_to_its_tolerance(seed):
@@ -655,7 +655,7 @@ def test_targets_beyond_the_range_are_refused(kind, size):
 def test_certificates_leave_the_intercept_at_its_place(C):
     """An epoch and a certificate in turns converge; the intercept does not swing around its place.
 
-    What the square of the constraint adds to the offset has to go when sum(beta) becomes zero.
+    What the square of the constraint adds to the bias has to go when the sum of alpha becomes zero.
     """
     rng = np.random.default_rng(2)
     X = rng.poisson(0.3, size=(2000, 20)).astype(np.float64)
@@ -663,17 +663,16 @@ def test_certificates_leave_the_intercept_at_its_place(C):
     compiled = compile_basis(km.SplineMap(10, 1, order=0).fit(X).spec_, X, np.float64, lanes_for(1))
     problem = SVMProblem(StaticInt(0), True, 0.0, y, np.ones(1), np.full(len(y), C))
     settings = dual.DualOptions(True, 1e-3, 100, 0, 1)
-    examples, beta = np.arange(len(y), dtype=np.int32), np.zeros((len(y), 1))
-    state = dual.CoordinateDescent(compiled, rows_of(X), problem, examples, settings, beta, None)
-    gaps, offsets = [], []
+    examples, alpha = np.arange(len(y), dtype=np.int32), np.zeros((len(y), 1))
+    state = dual.CoordinateDescent(compiled, rows_of(X), problem, examples, settings, alpha, None)
+    gaps, intercepts = [], []
     for _ in range(25):
-        rng.shuffle(state.order[: state.active])
-        state.epoch()
-        primal, gap = state.certify()
+        state.run_epoch()
+        primal, gap = state.balance_and_certify()
         gaps.append(gap[0] / primal[0])
-        offsets.append(state.offset[0])
+        intercepts.append(state.bias[0])
     assert gaps[-1] < 1e-6 < gaps[0]
-    assert np.ptp(offsets[-5:]) < 0.01 * np.ptp(offsets[:5])
+    assert np.ptp(intercepts[-5:]) < 0.01 * np.ptp(intercepts[:5])
 
 
 @pytest.mark.parametrize("threads", [1, 2])

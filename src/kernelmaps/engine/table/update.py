@@ -80,7 +80,6 @@ class RowWorkspace(NamedTuple):
     locations: Locations  # of the values of one example
     f: np.ndarray  # T, flat [score][lane]: one score, or one of each value
     move: np.ndarray  # T[lanes]
-    sums: np.ndarray  # float64[4, lanes]: what the example adds to the sums of a pass
     norm: np.ndarray  # float64[1]
     flags: np.ndarray  # int64[2]: whether a step moved a weight, and whether to shrink the example
 

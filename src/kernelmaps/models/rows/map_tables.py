@@ -72,14 +72,22 @@ class Compiled:
     bands: Bands
 
 
+def weight_memory(compiled: Compiled) -> np.ndarray:
+    """Weights of zero, flat [feature][basis][lane].
+
+    There is one vector more: that of the last feature may reach beyond its weights.
+    """
+    size = (compiled.n_weights + _VECTOR) * compiled.lanes
+    return aligned(size, compiled.basis.values.coef.dtype)
+
+
 def workspace_for(compiled: Compiled, rows: RowArrays) -> RowWorkspace:
     """Memory for one thread that visits such rows."""
     most = int(np.diff(rows.indptr).max(initial=0)) if rows.sparse else rows.width
     dtype, lanes = compiled.basis.values.coef.dtype, compiled.lanes
     locations = locations_for(most, dtype)
     f, move = aligned(max(1, most) * lanes, dtype), aligned(lanes, dtype)
-    sums, norm, flags = np.zeros((4, lanes)), np.zeros(1), np.zeros(2, np.int64)
-    return RowWorkspace(locations, f, move, sums, norm, flags)
+    return RowWorkspace(locations, f, move, np.zeros(1), np.zeros(2, np.int64))
 
 
 def bands_of(spec: Spec, X: Any, dtype: np.dtype) -> Bands:
@@ -132,7 +140,7 @@ def cells_of(flat: np.ndarray, compiled: Compiled, n_outputs: int) -> np.ndarray
 def laid_out(compiled: Compiled, weights: np.ndarray) -> np.ndarray:
     """Weights [feature][basis][output] as the loops take them: the inverse of `cells_of`."""
     stride, lanes = compiled.stride, compiled.lanes
-    flat = aligned((compiled.n_weights + 64) * lanes, compiled.basis.values.coef.dtype)
+    flat = weight_memory(compiled)
     cells = flat[: compiled.n_weights * lanes].reshape(-1, stride, lanes)
     cells[:, : weights.shape[1], : weights.shape[2]] = weights
     return flat

@@ -1,11 +1,11 @@
 """Compiled loops of dual coordinate descent: arrays and numbers in, arrays changed in place.
 
-What they do with a row's values (:mod:`kernelmaps.engine.table.update`) knows nothing of losses,
-and the rules of losses nothing of tables: here they meet, example by example, as routines that are
-called through pointers.
+:mod:`.dual` has the algorithm and its notation. What is done with a row's values
+(:mod:`kernelmaps.engine.table.update`) knows nothing of losses, and the rules of losses nothing of
+tables: here they meet, example by example, as routines that are called through pointers.
 
 The loops rely on what `update` relies on, on codes that were checked on entry, and on a number per
-example in `y`, `cost` and the duals.
+example in `y`, `cost` and the dual variables.
 """
 
 from __future__ import annotations
@@ -31,184 +31,210 @@ from ..losses import dual_rules_of
 
 
 class SVMProblem(NamedTuple):
-    """Loss, targets and costs of the examples: one binary or scalar problem per lane."""
+    """Loss, targets and costs of the examples: one binary or scalar problem per output."""
 
     loss: StaticInt  # its index in `LOSSES`
     of_labels: bool
     epsilon: float
     y: np.ndarray  # float64[n]: class code, or the regression target
-    positive: np.ndarray  # float64[lanes in use]: the class code that the lane calls +1
-    cost: np.ndarray  # float64[n]: C times the weight of the example
+    positive: np.ndarray  # float64[outputs]: the class code whose label is +1
+    cost: np.ndarray  # float64[n]: c_i, C times the weight of the example
 
 
-class Duals(NamedTuple):
-    """What an epoch moves."""
+class DualHessian(NamedTuple):
+    """Q of the dual, with centred ψ and the penalty σ of the augmented Lagrangian.
 
-    beta: np.ndarray  # float64[n, lanes in use]
-    offset: np.ndarray  # float64[lanes in use]
-    beta_sum: np.ndarray  # float64[lanes in use]: Σβ
-
-
-class Visits(NamedTuple):
-    """The examples that an epoch visits: the first `active` ones of an order."""
-
-    order: np.ndarray  # int32
-    active: int
-    learn: bool
-
-
-class PassSums(NamedTuple):
-    """Sums of a pass over the examples: largest step, loss, gap and Σ βf of each lane."""
-
-    shrink_above: np.ndarray  # float64[lanes in use]: slack from which on examples are shrunk
-    active: np.ndarray  # float64[4, lanes in use]: of the examples that are visited; zero before
-    shrunk: np.ndarray  # of those of them that are shrunk in this pass
-
-
-class Centre(NamedTuple):
-    """The intercept's part of the problem.
-
-    An intercept that is not penalised makes the model blind to a constant vector m taken off
-    every psi(x_i): b + <w, m> does the same.  Taking off the mean makes the dual's diagonal
-    small, that is its steps long.  With s = sum_i beta_i the score becomes
-    <w, psi_i> - s <m, psi_i> - <w, m> + s |m|^2 + b, and b itself follows the proximal rule
-    b = b_last + scale * s (the multiplier of the constraint s = 0).
+    Q_ij = ⟨ψ_i − m, ψ_j − m⟩ + σ = ⟨ψ_i, ψ_j⟩ − ⟨m, ψ_i⟩ − ⟨m, ψ_j⟩ + q0 with q0 = |m|² + σ.
     """
 
-    norm: np.ndarray  # float64[n]: |psi_i - m|^2 + scale
-    shift: np.ndarray  # float64[n]: <m, psi_i>
-    pull: float  # |m|^2 + scale
+    diagonal: np.ndarray  # float64[n]: Q_ii
+    mean_dot: np.ndarray  # float64[n]: ⟨m, ψ_i⟩
+    q0: float
+
+
+class DualVariables(NamedTuple):
+    """What coordinate descent moves beside the weights."""
+
+    alpha: np.ndarray  # float64[n, outputs]
+    alpha_sum: np.ndarray  # float64[outputs]: s = Σα
+    bias: np.ndarray  # float64[outputs]: the intercept, where s = 0
+
+
+class PassTotals(NamedTuple):
+    """Totals of some examples, of each output, in a pass over them: float64[outputs] each."""
+
+    max_violation: np.ndarray  # largest |Δα_i| Q_ii: the projected gradient that a step removes
+    loss: np.ndarray  # Σ c_i ℓ(y_i, f_i)
+    gap: np.ndarray  # Σ of Fenchel's inequality, the duality gap
+    alpha_dot_score: np.ndarray  # Σ α_i f_i
+
+    @classmethod
+    def zeros(cls, n_outputs: int) -> PassTotals:
+        return cls(*np.zeros((4, n_outputs)))
+
+    def merged(self, other: PassTotals) -> PassTotals:
+        """Totals of two sets of examples together."""
+        return PassTotals(
+            np.maximum(self.max_violation, other.max_violation),
+            self.loss + other.loss,
+            self.gap + other.gap,
+            self.alpha_dot_score + other.alpha_dot_score,
+        )
+
+
+class PassRecord(NamedTuple):
+    """The threshold that a pass shrinks by, and the totals that it writes."""
+
+    shrink_threshold: np.ndarray  # float64[outputs]
+    visited: PassTotals  # of all examples that are visited
+    shrunk: PassTotals  # of those of them that are shrunk in this pass
+    example: PassTotals  # of the example at hand
+
+    @classmethod
+    def empty(cls, shrink_threshold: np.ndarray) -> PassRecord:
+        totals = np.zeros((3, 4, shrink_threshold.size))
+        return cls(shrink_threshold, *(PassTotals(*values) for values in totals))
 
 
 class StepData(NamedTuple):
-    """What a step of an epoch is computed from."""
+    """What a step of coordinate descent is computed from."""
 
     problem: SVMProblem
-    centre: Centre
+    hessian: DualHessian
 
 
-def _step(loss, y, f, beta, q, c, epsilon):
-    """The best new dual variable, and its slack."""
-    return dual_rules_of(loss).step(y, f, beta, q, c, epsilon)
+def _step(loss, y, f, alpha, q, c, epsilon):
+    """The new dual variable, and the derivative of the dual at a bound (see `DualRules`)."""
+    return dual_rules_of(loss).step(y, f, alpha, q, c, epsilon)
 
 
 @overload(_step, jit_options=FAST)
-def _step_of(loss, y, f, beta, q, c, epsilon):
+def _step_of(loss, y, f, alpha, q, c, epsilon):
     rule = njit(**FAST)(dual_rules_of(loss.value).step)
-    return lambda loss, y, f, beta, q, c, epsilon: rule(y, f, beta, q, c, epsilon)
+    return lambda loss, y, f, alpha, q, c, epsilon: rule(y, f, alpha, q, c, epsilon)
 
 
-def _price(loss, y, f, beta, c, epsilon):
-    """The primal loss of an example, and its part of the duality gap."""
-    entry = dual_rules_of(loss)
-    price = c * entry.value(y, f, epsilon)
-    return price, price + entry.conjugate(y, beta, c, epsilon) + beta * f
+def _loss_and_gap(loss, y, f, alpha, c, epsilon):
+    """The loss cℓ of an example, and its part of the duality gap."""
+    rules = dual_rules_of(loss)
+    value = c * rules.value(y, f, epsilon)
+    return value, value + rules.conjugate(y, alpha, c, epsilon) + alpha * f
 
 
-@overload(_price, jit_options=FAST)
-def _price_of(loss, y, f, beta, c, epsilon):
-    entry = dual_rules_of(loss.value)
-    value, conjugate = (njit(**FAST)(rule) for rule in (entry.value, entry.conjugate))
+@overload(_loss_and_gap, jit_options=FAST)
+def _loss_and_gap_of(loss, y, f, alpha, c, epsilon):
+    rules = dual_rules_of(loss.value)
+    loss_of, conjugate = (njit(**FAST)(rule) for rule in (rules.value, rules.conjugate))
 
-    def price(loss, y, f, beta, c, epsilon):
-        price = c * value(y, f, epsilon)
-        return price, price + conjugate(y, beta, c, epsilon) + beta * f
+    def loss_and_gap(loss, y, f, alpha, c, epsilon):
+        value = c * loss_of(y, f, epsilon)
+        return value, value + conjugate(y, alpha, c, epsilon) + alpha * f
 
-    return price
+    return loss_and_gap
 
 
 @entry(fastmath=True)
-def rules(loss, y, f, beta, q, c, epsilon):
-    """New variable, slack, price and gap of one example: the rules as the loops see them."""
-    new, slack = _step(loss, y, f, beta, q, c, epsilon)
-    price, gap = _price(loss, y, f, beta, c, epsilon)
-    return new, slack, price, gap
+def compiled_rules(loss, y, f, alpha, q, c, epsilon):
+    """New variable, derivative at a bound, loss and gap of one example, as the loops see them."""
+    new, bound_derivative = _step(loss, y, f, alpha, q, c, epsilon)
+    value, gap = _loss_and_gap(loss, y, f, alpha, c, epsilon)
+    return new, bound_derivative, value, gap
 
 
 @njit(**FAST)
-def _target(problem, i, lane):
+def _target(problem, i, k):
+    """The label ±1 of example i for output k, or its regression target."""
     if not problem.of_labels:
         return problem.y[i]
-    return 1.0 if problem.y[i] == problem.positive[lane] else -1.0
+    return 1.0 if problem.y[i] == problem.positive[k] else -1.0
+
+
+@njit(**FAST)
+def _add_example(totals, example):
+    """Add the totals of one example to those of several."""
+    for k in range(totals.loss.size):
+        totals.max_violation[k] = max(totals.max_violation[k], example.max_violation[k])
+        totals.loss[k] += example.loss[k]
+        totals.gap[k] += example.gap[k]
+        totals.alpha_dot_score[k] += example.alpha_dot_score[k]
 
 
 def steps_of(
-    problem: SVMProblem, centre: Centre, duals: Duals, sums: PassSums, workspace: RowWorkspace
-) -> BoundRoutine:
+    problem: SVMProblem, hessian: DualHessian, duals: DualVariables, record: PassRecord,
+    workspace: RowWorkspace,
+) -> BoundRoutine:  # fmt: skip
     """The routine that takes the steps of a problem's loss."""
-    bound = bind(_steps, (StepData(problem, centre),), (duals, sums, workspace), 2)
+    bound = bind(_coordinate_steps, (StepData(problem, hessian),), (duals, record, workspace), 2)
     return BoundRoutine(*bound)
 
 
 @routine(fastmath=True)
-def _steps(data, duals, sums, workspace, i, learn):
-    """The best steps in beta_i, into `workspace.move`; whether one moves, and whether to shrink."""
-    problem, centre, active_sums = data.problem, data.centre, sums.active
+def _coordinate_steps(data, duals, record, workspace, i, take_steps):
+    """Minimise the dual over α_i, for each output by itself.
+
+    The scores ⟨w, ψ_i⟩ are in ``workspace.f``. The steps go to ``workspace.move``, and two flags to
+    ``workspace.flags``: whether an α_i moves, and whether the example is shrunk.
+
+    It is shrunk if no α_i moves, and each is held at its bound by a derivative above the threshold.
+    """
+    problem, hessian, example = data.problem, data.hessian, record.example
     moved, shrink = np.int64(0), np.int64(1)
-    q, c, shift = centre.norm[i], problem.cost[i], centre.shift[i]
-    for lane in range(problem.positive.size):
-        target, old = _target(problem, i, lane), duals.beta[i, lane]
-        score = workspace.f[lane] + duals.offset[lane] - duals.beta_sum[lane] * shift
-        new, slack = _step(problem.loss, target, score, old, q, c, problem.epsilon)
-        loss, gap = _price(problem.loss, target, score, old, c, problem.epsilon)
-        step = new - old
-        active_sums[0, lane] = max(active_sums[0, lane], abs(step) * q)
-        if step != 0.0 or slack <= sums.shrink_above[lane]:
+    q, c, mean_dot = hessian.diagonal[i], problem.cost[i], hessian.mean_dot[i]
+    for k in range(problem.positive.size):
+        y, alpha = _target(problem, i, k), duals.alpha[i, k]
+        score = workspace.f[k] + duals.bias[k] - duals.alpha_sum[k] * mean_dot
+        new, bound_derivative = _step(problem.loss, y, score, alpha, q, c, problem.epsilon)
+        step = new - alpha
+        if step != 0.0 or bound_derivative <= record.shrink_threshold[k]:
             shrink = np.int64(0)
-        if learn == 0:
+        loss, gap = _loss_and_gap(problem.loss, y, score, alpha, c, problem.epsilon)
+        example.max_violation[k], example.loss[k] = abs(step) * q, loss
+        example.gap[k], example.alpha_dot_score[k] = gap, alpha * score
+        if take_steps == 0:
             step = 0.0
-        active_sums[1, lane] += loss
-        active_sums[2, lane] += gap
-        active_sums[3, lane] += old * score
-        example_sums = workspace.sums
-        example_sums[1, lane], example_sums[2, lane] = loss, gap
-        example_sums[3, lane] = old * score
-        workspace.move[lane] = step
+        workspace.move[k] = step
         if step != 0.0:
             moved = np.int64(1)
-            duals.beta[i, lane] = new
-            duals.beta_sum[lane] += step
-            duals.offset[lane] += step * (centre.pull - shift)
+            duals.alpha[i, k] = new
+            duals.alpha_sum[k] += step
+            duals.bias[k] += step * (hessian.q0 - mean_dot)
+    _add_example(record.visited, example)
+    if shrink != 0:
+        _add_example(record.shrunk, example)
     workspace.flags[0], workspace.flags[1] = moved, shrink
 
 
 @entry(fastmath=True)
-def epoch(work, rows, duals, visits, sums, workspace):
-    """Visit the first ``active`` examples of ``order`` once; returns how many stay active.
+def visit_examples(work, rows, workspace, duals, record, order, n_active, take_steps):
+    """Visit the first `n_active` examples of `order` once; returns how many stay active.
 
-    Each lane takes its best step in beta_i; the weights follow at once.  The score of a lane is
-    <w, psi_i> + offset - beta_sum * shift_i, see :class:`Centre`.  ``sums.shrink_above[lane]``
-    is a share of the largest step of the pass before: an example all of whose variables stay at
-    their bounds with a larger slack is shrunk, that is moved behind the active ones, and its sums
-    are added to ``sums.shrunk``.  Without ``learn`` nothing moves: ``sums.active`` is then exact
-    for the weights as they are, and its largest step is the one that would be taken.
+    Each takes its steps in α_i, which the weights follow at once. An example that is shrunk changes
+    places with the last active one. Without `take_steps` nothing moves: totals are then exact for
+    the weights as they are, and violations are those of the steps that would be taken.
     """
-    order, active, learn = visits.order, visits.active, np.int64(visits.learn)
     score, add, steps, flags, one = work.score, work.add, work.steps, workspace.flags, np.int64(1)
     t = 0
-    while t < active:
+    while t < n_active:
         i = np.int64(order[t])
-        if t + 1 < active:
+        if t + 1 < n_active:
             prefetch_row(rows, np.int64(order[t + 1]))
         begin, n = locate_row(work, rows, i, workspace)
         call(score.routine, score.argument, rows, workspace, begin, one, n)
-        call(steps.routine, steps.argument, duals, sums, workspace, i, learn)
-        if flags[0] != 0:
+        call(steps.routine, steps.argument, duals, record, workspace, i, np.int64(take_steps))
+        moved, shrink = flags[0], flags[1]
+        if moved != 0:
             call(add.routine, add.argument, rows, workspace, begin, n)
-        if flags[1] != 0:
-            for kind in range(1, 4):
-                for lane in range(sums.shrunk.shape[1]):
-                    sums.shrunk[kind, lane] += workspace.sums[kind, lane]
-            active -= 1
-            order[t], order[active] = order[active], order[t]
+        if shrink != 0:
+            n_active -= 1
+            order[t], order[n_active] = order[n_active], order[t]
         else:
             t += 1
-    return active
+    return n_active
 
 
 @entry(fastmath=True)
 def accumulate(work, rows, workspace, examples, steps):
-    """w += sum over the listed examples of steps[k] * column(x_i)."""
+    """w += Σ over the listed examples of steps[k] times the column of ψ_i."""
     add = work.add
     for k in range(examples.size):
         for lane in range(steps.shape[1]):
@@ -221,8 +247,8 @@ def accumulate(work, rows, workspace, examples, steps):
 def evaluate(work, rows, workspace, examples, norm, out):
     """Scores of the examples i = examples[k], or the terms that they are the sums of.
 
-    out[k, 0, lane] = <w, psi(x_i)>, or, where `out` has a place for every feature, out[k, j, lane]
-    = <w_j, psi_j(x_ij)>: zeros of sparse rows stay as given.  norm[k] = |psi_i|^2, unless it is
+    out[k, 0, lane] = ⟨w, ψ(x_i)⟩, or, where `out` has a place for every feature, out[k, j, lane]
+    = ⟨w_j, ψ_j(x_ij)⟩: zeros of sparse rows stay as given.  norm[k] = |ψ_i|², unless it is
     empty.
     """
     score, one = work.score, np.int64(1)

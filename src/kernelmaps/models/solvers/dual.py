@@ -1,50 +1,114 @@
-r"""Dual coordinate descent for additive models: the outer loop.
+r"""Dual coordinate descent for additive SVMs (Hsieh et al. 2008): the outer loop.
 
-Primal and dual, for weights w, intercept b (not penalised) and costs c_i:
+The primal problem, for weights w, an intercept b that is not penalised and costs c_i, and its dual:
 
-.. math:: P(w, b) = ½\|w\|² + \sum_i c_i\,ℓ(y_i, ⟨w, ψ_i⟩ + b), \qquad
-          w = \sum_i β_i ψ_i, \quad \sum_i β_i = 0.
+.. math::
 
-An epoch visits the active examples in random order and solves for one β_i at a time, in all lanes
-(classes) at once (:func:`._dual_loops.epoch`).  Three things make few epochs enough:
+    P(w, b) &= ½\|w\|² + \sum_i c_i\,ℓ(y_i, ⟨w, ψ_i⟩ + b), \\
+    -D(α) &= ½\|w\|² + \sum_i (c_iℓ)^*(-α_i), \qquad w = \sum_i α_i ψ_i, \quad \sum_i α_i = 0.
 
-* examples whose variables stay at a bound are shrunk (left out) until the others have converged;
-* the intercept's constraint lets ψ be centred without changing the problem
-  (:class:`._dual_loops.Centre`): the dual's diagonal, |ψ_i − m|² instead of |ψ_i|², is what limits
-  the steps, and for splines, whose functions sum to one, most of |ψ_i|² is the mean;
-* the constraint itself is met by the method of multipliers, one step per epoch.
+For a class, α_i has the sign of y_i: it is scikit-learn's ``dual_coef_``, and y_i α_i in the
+notation of LIBLINEAR.
 
-The end is certified: Σβ is made exactly zero, and the duality gap, a sum over all examples of
+**The intercept** is the multiplier of the constraint, which is met by an augmented Lagrangian
+(method of multipliers). Coordinate descent minimises
+
+.. math:: -D(α) + b s + ½ σ s², \qquad s = \sum_i α_i,
+
+and after each epoch b grows by σs; σ is the `penalty_weight`. Where s = 0, any vector m may be
+taken off all ψ_i without changing the problem. With their mean, the diagonal of the dual,
+:math:`Q_{ii} = \|ψ_i - m\|² + σ`, is small, and steps are long: for splines, whose functions sum to
+one, most of :math:`\|ψ_i\|²` is the mean. The loops keep the weights W = Σ α_i ψ_i, which are not
+centred, and the score of an example is
+
+.. math:: f_i = ⟨W, ψ_i⟩ - s ⟨m, ψ_i⟩ + \text{bias}, \qquad
+          \text{bias} = b - ⟨W, m⟩ + s\,(\|m\|² + σ).
+
+Where s = 0, W is w, and the bias is the intercept of the model.
+
+**An epoch** (:meth:`CoordinateDescent.run_epoch`) visits the active examples in random order, and
+minimises over one α_i at a time (:func:`._dual_loops.visit_examples`).
+
+**Shrinking**: an example whose α_i stays at a bound, where the derivative of the dual is larger
+than a share of the largest violation (projected gradient) of the last pass, is not active until
+the others have converged. LIBLINEAR does the same with a share of one.
+
+**The end** is certified: s is made exactly zero, and the duality gap, a sum over all examples of
 Fenchel's inequality, must be at most ``tol`` times P.
+
+Several outputs (classes) are trained at once. The weights of one basis function for all outputs lie
+side by side and fill the *lanes* of a vector register: a value is located once for all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import reduce
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ...engine.table.memory import aligned
-from ...engine.table.update import RowArrays, RowWorkspace, routines_of, weights_of
+from ...engine.table.update import RowArrays, routines_of, weights_of
 from ...progress import track
 from ...threads import check_stop, together
 from ..losses import dual_rules_of
-from ..rows.map_tables import Compiled, workspace_for
+from ..rows.map_tables import Compiled, weight_memory, workspace_for
 from . import _dual_loops
-from ._dual_loops import Centre, Duals, PassSums, SVMProblem, Visits
+from ._dual_loops import DualHessian, DualVariables, PassRecord, PassTotals, SVMProblem
 
-NO_SHRINKING = 1e30  # a slack that no example has
-SHRINKING_SHARE = 0.3  # of the last pass's largest step: examples with more slack are shrunk
-MULTIPLIER_WEIGHT = 0.1  # weight of the constraint's square, in units of the dual's diagonal
-INTERCEPT_STEP = 4.0  # the step of the intercept where nothing else moves, in units of 1/Σc
-BALANCING_VARIABLES = 256  # variables that nearly always make up for what the constraint lacks
-ROUNDED_QUARTERS = 3  # quarters of the epochs, at most, on rounded rows
-CENTRE_ROWS = 1000  # rows for the centre: any vector is right, a rough mean is good
+NO_SHRINKING = 1e30  # a threshold that no derivative reaches
 
 
-Gap = tuple[np.ndarray, np.ndarray]  # primal values of some lanes, and their duality gaps
+@dataclass(frozen=True)
+class DescentConstants:
+    """Constants of coordinate descent."""
+
+    shrink_share: float = 0.3  # threshold of shrinking, as a share of the largest violation
+    # Weight σ of the constraint's square, as a share of the mean of |ψ_i − m|², and at least so
+    # many times 1/Σc: where losses count for little beside ½|w|², the intercept alone is left to
+    # move, and 1/Σc is the curvature of its step.
+    penalty_share: float = 0.1
+    min_penalty: float = 4.0
+    # A gap that is estimated during an epoch must be `tol` times a factor, which shrinks each time
+    # that the exact gap turns out to be larger, down to a least one.
+    estimate_factor: float = 0.7
+    min_estimate_factor: float = 0.2
+    # Variables that make up for s ≠ 0 sum to so many times |s|: each shrinks by a quarter, at most.
+    balance_reserve: float = 4.0
+    balance_candidates: int = 256  # of the largest variables, which are nearly always enough
+    quantised_share: float = 0.75  # of the epochs, at most, on quantised rows
+    mean_rows: int = 1000  # whose mean is m: any vector is right, a rough mean is good
+
+
+CONSTANTS = DescentConstants()
+
+
+class Certificate(NamedTuple):
+    """Primal values and duality gaps of some outputs."""
+
+    primal: np.ndarray
+    gap: np.ndarray
+
+    def is_within(self, tol: float) -> bool:
+        """Whether all gaps are numbers of at most `tol` times the objective.
+
+        A gap is a sum of non-negative terms: one below zero by more than that is rounding, and
+        certifies nothing.
+        """
+        return bool(np.all(np.abs(self.gap) <= tol * self.primal))
+
+
+class Descent(Protocol):
+    """Coordinate descent on some form of rows."""
+
+    def run_epoch(self) -> Certificate:
+        """Take steps; primal values and gaps as estimated on the way."""
+        ...
+
+    def balance_and_certify(self) -> Certificate:
+        """Make s zero; primal values and gaps at that point."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -61,11 +125,11 @@ class DualOptions:
 
 @dataclass
 class Solution:
-    """Weights [feature][basis][lane], intercepts and duals of a group of lanes."""
+    """Weights [feature][basis][output], intercepts and dual variables of a group of outputs."""
 
     weights: np.ndarray
     intercept: np.ndarray
-    beta: np.ndarray
+    alpha: np.ndarray
     primal: np.ndarray
     gap: np.ndarray
     n_iter: int
@@ -74,10 +138,10 @@ class Solution:
     solver: str = "dual"
 
     def scattered(self, rows: np.ndarray, n: int) -> Solution:
-        """The solution of some of n rows: the duals of the others are zero."""
-        beta = np.zeros((n, self.beta.shape[1]))
-        beta[rows] = self.beta
-        return replace(self, beta=beta)
+        """The solution of some of n rows: the dual variables of the others are zero."""
+        alpha = np.zeros((n, self.alpha.shape[1]))
+        alpha[rows] = self.alpha
+        return replace(self, alpha=alpha)
 
 
 def in_blocks(n_threads: int, n: int, work: Callable[[int, int], Any]) -> list[Any]:
@@ -95,11 +159,11 @@ def solve(
     problem: SVMProblem,
     examples: np.ndarray,
     options: DualOptions,
-    beta: np.ndarray,
+    alpha: np.ndarray,
     intercept: np.ndarray | None = None,
-    rounded: tuple[Compiled, RowArrays] | None = None,
+    quantised: tuple[Compiled, RowArrays] | None = None,
 ) -> Solution:
-    """Solve the problems of all lanes to a relative duality gap of `tol`.
+    """Solve the problems of all outputs to a relative duality gap of `tol`.
 
     Parameters
     ----------
@@ -113,73 +177,49 @@ def solve(
         The rows to train on, all of positive cost.
     options : DualOptions
         Tolerance, iterations, threads.
-    beta : float64[n, lanes]
-        Where to start, and where the duals go.
+    alpha : float64[n, outputs]
+        Where to start, and where the dual variables go.
     intercept : ndarray, optional
         Where to start.
-    rounded : tables and rows, optional
-        Those of rounded rows, which take less time: their solution is where to start.
+    quantised : tables and rows, optional
+        Those of quantised values, which take less time: their solution is where to start.
     """
-    if intercept is None and options.fit_intercept and not beta.any():
+    if intercept is None and options.fit_intercept and not alpha.any():
         intercept = initial_intercepts(problem)
-    first_rows = rounded or (compiled, rows)
-    state = CoordinateDescent(*first_rows, problem, examples, options, beta, intercept)
-    state.mean = None  # done with: all rows have their norms
-    rng = np.random.default_rng(options.seed)
-
-    def epoch(number: int) -> list[Gap]:
-        rng.shuffle(state.order[: state.active])
-        return [state.epoch()]
-
-    def certify() -> list[Gap]:
-        return [state.certify()]
-
-    if rounded is None:
-        gaps, n_iter, converged = descend(options, epoch, certify)
-    else:
-        first = replace(options, max_iter=-(-ROUNDED_QUARTERS * options.max_iter // 4))
-        _, n_iter, _ = descend(first, epoch, certify)
+    first_rows = quantised or (compiled, rows)
+    state = CoordinateDescent(*first_rows, problem, examples, options, alpha, intercept)
+    n_iter, converged = 0, False
+    if quantised is not None:
+        most = int(np.ceil(CONSTANTS.quantised_share * options.max_iter))
+        _, n_iter, _ = descend(state, replace(options, max_iter=most))
         state.switch_rows(compiled, rows)
-        gaps = certify()
-        converged = all_small(gaps, options.tol)
-        left = replace(options, max_iter=options.max_iter - n_iter)
-        if not converged and left.max_iter > 0:
-            gaps, more, converged = descend(left, epoch, certify)
-            n_iter += more
-    [(primal, gap)] = gaps
-    return Solution(state.w, state.offset, state.beta, primal, gap, n_iter, state.visits, converged)
+        certificate = state.balance_and_certify()
+        converged = certificate.is_within(options.tol)
+    n_left = options.max_iter - n_iter
+    if not converged and n_left > 0:
+        certificate, further, converged = descend(state, replace(options, max_iter=n_left))
+        n_iter += further
+    return state.solution(state.alpha, certificate, n_iter, converged)
 
 
-def descend(
-    options: DualOptions, epoch: Callable[[int], list[Gap]], certify: Callable[[], list[Gap]]
-) -> tuple[list[Gap], int, bool]:
-    """Epochs until the gaps of all groups of lanes are certified; their number, and whether so.
-
-    `epoch` returns primal values and gaps as seen on the way, `certify` those of one point.
-    """
-    strictness, converged, n_iter = 1.0, False, 0
-    for n_iter in track(range(1, options.max_iter + 1), "training", enabled=options.progress):
+def descend(solver: Descent, options: DualOptions) -> tuple[Certificate, int, bool]:
+    """Epochs until the gaps of all outputs are certified; their number, and whether so."""
+    factor, converged, n_iter = 1.0, False, 0
+    for _ in track(range(options.max_iter), "training", enabled=options.progress):
         check_stop()
-        if not all_small(epoch(n_iter), strictness * options.tol):
+        n_iter += 1
+        estimate = solver.run_epoch()
+        if not estimate.is_within(factor * options.tol):
             continue
-        gaps = certify()
-        converged = all_small(gaps, options.tol)
+        certificate = solver.balance_and_certify()
+        converged = certificate.is_within(options.tol)
         if converged:
             break
-        strictness = max(0.2, 0.7 * strictness)  # what was seen on the way had been too good
+        factor = max(CONSTANTS.min_estimate_factor, CONSTANTS.estimate_factor * factor)
     if not converged:
-        gaps = certify()
-        converged = all_small(gaps, options.tol)
-    return gaps, n_iter, converged
-
-
-def all_small(gaps: list[Gap], tol: float) -> bool:
-    """Whether all gaps are numbers of at most `tol` times the objective.
-
-    A gap is a sum of non-negative terms: one below zero by more than that is rounding, and
-    certifies nothing.
-    """
-    return all(np.all(np.abs(gap) <= tol * primal) for primal, gap in gaps)
+        certificate = solver.balance_and_certify()
+        converged = certificate.is_within(options.tol)
+    return certificate, n_iter, converged
 
 
 def initial_intercepts(problem: SVMProblem) -> np.ndarray | None:
@@ -192,7 +232,30 @@ def initial_intercepts(problem: SVMProblem) -> np.ndarray | None:
 
 
 class CoordinateDescent:
-    """Dual coordinate descent with shrinking: weights, dual variables, and sums of the passes."""
+    """Weights, dual variables, active set and totals of dual coordinate descent.
+
+    Attributes
+    ----------
+    w : ndarray
+        The weights W, flat [feature][basis][lane].
+    alpha, alpha_sum, bias : ndarray
+        Dual variables, their sum s, and the bias, of each output.
+    hessian : DualHessian
+        The diagonal of the dual, and what centres it.
+    mean_sq_norm, penalty_weight, min_penalty_weight : float
+        |m|², σ, and a lower limit of σ.
+    order, n_active : int32 array, int
+        The examples, the active ones first.
+    shrink_threshold : ndarray
+        Derivatives at a bound above which examples are shrunk.
+    shrunk_totals : PassTotals
+        Totals of the examples that are not active, from the pass that shrunk them.
+    n_visits : int
+        Visits to examples until now.
+    """
+
+    n_active: int
+    shrunk_totals: PassTotals
 
     def __init__(
         self,
@@ -201,52 +264,53 @@ class CoordinateDescent:
         problem: SVMProblem,
         examples: np.ndarray,
         options: DualOptions,
-        beta: np.ndarray,
+        alpha: np.ndarray,
         intercept: np.ndarray | None,
     ) -> None:
         self.compiled, self.rows, self.problem, self.options = compiled, rows, problem, options
-        self.examples, self.beta, self.n_outputs = examples, beta, problem.positive.size
-        self.w = self._no_weights()
-        self._packed: tuple[tuple, tuple] = (None,) * 3, ()
-        self.visits, self.certificates = len(examples), 0
-        self.square = self.scale = 0.0
-        self._centre_rows()
-        self.offset = np.zeros(self.n_outputs) if intercept is None else np.array(intercept, float)
-        self.beta_sum = np.zeros(self.n_outputs)
+        self.examples, self.alpha, self.n_outputs = examples, alpha, problem.positive.size
+        self.rng = np.random.default_rng(options.seed)
+        self.w = weight_memory(compiled)
+        self._bound: tuple[tuple, Any] = (None, None, None), None
+        self.n_visits, self.n_certificates = len(examples), 0
+        self.mean_sq_norm = self.penalty_weight = 0.0
+        self._centre()
+        self.bias = np.zeros(self.n_outputs) if intercept is None else np.array(intercept, float)
+        self.alpha_sum = np.zeros(self.n_outputs)
         if self._accumulate_duals() and options.fit_intercept:
-            # The intercept that was given is the one where Σβ = 0.
-            self.beta_sum[:] = self._total()
-            self.offset += self.scale * self.beta_sum
-            self._balance()
-        self.active_sums = np.zeros((4, self.n_outputs))
-        self.shrunk_sums = np.zeros((4, self.n_outputs))
+            # The intercept that was given is the one where Σα = 0.
+            self.update_intercept()
+            self.balance()
         self.activate_all()
 
+    def solution(
+        self, alpha: np.ndarray, certificate: Certificate, n_iter: int, converged: bool
+    ) -> Solution:
+        """The solution with these dual variables, and how it was reached."""
+        return Solution(self.w, self.bias, alpha, *certificate, n_iter, self.n_visits, converged)
+
+    # The map: weights from dual variables, norms and centre.
+
     def _accumulate_duals(self) -> bool:
-        """Weights from the duals; whether there are any."""
-        started = np.flatnonzero(self.beta.any(axis=1))
-        if len(started):
-            self._accumulate(started, self.beta[started], self.w)
-            self.visits += len(started)
-        return len(started) > 0
+        """Add Σ α_i ψ_i to the weights; whether any α_i is not zero."""
+        nonzero = np.flatnonzero(self.alpha.any(axis=1))
+        if len(nonzero):
+            self._accumulate(nonzero, self.alpha[nonzero], self.w)
+            self.n_visits += len(nonzero)
+        return len(nonzero) > 0
 
     def switch_rows(self, compiled: Compiled, rows: RowArrays) -> None:
         """Other tables of the same bases, and the same rows in another form, with these duals.
 
-        The centre stays: it is without effect where Σβ = 0, as after a certificate. So do lengths
-        of steps: |ψ_i|² is nearly the same, and steps up to twice as long would converge.
+        The centre stays: it is without effect where s = 0, as after a certificate. So do lengths of
+        steps: |ψ_i|² is nearly the same, and steps up to twice as long would converge.
         """
-        self.compiled, self.rows, self.certificates = compiled, rows, 0
-        self.w = self._no_weights()
+        self.compiled, self.rows, self.n_certificates = compiled, rows, 0
+        self.w = weight_memory(compiled)
         self._accumulate_duals()
 
-    def _no_weights(self) -> np.ndarray:
-        dtype = self.compiled.basis.values.coef.dtype
-        # One vector more: the last feature's may reach beyond its weights.
-        size = (self.compiled.n_weights + 64) * self.compiled.lanes
-        return aligned(size, dtype)
-
     def _accumulate(self, examples: np.ndarray, steps: np.ndarray, w: np.ndarray) -> None:
+        """Add the sum of ψ_i, times the steps of the examples, to weights."""
         compiled, rows = self.compiled, self.rows
         examples = np.ascontiguousarray(examples, np.int32)
         basis, lanes = compiled.basis, compiled.lanes
@@ -254,182 +318,199 @@ class CoordinateDescent:
         work = routines_of(basis, rows, workspace_for(compiled, rows), changed=changed)
         _dual_loops.accumulate(*work, examples, steps)
 
-    def _centre_rows(self) -> None:
-        """Squared norms of the examples, centred where the intercept allows it."""
-        if self.options.fit_intercept:
-            sample = self.examples[:: -(-len(self.examples) // CENTRE_ROWS)]
-            self._mean_of(sample)
-        norm, self.shift = self._norms()
-        if self.options.fit_intercept:
-            self.square = float(self.shift[sample].mean())
-        self._centred(norm)
-        if self.options.fit_intercept:
-            self.multiplier = MULTIPLIER_WEIGHT * float(norm[self.examples].mean())
-            self._set_scale(float(self.problem.cost[self.examples].sum()))
-        self._set_centre(norm)
-
-    def _set_scale(self, cost: float) -> None:
-        """Weight of the constraint's square, for examples that cost so much together.
-
-        Where losses count for little beside ½|w|², the intercept alone is left to move, and 1/Σc is
-        the curvature of its step.
-        """
-        self.scale = max(self.multiplier, INTERCEPT_STEP / max(cost, 1e-300))
-
-    def _mean_of(self, sample: np.ndarray) -> None:
-        self.mean = self._no_weights()
+    def _centre(self) -> None:
+        """Set m, σ and the diagonal of the dual; without an intercept, m and σ are zero."""
+        self.mean = weight_memory(self.compiled)
+        if not self.options.fit_intercept:
+            self._set_hessian(*self._norms())
+            return
+        sample = self.examples[:: -(-len(self.examples) // CONSTANTS.mean_rows)]
         self._accumulate(sample, np.full((len(sample), 1), 1.0 / len(sample)), self.mean)
+        sq_norm, mean_dot = self._norms()
+        self.mean_sq_norm = float(mean_dot[sample].mean())
+        self._centre_norms(sq_norm, mean_dot)
+        mean_square = float(sq_norm[self.examples].mean())
+        self.min_penalty_weight = CONSTANTS.penalty_share * mean_square
+        self.set_penalty_weight(float(self.problem.cost[self.examples].sum()))
+        self._set_hessian(sq_norm, mean_dot)
+
+    def set_penalty_weight(self, cost: float) -> None:
+        """Set σ for examples that cost so much together."""
+        least = CONSTANTS.min_penalty / max(cost, 1e-300)
+        self.penalty_weight = max(self.min_penalty_weight, least)
 
     def _norms(self) -> tuple[np.ndarray, np.ndarray]:
         """|ψ_i|² and ⟨m, ψ_i⟩ of all rows at hand."""
         compiled, rows, n = self.compiled, self.rows, self.problem.y.size
-        norm, shift = np.empty(n), np.empty((n, 1, 1), compiled.basis.values.coef.dtype)
-        mean = self.mean if self.options.fit_intercept else self._no_weights()
+        sq_norm, mean_dot = np.empty(n), np.empty((n, 1, 1), compiled.basis.values.coef.dtype)
         basis = compiled.basis
-        scored = weights_of(basis, basis.values, compiled.lanes, mean)
+        scored = weights_of(basis, basis.values, compiled.lanes, self.mean)
 
         def part(begin: int, end: int) -> None:
-            workspace, out = workspace_for(compiled, rows), shift[begin:end]
+            part_rows = np.arange(begin, end, dtype=np.int64)
+            workspace, out = workspace_for(compiled, rows), mean_dot[begin:end]
             work = routines_of(basis, rows, workspace, scored=scored, norms=True)
-            _dual_loops.evaluate(*work, np.arange(begin, end, dtype=np.int64), norm[begin:end], out)
+            _dual_loops.evaluate(*work, part_rows, sq_norm[begin:end], out)
 
         in_blocks(self.options.n_threads, n, part)
-        self.visits += n
-        return norm, shift[:, 0, 0].astype(np.float64, copy=False)
+        self.n_visits += n
+        return sq_norm, mean_dot[:, 0, 0].astype(np.float64, copy=False)
 
-    def _centred(self, norm: np.ndarray) -> None:
-        """|ψ_i − m|² from |ψ_i|², in place."""
-        norm += self.square
-        norm -= self.shift
-        norm -= self.shift
+    def _centre_norms(self, sq_norm: np.ndarray, mean_dot: np.ndarray) -> None:
+        """|ψ_i − m|² from |ψ_i|² and ⟨m, ψ_i⟩, in place."""
+        sq_norm += self.mean_sq_norm
+        sq_norm -= mean_dot
+        sq_norm -= mean_dot
 
-    def _set_centre(self, norm: np.ndarray) -> None:
-        """What the loops know of the intercept; `norm` becomes part of it."""
-        norm += self.scale
-        np.maximum(norm, 1e-12, out=norm)
-        self.centre = Centre(norm, self.shift, self.square + self.scale)
+    def _set_hessian(self, sq_norm: np.ndarray, mean_dot: np.ndarray) -> None:
+        """Set the dual's Hessian from |ψ_i − m|², whose memory becomes the diagonal's."""
+        sq_norm += self.penalty_weight
+        diagonal = np.maximum(sq_norm, 1e-12, out=sq_norm)
+        self.hessian = DualHessian(diagonal, mean_dot, self.mean_sq_norm + self.penalty_weight)
 
-    def activate_all(self) -> None:
-        """All examples are active again."""
-        self.order, self.active = self.examples.copy(), len(self.examples)
-        self.shrink_above = np.full(self.n_outputs, NO_SHRINKING)
-        self.shrunk_sums[:] = 0.0
+    # Epochs.
 
-    def epoch(self) -> Gap:
-        """One pass over the active examples; primal and gap as seen on the way."""
-        return self.after(self.sweep())
+    def run_epoch(self) -> Certificate:
+        """Visit the active examples and update the intercept; estimated primal values and gaps."""
+        totals = self.visit_active()
+        self.update_intercept()
+        return self.certificate(totals)
 
-    def sweep(self) -> np.ndarray:
-        """Steps for the active examples; the sums over all, those of shrunk ones from before."""
-        self.visits += self.active
-        self.active, self.active_sums, newly_shrunk = self._pass(self.order, self.active, True)
-        self.shrink_above = SHRINKING_SHARE * self.active_sums[0]
-        sums = self.active_sums + self.shrunk_sums
-        self.shrunk_sums += newly_shrunk
-        return sums
+    def visit_active(self) -> PassTotals:
+        """Take steps in the active examples; totals of all, those of shrunk ones from before."""
+        self.rng.shuffle(self.order[: self.n_active])
+        self.n_visits += self.n_active
+        self.n_active, record = self._visit(self.order, self.n_active, take_steps=True)
+        self._set_shrink_threshold(record.visited)
+        totals = record.visited.merged(self.shrunk_totals)
+        self.shrunk_totals = self.shrunk_totals.merged(record.shrunk)
+        return totals
 
-    def after(self, sums: np.ndarray) -> Gap:
-        """The multiplier's step after a pass over all examples; primal and gap from its sums."""
+    def update_intercept(self) -> None:
+        """The multiplier's step of the augmented Lagrangian, b += σs."""
         if self.options.fit_intercept:
-            self.beta_sum[:] = self._total()
-            self.offset += self.scale * self.beta_sum
-        primal = sums[1] + 0.5 * (sums[3] - self.offset * self.beta_sum)
-        return primal, sums[2]
+            self.alpha_sum[:] = self._alpha_total()
+            self.bias += self.penalty_weight * self.alpha_sum
 
-    def _total(self) -> np.ndarray:
-        """Σβ of each lane."""
-        return self.beta.sum(axis=0)
+    def certificate(self, totals: PassTotals) -> Certificate:
+        """Primal values and gaps from totals of all examples: exact where s = 0."""
+        sq_norm = totals.alpha_dot_score - self.bias * self.alpha_sum
+        return Certificate(totals.loss + 0.5 * sq_norm, totals.gap)
 
-    def _pass(
-        self, order: np.ndarray, active: int, learn: bool
-    ) -> tuple[int, np.ndarray, np.ndarray]:
-        """Visit examples: how many stay active, sums over all, and over those that are shrunk."""
-        duals = Duals(self.beta, self.offset, self.beta_sum)
-        sums = PassSums(self.shrink_above, *np.zeros((2, 4, self.n_outputs)))
-        visits, workspace = Visits(order, active, learn), workspace_for(self.compiled, self.rows)
-        constants = self._constants(duals, sums, workspace)
-        active = _dual_loops.epoch(*constants, duals, visits, sums, workspace)
-        return active, sums.active, sums.shrunk
+    def _alpha_total(self) -> np.ndarray:
+        """Σα of each output."""
+        return self.alpha.sum(axis=0)
 
-    def _constants(self, duals: Duals, sums: PassSums, workspace: RowWorkspace) -> tuple:
-        """What all passes over the same rows have in common, as the loops take it."""
-        now = (self.rows, self.problem, self.centre)
-        if any(a is not b for a, b in zip(now, self._packed[0], strict=True)):
+    def _set_shrink_threshold(self, totals: PassTotals) -> None:
+        self.shrink_threshold = CONSTANTS.shrink_share * totals.max_violation
+
+    def _visit(
+        self, order: np.ndarray, n_active: int, *, take_steps: bool
+    ) -> tuple[int, PassRecord]:
+        """Visit the first examples of an order; how many of them stay active, and totals."""
+        duals = DualVariables(self.alpha, self.alpha_sum, self.bias)
+        record = PassRecord.empty(self.shrink_threshold)
+        work, rows, workspace = self._bound_routines(duals, record)
+        if not take_steps:  # several threads do so at a time
+            workspace = workspace_for(self.compiled, self.rows)
+        n_active = _dual_loops.visit_examples(
+            work, rows, workspace, duals, record, order, n_active, take_steps
+        )
+        return n_active, record
+
+    def _bound_routines(self, duals: DualVariables, record: PassRecord) -> tuple[Any, Any, Any]:
+        """Routines, rows and workspace as the loops take them; bound once for the same rows."""
+        bound_to = (self.rows, self.problem, self.hessian)
+        if any(a is not b for a, b in zip(bound_to, self._bound[0], strict=True)):
             basis, lanes = self.compiled.basis, self.compiled.lanes
-            steps = _dual_loops.steps_of(self.problem, self.centre, duals, sums, workspace)
+            workspace = workspace_for(self.compiled, self.rows)
+            steps = _dual_loops.steps_of(self.problem, self.hessian, duals, record, workspace)
             scored, changed = (
                 weights_of(basis, table, lanes, self.w) for table in (basis.values, basis.column)
             )
-            work = routines_of(
+            routines = routines_of(
                 basis, self.rows, workspace, scored=scored, changed=changed, steps=steps
             )
-            self._packed = now, work[:2]
-        return self._packed[1]
+            self._bound = bound_to, routines
+        return self._bound[1]
 
-    def certify(self) -> Gap:
-        """Primal value and duality gap over all examples, from a dual point with Σβ = 0.
+    # Certificates.
 
-        Examples that would not move are shrunk: a gap that is left is that of the others. This is
-        so after the first certificate. After later ones all are active, because the intercept
-        may settle slowly where few can move (the hinge with a small C took 80 epochs, not 8).
-        """
+    def balance_and_certify(self) -> Certificate:
+        """Make s zero, measure the gap there, and set the active set for the epochs that follow."""
         if self.options.fit_intercept:
-            self._balance()
-        self.visits += len(self.examples)
+            self.balance()
+        totals = self._visit_all()
+        self.n_certificates += 1
+        # Examples that would not move were shrunk: a gap that is left is that of the others. From
+        # the second certificate on all are active, because the intercept may converge slowly where
+        # few can move (the hinge with a small C took 80 epochs, not 8).
+        if self.n_active == 0 or self.n_certificates > 1:
+            self.activate_all()
+        return self.certificate(totals)
 
-        def certify_rows(begin: int, end: int) -> tuple[np.ndarray, ...]:
+    def activate_all(self) -> None:
+        """All examples are active again."""
+        self.order, self.n_active = self.examples.copy(), len(self.examples)
+        self.shrink_threshold = np.full(self.n_outputs, NO_SHRINKING)
+        self.shrunk_totals = PassTotals.zeros(self.n_outputs)
+
+    def _visit_all(self) -> PassTotals:
+        """Visit all examples without a step: exact totals, and who is active, by the threshold."""
+        self.n_visits += len(self.examples)
+
+        def visit_block(begin: int, end: int) -> tuple[PassRecord, np.ndarray, np.ndarray]:
             order = self.examples[begin:end].copy()
-            active, *sums = self._pass(order, end - begin, False)
-            return *sums, order[:active], order[active:]
+            n_active, record = self._visit(order, end - begin, take_steps=False)
+            return record, order[:n_active], order[n_active:]
 
-        blocks = in_blocks(self.options.n_threads, len(self.examples), certify_rows)
-        all_sums, shrunk_sums, active, shrunk = zip(*blocks, strict=True)
-        self.active_sums, self.shrunk_sums = np.sum(all_sums, axis=0), np.sum(shrunk_sums, axis=0)
-        self.active_sums[0] = np.max([sums[0] for sums in all_sums], axis=0)
-        self.shrink_above = SHRINKING_SHARE * self.active_sums[0]
+        blocks = in_blocks(self.options.n_threads, len(self.examples), visit_block)
+        records, active, shrunk = zip(*blocks, strict=True)
+        totals = reduce(PassTotals.merged, (record.visited for record in records))
+        self.shrunk_totals = reduce(PassTotals.merged, (record.shrunk for record in records))
+        self._set_shrink_threshold(totals)
         # Sorted: the order must not depend on the number of threads.
         self.order = np.concatenate([np.sort(np.concatenate(active)), *shrunk])
-        self.active = sum(map(len, active))
-        self.certificates += 1
-        if self.active == 0 or self.certificates > 1:
-            self.activate_all()
-        return self.active_sums[1] + 0.5 * self.active_sums[3], self.active_sums[2].copy()
+        self.n_active = sum(map(len, active))
+        return totals
 
-    def _balance(self) -> None:
-        """Make each lane's Σβ zero: shrink a few of its largest variables of the sum's sign.
+    def balance(self) -> None:
+        """Make each output's s zero: shrink a few of its largest variables of the sign of s.
 
-        Towards zero is feasible for every loss. Of the offset the multiplier stays, which is the
-        intercept; what the square of the constraint adds to it goes with Σβ. If that stayed, too,
-        the intercept would swing around its place from one certificate to the next.
+        Towards zero is feasible for every loss. The multiplier b stays, and the bias follows as in
+        a step; its part σs goes with s. If that stayed, the intercept would swing around its place
+        from one certificate to the next.
         """
-        total = self._total()
-        for lane in np.flatnonzero(total):
-            side = self.beta[:, lane] * np.sign(total[lane])
-            largest, sums = _largest(side, 4 * abs(total[lane]))
+        total = self._alpha_total()
+        for k in np.flatnonzero(total):
+            excess = abs(total[k])
+            largest, sums = _largest(
+                self.alpha[:, k] * np.sign(total[k]), CONSTANTS.balance_reserve * excess
+            )
             if len(largest) == 0:  # none here that could shrink (blocks of one class)
                 continue
-            enough = min(4 * abs(total[lane]), sums[-1])
-            largest = largest[: int(np.searchsorted(sums, enough)) + 1]
             step = np.zeros((len(largest), self.n_outputs))
-            share = min(abs(total[lane]) / sums[len(largest) - 1], 1.0)
-            step[:, lane] = -self.beta[largest, lane] * share
-            self.beta[largest, lane] += step[:, lane]
+            step[:, k] = -self.alpha[largest, k] * min(excess / sums, 1.0)
+            self.alpha[largest, k] += step[:, k]
             self._accumulate(largest, step, self.w)
-            self.offset[lane] += step[:, lane] @ (self.centre.pull - self.shift[largest])
-        self.beta_sum[:] = 0.0
+            self.bias[k] += step[:, k] @ (self.hessian.q0 - self.hessian.mean_dot[largest])
+        self.alpha_sum[:] = 0.0
 
 
-def _largest(values: np.ndarray, total: float) -> tuple[np.ndarray, np.ndarray]:
-    """Places of the largest positive values, so many that these sum to `total`; their sums.
+def _largest(values: np.ndarray, total: float) -> tuple[np.ndarray, float]:
+    """Indices of the largest positive values, just so many that they sum to `total`; their sum.
 
     All positive ones if they do not. A few nearly always do: the others are not sorted.
     """
-    for count in (BALANCING_VARIABLES, len(values)):
+    for count in (CONSTANTS.balance_candidates, len(values)):
         some = np.argpartition(-values, count)[:count] if count < len(values) else slice(None)
-        places = np.arange(len(values))[some]
-        places = places[values[places] > 0]
-        places = places[np.argsort(-values[places], kind="stable")]
-        sums = np.cumsum(values[places])
+        indices = np.arange(len(values))[some]
+        indices = indices[values[indices] > 0]
+        indices = indices[np.argsort(-values[indices], kind="stable")]
+        sums = np.cumsum(values[indices])
         if len(sums) and sums[-1] >= total:
             break
-    return places, sums
+    if len(sums) == 0:
+        return indices, 0.0
+    n_needed = int(np.searchsorted(sums, min(total, sums[-1]))) + 1
+    return indices[:n_needed], float(sums[n_needed - 1])

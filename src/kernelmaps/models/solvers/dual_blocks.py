@@ -10,24 +10,34 @@ over one more pass without steps, so that the objective is that of a fit in memo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from ..rows.map_tables import Compiled, rows_of
-from ._dual_loops import SVMProblem
-from .dual import CoordinateDescent, DualOptions, Gap, Solution, all_small, descend
+from ._dual_loops import PassTotals, SVMProblem
+from .dual import Certificate, CoordinateDescent, DualOptions, Solution, descend
 
 _EPOCHS = 3  # on a block, each time that it is read
 
 
 class BlockDescent(CoordinateDescent):
-    """Dual coordinate descent of which only one block of rows is in memory at a time."""
+    """Dual coordinate descent of which only one block of rows is in memory at a time.
+
+    Attributes
+    ----------
+    all_problem, all_alpha : SVMProblem, ndarray
+        Targets, costs and dual variables of the rows of all blocks.
+    past_alpha_sum : ndarray
+        Σα of rows that are not among them any more (see `learn`).
+    """
 
     def __init__(
         self, compiled: Compiled, sample: Any, problem: SVMProblem, options: DualOptions
     ) -> None:
-        self.frozen = np.zeros(problem.positive.size)  # Σβ of rows that are gone (`learn`)
+        self.past_alpha_sum = np.zeros(problem.positive.size)
         self._set_problem(problem)
         # The centre is that of the sample.
         size = sample.shape[0]
@@ -35,61 +45,80 @@ class BlockDescent(CoordinateDescent):
         examples, start = np.arange(size, dtype=np.int32), np.zeros((size, len(problem.positive)))
         super().__init__(compiled, rows_of(sample), of_sample, examples, options, start, None)
         if options.fit_intercept:
-            self._set_scale(float(problem.cost.sum()))
-        self.rng = np.random.default_rng(options.seed)
+            self.set_penalty_weight(float(problem.cost.sum()))
 
     def _set_problem(self, problem: SVMProblem) -> None:
-        """Set the problem of all rows, with duals that are zero."""
+        """Set the problem of all rows, with dual variables of zero."""
         n = len(problem.y)
-        self.all_rows, self.duals = problem, np.zeros((n, problem.positive.size))
-        self.norm, self.shifts = np.zeros((2, n))
+        self.all_problem, self.all_alpha = problem, np.zeros((n, problem.positive.size))
+        self._sq_norms, self._mean_dots = np.zeros((2, n))  # of blocks that were loaded before
+        self._loaded: set[int] = set()  # their first rows
 
-    def load(self, X: Any, start: int, *, first: bool) -> None:
+    def load(self, X: Any, start: int) -> None:
         """Make one block the rows at hand; at the first time its norms are computed."""
         span = slice(start, start + X.shape[0])
-        self.rows, self.beta, problem = rows_of(X), self.duals[span], self.all_rows
+        self.rows, self.alpha, problem = rows_of(X), self.all_alpha[span], self.all_problem
         self.problem = problem._replace(y=problem.y[span], cost=problem.cost[span])
         self.examples = np.flatnonzero(self.problem.cost > 0).astype(np.int32)
-        if first:
-            self.norm[span], self.shifts[span] = self._norms()
-        self.shift = self.shifts[span]
-        norm = self.norm[span].copy()
-        self._centred(norm)
-        self._set_centre(norm)
+        sq_norm, mean_dot = self._sq_norms[span], self._mean_dots[span]
+        if start not in self._loaded:
+            self._loaded.add(start)
+            sq_norm[:], mean_dot[:] = self._norms()
+            self._centre_norms(sq_norm, mean_dot)
+        self._set_hessian(sq_norm.copy(), mean_dot)
         self.activate_all()
 
-    def visit(self, epochs: int = _EPOCHS) -> np.ndarray:
-        """A few epochs on the block at hand; the sums of the first of them."""
-        sums: list[np.ndarray] = []
-        while len(sums) < epochs and (self.active or not sums):
-            self.rng.shuffle(self.order[: self.active])
-            sums.append(self.sweep())
-        return sums[0]
+    def run_block_epochs(self) -> PassTotals:
+        """A few epochs on the block at hand; the totals of the first of them."""
+        totals = self.visit_active()
+        for _ in range(_EPOCHS - 1):
+            if self.n_active:
+                self.visit_active()
+        return totals
 
-    def learn(self, X: Any, y: np.ndarray, cost: np.ndarray, most: int) -> None:
+    def block_totals(self) -> PassTotals:
+        """The totals of the block at hand, without a step."""
+        self.n_visits += len(self.examples)
+        return self._visit(self.examples, len(self.examples), take_steps=False)[1].visited
+
+    def balance_block(self) -> bool:
+        """Take s off the block at hand as far as its variables allow; whether it is zero then."""
+        self.balance()
+        total = self._alpha_total()
+        size = np.maximum(np.abs(self.all_alpha).sum(axis=0), 1e-300)
+        is_zero = bool(np.all(np.abs(total) <= 1e-12 * size))
+        self.alpha_sum[:] = 0.0 if is_zero else total
+        return is_zero
+
+    def _alpha_total(self) -> np.ndarray:
+        return self.past_alpha_sum + self.all_alpha.sum(axis=0)
+
+    # Rows that are seen once (`partial_fit`).
+
+    def learn(self, X: Any, y: np.ndarray, cost: np.ndarray, max_epochs: int) -> None:
         """Optimise the variables of new rows; those of rows before stay as they are.
 
         With the others fixed the problem is ½|w|² + Σ over these rows of their losses, of which w
         starts from where it is: the gap is again a sum over the examples.
         """
-        self.frozen = self._total()
+        self.past_alpha_sum = self._alpha_total()
         y, cost = (np.ascontiguousarray(values, np.float64) for values in (y, cost))
-        self._set_problem(self.all_rows._replace(y=y, cost=cost))
+        self._set_problem(self.all_problem._replace(y=y, cost=cost))
         if self.options.fit_intercept:
-            self._set_scale(float(cost.sum()))
-        self.load(X, 0, first=True)
-        for _ in range(most):
-            if all_small([self.after(self.visit(1))], self.options.tol):
+            self.set_penalty_weight(float(cost.sum()))
+        self.load(X, 0)
+        for _ in range(max_epochs):
+            if self.run_epoch().is_within(self.options.tol):
                 break
-            if self.active == 0:
+            if self.n_active == 0:
                 self.activate_all()
         if self.options.fit_intercept:
-            self.balance()
+            self.balance_block()
 
-    def start_from(self, w: np.ndarray, offset: np.ndarray) -> None:
+    def start_from(self, w: np.ndarray, intercept: np.ndarray) -> None:
         """Start from weights that were trained before."""
-        self.w[:], self.offset[:] = w, offset
-        self.mean_w, self.mean_offset = w.astype(np.float64), np.array(offset)
+        self.w[:], self.bias[:] = w, intercept
+        self.mean_w, self.mean_intercept = w.astype(np.float64), np.array(intercept)
 
     def average(self, share: float) -> np.ndarray:
         """The mean of the weights after each chunk, the last of which has that share of all rows.
@@ -97,80 +126,73 @@ class BlockDescent(CoordinateDescent):
         The last chunk's variables alone were free: w leans towards it, the mean does not.
         """
         if share == 1:
-            self.mean_w, self.mean_offset = self.w.astype(np.float64), self.offset.copy()
+            self.mean_w, self.mean_intercept = self.w.astype(np.float64), self.bias.copy()
         self.mean_w += share * (self.w - self.mean_w)
-        self.mean_offset += share * (self.offset - self.mean_offset)
+        self.mean_intercept += share * (self.bias - self.mean_intercept)
         return self.mean_w.copy()
 
-    def price(self) -> np.ndarray:
-        """Loss, gap and Σ βf of the block at hand, without a step."""
-        self.visits += len(self.examples)
-        return self._pass(self.examples, len(self.examples), False)[1]
 
-    def _total(self) -> np.ndarray:
-        return self.frozen + self.duals.sum(axis=0)
+@dataclass(frozen=True)
+class DescentOverBlocks:
+    """Coordinate descent of several groups of outputs that share passes over blocks.
 
-    def balance(self) -> bool:
-        """Take Σβ off the block at hand as far as its variables allow; whether it is zero then."""
-        self._balance()
-        left = np.abs(self._total())
-        done = bool(np.all(left <= 1e-12 * np.maximum(np.abs(self.duals).sum(axis=0), 1e-300)))
-        self.beta_sum[:] = 0.0 if done else self._total()
-        return done
-
-
-def solve_blocks(
-    states: list[BlockDescent],
-    read: Callable[[], Iterator[tuple[Any, int]]],
-    for_states: Callable[[Callable[[BlockDescent], Any]], list[Any]],
-) -> list[Solution]:
-    """Pass over the blocks until the duality gaps of all groups of lanes are certified.
-
-    Parameters
+    Attributes
     ----------
-    states : list of BlockDescent
-        One for each group of lanes.
+    groups : list of BlockDescent
+        One for each group of outputs.
     read : callable
         Gives the blocks (rows, number of the first row), from the beginning.
-    for_states : callable
-        Calls a function with every state (in threads, say).
+    for_groups : callable
+        Calls a function with every group (in threads, say).
     """
 
-    def epoch(number: int) -> list[Gap]:
-        parts = _on_blocks(read, for_states, BlockDescent.visit, first=number == 1)
-        return [state.after(sums) for state, sums in zip(states, _total(parts), strict=True)]
+    groups: list[BlockDescent]
+    read: Callable[[], Iterator[tuple[Any, int]]]
+    for_groups: Callable[[Callable[[BlockDescent], Any]], list[Any]]
 
-    options = states[0].options
-    gaps, n_iter, converged = descend(options, epoch, lambda: _certify(options, read, for_states))
-    return [
-        Solution(s.w, s.offset, s.duals, primal, gap, n_iter, s.visits, converged)
-        for s, (primal, gap) in zip(states, gaps, strict=True)
-    ]
+    def run_epoch(self) -> Certificate:
+        """A few epochs on each block; estimated primal values and gaps of all outputs."""
+        totals = self._joined_totals(BlockDescent.run_block_epochs)
+        for group in self.groups:
+            group.update_intercept()
+        return self._certificate(totals)
 
+    def balance_and_certify(self) -> Certificate:
+        """Make s zero, across blocks if need be; primal values and gaps there."""
+        if self.groups[0].options.fit_intercept:
+            for is_balanced in self._on_blocks(BlockDescent.balance_block):
+                if all(is_balanced):
+                    break
+        return self._certificate(self._joined_totals(BlockDescent.block_totals))
 
-def _on_blocks(
-    read: Any, for_states: Any, work: Callable[[BlockDescent], Any], *, first: bool = False
-) -> Iterator[list[Any]]:
-    """Load every block into every state; what `work` returns for each state."""
-    for X, start in read():
+    def _on_blocks(self, work: Callable[[BlockDescent], Any]) -> Iterator[list[Any]]:
+        """Load every block into every group; what `work` returns for each group."""
+        for X, start in self.read():
 
-        def on_block(state: BlockDescent, X: Any = X, start: int = start) -> Any:
-            state.load(X, start, first=first)
-            return work(state)
+            def on_block(group: BlockDescent, X: Any = X, start: int = start) -> Any:
+                group.load(X, start)
+                return work(group)
 
-        yield for_states(on_block)
+            yield self.for_groups(on_block)
 
+    def _joined_totals(self, work: Callable[[BlockDescent], PassTotals]) -> list[PassTotals]:
+        """Totals over all blocks, of each group."""
+        return [
+            reduce(PassTotals.merged, parts) for parts in zip(*self._on_blocks(work), strict=True)
+        ]
 
-def _total(parts: Iterator[list[np.ndarray]]) -> list[np.ndarray]:
-    """The sums over all blocks, of each state."""
-    return [sum(of_state) for of_state in zip(*parts, strict=True)]
+    def _certificate(self, totals: list[PassTotals]) -> Certificate:
+        """Of the outputs of all groups, one after the other."""
+        parts = (group.certificate(item) for group, item in zip(self.groups, totals, strict=True))
+        primal, gap = zip(*parts, strict=True)
+        return Certificate(np.concatenate(primal), np.concatenate(gap))
 
-
-def _certify(options: DualOptions, read: Any, for_states: Any) -> list[Gap]:
-    """Primal values and gaps over all rows, from dual points with Σβ = 0."""
-    if options.fit_intercept:
-        for balanced in _on_blocks(read, for_states, BlockDescent.balance):
-            if all(balanced):
-                break
-    all_sums = _total(_on_blocks(read, for_states, BlockDescent.price))
-    return [(sums[1] + 0.5 * sums[3], sums[2]) for sums in all_sums]
+    def solve(self) -> list[Solution]:
+        """Pass over the blocks until all duality gaps are certified; solutions of the groups."""
+        certificate, n_iter, converged = descend(self, self.groups[0].options)
+        ends = np.cumsum([group.n_outputs for group in self.groups])[:-1]
+        parts = zip(*(np.split(values, ends) for values in certificate), strict=True)
+        return [
+            group.solution(group.all_alpha, Certificate(*part), n_iter, converged)
+            for group, part in zip(self.groups, parts, strict=True)
+        ]

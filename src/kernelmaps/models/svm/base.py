@@ -202,7 +202,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         warn_unless_converged(solution, options)
         machine = self._keep(solution, targets, fitted, C)
         describe(machine, rows, targets.weight)
-        return Trained(rows, targets, options, (solution.beta, solution.intercept))
+        return Trained(rows, targets, options, (solution.alpha, solution.intercept))
 
     def _fit_source(self, X: Any, y: Any, sample_weight: Any) -> Trained:
         from .chunks import train_on_source
@@ -251,8 +251,8 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
 
     def _keep(self, solution: Any, targets: Targets, fitted: Any, C: float) -> AdditiveMachine:
         """Set the attributes of a fit; the machine, whose terms are still to be described."""
-        self._n_rows, self.C_ = len(solution.beta), C
-        self.dual_coef_, self.objective_ = solution.beta, solution.primal
+        self._n_rows, self.C_ = len(solution.alpha), C
+        self.dual_coef_, self.objective_ = solution.alpha, solution.primal
         self.duality_gap_, self.n_iter_ = solution.gap, solution.n_iter
         self.n_visits_, self.solver_ = solution.n_visits, solution.solver
         offset = solution.intercept + targets.centre

@@ -102,7 +102,7 @@ def cross_validate(
             outputs, solution = held_out_scores(
                 rows, targets, folds[k], float(C), fitted, quiet, start
             )
-            start = solution.beta, solution.intercept
+            start = solution.alpha, solution.intercept
             scores[k, i] = score(outputs[test], y, weight)
             not_converged += not solution.converged
     return scores, not_converged

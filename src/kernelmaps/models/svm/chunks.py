@@ -12,7 +12,7 @@ from ...data import Source
 from ...threads import resolve_threads, together
 from ..rows.map_tables import cells_of, compile_basis, laid_out, lanes_for
 from ..solvers.dual import Solution
-from ..solvers.dual_blocks import BlockDescent, solve_blocks
+from ..solvers.dual_blocks import BlockDescent, DescentOverBlocks
 from .fitted_map import FittedMap
 from .problem import Options, Targets, costs_of, precision_of
 from .training import dual_options, joined, lane_groups, problem_of
@@ -41,7 +41,7 @@ def train_on_source(
             if block.X.shape[0]:
                 yield fitted.block(block.X), block.start
 
-    solutions = solve_blocks(states, read, _in_threads(states, options.n_jobs))
+    solutions = DescentOverBlocks(states, read, _in_threads(states, options.n_jobs)).solve()
     for solution, state in zip(solutions, states, strict=True):
         solution.weights = cells_of(solution.weights, state.compiled, state.n_outputs)
     return joined(solutions)
@@ -108,8 +108,8 @@ class ChunkTraining:
         """Stand where the solvers of a saved model stood."""
         for state, group in zip(self.states, self._groups, strict=True):
             state.w[:] = laid_out(state.compiled, progress.weights[:, :, group])
-            state.offset[:] = progress.offset[group]
-            state.frozen = np.array(progress.balance[group])
+            state.bias[:] = progress.offset[group]
+            state.past_alpha_sum = np.array(progress.balance[group])
         self.kind = progress.kind
 
     def learn(self, rows: Any, targets: Targets, cost: np.ndarray, options: Options) -> None:
@@ -121,7 +121,7 @@ class ChunkTraining:
     def mean(self, share: float) -> tuple[np.ndarray, np.ndarray]:
         """Weights and offsets averaged over the chunks; the last has that share of all rows."""
         cells = [cells_of(s.average(share), s.compiled, s.n_outputs) for s in self.states]
-        offset = np.concatenate([state.mean_offset for state in self.states])
+        offset = np.concatenate([state.mean_intercept for state in self.states])
         return np.concatenate(cells, axis=2), offset
 
     def progress(self) -> Progress:
@@ -130,8 +130,8 @@ class ChunkTraining:
         cells = [cells_of(s.w.astype(np.float64), s.compiled, s.n_outputs) for s in states]
         return Progress(
             weights=np.concatenate(cells, axis=2),
-            offset=np.concatenate([state.offset for state in states]).astype(np.float64),
-            balance=np.concatenate([state._total() for state in states]),
+            offset=np.concatenate([state.bias for state in states]).astype(np.float64),
+            balance=np.concatenate([state._alpha_total() for state in states]),
             sparse=bool(self.kind[0]),
             dtype=str(self.kind[1]),
         )

@@ -107,12 +107,12 @@ def train(
             return values[members] if targets.pairwise else values
 
         problem = problem_of(options, taken(labels), positive, taken(cost))
-        beta, intercept = np.zeros((len(problem.y), len(positive))), None
+        alpha, intercept = np.zeros((len(problem.y), len(positive))), None
         if not problem.cost.any():
             return _no_weights(len(y), len(positive), fitted)
         if start is not None:
             # Duals of rows that do not take part now are zero.
-            beta[:] = np.where(problem.cost[:, None] > 0, taken(start[0][:, group]), 0)
+            alpha[:] = np.where(problem.cost[:, None] > 0, taken(start[0][:, group]), 0)
             intercept = start[1][group] if options.fit_intercept else None
         quiet = of_group if group.start == 0 else replace(of_group, progress=False)
 
@@ -120,7 +120,9 @@ def train(
             coded = rounded_rows()
             return None if coded is None else (taken(coded[0]), coded[1])
 
-        solution = solve_group(taken(rows), problem, fitted, options, quiet, beta, intercept, codes)
+        solution = solve_group(
+            taken(rows), problem, fitted, options, quiet, alpha, intercept, codes
+        )
         return solution.scattered(members, len(y)) if targets.pairwise else solution
 
     return joined(together(solve_outputs, groups, resolve_threads(options.n_jobs)))
@@ -163,7 +165,7 @@ def solve_group(
     fitted: FittedMap,
     options: Options,
     dual: DualOptions,
-    beta: np.ndarray,
+    alpha: np.ndarray,
     intercept: np.ndarray | None,
     codes: RoundedRows,
 ) -> Solution:
@@ -183,7 +185,7 @@ def solve_group(
         Which solver to take.
     dual : DualOptions
         Tolerance, iterations, threads.
-    beta, intercept : ndarray
+    alpha, intercept : ndarray
         Where to start; None: with the best intercept of a model without weights.
     codes : callable
         Gives the rows rounded to fractions of bins, and the bits of a fraction; or None.
@@ -194,27 +196,27 @@ def solve_group(
         of_dual = replace(dual, max_iter=epochs)
         if columns is not None and columns.is_two_valued.all():
             solution = _solve_dual_of_codes(
-                rows, problem, fitted, columns, examples, of_dual, beta, intercept
+                rows, problem, fitted, columns, examples, of_dual, alpha, intercept
             )
         else:
             solution = _solve_dual(
-                rows, problem, fitted.spec, examples, of_dual, beta, intercept, codes
+                rows, problem, fitted.spec, examples, of_dual, alpha, intercept, codes
             )
         if solution.converged or epochs == options.max_iter:
             return solution
-        beta, intercept = solution.beta, solution.intercept
+        alpha, intercept = solution.alpha, solution.intercept
     assert columns is not None
-    start = (beta, intercept) if intercept is not None and beta.any() else None
+    start = (alpha, intercept) if intercept is not None and alpha.any() else None
     return _solve_primal(rows, problem, fitted, columns, examples, options, start)
 
 
 def _solve_dual_of_codes(
     rows: Any, problem: SVMProblem, fitted: FittedMap, columns: TwoValuedColumns,
-    examples: np.ndarray, dual: DualOptions, beta: np.ndarray, intercept: np.ndarray | None,
+    examples: np.ndarray, dual: DualOptions, alpha: np.ndarray, intercept: np.ndarray | None,
 ) -> Solution:  # fmt: skip
     """Coordinate descent where all columns have two values: on codes, zero for one of the two."""
     coded, spec = columns.coded(rows)
-    solution = _solve_dual(coded, problem, spec, examples, dual, beta, intercept, lambda: None)
+    solution = _solve_dual(coded, problem, spec, examples, dual, alpha, intercept, lambda: None)
     weights = solution.weights[:, 0]
     cells = bands_of(fitted.spec, rows, np.dtype(precision_of(rows, dual.tol))).cells
     return replace(
@@ -226,7 +228,7 @@ def _solve_dual_of_codes(
 
 def _solve_dual(
     rows: Any, problem: SVMProblem, spec: Spec, examples: np.ndarray, dual: DualOptions,
-    beta: np.ndarray, intercept: np.ndarray | None, codes: RoundedRows,
+    alpha: np.ndarray, intercept: np.ndarray | None, codes: RoundedRows,
 ) -> Solution:  # fmt: skip
     """Coordinate descent."""
     n_outputs, precision = problem.positive.size, precision_of(rows, dual.tol)
@@ -235,7 +237,9 @@ def _solve_dual(
     approximate = None
     if rounded_rows is not None:
         approximate = of_fractions(compiled, rounded_rows[1]), rows_of(rounded_rows[0])
-    solution = solve(compiled, rows_of(rows), problem, examples, dual, beta, intercept, approximate)
+    solution = solve(
+        compiled, rows_of(rows), problem, examples, dual, alpha, intercept, approximate
+    )
     return replace(solution, weights=cells_of(solution.weights, compiled, n_outputs))
 
 
@@ -314,8 +318,8 @@ def _no_weights(n_rows: int, n_outputs: int, fitted: FittedMap) -> Solution:
     """The solution of outputs without rows."""
     shape = (len(fitted.feature_map._columns_per_feature()), fitted.n_bases, n_outputs)
     zero = np.zeros(n_outputs)
-    beta = np.zeros((n_rows, n_outputs))
-    return Solution(np.zeros(shape), zero, beta, zero, zero, 0, 0, True)
+    alpha = np.zeros((n_rows, n_outputs))
+    return Solution(np.zeros(shape), zero, alpha, zero, zero, 0, 0, True)
 
 
 def joined(solutions: Sequence[Solution]) -> Solution:
@@ -326,7 +330,7 @@ def joined(solutions: Sequence[Solution]) -> Solution:
     return Solution(
         weights=np.concatenate([solution.weights for solution in solutions], axis=2),
         intercept=np.concatenate([solution.intercept for solution in solutions]),
-        beta=np.hstack([solution.beta for solution in solutions]),
+        alpha=np.hstack([solution.alpha for solution in solutions]),
         primal=np.concatenate([solution.primal for solution in solutions]),
         gap=np.concatenate([solution.gap for solution in solutions]),
         n_iter=max(solution.n_iter for solution in solutions),
