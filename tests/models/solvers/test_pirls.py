@@ -132,3 +132,17 @@ def test_coefficients_outside_of_the_active_set_are_negligible(loss, seed, monke
     assert np.sqrt(np.mean(gap**2)) < 0.05 * errors
     assert active.edf.sum() == pytest.approx(full.edf.sum(), abs=0.3)
     assert (np.diag(active.covariance) > 0).all()
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "poisson", "gamma"])
+def test_the_covariance_is_that_of_the_minimum(loss, seed):
+    """Also where smoothing parameters are given, and quasi-Newton steps need one Hessian only."""
+    rows = rows_for(loss, seed)
+    kind = make_loss(loss, rows.y)
+    penalties = Penalties.of_bases(rows.bases)
+    rho = np.log(np.array([5.0, 2.0, 3.0]))[: penalties.count]
+    fit = fit_rows(rows, kind, rho, np.ones(penalties.count, bool))
+    problem = rows.at(kind, fit.beta).working_problem()
+    precision = problem.gram + np.diag(penalties.diagonal(rho))
+    expected = fit.dispersion * np.linalg.inv(precision)
+    np.testing.assert_allclose(fit.covariance, expected, atol=1e-5 * np.abs(expected).max())

@@ -430,8 +430,11 @@ def _newton_phase(
     active, n_left = state.active, options.max_iter - state.n_hessians
     objective = Objective(active.rows, state.loss, active.penalties.diagonal(selection.rho))
     result = minimise(objective, state.point, replace(options, max_iter=n_left))
-    fit = penalised_fit(result.problem, active.penalties, selection.rho, selection.dispersion)
-    solution = WorkingSolution(fit, active, result.problem)
+    problem = result.problem
+    if objective.allows_quasi_newton:  # their Hessian may be that of a distant point
+        problem = result.point.working_problem()
+    fit = penalised_fit(problem, active.penalties, selection.rho, selection.dispersion)
+    solution = WorkingSolution(fit, active, problem)
     n_steps = state.n_steps + result.n_iter
     return PirlsState(
         active, result.point, result.loss, solution, options.max_iter, n_steps, result.converged
