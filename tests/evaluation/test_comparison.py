@@ -362,14 +362,29 @@ def _boosting(task="classification", **settings):
 
 @pytest.mark.parametrize(("cv", "trees"), [(3, 100), (5, 40)])
 def test_the_time_of_boosting_is_known_by_its_first_trees(cv, trees, many, monkeypatch):
-    """Half of 2 of `trees` iterations, on all rows: (cv − 1)/cv of them in each of cv folds."""
-    seconds = iter(range(100))
-    monkeypatch.setattr(trials, "perf_counter", lambda: float(next(seconds)))  # one a lap
-    X, y = (rows[:100] for rows in many)
-    problem = measuring.Problem(X, y, "classification", cv, X, 0)
+    """On all rows: (cv − 1)/cv of them in each of cv folds."""
+    # Of 2 and 8 trees: half a second a tree and one for all on a third of the rows, then a second.
+    laps = [2.0, 5.0, 3.0, 9.0]
+    times = iter(np.cumsum([x for lap in laps for x in (0.0, lap)]))
+    monkeypatch.setattr(trials, "perf_counter", lambda: float(next(times)))
+    X, y = (rows[:99] for rows in many)
+    problem = measuring.Problem(X, y, "classification", cv, X, 0, np.arange(99))
     trial = trials.run_trial(_boosting(max_iter=trees), problem)
-    assert (trial.rows, trial.seconds) == (100, (cv - 1) * trees / 4)
-    assert trial.predicted(200) == pytest.approx(2**0.7 * trial.seconds)
+    assert (trial.rows, trial.seconds) == (99, (cv - 1) * (1 + trees))
+    assert trial.predicted(33) == pytest.approx((cv - 1) * (1 + trees / 2))
+
+
+@pytest.mark.parametrize("growth", [0.7, 1.0, 2.0])
+@pytest.mark.parametrize("once", [0.0, 3.0])
+def test_times_with_a_fixed_part_are_predicted(growth, once):
+    def seconds(rows):
+        return once + 0.01 * rows**growth
+
+    fixed = trials.fixed_part((150, seconds(150)), (450, seconds(450)), growth)
+    trial = trials.Trial(450, seconds(450), 0.0, growth, fixed)
+    for rows in (150, 450, 5000):
+        assert trial.predicted(rows) == pytest.approx(seconds(rows))
+        assert trial.fixed_at(rows) == pytest.approx(once / seconds(rows))
 
 
 def test_a_trial_predicts_the_folds_and_the_search_of_the_penalty(many, monkeypatch):
@@ -377,7 +392,7 @@ def test_a_trial_predicts_the_folds_and_the_search_of_the_penalty(many, monkeypa
     seconds = iter(range(100))
     monkeypatch.setattr(trials, "perf_counter", lambda: float(next(seconds)))
     X, y = (rows[:100] for rows in many)
-    problem = measuring.Problem(X, y, "classification", 3, X, 0)
+    problem = measuring.Problem(X, y, "classification", 3, X, 0, np.arange(100))
     plain = methods.baselines([], "classification", 1.0, size=8, exact_rows=9, sparse=False)[0]
     trial = trials.run_trial(plain, problem, 4)
     assert (trial.seconds, trial.tuning_seconds) == (3 * 1.5 * (1 + 1), 1 + 4 * 3)

@@ -32,7 +32,7 @@ from ..threads import interruptible
 from .measuring import Problem, measure, measure_error, warm_up
 from .methods import Method
 from .results import Row
-from .trials import Trial, run_trial, tune
+from .trials import Trial, fixed_part, grown, run_trial, tune
 
 _FIRST_ROWS = 500
 _WORTH = 4  # times the first rows, up to which all methods run on all rows at once
@@ -295,7 +295,7 @@ class Rounds:
         return sorted(measured, key=rank)
 
     def predicted(self, method: Method, rows: int) -> float:
-        """Seconds for more rows: by the trial, and later by the growth between two rounds."""
+        """Seconds for more rows: by the trial, and later by the times of two rounds."""
         n_rows = min(rows, method.max_rows or rows)
         history = self.costs.get(method.label)
         if method.label in self.failures:
@@ -306,13 +306,12 @@ class Rounds:
         done, seconds = history[-1]
         if n_rows <= done:
             return 0.0
-        growth = method.growth
+        fixed, trial = 0.0, self.trials.get(method.label)
         if len(history) > 1:
-            (before, earlier), _ = history[-2:]
-            measured = np.log(max(seconds, 1e-9) / max(earlier, 1e-9)) / np.log(done / before)
-            # Few rows are mostly overhead: what was measured is less than what will come.
-            growth = float(np.clip(1.1 * measured, min(0.8, growth), growth))
-        return seconds * (n_rows / done) ** growth
+            fixed = fixed_part(history[-2], history[-1], method.growth)
+        elif trial is not None:
+            fixed = trial.fixed_at(done)
+        return seconds * grown(n_rows / done, method.growth, fixed)
 
     def _set_status(self, method: Method) -> None:
         """State whether a method may be compared with the others, and if not, why."""

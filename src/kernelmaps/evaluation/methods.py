@@ -125,7 +125,7 @@ class Method:
     model: Any = None
     exact: Kernel | None = None
     truth: Kernel | None = None
-    growth: float = 1.2
+    growth: float = 1.1
     max_rows: int | None = None
 
     @property

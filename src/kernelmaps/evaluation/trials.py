@@ -17,7 +17,12 @@ from .methods import Method, penalty_of, with_penalty
 
 TRIAL_ROWS = 500
 """Rows of a trial at most."""
-_TIMED_TREES = 2  # of boosting: trees take about as long as each other
+_SMALLER = 3  # times fewer rows of a second trial, which tells what part of the time is fixed
+_MOST_FIXED = 0.95  # of a time, at most, that does not grow with the rows: measurements are rough
+_ONCE = (
+    0.8  # of the time of all rows that few rows take if something was computed for the first time
+)
+_TIMED_TREES = 2, 8  # of boosting
 
 
 @dataclass(frozen=True)
@@ -33,36 +38,76 @@ class Trial:
     tuning_seconds : float
         Predicted time of :func:`tune`.
     growth : float
-        Exponent of the time in the number of rows.
+        Exponent of the time in the number of rows, apart from what is fixed.
+    fixed : float
+        Part of the time that does not depend on the number of rows.
     """
 
     rows: int
     seconds: float
     tuning_seconds: float
     growth: float
+    fixed: float = 0.0
 
     def predicted(self, rows: int) -> float:
         """Seconds of a cross-validation on a number of rows."""
-        return self.seconds * (rows / self.rows) ** self.growth
+        return self.seconds * grown(rows / self.rows, self.growth, self.fixed)
+
+    def fixed_at(self, rows: int) -> float:
+        """Part of the time on a number of rows that does not depend on it."""
+        return self.fixed * self.seconds / max(self.predicted(rows), 1e-9)
+
+
+def grown(ratio: float, growth: float, fixed: float) -> float:
+    """Time for `ratio` times the rows, in units of the time for the rows themselves."""
+    return fixed + (1 - fixed) * ratio**growth
+
+
+def fixed_part(smaller: tuple[int, float], larger: tuple[int, float], growth: float) -> float:
+    """The part of the time of `larger` (rows, seconds) that does not grow, from both times."""
+    ratio = (smaller[0] / larger[0]) ** growth
+    part = (smaller[1] / max(larger[1], 1e-9) - ratio) / (1 - ratio)
+    return float(np.clip(part, 0.0, _MOST_FIXED))
 
 
 def run_trial(method: Method, problem: Problem, n_penalties: int = 1) -> Trial:
-    """Fit a method once to few rows, to predict the time of its cross-validation."""
-    problem = _few_rows(method, problem)
-    n_rows, cv = problem.X.shape[0], problem.cv
-    with _quiet(method, problem):
-        if method.kind == "boosting":
-            return Trial(n_rows, _boosting_seconds(method, problem), 0.0, method.growth)
-        start = perf_counter()
-        inner = _features(method, problem)
-        map_seconds, start = perf_counter() - start, perf_counter()
-        if problem.y is not None:
-            _losses(method, inner, inner.folds()[:1])
-        fit_seconds = perf_counter() - start
-    # The held-out rows of a fold are mapped, too, and the fit here had the rows of one fold less.
-    seconds = cv * cv / (cv - 1) * (map_seconds + fit_seconds)
+    """Fit a method to few rows, and to fewer, to predict the time of its cross-validation."""
+    few, cv, growth = _few_rows(method, problem), problem.cv, method.growth
+    rows, smaller = few.X.shape[0], _smaller_rows(few)
+    seconds_of = _boosting_seconds if method.kind == "boosting" else _seconds
+    fixed = of_fewer = 0.0
+    with _quiet(method, few):
+        # Fewer rows first: what is computed once (a design) then is no part of the later times.
+        if smaller:
+            of_fewer = sum(seconds_of(method, problem.of_rows(smaller)))
+        map_seconds, fit_seconds = seconds_of(method, few)
+        seconds = map_seconds + fit_seconds
+        if smaller and of_fewer >= _ONCE * seconds:
+            of_fewer = sum(seconds_of(method, problem.of_rows(smaller)))
+    if smaller:
+        fixed = fixed_part((smaller, of_fewer), (rows, seconds), growth)
+    if method.kind == "boosting":  # all rows: a fold has fewer
+        return Trial(rows, (cv - 1) * seconds, 0.0, growth, fixed)
     tuning = map_seconds + n_penalties * cv * fit_seconds if n_penalties > 1 else 0.0
-    return Trial(n_rows, seconds, tuning, method.growth)
+    # The held-out rows of a fold are mapped, too, and the fit here had the rows of one fold less.
+    return Trial(rows, cv * cv / (cv - 1) * seconds, tuning, growth, fixed)
+
+
+def _smaller_rows(problem: Problem) -> int:
+    """Rows of a second trial; 0 where there would be too few of each class."""
+    smaller = problem.X.shape[0] // _SMALLER
+    n_classes = 1 if problem.task != "classification" else len(np.unique(problem.y))
+    return smaller if smaller >= 2 * problem.cv * n_classes else 0
+
+
+def _seconds(method: Method, problem: Problem) -> tuple[float, float]:
+    """Seconds of mapping the rows of one fold, and of a fit to those of an inner fold."""
+    start = perf_counter()
+    inner = _features(method, problem)
+    map_seconds, start = perf_counter() - start, perf_counter()
+    if problem.y is not None:
+        _losses(method, inner, inner.folds()[:1])
+    return map_seconds, perf_counter() - start
 
 
 def tune(method: Method, problem: Problem, penalties: Sequence[float]) -> Method:
@@ -113,10 +158,12 @@ def _losses(method: Method, inner: Problem, folds: Sequence[Any]) -> np.ndarray:
     return np.concatenate(losses)
 
 
-def _boosting_seconds(method: Method, problem: Problem) -> float:
-    """Seconds of all folds of gradient boosting, from its first trees."""
-    X: Any = for_library(method, problem.X)
-    start, model = perf_counter(), clone(method.model).set_params(max_iter=_TIMED_TREES)
-    model.fit(X, problem.y)
-    folds_and_trees = (problem.cv - 1) * method.model.max_iter / _TIMED_TREES
-    return (perf_counter() - start) * folds_and_trees / 2  # later trees may be smaller
+def _boosting_seconds(method: Method, problem: Problem) -> tuple[float, float]:
+    """Seconds of gradient boosting from its first trees: what is done once, and all trees."""
+    X, times = for_library(method, problem.X), []
+    for trees in _TIMED_TREES:
+        start, model = perf_counter(), clone(method.model).set_params(max_iter=trees)
+        model.fit(X, problem.y)
+        times.append(perf_counter() - start)
+    per_tree = max(0.0, times[1] - times[0]) / (_TIMED_TREES[1] - _TIMED_TREES[0])
+    return max(0.0, times[0] - _TIMED_TREES[0] * per_tree), method.model.max_iter * per_tree
