@@ -145,11 +145,17 @@ def calibrate_by_own_scores(
 ) -> Calibration:
     """A calibration by the machine's own scores of rows.
 
-    A class with none of the rows, or with all of them, keeps the sigmoid that it had `before`.
+    A class with none of the rows, or with all of them, keeps the sigmoid that it had `before`. The
+    scores are computed now, the sigmoids when they are asked for.
     """
+    before.finish()  # or chunks of a stream would wait for one another
     taken = some_of_all(targets.strata, targets.weight)
     scores = machine.trained_scores(rows, taken).astype(np.float64)
-    return Calibration(*fit_sigmoids(scores, taken, targets, before))
+
+    def pending() -> tuple[np.ndarray, np.ndarray]:
+        return fit_sigmoids(scores, taken, targets, before)
+
+    return Calibration(before.values, before.on_rows, pending)
 
 
 def fit_sigmoids(
