@@ -40,7 +40,7 @@ def test_blocks_reach_the_minimum_of_a_fit_in_memory(seed):
 
 
 def test_blocks_sorted_by_class(seed):
-    """Blocks of one class only: Σβ = 0 is reached across blocks."""
+    """Blocks of one class only: Σα = 0 is reached across blocks."""
     X, score, _ = data(seed)
     y = score > np.median(score)
     order = np.argsort(y, kind="stable")

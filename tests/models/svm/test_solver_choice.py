@@ -233,7 +233,7 @@ def test_halved_steps_read_no_rows(seed, monkeypatch):
 def test_conjugates_of_arrays_are_those_of_numbers(name):
     conjugate, c = LOSSES[name].dual_rules.conjugate, np.array([0.5, 1.0, 2.0])
     for y in (1.0, -1.0):
-        beta = y * np.array([0.0, 1.0, 0.7])  # at both bounds, and between them
-        each = [conjugate(y, *pair, 0.1) for pair in zip(beta, c, strict=True)]
-        np.testing.assert_allclose(conjugate(y, beta, c, 0.1), each)
+        alpha = y * np.array([0.0, 1.0, 0.7])  # at both bounds, and between them
+        each = [conjugate(y, *pair, 0.1) for pair in zip(alpha, c, strict=True)]
+        np.testing.assert_allclose(conjugate(y, alpha, c, 0.1), each)
         assert np.isfinite(each).all()

@@ -125,7 +125,7 @@ def spread(X):
     ids=["bytes", "second-order", "edges", "octaves-csr", "anchors"],
 )
 def test_weights_and_scores_are_those_of_stored_features(feature_map, convert, seed):
-    """w = Σ β_i ψ(x_i), f = Ψw + b, and the certified objective, all recomputed in float64."""
+    """w = Σ α_i ψ(x_i), f = Ψw + b, and the certified objective, all recomputed in float64."""
     X, score = data(seed)
     y = labels(score)
     X = np.where(X < 0.3, 0, X)
@@ -137,7 +137,7 @@ def test_weights_and_scores_are_those_of_stored_features(feature_map, convert, s
     f = Z @ w + model.machine_.offset[0]
     single = model.machine_.precision(X) is np.float32
     atol = 1e-3 if single else 1e-8
-    if model.solver_ == "primal":  # |w − Σ β_i ψ(x_i)|² is at most twice the gap
+    if model.solver_ == "primal":  # |w − Σ α_i ψ(x_i)|² is at most twice the gap
         atol += np.sqrt(2 * model.duality_gap_[0] * (Z**2).sum(axis=1).max())
     np.testing.assert_allclose(model.decision_function(X), f, atol=atol)
     slack = np.maximum(1 - (2 * y - 1) * f, 0)

@@ -3,18 +3,18 @@ r"""Newton's method on the weights of a map: for problems that coordinate descen
 .. math:: P(w, b) = ½\|w\|² + \sum_i c_i\,ℓ(y_i, ⟨w, ψ_i⟩ + b)
 
 is minimised by :mod:`..solvers.newton`, at a cost of n·D² for D columns of ψ and a Hessian. A few
-of these are enough, whatever the condition: for weak regularisation and smooth penalties (splines
+of these are enough, whatever C: for weak regularisation and smooth penalties (splines
 of second order), where coordinate descent on the dual is slow.
 
-:math:`β_i = -c_i ℓ'(y_i, f_i)` are feasible dual variables. With the gradient g of P by the weights
+:math:`α_i = -c_i ℓ'(y_i, f_i)` are feasible dual variables. With the gradient g of P by the weights
 their duality gap is
 
-.. math:: P(w, b) - D(β) = ½\|g\|² + \sum_i \big(c_iℓ(y_i, f_i) + (c_iℓ)^*(-β_i) + β_i f_i\big),
+.. math:: P(w, b) - D(α) = ½\|g\|² + \sum_i \big(c_iℓ(y_i, f_i) + (c_iℓ)^*(-α_i) + α_i f_i\big),
 
-whose sum is zero unless corners of the loss are rounded off. With an intercept, the β are scaled to
+whose sum is zero unless corners of the loss are smoothed. With an intercept, the α are scaled to
 sum to zero before the gap is certified.
 
-Two continuations keep the number of steps small. Losses with corners are rounded off by a parabola,
+Two continuations keep the number of steps small. Corners of a loss are smoothed by a parabola,
 whose width shrinks until the gap is small enough. Losses whose curvature varies from row to row are
 minimised for small costs first: from zero at once, rows that change sides keep the steps of a large
 cost short.
@@ -48,9 +48,9 @@ _NEWTON = NewtonOptions(
     ridges=(1e-14, *RIDGES),
 )
 _ROUGH = replace(_NEWTON, tol=1e-2)  # on the way to the full cost
-_WIDTHS = 4.0 ** -np.arange(-1, 16)  # of rounded corners, in units of the mean size of targets
+_WIDTHS = 4.0 ** -np.arange(-1, 16)  # of smoothed corners, in units of the mean size of targets
 # Part of the gap that is due to the steps at their end, as a share of `tol` times P or of the part
-# due to rounded corners.
+# due to smoothed corners.
 _SMALL_SHARE, _SMALL_BESIDE_CORNERS = 5e-2, 0.1
 _CERTIFICATES = 4  # attempts at a gap that is small by its estimate, each ten times as strict
 
@@ -82,7 +82,7 @@ def solve_primal(
     outputs, cost, y = problem.positive.size, problem.cost[examples], problem.y[examples]
     loss = make_loss(name_with(problem.loss), y, epsilon=problem.epsilon)
     primal, gap, first, intercept = np.zeros((4, outputs))
-    weights, beta = np.zeros((columns.n_columns, outputs)), np.zeros((problem.y.size, outputs))
+    weights, alpha = np.zeros((columns.n_columns, outputs)), np.zeros((problem.y.size, outputs))
     n_iter = 0
     with limit_blas(blas_threads(columns.n_columns)):
         for k, code in enumerate(problem.positive):
@@ -91,7 +91,7 @@ def solve_primal(
             first[k] = fit.value()
             if start is not None:
                 fit.start_from(start[0][examples, k], start[1][k])
-            primal[k], gap[k], beta[examples, k] = fit.minimise()
+            primal[k], gap[k], alpha[examples, k] = fit.minimise()
             weights[:, k] = fit.weights[: columns.n_columns]
             intercept[k] = fit.weights[-1] if columns.fit_intercept else 0.0
             n_iter = max(n_iter, fit.n_iter)
@@ -99,11 +99,11 @@ def solve_primal(
     # explains), beside rounding errors of where it began.
     small = bool(np.all(np.abs(gap) <= np.maximum(tol * primal, 1e-13 * first)))
     visits = n_iter * len(examples)
-    return Solution(weights, intercept, beta, primal, gap, n_iter, visits, small, "primal")
+    return Solution(weights, intercept, alpha, primal, gap, n_iter, visits, small, "primal")
 
 
 class PrimalFit:
-    """The fit of one output: weights, the width of rounded corners, and the certificate there."""
+    """The fit of one output: weights, the width of smoothed corners, and the certificate there."""
 
     def __init__(
         self, columns: MapColumns, loss: Loss, y: np.ndarray, cost: np.ndarray, tol: float
@@ -124,9 +124,9 @@ class PrimalFit:
         losses = float(self.rows.weight @ self.loss.value(self.rows.y, self.point.eta))
         return 0.5 * float(self.penalty @ self.point.beta**2) + losses
 
-    def start_from(self, beta: np.ndarray, intercept: float) -> None:
-        """Start from the weights Σ β_i ψ_i, if P is lower there than without weights."""
-        weights = self.columns.adjoint(beta)
+    def start_from(self, alpha: np.ndarray, intercept: float) -> None:
+        """Start from the weights Σ α_i ψ_i, if P is lower there than without weights."""
+        weights = self.columns.adjoint(alpha)
         if self.columns.fit_intercept:
             weights[-1] = intercept
         before, lowest = self.point, self.value()
@@ -137,7 +137,7 @@ class PrimalFit:
             self.point = before
 
     def minimise(self) -> tuple[float, float, np.ndarray]:
-        """Go to the minimum, with ever less rounded corners where the loss has them.
+        """Go to the minimum, with ever less smoothed corners where the loss has them.
 
         Returns the certificate there.
         """
@@ -151,10 +151,10 @@ class PrimalFit:
         for width, tol in stages:
             loss = self.loss.smoothed(width)
             self._newton(Objective(self.rows, loss, self.penalty), _NEWTON, self._is_small(tol))
-            primal, gap, beta = self.certify()
+            primal, gap, alpha = self.certify()
             if gap <= 0.5 * self.tol * primal:
                 break
-        return primal, gap, beta
+        return primal, gap, alpha
 
     def approach_cost(self) -> None:
         """Go near the minima of the costs divided by powers of ten, the smallest costs first."""
@@ -168,44 +168,44 @@ class PrimalFit:
         self.point = result.point
 
     def _is_small(self, tol: float) -> Stop:
-        """Whether little of the gap is due to anything but rounded corners."""
+        """Whether little of the gap is due to anything but smoothed corners."""
 
         def stop(point: EvaluationInMemory, gradient: np.ndarray) -> bool:
-            rounding = (
+            smoothing = (
                 self._fenchel_sum(point, self._duals(point)) if self.loss.has_corners else 0.0
             )
-            # Scaling the β to sum to zero moves the gap by about |b| times their sum.
+            # Scaling the α to sum to zero moves the gap by about |b| times their sum.
             unbalanced = (1 - self.penalty) * np.abs(gradient) @ (1 + np.abs(point.beta))
             steps = 0.5 * float(self.penalty @ gradient**2) + float(unbalanced)
             value = float(point.value + 0.5 * self.penalty @ point.beta**2)
-            return steps <= max(_SMALL_SHARE * tol * value, _SMALL_BESIDE_CORNERS * rounding)
+            return steps <= max(_SMALL_SHARE * tol * value, _SMALL_BESIDE_CORNERS * smoothing)
 
         return stop
 
     def certify(self) -> tuple[float, float, np.ndarray]:
-        """P, the duality gap of the weights, and the dual variables β."""
-        beta = self._duals(self.point)
+        """P, the duality gap of the weights, and the dual variables α."""
+        alpha = self._duals(self.point)
         if self.columns.fit_intercept:
-            beta = _balanced(beta)
-        difference = self.penalty * (self.point.beta - self.columns.adjoint(beta))
-        gap = 0.5 * float(difference @ difference) + self._fenchel_sum(self.point, beta)
-        return self.value(), gap, beta
+            alpha = _balanced(alpha)
+        difference = self.penalty * (self.point.beta - self.columns.adjoint(alpha))
+        gap = 0.5 * float(difference @ difference) + self._fenchel_sum(self.point, alpha)
+        return self.value(), gap, alpha
 
     def _duals(self, point: EvaluationInMemory) -> np.ndarray:
-        """β = −cℓ'."""
+        """α = −cℓ'."""
         return -self.rows.weight * point.loss.derivatives(self.rows.y, point.eta)[0]
 
-    def _fenchel_sum(self, point: EvaluationInMemory, beta: np.ndarray) -> float:
-        """Σ cℓ(f) + (cℓ)*(−β) + βf: not negative, and zero for the β of this f."""
+    def _fenchel_sum(self, point: EvaluationInMemory, alpha: np.ndarray) -> float:
+        """Σ cℓ(f) + (cℓ)*(−α) + αf: not negative, and zero for the α of this f."""
         rules: Any = self.loss.dual_rules
         y, epsilon = self.rows.y, getattr(self.loss, "epsilon", 0.0)
         losses = self.rows.weight * self.loss.value(y, point.eta)
-        conjugates = rules.conjugate(y, beta, self.cost, epsilon)
-        return float(np.sum(losses + conjugates + beta * point.eta))
+        conjugates = rules.conjugate(y, alpha, self.cost, epsilon)
+        return float(np.sum(losses + conjugates + alpha * point.eta))
 
 
-def _balanced(beta: np.ndarray) -> np.ndarray:
+def _balanced(alpha: np.ndarray) -> np.ndarray:
     """Duals that sum to zero: those of the larger side shrink, which is feasible for every loss."""
-    total = float(beta.sum())
-    side = np.where(beta * total > 0, beta, 0.0)
-    return beta - side * (total / float(side.sum())) if total and side.any() else beta
+    total = float(alpha.sum())
+    side = np.where(alpha * total > 0, alpha, 0.0)
+    return alpha - side * (total / float(side.sum())) if total and side.any() else alpha

@@ -100,7 +100,7 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
     cv_scores_ : ndarray of shape (n_folds, n_Cs)
         Accuracies on the held-out folds, if C has several values.
     dual_coef_ : ndarray of shape (n_samples, n_outputs)
-        β with w = Σ β_i ψ(x_i), for ``solver_ == "primal"`` to the duality gap. Not part of files
+        α with w = Σ α_i ψ(x_i), for ``solver_ == "primal"`` to the duality gap. Not part of files
         and pickles.
     objective_, duality_gap_ : ndarray of shape (n_outputs,)
         ½‖w‖² + C Σ ℓ for each output, and the certified distance to its minimum.

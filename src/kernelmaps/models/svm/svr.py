@@ -88,7 +88,7 @@ class AdditiveSVR(ScoresAnywhere, RegressorMixin, AdditiveSVM):
     cv_scores_ : ndarray of shape (n_folds, n_Cs)
         R² on the held-out folds, if C has several values.
     dual_coef_ : ndarray of shape (n_samples, 1)
-        β with w = Σ β_i ψ(x_i), for ``solver_ == "primal"`` to the duality gap. Not part of files
+        α with w = Σ α_i ψ(x_i), for ``solver_ == "primal"`` to the duality gap. Not part of files
         and pickles.
     objective_, duality_gap_ : ndarray of shape (1,)
         ½‖w‖² + C Σ ℓ, and the certified distance to its minimum.

@@ -252,7 +252,7 @@ def _solve_primal(
     X = rows if len(examples) == rows.shape[0] else rows[examples]
     mapped = MapColumns(columns.reduced, X, columns.n_columns, options.fit_intercept)
     if start is not None and columns.is_two_valued.any():
-        weights = np.stack([mapped.adjoint(beta) for beta in start[0][examples].T], axis=1)
+        weights = np.stack([mapped.adjoint(alpha) for alpha in start[0][examples].T], axis=1)
         start = start[0], start[1] + columns.absorbed(weights[: columns.n_columns])
     solution = solve_primal(mapped, problem, examples, options.tol, start)
     return replace(
