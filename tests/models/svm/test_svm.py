@@ -651,20 +651,50 @@ def test_targets_beyond_the_range_are_refused(kind, size):
         km.AdditiveSVR(**ONE).fit(X.astype(kind), score)
 
 
+def descent_on_counts(C):
+    """Coordinate descent before its first epoch, and ψ of its 2000 rows."""
+    rng = np.random.default_rng(2)
+    X = rng.poisson(0.3, size=(2000, 20)).astype(np.float64)
+    y = (X[:, :3].sum(axis=1) + rng.standard_normal(2000) > 2.5).astype(float)
+    fitted = km.SplineMap(10, 1, order=0).fit(X)
+    compiled = compile_basis(fitted.spec_, X, np.float64, lanes_for(1))
+    problem = SVMProblem(StaticInt(0), True, 0.0, y, np.ones(1), np.full(len(y), C))
+    settings = dual.DualOptions(True, 1e-3, 100, 0, 1)
+    examples, alpha = np.arange(len(y), dtype=np.int32), np.zeros((len(y), 1))
+    state = dual.CoordinateDescent(compiled, rows_of(X), problem, examples, settings, alpha, None)
+    return state, fitted.transform(X)
+
+
+def test_the_bias_is_that_of_the_augmented_lagrangian():
+    """Q_ii = |ψ_i − m|² + σ and bias = b − ⟨W, m⟩ + s(|m|² + σ), where b grows by σs an epoch."""
+    state, psi = descent_on_counts(0.1)
+    mean, sigma, b = psi[::2].mean(axis=0), state.penalty_weight, 0.0  # m is that of 1000 rows
+    diagonal = ((psi - mean) ** 2).sum(axis=1) + sigma
+    np.testing.assert_allclose(state.hessian.diagonal, diagonal, rtol=1e-12)
+
+    def expected_bias():
+        s = state.alpha.sum()
+        return b - psi.T @ state.alpha[:, 0] @ mean + s * (mean @ mean + sigma)
+
+    for _ in range(3):
+        state.visit_active()
+        assert abs(state.alpha.sum()) > 1e-3  # else nothing is tested
+        assert state.bias[0] == pytest.approx(expected_bias(), rel=1e-10)
+        state.update_intercept()
+        b += sigma * state.alpha.sum()
+        assert state.bias[0] == pytest.approx(expected_bias(), rel=1e-10)
+    state.balance()
+    assert abs(state.alpha.sum()) < 1e-10
+    assert state.bias[0] == pytest.approx(b - psi.T @ state.alpha[:, 0] @ mean, rel=1e-9)
+
+
 @pytest.mark.parametrize("C", [0.001, 0.01, 0.1])
 def test_certificates_leave_the_intercept_at_its_place(C):
     """An epoch and a certificate in turns converge; the intercept does not swing around its place.
 
     What the square of the constraint adds to the bias has to go when the sum of alpha becomes zero.
     """
-    rng = np.random.default_rng(2)
-    X = rng.poisson(0.3, size=(2000, 20)).astype(np.float64)
-    y = (X[:, :3].sum(axis=1) + rng.standard_normal(2000) > 2.5).astype(float)
-    compiled = compile_basis(km.SplineMap(10, 1, order=0).fit(X).spec_, X, np.float64, lanes_for(1))
-    problem = SVMProblem(StaticInt(0), True, 0.0, y, np.ones(1), np.full(len(y), C))
-    settings = dual.DualOptions(True, 1e-3, 100, 0, 1)
-    examples, alpha = np.arange(len(y), dtype=np.int32), np.zeros((len(y), 1))
-    state = dual.CoordinateDescent(compiled, rows_of(X), problem, examples, settings, alpha, None)
+    state, _ = descent_on_counts(C)
     gaps, intercepts = [], []
     for _ in range(25):
         state.run_epoch()

@@ -39,8 +39,8 @@ class NewtonOptions:
     max_iter: int = 100  # Hessians
     max_halvings: int = 30  # of a step; 2⁻³⁰ of it is beyond rounding
     max_quasi_newton: int = 20  # steps with one Hessian; three to six are usual
-    # Ratio of the decrements of every second step from which on a new Hessian is worth its cost:
-    # no GAM changes by it, but additive SVMs with a large C have slow quasi-Newton steps.
+    # A new Hessian is computed where the decrement of a quasi-Newton step is more than this times
+    # that of two steps before: additive SVMs with a large C need it, fits of GAMs do not change.
     slow_ratio: float = np.inf
     # Decrement, in units of tol, after which a quasi-Newton step is the last one: it converges
     # linearly, so that its decrement says less about the error than that of a Newton step.
