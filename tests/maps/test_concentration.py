@@ -1,5 +1,7 @@
 """The error of a sum of features concentrates: annfm, Theorem 1(b), by simulation."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -30,6 +32,16 @@ def test_it_holds_for_fresh_rows_as_often_as_it_says(make, seed):
     tenfold = make().fit(10 * X).row_certificate(10 * X, probability=0.9)
     np.testing.assert_allclose(tenfold.bound, 10 * likely.bound, rtol=1e-3)
     assert "features are independent" in str(likely)
+
+
+def test_rows_of_frames_are_taken_without_warnings(seed):
+    pandas = pytest.importorskip("pandas")
+    X = np.random.default_rng(seed).random((400, 3))
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bound = km.AnchorMap("chi2", 20).fit(frame).row_certificate(frame, largest=1.0).bound
+    assert bound == km.AnchorMap("chi2", 20).fit(X).row_certificate(X, largest=1.0).bound
 
 
 def test_it_grows_like_the_root_of_the_number_of_features(seed):

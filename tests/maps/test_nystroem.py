@@ -1,5 +1,7 @@
 """Nyström maps: a projection in feature space, exact at landmarks, its error known row by row."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -253,6 +255,8 @@ def test_arguments_are_checked(seed):
         ({"landmarks": "corners"}, "NystroemMap: landmarks must be one of"),
         ({"n_components": 20, "n_landmarks": 10}, "n_landmarks=10 landmarks have no more columns"),
         ({"kernel": "chi2", "sigma": 2.0}, "this kernel has no length scale"),
+        ({"kernel": "exp_chi2", "sigma": 2.0}, "Its width is gamma"),
+        ({"kernel": "exp_chi2", "sigma": "median"}, "Its width is gamma"),
         ({"assign": "farthest"}, "NystroemMap: assign must be one of"),
         ({"kernel": "chi2", "additive": True, "assign": "nearest"}, "Use AnchorMap"),
     ):
@@ -260,3 +264,20 @@ def test_arguments_are_checked(seed):
             km.NystroemMap(**settings).fit(X)
     with pytest.raises(TypeError, match="has no name that it could be found by"):
         km.NystroemMap(lambda x, y: np.minimum(x, y)).fit(X)
+
+
+@pytest.mark.parametrize("options", [{"assign": "nearest"}, {"additive": True}, {}])
+def test_frames_are_mapped_without_warnings(options, seed):
+    pandas = pytest.importorskip("pandas")
+    X = histograms(seed, d=3)
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    fitted = km.NystroemMap("chi2", 4, random_state=0, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        residuals = fitted.fit(frame).residuals(frame)
+    plain = km.NystroemMap("chi2", 4, random_state=0, **options).fit(X)
+    np.testing.assert_array_equal(residuals, plain.residuals(X))
+    assert fitted.residual_ == plain.residual_
+    names = [f"{name}_chi2_{j}" for name in "abc" for j in range(4)]
+    if options.get("additive"):
+        assert fitted.get_feature_names_out().tolist() == names

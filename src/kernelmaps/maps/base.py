@@ -456,14 +456,7 @@ class AdditiveMap(MapOfDomain):
         return self._homogeneous and not self._signed
 
     def _names_out(self, names: np.ndarray) -> list[str]:
-        widths = self._columns_per_feature()
-        kernel = getattr(self, "kernel_", None)
-        of_feature = getattr(kernel, "feature", lambda d: kernel)
-        return [
-            f"{name}_{getattr(of_feature(d), 'name', 'phi')}_{j}"
-            for d, (name, width) in enumerate(zip(names, widths, strict=True))
-            for j in range(width)
-        ]
+        return additive_names(names, getattr(self, "kernel_", None), self._columns_per_feature())
 
     def _columns_per_feature(self) -> np.ndarray:
         if self.spec_.family == "piecewise":
@@ -565,7 +558,8 @@ class AdditiveMap(MapOfDomain):
         if not X.shape[0]:
             return np.zeros(X.shape)
         starts = np.concatenate([[0], np.cumsum(self._columns_per_feature())[:-1]])
-        products = np.asarray(self.transform(X), np.float64) * self.transform(Y)
+        Z, W = (apply(self.spec_, rows, n_jobs=self.n_jobs) for rows in (X, Y))
+        products = np.asarray(Z, np.float64) * W
         return np.add.reduceat(products, starts, axis=1) - self.kernel_.component(X, Y)
 
     def _row_statement(
@@ -618,6 +612,16 @@ class AdditiveMap(MapOfDomain):
         assert self.certificate_ is not None
         clipped = self.kernel_.clipping_bound(self._reach, limits)
         return self.certificate_.bound + float(np.max(clipped))
+
+
+def additive_names(names: np.ndarray, kernel: Any, widths: np.ndarray) -> list[str]:
+    """Names of the columns of each feature: the feature, its kernel and a number."""
+    of_feature = getattr(kernel, "feature", lambda d: kernel)
+    return [
+        f"{name}_{getattr(of_feature(d), 'name', 'phi')}_{j}"
+        for d, (name, width) in enumerate(zip(names, widths, strict=True))
+        for j in range(width)
+    ]
 
 
 class JointMap(FeatureMap):

@@ -44,7 +44,7 @@ from .. import kernels
 from ..arguments import check_choice, check_count, check_flag
 from ..blocks import row_blocks
 from ..device import refuse_gpu_array
-from ..engine import Spec
+from ..engine import Spec, apply
 from ..engine.nearest import nearest
 from ..kernels.bandwidth import warn_if_degenerate
 from ..kernels.exponential import Exponential
@@ -52,7 +52,7 @@ from ..kernels.registry import kernel_text
 from ..schema import number
 from ..seeding import generator
 from ..sparse_rows import dense
-from .base import JointMap
+from .base import JointMap, additive_names
 from .exponential import typical_distance
 from .fourier import SCALE_ADVICE, resolve_kernel
 
@@ -103,8 +103,8 @@ class NystroemMap(JointMap):
         Map each feature by itself, by the values that the landmarks have there: a sum of
         one-dimensional kernels then has `n_components` columns for each feature.
     sigma : float, "auto", "scale", "median" or None, default="auto"
-        Length scale of a stationary kernel given by name, as in `RandomFourierMap`; of
-        "exp_chi2", "auto" is γ = 1/(mean squared distance).
+        Length scale of a stationary kernel given by name, as in `RandomFourierMap`. Other kernels
+        have none: of "exp_chi2", "auto" is γ = 1/(mean squared distance) and None is γ = 1.
     random_state : int, RandomState, Generator or None
         An int gives the same map in every run.
     n_jobs : int, optional
@@ -168,8 +168,11 @@ class NystroemMap(JointMap):
         """
         check_is_fitted(self)
         refuse_gpu_array(X, "NystroemMap.residuals", "Pass a sample of rows as NumPy.")
-        X, _ = self._check_rows(X, reset=False)
-        Z = np.asarray(self.transform(X), np.float64)
+        return self._residuals(self._check_rows(X, reset=False)[0])
+
+    def _residuals(self, X: Any) -> np.ndarray:
+        """`residuals` of checked rows."""
+        Z = np.asarray(apply(self.spec_, X, n_jobs=self.n_jobs), np.float64)
         squares, X = np.sum(Z**2, axis=1), X.astype(np.float64)
         if self.spec_.family == "nearest":
             squares = 2 * self._with_representative(X) - squares
@@ -191,6 +194,11 @@ class NystroemMap(JointMap):
             products[rows] = np.einsum("ij,ij->i", gram @ vectors, vectors[index])
         return products
 
+    def _names_out(self, names: np.ndarray) -> list[str]:
+        if not self.additive:
+            return super()._names_out(names)
+        return additive_names(names, self.kernel_, np.full(len(names), self.n_components))
+
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)
         check_choice(self, "landmarks", self.landmarks, LANDMARKS)
@@ -208,7 +216,7 @@ class NystroemMap(JointMap):
         self.spec_ = self._spec_of(points, columns)
         sample = X[np.sort(rng.permutation(X.shape[0])[: _SEARCH.tested_rows])]
         size = float(np.mean(self.kernel_.diag(sample.astype(np.float64))))
-        self.residual_ = float(np.mean(self.residuals(sample))) / size if size > 0 else 0.0
+        self.residual_ = float(np.mean(self._residuals(sample))) / size if size > 0 else 0.0
         return self.spec_
 
     def _spec_of(self, points: np.ndarray, columns: int) -> Spec:
@@ -232,21 +240,25 @@ class NystroemMap(JointMap):
                 f"NystroemMap: additive=True needs a kernel that is a sum over features; "
                 f"{kernel!r} is not. Use chi2, intersection, jensen_shannon or hellinger."
             )
-        if isinstance(kernel, Exponential) and isinstance(self.kernel, str):
-            if self.sigma == "auto":
-                distance = typical_distance(kernel.base, X, np.mean, rng)
-                return Exponential(kernel.base, 1 / distance if distance > 0 else 1.0)
-            return kernel
         if not isinstance(kernel, kernels.StationaryKernel):
-            if self.sigma not in ("auto", None):
-                raise ValueError(
-                    f"NystroemMap: sigma={self.sigma!r}, but this kernel has no length scale: "
-                    f"{kernel!r}. Leave sigma='auto'."
-                )
-            return kernel
+            return self._without_length(kernel, X, rng)
         resolved = resolve_kernel("NystroemMap", self.kernel, self.sigma, X, rng)
         warn_if_degenerate("NystroemMap", resolved, X, SCALE_ADVICE)
         return resolved
+
+    def _without_length(self, kernel: Any, X: Any, rng: np.random.Generator) -> Any:
+        """A kernel that has no length scale; that of "exp_chi2" takes its γ from the rows."""
+        is_exponential = isinstance(kernel, Exponential)
+        if self.sigma not in ("auto", None):
+            width = " Its width is gamma: give kernels.Exponential(base, gamma)."
+            raise ValueError(
+                f"NystroemMap: sigma={self.sigma!r}, but this kernel has no length scale: "
+                f"{kernel!r}. Leave sigma='auto'.{width if is_exponential else ''}"
+            )
+        if not is_exponential or not isinstance(self.kernel, str) or self.sigma is None:
+            return kernel
+        distance = typical_distance(kernel.base, X, np.mean, rng)
+        return Exponential(kernel.base, 1 / distance if distance > 0 else 1.0)
 
     def _landmark_count(self, columns: int, n_rows: int) -> int:
         if self.n_landmarks is None:
