@@ -41,6 +41,15 @@ def test_hellinger_is_exact_with_one_column():
     np.testing.assert_allclose(wide @ wide.T, np.sqrt(GRID * GRID.T), atol=1e-10)
 
 
+@pytest.mark.parametrize("gamma", [0.5, 1.0, 2.0])
+def test_hellingers_certificate_is_rounding(gamma):
+    fitted = km.HomogeneousMap("hellinger", 3, gamma=gamma).fit(GRID / 255)
+    Z = fitted.transform(GRID / 255)
+    assert np.abs(Z @ Z.T - fitted.kernel_(GRID / 255)).max() <= fitted.certificate_.bound < 1e-12
+    rows = np.random.default_rng(0).random((200, 5)) * 170
+    assert fitted.fit(rows).row_certificate(rows, largest=170.0).bound < 1e-12 * 5 * 170**gamma
+
+
 def test_weights_are_fourier_coefficients():
     """For kappa = cos(omega lambda) with omega on the lattice, the series is that one term."""
     spacing = 2 * np.pi / 10.0

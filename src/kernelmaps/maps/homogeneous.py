@@ -415,8 +415,15 @@ def _certificate(
     one of e^{−γλ/2} Σ α_j (ω_j + γ/2). In the variable s = 1 − e^{−γλ/2}, which runs from 0 to 1
     over all ratios, both together move by no more than 2/γ times the sum of these factors per unit,
     hence by half a step times that between grid points. In the last step, up to s = 1, the
-    weighted error is at most (1 − s) (Σ α_j + κ(0)).
+    weighted error is at most (1 − s) (Σ α_j + κ(0)). A constant signature is the whole series:
+    only rounding is left.
     """
+    domain = (
+        f"0 <= x, y <= 1 (times b{'' if kernel.gamma == 1 else f'^{kernel.gamma:g}'} on [0, b])"
+    )
+    if kernel.point_mass == 1:
+        exact = Certificate(0.0, "absolute", domain, "exact but for rounding")
+        return exact.with_rounding(1.0, 1)
     s, gamma = np.arange(20_000) / 20_000, kernel.gamma
     lam = -2 / gamma * np.log1p(-s)
     misfit = np.cos(np.multiply.outer(lam, frequencies)) @ weights - kernel.signature(lam)
@@ -427,7 +434,7 @@ def _certificate(
     certificate = Certificate(
         max(float(weighted.max()) + 0.5 * slope * s[1], tail),
         "absolute",
-        f"0 <= x, y <= 1 (times b{'' if gamma == 1 else f'^{gamma:g}'} on [0, b])",
+        domain,
         "grid and slope bound",
     )
     return certificate.with_rounding(size, 2 * len(weights))
