@@ -44,6 +44,8 @@ def align_scores(scores: Any, rank: int) -> np.ndarray:
             "align_scores: scores must have a row for each sample and a column for each of two "
             f"or more classes, found shape {scores.shape}"
         )
+    if not np.isfinite(scores).all():
+        raise ValueError("align_scores: scores must be finite, but some are NaN or infinite")
     rank = check_count("align_scores", "rank", rank)
     n = len(scores)
     if rank > n:

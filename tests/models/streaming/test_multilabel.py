@@ -130,6 +130,8 @@ def test_alignment_helps_rare_classes_that_are_common_later(seed):
         (np.zeros((5, 1)), 1, "found shape"),
         (np.zeros((5, 2)), 6, "more than the 5 rows"),
         (np.zeros((5, 2)), 0, "rank"),
+        (np.array([[0.0, 1.0], [np.nan, 2.0]]), 1, "must be finite"),
+        (np.array([[0.0, 1.0], [np.inf, 2.0]]), 1, "must be finite"),
     ],
 )
 def test_bad_scores_are_refused(scores, rank, message):

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from scipy.linalg import helmert
 from scipy.optimize import minimize
 from scipy.stats import binom
+from scipy.stats import t as student_t
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
@@ -146,7 +147,9 @@ def test_unknown_rules_for_alpha_are_refused(seed, model):
 
 
 def test_evidence_needs_two_rows():
-    with pytest.raises(ValueError, match="at least two rows"):
+    with pytest.raises(
+        ValueError, match=r"StreamingRidge: alpha=.evidence. needs at least two rows"
+    ):
         km.StreamingRidge("evidence").fit(np.ones((1, 2)), [1.0])
 
 
@@ -256,6 +259,26 @@ def test_a_fit_without_degrees_of_freedom_has_no_noise(seed):
         model.predict(X, return_std=True)
 
 
+def test_intervals_of_tiny_tables_are_refused_or_of_the_size_of_the_targets(seed):
+    """With |y − f|² ≤ S and the leverage of a row ≤ 1, σ² (1 + g) ≤ 2 S / (least degrees)."""
+    refused, level = 0, 0.9
+    for draw in range(40):
+        rng = np.random.default_rng([seed, draw])
+        X, y = rng.normal(size=(4, 6)), rng.normal(size=4)
+        model = km.StreamingRidge("evidence").fit(X, y)
+        widest = student_t.ppf((1 + level) / 2, 0.5) * np.sqrt(
+            2 * np.sum((y - y.mean()) ** 2) / 0.5
+        )
+        if model._posterior().residual_df > 0.5:
+            ends = model.predict_interval(X, level)
+            assert np.max(ends[:, 1] - ends[:, 0]) <= 2 * widest
+            continue
+        refused += 1
+        with pytest.raises(ValueError, match="as many degrees of freedom as rows"):
+            model.predict_interval(X, level)
+    assert 0 < refused < 40
+
+
 # ---- intervals ----------------------------------------------------------------------------------
 
 
@@ -349,8 +372,10 @@ def test_bad_intervals_are_refused(seed):
     with pytest.raises(ValueError, match=r"18 conformity scores are too few for level=0.95.*19"):
         model.predict_interval(X, conformity_scores=np.ones(18))
     assert model.predict_interval(X, conformity_scores=np.ones(19)).shape == (300, 2)
-    with pytest.raises(ValueError, match="finite, with 1 column"):
+    with pytest.raises(ValueError, match="finite numbers >= 0, with 1 column"):
         model.predict_interval(X, conformity_scores=np.ones((30, 2)))
+    with pytest.raises(ValueError, match=r">= 0.* values from -3 to -1"):
+        model.predict_interval(X, conformity_scores=np.repeat([-1.0, -2.0, -3.0], 10))
     with pytest.raises(ValueError, match=r"y has shape \(5,\)"):
         model.conformity_scores(X, y[:5])
     with pytest.raises(ValueError, match="leave_one_out=True"):
@@ -443,6 +468,9 @@ def test_bounds_that_do_not_exist_are_refused(seed):
     X, y = regression(seed)
     with pytest.raises(TypeError, match="takes a fitted StreamingRidge"):
         km.prediction_error_bound(km.StreamingLasso(0.1).fit(X, y), X, kernel_error=0.1)
+    certificate = km.HomogeneousMap().fit(np.abs(X)).certificate_
+    with pytest.raises(TypeError, match=r"certificate\.bound \* n_features"):
+        km.prediction_error_bound(km.StreamingRidge().fit(X, y), X, kernel_error=certificate)
     with pytest.raises(ValueError, match="has a PCA"):
         km.prediction_error_bound(km.StreamingRidge(n_components=2).fit(X, y), X, kernel_error=0.1)
     with pytest.raises(ValueError, match="alpha=0"):

@@ -172,8 +172,6 @@ def evidence_alpha(spectra: list[Spectrum]) -> tuple[float, float]:
 
     The evidence can have several maxima: a grid over the whole range begins the search.
     """
-    if any(not spectrum.weight > 1 for spectrum in spectra):
-        raise ValueError("alpha='evidence' needs at least two rows: one row says nothing of noise")
     scale = max(spectrum.values.max(initial=0.0) for spectrum in spectra)
     if not scale > 0:  # constant features: no α changes anything
         return 1.0, sum(spectrum.log_evidence(1.0) for spectrum in spectra)

@@ -25,6 +25,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ...arguments import check_number
+from ...certificate import Certificate
 from ...device import is_tensor, to_host
 from ...sparse_rows import dense
 from .ridge import StreamingRidge
@@ -79,6 +80,11 @@ def prediction_error_bound(model: StreamingRidge, X: Any, *, kernel_error: float
     if not isinstance(model, StreamingRidge):
         raise TypeError(f"{name} takes a fitted StreamingRidge, got {model!r}")
     check_is_fitted(model, "stats_")
+    if isinstance(kernel_error, Certificate):
+        raise TypeError(
+            f"{name}: kernel_error is a number, got a certificate. Its bound is that of one "
+            "feature, and features add up: give certificate.bound * n_features"
+        )
     check_number(name, "kernel_error", kernel_error, ">= 0", lambda e: e >= 0)
     if model.n_components_ is not None:
         raise ValueError(

@@ -143,7 +143,12 @@ class RidgeSolver:
         self, at: ProjectedStats, problems: list[Moments], columns: np.ndarray
     ) -> tuple[float, float]:
         """The α of largest evidence, and its logarithm."""
-        return evidence_alpha(_spectra(at, problems, columns))
+        spectra = _spectra(at, problems, columns)
+        if any(not spectrum.weight > 1 for spectrum in spectra):
+            raise ValueError(
+                f"{self.owner}: alpha='evidence' needs at least two rows: one says nothing of noise"
+            )
+        return evidence_alpha(spectra)
 
 
 def _spectra(at: ProjectedStats, problems: list[Moments], columns: np.ndarray) -> list[Spectrum]:
