@@ -67,7 +67,7 @@ def test_what_it_cannot_do_is_said(seed, tmp_path):
     X = rows(seed)
     with pytest.raises(ValueError, match="Negative values in data passed to RandomFourierMap"):
         km.RandomFourierMap("skewed_chi2", 10).fit(X).transform(-X)
-    with pytest.raises(ValueError, match="no length scale"):
+    with pytest.raises(ValueError, match=r"no length scale sigma\. Leave sigma='auto'"):
         km.RandomFourierMap("skewed_chi2", 10, sigma=2.0).fit(X)
     with pytest.raises(ValueError, match="isotropic"):
         km.RandomFourierMap("skewed_chi2", 10, sampling="orthogonal").fit(X)

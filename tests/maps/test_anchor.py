@@ -665,6 +665,7 @@ def test_refuses_codes_of_another_map():
         ({"weights": "gauss"}, "weights must be one of"),
         ({"anchors": "even"}, "anchors must be one of"),
         ({"factorization": "qr"}, "factorization must be one of"),
+        ({"factorization": km.RandomFourierMap()}, "or an additive map of the same kernel"),
         ({"energy": 0.0}, r"energy must be in \(0, 1\]"),
         ({"energy": 1.5}, r"energy must be in \(0, 1\]"),
         ({"rank": 0}, "rank must be an integer >= 1"),

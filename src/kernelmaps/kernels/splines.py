@@ -48,9 +48,11 @@ class BSpline(StationaryKernel):
         super().__post_init__()
         degree = check_count(self, "degree", self.degree, 3)
         if degree % 2 == 0 or degree > _MOST:
+            reason = "the spectrum of even degrees has negative parts"
+            if degree > _MOST:
+                reason = f"values of degrees above {_MOST} lose too many digits"
             raise ValueError(
-                f"BSpline: degree must be an odd number from 3 to {_MOST}, got {degree}: the "
-                "spectrum of even ones has negative parts."
+                f"BSpline: degree must be an odd number from 3 to {_MOST}, got {degree}: {reason}."
             )
 
     def signature(self, delta: np.ndarray) -> np.ndarray:

@@ -533,8 +533,14 @@ class AnchorMap(AdditiveMap):
             check_choice(self, "weights", self.weights, WEIGHTS)
         else:
             self._check_weights(k)
-        if not isinstance(self.factorization, AdditiveMap):
+        if isinstance(self.factorization, str):
             check_choice(self, "factorization", self.factorization, FACTORIZATIONS)
+        elif not isinstance(self.factorization, AdditiveMap):
+            words = ", ".join(map(repr, FACTORIZATIONS))
+            raise ValueError(
+                f"AnchorMap: factorization must be one of {words}, or an additive map of the same "
+                f"kernel, such as SeriesMap; got {self.factorization!r}."
+            )
         check_flag(self, "anchor_zero", self.anchor_zero)
         if isinstance(self.anchors, str):
             check_choice(self, "anchors", self.anchors, PLACEMENTS)

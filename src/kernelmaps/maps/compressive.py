@@ -99,8 +99,8 @@ class RandomOrthoprojector(JointMap):
         m = check_count(self, "n_components", self.n_components)
         if m > X.shape[1]:
             raise ValueError(
-                f"RandomOrthoprojector: n_components={m} orthonormal rows do not exist in "
-                f"{X.shape[1]} dimensions (the features of X). Use at most {X.shape[1]}."
+                f"RandomOrthoprojector: n_components={m} is more than the {X.shape[1]} features of "
+                f"X, which a projection reduces. Use at most {X.shape[1]}."
             )
         self.kernel_ = Linear()
         rng, dtype = generator(self.random_state), output_dtype(X.dtype)

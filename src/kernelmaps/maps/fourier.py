@@ -367,9 +367,11 @@ def resolve_kernel(
     ):
         return resolved  # it has no width that rows could tell
     if not isinstance(resolved, kernels.StationaryKernel):
-        raise ValueError(
-            f"{owner}: the kernel {kernel!r} has no length scale sigma and cannot sample its "
-            "spectrum; use a stationary kernel such as 'gaussian', 'laplacian', 'cauchy' or "
-            "'matern'."
-        )
+        remedy = "Leave sigma='auto'."
+        if not hasattr(resolved, "sample_frequencies"):
+            remedy = (
+                "It cannot sample its spectrum, either: use a stationary kernel such as "
+                "'gaussian', 'laplacian', 'cauchy' or 'matern'."
+            )
+        raise ValueError(f"{owner}: the kernel {kernel!r} has no length scale sigma. {remedy}")
     return fit_length(owner, resolved, sigma, X, rng)
