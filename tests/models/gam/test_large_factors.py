@@ -1,5 +1,6 @@
 """Factors of more than 254 levels: random intercepts, whose levels are eliminated."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -308,3 +309,28 @@ def test_dask_gives_the_model_of_the_frame(seed):
     streamed, model = km.AdditiveRegressor().fit(partitions, "y"), km.AdditiveRegressor().fit(X, y)
     assert is_eliminated(streamed)
     np.testing.assert_allclose(streamed.predict(X), model.predict(X), atol=1e-6)
+
+
+def test_three_classes(seed, tmp_path):
+    X, score, _, _ = table(seed, 3000)
+    y = np.digitize(score, [1.0, 3.0])
+    model = km.AdditiveClassifier().fit(X, y)
+    assert model.score(X, y) > 0.7
+    km.save(model, tmp_path / "model.kmap")
+    loaded = km.load(tmp_path / "model.kmap")
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    errors = model.predictor_.score_errors(model._columns(X), "test")
+    assert errors.shape == (len(y), 3)
+    assert (errors > 0).all()
+
+
+@pytest.mark.parametrize("noise", [None, 0.0])
+def test_targets_without_noise(seed, noise):
+    """Constant targets, and effects alone: no warnings, and the targets themselves."""
+    X, _, effect, code = table(seed, 1500)
+    y = np.ones(len(code)) if noise is None else effect[code]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = km.AdditiveRegressor(terms=["site"]).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), y, atol=1e-3)
+    assert np.isfinite(model.predict(X, return_std=True)[1]).all()

@@ -24,9 +24,10 @@ from .training_rows import DesignTerm, Pair, RowsInMemory
 
 MAX_TERMS = 5000  # of single columns: a Newton step of REML takes their cube, 10 s on one core
 # Levels of a second or third large factor, which are part of the dense equations: REML takes their
-# cube. Products with the levels of the largest one are limited, too, to half a GB.
+# cube. Products with the levels of the largest one are limited, too: to 256 MiB, of which a fit
+# holds up to seven copies.
 MAX_FURTHER_LEVELS = 1000
-MAX_BORDER = 1 << 26
+MAX_BORDER = 1 << 25
 # Share of the rows of a sample without a level of their own, from which on the levels of a category
 # are counted over all rows of a stream.
 MAX_OTHER_SHARE = 0.01

@@ -62,9 +62,10 @@ def corrected_edf(fit: PenalisedFit, penalty: np.ndarray) -> float:
     parameters adds to it, :math:`\operatorname{tr}((V + CC^\top) H)/φ`, where
     :math:`H/φ = V^{-1} - \mathrm{diag}(d)/φ` (Wood, Pya and Säfken 2016; `edf2` in mgcv).
     """
-    precision, deviations = penalty[fit.active] / fit.dispersion, fit.smoothing_deviations
+    deviations = fit.smoothing_deviations
     added = fit.posterior.squared_lengths(deviations).sum()
-    return float(fit.edf.sum() + added - np.sum(precision @ deviations**2))
+    penalised = np.sum(penalty[fit.active] @ deviations**2) / fit.dispersion
+    return float(fit.edf.sum() + added - penalised)
 
 
 def _reml_score(
@@ -72,7 +73,8 @@ def _reml_score(
 ) -> float:
     logdet = fit.posterior.logdet()  # of the active coefficients
     active = penalty[fit.active]
-    prior = np.log(active[active > 0] / fit.dispersion).sum()
+    # Not the logarithm of the ratio: the dispersion of constant targets is next to nothing.
+    prior = (np.log(active[active > 0]) - np.log(fit.dispersion)).sum()
     if loss.estimates_dispersion:
         scale = 0.5 * totals.weight * np.log(2 * np.pi * fit.dispersion)
         minus_likelihood = (value - totals.saturated) / fit.dispersion + scale

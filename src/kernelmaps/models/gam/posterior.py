@@ -18,6 +18,7 @@ VARIANCE_SHARE = 0.99  # of a term, which the coefficients that are kept have; e
 # Of the variance of levels: what they have in common with the other terms beyond the directions
 # that are kept. A covariance that is left out has the size of its root.
 LEFT_OUT_SHARE = 1e-4
+MAX_LOADINGS = 1 << 21  # numbers that are saved for them, by output: 8 MB
 _JITTER = 1e-10  # of the mean variance: the covariance is positive definite up to rounding errors
 
 
@@ -166,13 +167,18 @@ def _level_deviations(
     """
     from scipy.linalg import solve_triangular
 
-    whitened = solve_triangular(factor.astype(np.float64), covariance.T, lower=True).T
+    factor = factor.astype(np.float64)
+    factor.flat[:: len(factor) + 1] += factor.diagonal() == 0  # coefficients without a variance
+    whitened = solve_triangular(factor, covariance.T, lower=True).T
     values, vectors = np.linalg.eigh(whitened.T @ (shares[:, None] * whitened))
     left_out = np.cumsum(np.maximum(values, 0.0))
     first = int(np.searchsorted(left_out, LEFT_OUT_SHARE * float(shares @ variances)))
+    first = max(first, len(values) - MAX_LOADINGS // len(shares))
     directions = vectors[:, first:]
     loadings = whitened @ directions
-    rest = np.maximum(variances - np.sum(loadings**2, axis=1), 0.0)
+    shared = np.sum(loadings**2, axis=1)  # at most the variance, but for rounding errors
+    loadings *= np.sqrt(np.minimum(variances / np.maximum(shared, 1e-300), 1.0))[:, None]
+    rest = np.maximum(variances - shared, 0.0)
     return tuple(values.astype(np.float32) for values in (loadings, directions, rest))
 
 
