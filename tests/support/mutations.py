@@ -100,6 +100,7 @@ def originals() -> dict[str, object]:
         "frame, classes": km.AdditiveClassifier(interactions=1, n_jobs=1).fit(
             frame, labels() == "first"
         ),
+        "frame, levels": km.AdditiveRegressor(n_jobs=1).fit(many_levels(), rows(780)[:, 2]),
     }
     for model in more.values():
         _one_thread(model)
@@ -112,6 +113,11 @@ def mixed_frame(n: int = 40) -> object:
 
     numbers = np.where(np.arange(n) % 7 == 3, np.nan, rows(n)[:, 0])
     return pd.DataFrame({"size": numbers, "colour": labels(n), "share": rows(n)[:, 1]})
+
+
+def many_levels() -> object:
+    """The same columns, with 260 levels of three rows each."""
+    return mixed_frame(780).assign(colour=[f"colour {k // 3}" for k in range(780)])
 
 
 def _one_thread(model: object) -> None:
