@@ -45,8 +45,8 @@ class ScoreTestOptions:
     """Constants of the score tests."""
 
     # Chance that a table gets a pair without an effect, all tests of a round together. Over all
-    # rounds, with and without true pairs, 0 to 2 % of simulated tables had one in most settings, at
-    # 0.02 5 % in one of them (`benchmarks/gam_inference.py`).
+    # rounds, with and without true pairs, 0 to 3 % of simulated tables had one in each of 36
+    # settings (`benchmarks/gam_inference.py`).
     level: float = 0.01
     # Products of the functions of two columns: those with the largest variances. The others, of the
     # roughest functions, add little to Q and much to the eigenvalue problem.
