@@ -145,6 +145,31 @@ def test_an_attack_that_finds_more_than_the_bound_is_counted():
     assert attack_certificates.summary("rows", shares)[0]["broken"] == 1
 
 
+NEW_CASES = ("relative", "inner", "weighted_anchors", "mapped_anchors", "kernel_lists", "signed")
+
+
+@pytest.mark.parametrize("name", NEW_CASES)
+def test_a_certificate_of_half_the_bound_is_broken(name):
+    case = getattr(attack_certificates, name)(np.random.default_rng(3))
+    assert not attack_certificates.search(case, np.random.default_rng(0)).broken
+    if name == "kernel_lists":  # its bound is that of the worst feature, which may be another one
+        return
+    half = case._replace(certificate=case.certificate.scaled(0.5))
+    assert attack_certificates.search(half, np.random.default_rng(0)).broken
+
+
+def test_bounds_of_rows_and_predictions_are_attacked():
+    for kind in ("residuals", "predictions"):
+        assert not any(one.broken for one in attack_certificates.attacks(kind, 3, 0))
+
+
+@pytest.mark.parametrize("name", ["laplacian", "matern", "skewed_chi2"])
+def test_the_bias_of_every_kernel_is_measured(name, monkeypatch):
+    monkeypatch.setattr(sampler_bias, "COLUMNS", 256)
+    for sampling in sampler_bias.samplings_of(name):
+        assert sampler_bias.bias(sampling, 3, 0, name=name)[1] < 6
+
+
 def test_a_biased_sampler_is_seen(monkeypatch):
     """Frequencies of one direction: far beyond four standard errors."""
     monkeypatch.setattr(sampler_bias, "COLUMNS", 256)
