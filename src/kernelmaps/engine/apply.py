@@ -24,7 +24,7 @@ from .spec import Spec
 from .table import CODE, Table
 
 _MAX_READABLE = 2**14  # values up to which the readable form is faster than loading a loop
-_STORED = "CSR input of a map with phi(0) = 0, whose result is CSR"
+_CSR_RESULT = "CSR input of a map with phi(0) = 0, whose result is CSR"
 
 
 def apply(
@@ -94,7 +94,7 @@ def _apply_interpreted(spec: Spec, X: Any, out: Any, block_bytes: int) -> Any:
     shape, dtype = (X.shape[0], stage_columns(spec, X.shape[1])), output_dtype(X.dtype)
     stored = is_sparse(X) and not _is_joint(spec) and zero_at_zero(spec)
     if stored:
-        _refuse_out(out, _STORED)
+        _refuse_out(out, _CSR_RESULT)
     else:
         out = check_out(out, shape, dtype)
     parts = [scipy.sparse.csr_matrix((0, shape[1]), dtype=dtype)]
@@ -243,7 +243,7 @@ def _apply_additive_dense(
             return out
     else:
         X = np.ascontiguousarray(X, dtype=dtype)
-        table = compiled_table(spec, dtype, d, extent or extent_of(X, n_jobs)[0])
+        table = compiled_table(spec, dtype, d, extent or extent_of(X, n_jobs))
     if table is not None:
         _emit(table, X, out, n_jobs)
         return out
@@ -298,10 +298,10 @@ def _apply_additive_csr(
 ) -> Any:
     if not zero_at_zero(spec):
         return _fill_csr(spec, X, out, n_jobs)
-    _refuse_out(out, _STORED)
+    _refuse_out(out, _CSR_RESULT)
     dtype = output_dtype(X.dtype)
     data = np.ascontiguousarray(X.data, dtype=dtype)
-    table = compiled_table(spec, dtype, X.shape[1], extent or extent_of(data[None, :], n_jobs)[0])
+    table = compiled_table(spec, dtype, X.shape[1], extent or extent_of(data[None, :], n_jobs))
     if table is None:
         return _formula_csr(spec, X, data)
     note_path(f"table:{_BINNINGS[table.binning]}:csr")

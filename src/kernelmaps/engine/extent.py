@@ -25,20 +25,22 @@ class Extent:
     maximum: float
     least: float
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether all values are finite: the ends are NaN if one value is."""
+        return bool(np.isfinite([self.minimum, self.maximum]).all())
 
-def extent_of(X: np.ndarray, n_jobs: int | None = None) -> tuple[Extent, int, int]:
-    """Range of a dense matrix, and the place of a value that is not finite (−1, −1: none)."""
+
+def extent_of(X: np.ndarray, n_jobs: int | None = None) -> Extent:
+    """Range of a dense matrix."""
     if X.size == 0:
-        return Extent(0.0, 0.0, np.inf), -1, -1
+        return Extent(0.0, 0.0, np.inf)
     if X.dtype.kind == "u":
-        return Extent(float(X.min()), float(X.max()), 1.0), -1, -1
+        return Extent(float(X.min()), float(X.max()), 1.0)
     values = X.ravel(order="K")
     parts = in_threads(partial(_extremes, values), -(-values.size // _BLOCK), n_jobs)
     low, high, least = np.array(parts).T
-    extent = Extent(float(low.min()), float(high.max()), float(least.min()))
-    if np.isfinite([extent.minimum, extent.maximum]).all():
-        return extent, -1, -1
-    return extent, *_not_finite(X)
+    return Extent(float(low.min()), float(high.max()), float(least.min()))
 
 
 def _extremes(values: np.ndarray, begin: int, end: int) -> np.ndarray:
@@ -66,15 +68,15 @@ def _least_size(block: np.ndarray, low: Any, high: Any) -> Any:
     return infinity if bits >= infinity.view(kind) else (bits + kind(1)).view(block.dtype)
 
 
-def _not_finite(X: np.ndarray) -> tuple[int, int]:
-    """Row and column of the first value that is not finite."""
+def first_not_finite(X: np.ndarray) -> tuple[int, int]:
+    """Row and column of the first value that is not finite, of a matrix that has one."""
     step = max(1, _BLOCK // X.shape[1])
     for start in range(0, len(X), step):
         wrong = ~np.isfinite(X[start : start + step])
         if wrong.any():
             row, column = np.unravel_index(np.argmax(wrong), wrong.shape)
             return start + int(row), int(column)
-    return -1, -1
+    raise ValueError("all values are finite")
 
 
 def column_range(X: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:

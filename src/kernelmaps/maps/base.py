@@ -32,7 +32,7 @@ from ..device import (
 )
 from ..engine import Spec, apply, evaluate, gpu
 from ..engine.apply import apply_array_api, apply_sparse_tensor, stage_columns
-from ..engine.extent import Extent, column_range, extent_of
+from ..engine.extent import Extent, column_range, extent_of, first_not_finite
 from ..engine.outputs import output_dtype
 from ..engine.piecewise import table_of
 from ..engine.reference import real_rows
@@ -196,15 +196,15 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         """Rows as NumPy of a native dtype or CSR, with nothing that φ is not defined for."""
         X = self._native_rows(X, reset=reset)
         values = X.data[None, :] if sparse.issparse(X) else X
-        extent, row, column = extent_of(values, self.n_jobs)
-        if row >= 0:
-            raise ValueError(self._not_finite_message(X, row, column))
+        extent = extent_of(values, self.n_jobs)
+        if not extent.is_finite:
+            raise ValueError(self._not_finite_message(X, *first_not_finite(values)))
         self._check_extent(extent.minimum, extent.maximum, X.dtype, reset)
         return X, extent
 
     def _native_rows(self, X: Any, *, reset: bool) -> Any:
         """Rows as C-ordered NumPy of a native dtype or CSR; their values are not looked at."""
-        if not reset and self._takes_as_it_is(X):
+        if not reset and self._needs_no_conversion(X):
             return X
         if isinstance(X, Codes):
             raise TypeError(
@@ -232,7 +232,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             X.sum_duplicates()
         return X
 
-    def _takes_as_it_is(self, X: Any) -> bool:
+    def _needs_no_conversion(self, X: Any) -> bool:
         """Whether rows need no conversion, and have no names to compare: of few, that is half of
         the time."""
         if type(X) is not np.ndarray or X.ndim != 2 or hasattr(self, "feature_names_in_"):

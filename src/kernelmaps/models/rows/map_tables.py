@@ -111,7 +111,7 @@ def bands_of(spec: Spec, X: Any, dtype: np.dtype) -> Bands:
         plain = len(mix) == 1 and np.array_equal(mix[0], np.eye(len(mix[0])))
         return Bands(table, None if plain else mix, spec.arrays["mix_of"])
     values = X.data[None, :] if sparse.issparse(X) else X
-    extent = extent_of(values)[0]
+    extent = extent_of(values)
     curves = compiled_table(spec, dtype, X.shape[1], extent)
     if curves is None:  # finer than a table is worth in this precision
         curves = compiled_table(spec, np.dtype(np.float32), X.shape[1], extent)

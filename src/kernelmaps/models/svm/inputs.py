@@ -14,7 +14,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from ...arguments import refuse_masked
 from ...data import Source
-from ...data.frames import unlike_numbers
+from ...data.frames import first_column_without_numbers
 from ...data.opening import has_text, in_memory
 from ...data.suffixes import is_csv
 from ...maps.codes import Codes, refuse_plain_codes
@@ -41,7 +41,7 @@ def refuse_table(owner: str, X: Any) -> None:
             "pandas.read_csv(path) without the target, or a file with types (.parquet, .npy, .npz, "
             f".h5, .svm). {USE_A_GAM}"
         )
-    column = unlike_numbers(X)
+    column = first_column_without_numbers(X)
     if column is not None:
         name, content = column
         advice = "Convert it with X.astype(float). " if content == "true and false" else ""
@@ -127,7 +127,7 @@ def rows_to_score(owner: Any, machine: AdditiveMachine, X: Any) -> Any:
             f"{name}: X must have two dimensions, found shape {tuple(shape)}. Reshape your data: "
             "X.reshape(1, -1) for one row, X.reshape(-1, 1) for one column."
         )
-    if machine.feature_names is None and machine.feature_map._takes_as_it_is(X):
+    if machine.feature_names is None and machine.feature_map._needs_no_conversion(X):
         return X
     validate_data(owner, X, reset=False, skip_check_array=True)
     with naming_text(name, X):

@@ -15,7 +15,7 @@ from sklearn.utils.sparsefuncs import min_max_axis
 
 from ...data import Block, Source, open_source
 from ...data.sources import IterableSource
-from ...engine.extent import column_range, extent_of
+from ...engine.extent import column_range, extent_of, first_not_finite
 from ...hashing import mixed_bits
 from .inputs import naming_gams
 
@@ -110,8 +110,8 @@ def _check(owner: str, block: Block) -> None:
             "column that holds them."
         )
     values = block.X.data[None, :] if sparse.issparse(block.X) else block.X
-    _, row, column = extent_of(np.ascontiguousarray(values))
-    if row >= 0:
+    if not extent_of(np.ascontiguousarray(values)).is_finite:
+        row, column = first_not_finite(values)
         place = "" if sparse.issparse(block.X) else f", row {block.row + row}, column {column}"
         raise ValueError(f"{owner}: Input X contains NaN or infinity (chunk {block.chunk}{place}).")
 
