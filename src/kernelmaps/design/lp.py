@@ -456,11 +456,3 @@ def periodic_design(problem: CosineProblem, n_columns: int) -> Cosines:
     if frequencies.size:
         candidates.append((frequencies, fit_pool(problem, frequencies)))
     return min(candidates, key=problem.cost)
-
-
-def pool_start(problem: CosineProblem, n_columns: int) -> np.ndarray:
-    """Frequencies of the best unrestricted mixture, clusters merged and cut to size."""
-    pool = frequency_pool(problem, n_columns, halvings=2)
-    weights = _weights(problem, pool, problem.scale)
-    merged, mass = merge_clusters(pool, weights, gap=0.6 * np.pi / problem.span)
-    return truncate(merged, mass, n_columns)

@@ -126,15 +126,6 @@ def taylor_programs(problem: JointProblem, cosines: Cosines, steps: int = 40) ->
     return lp.sequential_lp(problem, cosines, radius=0.1, steps=steps, tolerance=1e-4)
 
 
-def perturbed(
-    problem: JointProblem, cosines: Cosines, size: float, rng: np.random.Generator
-) -> Cosines:
-    """Frequencies moved by a part of their distance from each other; weights kept."""
-    frequencies, free = cosines[0], problem.free(cosines[0])
-    moved = frequencies + free * rng.normal(0, size, frequencies.shape) / problem.spans
-    return np.where(free & (moved == 0), frequencies, moved), cosines[1]
-
-
 def is_locally_optimal(problem: JointProblem, cosines: Cosines) -> bool:
     """Whether small steps of the Taylor program gain less than a thousandth (Kolmogorov)."""
     moved = lp.sequential_lp(problem, cosines, radius=1e-2, steps=6, tolerance=1e-4)
@@ -142,9 +133,20 @@ def is_locally_optimal(problem: JointProblem, cosines: Cosines) -> bool:
 
 
 SOLVER_VERSION = 1  # raised when designs improve: stored ones are computed anew
-_DISTURBED = 16  # disturbed selections per pool
-_HOPS = 24  # most descents from the disturbed best design
-_FINISHED = 3  # designs that the Taylor programs finish
+
+
+@dataclass(frozen=True)
+class JointSearchOptions:
+    """Constants of the search for a joint design; `effort` multiplies those of all but one."""
+
+    # Disturbed selections of each pool. Without them, four of five designs are as good, in half of
+    # the time, and one (of three coordinates) has an error that is larger by a quarter.
+    disturbed: int = 16
+    n_descended: int = 12  # designs that follow high p-norms, whatever the effort
+    n_finished: int = 3  # designs that the Taylor programs finish, beside the best
+
+
+_OPTIONS = JointSearchOptions()
 JointResult = tuple[JointProblem, Cosines, float, bool]  # with its rank bound; locally optimal
 FORMS = ("modulation", "projection")
 
@@ -356,10 +358,12 @@ class _JointSearch:
             designs += [pair for pool in pools for pair in self._disturbed(problem, *pool, rng)]
         designs = list({pair[0].tobytes(): pair for pair in designs}.values())  # pools repeat
         designs = [descend_p_norms(problem, p, (2, 8)) for p in self._shown(designs, "scouts")]
-        designs = sorted(designs, key=problem.max_error)[:12]
+        designs = sorted(designs, key=problem.max_error)[: _OPTIONS.n_descended]
         designs = [descend_p_norms(problem, p, (32, 128)) for p in self._shown(designs, "p-norms")]
-        designs += self._hops(problem, designs, rng)
-        candidates = distinct_optima(problem, designs, 1e-3)[: 1 + _FINISHED * self.effort] + starts
+        candidates = (
+            distinct_optima(problem, designs, 1e-3)[: 1 + _OPTIONS.n_finished * self.effort]
+            + starts
+        )
         programs = self._shown(candidates, "Taylor programs")
         ends = [taylor_programs(problem, pair, steps=12) for pair in programs]
         return taylor_programs(problem, min(ends, key=problem.max_error))
@@ -391,26 +395,11 @@ class _JointSearch:
     ) -> Iterator[Cosines]:
         """Selections by the products of weights, disturbed: sets that no program would choose."""
         alike = np.unique(np.round(products / np.max(products), 6), return_inverse=True)[1]
-        for turn in range(_DISTURBED * self.effort):
+        for turn in range(_OPTIONS.disturbed * self.effort):
             noise = rng.normal(0, 0.7, products.size)
             if turn % 2:  # equal weights alike: a symmetric kernel may want a symmetric set
                 noise = noise[alike]
             yield _refitted(problem, vectors, products * np.exp(noise), self.n_columns)
-
-    def _hops(
-        self, problem: JointProblem, designs: list[Cosines], rng: np.random.Generator
-    ) -> list[Cosines]:
-        """Descents from the best design, disturbed; six in vain are the end."""
-        best = min(designs, key=problem.max_error)
-        candidates, vain = [best], 0
-        for hop in self._shown(range(_HOPS * self.effort), "hops"):
-            start = perturbed(problem, best, 0.3 / (1 + hop / 8), rng)
-            candidates.append(descend_p_norms(problem, start, powers=(8, 128)))
-            better = problem.max_error(candidates[-1]) < problem.max_error(best) * (1 - 1e-3)
-            best, vain = (candidates[-1], 0) if better else (best, vain + 1)
-            if vain == 6:
-                break
-        return candidates
 
     def _shown(self, items: Any, stage: str) -> Any:
         """The items, one after the other, with a bar."""

@@ -4,7 +4,7 @@ Smooth signatures (χ², Jensen-Shannon, Gaussian) have one equalised solution, 
 :func:`remez_design` finds in milliseconds. Rough ones (intersection, Laplacian), and
 those that are narrow for their domain, have several local optima that all equioscillate; there
 p-norm scouts run from many starts, sequential linear programs from the best of them and from
-perturbed optima. The result is polished by levelling its lobes.
+optima whose highest frequencies are displaced.
 
 **Interpolation and levelling**: a Remez exchange that moves zeros. A locally best k̂ with D
 parameters (D columns) has an error that touches ±E with alternating sign at D + 1 lags, and so it
@@ -309,12 +309,9 @@ def _starts(
     rng: np.random.Generator,
     count: int,
 ) -> Iterator[np.ndarray]:
-    """Frequencies to start from: the known, the pool's, and gaps that grow geometrically."""
+    """Frequencies to start from: those of known designs, and gaps that grow geometrically."""
     fixed_zero, n = n_columns % 2, (n_columns + 1) // 2
     yield from (frequencies for frequencies, _ in designs)
-    pooled = lp.pool_start(problem, n_columns)
-    if pooled.size == n and (pooled[0] == 0) == bool(fixed_zero):
-        yield pooled
     for _ in range(count):
         gaps = np.exp(rng.uniform(0, 0.8)) ** np.arange(n) * np.exp(rng.normal(0, 0.2, n))
         place = np.cumsum(gaps)
@@ -377,25 +374,8 @@ def _displaced(problem: CosineProblem, cosines: Cosines, fixed_zero: bool) -> Co
 
 
 def _polish(problem: CosineProblem, cosines: Cosines) -> Cosines:
-    """Level the lobes exactly, where the design alternates often enough to have lobes."""
-    finished = _tidy(lp.sequential_lp(problem, cosines, radius=_FIRST_RADIUS))
-    peaks = alternation(problem, finished)
-    if peaks.size != lp.columns(finished[0]) + 1 or problem.points is not None:
-        return finished
-    nodes = _zeros_between(problem, finished, peaks)
-    equalised = equalise_lobes(problem, finished, nodes)[0]
-    return min(finished, equalised, key=problem.max_error)
-
-
-def _zeros_between(problem: CosineProblem, cosines: Cosines, peaks: np.ndarray) -> np.ndarray:
-    """One zero of the error between consecutive peaks, by bisection."""
-    low, high = peaks[:-1].copy(), peaks[1:].copy()
-    sign = np.sign(problem.residual(low, cosines))
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        same = np.sign(problem.residual(middle, cosines)) == sign
-        low, high = np.where(same, middle, low), np.where(same, high, middle)
-    return 0.5 * (low + high)
+    """Linear programs until none improves the error; without frequencies of no weight."""
+    return _tidy(lp.sequential_lp(problem, cosines, radius=_FIRST_RADIUS))
 
 
 def pool_design(problem: CosineProblem, n_columns: int) -> Cosines:
