@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -89,7 +89,8 @@ def compare(
     from kernelmaps.evaluation.comparison import compare as run
 
     shared.check_out(report, "a report", (".html", ".htm"))
-    per_feature, in_all = _integers(sizes, "--sizes"), _integers(joint_sizes, "--joint-sizes")
+    per_feature = _numbers(sizes, "--sizes", int)
+    in_all = _numbers(joint_sizes, "--joint-sizes", int)
     rows = shared.read(data, target, columns, drop, normalize, encoding)
     kernel_names = shared.names(kernels)
     result = run(
@@ -200,12 +201,10 @@ def design(
     """
     from kernelmaps import design_map
     from kernelmaps.commands.exporting import write_model
-    from kernelmaps.design.api import check_arguments
 
     shared.check_out(out, "a design", (".kmap", ".h", ".json"))
     if n_components is None and max_error is None:
         n_components = 5
-    check_arguments(n_components, max_error, method, "max", 1)
     shared.note(f"designing a map of {kernel}: rough kernels and large sizes take a minute")
     result = design_map(
         shared.kernel_named(kernel),
@@ -220,18 +219,13 @@ def design(
     shared.show(result, json, "" if out is None else f"written: {out}")
 
 
-def _integers(text: str, option: str) -> list[int]:
+def _numbers(text: str, option: str, kind: type = float) -> list[Any]:
+    """Numbers between commas."""
     try:
-        return [int(item) for item in text.split(",")]
+        return [kind(item) for item in text.split(",")]
     except ValueError:
-        raise ValueError(f"{option} must be whole numbers with commas, got {text!r}.") from None
-
-
-def _numbers(text: str, option: str) -> list[float]:
-    try:
-        return [float(item) for item in text.split(",")]
-    except ValueError:
-        raise ValueError(f"{option} must be numbers with commas, got {text!r}.") from None
+        words = "whole numbers" if kind is int else "numbers"
+        raise ValueError(f"{option} must be {words} with commas, got {text!r}.") from None
 
 
 def _pair(text: str) -> tuple[float, float]:

@@ -313,7 +313,7 @@ def design_map(
     >>> round(design.max_error, 4)
     0.1634
     """
-    check_arguments(n_components, max_error, method, norm, effort)
+    _check_arguments(n_components, max_error, method, norm, effort)
     if np.ndim(domain) == 2:
         how = {"periods": period, "effort": effort, "cache": cache, "progress": progress}
         return _joint(kernel, n_components, domain, method, (error, norm, lags, homogeneous), **how)
@@ -394,7 +394,9 @@ def make_solver(
     return SineSolver(grid, None, method, search)
 
 
-def check_arguments(n_components: Any, max_error: Any, method: str, norm: str, effort: int) -> None:
+def _check_arguments(
+    n_components: Any, max_error: Any, method: str, norm: str, effort: int
+) -> None:
     """Refuse wrong arguments of `design_map` before the work."""
     if (n_components is None) == (max_error is None):
         raise ValueError(
@@ -437,7 +439,7 @@ def _refuse_indefinite(problem: CosineProblem, kernel: Any) -> None:
     else:
         lag = np.minimum(apart, size - apart) * problem.period / size
 
-    def misses() -> str:
+    def distance_in_words() -> str:
         distance = refitted(problem, frequency_pool(problem, 31, halvings=1))[0]
         return (
             f"; the best one found misses it by {distance:.3g} ({distance / problem.scale:.1%} of "
@@ -445,7 +447,7 @@ def _refuse_indefinite(problem: CosineProblem, kernel: Any) -> None:
         )
 
     gram = problem.signature(lag)
-    problems.refuse_indefinite("design_map", problem.kernel.name, gram, misses)
+    problems.refuse_indefinite("design_map", problem.kernel.name, gram, distance_in_words)
 
 
 def _one(solver: DesignSolver, n_columns: int, cache: bool) -> Design:
