@@ -37,7 +37,7 @@ class _Announcer:
             self._depth += 1
             if self._depth == 1 and not self._said:
                 self._since = monotonic()
-                self._timer = Timer(max(0.0, _PATIENCE - self._spent), self._speak)
+                self._timer = Timer(max(0.0, _PATIENCE - self._spent), self._print_message)
                 self._timer.daemon = True
                 self._timer.start()
 
@@ -49,7 +49,7 @@ class _Announcer:
                 self._timer = None
                 self._spent += monotonic() - self._since
 
-    def _speak(self) -> None:
+    def _print_message(self) -> None:
         with self._lock:
             if self._said or self._depth == 0:  # it ended while the clock struck
                 return

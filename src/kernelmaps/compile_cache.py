@@ -18,7 +18,7 @@ from typing import Any
 from numba.core.caching import IndexDataCacheFile
 
 _DIGEST_BYTES = 32
-_said: set[str] = set()
+_reported: set[str] = set()
 
 
 class CheckedFiles(IndexDataCacheFile):
@@ -47,7 +47,7 @@ class CheckedFiles(IndexDataCacheFile):
         except FileNotFoundError:
             return {}
         except OSError as error:
-            _say_unusable("read", error)
+            _report_unusable("read", error)
             return {}
         return names if stamp == self._source_stamp else {}
 
@@ -61,7 +61,7 @@ class CheckedFiles(IndexDataCacheFile):
             owner, data = self._read(path)
             _require(isinstance(data, tuple), path)
         except OSError as error:  # which numba takes for a missing file
-            _say_unusable("read", error)
+            _report_unusable("read", error)
             raise
         return owner, data
 
@@ -97,7 +97,7 @@ def _without_io_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        _say_unusable("read or written", error)
+        _report_unusable("read or written", error)
 
 
 def _unpickled_pair(path: str, code: Any) -> tuple[Any, Any]:
@@ -118,10 +118,10 @@ def _digest(code: bytes) -> bytes:
     return hashlib.blake2b(code, digest_size=_DIGEST_BYTES).digest()
 
 
-def _say_unusable(how: str, error: Exception) -> None:
+def _report_unusable(how: str, error: Exception) -> None:
     """One line in a process for each way to fail."""
-    if how not in _said:
-        _said.add(how)
+    if how not in _reported:
+        _reported.add(how)
         print(
             f"kernelmaps: some compiled code on disk cannot be {how} "
             f"({type(error).__name__}: {error}); it is compiled again.",

@@ -145,7 +145,9 @@ def in_threads(
     return list(_pool(os.getpid(), n_threads).map(work, ends, ends[1:]))
 
 
-def together(work: Callable[[Any], Result], items: Sequence[Any], n_threads: int) -> list[Result]:
+def run_interruptibly(
+    work: Callable[[Any], Result], items: Sequence[Any], n_threads: int
+) -> list[Result]:
     """``work(item)`` for each item, in threads of their own; Ctrl-C ends it at once.
 
     The interrupted threads are told to stop, which work that goes on for long has to look for by

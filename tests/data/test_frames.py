@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from table_columns import columns_of
 
-from kernelmaps.data.frames import is_frame, unlike_numbers
+from kernelmaps.data.frames import first_column_without_numbers, is_frame
 
 pa = pytest.importorskip("pyarrow")
 
@@ -55,14 +55,15 @@ def test_every_frame_gives_the_same_columns(kind):
 @pytest.mark.parametrize("kind", ["pandas", "pyarrow", "polars"])
 def test_a_frame_of_other_things_than_numbers_is_mixed(kind):
     assert is_frame(FRAMES[kind]())
-    assert unlike_numbers(FRAMES[kind]()) == ("size", "missing values")
-    assert unlike_numbers(np.array([[1.0, np.nan]])) is None
-    assert unlike_numbers(pd.DataFrame({"a": [1.0, 2.0], "b": [1, 2]})) is None
+    assert first_column_without_numbers(FRAMES[kind]()) == ("size", "missing values")
+    assert first_column_without_numbers(np.array([[1.0, np.nan]])) is None
+    assert first_column_without_numbers(pd.DataFrame({"a": [1.0, 2.0], "b": [1, 2]})) is None
     assert (
-        unlike_numbers(pd.DataFrame({"a": [1.0, 2.0], "b": [True, False]}))[1] == "true and false"
+        first_column_without_numbers(pd.DataFrame({"a": [1.0, 2.0], "b": [True, False]}))[1]
+        == "true and false"
     )
     for cells in (["x", "y"], pd.Categorical([1, 2]), pd.date_range("2024", periods=2)):
-        actual = unlike_numbers(pd.DataFrame({"a": [1.0, 2.0], "b": cells}))
+        actual = first_column_without_numbers(pd.DataFrame({"a": [1.0, 2.0], "b": cells}))
         assert actual == ("b", "text, categories or dates")
 
 

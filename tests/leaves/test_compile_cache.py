@@ -45,7 +45,7 @@ def function(tmp_path):
     )
 
     def load(*values):
-        compile_cache._said.clear()
+        compile_cache._reported.clear()
         spec = importlib.util.spec_from_file_location("kept", source)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)

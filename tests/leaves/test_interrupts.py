@@ -10,7 +10,7 @@ import pytest
 
 import kernelmaps as km
 from kernelmaps.atomic import all_or_nothing
-from kernelmaps.threads import Stopped, check_stop, in_threads, interruptible, together
+from kernelmaps.threads import Stopped, check_stop, in_threads, interruptible, run_interruptibly
 
 HEAD = """
 import hashlib, os, signal, sys, threading, time
@@ -175,13 +175,13 @@ def test_ctrl_c_ends_it_within_a_second(name, interrupted):
 
 
 def test_together_is_in_order_and_passes_errors_on():
-    assert together(lambda item: item * item, range(5), 2) == [0, 1, 4, 9, 16]
+    assert run_interruptibly(lambda item: item * item, range(5), 2) == [0, 1, 4, 9, 16]
 
     def wrong(item):
         raise ArithmeticError(str(item))
 
     with pytest.raises(ArithmeticError, match="7"):
-        together(wrong, [7], 1)
+        run_interruptibly(wrong, [7], 1)
 
 
 def test_the_others_stop_when_one_fails():
@@ -200,7 +200,7 @@ def test_the_others_stop_when_one_fails():
             raise
 
     with pytest.raises(ArithmeticError):
-        together(work, [0, 1], 2)
+        run_interruptibly(work, [0, 1], 2)
     assert ended.wait(10)
     check_stop()  # not a thread of theirs
 

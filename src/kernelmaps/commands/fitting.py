@@ -143,7 +143,7 @@ class _TableRoles:
         """The features are all columns that have no other role."""
         weight, exposure = settings.sample_weight, settings.exposure
         drop = [*selection.drop, *filter(None, [weight, exposure])]
-        features, target = replace(selection, drop=drop).found_in(header, name, need_target=True)
+        features, target = replace(selection, drop=drop).resolve_in(header, name, need_target=True)
         used = {*features, target, weight, exposure}
         unused = [column for column in header if column not in used]
         return cls(features, target, weight, exposure, unused)

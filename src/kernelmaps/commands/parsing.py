@@ -151,8 +151,8 @@ class TableOptions:
         if text is None or text == "auto":
             return "auto"
         if "=" in text:
-            return {name: _strength(value) for name, value in _items(text, "smoothing")}
-        return _strength(text)
+            return {name: _smoothing_parameter(value) for name, value in _items(text, "smoothing")}
+        return _smoothing_parameter(text)
 
 
 def _items(text: str | None, option: str) -> list[tuple[str, str]]:
@@ -179,7 +179,7 @@ def _term(name: str, text: str) -> Term | str | None:
         raise ValueError(f"--terms: the period of {name!r} is not a number: {period!r}.") from None
 
 
-def _strength(text: str) -> Any:
+def _smoothing_parameter(text: str) -> Any:
     if text == "auto":
         return text
     try:

@@ -132,7 +132,7 @@ class ArrowSource(Source):
             _check_numbers(schema, features)
         source = cls(fragments, features, y, w, exposure, frames, 0, name)
         if frames and isinstance(y, str) and _all_named(w, exposure):
-            gaps, integer_targets = _look_at_targets(fragments, y)
+            gaps, integer_targets = _scan_targets(fragments, y)
             warn_of_gaps(name, y, gaps)
             source = replace(source, gaps=gaps, integer_targets=integer_targets)
         if source.n_rows is not None:
@@ -157,7 +157,7 @@ class ArrowSource(Source):
         picked = evenly_spaced(len(self.fragments), _RUNS).tolist()
         share = -(-rows // len(picked))
         batches = (scanned([self.fragments[at]], self._columns, share) for at in picked)
-        return list(self._read((b for group in batches for b in _upto(group, share)), rows))
+        return list(self._read((b for group in batches for b in _first_rows(group, share)), rows))
 
     def n_blocks(self, block_rows: int) -> int | None:
         """Sum over row groups, none of which shares a block with the next."""
@@ -219,7 +219,7 @@ def _has_target(column: Any) -> Any:
     return pc.invert(pc.is_null(column, nan_is_null=True))
 
 
-def _look_at_targets(fragments: list[Any], name: str) -> tuple[int, bool]:
+def _scan_targets(fragments: list[Any], name: str) -> tuple[int, bool]:
     """How many rows have no target, and whether all others are whole numbers."""
     gaps, are_integers = 0, True
     for batch in scanned(fragments, [name], 1 << 20):
@@ -257,7 +257,7 @@ def scanned(fragments: list[Any], columns: list[str], rows: int) -> Iterator[Any
         yield from fragment.to_batches(columns=columns, batch_size=rows, batch_readahead=1)
 
 
-def _upto(batches: Iterator[Any], rows: int) -> Iterator[Any]:
+def _first_rows(batches: Iterator[Any], rows: int) -> Iterator[Any]:
     for batch in batches:
         # Copied: a slice would keep the whole row group in memory.
         yield batch.take(np.arange(min(rows, batch.num_rows)))

@@ -32,7 +32,7 @@ class ColumnSelection:
     columns: Sequence[str] | None = None
     drop: Sequence[str] = ()
 
-    def found_in(
+    def resolve_in(
         self, header: list[str], name: str, *, need_target: bool = False, with_target: bool = True
     ) -> tuple[list[str], Any]:
         """Find the features and the target, None without any, in the header of a table."""
@@ -117,7 +117,7 @@ def nearest(name: str, names: Sequence[str]) -> str | None:
     return small[matches[0]] if matches else None
 
 
-def hold_text(columns: Sequence[str]) -> str:
+def text_columns_message(columns: Sequence[str]) -> str:
     """Say which columns hold text, and what to do."""
     if len(columns) == 1:
         return f"column {columns[0]!r} holds text, not numbers. {advice_on_text()}"

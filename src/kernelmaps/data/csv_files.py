@@ -48,7 +48,7 @@ class CsvFile:
     @cached_property
     def _first(self) -> tuple[str, list[str]]:
         """The delimiter, and the cells of the first row."""
-        with self._explained(), open_text(self.path, encoding=self.encoding) as stream:
+        with self._errors_with_lines(), open_text(self.path, encoding=self.encoding) as stream:
             line = next((line for line in stream if line.strip()), None)
             if line is None:
                 raise ValueError(f"{self.path} is empty.")
@@ -74,7 +74,7 @@ class CsvFile:
 
     def table(self, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows of some columns, or of all, as strings; empty lines are no rows."""
-        with self._explained(), open_bytes(self.path) as stream:
+        with self._errors_with_lines(), open_bytes(self.path) as stream:
             table = _checked(pa.csv.read_csv(stream, *self._options(columns)))
         return table.slice(int(self._has_header))
 
@@ -82,7 +82,7 @@ class CsvFile:
         """The same, so many rows at a time; at least one table, which may be empty."""
         skip, some, held = int(self._has_header), False, list[Any]()
         with (
-            self._explained(),
+            self._errors_with_lines(),
             open_bytes(self.path) as stream,
             pa.csv.open_csv(stream, *self._options(columns)) as reader,
         ):
@@ -124,7 +124,7 @@ class CsvFile:
                 number = reader.line_num + 1
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _errors_with_lines(self) -> Iterator[None]:
         """What is wrong with the text, and in which line."""
         try:
             yield
@@ -132,7 +132,7 @@ class CsvFile:
             raise ValueError(f"there is no encoding {self.encoding!r}.") from None
         except (UnicodeError, csv.Error, pa.ArrowInvalid) as error:
             self._check_encoding()
-            raise self._fault(error) from error
+            raise self._cell_count_error(error) from error
 
     def _check_encoding(self) -> None:
         with open_bytes(self.path) as stream:
@@ -150,7 +150,7 @@ class CsvFile:
                         "pandas.read_csv(path, encoding=...) and the frame instead of the path."
                     ) from None
 
-    def _fault(self, error: Exception) -> ValueError:
+    def _cell_count_error(self, error: Exception) -> ValueError:
         """The first row that has another number of cells than the header, or the parser's words."""
         width, end = len(self.names), 1
         try:

@@ -69,7 +69,7 @@ def without_columns(X: Any, names: Sequence[str]) -> Any:
     return X.drop_columns(names) if hasattr(X, "drop_columns") else X.drop(names)
 
 
-def unlike_numbers(X: Any) -> tuple[str, str] | None:
+def first_column_without_numbers(X: Any) -> tuple[str, str] | None:
     """The first column of a frame that is not of complete numbers, and what it holds."""
     if not is_frame(X):
         return None

@@ -75,7 +75,11 @@ def _open_container(
 ) -> SlicedSource:
     def rows(array: Any) -> Any:
         named = isinstance(array, str)
-        return ContainerRows(str(path), _there(path, container, array), form) if named else array
+        return (
+            ContainerRows(str(path), _existing_array(path, container, array), form)
+            if named
+            else array
+        )
 
     return sliced_source(*map(rows, (name, *_default_arrays(container, y, w))))
 
@@ -87,7 +91,7 @@ def _default_arrays(names: Container[str], y: Any, w: Any) -> tuple[Any, Any]:
     ), "sample_weight" if w is None and "sample_weight" in names else w
 
 
-def _there(path: Path, container: Any, name: str) -> str:
+def _existing_array(path: Path, container: Any, name: str) -> str:
     """The name of an array that a file has; it may lie in a group: "group/name"."""
     if name not in container:
         raise KeyError(f"{str(path)!r} has no array {name!r}; it has {sorted(container)}")
@@ -104,14 +108,14 @@ def _open_npz(path: Path, y: Any, w: Any, name: str) -> Source:
     with np.load(path, allow_pickle=False) as archive:
         names = set(archive.files)
         y, w = (
-            archive[_there(path, names, array)] if isinstance(array, str) else array
+            archive[_existing_array(path, names, array)] if isinstance(array, str) else array
             for array in _default_arrays(names, y, w)
         )
     if {"format", "indptr", "data"} <= names:
         matrix = scipy.sparse.load_npz(path)
         check_sparse(matrix, str(path))
         return sliced_source(matrix, y, w)
-    return NpzSource(path, _there(path, names, name), y, w)
+    return NpzSource(path, _existing_array(path, names, name), y, w)
 
 
 class NpzSource(Source):

@@ -23,7 +23,13 @@ from ..arguments import argument
 from ..extras import needed
 from ..hashing import mixed_bits
 from ..sparse_rows import first_bad, is_sparse
-from .columns import ColumnSelection, advice_on_text, column_positions, hold_text, no_target
+from .columns import (
+    ColumnSelection,
+    advice_on_text,
+    column_positions,
+    no_target,
+    text_columns_message,
+)
 from .csv_files import CsvFile
 from .loader import load, names, read_npz
 from .opening import open_source
@@ -60,11 +66,11 @@ def _parquet(
     pa = needed("pyarrow")
     data = parquet_dataset(path)
     names = list(data.schema.names)
-    features, target = selection.found_in(names, str(path), with_target=with_target)
+    features, target = selection.resolve_in(names, str(path), with_target=with_target)
     kinds = {column: data.schema.field(column).type for column in features}
     texts = [c for c, k in kinds.items() if pa.types.is_string(k) or pa.types.is_large_string(k)]
     if texts:
-        raise ValueError(f"{path}: {hold_text(texts)}")
+        raise ValueError(f"{path}: {text_columns_message(texts)}")
     taken = [*features, *([target] if target else [])]
     data = data.replace_schema(pa.schema([data.schema.field(column) for column in taken]))
     return open_source(data, target), target
@@ -397,14 +403,14 @@ def _read_csv(
     file: CsvFile, selection: ColumnSelection, keep: Sequence[str], **needs: bool
 ) -> Rows:
     name = str(file.path)
-    features, target = selection.found_in(file.names, name, **needs)
+    features, target = selection.resolve_in(file.names, name, **needs)
     column_positions(file.names, keep, name)
     taken = [*features, *([target] if target else []), *keep]
     table = file.table(list(dict.fromkeys(taken)))
     cells = {name: Text(table.column(name).combine_chunks()) for name in table.column_names}
     texts = [column for column in features if is_text(Text(cells[column].array.slice(0, 1)))]
     if len(texts) > 1:  # all of them are named at once
-        raise ValueError(f"{name}: {hold_text(texts)}")
+        raise ValueError(f"{name}: {text_columns_message(texts)}")
     X = np.empty((table.num_rows, len(features)))
     for j, column in enumerate(features):
         X[:, j] = finite_numbers(cells[column], column, file.where, advice_on_text())

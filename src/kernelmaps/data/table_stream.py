@@ -299,7 +299,7 @@ def temporary_folder() -> Iterator[Path]:
         with suppress(OSError), _lock(left, os.O_RDWR):
             shutil.rmtree(left, ignore_errors=True)
     made = Path(tempfile.mkdtemp(prefix=f"new-{_PREFIX}"))
-    with _lock(made, os.O_RDWR | os.O_CREAT), _ending_in_order():
+    with _lock(made, os.O_RDWR | os.O_CREAT), _signals_raise():
         folder = made.rename(base / made.name.removeprefix("new-"))  # locked, from the first moment
         try:
             yield folder
@@ -327,7 +327,7 @@ def _lock(folder: Path, flags: int) -> Iterator[None]:
 
 
 @contextmanager
-def _ending_in_order() -> Iterator[None]:
+def _signals_raise() -> Iterator[None]:
     """Let signals that end the process raise SystemExit, so that folders are removed."""
     names = ("SIGTERM", "SIGHUP") if threading.current_thread() is threading.main_thread() else ()
     codes = [getattr(signal, name) for name in names if hasattr(signal, name)]

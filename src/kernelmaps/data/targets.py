@@ -38,7 +38,7 @@ def target_values(raw: RawColumn, target: str, where: Where) -> tuple[np.ndarray
                 f"{where(0)}: the target {target!r} holds dates. Turn it into a number to predict."
             )
         has_target = ~np.isnan(raw)
-        return _whole(raw[has_target]), has_target
+        return _as_integers(raw[has_target]), has_target
     column = as_text(raw)
     if column.plain is None:
         present = np.append(column.cells.present(NUMBER_GAPS), False)
@@ -79,7 +79,7 @@ def _labels(words: pa.Array) -> np.ndarray:
     return np.array(words.to_pylist(), dtype=str)
 
 
-def _whole(values: np.ndarray) -> np.ndarray:
+def _as_integers(values: np.ndarray) -> np.ndarray:
     """Whole numbers as integers, where float64 holds them."""
     if values.dtype.kind != "f":
         return values
@@ -109,7 +109,7 @@ def _exact(numeric: pa.Array, place: _Place) -> np.ndarray:
             f"{place(k)} {cell[:50]!r}, which {fault}. Rescale it, or put a letter in front if it "
             "names a class."
         )
-    return _whole(values)
+    return _as_integers(values)
 
 
 def _formatted(column: Text, how: NumberFormat, place: _Place) -> np.ndarray:

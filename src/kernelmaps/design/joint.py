@@ -185,7 +185,7 @@ def bound_everywhere(
     curvatures: list[float] = []
     proved, kink = True, False
     for axis, omega in enumerate(frequencies.T):
-        flat = along(problem.signature, axis, n)
+        flat = along_axis(problem.signature, axis, n)
         bound, sure, _ = curvature(flat, spans[axis])
         kinked = has_kink(flat, spans[axis])
         kink |= kinked
@@ -209,7 +209,7 @@ def bound_everywhere(
     return Proof(bound, largest, words), _rms(problem, lags, miss)
 
 
-def along(signature: Callable, axis: int, axes: int) -> Callable[[np.ndarray], np.ndarray]:
+def along_axis(signature: Callable, axis: int, axes: int) -> Callable[[np.ndarray], np.ndarray]:
     """The signature along one axis, the other lags zero."""
 
     def one(lag: np.ndarray) -> np.ndarray:
@@ -294,7 +294,7 @@ def signatures_of(kernel: Any, axes: int) -> Target:
             return kernel.signature(np.sqrt(np.sum(lag**2, axis=-1)))
 
     different = 1 if trusted else axes  # one and the same along every axis
-    single = [along(joint, axis, axes) for axis in range(different)]
+    single = [along_axis(joint, axis, axes) for axis in range(different)]
     return Target(name, joint, single * (axes // different), is_product, trusted)
 
 

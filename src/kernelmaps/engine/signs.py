@@ -47,7 +47,7 @@ def cauchy_columns(spec: Spec, start: int, stop: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=4)
-def _kept(spec: Spec, dtype: np.dtype) -> np.ndarray:
+def _small_matrix(spec: Spec, dtype: np.dtype) -> np.ndarray:
     """The whole matrix, for specs whose matrix is small."""
     return cauchy_columns(spec, 0, int(spec.numbers["n_components"])).astype(dtype)
 
@@ -70,7 +70,7 @@ def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
     for start in range(0, n, width):
         stop = min(n, start + width)
         if keep:
-            matrix = _kept(spec, out.dtype)
+            matrix = _small_matrix(spec, out.dtype)
         else:
             matrix = cauchy_columns(spec, start, stop).astype(out.dtype)
         for rows in row_blocks(X.shape[0], out.dtype.itemsize * (d + stop - start), block_bytes):

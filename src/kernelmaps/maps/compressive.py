@@ -244,7 +244,7 @@ class CompressiveFourierMap(JointMap):
         columns = check_count(self, "n_components", self.n_components)
         check_basis("CompressiveFourierMap: sparsity_basis", self.sparsity_basis)
         rng = generator(self.random_state)
-        projection, scale = self._measuring(X, rng)
+        projection, scale = self._measurement_stage(X, rng)
         self.n_measurements_ = X.shape[1] if projection is None else n_outputs(projection)
         sample = X[np.sort(rng.permutation(X.shape[0])[:_ANALYSED_ROWS])]
         self.effective_sparsity_ = (
@@ -279,11 +279,11 @@ class CompressiveFourierMap(JointMap):
             )
         return kernel.with_length(1 / scale * kernel.length)
 
-    def _measuring(self, X: Any, rng: np.random.Generator) -> tuple[Spec | None, float]:
+    def _measurement_stage(self, X: Any, rng: np.random.Generator) -> tuple[Spec | None, float]:
         """A drawn projection or the camera's; for measurements, none, and the camera's scale."""
         d, dtype = X.shape[1], output_dtype(X.dtype)
         if self.measurement_matrix is not None:
-            matrix, scale = self._camera(d)
+            matrix, scale = self._checked_measurement_matrix(d)
             if self.measured:
                 return None, scale
             arrays = {"matrix": (scale * matrix.T).astype(dtype)}
@@ -299,7 +299,7 @@ class CompressiveFourierMap(JointMap):
             )
         return draw_orthoprojector(self, "projection", m, d, rng, dtype), 1.0
 
-    def _camera(self, n_columns: int) -> tuple[np.ndarray, float]:
+    def _checked_measurement_matrix(self, n_columns: int) -> tuple[np.ndarray, float]:
         """The measurement matrix A (m, d), checked, and the scale √d / ‖A‖_F."""
         given = self.measurement_matrix
         try:

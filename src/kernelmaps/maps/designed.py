@@ -122,7 +122,7 @@ class DesignedMap(AdditiveMap):
             random_state=self.random_state,
         )
         self.certificate_ = self._certify(unit)
-        beyond = self._continues
+        beyond = self._extrapolates
         if homogeneous and beyond:
             self.domain_ = None
         spec = self.design_.make_spec(X.shape[1], clip=not beyond, signed=self._signed, scale=unit)
@@ -133,7 +133,7 @@ class DesignedMap(AdditiveMap):
         return Spec(spec.family, {**spec.arrays, **ends}, spec.numbers)
 
     @property
-    def _continues(self) -> bool:
+    def _extrapolates(self) -> bool:
         """Whether the cosines go on beyond the domain."""
         if self.out_of_domain == "auto":
             return self._homogeneous and self.method in COSINE_METHODS
@@ -249,7 +249,7 @@ class DesignedMap(AdditiveMap):
             self.domain_, self.range_ = (lower, upper), (0.0, longest)
             return 1.0, (0.0, longest)
         low, high = positive_range(X, self.n_jobs)
-        if not self._continues:
+        if not self._extrapolates:
             high *= _MARGIN
         ratio = 2.0 ** np.ceil(np.log2(high / low))
         ratio = 255.0 if 128 < high / low <= 255 else float(np.clip(ratio, 4.0, _LARGEST_RATIO))

@@ -145,7 +145,7 @@ class Series(NamedTuple):
         cosines = np.cos(lags[:, None, None] * frequencies)
         return np.einsum("lfp,fp->lp", cosines, weights) - self.kernel.signature(lags)[:, None]
 
-    def ruled_period(self) -> float:
+    def vlfeat_period(self) -> float:
         """VLFeat's rule."""
         rule = _PERIODS.get((self.window, self.kernel.name))
         if rule is None:
@@ -195,7 +195,7 @@ def _coarse(series: Series) -> tuple[np.ndarray, np.ndarray]:
     """Periods to begin with, VLFeat's among them where there is one, and their misfits."""
     periods = _SEARCH.coarse
     if (series.window, series.kernel.name) in _PERIODS:
-        periods = np.append(periods, series.ruled_period())
+        periods = np.append(periods, series.vlfeat_period())
     return periods, series.misfits(periods)
 
 
@@ -392,7 +392,7 @@ class HomogeneousMap(AdditiveMap):
         if self.period == "auto":
             return series.best(pair_weights(X, series.kernel.gamma, self.n_jobs))
         if self.period == "vlfeat":
-            period = series.ruled_period()
+            period = series.vlfeat_period()
         else:
             condition = "a positive number, 'auto' or 'vlfeat'"
             check_positive(self, "period", self.period, condition)

@@ -587,7 +587,7 @@ class Moments(Statistics):
 
     # ---- files ------------------------------------------------------------------------------
 
-    def _to_hand_on(self) -> Self:
+    def _shareable(self) -> Self:
         """The same sums about a shift that is not the mean of one or two rows, for others."""
         if not self._few:
             return self
@@ -602,10 +602,10 @@ class Moments(Statistics):
         return out.moved(_as_float32(out.mean), y_shift) if out.weight > 0 else out
 
     def _saved(self) -> dict[str, Any]:
-        return self._state.of(self._to_hand_on())
+        return self._state.of(self._shareable())
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self._to_hand_on()).copy()
+        return vars(self._shareable()).copy()
 
     def state(self) -> storage.Content:
         header, arrays = self._saved(), {}

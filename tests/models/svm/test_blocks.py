@@ -212,12 +212,12 @@ def test_block_training_takes_as_many_threads_as_it_may(monkeypatch):
     """Ten classes are two groups of lanes for one thread, which trains one after the other."""
     from kernelmaps.models.svm import chunks as training
 
-    seen, together = [], training.together
+    seen, run_interruptibly = [], training.run_interruptibly
     monkeypatch.setattr(
         training,
-        "together",
+        "run_interruptibly",
         lambda work, items, threads: (
-            seen.append((len(items), threads)) or together(work, items, threads)
+            seen.append((len(items), threads)) or run_interruptibly(work, items, threads)
         ),
     )
     rng = np.random.default_rng(0)

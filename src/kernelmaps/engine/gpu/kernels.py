@@ -208,7 +208,7 @@ def _refused(x, CHECK: tl.constexpr):
 
 
 @triton.jit
-def _tell(wrong, flag_ptr):
+def _set_flag(wrong, flag_ptr):
     """Set the flag if something was wrong. All threads have to meet for it: once, at the end."""
     if tl.max(wrong.to(tl.int32)) > 0:
         tl.store(flag_ptr, 1)
@@ -267,7 +267,7 @@ def emit(
         out = out_ptr + top * table.width + to
         tl.store(out, value.to(out_ptr.dtype.element_ty), real & (k < left)[:, None])
     if CHECK > 0:
-        _tell(wrong, flag_ptr)
+        _set_flag(wrong, flag_ptr)
 
 
 @triton.jit
@@ -286,7 +286,7 @@ def emit_stored(
     f = tl.load(entries[0] + v, inside, other=0).to(tl.int32)
     x = tl.load(x_ptr + v, inside, other=0)
     if CHECK > 0:
-        _tell(_refused(x, CHECK), flag_ptr)
+        _set_flag(_refused(x, CHECK), flag_ptr)
     row, u = _find(_real(x), _read(f, table.bins), table.bins)
     value = _columns(table.block, row, u, table.margin + begin, band - begin, SIZES.columns)
     real = inside[:, None] & (c < band)[None, :]
@@ -334,7 +334,7 @@ def dot(
         u = tl.reshape(tl.permute(u, (1, 0)), (FEATURES * ROWS,))
         value = _columns(table.block, row, u, begin, outputs - begin, COLUMNS)
         total += tl.sum(tl.reshape(value, (FEATURES, ROWS, COLUMNS)), axis=0)
-    _tell(wrong, flag_ptr)
+    _set_flag(wrong, flag_ptr)
     place = out_ptr + ((tl.program_id(1) * n + i) * outputs)[:, None] + c[None, :]
     tl.store(place, total, inside[:, None] & (c < outputs)[None, :])
 
@@ -518,7 +518,7 @@ def dot_splines(x_ptr, out_ptr, flag_ptr, n, split, table, SIZES: tl.constexpr):
                 sums = tl.dot(bases[WORDS + word], w, sums)
         total += sums
         pair = next_pair
-    _tell(largest.to(tl.uint32, bitcast=True) > 0x3F800000, flag_ptr)  # the bits of 1
+    _set_flag(largest.to(tl.uint32, bitcast=True) > 0x3F800000, flag_ptr)  # the bits of 1
     # Add the products with the large and with the small halves of the weights.
     value = tl.sum(tl.reshape(total, (ROWS, 2, OUTPUTS)), axis=1) * table.unit
     o = tl.program_id(2) * OUTPUTS + tl.arange(0, OUTPUTS)
@@ -538,7 +538,7 @@ def encode(x_ptr, out_ptr, flag_ptr, count, d, table, VALUES: tl.constexpr):
     f = (v % d).to(tl.int32)
     x = _real(tl.load(x_ptr + v, inside, other=0))
     within = (x >= tl.load(table.low + f)) & (x <= tl.load(table.high + f))
-    _tell(inside & (within == 0), flag_ptr)
+    _set_flag(inside & (within == 0), flag_ptr)
     at = _read(f, table.bins)
     if table.bins.kind == AFFINE:
         x = x.to(tl.float64)

@@ -51,7 +51,7 @@ import numpy as np
 
 from ...engine.table.update import RowArrays, routines_of, weights_of
 from ...progress import track
-from ...threads import check_stop, together
+from ...threads import check_stop, run_interruptibly
 from ..losses import dual_rules_of
 from ..rows.map_tables import Compiled, weight_memory, workspace_for
 from . import _dual_loops
@@ -163,7 +163,7 @@ def in_blocks(n_threads: int, n: int, work: Callable[[int, int], Any]) -> list[A
     blocks = [(begin, min(n, begin + step)) for begin in range(0, n, step)]
     if len(blocks) <= 1:
         return [work(*block) for block in blocks]
-    return together(lambda block: work(*block), blocks, len(blocks))
+    return run_interruptibly(lambda block: work(*block), blocks, len(blocks))
 
 
 def solve(

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from ...data import Source
-from ...threads import resolve_threads, together
+from ...threads import resolve_threads, run_interruptibly
 from ..rows.map_tables import cells_of, compile_basis, laid_out, lanes_for
 from ..solvers.dual import Solution
 from ..solvers.dual_blocks import BlockDescent, DescentOverBlocks
@@ -66,7 +66,7 @@ def _in_threads(
     states: list[BlockDescent], n_jobs: int | None
 ) -> Callable[[Callable[[BlockDescent], Any]], list[Any]]:
     """Call a function with every state, in as many threads as are allowed."""
-    return lambda work: together(work, states, resolve_threads(n_jobs))
+    return lambda work: run_interruptibly(work, states, resolve_threads(n_jobs))
 
 
 def kind_of(rows: Any) -> Kind:

@@ -19,7 +19,7 @@ import numpy as np
 
 from ...engine import Spec, apply
 from ...static_int import StaticInt
-from ...threads import resolve_threads, together
+from ...threads import resolve_threads, run_interruptibly
 from ..losses import LOSSES, make_loss
 from ..rows.map_tables import (
     bands_of,
@@ -125,7 +125,7 @@ def train(
         )
         return solution.scattered(members, len(y)) if targets.pairwise else solution
 
-    return joined(together(solve_outputs, groups, resolve_threads(options.n_jobs)))
+    return joined(run_interruptibly(solve_outputs, groups, resolve_threads(options.n_jobs)))
 
 
 def lane_groups(targets: Targets, n_values: float, n_jobs: int | None) -> list[slice]:
