@@ -29,7 +29,7 @@ levels lobes down to errors of 1e-13 of k(0), where the rounding of k itself end
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -215,11 +215,27 @@ def remez_design(problem: CosineProblem, n_columns: int) -> Cosines | None:
     return best
 
 
-# Relative errors below which a equalised solution is the only one, as far as many starts can tell:
-# for signatures with a kink at zero, and without.
-_ALONE = {True: 2e-3, False: 0.15}
-_FIRST_RADIUS = 0.5  # of the trust region of frequencies, over the span
-_DENSE = 1500  # lags from which a discrete set is as good as an interval
+@dataclass(frozen=True)
+class StartSearch:
+    """Constants of the search from many starts; measured on 160 designs of 20 kernels."""
+
+    # Relative errors below which an equalised design is the only one, as far as many starts can
+    # tell. If every equalised design were taken, 15 designs would be worse, by up to 17 % (one
+    # twelvefold), in 0.4 of the time; if none were, none of 48 would be better, in 3 times that.
+    unique_below_with_kink: float = 2e-3
+    unique_below: float = 0.15  # for signatures without a kink at zero
+    n_starts: int = 12  # for each unit of effort
+    n_starts_of_two_columns: int = 3
+    first_radius: float = 0.5  # of the trust region of frequencies, over the span
+    dense_lags: int = 1500  # from which a discrete set is as good as an interval
+    # Highest frequencies that are displaced, and by which factors. Without this, designs of kernels
+    # with a kink have errors that are up to 11 % larger, in half of the time.
+    displaced: tuple[tuple[int, float], ...] = (
+        (-1, 0.8), (-1, 1.2), (-1, 1.45), (-2, 0.85), (-2, 1.2),
+    )  # fmt: skip
+
+
+_SEARCH = StartSearch()
 
 
 def alternation(problem: CosineProblem, cosines: Cosines, slack: float = 1e-2) -> np.ndarray:
@@ -280,11 +296,16 @@ def _refine(problem: CosineProblem, n_columns: int, search: RefineOptions) -> Co
         # Lobes drown in the rounding of k: neither linear programs nor starts can help.
         candidates.append(_refine(problem, n_columns - 1, search))
         return min(candidates, key=problem.max_error)
-    alone = _ALONE[has_kink(problem.signature, problem.span)] * continuous.scale
-    if remez is None or not (equalised and continuous.max_error(remez) < alone):
+    kink = has_kink(problem.signature, problem.span)
+    limit = continuous.scale * (_SEARCH.unique_below_with_kink if kink else _SEARCH.unique_below)
+    if remez is None or not (equalised and continuous.max_error(remez) < limit):
         candidates.append(_many_starts(continuous, n_columns, candidates, search))
-    if problem.norm == "sum" or (problem.points is not None and problem.points.size < _DENSE):
-        candidates = [lp.sequential_lp(problem, pair, radius=_FIRST_RADIUS) for pair in candidates]
+    if problem.norm == "sum" or (
+        problem.points is not None and problem.points.size < _SEARCH.dense_lags
+    ):
+        candidates = [
+            lp.sequential_lp(problem, pair, radius=_SEARCH.first_radius) for pair in candidates
+        ]
     return _tidy(min(candidates, key=problem.cost))
 
 
@@ -326,7 +347,9 @@ def _many_starts(
     """p-norms from many starts, linear programs from the best, then from displaced frequencies."""
     rng = np.random.default_rng(search.seed)
     fixed_zero = bool(n_columns % 2)
-    count = 12 * search.effort if n_columns > 2 else 3
+    count = _SEARCH.n_starts_of_two_columns
+    if n_columns > 2:
+        count = _SEARCH.n_starts * search.effort
     starts = list(_starts(problem, n_columns, designs, rng, count))
     scouts = []
     for frequencies in track(starts, f"design, {n_columns} columns", enabled=search.progress):
@@ -357,14 +380,14 @@ def _displaced(problem: CosineProblem, cosines: Cosines, fixed_zero: bool) -> Co
     The optima of rough kernels differ in how far out their last frequencies lie.
     """
     frequencies, designs = cosines[0], []
-    for index, factor in [(-1, 0.8), (-1, 1.2), (-1, 1.45), (-2, 0.85), (-2, 1.2)]:
+    for index, factor in _SEARCH.displaced:
         if -index > frequencies.size - int(fixed_zero):
             continue
         moved = frequencies.copy()
         moved[index] *= factor
         start = moved, lp.fit_weights(problem, moved)
         designs.append(
-            lp.sequential_lp(problem, start, radius=_FIRST_RADIUS, steps=16, tolerance=1e-3)
+            lp.sequential_lp(problem, start, radius=_SEARCH.first_radius, steps=16, tolerance=1e-3)
         )
     if not designs:
         return cosines
@@ -375,7 +398,7 @@ def _displaced(problem: CosineProblem, cosines: Cosines, fixed_zero: bool) -> Co
 
 def _polish(problem: CosineProblem, cosines: Cosines) -> Cosines:
     """Linear programs until none improves the error; without frequencies of no weight."""
-    return _tidy(lp.sequential_lp(problem, cosines, radius=_FIRST_RADIUS))
+    return _tidy(lp.sequential_lp(problem, cosines, radius=_SEARCH.first_radius))
 
 
 def pool_design(problem: CosineProblem, n_columns: int) -> Cosines:
