@@ -1,7 +1,6 @@
 """The command line: every command is one call into the library."""
 
 import sys
-from importlib.abc import MetaPathFinder
 from typing import Any
 
 # Each module adds its commands to the app.
@@ -36,7 +35,7 @@ def _keep_pandas_out_of_pyarrow() -> None:
         sys.meta_path.remove(hidden)
 
 
-class _Hidden(MetaPathFinder):
+class _Hidden:
     """Lets the import of one package fail, as if it were not installed."""
 
     def __init__(self, package: str) -> None:

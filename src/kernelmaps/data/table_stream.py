@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet
 
+from ..extras import needed
 from .arrow import ArrowSource, row_groups, scanned
 from .columns import column_positions, no_target
 from .csv_files import CsvFile
@@ -123,7 +123,8 @@ def _parquet_batches(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
     if path.is_dir():
         yield from scanned(row_groups(parquet_dataset(path)), names, BLOCK)
         return
-    with pyarrow.parquet.ParquetFile(path) as file:  # its module does not import pandas
+    # Its module does not import pandas, and CSV files do without it.
+    with needed("pyarrow.parquet").ParquetFile(path) as file:
         for batch in file.iter_batches(BLOCK, columns=names):
             yield batch.select(names)
 
@@ -222,7 +223,7 @@ class _Spool:
                 arrays |= {name: self._typed(block, name, first, notes) for name in self.features}
                 table = pa.table(arrays)
                 if writer is None:
-                    writer = pyarrow.parquet.ParquetWriter(
+                    writer = needed("pyarrow.parquet").ParquetWriter(
                         self.folder / "rows.parquet", table.schema,
                         use_dictionary=[f.name for f in table.schema if f.type == pa.string()],
                     )  # fmt: skip
