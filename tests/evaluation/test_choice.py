@@ -234,6 +234,16 @@ def test_a_tolerance_that_nothing_holds_names_the_nearest(X):
     assert failure.value.best.candidate.name == "HomogeneousMap"
 
 
+def test_a_list_of_kernels_has_maps_that_do_not_clip(seed):
+    """Anchors end with the fitted range: of few rows, the largest values of others are clipped."""
+    X = np.random.default_rng(seed).dirichlet(np.ones(3), 300)
+    choice = km.choose(X, ["chi2", "intersection", "chi2"], max_error=0.2, families=["NystroemMap"])
+    assert choice.map.additive
+    assert choice.evidence.bound <= 0.2
+    functions = km.kernels.get(["chi2", np.minimum, "chi2"])  # which files cannot name
+    assert {one.name for one in candidates(functions, (5,))} == {"AnchorMap"}
+
+
 @pytest.mark.parametrize(
     ("options", "match"),
     [

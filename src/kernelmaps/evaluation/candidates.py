@@ -18,6 +18,7 @@ from ..kernels.exponential import Exponential
 from ..kernels.homogeneous import HomogeneousKernel
 from ..kernels.per_feature import PerFeature
 from ..kernels.polynomial import Polynomial
+from ..kernels.registry import kernel_text
 from ..kernels.skewed import SkewedChi2
 from ..kernels.stationary import StationaryKernel
 from ..maps.registry import PLUGINS, Family, plugin_families
@@ -86,6 +87,10 @@ _ANCHORS = (
 )
 _SERIES = (Family("ChebyshevMap", takes_kernel=False), Family("SeriesMap", takes_kernel=False))
 _NYSTROEM = Family("NystroemMap")
+# As many landmarks as AnchorMap has anchors. Beyond the fitted range it does not clip.
+_ADDITIVE_NYSTROEM = Family(
+    "NystroemMap", variants=(("additive", {"additive": True, "n_landmarks": 100}),)
+)
 _SAMPLINGS = ("orthogonal", "sobol", "iid")
 _DATA_DRIVEN = (
     Family("SplineMap", "n_bases", (("", {"degree": 1}),), takes_kernel=False),
@@ -129,7 +134,8 @@ def families_for(kernel: Kernel | None) -> list[Family]:
         families = (*_COSINES, *_ANCHORS, *(_SERIES if kernel.name == "chi2" else ()))
         sorts = ("homogeneous", "additive")
     elif isinstance(kernel, AdditiveKernel):
-        families, sorts = _ANCHORS, ("additive",)
+        families = (*_ANCHORS, _ADDITIVE_NYSTROEM) if _has_name(kernel) else _ANCHORS
+        sorts = ("additive",)
     elif isinstance(kernel, StationaryKernel):
         families, sorts = (_fourier(kernel), _NYSTROEM), ("stationary",)
     elif isinstance(kernel, SkewedChi2):
@@ -140,6 +146,15 @@ def families_for(kernel: Kernel | None) -> list[Family]:
         families = (Family("ExponentialMap", takes_kernel=False), _NYSTROEM)
         sorts = ("exponential",)
     return [*families, *plugin_families(sorts)]
+
+
+def _has_name(kernel: Kernel) -> bool:
+    """Whether files can name it, which `NystroemMap` needs: functions have no name."""
+    try:
+        kernel_text(kernel)
+    except TypeError:
+        return False
+    return True
 
 
 def _fourier(kernel: StationaryKernel | SkewedChi2) -> Family:
