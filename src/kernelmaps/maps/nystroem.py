@@ -5,7 +5,8 @@ Take landmarks l_1, …, l_m among the rows, and their Gram matrix K = U Λ Uᵀ
 .. math:: φ(x) = [k(x, l_1), …, k(x, l_m)]\, U Λ^{-1/2}
 
 is the orthogonal projection of x, in the feature space of k, onto the span of the landmarks: pairs
-with a landmark in them are exact, and what is left out is again a kernel,
+with a landmark in them are exact (if no eigenvalue is left out), and what is left out is again a
+kernel,
 
 .. math:: r(x, y) = k(x, y) - ⟨φ(x), φ(y)⟩, \qquad |r(x, y)| ≤ \sqrt{r(x, x)\, r(y, y)}.
 
@@ -83,9 +84,10 @@ class NystroemMap(JointMap):
 
     Parameters
     ----------
-    kernel : str or Kernel, default="gaussian"
+    kernel : str, Kernel, or list of these, default="gaussian"
         Any kernel of the library (homogeneous, stationary, exponential), by name or as an object,
-        or one of a class that was registered.
+        or one of a class that was registered. A list has an additive kernel for each feature; a
+        function has no name that a file could hold, and is refused.
     n_components : int, default=500
         Output columns; those of each feature if `additive`.
     landmarks : {"kmeans", "uniform", "leverage"}, default="kmeans"
