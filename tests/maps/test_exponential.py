@@ -93,7 +93,14 @@ def test_any_additive_map_has_a_distance(additive, base, seed):
     assert np.sqrt(np.mean((inner(fitted.transform(X)) - truth) ** 2)) < 3 / np.sqrt(8000)
 
 
-@pytest.mark.parametrize(("rule", "typical"), [("scale", np.mean), ("median", np.median)])
+def quantile_or_half_of_the_mean(distances):
+    return max(np.quantile(distances, 0.1), distances.mean() / 2)
+
+
+@pytest.mark.parametrize(
+    ("rule", "typical"),
+    [("scale", np.mean), ("median", np.median), ("local", quantile_or_half_of_the_mean)],
+)
 def test_gamma_from_the_data(rule, typical, seed):
     X = rows(seed)
     distances = chi2.squared_distance(X)[np.triu_indices(len(X), 1)]
@@ -229,7 +236,19 @@ def test_gamma_must_be_positive(gamma):
         exponential(gamma=gamma).fit([[0.5, 0.5], [1, 0]])
 
 
-@pytest.mark.parametrize("rule", ["scale", "median"])
+def test_local_gamma_is_between_that_of_the_mean_and_twice_that(seed):
+    rng = np.random.default_rng(seed)
+    clusters = np.repeat(rng.random((5, 4)), 20, axis=0)  # a fifth of the pairs are equal
+    spread = rng.random((100, 400))  # all distances are about the same
+    gammas = {}
+    for name, X in (("clusters", clusters), ("spread", spread)):
+        local, scale = (exponential(gamma=rule).fit(X).gamma_ for rule in ("local", "scale"))
+        gammas[name] = local / scale
+    assert gammas["clusters"] == pytest.approx(2)
+    assert 1 < gammas["spread"] < 1.3
+
+
+@pytest.mark.parametrize("rule", ["local", "scale", "median"])
 def test_gamma_of_equal_rows_is_refused(rule):
     with pytest.raises(ValueError, match="that distance is 0: the rows are all alike"):
         exponential(gamma=rule).fit([[0.5, 0.5], [0.5, 0.5]])

@@ -37,8 +37,18 @@ from .base import AdditiveMap, JointMap
 from .designed import DesignedMap
 from .fourier import draw_fourier
 
-_RULES = {"scale": np.mean, "median": np.median}
-_MAX_ROWS = 1000  # rows whose distances say what gamma="scale" and "median" are
+
+def local_distance(distances: np.ndarray) -> float:
+    """The 10 % quantile of squared distances, or half of their mean if that is larger.
+
+    Neighbours, which decide a classification, are closer than the mean, most of all in few
+    dimensions. Where rows repeat, the quantile may be next to nothing: half of the mean bounds γ.
+    """
+    return float(max(np.quantile(distances, 0.1), np.mean(distances) / 2))
+
+
+_RULES = {"local": local_distance, "scale": np.mean, "median": np.median}
+_MAX_ROWS = 1000  # rows whose distances say what gamma="local", "scale" and "median" are
 _ROUNDING = 2e-14  # of k(x, x): distances below it say nothing
 
 
@@ -79,9 +89,10 @@ class ExponentialMap(DefaultParts, JointMap):
         the paper's ``ChebyshevMap(10)`` and an error as small.
     n_components : int, default=5000
         Output columns D.
-    gamma : float, "scale" or "median", default="scale"
+    gamma : float, "local", "scale" or "median", default="local"
         γ. "scale" is 1/(mean squared distance), "median" 1/(median squared distance) of the
-        fitted rows (of at most 1000 of them), by the exact kernel.
+        fitted rows (of at most 1000 of them), by the exact kernel; "local" is 1/(the 10 % quantile
+        of the squared distances), but at most twice "scale".
     sampling : {"auto", "iid", "orthogonal", "structured", "sobol"}, default="auto"
         How frequencies are drawn: see :mod:`kernelmaps.maps.fourier`. "orthogonal" has less
         error than "iid" (the paper's); "structured" has as little, stores no matrix and takes
@@ -137,7 +148,7 @@ class ExponentialMap(DefaultParts, JointMap):
     additive_map: AdditiveMap | None = None
     n_components: int = 5000
     _: KW_ONLY
-    gamma: float | str = "scale"
+    gamma: float | str = "local"
     sampling: str = "auto"
     form: str = "auto"
     n_landmarks: int | str | None = None
@@ -160,7 +171,7 @@ class ExponentialMap(DefaultParts, JointMap):
         base = getattr(self.additive_map_, "kernel_", None) or MapKernel(first)
         self.gamma_ = self._resolved_gamma(base, X, rng)
         self.kernel_ = Exponential(base, self.gamma_)
-        advice = "Let gamma follow the data: gamma='scale'."
+        advice = "Let gamma follow the data: gamma='local'."
         warn_if_degenerate("ExponentialMap", self.kernel_, X, advice)
         self.stage_kernel_ = Exponential(MapKernel(first), self.gamma_)
         dtype = output_dtype(X.dtype)
@@ -233,7 +244,7 @@ class ExponentialMap(DefaultParts, JointMap):
                 "but that distance is 0: the rows are all alike (to rounding), or there is only "
                 "one sample. Give gamma as a number."
             )
-        check_positive(self, "gamma", self.gamma, "a positive number, 'scale' or 'median'")
+        check_positive(self, "gamma", self.gamma, "a positive number, 'local', 'scale' or 'median'")
         return float(self.gamma)
 
     def _check_domain(self, X: Any) -> None:
@@ -248,7 +259,7 @@ class ExponentialMap(DefaultParts, JointMap):
 
 
 def typical_distance(base: Kernel, X: Any, rule: Any, rng: np.random.Generator) -> float:
-    """Mean or median of the exact squared distances among (some of) the rows."""
+    """Mean, median or another rule of the exact squared distances among (some of) the rows."""
     rows = np.sort(rng.permutation(X.shape[0])[:_MAX_ROWS])
     sample = X[rows].astype(np.float64)
     pairs = base.squared_distance(sample)[np.triu_indices(len(rows), 1)]
