@@ -7,10 +7,13 @@ objective is within 1e-3 of the minimum; ours stop at a certified relative gap o
 
 * the columns of the table themselves, standardised: a smaller problem than ours (limit: 4 times
   its time), and
-* ψ(X), computed and stored: the same problem (limit: its time).
+* ψ(X) of the default map, computed and stored: the same problem (limit: its time).
 
 A row of the record has the worst ratio over C = 1e-3, 0.1, 1, 10, 1000; the ratio, times and solver
 for each C are in its details. One thread everywhere.
+
+Besides, the part "default" compares the accuracy of the default AdditiveSVC on tables of 0/1
+columns with that of the best of some values of C and maps.
 """
 
 from __future__ import annotations
@@ -52,9 +55,9 @@ def noisy(n: int, d: int) -> Data:
     return X, (score + 1.5 * rng.normal(size=n) > 0).astype(int)
 
 
-def dna_like(n: int = 2000, length: int = 60) -> Data:
+def dna_like(n: int = 2000, length: int = 60, seed: int = 0) -> Data:
     """Sequences of four letters, three bits each; two classes have motifs around the middle."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     y = rng.choice(3, n, p=[0.24, 0.24, 0.52])
     shares = np.full((3, length, 4), 0.25)
     for place in range(length // 2 - 8, length // 2 + 8):
@@ -150,33 +153,60 @@ def race_table(bench: Bench, name: str) -> None:
     for loss in LOSSES:
         raw = {C: peer_seconds(X, y, loss, C, repeats) for C in CS}
         for key, feature_map in maps.items():
-            race(bench, f"{name}: {key}, {loss}", feature_map, (X, y), loss, raw)
+            # Stored features of all maps would take longer than all else together.
+            n_stored = len(X) * len(feature_map.get_feature_names_out())
+            store = key == next(iter(MAPS)) and n_stored <= STORED_VALUES and loss != "log_loss"
+            race(bench, f"{name}: {key}, {loss}", feature_map, (X, y), loss, raw, store)
 
 
 def race(
     bench: Bench, what: str, feature_map: Any, data: Data, loss: str,
-    raw: dict[float, tuple[float, float]],
+    raw: dict[float, tuple[float, float]], store: bool,
 ) -> None:  # fmt: skip
-    """One map and loss, for all C: beside the raw columns, and beside stored features."""
+    """One map and loss, for all C: beside the raw columns, and (`store`) stored features."""
     (X, y), repeats = data, 1 if bench.quick else 2
     details: dict[str, Any] = {}
     beside_raw, beside_stored = [], []
-    n_stored = len(X) * len(feature_map.get_feature_names_out())
     km.AdditiveSVC(feature_map, loss=loss, n_jobs=1).fit(X[::50], y[::50])  # compiles
     for C in CS:
         model = km.AdditiveSVC(feature_map, C, loss=loss, random_state=0, n_jobs=1)
         ours, _ = seconds(lambda model=model: model.fit(X, y), repeats)
         beside_raw.append(ours / raw[C][0])
         details[f"C={C:g}"] = {"ours": ours, "raw": raw[C][0], "solver": model.solver_}
-        if n_stored <= STORED_VALUES and loss != "log_loss":
+        if store:
             mapped, Z = seconds(lambda: feature_map.transform(X).astype(np.float64), 1)
             theirs = mapped + peer_seconds(Z, y, loss, C, 1)[0]
             beside_stored.append(ours / theirs)
             details[f"C={C:g}"]["stored"] = theirs
-    row = bench.measure(what, max(beside_raw), "× its time", peer="LIBLINEAR, raw", at_most=4)
-    row.details = details
-    if beside_stored:
-        bench.measure(what, max(beside_stored), "× its time", peer="LIBLINEAR, ψ(X)", at_most=1)
+    peers = {"LIBLINEAR, raw": (beside_raw, 4), "LIBLINEAR, ψ(X)": (beside_stored, 1)}
+    for peer, (ratios, limit) in peers.items():
+        if ratios:
+            reached = sum(ratio <= limit for ratio in ratios)
+            note = f"median {np.median(ratios):.2g}; within the limit for {reached} of {len(CS)} C"
+            words: dict[str, Any] = {"peer": peer, "note": note, "details": details}
+            bench.measure(what, max(ratios), "× its time", at_most=limit, **words)
+
+
+def default_accuracy(bench: Bench, n_train: int = 2000) -> None:
+    """Accuracy of the default beside the best C and map, the best for the mean of all seeds."""
+    scores: dict[tuple[Any, ...], list[float]] = {}
+    for seed in range(2 if bench.quick else 6):
+        X, y = dna_like(3 * n_train, seed=seed)
+        models = {("default",): km.AdditiveSVC(n_jobs=1)} | {
+            (key, C): km.AdditiveSVC(feature_map, C, n_jobs=1)
+            for key, feature_map in MAPS.items()
+            for C in (1e-3, 0.01, 0.1, 1.0)
+        }
+        for setting, model in models.items():
+            model.fit(X[:n_train], y[:n_train])
+            scores.setdefault(setting, []).append(100 * model.score(X[n_train:], y[n_train:]))
+    means = {setting: float(np.mean(values)) for setting, values in scores.items()}
+    best = max(means, key=means.__getitem__)
+    note = (
+        f"default {means['default',]:.2f} %, best {means[best]:.2f} % ({best[0]}, C = {best[1]:g})"
+    )
+    what = "dna-like, 2000 × 180, 3 classes: accuracy of the default below the best C and map"
+    bench.measure(what, means[best] - means["default",], "points", at_most=0.5, note=note)
 
 
 PARTS: dict[str, Callable[[Bench], None]] = {
@@ -184,7 +214,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     for part, name in zip(
         ("noisy-wide", "noisy-long", "dna", "spambase", "adult", "magic"), TABLES, strict=True
     )
-}
+} | {"default": default_accuracy}
 
 
 def run(bench: Bench, parts: Sequence[str] = tuple(PARTS)) -> None:

@@ -67,6 +67,7 @@ TITLES = {
     "exponential": "Exponential kernels",
     "foundation": "Kernels and homogeneous maps",
     "fourier": "Random Fourier features",
+    "ordinary": "Additive SVMs of ordinary tables",
     "product": "Compare and choose",
     "streaming": "Streaming models",
     "tables": "Generalised additive models",
