@@ -5,8 +5,8 @@ and the deviance :math:`D_2`. If these bring nothing, :math:`(D_1 - D_2)/φ` is 
 :math:`χ^2` variable with k degrees of freedom, and with an estimated dispersion φ, that of the
 largest model, :math:`(D_1 - D_2)/(kφ)` is about an F variable. k is the difference of the effective
 degrees of freedom, with those that the estimation of the smoothing parameters uses (Wood 2017,
-section 6.12), and at least one for each term that was added: functions that are shrunk to next to
-nothing were chosen by the data all the same.
+section 6.12), and at least those of a term without an effect for each that was added: functions
+that are shrunk to next to nothing were chosen by the data all the same.
 """
 
 from __future__ import annotations
@@ -25,6 +25,11 @@ from .base import GeneralizedAdditiveModel
 
 # Models of the same rows have the same deviance of a constant, whose sums may be in another order.
 _SAME_DEVIANCE = 1e-9
+# Degrees of freedom of an added term, at least. A curve without an effect has a straight line, and
+# a bend whose variance is estimated as zero in about half of the samples (Self and Liang 1987): a
+# mixture of one and two. In simulations of 100 rows, 10 % of the p-values are below 0.05 with 1.
+_DF_OF_CURVE = 1.5
+_DF_OF_OTHER = 1.0
 _HEADS = ("model", "residual df", "deviance", "df", "difference")
 
 
@@ -92,7 +97,7 @@ def anova(*models: Any) -> AnovaTable:
 
     Each model is compared with the one before: the test asks whether its further terms, or its more
     flexible ones, explain more than chance would. It is approximate, as `anova` in mgcv: in
-    simulations without an effect, 7 to 11 % of the p-values are below 0.05. Models that are not
+    simulations without an effect, 3 to 8 % of the p-values are below 0.05. Models that are not
     nested are compared by `aic_`, and single terms are tested in `summary()`.
 
     Parameters
@@ -126,8 +131,7 @@ def anova(*models: Any) -> AnovaTable:
     records = [_record(k, model, n_rows) for k, model in enumerate(models, 1)]
     for record, (small, large) in zip(records[1:], pairwise(models), strict=True):
         difference = small.deviance_ - large.deviance_
-        added = len(_terms(large)) - len(_terms(small))
-        df = max(large._corrected_edf - small._corrected_edf, float(added), 1.0)
+        df = max(large._corrected_edf - small._corrected_edf, _least_df(small, large), 1.0)
         scaled = max(difference / float(largest.dispersion_[0]), 0.0)
         statistic = scaled if residual_df == np.inf else scaled / df
         p_value = (
@@ -151,6 +155,15 @@ def _record(position: int, model: GeneralizedAdditiveModel, n_rows: float) -> di
         "aic": model.aic_, "df": np.nan, "deviance_difference": np.nan, "statistic": np.nan,
         "p_value": np.nan,
     }  # fmt: skip
+
+
+def _least_df(small: GeneralizedAdditiveModel, large: GeneralizedAdditiveModel) -> float:
+    """Degrees of freedom of the terms that one model has beyond another, without any effect."""
+    known = {term.name for term in small.predictor_.terms}
+    added = [term for term in large.predictor_.terms if term.name not in known]
+    # A column of two values has a line, and a single smoothing parameter.
+    curves = [term.kind == "spline" and len(term.smoothing) > 1 for term in added]
+    return sum(_DF_OF_CURVE if curve else _DF_OF_OTHER for curve in curves)
 
 
 def _terms(model: GeneralizedAdditiveModel) -> dict[frozenset[str], str]:
