@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import kernelmaps as km
-from kernelmaps.models.gam import marginal
+from kernelmaps.models.gam import marginal, terms
 from kernelmaps.models.gam.bases import (
     banded_normal_equations,
     difference_penalty,
@@ -208,3 +210,20 @@ def test_a_bin_with_a_coefficient_of_its_own_is_fitted_by_it(seed):
         assert (np.abs(residual).max() < 1e-8) == close
     few = number_basis(place, counts, n_bases=60, degree=3, order=2, jumps=[0])
     assert few.n_functions == 59  # a coefficient for each bin already
+
+
+def test_steps_are_followed_and_smooth_effects_stay_smooth(seed, monkeypatch):
+    """The error at steps is lower than without a curve for them; a wave and a line stay."""
+    rng = np.random.default_rng(seed)
+    X, new = rng.random((2, 3000, 3))
+    y = np.floor(4 * X[:, 0]) % 2 + np.sin(6 * X[:, 1]) + X[:, 2] + 0.3 * rng.normal(size=3000)
+    model = km.AdditiveRegressor().fit(X, y)
+    monkeypatch.setattr(terms, "CURVES", replace(terms.CURVES, rough_cost=np.inf))
+    smooth = km.AdditiveRegressor().fit(X, y)
+    true = np.floor(4 * new[:, 0]) % 2
+    errors = [np.std(fit.eval_terms(new)[:, 0] - true) for fit in (model, smooth)]
+    assert errors[0] < 0.85 * errors[1]
+    after, before = (fit.predictor_.terms for fit in (model, smooth))
+    assert after[0].edf[0] > before[0].edf[0] + 5
+    for j in (1, 2):
+        assert after[j].edf[0] == pytest.approx(before[j].edf[0], abs=0.5)

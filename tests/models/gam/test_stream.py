@@ -74,8 +74,8 @@ def test_files_give_the_model_of_memory(tmp_path, seed, kind, small_chunks):
 
 def test_squared_loss_takes_one_pass(tmp_path, seed, monkeypatch):
     monkeypatch.setattr(table_in_memory, "IN_MEMORY_BYTES", 0)
-    X, rate, _ = table(seed)
-    path = stored(tmp_path, X.assign(y=rate), "parquet")
+    X, rate, rng = table(seed)
+    path = stored(tmp_path, X.assign(y=rate * rng.gamma(20, 0.05, len(X))), "parquet")
     count = []
     plain = stream.fold_chunks
     monkeypatch.setattr(stream, "fold_chunks", lambda *args: (count.append(1), plain(*args))[1])

@@ -284,7 +284,7 @@ def periodic_splines(position: np.ndarray, size: int, degree: int) -> np.ndarray
 
 def number_basis(
     position: np.ndarray, counts: np.ndarray, *, n_bases: int, degree: int, order: int,
-    periodic: bool = False, jumps: Sequence[int] | np.ndarray = (),
+    periodic: bool = False, jumps: Sequence[int] | np.ndarray = (), keep_line: bool = False,
 ) -> TermBasis:  # fmt: skip
     """Splines over the bins of a number, and one coefficient for missing values.
 
@@ -300,6 +300,9 @@ def number_basis(
     jumps : sequence of int
         Bins whose value may lie off the curve: each has one more coefficient, if there are more
         bins than splines.
+    keep_line : bool
+        Whether straight lines have a smoothing parameter of their own also if first differences
+        are penalised, of which they are no null space.
     """
     n_bins, sparse = len(position), None
     if periodic:
@@ -312,6 +315,8 @@ def number_basis(
         size, curve = n_bases, _in_all_columns(first, values, n_bases)
         sparse = _sparse_rows(first, values, n_bases, counts[0] > 0)
     curved, null, trace = _penalty_spaces(size, order, periodic)
+    if keep_line and size > 2:
+        null = _penalty_spaces(size, 2, periodic)[1]
     unit = trace / max(float(counts[1:] @ np.sum(curve**2, axis=1)) / counts.sum(), 1e-300)
     jumps = list(jumps) if size < n_bins else []
     if jumps:

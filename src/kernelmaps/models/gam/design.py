@@ -11,7 +11,7 @@ import numpy as np
 from ...arguments import argument
 from ...data.frames import Column
 from ...threads import limit_blas, map_in_threads
-from ..losses import Loss, LossTotals
+from ..losses import Loss, LossTotals, Quantile
 from ..rows.basis import Basis, LevelBasis, TermBasis, coefficient_slices
 from .codebooks import CODING, OTHER, Codebook, LevelCounts, encode_columns, fit_codebook
 from .constraints import constraint_rows
@@ -244,13 +244,15 @@ def build_design(
     factor = large_factor(books, settings)
     _check_constraints(books, settings)
     _check_linear_sides(books, settings)
+    # Gradients of quantiles are little more than signs, which jump where a curve is smooth.
+    signs = any(isinstance(loss, Quantile) for loss in losses)
     for j, term in settings.terms.items():
         shapes = settings.constraints.get(j, ())
         if {"convex", "concave"} & set(shapes) and term.knots == "auto":
             term = replace(term, knots="even")  # smooth on the axis on which it is convex
         kind, basis = term_basis(
             term, books[j], counts[j], column_targets(sums, j), settings.owner,
-            len(settings.terms), j == factor,
+            len(settings.terms), j == factor, may_be_rough=not signs,
         )  # fmt: skip
         extrapolation = "linear" if kind in STRAIGHT else term.extrapolation
         terms.append(

@@ -42,6 +42,11 @@ class CurveOptions:
     # rows, and this many times that of a mean bin.
     jump_share: float = 0.05
     jump_factor: float = 4.0
+    # Splines of a curve that follows steps, and log-likelihood by which it has to be better. With
+    # 3, at most one in fifteen simulated lines, waves and bumps (300 and 3000 rows) took it.
+    n_bases_rough: int = 100
+    rough_cost: float = 3.0
+    min_bases_rough: int = 2  # affordable ones: with fewer rows, a column alone shows little
     n_smoothest: int = 6  # functions with a smoothing parameter of their own, if rows are many
     # Functions that a curve keeps: this many times the edf that its column alone uses, and more.
     functions_per_edf: float = 1.5
@@ -75,7 +80,9 @@ class Term:
     degree : int, default=3
         Of the splines.
     order : {1, 2}, default=2
-        Differences that are penalised: 1 prefers constants, 2 straight lines.
+        Differences that are penalised: 1 prefers constants, 2 straight lines. Unless `n_bases` is
+        given, a column whose targets clearly show steps or kinks gets 100 splines and order 1, and
+        its straight line keeps a smoothing parameter of its own.
     knots : {"auto", "quantile", "even"}, default="auto"
         Even steps on the axis of the ranks or of the values; "auto" takes the values, unless a
         curve of this column alone explains the targets clearly better on the axis of the ranks, or
@@ -227,12 +234,13 @@ def _term(value: Any, name: str, periods: Mapping[str, float], owner: str) -> Te
 
 def term_basis(
     term: Term, book: Codebook, counts: np.ndarray, outputs: Sequence[ColumnTargets], owner: str,
-    n_columns: int = 1, eliminated: bool = False,
+    n_columns: int = 1, eliminated: bool = False, may_be_rough: bool = True,
 ) -> tuple[str, Basis]:  # fmt: skip
     """The kind of a term, with "auto" resolved, and its basis at the codes of its column.
 
     `outputs` are the targets by these codes, `n_columns` is the number of columns with terms.
     `eliminated`: the term is the factor whose levels are eliminated from systems of equations.
+    `may_be_rough`: whether a curve may follow steps that the targets show.
     """
     kind = term.kind
     if kind == "auto":
@@ -248,19 +256,21 @@ def term_basis(
         return kind, TermBasis(np.zeros((1, 0)), np.zeros(0), np.zeros(0, np.int64))
     if kind in STRAIGHT:
         return kind, linear_basis(book.nodes, counts)
-    return kind, _curve_basis(term, book, counts, outputs, n_columns, kind == "periodic")
+    may_be_rough &= term.n_bases is None and term.order == 2
+    periodic = kind == "periodic"
+    return kind, _curve_basis(term, book, counts, outputs, n_columns, periodic, may_be_rough)
 
 
 def _curve_basis(
     term: Term, book: Codebook, counts: np.ndarray, outputs: Sequence[ColumnTargets],
-    n_columns: int, periodic: bool,
+    n_columns: int, periodic: bool, may_be_rough: bool,
 ) -> TermBasis:  # fmt: skip
     """Splines on the axis that suits the column best, as many of them as it can use."""
     n_rows = counts.sum()
     default = CURVES.n_bases_many if n_rows >= CURVES.many_rows else CURVES.n_bases
     affordable = int(n_rows / (CURVES.rows_per_basis * n_columns))
     size = term.n_bases or min(default, max(CURVES.min_bases, affordable))
-    options = {"n_bases": size, "degree": term.degree, "order": term.order}
+    options: dict[str, Any] = {"n_bases": size, "degree": term.degree, "order": term.order}
     if periodic:
         position = _positions_on_circle(term, book)
     else:
@@ -274,13 +284,27 @@ def _curve_basis(
         with_jumps = number_basis(position, counts, periodic=False, jumps=jumps, **options)
         likelihood_with_jumps, edf_with_jumps = fit_alone(with_jumps, outputs)
         if likelihood_with_jumps > likelihood:
-            basis, edf = with_jumps, edf_with_jumps
+            basis, edf, likelihood = with_jumps, edf_with_jumps, likelihood_with_jumps
+    if may_be_rough and not without_jumps and affordable >= CURVES.min_bases_rough:
+        rough = _rough_basis(term, position, counts)
+        rough_likelihood, rough_edf = fit_alone(rough, outputs)
+        if rough_likelihood > likelihood + CURVES.rough_cost:
+            basis, edf = rough, rough_edf
     if term.n_bases is None:
         more = min(CURVES.more_functions, max(CURVES.min_more_functions, affordable))
         basis = basis.smoothest(int(CURVES.functions_per_edf * edf + more))
     if n_rows >= CURVES.many_rows:
         return basis.with_two_smoothing_parameters(CURVES.n_smoothest)
     return basis
+
+
+def _rough_basis(term: Term, position: np.ndarray, counts: np.ndarray) -> TermBasis:
+    """Many splines, and a penalty of first differences: steps and kinks cost it little."""
+    basis = number_basis(
+        position, counts, n_bases=CURVES.n_bases_rough, degree=term.degree, order=1, keep_line=True
+    )
+    # First differences penalise the line, too: without it, one of their functions is empty.
+    return basis.smoothest(basis.n_functions - 1)
 
 
 def _best_axis(
