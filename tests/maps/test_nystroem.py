@@ -163,6 +163,16 @@ def test_distances_in_feature_space_bound_the_error_of_nearest_landmarks(name, c
     assert fitted.residual_ == pytest.approx(squares[:100].mean() / diagonal[:100].mean())
 
 
+def test_distances_to_nearest_landmarks_keep_their_digits(seed):
+    """Smooth kernels have tiny eigenvalues: distances are those of the kernel all the same."""
+    X = np.random.default_rng(seed).dirichlet([1.0, 1.0], 60)
+    fitted = km.NystroemMap("exp_chi2", 19, landmarks="uniform", assign="nearest", random_state=0)
+    fitted.fit(X[:40])
+    landmarks = fitted.landmarks_[cdist(X, fitted.landmarks_).argmin(axis=1)]
+    exact = 2 - 2 * np.array([fitted.kernel_(x[None], y[None])[0, 0] for x, y in zip(X, landmarks)])
+    np.testing.assert_allclose(fitted.residuals(X), exact, atol=1e-8)
+
+
 def test_nearest_landmarks_of_one_feature_are_those_of_an_anchor_map(seed):
     x = np.random.default_rng(seed).uniform(size=(300, 1))
     fitted = km.NystroemMap("chi2", 12, assign="nearest", random_state=seed).fit(x)

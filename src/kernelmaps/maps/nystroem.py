@@ -183,17 +183,19 @@ class NystroemMap(JointMap):
     def _with_representative(self, X: Any) -> np.ndarray:
         """Inner products in feature space of rows and what represents them, their landmark's φ.
 
-        The columns of `mapped` = U √Λ are orthogonal. The inner product of x with the projection of
-        landmark i onto the eigenvectors in U is [k(x, l_1), …, k(x, l_m)] U Uᵀ e_i.
+        The inner product of x with the projection of landmark i onto the eigenvectors in U is
+        [k(x, l_1), …, k(x, l_m)] T Tᵀ K e_i with T = U Λ^{−1/2}. (U itself, as columns of the map
+        divided by their lengths, would have lost the digits that small eigenvalues cost.)
         """
-        mapped = self.spec_.arrays["mapped"]
-        lengths = np.linalg.norm(mapped, axis=0)
-        vectors = mapped / np.where(lengths > 0, lengths, 1.0)
+        landmarks = self.landmarks_
+        gram = self.kernel_(landmarks)
+        whitening = _whitening(gram, self.spec_.arrays["mapped"].shape[1])
+        mapped = gram @ whitening
         products = np.empty(X.shape[0])
         for rows in row_blocks(X.shape[0], 8 * (len(mapped) + X.shape[1])):
-            index = nearest(array_api_numpy, self.landmarks_, dense(X[rows]))
-            gram = self.kernel_(X[rows], self.landmarks_)
-            products[rows] = np.einsum("ij,ij->i", gram @ vectors, vectors[index])
+            index = nearest(array_api_numpy, landmarks, dense(X[rows]))
+            projected = self.kernel_(X[rows], landmarks) @ whitening
+            products[rows] = np.einsum("ij,ij->i", projected, mapped[index])
         return products
 
     def _names_out(self, names: np.ndarray) -> list[str]:
