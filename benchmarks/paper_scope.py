@@ -71,7 +71,7 @@ SCOPE = (
      "measured below with scikit-learn's `PolynomialCountSketch`, which `compare` has, too"),
     (_COMPRESSIVE, "smooth manifolds (conjecture)",
      "left out: the paper has no statement or experiment"),
-    (_COMPRESSIVE, "20 trials", "the notes say how many seeds there are"),
+    (_COMPRESSIVE, "20 trials", "the notes of all random lines say how many seeds there are"),
 )  # fmt: skip
 
 
