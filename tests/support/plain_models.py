@@ -14,7 +14,7 @@ def draw_weights(X, problem, fitted, options, settings, alpha, intercept, codes)
     bands, lanes = bands_of(fitted.spec, X, np.dtype(np.float64)), problem.positive.size
     weights = rng.normal(size=(fitted.n_columns, lanes)) / X.shape[1]
     return Solution(
-        weights=bands.cells(weights),
+        weights=bands.band_weights(weights),
         intercept=rng.normal(size=lanes),
         alpha=np.zeros_like(alpha),
         primal=np.ones(lanes),

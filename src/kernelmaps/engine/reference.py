@@ -81,24 +81,24 @@ def standardise(xp: Any, spec: Spec, X: Array) -> Array:
 
 
 def evaluate_table(table: Table, X: Array, xp: Any, missing: np.ndarray | None = None) -> Array:
-    """φ(X) from a table: rows of its layout, then Horner's rule for all output columns at once.
+    """φ(X) from a table: pieces of its layout, then Horner's rule for all output columns at once.
 
-    Output column c belongs to a feature f(c) and is its j(c)-th; of the columns that a row stores
+    Output column c belongs to a feature f(c) and is its j(c)-th; of the columns that a piece stores
     it is number j − first, if that is one of them, and zero if not. NaN has NaN in all its columns,
     or their numbers in `missing`.
     """
     layout = layout_of(table.astype(np.float64))
     gaps = X != X
-    row, u = positions(layout.bins, xp.where(gaps, xp.zeros_like(X), X), xp)
+    piece, u = positions(layout.bins, xp.where(gaps, xp.zeros_like(X), X), xp)
     feature = np.repeat(np.arange(table.n_features), np.diff(layout.column))
     within = np.arange(table.n_columns) - layout.column[feature]
     feature_, band = _index(xp, feature, X), _index(xp, layout.band[feature], X)
-    row, u = xp.take(row, feature_, axis=1), xp.take(u, feature_, axis=1)
-    place = _index(xp, within, X) - _gather(xp, _index(xp, layout.values.first, X), row)
+    piece, u = xp.take(piece, feature_, axis=1), xp.take(u, feature_, axis=1)
+    place = _index(xp, within, X) - _gather(xp, _index(xp, layout.values.first, X), piece)
     stored = (place >= 0) & (place < band)
     _, powers, columns = coefficients(layout).shape
     coef = _constant(xp, coefficients(layout).ravel(), X)
-    start = row * (powers * columns) + xp.where(stored, place, xp.zeros_like(place))
+    start = piece * (powers * columns) + xp.where(stored, place, xp.zeros_like(place))
     value = _gather(xp, coef, start + (powers - 1) * columns)
     for k in range(powers - 2, -1, -1):
         value = value * u + _gather(xp, coef, start + k * columns)
@@ -123,7 +123,7 @@ def at_codes(table: Table, n_codes: int, dtype: np.dtype) -> Table:
 
 
 def positions(bins: Bins, X: Array, xp: Any = None) -> tuple[Array, Array]:
-    """Row of every value and the position in its bin, in float64 whatever the type of X.
+    """Piece of every value and the position in its bin, in float64 whatever the type of X.
 
     The bin of a value depends on the number, not on the type that holds it. This is the readable
     form of :func:`.table.locate.find`.
@@ -134,12 +134,12 @@ def positions(bins: Bins, X: Array, xp: Any = None) -> tuple[Array, Array]:
     if kind == LOG2 or (kind == EDGES and bins.clipped):
         x = _clipped(bins, x, xp)
     b, u = _FINDERS[kind](bins, x, xp)
-    row = xp.astype(b, xp.int64) + _index(xp, bins.row[:d], X)
+    piece = xp.astype(b, xp.int64) + _index(xp, bins.first_piece[:d], X)
     if bins.signed:
-        row = xp.where(X < 0, row + bins.mirror, row)
-    if bins.vanishes:
-        row = xp.where(X == 0, _index(xp, np.array([[bins.zero_row]]), X), row)
-    return row, xp.astype(u, X.dtype)
+        piece = xp.where(X < 0, piece + bins.mirror, piece)
+    if bins.maps_zero_to_zero:
+        piece = xp.where(X == 0, _index(xp, np.array([[bins.zero_piece]]), X), piece)
+    return piece, xp.astype(u, X.dtype)
 
 
 def _even_bins(bins: Bins, x: Array, xp: Any) -> tuple[Array, Array]:

@@ -55,7 +55,11 @@ def _table_arrays(name: str, layout: Layout) -> str:
     """The arrays of a layout that its bins and polynomials need."""
     bins, d = layout.bins, len(layout.band)
     kind = bins.kind
-    integers = {"row": bins.row[:d], "band": layout.band, "first": layout.values.first}
+    integers = {
+        "first_piece": bins.first_piece[:d],
+        "band": layout.band,
+        "first": layout.values.first,
+    }
     reals = {"coef": coefficients(layout)}
     if kind != LOG2:
         integers["top"] = bins.top[:d]
@@ -110,21 +114,21 @@ def _locating(name: str, layout: Layout) -> str:
 def _value_function(name: str, layout: Layout, width: str, missing: str) -> str:
     bins = layout.bins
     _, powers, columns = coefficients(layout).shape
-    other = f"  if (x < 0.0) row += {bins.mirror};\n" if bins.signed else ""
-    other += f"  if (x == 0.0) row = {bins.zero_row};\n" if bins.vanishes else ""
+    other = f"  if (x < 0.0) piece += {bins.mirror};\n" if bins.signed else ""
+    other += f"  if (x == 0.0) piece = {bins.zero_piece};\n" if bins.maps_zero_to_zero else ""
     return f"""
 static void {name}_add(int d, double x, double *out)
 {{
   const double *c;
   double t = {"fabs(x)" if bins.signed else "x"}, u;
-  int b, j, k, row;
+  int b, j, k, piece;
   if (x != x) {{
     for (j = 0; j < {width}; ++j) out[j] += {missing};
     return;
   }}
-{_locating(name, layout)}  row = {name}_row[d] + b;
-{other}  c = {name}_coef + (long)row * {powers * columns};
-  out += {name}_first[row];
+{_locating(name, layout)}  piece = {name}_first_piece[d] + b;
+{other}  c = {name}_coef + (long)piece * {powers * columns};
+  out += {name}_first[piece];
   for (j = 0; j < {name}_band[d]; ++j) {{
     double value = c[{(powers - 1) * columns} + j];
     for (k = {powers - 2}; k >= 0; --k) value = value * u + c[k * {columns} + j];

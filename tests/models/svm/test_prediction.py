@@ -129,7 +129,7 @@ def test_cost_does_not_depend_on_the_number_of_bases(seed):
         model = km.AdditiveSVC(km.SplineMap(bases), **ONE).fit(X, y)
         terms = model.machine_.compiled_terms(X).table
         assert (terms.values.powers, terms.values.chunk) == (4, 1)
-        assert terms.bins.zero_row == X.shape[1] * (bases - 3 + 2)  # with the ends of each range
+        assert terms.bins.zero_piece == X.shape[1] * (bases - 3 + 2)  # with the ends of each range
 
 
 @untrained

@@ -1,12 +1,12 @@
 """Triton kernels over the table of local polynomials: find the bin, evaluate, write or add up.
 
 They read the same layout as the compiled loops of the CPU (:mod:`kernelmaps.engine.table`): a value
-has a *row* of the table and a position ``u`` in its bin, and a column is a polynomial in ``u``. A
+has a *piece* of the table and a position ``u`` in its bin, and a column is a polynomial in ``u``. A
 program locates a tile of values, each of them once, and then evaluates their columns as a matrix
 (value, column). These kernels are bound by accesses to the first-level cache, so that the lanes of
 a warp read the coefficients of *one* value side by side: of a float32 cubic all four lie together,
-16 bytes for each lane, and a row is padded to a power of two of columns. Reading them word by word,
-or with one value for each lane, takes two to four times as long.
+16 bytes for each lane, and a piece is padded to a power of two of columns. Reading them word by
+word, or with one value for each lane, takes two to four times as long.
 
 A kernel takes its table whole, as one of the named tuples of :mod:`kernelmaps.engine.gpu.tables`,
 in which what the compiler has to know is marked as a constant. SIZES are those of one launch.
@@ -42,9 +42,9 @@ def _bits(x):
 
 
 class _Feature(NamedTuple):
-    """What the finder reads of a feature; the row, where its kind of bins has no such number."""
+    """What the finder reads of a feature; `first_piece` where its bins have no such number."""
 
-    row: Any
+    first_piece: Any
     top: Any
     origin: Any
     origin_error: Any
@@ -61,10 +61,11 @@ class _Feature(NamedTuple):
 def _read(f, bins):
     """What the finder reads of features f, once for many rows."""
     numbers, integers, stride = bins.numbers, bins.integers, bins.stride
-    row = tl.load(integers + f)
+    first_piece = tl.load(integers + f)
     top = tl.load(integers + 4 * stride + f)
-    origin, origin_error, factor, low, high, last = row, row, row, row, row, row
-    key, cell, edge = row, row, row
+    none = first_piece
+    origin, origin_error, factor, low, high, last = none, none, none, none, none, none
+    key, cell, edge = none, none, none
     if bins.kind == AFFINE:
         origin_error = tl.load(numbers + stride + f)
     if bins.kind == AFFINE or bins.kind == EDGES:
@@ -78,7 +79,9 @@ def _read(f, bins):
         key = tl.load(integers + stride + f)
         cell = tl.load(integers + 2 * stride + f)
         edge = tl.load(integers + 3 * stride + f)
-    return _Feature(row, top, origin, origin_error, factor, low, high, last, key, cell, edge)
+    return _Feature(
+        first_piece, top, origin, origin_error, factor, low, high, last, key, cell, edge
+    )
 
 
 @triton.jit
@@ -87,7 +90,7 @@ def _find_affine(size, at):
     t = ((size.to(at.origin.dtype) - at.origin) - at.origin_error) * at.factor
     t = _within(t, at.low, at.high)
     b = _within(t, 0.0, at.last).to(tl.int32)
-    return at.row + b, (t - b.to(t.dtype)).to(size.dtype)
+    return at.first_piece + b, (t - b.to(t.dtype)).to(size.dtype)
 
 
 @triton.jit
@@ -99,7 +102,7 @@ def _find_log2(size, at, bins):
     leading = bits >> bins.shift
     b = _within(leading - bins.start, 0, bins.limit).to(tl.int32)
     other_bits = bits - (leading << bins.shift)
-    return at.row + b, other_bits.to(size.dtype) * bins.unit.to(size.dtype)
+    return at.first_piece + b, other_bits.to(size.dtype) * bins.unit.to(size.dtype)
 
 
 @triton.jit
@@ -125,30 +128,30 @@ def _find_edges(size, at, bins):
             u = tl.div_rn(size - left, width)  # Triton's own division is off by up to two digits
         else:
             u = (size - left) / width
-    return at.row + b, u
+    return at.first_piece + b, u
 
 
 @triton.jit
 def _find(x, at, bins):
     """Row of the table and position in the bin, for values x; `at` is what `_read` found."""
     if bins.kind == CODE:
-        row = at.row + tl.minimum(x.to(tl.int32), at.top)
+        piece = at.first_piece + tl.minimum(x.to(tl.int32), at.top)
         u = tl.zeros(x.shape, tl.float32)
     else:
         size = x
         if bins.signed:
             size = tl.abs(x)
         if bins.kind == AFFINE:
-            row, u = _find_affine(size, at)
+            piece, u = _find_affine(size, at)
         elif bins.kind == LOG2:
-            row, u = _find_log2(size, at, bins)
+            piece, u = _find_log2(size, at, bins)
         else:
-            row, u = _find_edges(size, at, bins)
+            piece, u = _find_edges(size, at, bins)
         if bins.signed:
-            row = tl.where(x < 0, row + bins.mirror, row)
-        if bins.vanishes:
-            row = tl.where(x == 0, bins.zero_row, row)
-    return row, u
+            piece = tl.where(x < 0, piece + bins.mirror, piece)
+        if bins.maps_zero_to_zero:
+            piece = tl.where(x == 0, bins.zero_piece, piece)
+    return piece, u
 
 
 @triton.jit
@@ -160,8 +163,8 @@ def _halves(word):
 
 
 @triton.jit
-def _columns(block, row, u, begin, count, COLUMNS: tl.constexpr):
-    """Σ_k coef[row, k, begin + c] u^k for values (V,) and columns c < COLUMNS, by Horner's rule.
+def _columns(block, piece, u, begin, count, COLUMNS: tl.constexpr):
+    """Σ_k coef[piece, k, begin + c] u^k for values (V,) and columns c < COLUMNS, by Horner's rule.
 
     Columns from `count` on are not read. See `tables.block_on` for the order of them: the last
     axis of what is loaded is contiguous, which also tells Triton how to share it among lanes.
@@ -169,19 +172,19 @@ def _columns(block, row, u, begin, count, COLUMNS: tl.constexpr):
     u_, c = u[:, None], tl.arange(0, COLUMNS)[None, :]
     read = c < count
     if block.powers == 4 and u.dtype == tl.float32:
-        at = (row * block.columns + begin) * 2
+        at = (piece * block.columns + begin) * 2
         w = tl.arange(0, 2 * COLUMNS)[None, :]
         words = tl.load(block.coef + at[:, None] + w, w < 2 * count, other=0)
-        first, second = tl.split(tl.reshape(words, (row.shape[0], COLUMNS, 2)))
+        first, second = tl.split(tl.reshape(words, (piece.shape[0], COLUMNS, 2)))
         a, b = _halves(first)
         square, cube = _halves(second)
         return ((cube * u_ + square) * u_ + b) * u_ + a
     elif block.powers == 2 and u.dtype == tl.float32:
-        at = row * block.columns + begin
+        at = piece * block.columns + begin
         a, b = _halves(tl.load(block.coef + at[:, None] + c, read, other=0))
         return b * u_ + a
     else:
-        at = (row * block.powers + (block.powers - 1)) * block.columns + begin
+        at = (piece * block.powers + (block.powers - 1)) * block.columns + begin
         place = block.coef + at[:, None] + c
         value = tl.load(place, read, other=0)
         for k in tl.static_range(1, block.powers):
@@ -254,16 +257,16 @@ def emit(
         left = (tl.minimum(n - top, group) * d).to(tl.int32)
         x = tl.load(x_ptr + top * d + k, k < left, other=0)
         wrong = wrong | _refused(x, CHECK)
-        row, u = _find(_real(x), at, table.bins)
+        piece, u = _find(_real(x), at, table.bins)
         if table.banded:
-            # A row has the columns from `away` on: those before and behind belong to other rows.
-            away = tl.load(table.first + row)
+            # A piece has columns from `away` on: those before and behind are of other pieces.
+            away = tl.load(table.first + piece)
             since = table.margin + begin - away
-            value = _columns(table.block, row, u, since, SIZES.columns, SIZES.columns)
+            value = _columns(table.block, piece, u, since, SIZES.columns, SIZES.columns)
             place = c[None, :] - away[:, None]
             value = tl.where((place >= 0) & (place < table.block.columns), value, 0.0)
         else:
-            value = _columns(table.block, row, u, begin, table.n_columns - begin, SIZES.columns)
+            value = _columns(table.block, piece, u, begin, table.n_columns - begin, SIZES.columns)
         out = out_ptr + top * table.width + to
         tl.store(out, value.to(out_ptr.dtype.element_ty), real & (k < left)[:, None])
     if CHECK > 0:
@@ -287,11 +290,11 @@ def emit_stored(
     x = tl.load(x_ptr + v, inside, other=0)
     if CHECK > 0:
         _set_flag(_refused(x, CHECK), flag_ptr)
-    row, u = _find(_real(x), _read(f, table.bins), table.bins)
-    value = _columns(table.block, row, u, table.margin + begin, band - begin, SIZES.columns)
+    piece, u = _find(_real(x), _read(f, table.bins), table.bins)
+    value = _columns(table.block, piece, u, table.margin + begin, band - begin, SIZES.columns)
     real = inside[:, None] & (c < band)[None, :]
     to = (v * band)[:, None] + c[None, :]
-    first = tl.load(table.column + f) + tl.load(table.first + row)
+    first = tl.load(table.column + f) + tl.load(table.first + piece)
     tl.store(out_ptr + to, value.to(out_ptr.dtype.element_ty), real)
     tl.store(entries[1] + to, first[:, None] + c[None, :], real)
 
@@ -328,11 +331,11 @@ def dot(
             size = _real(x)
             beyond = (size < tl.load(table.low + feature)) | (size > tl.load(table.high + feature))
             wrong = wrong | (used & beyond)
-        row, u = _find(_real(x), at, table.bins)
-        row = tl.where(used, row, table.bins.zero_row)
-        row = tl.reshape(tl.permute(row, (1, 0)), (FEATURES * ROWS,))
+        piece, u = _find(_real(x), at, table.bins)
+        piece = tl.where(used, piece, table.bins.zero_piece)
+        piece = tl.reshape(tl.permute(piece, (1, 0)), (FEATURES * ROWS,))
         u = tl.reshape(tl.permute(u, (1, 0)), (FEATURES * ROWS,))
-        value = _columns(table.block, row, u, begin, outputs - begin, COLUMNS)
+        value = _columns(table.block, piece, u, begin, outputs - begin, COLUMNS)
         total += tl.sum(tl.reshape(value, (FEATURES, ROWS, COLUMNS)), axis=0)
     _set_flag(wrong, flag_ptr)
     place = out_ptr + ((tl.program_id(1) * n + i) * outputs)[:, None] + c[None, :]

@@ -140,7 +140,7 @@ def _suits(table: SummedTable) -> bool:
     same = bool(np.all((count == count[0]) & (low == 0) & (np.abs(high - count) <= 1e-5)))
     reach = (table.high[:d] - bins.origin[:d]) * bins.factor[:d]
     same &= len(reach) == d and bool(np.all(reach <= count * (1 + 1e-5)))
-    return same and count[0] <= BINS and not (bins.signed or bins.vanishes)
+    return same and count[0] <= BINS and not (bins.signed or bins.maps_zero_to_zero)
 
 
 def _weights(table: SummedTable) -> np.ndarray | None:
@@ -151,7 +151,7 @@ def _weights(table: SummedTable) -> np.ndarray | None:
     cubics = []
     for b in range(int(bins.top[:d].max()) + 1):
         features = np.flatnonzero(bins.top[:d] >= b)
-        a = stored[bins.row[features] + b, :, : table.outputs].astype(np.float64)
+        a = stored[bins.first_piece[features] + b, :, : table.outputs].astype(np.float64)
         c = np.matmul(_POLAR, a)
         weights[features, b + 3] = c[:, 3]
         if b == 0:

@@ -35,12 +35,12 @@ class DeviceBins(NamedTuple):
     """Where values fall.
 
     `numbers` has six lines of `stride` entries, one for each feature: origin, its rounding error,
-    factor, low, high, last. `integers` has five: row, key, cell, edge, top.
+    factor, low, high, last. `integers` has five: first piece, key, cell, edge, top.
     """
 
     kind: Any  # constexpr, as are the next six
     signed: Any
-    vanishes: Any
+    maps_zero_to_zero: Any
     clipped: Any
     position: Any  # 0: look-ups; 1: positions; 2: those that are rounded as on the CPU
     octaves: Any  # whether cells of the search are
@@ -54,7 +54,7 @@ class DeviceBins(NamedTuple):
     start: int
     limit: int
     unit: float
-    zero_row: int
+    zero_piece: int
     mirror: int
 
 
@@ -63,7 +63,7 @@ class DeviceBlock(NamedTuple):
 
     powers: Any  # constexpr: of each column, with the padding
     coef: Any  # see `block_on`
-    columns: int  # of a row, with the padding
+    columns: int  # of a piece, with the padding
 
 
 class DeviceTable(NamedTuple):
@@ -71,15 +71,15 @@ class DeviceTable(NamedTuple):
 
     bins: DeviceBins
     block: DeviceBlock
-    banded: Any  # constexpr: rows have columns of their own, from `first` on
+    banded: Any  # constexpr: pieces have columns of their own, from `first` on
     even: Any  # constexpr: all features have as many columns
     n_columns: Any  # constexpr: columns of every feature, if they are even; else of the widest
-    first: Any  # int32[rows]
+    first: Any  # int32[pieces]
     column: Any  # int32[d]: first output column of a feature
     count: Any  # int32[d]: how many columns it has
     features: int
     width: int
-    margin: int  # columns before the first row of the block
+    margin: int  # columns before the first piece of the block
     band: int  # columns that are stored
 
 
@@ -119,14 +119,14 @@ def bins_on(bins: Bins, put: Any, *, exact: bool = False) -> DeviceBins:
     origin = bins.origin.astype(number)
     error = (bins.origin.astype(np.float64) - origin.astype(np.float64)).astype(number)
     lines = [origin, error, bins.factor, bins.low, bins.high, bins.last]
-    integers = [bins.row, search.key, search.cell, search.edge, bins.top]
-    stride = len(bins.row)
+    integers = [bins.first_piece, search.key, search.cell, search.edge, bins.top]
+    stride = len(bins.first_piece)
     crowd = int(search.crowd.max()) if kind == EDGES else 0
     shift = search.shift if kind == EDGES else bins.shift
     return DeviceBins(
         constexpr(kind),
         constexpr(bool(bins.signed)),
-        constexpr(bool(bins.vanishes)),
+        constexpr(bool(bins.maps_zero_to_zero)),
         constexpr(bool(bins.clipped)),
         constexpr(position),
         constexpr(kind == EDGES and search.shift > 0),
@@ -140,22 +140,22 @@ def bins_on(bins: Bins, put: Any, *, exact: bool = False) -> DeviceBins:
         int(bins.start),
         int(bins.limit),
         2.0 ** -int(bins.shift),
-        int(bins.zero_row),
+        int(bins.zero_piece),
         int(bins.mirror),
     )
 
 
 def padded_columns(columns: int) -> int:
-    """Columns of a row on the GPU: a power of two, or whole tiles of the kernels."""
+    """Columns of a piece on the GPU: a power of two, or whole tiles of the kernels."""
     return -(-columns // COLUMNS) * COLUMNS if columns > COLUMNS else power_of_two(columns)
 
 
 def block_on(block: LocalPolynomials, columns: int, put: Any, *, margin: int = 0) -> DeviceBlock:
     """Coefficients as the kernels read them, on the GPU that `put` copies arrays to.
 
-    [row][power][column] as on the CPU, with columns of zeros up to `padded_columns`. Of a float32
-    polynomial with two to four coefficients they lie side by side, [row][column][power], in words
-    of 64 bits. `margin`: as many columns of zeros before the first row and behind the last.
+    [piece][power][column] as on the CPU, with columns of zeros up to `padded_columns`. Of a float32
+    polynomial with two to four coefficients they lie side by side, [piece][column][power], in words
+    of 64 bits. `margin`: as many columns of zeros before the first piece and behind the last.
     """
     powers, padded = int(block.powers), columns if margin else padded_columns(columns)
     words = block.coef.dtype == np.float32 and 2 <= powers <= 4

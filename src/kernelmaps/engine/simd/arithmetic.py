@@ -401,31 +401,31 @@ def times(typing_context, a, step):
     return a(a, types.int64), build
 
 
-def _python_signed_row(row, x, mirror, signed, zero_row, vanishes):
-    if vanishes and x == 0:
-        return zero_row
-    return row + mirror if signed and x < 0 else row
+def _python_signed_piece(piece, x, mirror, signed, zero_piece, maps_zero_to_zero):
+    if maps_zero_to_zero and x == 0:
+        return zero_piece
+    return piece + mirror if signed and x < 0 else piece
 
 
-@python_fallback(_python_signed_row)
-def signed_row(typing_context, row, x, mirror, signed, zero_row, vanishes):
-    """The table's row of x, from that of |x|: the odd extension, and φ(0) = 0.
+@python_fallback(_python_signed_piece)
+def signed_piece(typing_context, piece, x, mirror, signed, zero_piece, maps_zero_to_zero):
+    """The piece of x, from that of |x|: the odd extension, and φ(0) = 0.
 
-    ``row + mirror`` where x < 0, if `signed`; `zero_row` where x == 0, if `vanishes`.
+    ``piece + mirror`` where x < 0, if `signed`; `zero_piece` where x == 0, if `maps_zero_to_zero`.
     """
 
     def build(context, builder, signature, args):
         result, zero = args[0], constant(x, 0.0)
         if signed.value:
             is_negative = builder.fcmp_ordered("<", args[1], zero)
-            mirrored = builder.add(result, _word(builder, args[2], row))
+            mirrored = builder.add(result, _word(builder, args[2], piece))
             result = builder.select(is_negative, mirrored, result)
-        if vanishes.value:
+        if maps_zero_to_zero.value:
             is_zero = builder.fcmp_ordered("==", args[1], zero)
-            result = builder.select(is_zero, _word(builder, args[4], row), result)
+            result = builder.select(is_zero, _word(builder, args[4], piece), result)
         return result
 
-    return row(row, x, types.int64, signed, types.int64, vanishes), build
+    return piece(piece, x, types.int64, signed, types.int64, maps_zero_to_zero), build
 
 
 @python_fallback(min)

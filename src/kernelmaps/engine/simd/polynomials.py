@@ -1,4 +1,4 @@
-"""Polynomials of a table's rows, evaluated in registers.
+"""Polynomials of a table's pieces, evaluated in registers.
 
 They are written as intrinsics, not as functions that numba compiles: every loop over values uses
 them, and a function would be compiled once more for each variant of the loop.
@@ -28,7 +28,7 @@ def _vectors(context, builder, block: types.Type, value):
 
 @python_fallback(lambda values: values.parts)
 def vectors(typing_context, values):
-    """Vectors in a row of the table; a constant 1 if there is only one."""
+    """Vectors in a piece of the table; a constant 1 if there is only one."""
 
     def build(context, builder, signature, args):
         return _vectors(context, builder, values, args[0])
@@ -36,9 +36,9 @@ def vectors(typing_context, values):
     return types.int64(values), build
 
 
-def _python_polynomial(values, row, u, v):
+def _python_polynomial(values, piece, u, v):
     size, width = values.chunk, values.chunk * values.parts
-    first = row * width * values.powers + v * size
+    first = piece * width * values.powers + v * size
     total = 0
     for power in reversed(range(values.powers)):
         at = first + power * width
@@ -47,17 +47,17 @@ def _python_polynomial(values, row, u, v):
 
 
 @python_fallback(_python_polynomial)
-def polynomial(typing_context, values, row, u, part):
-    """Σ_k coef[row, k] u^k for one vector of the columns, by Horner's rule."""
+def polynomial(typing_context, values, piece, u, part):
+    """Σ_k coef[piece, k] u^k for one vector of the columns, by Horner's rule."""
     coef, powers = field_type(values, "coef"), static_field(values, "powers")
     kind = Vector(coef.dtype, static_field(values, "chunk"))
 
     def build(context, builder, signature, args):
-        block, row, u, part = args
+        block, piece, u, part = args
         numbers = _field(context, builder, values, block, "coef")
         position = filled(builder, u, kind)
         width = builder.mul(_COUNT(kind.size), _vectors(context, builder, values, block))
-        at = builder.mul(row, builder.mul(width, _COUNT(powers)))
+        at = builder.mul(piece, builder.mul(width, _COUNT(powers)))
         at = builder.add(at, builder.mul(part, _COUNT(kind.size)))
         total = None
         for power in reversed(range(powers)):

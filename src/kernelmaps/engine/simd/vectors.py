@@ -384,35 +384,36 @@ def _transposed(builder, rows):
     return rows
 
 
-def _python_blocks(array, step, rows, offset, block, x):
-    start = step * int(rows[offset])
+def _python_blocks(array, step, indices, offset, block, x):
+    start = step * int(indices[offset])
     return tuple(array[start : start + block])
 
 
 @python_fallback(_python_blocks)
-def gather_blocks(typing_context, array, step, rows, offset, block, x):
-    """``array[step·rows[offset + i] + k]`` for k = 0 … `block` − 1, with lane i of x for row i.
+def gather_blocks(typing_context, array, step, indices, offset, block, x):
+    """``array[step·indices[offset + i] + k]`` for k = 0 … `block` − 1 and each lane i of x.
 
-    Each row's block of contiguous numbers is loaded at once and the blocks are transposed: half the
-    time of a gather instruction for each k. The numbers of lanes and of a block are powers of two.
+    Each index's block of contiguous numbers is loaded at once and the blocks are transposed: half
+    the time of a gather instruction for each k. The numbers of lanes and of a block are powers of
+    two.
     """
     kind = types.UniTuple(like(array.dtype, x), block.value)
 
     def build(context, builder, signature, args):
-        blocks = _blocks(context, builder, (array, rows), args, block.value, x)
+        blocks = _blocks(context, builder, (array, indices), args, block.value, x)
         if isinstance(x, Vector):
             columns = _columns(builder, blocks)
         else:
             columns = [builder.extract_element(blocks[0], WORD(k)) for k in range(block.value)]
         return context.make_tuple(builder, kind, columns)
 
-    return kind(array, types.int64, rows, types.int64, block, x), build
+    return kind(array, types.int64, indices, types.int64, block, x), build
 
 
 def _blocks(context, builder, arrays, args, length, x):
     """The blocks as they lie in memory; arguments of :func:`gather_blocks`."""
-    (array, rows), (numbers, step, places, offset) = arrays, args[:4]
-    index = pointer(context, builder, rows, places, offset, WORD)
+    (array, indices), (numbers, step, places, offset) = arrays, args[:4]
+    index = pointer(context, builder, indices, places, offset, WORD)
     data = context.make_array(array)(context, builder, numbers).data
     vector, blocks = llvm(Vector(array.dtype, length)), []
     for i in range(x.size if isinstance(x, Vector) else 1):
@@ -424,14 +425,14 @@ def _blocks(context, builder, arrays, args, length, x):
 
 
 @intrinsic
-def add_polynomials(typing_context, array, step, rows, offset, block, u, total):
+def add_polynomials(typing_context, array, step, indices, offset, block, u, total):
     """`total` plus polynomials of u, with the coefficients of :func:`gather_blocks`.
 
     Only the sum over all lanes is defined: which values a lane of the result holds is not.
     """
 
     def build(context, builder, signature, args):
-        blocks = _blocks(context, builder, (array, rows), args, block.value, u)
+        blocks = _blocks(context, builder, (array, indices), args, block.value, u)
         if on_arm(builder) and block.value == 4 and array.dtype == types.float64:
             return _by_element(builder, blocks, args[5], args[6])
         *lower_powers, value = _columns(builder, blocks)
@@ -440,7 +441,7 @@ def add_polynomials(typing_context, array, step, rows, offset, block, u, total):
             value = builder.fadd(value, coef, flags=("fast",))
         return builder.fadd(args[6], value, flags=("fast",))
 
-    return u(array, types.int64, rows, types.int64, block, u, u), build
+    return u(array, types.int64, indices, types.int64, block, u, u), build
 
 
 def _by_element(builder, cubics, u, total):

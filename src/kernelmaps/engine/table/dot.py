@@ -1,7 +1,7 @@
 """Sums of a table's columns over the features: the scores of a trained model.
 
 The columns of the table are the model's outputs. Some features of a row at a time are located
-(:mod:`.locate`), and the polynomials of their rows are added up in registers: for one output,
+(:mod:`.locate`), and the polynomials of their pieces are added up in registers: for one output,
 several values side by side, whose blocks of coefficients are transposed; for more, the outputs side
 by side. The coefficients of so few features stay in the cache while a block of rows is processed,
 each row with its sums so far, and the next rows are prefetched: that gains more than any wider
@@ -34,7 +34,7 @@ from ..simd.vectors import (
     zeros,
 )
 from .entry import INNER, entry
-from .layout import Bins, LocalPolynomials, bins_of, polynomials_of, rows_of
+from .layout import Bins, LocalPolynomials, bins_of, pieces_of, polynomials_of
 from .locate import Locations, locate_dense, locate_stored, locations_for
 from .memory import LANES, aligned, by_vector
 from .stored import AFFINE, CODE, EDGES, Table
@@ -45,7 +45,7 @@ _TILE_BYTES = 2**19  # coefficients at a time: a part of a second-level cache
 # Even bins are found in float32 if a range begins at most this many of its widths from zero:
 # rounding then moves a value by a few units in the last place of x.
 _MAX_DISTANCE = 4
-# Bins that rounding may carry a value beyond the ends: more than rounding can, less than the row
+# Bins that rounding may carry a value beyond the ends: more than rounding can, less than the piece
 # after the last bin.
 _END_TOLERANCE = 0.01
 _PREFETCH = 256  # values ahead of the one in work
@@ -77,12 +77,12 @@ def summed_table(table: Table, dtype: np.dtype, *, centred: bool = False) -> Sum
 
     `centred`: where possible, positions count from the middle of a bin, −½ … ½, which the loops
     below find at the least cost. Rounding may carry values at the ends of a range half a unit too
-    far: before the first bin and after the last one are rows with the values at the ends.
+    far: before the first bin and after the last one are pieces with the values at the ends.
     """
     precision = _precision(table, dtype)
     within_bins, bounded = _stay_within_bins(table, dtype, precision)
     centred = centred and within_bins and bounded
-    row, sets = rows_of(table, 2 * centred)
+    first_piece, sets = pieces_of(table, 2 * centred)
     outputs = int(table.width[0])
     powers = table.degree + 1
     padded = power_of_two(powers) if outputs == 1 else powers
@@ -92,10 +92,10 @@ def summed_table(table: Table, dtype: np.dtype, *, centred: bool = False) -> Sum
         polynomials = _around_middles(polynomials) if centred else polynomials
         blocks.append(np.zeros((len(polynomials), padded, table.band[s])))
         blocks[-1][:, :powers] = polynomials
-    bins = bins_of(table, row + centred, dtype)
+    bins = bins_of(table, first_piece + centred, dtype)
     if centred:
         origin = bins.origin + 0.5 / bins.factor
-        bins = bins._replace(origin=origin, zero_row=bins.zero_row + 1)
+        bins = bins._replace(origin=origin, zero_piece=bins.zero_piece + 1)
         bins = bins._replace(clipped=StaticInt(False), centred=StaticInt(True))
     elif within_bins or (_smooth(table) and table.binning == EDGES):
         bins = bins._replace(clipped=StaticInt(False))
@@ -123,7 +123,7 @@ def _smooth(table: Table) -> bool:
 
 
 def _stay_within_bins(table: Table, dtype: np.dtype, precision: np.dtype) -> tuple[bool, bool]:
-    """Whether clipped values fall into even bins, or the rows beside these; whether ranges end.
+    """Whether clipped values fall into even bins, or the pieces beside these; whether ranges end.
 
     Rows are of `dtype`, positions are found in `precision`: the ends' positions are computed here
     as the loops compute them.
@@ -197,7 +197,7 @@ def _sum_one_output(values, work, n, at, x, ahead):
     for k in range(0, n, lanes):
         prefetch(x, ahead + k)
         u, powers = load(locations.u, k, lanes), values.powers
-        total = add_polynomials(values.coef, powers, locations.row, k, powers, u, total)
+        total = add_polynomials(values.coef, powers, locations.piece, k, powers, u, total)
     store(work.sums, at * lanes, total)
 
 
@@ -210,10 +210,10 @@ def _sum_outputs(values, work, n, at, x, ahead):
         b = zeros(values.coef, size)
         for k in range(0, n, 2):
             prefetch(x, ahead + k)
-            row, u = np.int64(item(locations.row, k)), item(locations.u, k)
-            a = add(a, polynomial(values, row, u, v))
-            row, u = np.int64(item(locations.row, k + 1)), item(locations.u, k + 1)
-            b = add(b, polynomial(values, row, u, v))
+            piece, u = np.int64(item(locations.piece, k)), item(locations.u, k)
+            a = add(a, polynomial(values, piece, u, v))
+            piece, u = np.int64(item(locations.piece, k + 1)), item(locations.u, k + 1)
+            b = add(b, polynomial(values, piece, u, v))
         store(work.sums, start + v * size, add(a, b))
 
 
@@ -248,11 +248,11 @@ def _drain_outputs(work, size, outputs, count, top, out):
 
 
 @njit(**INNER)
-def _pad(locations, n, zero_row):
-    """Fill the last vector with locations in the row of zeros, after n values."""
+def _pad(locations, n, zero_piece):
+    """Fill the last vector with locations in the piece of zeros, after n values."""
     lanes = locations.lanes
     if n % lanes != 0:
-        store(locations.row, n, fill(locations.row, np.int32(zero_row), lanes))
+        store(locations.piece, n, fill(locations.piece, np.int32(zero_piece), lanes))
         store(locations.u, n, zeros(locations.u, lanes))
 
 
@@ -265,7 +265,7 @@ def dot_dense(table, x, work, begin, end, out):
     d, tile, values, locations = table.features, table.tile, table.values, work.locations
     lanes, one = locations.lanes, np.int64(1)
     beyond = zeros(values.coef, lanes)
-    size, zero_row = values.chunk * vectors(values), table.bins.zero_row
+    size, zero_piece = values.chunk * vectors(values), table.bins.zero_piece
     for top in range(begin, end, BLOCK):
         bottom = top + BLOCK if top + BLOCK < end else end
         a = np.int64(0)
@@ -275,7 +275,7 @@ def dot_dense(table, x, work, begin, end, out):
             for i in range(top, bottom):
                 at = i * d + a
                 beyond = locate_dense(table, x, at, a, n, one, locations, beyond)
-                _pad(locations, n, zero_row)
+                _pad(locations, n, zero_piece)
                 _sum(values, work, n, i - top, x, at + ahead)
             a += n
         _drain(work, size, table.outputs, bottom - top, top, out)
@@ -286,14 +286,18 @@ def dot_dense(table, x, work, begin, end, out):
 @entry()
 def dot_stored(table, rows, work, begin, end, out):
     """As `dot_dense`, for CSR rows; features that are not stored add nothing."""
-    values, zero_row, beyond = table.values, table.bins.zero_row, table.values.coef.dtype.type(0)
+    values, zero_piece, beyond = (
+        table.values,
+        table.bins.zero_piece,
+        table.values.coef.dtype.type(0),
+    )
     size = values.chunk * vectors(values)
     for i in range(begin, end):
         last = np.int64(item(rows.indptr, i + 1))
         for a in range(np.int64(item(rows.indptr, i)), last, TILE):
             n = TILE if last - a > TILE else last - a
             beyond = locate_stored(table, rows, a, n, work.locations, beyond)
-            _pad(work.locations, n, zero_row)
+            _pad(work.locations, n, zero_piece)
             _sum(values, work, n, np.int64(0), rows.data, a + n)
         _drain(work, size, table.outputs, np.int64(1), i, out)
     return beyond

@@ -1,4 +1,4 @@
-"""φ of rows: the polynomials of every value's row, written side by side.
+"""φ of rows: the polynomials of every value's piece, written side by side.
 
 A row takes two passes over some of its features at a time. The first locates the values
 (:mod:`.locate`); it knows about bins and nothing else. The second evaluates polynomials there; it
@@ -29,7 +29,7 @@ from .packing import packed
 from .stored import Table
 
 PREFETCH = 1024  # numbers ahead of the one that is written
-TILE = 512  # values that are located at a time: rows and positions stay in the first-level cache
+TILE = 512  # values that are located at a time: pieces and positions stay in the first-level cache
 
 
 class EmitWorkspace(NamedTuple):
@@ -100,8 +100,8 @@ def emit_workspace(layout: Layout) -> EmitWorkspace:
     values = layout.values
     columns = np.zeros(values.chunk * values.parts, values.coef.dtype)
     # Many are made, few of them large: not aligned, which takes longer than it saves.
-    row, u = (np.zeros(TILE + LANES, kind) for kind in (np.int32, values.coef.dtype))
-    return EmitWorkspace(Locations(row, u, StaticInt(width(u.itemsize))), columns)
+    piece, u = (np.zeros(TILE + LANES, kind) for kind in (np.int32, values.coef.dtype))
+    return EmitWorkspace(Locations(piece, u, StaticInt(width(u.itemsize))), columns)
 
 
 def output_to(layout: Layout, out: np.ndarray) -> DenseOutput:
@@ -110,10 +110,10 @@ def output_to(layout: Layout, out: np.ndarray) -> DenseOutput:
 
 
 @njit(**INNER)
-def _write(values, row, u, to, out):
+def _write(values, piece, u, to, out):
     """The columns of one value from out[to] on."""
     for v in range(vectors(values)):
-        store(out, to + v * values.chunk, polynomial(values, row, u, v))
+        store(out, to + v * values.chunk, polynomial(values, piece, u, v))
 
 
 @routine()
@@ -126,30 +126,30 @@ def _write_values(layout, output, begin, end, n, top, a, last):
     values, locations, out, column = layout.values, output.locations, output.out, layout.column
     even, width = layout.even, column[column.size - 1]
     if last != 0:
-        row, u = np.int64(item(locations.row, begin)), item(locations.u, begin)
-        _write(values, row, u, np.int64(0), output.columns)
+        piece, u = np.int64(item(locations.piece, begin)), item(locations.u, begin)
+        _write(values, piece, u, np.int64(0), output.columns)
     elif even > 0:
         # A separate loop without decisions takes three quarters of the time.
         at = top * width + column[a]
         for k in range(begin, end):
             prefetch(out, at + k * even + PREFETCH)
-            row, u = np.int64(item(locations.row, k)), item(locations.u, k)
-            _write(values, row, u, at + k * even, out)
+            piece, u = np.int64(item(locations.piece, k)), item(locations.u, k)
+            _write(values, piece, u, at + k * even, out)
     else:
         for first in range(begin, end, n):
             at = (top + first // n) * width
             for k in range(first, first + n if first + n < end else end):
-                row = np.int64(item(locations.row, k))
-                to = at + column[a + k - first] + item(values.first, row)
-                _write(values, row, item(locations.u, k), to, out)
+                piece = np.int64(item(locations.piece, k))
+                to = at + column[a + k - first] + item(values.first, piece)
+                _write(values, piece, item(locations.u, k), to, out)
 
 
 @njit(**INNER)
 def _column_of(columns, locations, k, n, top, a):
     """Index of the first column of a located value in the flat result."""
-    row, column = np.int64(item(locations.row, k)), columns.column
+    piece, column = np.int64(item(locations.piece, k)), columns.column
     at = (top + k // n) * column[column.size - 1]
-    return at + column[a + k % n] + item(columns.first, row)
+    return at + column[a + k % n] + item(columns.first, piece)
 
 
 @entry()
@@ -193,14 +193,14 @@ def emit_stored(layout, locate, rows, work, begin, end, out):
         zero, one = np.int64(0), np.int64(1)
         call(locate.routine, locate.table, locate.rows, locations, a, zero, n, one)
         for k in range(n):
-            row, j = np.int64(item(locations.row, k)), np.int64(item(rows.indices, a + k))
+            piece, j = np.int64(item(locations.piece, k)), np.int64(item(rows.indices, a + k))
             count = np.int64(item(layout.band, j))
             if to <= stop:
-                _write(values, row, item(locations.u, k), to, out.data)
+                _write(values, piece, item(locations.u, k), to, out.data)
             else:
-                _write(values, row, item(locations.u, k), zero, work.columns)
+                _write(values, piece, item(locations.u, k), zero, work.columns)
                 copy_numbers(work.columns, out.data, to, count)
-            first = item(layout.column, j) + item(values.first, row)
+            first = item(layout.column, j) + item(values.first, piece)
             for c in range(count):
                 out.indices[to + c] = first + c
             to += count

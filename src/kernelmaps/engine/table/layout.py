@@ -1,22 +1,22 @@
 r"""The layout of every table in memory, built here and passed as one argument to compiled loops.
 
-A table is a list of *rows*, one for each bin of each set of polynomials that features share. Where
-a value falls (:mod:`.locate`) is a row and a position u in its bin,
+A table is a piecewise polynomial: a list of *pieces*, one for each bin of each set of polynomials
+that features share. Where a value falls (:mod:`.locate`) is a piece and a position u in its bin,
 
-.. math:: φ_c(x) = \sum_k \mathrm{coef}[\mathrm{row}, k, c]\, u^k,
+.. math:: φ_c(x) = \sum_k \mathrm{coef}[\mathrm{piece}, k, c]\, u^k,
 
 and consumers take it from there: :mod:`.emit` writes φ; models sum it, or add it to their weights;
-:mod:`.encode` stores bin and position alone. After the rows of all bins comes a row of zeros, the
-row of values with φ(x) = 0; for odd extensions all rows follow again with their sign changed. No
+:mod:`.encode` stores bin and position alone. After the pieces of all bins comes a piece of zeros,
+that of values with φ(x) = 0; for odd extensions all pieces follow again with their sign changed. No
 consumer knows of either.
 
 What the compiler must know (the kind of bins, numbers of powers and columns, flags) are
 :class:`~kernelmaps.static_int.StaticInt`: part of the type, so that only the variant in use is
 compiled, and cached on disk.
 
-The loops rely on these relations, which :func:`layout_of` establishes: ``row[j] + b`` is a row for
-every bin b of feature j; ``column[j] + first[row]`` plus the stored columns ends within the result;
-arrays by feature are padded to full vectors of features.
+The loops rely on these relations, which :func:`layout_of` establishes: ``first_piece[j] + b`` is a
+piece for every bin b of feature j; ``column[j] + first[piece]`` plus the stored columns ends within
+the result; arrays by feature are padded to full vectors of features.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ class Bins(NamedTuple):
     """Where values fall: all that :mod:`.locate` reads. T is the precision of the rows of X."""
 
     kind: StaticInt  # AFFINE, LOG2, EDGES or CODE
-    signed: StaticInt  # flag: negative values have the rows `mirror` further on
-    vanishes: StaticInt  # flag: zero has the row `zero_row`
+    signed: StaticInt  # flag: negative values have the pieces `mirror` further on
+    maps_zero_to_zero: StaticInt  # flag: zero has the piece `zero_piece`
     clipped: StaticInt  # flag: values are clipped to low … high
-    # Flag: values come clipped, and positions count from the middles of bins; there is a row before
-    # the first bin and one after the last.
+    # Flag: values come clipped, and positions count from the middles of bins; there is a piece
+    # before the first bin and one after the last.
     centred: StaticInt
     position: StaticInt  # NO_POSITION, POSITION or FLOAT64_POSITION
     # By feature, the last one repeated to fill a vector.
-    row: np.ndarray  # int32: row of the first bin
+    first_piece: np.ndarray  # int32: that of the first bin
     top: np.ndarray  # int32: last bin
     origin: np.ndarray  # AFFINE, float64: t = (x − origin)·factor; EDGES, T: cells of the search
     factor: np.ndarray
@@ -67,19 +67,19 @@ class Bins(NamedTuple):
     shift: int  # LOG2: bits of a number that say where in its bin it lies
     start: int  # LOG2: the bits before those, of the first bin
     limit: int  # LOG2: last bin
-    zero_row: int  # row of zeros
-    mirror: int  # rows from a value's to its negative's
+    zero_piece: int  # piece of zeros
+    mirror: int  # pieces from a value's to its negative's
 
 
 class LocalPolynomials(NamedTuple):
-    """Coefficients of local polynomials, one row for each bin."""
+    """Coefficients of local polynomials, one piece for each bin."""
 
-    first: np.ndarray  # int32[rows]: column of the first stored entry
-    coef: np.ndarray  # T, flat [row][power][column]; columns are padded with zeros
+    first: np.ndarray  # int32[pieces]: column of the first stored entry
+    coef: np.ndarray  # T, flat [piece][power][column]; columns are padded with zeros
     powers: StaticInt  # degree + 1
     chunk: StaticInt  # columns in a vector, a power of two
-    several: StaticInt  # flag: a row has more vectors than one
-    parts: int  # vectors in a row
+    several: StaticInt  # flag: a piece has more vectors than one
+    parts: int  # vectors in a piece
 
 
 class Layout(NamedTuple):
@@ -95,10 +95,10 @@ class Layout(NamedTuple):
 @lru_cache(maxsize=64)
 def layout_of(table: Table) -> Layout:
     """The layout of a table, in the precision of its coefficients."""
-    row, sets = rows_of(table)
+    first_piece, sets = pieces_of(table)
     blocks = [table.polynomials(s) for s in sets]
     first = [table.first[b : b + n] for b, n in zip(table.first_start, table.bins, strict=True)]
-    bins = bins_of(table, row)
+    bins = bins_of(table, first_piece)
     firsts, dtype = [first[s] for s in sets], table.coef.dtype
     values = polynomials_of(firsts, blocks, dtype, bool(bins.mirror), _MIN_WRITTEN)
     widths = {*table.width.tolist(), *table.band.tolist()}
@@ -106,11 +106,11 @@ def layout_of(table: Table) -> Layout:
     return Layout(bins, values, table.column, table.band[table.set_of], even)
 
 
-def rows_of(table: Table, more: int = 0) -> tuple[np.ndarray, list[int]]:
-    """First row of each set, and the sets whose coefficients are stored, in order.
+def pieces_of(table: Table, more: int = 0) -> tuple[np.ndarray, list[int]]:
+    """First piece of each set, and the sets whose coefficients are stored, in order.
 
-    Sets that differ in their binning alone share their rows. A set has a row for each bin, and
-    `more` rows besides.
+    Sets that differ in their binning alone share their pieces. A set has a piece for each bin,
+    and `more` besides.
     """
     keys = np.stack([table.coef_start, table.first_start, table.bins, table.band], axis=1)
     _, sets, block = np.unique(keys, axis=0, return_index=True, return_inverse=True)
@@ -118,14 +118,14 @@ def rows_of(table: Table, more: int = 0) -> tuple[np.ndarray, list[int]]:
     return starts[np.ravel(block)], sets.tolist()
 
 
-def bins_of(table: Table, row: np.ndarray, dtype: Any = None) -> Bins:
-    """Where values fall; `row`: first row of each set.
+def bins_of(table: Table, first_piece: np.ndarray, dtype: Any = None) -> Bins:
+    """Where values fall; `first_piece`: that of each set.
 
     In the precision of the table's coefficients, or in `dtype`.
     """
     dtype = np.dtype(table.coef.dtype if dtype is None else dtype)
     of, kind = table.set_of, table.binning
-    zero_row = int((row + table.bins).max())
+    zero_piece = int((first_piece + table.bins).max())
     search: Any = ABSENT
     shift = start = limit = 0
     floats = CellParameters(*[np.zeros(0, dtype)] * 5)
@@ -155,11 +155,11 @@ def bins_of(table: Table, row: np.ndarray, dtype: Any = None) -> Bins:
     return Bins(
         kind=StaticInt(kind),
         signed=StaticInt(signed),
-        vanishes=StaticInt(table.zero and kind != CODE),
+        maps_zero_to_zero=StaticInt(table.zero and kind != CODE),
         clipped=StaticInt(clipped),
         centred=StaticInt(False),
         position=_position_of(table, dtype),
-        row=by_vector(row[of].astype(np.int32)),
+        first_piece=by_vector(first_piece[of].astype(np.int32)),
         top=by_vector(table.bins[of].astype(np.int32) - 1),
         origin=origin,
         factor=factor,
@@ -171,8 +171,8 @@ def bins_of(table: Table, row: np.ndarray, dtype: Any = None) -> Bins:
         shift=shift,
         start=start,
         limit=limit,
-        zero_row=zero_row,
-        mirror=zero_row + 1 if signed else 0,
+        zero_piece=zero_piece,
+        mirror=zero_piece + 1 if signed else 0,
     )
 
 
@@ -190,17 +190,17 @@ def polynomials_of(
     least: int = 1,
     most: int = _MAX_CHUNK,
 ) -> LocalPolynomials:
-    """Rows of coefficients, each entry of `coef` (bins, powers, columns), one after the other.
+    """Pieces, each entry of `coef` (bins, powers, columns), one after the other.
 
-    A row of zeros follows, and if `mirrored` all of these with their sign changed. A vector has at
-    least `least` columns and at most `most`, a power of two.
+    A piece of zeros follows, and if `mirrored` all of these with their sign changed. A vector has
+    at least `least` columns and at most `most`, a power of two.
     """
     powers = max(block.shape[1] for block in coef)
     columns = max(least, max(block.shape[2] for block in coef))
     chunk = min(most, power_of_two(columns))
     parts = -(-columns // chunk)
-    rows = sum(len(block) for block in coef)
-    shape = ((rows + 1) * (1 + mirrored), powers, chunk * parts)
+    n_pieces = sum(len(block) for block in coef)
+    shape = ((n_pieces + 1) * (1 + mirrored), powers, chunk * parts)
     flat = aligned(int(np.prod(shape)), dtype)
     values = flat.reshape(shape)
     starts = np.zeros(len(values), np.int32)
@@ -211,17 +211,17 @@ def polynomials_of(
         starts[of_set] = first_columns
         at += len(block)
     if mirrored:
-        values[rows + 1 :] = -values[: rows + 1]
-        starts[rows + 1 :] = starts[: rows + 1]
+        values[n_pieces + 1 :] = -values[: n_pieces + 1]
+        starts[n_pieces + 1 :] = starts[: n_pieces + 1]
     static = StaticInt(powers), StaticInt(chunk), StaticInt(parts > 1)
     return LocalPolynomials(starts, flat, *static, parts)
 
 
 def coefficients(layout: Layout) -> np.ndarray:
-    """Coefficients [row][power][column] without the columns that fill vectors."""
+    """Coefficients [piece][power][column] without the columns that fill vectors."""
     values = layout.values
-    rows = values.coef.reshape(len(values.first), values.powers, -1)
-    return rows[:, :, : int(layout.band.max())]
+    pieces = values.coef.reshape(len(values.first), values.powers, -1)
+    return pieces[:, :, : int(layout.band.max())]
 
 
 def octaves_of(bins: Bins) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-r"""Where a value falls: the row of the table for its bin b, and its position u in the bin.
+r"""Where a value falls: the piece of the table for its bin b, and its position u in the bin.
 
 ====== ====================================================================================
 bins   b and u of a value x
@@ -10,9 +10,9 @@ EDGES  edges e_0 < e_1 < …: b = #{k ≥ 1 : e_k ≤ x}, u = (x − e_b) / (e_{
 CODE   b = x, u = 0
 ====== ====================================================================================
 
-The row is ``row[j] + b`` for feature j. If the table is `signed` (odd extension), b and u are those
-of |x|, and negative values have the row with the sign changed; if it `vanishes` at zero, zero has
-the row of zeros.
+The piece is ``first_piece[j] + b`` for feature j. If the table is `signed` (odd extension), b and u
+are those of |x|, and negative values have the piece with the sign changed; if `maps_zero_to_zero`,
+zero has the piece of zeros.
 
 This is the only place that finds bins. It is written once for a number and for a vector of them
 (:mod:`..simd.arithmetic`), and compiled for the kind of bins in use. The bin of a value depends on
@@ -51,7 +51,7 @@ from ..simd.arithmetic import (
     plus,
     position_between,
     shift_and_scale,
-    signed_row,
+    signed_piece,
     smaller,
     split,
     times,
@@ -72,7 +72,7 @@ _NOT_CENTRED = StaticInt(0)
 
 
 def find(bins, x, j, across):
-    """Row of the table and position in the bin.
+    """Piece of the table and position in the bin.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def find(bins, x, j, across):
 
     Returns
     -------
-    row, u : int32 and floats, one for each value
+    piece, u : int32 and floats, one for each value
     """
     return _FINDERS[bins.kind](bins, x, j, across)
 
@@ -99,14 +99,14 @@ def _find(bins, x, j, across):
 def _find_code(bins, x, j, across):
     b = code_of(x, parameter(bins.top, j, x, across))
     zero = bins.number.dtype.type(0)
-    return plus(parameter(bins.row, j, x, across), b), filled_like(x, zero)
+    return plus(parameter(bins.first_piece, j, x, across), b), filled_like(x, zero)
 
 
 def _find_affine(bins, x, j, across):
     value = as_floats(x, bins.number)
     t = affine_position(bins, magnitude(value, bins.signed), j, across)
     b, u = split(t, parameter(bins.last, j, x, across), bins.centred)
-    return _row(bins, value, b, j, across), as_floats(u, bins.number)
+    return _piece(bins, value, b, j, across), as_floats(u, bins.number)
 
 
 def _find_octave(bins, x, j, across):
@@ -114,7 +114,7 @@ def _find_octave(bins, x, j, across):
     size = magnitude(value, bins.signed)
     size = clip_to_range(size, bins.low, bins.high, j, across, bins.clipped)
     b, u = octave_bin(size, bins.shift, bins.start, bins.limit)
-    return _row(bins, value, b, j, across), u
+    return _piece(bins, value, b, j, across), u
 
 
 def _find_between_edges(bins, x, j, across):
@@ -124,7 +124,7 @@ def _find_between_edges(bins, x, j, across):
     b, u = passed_edges(bins, size, cells, np.int64(0), j, across)
     if bins.position != NO_POSITION:  # values at the right end belong to the last bin
         b, u = cap_bin(b, parameter(bins.top, j, x, across), u)
-    return _row(bins, value, b, j, across), u
+    return _piece(bins, value, b, j, across), u
 
 
 _FINDERS = {
@@ -136,10 +136,12 @@ _FINDERS = {
 
 
 @njit(**INNER)
-def _row(bins, value, b, j, across):
-    """The row of bin b of a value's magnitude, with the odd extension and the row of zero."""
-    row = plus(parameter(bins.row, j, value, across), b)
-    return signed_row(row, value, bins.mirror, bins.signed, bins.zero_row, bins.vanishes)
+def _piece(bins, value, b, j, across):
+    """The piece of bin b of a value's magnitude, with the odd extension and the piece of zero."""
+    piece = plus(parameter(bins.first_piece, j, value, across), b)
+    return signed_piece(
+        piece, value, bins.mirror, bins.signed, bins.zero_piece, bins.maps_zero_to_zero
+    )
 
 
 @njit(**INNER)
@@ -271,7 +273,7 @@ class Stored(NamedTuple):
 class Locations(NamedTuple):
     """Where values fell: one thread's memory, a vector longer than the values that it holds."""
 
-    row: np.ndarray  # int32
+    piece: np.ndarray  # int32
     u: np.ndarray  # T
     lanes: StaticInt  # values that are located at a time
 
@@ -302,16 +304,16 @@ def packed_bins(bins: Bins) -> Any:
 
 def locations_for(count: int, dtype: Any) -> Locations:
     """Memory for the locations of `count` values, with positions of `dtype`."""
-    row, u = (aligned(count + LANES, kind) for kind in (np.int32, dtype))
-    return Locations(row, u, StaticInt(width(u.itemsize)))
+    piece, u = (aligned(count + LANES, kind) for kind in (np.int32, dtype))
+    return Locations(piece, u, StaticInt(width(u.itemsize)))
 
 
 def locator(table: Any, rows: Dense | Stored, locations: Any) -> Locator:
     """The routine that locates values of such rows; `table` and `locations` may be packed.
 
     A loop calls it with ``(table, rows, locations, at, j, n, n_rows)``: it fills
-    ``locations.row[k]`` and ``locations.u[k]`` for n features from j on in n_rows consecutive rows,
-    whose values begin at `at`. Stored values have features of their own.
+    ``locations.piece[k]`` and ``locations.u[k]`` for n features from j on in n_rows consecutive
+    rows, whose values begin at `at`. Stored values have features of their own.
     """
     dense = _locate_one_by_one if interpreted() else _locate_dense
     locate = _locate_stored if isinstance(rows, Stored) else dense
@@ -332,8 +334,8 @@ def locate_dense(table, x, at, j, n, n_rows, locations, beyond):
             k = start if start < final else final
             x_k = load_some(x, at + first + k, n, lanes)
             value, beyond = _check_range(table, x_k, j + k, ACROSS, beyond)
-            row, u = find(table.bins, value, j + k, ACROSS)
-            store(locations.row, first + k, row)
+            piece, u = find(table.bins, value, j + k, ACROSS)
+            store(locations.piece, first + k, piece)
             store(locations.u, first + k, u)
     return beyond
 
@@ -344,7 +346,7 @@ def locate_stored(table, stored, at, n, locations, beyond):
     for k in range(n):
         j = np.int64(item(stored.indices, at + k))
         value, beyond = _check_range(table, item(stored.data, at + k), j, WITHIN, beyond)
-        locations.row[k], locations.u[k] = find(table.bins, value, j, WITHIN)
+        locations.piece[k], locations.u[k] = find(table.bins, value, j, WITHIN)
     return beyond
 
 
@@ -384,7 +386,7 @@ def _locate_one_by_one(table, dense, locations, at, j, n, n_rows):
     """Dense values where nothing is compiled: there are no vectors."""
     for k in range(n * n_rows):
         value = item(dense.values, at + k)
-        locations.row[k], locations.u[k] = find(table.bins, value, j + k % n, WITHIN)
+        locations.piece[k], locations.u[k] = find(table.bins, value, j + k % n, WITHIN)
 
 
 def stored_rows(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> Stored:

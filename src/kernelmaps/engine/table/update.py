@@ -1,10 +1,16 @@
-"""Weights of a table's columns: scores of single rows, and steps along them, for training.
+r"""Weights of a table's columns: scores of single rows, and steps along them, for training.
 
-A :class:`Basis` says where a value falls (a row of a table and a position ``u`` inside it) and has
-two tables of local polynomials in ``u``,
+The columns of a map are ψ = RΦ, where Φ, the *band*, has few entries that are not zero (splines:
+R = D_d^{-T}; other maps: R = I). The loops store v = Rᵀw, not the weights w of ψ: so the score of
+a value reads the band alone, and a step Δα along ψ adds a multiple of RᵀRΦ (S. Maji, Linearized
+smooth additive classifiers, 2012, eq. 7, where RᵀR is called L_d):
 
-* ``values``: the band Φ(x), the only weights that an evaluation reads;
-* ``column``: the change L_d Φ(x) of the weights (eq. 7); for order 0 it is the band again.
+.. math:: ⟨w, ψ⟩ = ⟨v, Φ⟩, \qquad w ← w + Δα\,ψ \;⇔\; v ← v + Δα\,RᵀRΦ, \qquad
+          ‖ψ‖² = ⟨Φ, RᵀRΦ⟩.
+
+A :class:`Basis` says where a value falls (a piece of a table and a position ``u`` in its bin) and
+has three tables of local polynomials in ``u``, one for each of these: ``values`` Φ, ``update``
+RᵀRΦ, and ``squares`` ‖ψ‖².
 
 The weights lie as ``[feature][basis][lane]``; a lane is a class. The values of a row are located
 once (:func:`locate_row`), the row is scored (:func:`score`), and the weights move along it
@@ -12,7 +18,7 @@ once (:func:`locate_row`), the row is scored (:func:`score`), and the weights mo
 again for other bins, rows or losses. What does not change from call to call, bins and weights, is
 packed once (:func:`weights_of`).
 
-Relies on the relations of :mod:`.layout` (the rows that the finder returns exist, and the band of
+Relies on the relations of :mod:`.layout` (the pieces that the finder returns exist, and the band of
 each ends within the weights of its feature), and on CSR columns that were checked on entry.
 """
 
@@ -48,18 +54,18 @@ FAST = INNER | {"fastmath": True}
 class Squares(NamedTuple):
     """Squared norms as polynomials in u."""
 
-    norm: np.ndarray  # float64 flat [row][power]
+    norm: np.ndarray  # float64 flat [piece][power]
     powers: StaticInt  # 2 degree + 1
 
 
 class Basis(NamedTuple):
-    """A compiled additive map; tables are addressed by the rows of `bins`."""
+    """The tables of an additive map for training, addressed by the pieces of `bins`."""
 
     bins: Bins
     packed_bins: Any  # as a locator takes them
-    values: LocalPolynomials  # the band Phi
-    column: LocalPolynomials  # the change L_d Phi of the weights
-    squares: Squares  # <Phi, L_d Phi>
+    values: LocalPolynomials  # the band Φ
+    update: LocalPolynomials  # RᵀRΦ, the change of the weights; the same object as Φ if R = I
+    squares: Squares  # ‖ψ‖² = ⟨Φ, RᵀRΦ⟩
     stride: int  # weights of each feature
 
 
@@ -67,7 +73,7 @@ class RowArrays(NamedTuple):
     """The rows of X as they lie in memory: dense (C order) or CSR."""
 
     values: np.ndarray  # flat; loops see bytes
-    columns: np.ndarray  # CSR: feature of each value
+    features: np.ndarray  # CSR: of each value
     indptr: np.ndarray
     sparse: StaticInt  # flag: CSR
     width: int  # dense: features
@@ -91,7 +97,7 @@ class Weights(NamedTuple):
     touched: StaticInt  # weights that one vector of the table touches, all lanes
     lanes: StaticInt
     stride: int  # weights of each feature
-    w: np.ndarray  # T, flat
+    w: np.ndarray  # T, flat: v = Rᵀw
 
 
 class BoundRoutine(NamedTuple):
@@ -144,7 +150,7 @@ def routines_of(
             return NONE
         return BoundRoutine(*bind(function, (weights,), (packed_rows, packed_work), numbers))
 
-    stored = Stored(rows.values, rows.columns, rows.indptr)
+    stored = Stored(rows.values, rows.features, rows.indptr)
     values = stored if rows.sparse else Dense(rows.values)
     norm = NONE
     if norms:
@@ -168,9 +174,9 @@ def _span(rows, i):
 
 
 @njit(**FAST)
-def column_of(rows, k, begin):
+def feature_of(rows, k, begin):
     """Feature of the k-th stored value: the index in a CSR row, the position in a dense one."""
-    return np.int64(item(rows.columns, k)) if rows.sparse else k - begin
+    return np.int64(item(rows.features, k)) if rows.sparse else k - begin
 
 
 @njit(**FAST)
@@ -187,11 +193,11 @@ def locate_row(routines, rows, i, work):
 @njit(**FAST)
 def _add_term(weights, rows, locations, begin, k, total):
     """Add the k-th value's term of the scores, chunk by chunk and lane by lane."""
-    row, u = np.int64(item(locations.row, k)), item(locations.u, k)
+    piece, u = np.int64(item(locations.piece, k)), item(locations.u, k)
     table, lanes, size = weights.table, weights.lanes, weights.touched
-    at = (column_of(rows, begin + k, begin) * weights.stride + item(table.first, row)) * lanes
+    at = (feature_of(rows, begin + k, begin) * weights.stride + item(table.first, piece)) * lanes
     for v in range(vectors(table)):
-        phi = repeat(polynomial(table, row, u, v), lanes)
+        phi = repeat(polynomial(table, piece, u, v), lanes)
         w = load(weights.w, at + v * size, size)
         total = multiply_add(phi, w, total)
     return total
@@ -199,7 +205,7 @@ def _add_term(weights, rows, locations, begin, k, total):
 
 @routine(fastmath=True)
 def score(weights, rows, work, begin, count, n):
-    """``work.f[k]`` = <w, psi> of n of the located values, from the k-th on, k < count.
+    """``work.f[k]`` = ⟨w, ψ⟩ = ⟨v, Φ⟩ of n of the located values, from the k-th on, k < count.
 
     That is one score of all values, or one of each. Four sums hide the latency of the adds.
     """
@@ -220,32 +226,32 @@ def score(weights, rows, work, begin, count, n):
 
 @routine(fastmath=True)
 def add(weights, rows, work, begin, n):
-    """w += work.move * (the column of the n located values), lane by lane."""
+    """v += work.move · RᵀRΦ of the n located values, lane by lane."""
     table, lanes, w, locations = weights.table, weights.lanes, weights.w, work.locations
     steps = tile(load(work.move, 0, lanes), table.chunk)
     for k in range(n):
-        row, u = np.int64(item(locations.row, k)), item(locations.u, k)
-        j = column_of(rows, begin + k, begin)
-        first = (j * weights.stride + item(table.first, row)) * lanes
+        piece, u = np.int64(item(locations.piece, k)), item(locations.u, k)
+        j = feature_of(rows, begin + k, begin)
+        first = (j * weights.stride + item(table.first, piece)) * lanes
         for v in range(vectors(table)):
             at = first + v * weights.touched
-            phi = repeat(polynomial(table, row, u, v), lanes)
+            phi = repeat(polynomial(table, piece, u, v), lanes)
             store(w, at, multiply_add(phi, steps, load(w, at, weights.touched)))
 
 
 @njit(**INNER)
 def _square(squares, locations, k):
-    """The k-th value's term of |psi|^2: <Phi, L_d Phi>, itself a local polynomial in u."""
-    row, u, size = np.int64(item(locations.row, k)), item(locations.u, k), squares.powers
-    value = item(squares.norm, row * size + size - 1)
+    """The k-th value's term of ‖ψ‖² = ⟨Φ, RᵀRΦ⟩, itself a local polynomial in u."""
+    piece, u, size = np.int64(item(locations.piece, k)), item(locations.u, k), squares.powers
+    value = item(squares.norm, piece * size + size - 1)
     for power in range(size - 2, -1, -1):
-        value = value * u + item(squares.norm, row * size + power)
+        value = value * u + item(squares.norm, piece * size + power)
     return value
 
 
 @routine()
 def _squared_norm(squares, work, n):
-    """``work.norm[0]`` = |psi|^2. Four sums, as for the scores.
+    """``work.norm[0]`` = ‖ψ‖². Four sums, as for the scores.
 
     Without ``fastmath``, which would make the compiler use gather instructions: on many processors
     they take several times as long.

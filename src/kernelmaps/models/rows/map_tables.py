@@ -33,31 +33,32 @@ _FEWEST_FEATURES = 32  # of rows whose values take more time than what is done o
 
 @dataclass(frozen=True)
 class Bands:
-    """An additive map as bands of a basis: psi_j = R_s Phi, s the set of feature j.
+    """An additive map as bands of a basis: ψ_j = R_s Φ, s the set of feature j.
 
     Attributes
     ----------
     table : Table
-        Of Phi, in the engine's layout.
-    mix : ndarray (m, n, n) or None
-        The R's; None for the identity.
-    mix_of : int[sets]
+        Of Φ, in the engine's layout.
+    transforms : ndarray (m, n, n) or None
+        The different R's; None if there is only the identity.
+    transform_of : int[sets]
         Which of them a set has.
     """
 
     table: Table
-    mix: np.ndarray | None
-    mix_of: np.ndarray
+    transforms: np.ndarray | None
+    transform_of: np.ndarray
 
-    def cells(self, weights: np.ndarray) -> np.ndarray:
-        """Weights of psi, [column][output], as weights of Phi: <w, R Phi> = <R'w, Phi>."""
+    def band_weights(self, weights: np.ndarray) -> np.ndarray:
+        """Weights w of ψ, [column][output], as weights Rᵀw of Φ: ⟨w, RΦ⟩ = ⟨Rᵀw, Φ⟩."""
         set_of = self.table.set_of
         ends = np.concatenate([[0], np.cumsum(self.table.width[set_of])])
         out = np.zeros((len(set_of), int(self.table.width.max()), weights.shape[1]))
         for j, s in enumerate(set_of):
             local = weights[ends[j] : ends[j + 1]]
-            turned = local if self.mix is None else self.mix[self.mix_of[s]].T @ local
-            out[j, : len(turned)] = turned
+            if self.transforms is not None:
+                local = self.transforms[self.transform_of[s]].T @ local
+            out[j, : len(local)] = local
         return out
 
 
@@ -107,9 +108,9 @@ def bands_of(spec: Spec, X: Any, dtype: np.dtype) -> Bands:
             first_start=of * bins,
             band=np.full(sets, band, np.int32),
         )
-        mix = spec.arrays["mix"]
-        plain = len(mix) == 1 and np.array_equal(mix[0], np.eye(len(mix[0])))
-        return Bands(table, None if plain else mix, spec.arrays["mix_of"])
+        transforms = spec.arrays["mix"]
+        plain = len(transforms) == 1 and np.array_equal(transforms[0], np.eye(len(transforms[0])))
+        return Bands(table, None if plain else transforms, spec.arrays["mix_of"])
     values = X.data[None, :] if sparse.issparse(X) else X
     extent = extent_of(values)
     curves = compiled_table(spec, dtype, X.shape[1], extent)
@@ -129,20 +130,20 @@ def lanes_for(count: int) -> StaticInt:
     return StaticInt(next(size for size in (1, 2, 4, 8, 16) if size >= count))
 
 
-def cells_of(flat: np.ndarray, compiled: Compiled, n_outputs: int) -> np.ndarray:
+def unpack_weights(flat: np.ndarray, compiled: Compiled, n_outputs: int) -> np.ndarray:
     """Weights of the loops as [feature][basis][output]."""
     stride, lanes = compiled.stride, compiled.lanes
     width = int(compiled.bands.table.width.max())
-    cells = flat[: compiled.n_weights * lanes].reshape(-1, stride, lanes)
-    return cells[:, :width, :n_outputs].copy()
+    weights = flat[: compiled.n_weights * lanes].reshape(-1, stride, lanes)
+    return weights[:, :width, :n_outputs].copy()
 
 
-def laid_out(compiled: Compiled, weights: np.ndarray) -> np.ndarray:
-    """Weights [feature][basis][output] as the loops take them: the inverse of `cells_of`."""
+def pack_weights(compiled: Compiled, weights: np.ndarray) -> np.ndarray:
+    """Weights [feature][basis][output] as the loops take them: the inverse of `unpack_weights`."""
     stride, lanes = compiled.stride, compiled.lanes
     flat = weight_memory(compiled)
-    cells = flat[: compiled.n_weights * lanes].reshape(-1, stride, lanes)
-    cells[:, : weights.shape[1], : weights.shape[2]] = weights
+    packed = flat[: compiled.n_weights * lanes].reshape(-1, stride, lanes)
+    packed[:, : weights.shape[1], : weights.shape[2]] = weights
     return flat
 
 
@@ -188,7 +189,7 @@ def rounded(spec: Spec, X: Any, dtype: np.dtype, threads: int) -> tuple[np.ndarr
         return None
     blocks, bins = len(_table_blocks(bands)[0]), int(table.bins.max())
     bits = (_FRACTIONS // (blocks * bins)).bit_length() - 1
-    if bits < _FEWEST_BITS or blocks * (bins << bits) * _taps(bands) * 4 > _CODE_BYTES:
+    if bits < _FEWEST_BITS or blocks * (bins << bits) * _numbers_per_code(bands) * 4 > _CODE_BYTES:
         return None
     return fixed_point(table.astype(X.dtype), X, bits, threads), bits
 
@@ -206,18 +207,18 @@ Block = tuple[np.ndarray, np.ndarray, int]  # first columns, coefficients, index
 
 def _at_fractions(block: Block, bits: int) -> Block:
     """Values at all fractions of the bins: the left end of the first to the right of the last."""
-    first, coef, kind = block
+    first, coef, transform = block
     fractions = np.arange((len(coef) << bits) + 1)
     b = np.minimum(fractions >> bits, len(coef) - 1)
     u = fractions / 2.0**bits - b
     values = np.einsum("fpc,fp->fc", coef[b], u[:, None] ** np.arange(coef.shape[1]))
-    return first[b], values[:, None, :], kind
+    return first[b], values[:, None, :], transform
 
 
 def _table_blocks(bands: Bands) -> tuple[list[Block], np.ndarray]:
     """Blocks of a table, and the one of each set: sets that differ in their bins alone share it."""
     table = bands.table
-    keys = np.stack([table.coef_start, table.first_start, bands.mix_of], axis=1)
+    keys = np.stack([table.coef_start, table.first_start, bands.transform_of], axis=1)
     _, which, block_of = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     return [_table_block(bands, int(s)) for s in which], np.ravel(block_of)
 
@@ -225,7 +226,7 @@ def _table_blocks(bands: Bands) -> tuple[list[Block], np.ndarray]:
 def _table_block(bands: Bands, s: int) -> Block:
     """First columns and coefficients (bins, powers, band) of one set."""
     coef, begin = bands.table.polynomials(s), int(bands.table.first_start[s])
-    return bands.table.first[begin : begin + len(coef)], coef, int(bands.mix_of[s])
+    return bands.table.first[begin : begin + len(coef)], coef, int(bands.transform_of[s])
 
 
 def _code_blocks(bands: Bands, X: Any, all_codes: bool) -> list[Block] | None:
@@ -237,20 +238,22 @@ def _code_blocks(bands: Bands, X: Any, all_codes: bool) -> list[Block] | None:
     all_codes |= values.itemsize == 1 or values.size == 0
     codes = 1 << 8 * values.itemsize if all_codes else int(values.max()) + 1
     sets = np.unique(table.set_of)
-    if len(sets) * codes * _taps(bands) * 4 > max(_CODE_BYTES, _CODE_SHARE * values.nbytes):
+    bytes_per_code = 4 * _numbers_per_code(bands)
+    if len(sets) * codes * bytes_per_code > max(_CODE_BYTES, _CODE_SHARE * values.nbytes):
         return None
     blocks = []
     for s, dense in enumerate(evaluate_sets(table, np.arange(float(codes)))):
         band, width = int(table.band[s]), int(table.width[s])
         first = np.minimum(np.argmax(dense != 0, axis=1), width - band)
         taken = np.take_along_axis(dense, first[:, None] + np.arange(band), axis=1)
-        blocks.append((first.astype(np.int32), taken[:, None, :], int(bands.mix_of[s])))
+        blocks.append((first.astype(np.int32), taken[:, None, :], int(bands.transform_of[s])))
     return blocks
 
 
-def _taps(bands: Bands) -> int:
-    """Numbers that a value has in look-up tables: the band, and the change of the weights."""
-    return int(bands.table.band.max()) + (0 if bands.mix is None else int(bands.table.width.max()))
+def _numbers_per_code(bands: Bands) -> int:
+    """Numbers that a code has in look-up tables: Φ, and RᵀRΦ where that is another table."""
+    band, width = int(bands.table.band.max()), int(bands.table.width.max())
+    return band if bands.transforms is None else band + width
 
 
 def _assemble(
@@ -261,34 +264,35 @@ def _assemble(
     dtype: np.dtype,
     lanes: StaticInt,
 ) -> Compiled:
-    """Blocks of rows, one after the other, in the layout of the loops."""
-    table, mix = bands.table, bands.mix
+    """Blocks of pieces, one after the other, in the layout of the loops."""
+    table, transforms = bands.table, bands.transforms
     signed = bool(table.signed and binning != CODE)
-    first, coef, kinds = zip(*blocks, strict=True)
+    first, coef, transform_of = zip(*blocks, strict=True)
     starts = np.cumsum([0, *map(len, first)])
     width = int(table.width.max())
     phi = [_spread(*block[:2], width) for block in blocks]
     lay_out = partial(polynomials_of, dtype=dtype, mirrored=signed, most=_most_columns(lanes))
-    values = columns = lay_out(first, coef)
-    changes = phi
-    if mix is not None:
-        changes = [block @ (mix[k].T @ mix[k]) for block, k in zip(phi, kinds, strict=True)]
-        columns = lay_out([np.zeros_like(rows) for rows in first], changes)
-    stride = max(_columns(columns), int(values.first.max()) + _columns(values))
+    values = update = lay_out(first, coef)
+    updates = phi
+    if transforms is not None:
+        products = [R.T @ R for R in transforms]
+        updates = [block @ products[r] for block, r in zip(phi, transform_of, strict=True)]
+        update = lay_out([np.zeros_like(columns) for columns in first], updates)
+    stride = max(_columns(update), int(values.first.max()) + _columns(values))
     bins = _placed(bands, binning, starts, block_of, dtype)
     basis = Basis(
         bins=bins,
         packed_bins=packed_bins(bins),
         values=values,
-        column=columns,
-        squares=_squares(phi, changes, signed),
+        update=update,
+        squares=_squares(phi, updates, signed),
         stride=stride,
     )
     return Compiled(basis, lanes, table.n_features * stride, stride, bands)
 
 
 def _spread(first: np.ndarray, coef: np.ndarray, width: int) -> np.ndarray:
-    """Coefficients of bands, (rows, powers, band), among all columns of a feature."""
+    """Coefficients of bands, (pieces, powers, band), among all columns of a feature."""
     out = np.zeros((*coef.shape[:2], width))
     columns = first[:, None] + np.arange(coef.shape[2])
     np.put_along_axis(out, columns[:, None, :].repeat(coef.shape[1], 1), coef, axis=2)
@@ -296,19 +300,19 @@ def _spread(first: np.ndarray, coef: np.ndarray, width: int) -> np.ndarray:
 
 
 def _columns(block: LocalPolynomials) -> int:
-    """Columns of a row, those that fill vectors included."""
+    """Columns of a piece, those that fill vectors included."""
     return block.chunk * block.parts
 
 
 def _placed(
     bands: Bands, binning: int, starts: np.ndarray, block_of: np.ndarray, dtype: np.dtype
 ) -> Bins:
-    """Where values fall: rows of the blocks, one after the other."""
-    table, row = bands.table, starts[block_of]
+    """Where values fall: pieces of the blocks, one after the other."""
+    table, first_piece = bands.table, starts[block_of]
     if binning == CODE:
         codes = np.diff(starts)[block_of].astype(np.int32)
         table = replace(table, binning=CODE, bins=codes, signed=False)
-    return bins_of(table, row, dtype)
+    return bins_of(table, first_piece, dtype)
 
 
 def _most_columns(lanes: int) -> int:
@@ -316,12 +320,12 @@ def _most_columns(lanes: int) -> int:
     return 16 if lanes == 1 else max(1, _VECTOR // (2 * lanes))
 
 
-def _squares(phi: list[np.ndarray], column: list[np.ndarray], mirrored: bool) -> Squares:
-    """Coefficients in u of <phi(u), column(u)>, a polynomial of twice the degree, of each row."""
+def _squares(phi: list[np.ndarray], update: list[np.ndarray], mirrored: bool) -> Squares:
+    """Coefficients in u of ⟨Φ(u), RᵀRΦ(u)⟩, a polynomial of twice the degree, of each piece."""
     powers = phi[0].shape[1]
     norms = np.zeros((sum(map(len, phi)) + 1, 2 * powers - 1))
     for k in range(powers):
         for m in range(powers):
-            parts = [np.einsum("rc,rc->r", a[:, k], b[:, m]) for a, b in zip(phi, column)]
+            parts = [np.einsum("rc,rc->r", a[:, k], b[:, m]) for a, b in zip(phi, update)]
             norms[:-1, k + m] += np.concatenate(parts)
     return Squares(np.tile(norms, (1 + mirrored, 1)).ravel(), StaticInt(norms.shape[1]))

@@ -22,7 +22,7 @@ from ...engine.table.update import (
     FAST,
     BoundRoutine,
     RowWorkspace,
-    column_of,
+    feature_of,
     locate_row,
     prefetch_row,
 )
@@ -263,6 +263,6 @@ def evaluate(work, rows, workspace, examples, norm, out):
         call(score.routine, score.argument, rows, workspace, begin, count, n_values)
         for k in range(count):
             # A score of all values may be of none: there is no column to look for.
-            j = column_of(rows, begin + k, begin) if terms else np.int64(0)
+            j = feature_of(rows, begin + k, begin) if terms else np.int64(0)
             for lane in range(lanes):
                 put(out, (i * places + j) * lanes + lane, item(workspace.f, k * size + lane))

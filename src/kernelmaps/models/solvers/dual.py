@@ -327,7 +327,7 @@ class CoordinateDescent:
         compiled, rows = self.compiled, self.rows
         examples = np.ascontiguousarray(examples, np.int32)
         basis, lanes = compiled.basis, compiled.lanes
-        changed = weights_of(basis, basis.column, lanes, w)
+        changed = weights_of(basis, basis.update, lanes, w)
         work = routines_of(basis, rows, workspace_for(compiled, rows), changed=changed)
         _dual_loops.accumulate(*work, examples, steps)
 
@@ -439,7 +439,7 @@ class CoordinateDescent:
             workspace = workspace_for(self.compiled, self.rows)
             steps = _dual_loops.steps_of(self.problem, self.hessian, duals, record, workspace)
             scored, changed = (
-                weights_of(basis, table, lanes, self.w) for table in (basis.values, basis.column)
+                weights_of(basis, table, lanes, self.w) for table in (basis.values, basis.update)
             )
             routines = routines_of(
                 basis, self.rows, workspace, scored=scored, changed=changed, steps=steps

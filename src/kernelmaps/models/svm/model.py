@@ -281,11 +281,11 @@ class AdditiveMachine:
     def _placed(self, compiled: Any, outputs: slice) -> Any:
         """The weights of some outputs as the loops take them, packed."""
         from ...engine.table.update import weights_of
-        from ..rows.map_tables import laid_out
+        from ..rows.map_tables import pack_weights
 
         key = ("weights", compiled.basis.values.coef.dtype, compiled.lanes, outputs.start)
         if key not in self._cache or self._cache[key][0] is not compiled:
-            basis, w = compiled.basis, laid_out(compiled, self.weights[:, :, outputs])
+            basis, w = compiled.basis, pack_weights(compiled, self.weights[:, :, outputs])
             self._cache[key] = (compiled, weights_of(basis, basis.values, compiled.lanes, w))
         return self._cache[key][1]
 

@@ -23,12 +23,12 @@ from ...threads import resolve_threads, run_interruptibly
 from ..losses import LOSSES, make_loss
 from ..rows.map_tables import (
     bands_of,
-    cells_of,
     compile_basis,
     lanes_for,
     of_fractions,
     rounded,
     rows_of,
+    unpack_weights,
 )
 from ..rows.mapped import (
     PROBED_ROWS,
@@ -218,10 +218,10 @@ def _solve_dual_of_codes(
     coded, spec = columns.coded(rows)
     solution = _solve_dual(coded, problem, spec, examples, dual, alpha, intercept, lambda: None)
     weights = solution.weights[:, 0]
-    cells = bands_of(fitted.spec, rows, np.dtype(precision_of(rows, dual.tol))).cells
+    bands = bands_of(fitted.spec, rows, np.dtype(precision_of(rows, dual.tol)))
     return replace(
         solution,
-        weights=cells(columns.expanded(weights)),
+        weights=bands.band_weights(columns.expanded(weights)),
         intercept=solution.intercept - columns.absorbed(weights),
     )
 
@@ -240,7 +240,7 @@ def _solve_dual(
     solution = solve(
         compiled, rows_of(rows), problem, examples, dual, alpha, intercept, approximate
     )
-    return replace(solution, weights=cells_of(solution.weights, compiled, n_outputs))
+    return replace(solution, weights=unpack_weights(solution.weights, compiled, n_outputs))
 
 
 def _solve_primal(
@@ -257,7 +257,7 @@ def _solve_primal(
     solution = solve_primal(mapped, problem, examples, options.tol, start)
     return replace(
         solution,
-        weights=bands.cells(columns.expanded(solution.weights)),
+        weights=bands.band_weights(columns.expanded(solution.weights)),
         intercept=solution.intercept - columns.absorbed(solution.weights),
     )
 
