@@ -44,8 +44,8 @@ class PairSearch:
     full_edf: float = 0.6  # share of its functions at which a pair gets twice as many
     min_edf: float = 0.3  # of a pair that stays
     # Coefficients of all terms, since REML costs the cube (with 2000, the same R² is 0.533 in 11
-    # seconds instead of 18, with 3000 not higher); and of pairs, if single columns need nearly as
-    # many, or more: these are screened.
+    # seconds instead of 18); and of pairs, if single columns need nearly as many, or more: these
+    # are screened.
     max_coefficients: int = 2500
     max_pair_coefficients: int = 1000
     # Columns among whose pairs is searched, those with the strongest effects: 300 have 44,850.

@@ -43,7 +43,8 @@ class CurveOptions:
     jump_share: float = 0.05
     jump_factor: float = 4.0
     # Splines of a curve that follows steps, and log-likelihood by which it has to be better. With
-    # 3, at most one in fifteen simulated lines, waves and bumps (300 and 3000 rows) took it.
+    # 3, 0 or 1 of 8 to 15 simulated tables took it for a line, a slow wave, a bump or a logarithm
+    # (too few for a rate); fast waves of a skewed column took it in up to all of 8.
     n_bases_rough: int = 100
     rough_cost: float = 3.0
     min_bases_rough: int = 2  # affordable ones: with fewer rows, a column alone shows little

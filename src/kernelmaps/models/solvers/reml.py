@@ -56,7 +56,7 @@ class RemlOptions:
     coarse_functions: int = 3
     # By how much smaller ρ of straight lines is in the second of two starting points: e⁻⁶ of a
     # penalty that weighs as much as all rows leaves the difference of two columns nearly free whose
-    # correlation is 0.99. (3 and 9 ended at the same minima in tables of 141 rows.)
+    # correlation is 0.99. (3 and 9 ended near the same minima in tables of 141 rows.)
     free_lines: float = 6.0
     # Penalty, in units of n, beyond which a coefficient is left out: less than a hundredth of it
     # would remain.
