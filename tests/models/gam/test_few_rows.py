@@ -13,7 +13,7 @@ from kernelmaps.models.gam import design
 from kernelmaps.models.solvers import pirls
 from kernelmaps.models.solvers.reml import Penalties
 from kernelmaps.models.solvers.screening import entering_smoothing
-from kernelmaps.models.solvers.smoothing_prior import SmoothingCoordinates
+from kernelmaps.models.solvers.smoothing_prior import PriorParameterisation
 
 
 def table(rng, n, p, effect=1.0):
@@ -90,38 +90,38 @@ def test_many_rows_leave_the_prior_nothing_to_say():
     y = np.sin(6 * X[:, 0]) + X[:, 1] + rng.normal(size=2000)
     with_prior = km.AdditiveRegressor().fit(X, y)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Penalties, "coordinates", _without_prior)
+        patch.setattr(Penalties, "prior_of", _without_prior)
         without = km.AdditiveRegressor().fit(X, y)
     assert not np.array_equal(with_prior.edf_, without.edf_)  # the prior was there
     assert np.std(with_prior.predict(X) - without.predict(X)) < 0.02
 
 
 def _without_prior(self, free, problem):
-    return SmoothingCoordinates(np.zeros(self.count), np.zeros(self.count, bool), 0.0)
+    return PriorParameterisation(np.zeros(self.count), np.zeros(self.count, bool), 0.0)
 
 
-def test_coordinates_have_the_derivatives_of_the_cost(seed):
+def test_the_prior_has_the_derivatives_of_its_density(seed):
     """By finite differences along each coordinate; so is ρ recovered."""
     rng = np.random.default_rng(seed)
-    shared = np.array([True, False, True, True, False])
-    coordinates = SmoothingCoordinates(rng.normal(size=5), shared, 3.0, 20.0, 0.4)
+    null = np.array([True, False, True, True, False])
+    prior = PriorParameterisation(rng.normal(size=5), null, 3.0, 20.0, 0.4)
     rho, square = rng.normal(size=5), rng.normal(size=(5, 5))
     square = square @ square.T
-    theta = coordinates.of_rho(rho)
-    np.testing.assert_allclose(coordinates.to_rho(theta), rho)
-    assert theta[:5][shared].max() == 0
+    theta = prior.of_rho(rho)
+    np.testing.assert_allclose(prior.to_rho(theta), rho)
+    assert theta[:5][null].max() == 0
 
     def value(theta):
-        rho, common = coordinates.to_rho(theta), np.exp(-0.5 * theta[-1])
-        sigma = np.exp(-0.5 * (rho - coordinates.offset))
-        costs = np.where(shared, 1.0, 0.4) * np.log1p(20 * sigma) + 3 * sigma
+        rho, common = prior.to_rho(theta), np.exp(-0.5 * theta[-1])
+        sigma = np.exp(-0.5 * (rho - prior.offset))
+        costs = np.where(null, 1.0, 0.4) * np.log1p(20 * sigma) + 3 * sigma
         of_common = np.log1p(20 * common) + 3 * common
-        prior = costs.sum() - shared.sum() * of_common + np.log1p(3 * common)
-        return prior + 0.5 * rho @ square @ rho
+        density = costs.sum() - null.sum() * of_common + np.log1p(3 * common)
+        return density + 0.5 * rho @ square @ rho
 
-    assert coordinates.cost(rho) == pytest.approx(value(theta) - 0.5 * rho @ square @ rho)
-    gradient = coordinates.gradient(rho, square @ rho)
-    hessian = coordinates.hessian(rho, square)
+    assert prior.negative_log_density(rho) == pytest.approx(value(theta) - 0.5 * rho @ square @ rho)
+    gradient = prior.penalised_gradient(rho, square @ rho)
+    hessian = prior.penalised_hessian(rho, square)
     step = 1e-4 * np.eye(6)
     for i in range(6):
         up, down = value(theta + step[i]), value(theta - step[i])

@@ -228,7 +228,7 @@ def fit_bordered(
     border = BorderedSystem.of(problem, penalties.diagonal(start.rho), is_new)
     new_penalties, groups = penalties.restricted_to_groups(border.new)
     if new_penalties.prior is not None:
-        prior = replace(new_penalties.prior, curvature=float(problem.gram[0, 0]))
+        prior = replace(new_penalties.prior, working_weight=problem.working_weight)
         new_penalties = replace(new_penalties, prior=prior)
     fit = estimate_smoothing(
         border.schur_complement(problem), new_penalties, start.rho[groups], dispersion,

@@ -34,7 +34,8 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
     The log-odds of a class are :math:`b + \sum_j f_j(x_j) + \sum_{jk} f_{jk}(x_j, x_k)`: a smooth
     curve for each column of numbers, a value for each level of a category, and surfaces for pairs
     of columns. The smoothness of every function is estimated by restricted maximum likelihood
-    (REML). More than two classes are fitted one against the rest.
+    (REML), with a prior that matters if rows are few. More than two classes are fitted one against
+    the rest.
 
     Parameters
     ----------

@@ -32,7 +32,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
 
     :math:`g(E[y]) = b + \sum_j f_j(x_j) + \sum_{jk} f_{jk}(x_j, x_k)`: a smooth curve for each
     column of numbers, a value for each level of a category, and surfaces for pairs of columns. The
-    smoothness of every function is estimated by restricted maximum likelihood (REML).
+    smoothness of every function is estimated by restricted maximum likelihood (REML), with a prior
+    that matters if rows are few.
 
     Parameters
     ----------

@@ -79,6 +79,11 @@ class NormalEquations:
     total_weight: float
     levels: LevelSums | None = None
 
+    @property
+    def working_weight(self) -> float:
+        """Sum of the working weights, the intercept's entry of ZᵀWZ: n for squared loss."""
+        return float(self.gram[0, 0])
+
     def restricted(self, active: np.ndarray) -> NormalEquations:
         """The problem in some of the coefficients, all levels among them."""
         dense, levels = active, self.levels

@@ -1,12 +1,12 @@
-r"""Penalised iteratively re-weighted least squares (PIRLS) with REML smoothing parameters.
+r"""Penalised iteratively re-weighted least squares (PIRLS) with estimated smoothing parameters.
 
 .. math:: \min_β \sum_i c_i\,ℓ(y_i, o_i + z_i^\top β) + ½ β^\top \mathrm{diag}(d) β,
           \qquad d_i = λ_{g(i)} s_i.
 
 1. *Performance iteration* (Gu 1992; Wood 2017, section 6.4): form the working least-squares problem
-   at β, take some Newton steps on ρ = log λ towards the REML estimate for it (:mod:`.reml`), and go
-   to its minimum, halving the step while the penalised loss would rise. Repeat until the effective
-   degrees of freedom of all terms stay the same.
+   at β, take some Newton steps on ρ = log λ towards the penalised REML estimate for it
+   (:mod:`.reml`), and go to its minimum, halving the step while the penalised loss would rise.
+   Repeat until the effective degrees of freedom of all terms stay the same.
 2. *Newton's method* for these smoothing parameters, to the minimum (:mod:`.newton`).
 3. The posterior covariance, from the last working problem.
 
@@ -15,8 +15,8 @@ The working problem of squared loss is the problem itself: there, 1 is one REML 
 A curve has many basis functions, and estimated smoothing parameters leave little of most of them.
 Steps are taken in the *active set* of coefficients that penalties leave something of
 (:meth:`.reml.Penalties.active_set`); the others are zero. With very many coefficients, the set
-begins with straight lines alone, and terms enter it by what they promise to gain
-(:mod:`.screening`).
+begins with the null spaces of terms alone (straight lines, mostly), and range spaces enter it by
+what they promise to gain (:mod:`.screening`).
 """
 
 from __future__ import annotations
@@ -198,29 +198,34 @@ class ActiveSet:
         """Whether there are so many coefficients that terms have to earn their place."""
         return self.all_penalties.n_dense > PIRLS.screen_above
 
-    def updated(self, rho: np.ndarray, curvature: float, final: bool) -> ActiveSet:
+    def updated(self, rho: np.ndarray, working_weight: float, final: bool) -> ActiveSet:
         """The active set of other smoothing parameters.
 
         It stays as it is if it would shrink by little, unless these smoothing parameters are
         `final`: which coefficients the result has must not depend on the way to it.
         """
-        indices = self.all_penalties.active_set(rho, curvature, self.screened)
+        indices = self.all_penalties.active_set(rho, working_weight, self.screened)
         most = len(self.indices) if final else PIRLS.shrink_below * len(self.indices)
         if len(indices) >= most and np.isin(indices, self.indices).all():
             return self
         return ActiveSet.of(self.all_rows, self.all_penalties, indices)
 
     def enlarged(
-        self, rho: np.ndarray, loss: Loss, beta: np.ndarray, curvature: float, dispersion: float
+        self,
+        rho: np.ndarray,
+        loss: Loss,
+        beta: np.ndarray,
+        working_weight: float,
+        dispersion: float,
     ) -> tuple[ActiveSet, np.ndarray]:
         """The active set with the terms that promise to gain at some β, and their ρ."""
         penalties, rows = self.all_penalties, self.all_rows
         gradient = rows.gradient(loss, self.scatter(beta))
         entering = entering_smoothing(
-            penalties, rho, gradient, curvature, rows.total_weight, dispersion
+            penalties, rho, gradient, working_weight, rows.total_weight, dispersion
         )
         rho = np.where(self.penalties.ranks > 0, rho, entering)
-        indices = np.union1d(self.indices, penalties.active_set(rho, curvature, screened=True))
+        indices = np.union1d(self.indices, penalties.active_set(rho, working_weight, screened=True))
         if len(indices) == len(self.indices):
             return self, rho
         return ActiveSet.of(rows, penalties, indices), rho
@@ -235,8 +240,8 @@ def _may_restrict(rows: SolverRows, fixed: np.ndarray) -> bool:
     return rows.cone is None and not fixed.all()
 
 
-def _without_curves(penalties: Penalties, rho: np.ndarray, fixed: np.ndarray) -> np.ndarray:
-    """ρ to start with if terms are screened: none of the curves is in the model."""
+def _without_range_spaces(penalties: Penalties, rho: np.ndarray, fixed: np.ndarray) -> np.ndarray:
+    """ρ to start with if terms are screened: only null spaces are in the model."""
     return np.where(fixed | penalties.is_unscreened, rho, REML.max_log_over_rows + rho)
 
 
@@ -285,7 +290,7 @@ def _fit_screened(
     """The same for very many coefficients: terms enter until none promises to gain."""
     n = active.all_rows.total_weight
     if not warm:
-        rho = _without_curves(active.all_penalties, rho, fixed)
+        rho = _without_range_spaces(active.all_penalties, rho, fixed)
     active = active.updated(rho, n, final=True)
     for screening in range(PIRLS.max_screenings + 1):
         problem, mean = active.rows.squared_problem()
@@ -319,15 +324,10 @@ class WorkingSolution:
     active: ActiveSet
     problem: NormalEquations
 
-    @property
-    def curvature(self) -> float:
-        """Sum of the working weights."""
-        return float(self.problem.gram[0, 0])
-
     def inverse_in(self, active: ActiveSet) -> BlockCovariance:
         """The inverse of the problem in the coefficients of another active set."""
         penalties, indices = self.active.all_penalties, self.active.indices
-        return self.fit.inverse_in(active.indices, indices, penalties, self.curvature)
+        return self.fit.inverse_in(active.indices, indices, penalties, self.problem.working_weight)
 
 
 @dataclass(frozen=True)
@@ -382,7 +382,7 @@ def _performance_step(
     fit = selection.step(problem, active.penalties, state.n_hessians + 1)
     solution = WorkingSolution(fit, active, problem)
     if _may_restrict(active.all_rows, selection.fixed):
-        active = active.updated(fit.rho, solution.curvature, selection.settled)
+        active = active.updated(fit.rho, solution.problem.working_weight, selection.settled)
     objective = Objective(active.rows, loss, active.penalties.diagonal(fit.rho))
     point = _step_to_minimum(objective, state.point, solution, active)
     decrements: list[float] = []
@@ -397,7 +397,7 @@ def _performance_step(
     may_grow = active.screened and _may_restrict(active.all_rows, selection.fixed)
     if may_grow and not (selection.settled or converged):
         larger, selection.rho = active.enlarged(
-            selection.rho, loss, point.beta, solution.curvature, fit.dispersion
+            selection.rho, loss, point.beta, solution.problem.working_weight, fit.dispersion
         )
         if larger is not active:
             point = larger.rows.at(loss, active.scatter(point.beta)[larger.indices])
@@ -448,7 +448,7 @@ def _posterior(state: PirlsState, selection: SmoothingSelection) -> PenalisedFit
     loss = state.loss.for_standard_errors(n, state.point.value)
     if loss != state.loss:
         problem = active.rows.at(loss, state.point.beta).working_problem()
-        dispersion = loss.known_dispersion(n, float(problem.gram[0, 0])) or selection.dispersion
+        dispersion = loss.known_dispersion(n, problem.working_weight) or selection.dispersion
         fit = penalised_fit(problem, active.penalties, selection.rho, dispersion)
         solution = WorkingSolution(fit, active, problem)
     fit, fitted = solution.fit, solution.active
@@ -456,7 +456,7 @@ def _posterior(state: PirlsState, selection: SmoothingSelection) -> PenalisedFit
     deviations = smoothing_deviations(
         fit, solution.problem, fitted.penalties, ~selection.fixed, profiled
     )
-    edf = fit.edf_of_all(fitted.indices, active.all_penalties, solution.curvature)
+    edf = fit.edf_of_all(fitted.indices, active.all_penalties, solution.problem.working_weight)
     objective = Objective(active.rows, loss, active.penalties.diagonal(fit.rho))
     return PenalisedFit(
         active.scatter(state.point.beta), active.indices,
@@ -474,7 +474,7 @@ def _initial_active_set(
     if not _may_restrict(rows, selection.fixed):
         return active
     if active.screened and not selection.warm:
-        selection.rho = _without_curves(penalties, selection.rho, selection.fixed)
+        selection.rho = _without_range_spaces(penalties, selection.rho, selection.fixed)
     elif not selection.warm:
         smoothest = np.flatnonzero(penalties.order_within < REML.coarse_functions)
         return ActiveSet.of(rows, penalties, smoothest)

@@ -1,4 +1,8 @@
-r"""Smoothing parameters by restricted maximum likelihood (REML), from normal equations alone.
+r"""Smoothing parameters by penalised REML, from normal equations alone.
+
+They minimise :math:`ℓ(ρ) - \log p(ρ)`: the criterion ℓ of restricted maximum likelihood (REML),
+plus a penalised-complexity prior p (:mod:`.smoothing_prior`). With many rows for each smoothing
+parameter, the prior is next to nothing, and they are REML estimates.
 
 For :math:`z ∼ N(Zβ, φW^{-1})` with prior precisions :math:`d/φ` of the coefficients,
 :math:`d_i = λ_{g(i)} s_i` (zero for the intercept), :math:`G = Z^\top WZ`,
@@ -30,12 +34,12 @@ from ..rows.basis import Basis, count_levels
 from ..rows.protocol import LevelSums, NormalEquations
 from .levels import BlockCovariance
 from .linear_systems import PenalisedSystem, rearranged
-from .smoothing_prior import SmoothingCoordinates, SmoothingPrior
+from .smoothing_prior import PriorParameterisation, SmoothingPrior
 
 
 @dataclass(frozen=True)
 class RemlOptions:
-    """Constants of the estimation of smoothing parameters."""
+    """Constants of penalised REML."""
 
     # Bounds of ρ, and of ρ − log n: λ weighs a hundredth of a row, or e²⁰ times as much as all rows
     # (nothing is left of the function). Few estimates reach either.
@@ -44,22 +48,22 @@ class RemlOptions:
     # The largest change of one ρ in a Newton step; each is clipped for itself, since those that go
     # to infinity would otherwise hold up the others. (mgcv's default is 5.)
     max_step: float = 2.0
-    # Distance from a bound up to which ρ lies on it. Bounds of straight lines are the largest ρ of
-    # them all: rounding, which the order of the rows decides, would take lines off it.
+    # Distance from a bound up to which ρ lies on it. The bound of null spaces is the largest ρ of
+    # them all: rounding, which the order of the rows decides, would take some of them off it.
     at_bound: float = 1e-9
     max_line_search: int = 8  # ever shorter steps that are tried
-    # Derivative of ℓ by ρ at which a search ends. ℓ is a log-likelihood: differences below a
-    # hundredth mean nothing. `rough` is for starting points and for models that are refitted.
+    # Derivative of ℓ − log p by ρ at which a search ends. ℓ is a log-likelihood: differences below
+    # a hundredth mean nothing. `rough` is for starting points and for models that are refitted.
     tol: float = 5e-3
     rough_tol: float = 1.0
     # Functions of each smoothing parameter in the model that a search starts with.
     coarse_functions: int = 3
-    # By how much smaller ρ of straight lines is in the second of two starting points: e⁻⁶ of a
+    # By how much smaller ρ of null spaces is in the second of two starting points: e⁻⁶ of a
     # penalty that weighs as much as all rows leaves the difference of two columns nearly free whose
     # correlation is 0.99. (3 and 9 ended near the same minima in tables of 141 rows.)
-    free_lines: float = 6.0
-    # Penalty, in units of n, beyond which a coefficient is left out: less than a hundredth of it
-    # would remain.
+    free_null_space: float = 6.0
+    # Penalty, in units of the sum of the working weights, beyond which a coefficient is left out:
+    # less than a hundredth of it would remain.
     negligible_penalty: float = 100.0
     # Precision of ρ (standard deviation 3) in the covariance for its uncertainty: a function that
     # has vanished says nothing about its ρ.
@@ -74,7 +78,7 @@ class Penalties:
     """Diagonal penalties: coefficient i has λ of ``group[i]`` (−1: none) times ``scale[i]``.
 
     Groups do not decrease: the coefficients of a smoothing parameter lie together. Without a
-    `prior` on the smoothing parameters, they are estimated by restricted likelihood alone. The last
+    `prior` on the smoothing parameters, they are estimated by REML alone. The last
     `n_levels` coefficients are those of a large factor, the last smoothing parameter is theirs.
     """
 
@@ -88,18 +92,18 @@ class Penalties:
     def of_bases(cls, bases: Sequence[Basis]) -> Penalties:
         """Those of all terms, after an intercept without one."""
         scale, group, variance = [np.zeros(1)], [np.full(1, -1)], [np.zeros(1)]
-        linear: list[bool] = []
+        in_null_space: list[bool] = []
         for basis in bases:
             scale.append(basis.penalty)
-            group.append(basis.group + len(linear))
+            group.append(basis.group + len(in_null_space))
             variance.append(basis.variance)
-            linear += [False] * basis.n_smoothing
+            in_null_space += [False] * basis.n_smoothing
             if basis.has_null_space:
-                linear[-1] = True
-        count = len(linear)
+                in_null_space[-1] = True
+        count = len(in_null_space)
         alone = cls(np.concatenate(scale), np.concatenate(group).astype(np.int64), count)
         by_group = alone.sum_by_group(np.concatenate(variance))
-        prior = SmoothingPrior(by_group, np.array(linear, bool), count)
+        prior = SmoothingPrior(by_group, np.array(in_null_space, bool), count)
         return replace(alone, prior=prior, n_levels=count_levels(bases))
 
     @property
@@ -144,11 +148,11 @@ class Penalties:
         few = Penalties(self.scale[active], number[self.group[active]], len(groups), prior)
         return few, groups
 
-    def coordinates(self, free: np.ndarray, problem: NormalEquations) -> SmoothingCoordinates:
-        """The coordinates of the smoothing parameters in which they are estimated."""
+    def prior_of(self, free: np.ndarray, problem: NormalEquations) -> PriorParameterisation:
+        """The prior of the smoothing parameters that are estimated; flat if there is none."""
         if self.prior is None:
-            return SmoothingCoordinates(np.zeros(self.count), np.zeros(self.count, bool), 0.0)
-        return self.prior.coordinates(free, problem.total_weight, float(problem.gram[0, 0]))
+            return PriorParameterisation(np.zeros(self.count), np.zeros(self.count, bool), 0.0)
+        return self.prior.parameterisation(free, problem.total_weight, problem.working_weight)
 
     @cached_property
     def order_within(self) -> np.ndarray:
@@ -160,31 +164,32 @@ class Penalties:
         return rank
 
     def active_set(
-        self, rho: np.ndarray, total_weight: float, screened: bool = False
+        self, rho: np.ndarray, working_weight: float, screened: bool = False
     ) -> np.ndarray:
         """Coefficients that penalties leave something of, and the smoothest of each group.
 
-        Functions of natural bases have a mean square of one, hence about n in the diagonal of
-        ZᵀWZ. With a penalty of 100 times that, less than a hundredth is left of what they would be
-        without, far below their standard errors. The smoothest of a group stays, since it would be
-        the first to come back, unless a screening brings groups back. Levels always stay.
+        Functions of natural bases have a mean square of one, hence about the sum of the working
+        weights in the diagonal of ZᵀWZ. With a penalty of 100 times that, less than a hundredth is
+        left of what they would be without, far below their standard errors. The smoothest of a
+        group stays, since it would be the first to come back, unless a screening brings groups
+        back. Levels always stay.
         """
-        active = self.diagonal(rho) <= REML.negligible_penalty * total_weight
+        active = self.diagonal(rho) <= REML.negligible_penalty * working_weight
         active[self.n_dense :] = True
         if not screened:
             active |= self.order_within == 0
         return np.flatnonzero(active)
 
     @property
-    def is_linear(self) -> np.ndarray:
-        """Which smoothing parameters are those of straight lines."""
-        return np.zeros(self.count, bool) if self.prior is None else self.prior.shared
+    def in_null_space(self) -> np.ndarray:
+        """Which smoothing parameters belong to the null spaces of terms."""
+        return np.zeros(self.count, bool) if self.prior is None else self.prior.in_null_space
 
     @property
     def is_unscreened(self) -> np.ndarray:
         """Which smoothing parameters belong to terms that are in a model from the beginning."""
         of_levels = np.arange(self.count) >= self.count - (self.n_levels > 0)
-        return self.is_linear | of_levels
+        return self.in_null_space | of_levels
 
     def indicator(self) -> np.ndarray:
         """Which coefficients have each smoothing parameter, one column each."""
@@ -208,7 +213,7 @@ class WorkingFit:
     dispersion : float
         φ.
     criterion, gradient : float, ndarray
-        ℓ and its derivatives by ρ.
+        The REML criterion ℓ, without the prior, and its derivatives by ρ.
     """
 
     beta: np.ndarray
@@ -223,17 +228,21 @@ class WorkingFit:
         """Effective degrees of freedom of each coefficient."""
         return 1 - penalties.diagonal(self.rho) * self.inverse.diagonal()
 
-    def edf_of_all(self, active: np.ndarray, penalties: Penalties, curvature: float) -> np.ndarray:
+    def edf_of_all(
+        self, active: np.ndarray, penalties: Penalties, working_weight: float
+    ) -> np.ndarray:
         """Effective degrees of freedom of all coefficients, where the fit was made in some.
 
-        `curvature` is the sum of the working weights, G's diagonal for a natural basis.
+        `working_weight` is the sum of the working weights, G's diagonal for a natural basis. The
+        others are zero in the fit, and have the little that they would have had in it: edf do not
+        jump where a coefficient leaves the active set.
         """
-        edf = curvature / (penalties.diagonal(self.rho) + curvature)
+        edf = working_weight / (penalties.diagonal(self.rho) + working_weight)
         edf[active] = self.edf(penalties.restricted(active))
         return edf
 
     def inverse_in(
-        self, other: np.ndarray, active: np.ndarray, penalties: Penalties, curvature: float
+        self, other: np.ndarray, active: np.ndarray, penalties: Penalties, working_weight: float
     ) -> BlockCovariance:
         """V of other coefficients than those of the fit, which has most of them.
 
@@ -242,7 +251,7 @@ class WorkingFit:
         if np.array_equal(other, active):
             return self.inverse
         other, active = (at[: len(at) - penalties.n_levels] for at in (other, active))
-        alone = 1 / (penalties.diagonal(self.rho)[other] + curvature)
+        alone = 1 / (penalties.diagonal(self.rho)[other] + working_weight)
         alone[np.isin(other, active)] = 0.0
         dense = rearranged(rearranged(self.inverse.dense, active, other).T, active, other)
         levels = self.inverse.levels
@@ -305,7 +314,7 @@ def smoothing_deviations(
     pull = (penalties.diagonal(fit.rho) * fit.beta)[:, None] * penalties.indicator()[:, free]
     jacobian = fit.inverse.dot(pull)
     hessian = reml_hessian(fit, penalties, problem.total_weight, profiled)
-    hessian += np.diag(penalties.coordinates(free, problem).curvature(fit.rho))
+    hessian += np.diag(penalties.prior_of(free, problem).hessian_diagonal(fit.rho))
     hessian = hessian[np.ix_(free, free)]
     values, vectors = np.linalg.eigh(hessian)
     return jacobian @ (vectors / np.sqrt(np.maximum(values, 0.0) + REML.min_precision))
@@ -322,7 +331,7 @@ def coarse_smoothing(
     active = np.flatnonzero(penalties.order_within < REML.coarse_functions)
     if 2 * (len(active) - penalties.n_levels) <= penalties.n_dense:
         problem, penalties = problem.restricted(active), penalties.restricted(active)
-    elif not _may_be_collinear(_free_lines(penalties, fixed)):
+    elif not _may_be_collinear(_free_null_spaces(penalties, fixed)):
         return rho
     return best_of_two_starts(problem, penalties, rho, dispersion, fixed).rho
 
@@ -331,30 +340,30 @@ def best_of_two_starts(
     problem: NormalEquations, penalties: Penalties, rho: np.ndarray,
     dispersion: float | None = None, fixed: np.ndarray | None = None,
 ) -> WorkingFit:  # fmt: skip
-    """Minimise ℓ roughly from ρ and from lines that are nearly free, and take the lower minimum.
+    """Minimise ℓ − log p roughly from ρ and from nearly free null spaces; take the lower minimum.
 
     Collinear columns may have large effects that nearly cancel each other. From penalised lines,
     each of which explains little by itself, a search ends at a minimum without these effects, whose
     ℓ may be higher by a hundred.
     """
     fit = estimate_smoothing(problem, penalties, rho, dispersion, fixed, tol=REML.rough_tol)
-    lines = _free_lines(penalties, fixed)
-    if not _may_be_collinear(lines):
+    null_spaces = _free_null_spaces(penalties, fixed)
+    if not _may_be_collinear(null_spaces):
         return fit
-    start = np.where(lines, rho - REML.free_lines, rho)
+    start = np.where(null_spaces, rho - REML.free_null_space, rho)
     second = estimate_smoothing(problem, penalties, start, dispersion, fixed, tol=REML.rough_tol)
-    coordinates = penalties.coordinates(lines, problem)
-    return min(fit, second, key=lambda fit: fit.criterion + coordinates.cost(fit.rho))
+    prior = penalties.prior_of(null_spaces, problem)
+    return min(fit, second, key=lambda fit: prior.penalised_criterion(fit.rho, fit.criterion))
 
 
-def _free_lines(penalties: Penalties, fixed: np.ndarray | None) -> np.ndarray:
-    """Smoothing parameters of straight lines that are estimated."""
-    lines = penalties.is_linear & (penalties.ranks > 0)
-    return lines if fixed is None else lines & ~fixed
+def _free_null_spaces(penalties: Penalties, fixed: np.ndarray | None) -> np.ndarray:
+    """Smoothing parameters of null spaces that are estimated."""
+    null_spaces = penalties.in_null_space & (penalties.ranks > 0)
+    return null_spaces if fixed is None else null_spaces & ~fixed
 
 
-def _may_be_collinear(lines: np.ndarray) -> bool:
-    return np.count_nonzero(lines) > 1
+def _may_be_collinear(null_spaces: np.ndarray) -> bool:
+    return np.count_nonzero(null_spaces) > 1
 
 
 def estimate_smoothing(
@@ -366,7 +375,9 @@ def estimate_smoothing(
     max_iter: int = 60,
     tol: float = REML.tol,
 ) -> WorkingFit:
-    """Minimise ℓ over ρ by Newton's method.
+    """Minimise the penalised REML criterion, ℓ − log p, over ρ by Newton's method.
+
+    The steps are taken in the coordinates θ of the prior, in which its constraint is a bound.
 
     Parameters
     ----------
@@ -379,35 +390,35 @@ def estimate_smoothing(
     fixed : ndarray of bool, optional
         Smoothing parameters that stay as they are.
     max_iter, tol
-        Most steps, and the largest derivative of ℓ at the end.
+        Most steps, and the largest derivative of ℓ − log p at the end.
     """
     limits = REML.min_log, REML.max_log_over_rows + np.log(max(problem.total_weight, 1.0))
     free = penalties.ranks > 0  # the others are outside of the active set
     if fixed is not None:
         free &= ~fixed
     rho = np.where(free, np.clip(rho, *limits), rho)
-    coordinates = penalties.coordinates(free, problem)
-    lower, upper = coordinates.bounds(*limits)
+    prior = penalties.prior_of(free, problem)
+    lower, upper = prior.bounds(*limits)
     fit = penalised_fit(problem, penalties, rho, dispersion)
     for _ in range(max_iter):
-        theta = coordinates.of_rho(fit.rho)
-        gradient = coordinates.gradient(fit.rho, fit.gradient)
-        moving = coordinates.extended(free) & (np.abs(gradient) > 0.1 * tol)
+        theta = prior.of_rho(fit.rho)
+        gradient = prior.penalised_gradient(fit.rho, fit.gradient)
+        moving = prior.extended(free) & (np.abs(gradient) > 0.1 * tol)
         at_lower, at_upper = theta <= lower + REML.at_bound, theta >= upper - REML.at_bound
         moving &= ~(at_lower & (gradient > 0)) & ~(at_upper & (gradient < 0))
         if not (np.abs(gradient[moving]) > tol).any():
             break
         step = np.zeros(len(theta))
         hessian = reml_hessian(fit, penalties, problem.total_weight, dispersion is None)
-        hessian = coordinates.hessian(fit.rho, hessian)
+        hessian = prior.penalised_hessian(fit.rho, hessian)
         step[moving] = _newton_step(hessian[np.ix_(moving, moving)], gradient[moving])
-        highest = fit.criterion + coordinates.cost(fit.rho)
+        highest = prior.penalised_criterion(fit.rho, fit.criterion)
         highest += 1e-10 * abs(highest)
         for _ in range(REML.max_line_search):
             theta_new = np.where(step != 0, np.clip(theta + step, lower, upper), theta)
-            rho = np.where(free, coordinates.to_rho(theta_new), fit.rho)
+            rho = np.where(free, prior.to_rho(theta_new), fit.rho)
             candidate = penalised_fit(problem, penalties, rho, dispersion)
-            if candidate.criterion + coordinates.cost(rho) <= highest:
+            if prior.penalised_criterion(rho, candidate.criterion) <= highest:
                 break
             step = step / 3
         else:

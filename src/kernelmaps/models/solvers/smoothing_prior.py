@@ -1,25 +1,36 @@
-r"""A prior on smoothing parameters, which keeps many terms from fitting the noise of few rows.
+r"""The penalised-complexity prior on smoothing parameters, which is added to the REML criterion.
 
 Each smoothing parameter stands for a variance that is estimated. With nearly as many of them as
 rows, many small functions explain noise as well as noise does: the dispersion goes to zero. And the
-variance of a line is estimated from a single coefficient: of many small effects, those that chance
-makes smaller would vanish. The prior prefers the simpler explanation. With :math:`σ_j` the standard
-deviation of a term's function relative to the noise of a row, and m smoothing parameters,
+variance of a linear effect is estimated from a single coefficient: of many small effects, those
+that chance makes smaller would vanish. The prior prefers the simpler explanation. With :math:`σ_j`
+the standard deviation of a term's function relative to the noise of a row, and m smoothing
+parameters,
 
-.. math:: -\log p = \log(1 + κσ_c) + \sum_{\text{lines}} (g_1(σ_j) - g_1(σ_c))
-          + \sum_{\text{curves}} g_w(σ_j), \qquad g_w(σ) = w\log(1 + \sqrt n σ) + κσ,
+.. math:: -\log p = \log(1 + κσ_c) + \sum_{j \in \text{null spaces}} (g_1(σ_j) - g_1(σ_c))
+          + \sum_{j \in \text{range spaces}} g_w(σ_j),
+          \qquad g_w(σ) = w\log(1 + \sqrt n σ) + κσ,
 
-.. math:: κ = \frac{2m}{\sqrt n}, \qquad w = \min\Bigl(\frac{10m}{n}, 1\Bigr),
-          \qquad σ_j ≥ σ_c \text{ for lines}.
+.. math:: κ = \min\Bigl(\frac{2m}{n}, 3\Bigr)\sqrt n, \qquad w = \min\Bigl(\frac{10m}{n}, 1\Bigr),
+          \qquad σ_j ≥ σ_c \text{ for null spaces}.
 
-The first part of g is uniform in σ below the standard error of a line, :math:`1/\sqrt n`, and in
-log σ above: a function that the data hardly show has to earn its place, and large ones stay as they
-are. The second part is exponential (Simpson et al. 2017, *Penalising model component complexity*).
-In standard errors, its rate is 2m/n. For curves, both parts are next to nothing with many
-rows for each smoothing parameter. Straight lines share the variance :math:`σ_c^2`, which is nearly
-free, also if it is large, as it is for collinear columns. So a model without curves is a ridge
-regression, a line has a larger variance if the data clearly show it, and the linear part of a term
-is the last to vanish.
+In PIRLS, n is the number of rows in the two minima, and the sum of the working weights in
+:math:`\sqrt n`, so that :math:`1/\sqrt n` is the standard error of a linear effect. The density is
+one of σ. The criterion :math:`ℓ - \log p` is minimised over :math:`ρ = \log λ`, which is a function
+of σ, without a Jacobian: the estimate is the posterior mode of σ.
+
+The range space of a term's penalty has its curve, or the levels of a category. The null space has
+what the penalty does not see (:mod:`..gam.bases`): a straight line, the indicators of missing
+values and of jumps, the contrast of a category of two levels.
+
+The first part of g is uniform in σ below :math:`1/\sqrt n`, and in log σ above: a function that the
+data hardly show has to earn its place, and large ones stay as they are. The second part is
+exponential (Simpson et al. 2017, *Penalising model component complexity*). In standard errors, its
+rate is 2m/n, 3 at most. For range spaces, both parts are next to nothing with many rows for each
+smoothing parameter. Null spaces share the variance :math:`σ_c^2`, which is nearly free, also if it
+is large, as it is for collinear columns. So a model without curves is a ridge regression, a linear
+effect has a larger variance if the data clearly show it, and the null space of a term is the last
+to vanish.
 """
 
 from __future__ import annotations
@@ -37,17 +48,19 @@ class PriorOptions:
     each column (`benchmarks/bench_wide.py`).
     """
 
-    # Rate in units of the standard error of a line, for each smoothing parameter per row: of 0.5, 1
-    # and 2, the one with the lowest errors of tables with few rows; with many, all are the same.
+    # Rate in units of the standard error of a linear effect, for each smoothing parameter per row:
+    # of 0.5, 1 and 2, the one with the lowest errors of tables with few rows; with many, all are
+    # the same.
     rate: float = 2.0
-    # Largest rate. A line with a t-statistic of about twice that survives: with a rate of 2, terms
-    # fit noise where columns are four times the rows; with 8, effects as large as the noise vanish.
+    # Largest rate. A linear effect with a t-statistic of about twice that survives: with a rate of
+    # 2, terms fit noise where columns are four times the rows; with 8, effects as large as the
+    # noise vanish.
     max_rate: float = 3.0
     # w for each smoothing parameter per row, up to one. Of 0, 5, 10 and 20 in simulations of
     # linear effects (100 to 400 rows, 8 columns), 10 and 20 are within about two standard errors of
     # a linear model and of each other. Errors of curves hardly differ, and with w = 1 for any
     # number of rows, bands of weak curves cover too little.
-    curve_weight: float = 10.0
+    range_weight: float = 10.0
 
 
 PRIOR = PriorOptions()
@@ -61,44 +74,45 @@ class SmoothingPrior:
     ----------
     variance : ndarray
         Variance of the functions of each smoothing parameter λ = 1, relative to the noise's.
-    shared : ndarray of bool
-        Which of them are those of straight lines.
+    in_null_space : ndarray of bool
+        Which of them belong to the null spaces of terms.
     total : int
         Smoothing parameters of the whole model.
-    curvature : float, optional
-        Sum of the working weights, if problems do not have it as the square of the intercept.
+    working_weight : float, optional
+        Sum of the working weights, if problems do not have it as the intercept's entry of ZᵀWZ.
     """
 
     variance: np.ndarray
-    shared: np.ndarray
+    in_null_space: np.ndarray
     total: int
-    curvature: float | None = None
+    working_weight: float | None = None
 
     def restricted(self, groups: np.ndarray) -> SmoothingPrior:
         """The prior of some of the smoothing parameters, in the same model."""
-        return replace(self, variance=self.variance[groups], shared=self.shared[groups])
+        in_null_space = self.in_null_space[groups]
+        return replace(self, variance=self.variance[groups], in_null_space=in_null_space)
 
-    def rate(self, n_rows: float, curvature: float) -> float:
-        """Rate of the exponential distribution of σ.
+    def rate(self, n_rows: float, working_weight: float) -> float:
+        """Rate κ of the exponential distribution of σ.
 
-        `curvature` is the sum of the working weights, which is n for squared loss.
+        `working_weight` is the sum of the working weights, which is n for squared loss.
         """
-        curvature = self.curvature or curvature
-        return min(PRIOR.rate * self.total / n_rows, PRIOR.max_rate) * float(np.sqrt(curvature))
+        weight = self.working_weight or working_weight
+        return min(PRIOR.rate * self.total / n_rows, PRIOR.max_rate) * float(np.sqrt(weight))
 
-    def coordinates(
-        self, free: np.ndarray, n_rows: float, curvature: float
-    ) -> SmoothingCoordinates:
-        """Coordinates for the smoothing parameters that are estimated."""
-        root_weight = float(np.sqrt(self.curvature or curvature))
-        rate = self.rate(n_rows, curvature)
-        return SmoothingCoordinates(
-            self.offset, self.shared & free, rate, root_weight, self.curve_weight(n_rows)
+    def parameterisation(
+        self, free: np.ndarray, n_rows: float, working_weight: float
+    ) -> PriorParameterisation:
+        """The prior of the smoothing parameters that are estimated, and their coordinates."""
+        root_weight = float(np.sqrt(self.working_weight or working_weight))
+        rate = self.rate(n_rows, working_weight)
+        return PriorParameterisation(
+            self.offset, self.in_null_space & free, rate, root_weight, self.range_weight(n_rows)
         )
 
-    def curve_weight(self, n_rows: float) -> float:
-        """The weight w of log(1 + √nσ) for curves."""
-        return min(PRIOR.curve_weight * self.total / n_rows, 1.0)
+    def range_weight(self, n_rows: float) -> float:
+        """The weight w of log(1 + √nσ) for range spaces."""
+        return min(PRIOR.range_weight * self.total / n_rows, 1.0)
 
     @property
     def offset(self) -> np.ndarray:
@@ -107,104 +121,110 @@ class SmoothingPrior:
 
 
 @dataclass(frozen=True)
-class SmoothingCoordinates:
-    r"""Smoothing parameters as :math:`ρ_j = o_j + θ_j + θ_c [j \text{ is shared}]`.
+class PriorParameterisation:
+    r"""−log p, and coordinates θ in which its constraint is a bound.
 
-    :math:`θ_j ≤ 0` for those that share :math:`θ_c`, the last coordinate: none of their functions
-    varies less than the shared variance allows.
+    :math:`ρ_j = o_j + θ_j + θ_c [j \text{ is of a null space}]`. Null spaces share :math:`θ_c`, the
+    last coordinate, and have :math:`θ_j ≤ 0`, which is :math:`σ_j ≥ σ_c`.
 
     Attributes
     ----------
     offset : ndarray
         o, for which σ = exp(−(ρ − o) / 2).
-    shared : ndarray of bool
+    in_null_space : ndarray of bool
     rate : float
         κ.
     root_weight : float
-        √n; in working problems, n is the sum of the weights.
-    curve_weight : float
+        √n, n the sum of the working weights.
+    range_weight : float
         w.
     """
 
     offset: np.ndarray
-    shared: np.ndarray
+    in_null_space: np.ndarray
     rate: float
     root_weight: float = 0.0
-    curve_weight: float = 0.0
+    range_weight: float = 0.0
 
     def of_rho(self, rho: np.ndarray) -> np.ndarray:
         """θ for some ρ."""
         theta = rho - self.offset
-        common = theta[self.shared].max(initial=-np.inf)
-        theta[self.shared] -= common
-        return np.append(theta, common) if self.shared.any() else theta
+        common = theta[self.in_null_space].max(initial=-np.inf)
+        theta[self.in_null_space] -= common
+        return np.append(theta, common) if self.in_null_space.any() else theta
 
     def to_rho(self, theta: np.ndarray) -> np.ndarray:
         """ρ for some θ."""
         rho = self.offset + theta[: len(self.offset)]
-        if self.shared.any():
-            rho[self.shared] += theta[-1]
+        if self.in_null_space.any():
+            rho[self.in_null_space] += theta[-1]
         return rho
 
     def extended(self, free: np.ndarray) -> np.ndarray:
         """Which coordinates move if these smoothing parameters are estimated."""
-        return np.append(free, True) if self.shared.any() else free
+        return np.append(free, True) if self.in_null_space.any() else free
 
     def bounds(self, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
         """Bounds of θ that are those of ρ."""
         lowest, highest = low - self.offset, high - self.offset
-        if not self.shared.any():
+        if not self.in_null_space.any():
             return lowest, highest
-        offsets = self.offset[self.shared]
+        offsets = self.offset[self.in_null_space]
         common = low - offsets.min(), high - offsets.max()
-        lowest[self.shared], highest[self.shared] = common[0] - common[1], 0.0
+        lowest[self.in_null_space], highest[self.in_null_space] = common[0] - common[1], 0.0
         return np.append(lowest, common[0]), np.append(highest, common[1])
 
-    def _costs(self, rho: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _summands(self, rho: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """g of each smoothing parameter, and its first and second derivative by ρ."""
         deviation = np.exp(-0.5 * (rho - self.offset))
         exponential, in_errors = self.rate * deviation, self.root_weight * deviation
-        weight = np.where(self.shared, 1.0, self.curve_weight)
+        weight = np.where(self.in_null_space, 1.0, self.range_weight)
         share = weight * in_errors / (1 + in_errors)
         value = weight * np.log1p(in_errors) + exponential
         return value, -0.5 * (share + exponential), 0.25 * (share / (1 + in_errors) + exponential)
 
     def _common(self, rho: np.ndarray) -> tuple[int, float]:
-        """A line that has the shared variance, and κσ_c."""
-        shared, relative = np.flatnonzero(self.shared), rho - self.offset
-        line = int(shared[np.argmax(relative[shared])])
-        return line, self.rate * float(np.exp(-0.5 * relative[line]))
+        """The smoothing parameter of a null space that has the shared variance, and κσ_c."""
+        null, relative = np.flatnonzero(self.in_null_space), rho - self.offset
+        smallest = int(null[np.argmax(relative[null])])
+        return smallest, self.rate * float(np.exp(-0.5 * relative[smallest]))
 
-    def cost(self, rho: np.ndarray) -> float:
+    def negative_log_density(self, rho: np.ndarray) -> float:
         """−log p."""
-        value, _, _ = self._costs(rho)
-        if not self.shared.any():
+        value, _, _ = self._summands(rho)
+        if not self.in_null_space.any():
             return float(value.sum())
-        line, common = self._common(rho)
-        return float(value.sum() - self.shared.sum() * value[line] + np.log1p(common))
+        smallest, common = self._common(rho)
+        return float(value.sum() - self.in_null_space.sum() * value[smallest] + np.log1p(common))
 
-    def curvature(self, rho: np.ndarray) -> np.ndarray:
+    def penalised_criterion(self, rho: np.ndarray, criterion: float) -> float:
+        """ℓ − log p, from the REML criterion ℓ at ρ: what is minimised."""
+        return criterion + self.negative_log_density(rho)
+
+    def hessian_diagonal(self, rho: np.ndarray) -> np.ndarray:
         """Second derivatives of −log p by each ρ, for a shared variance that stays."""
-        return self._costs(rho)[2]
+        return self._summands(rho)[2]
 
-    def gradient(self, rho: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """Derivatives by θ of −log p plus a function with this gradient by ρ."""
-        slope = self._costs(rho)[1]
-        out = gradient + slope
-        if not self.shared.any():
+    def penalised_gradient(self, rho: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """Derivatives of ℓ − log p by θ, from those of ℓ by ρ."""
+        of_prior = self._summands(rho)[1]
+        out = gradient + of_prior
+        if not self.in_null_space.any():
             return out
-        line, common = self._common(rho)
-        by_common = self.shared.sum() * slope[line] + 0.5 * common / (1 + common)
-        return np.append(out, out[self.shared].sum() - by_common)
+        smallest, common = self._common(rho)
+        by_common = self.in_null_space.sum() * of_prior[smallest] + 0.5 * common / (1 + common)
+        return np.append(out, out[self.in_null_space].sum() - by_common)
 
-    def hessian(self, rho: np.ndarray, hessian: np.ndarray) -> np.ndarray:
-        """Second derivatives by θ of −log p plus a function with these ones by ρ."""
-        curvature = self._costs(rho)[2]
-        out = hessian + np.diag(curvature)
-        if not self.shared.any():
+    def penalised_hessian(self, rho: np.ndarray, hessian: np.ndarray) -> np.ndarray:
+        """Second derivatives of ℓ − log p by θ, from those of ℓ by ρ."""
+        of_prior = self._summands(rho)[2]
+        out = hessian + np.diag(of_prior)
+        if not self.in_null_space.any():
             return out
-        line, common = self._common(rho)
-        border = out[:, self.shared].sum(axis=1)
-        by_common = self.shared.sum() * curvature[line] - 0.25 * common / (1 + common) ** 2
-        corner = float(border[self.shared].sum()) - by_common
+        smallest, common = self._common(rho)
+        border = out[:, self.in_null_space].sum(axis=1)
+        by_common = (
+            self.in_null_space.sum() * of_prior[smallest] - 0.25 * common / (1 + common) ** 2
+        )
+        corner = float(border[self.in_null_space].sum()) - by_common
         return np.block([[out, border[:, None]], [border, np.array([[corner]])]])
