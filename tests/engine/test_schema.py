@@ -9,10 +9,10 @@ from fitted_examples import map_of_the_plane, rows
 import kernelmaps as km
 from kernelmaps import storage
 from kernelmaps.engine import FamilySchema, Spec, apply, code_spec, register_schema
-from kernelmaps.engine.compile import compiled_table
 from kernelmaps.engine.extent import Extent
 from kernelmaps.engine.piecewise import spec_of
 from kernelmaps.engine.schema import SCHEMAS
+from kernelmaps.engine.tabulated import table_for
 from kernelmaps.exceptions import FileFormatError
 from kernelmaps.schema import SchemaError, array, boolean, check_entries, integer, number
 
@@ -39,7 +39,7 @@ FITTED = {
 @pytest.fixture(scope="module")
 def specs():
     found = {name: m.fit(rows(d=2 if name == "joint" else 6)).spec_ for name, m in FITTED.items()}
-    table = compiled_table(found["homogeneous"], np.dtype(np.float64), 6, Extent(0.0, 1.0, 1e-3))
+    table = table_for(found["homogeneous"], np.dtype(np.float64), 6, Extent(0.0, 1.0, 1e-3))
     return found | {"octaves": spec_of(table)}
 
 

@@ -6,7 +6,7 @@ from c_programs import needs_compiler, run_in_c
 from fitted_examples import MAPS, fitted_map, fitted_model, rows
 
 import kernelmaps as km
-from kernelmaps.engine.compile import CURVES
+from kernelmaps.engine.families import CURVES
 from kernelmaps.export_c import _FORMULAS, to_c
 
 

@@ -14,8 +14,8 @@ nystroem         kernel values with landmarks, times a matrix
 nearest          the row of the nearest landmark
 signs            signs of Cauchy projections, drawn tile by tile
 reference        readable application of a spec: the oracle, and the GPU path
-compile          from specs to tables
-table            the compiled form of every additive map: layout, locate, emit, encode
+tabulated        tables of specs, for the compiled loops
+table            the tabulated form of every additive map: layout, locate, emit, encode
 simd             portable vectors for compiled loops
 apply            `apply(spec, X)`: choose a path, run it
 outputs          types and places of results, and which path made them

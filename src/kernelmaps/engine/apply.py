@@ -13,7 +13,6 @@ from ..compiling import interpreted
 from ..sparse_rows import check_sparse, is_sparse
 from ..threads import in_threads, limit_threads, worth_a_thread
 from . import gpu, joint
-from .compile import PER_FEATURE, compiled_codes, compiled_table, n_columns, zero_at_zero
 from .extent import Extent, extent_of
 from .families import CURVES
 from .outputs import check_out, note_path, output_dtype
@@ -22,6 +21,7 @@ from .reference import evaluate, evaluate_table, namespace, real_rows
 from .schema import check_width
 from .spec import Spec
 from .table import CODE, Table
+from .tabulated import PER_FEATURE, code_table_for, n_columns, table_for, zero_at_zero
 
 _MAX_READABLE = 2**14  # values up to which the readable form is faster than loading a loop
 _CSR_RESULT = "CSR input of a map with phi(0) = 0, whose result is CSR"
@@ -235,7 +235,7 @@ def _apply_additive_dense(
     dtype = output_dtype(X.dtype)
     out = check_out(out, (n, n_columns(spec, d)), dtype)
     if X.dtype.kind == "u":
-        table = compiled_codes(spec, 2 ** (8 * X.itemsize), d, out.nbytes // 8)
+        table = code_table_for(spec, 2 ** (8 * X.itemsize), d, out.nbytes // 8)
         if table is None:
             for rows in row_blocks(n, 4 * d, block_bytes):
                 block = X[rows].astype(dtype)
@@ -243,7 +243,7 @@ def _apply_additive_dense(
             return out
     else:
         X = np.ascontiguousarray(X, dtype=dtype)
-        table = compiled_table(spec, dtype, d, extent or extent_of(X, n_jobs))
+        table = table_for(spec, dtype, d, extent or extent_of(X, n_jobs))
     if table is not None:
         _emit(table, X, out, n_jobs)
         return out
@@ -301,7 +301,7 @@ def _apply_additive_csr(
     _refuse_out(out, _CSR_RESULT)
     dtype = output_dtype(X.dtype)
     data = np.ascontiguousarray(X.data, dtype=dtype)
-    table = compiled_table(spec, dtype, X.shape[1], extent or extent_of(data[None, :], n_jobs))
+    table = table_for(spec, dtype, X.shape[1], extent or extent_of(data[None, :], n_jobs))
     if table is None:
         return _formula_csr(spec, X, data)
     note_path(f"table:{_BINNINGS[table.binning]}:csr")

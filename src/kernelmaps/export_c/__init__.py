@@ -19,11 +19,11 @@ import numpy as np
 import kernelmaps
 
 from ..engine import Spec
-from ..engine.compile import compiled_table, n_columns
 from ..engine.extent import Extent
 from ..engine.families import CURVES
 from ..engine.piecewise import table_of
 from ..engine.table import Table
+from ..engine.tabulated import n_columns, table_for
 from ..models.gam.functions import input_names
 from .layouts import c_array, c_real, c_strings, table_add
 from .tables import table_model
@@ -153,7 +153,7 @@ def _table(spec: Spec, n_features: int) -> Table:
     if linear and "lower" in spec.arrays:
         low, high = float(spec.arrays["lower"].min()), float(spec.arrays["upper"].max())
     for dtype in (np.dtype(np.float64), np.dtype(np.float32)):
-        table = compiled_table(spec, dtype, n_features, Extent(low, high, low))
+        table = table_for(spec, dtype, n_features, Extent(low, high, low))
         if table is not None:
             return table
     raise ValueError(f"to_c: the table of this {spec.family} map would be too large.")

@@ -29,7 +29,7 @@ from ..compiling import interpreted
 from ..design.anchors import column_values
 from ..engine import Spec
 from ..engine.extent import Extent
-from ..engine.piecewise import spec_of
+from ..engine.piecewise import spec_of, stored_table
 from ..engine.table import AFFINE, EDGES, Table
 from ..schema import array
 from ..sparse_rows import dense
@@ -279,7 +279,6 @@ def _quantile_edges(
 def _stored_band(spec: Spec, X: Any, n_jobs: int | None) -> sparse.csr_matrix:
     """CSR of the band: every value of X becomes degree + 1 stored columns."""
     from ..engine.apply import apply, stored_columns
-    from ..engine.compile import stored_table
     from ..engine.outputs import note_path, output_dtype
 
     X = dense(X)

@@ -61,7 +61,7 @@ def trained(case, seed):
     X, y = data(seed, classes, d=67)  # four groups of up to sixteen values, and some left over
     X = convert(np.where(X < 0.2, 0, X))
     model = km.AdditiveSVC(feature_map, **ONE).fit(X, y)
-    terms = model.machine_.compiled_terms(X).table
+    terms = model.machine_.tabulated_terms(X).table
     assert terms.bins.kind == kind
     assert terms.outputs == (1 if classes == 2 else classes)
     return model, 2 * X - 0.7 if case == "extrapolated" else X  # several bins beyond both ends
@@ -105,7 +105,7 @@ def test_vectors_cover_every_shape(bases, dtype, seed):
             found = model.machine_.scores(own[n - rows :])
             nothing = np.zeros((rows, 1))  # values that fill up a vector are not outside the domain
             assert (
-                prediction.sums(model.machine_.compiled_terms(own), own[n - rows :], nothing, 1)
+                prediction.sums(model.machine_.tabulated_terms(own), own[n - rows :], nothing, 1)
                 == 0
             )
             np.testing.assert_allclose(
@@ -117,7 +117,7 @@ def test_vectors_cover_every_shape(bases, dtype, seed):
 def test_polynomials_of_a_high_degree(seed):
     X, y = data(seed, d=20)  # sixteen coefficients: more than a vector has lanes
     model = km.AdditiveSVC(km.SplineMap(14, degree=9), **ONE).fit(X, y)
-    assert model.machine_.compiled_terms(X).table.values.powers == 16
+    assert model.machine_.tabulated_terms(X).table.values.powers == 16
     check_sums_of_terms(model, X)
 
 
@@ -127,7 +127,7 @@ def test_cost_does_not_depend_on_the_number_of_bases(seed):
     X, y = data(seed)
     for bases in (10, 16, 100):
         model = km.AdditiveSVC(km.SplineMap(bases), **ONE).fit(X, y)
-        terms = model.machine_.compiled_terms(X).table
+        terms = model.machine_.tabulated_terms(X).table
         assert (terms.values.powers, terms.values.chunk) == (4, 1)
         assert terms.bins.zero_piece == X.shape[1] * (bases - 3 + 2)  # with the ends of each range
 
@@ -201,7 +201,7 @@ def test_stored_values_outside_the_domain_are_clipped(case, seed):
     clipped = far.copy()
     clipped.data = np.clip(far.data, low[X.indices], high[X.indices])
     zeros = np.zeros((2, X.shape[0], model.machine_.n_outputs))
-    terms = model.machine_.compiled_terms(X)
+    terms = model.machine_.tabulated_terms(X)
     assert prediction.sums(terms, far, zeros[0], 1) > 0
     prediction.sums(terms, clipped, zeros[1], 1)
     np.testing.assert_allclose(*zeros, atol=1e-9)
@@ -308,7 +308,7 @@ def test_positions_from_middles_of_bins_are_the_same_function(seed, dtype, bins)
     )
     X = np.clip(np.concatenate([X, np.nextafter(X, low), np.nextafter(X, high)]), low, high)
     expected = evaluate_table(table, X.astype(np.float64), np).sum(axis=1)
-    terms = prediction.compiled_terms(table, np.dtype(dtype), np.dtype(dtype))
+    terms = prediction.tabulated_terms(table, np.dtype(dtype), np.dtype(dtype))
     assert terms.table.bins.centred
     found = np.zeros((len(X), 1))
     assert prediction.sums(terms, X, found, 1) == 0
@@ -335,7 +335,7 @@ def test_float32_positions_are_bounded_where_they_may_be_anywhere(seed, begin, w
     with np.errstate(over="ignore"):
         single = np.clip(X, -3.4e38, 3.4e38).astype(np.float32)
     model = km.AdditiveSVC(km.SplineMap(200), **ONE).fit(X, y)
-    terms = model.machine_.compiled_terms(single)
+    terms = model.machine_.tabulated_terms(single)
     assert bool(terms.table.bins.centred) == centred
     with np.errstate(all="ignore"):
         found = np.zeros((len(X), 1))

@@ -24,9 +24,9 @@ def went_over(monkeypatch):
     times = []
     switch_rows = dual.CoordinateDescent.switch_rows
 
-    def counted(self, compiled, rows):
+    def counted(self, tables, rows):
         times.append(self.rows.values.dtype)
-        switch_rows(self, compiled, rows)
+        switch_rows(self, tables, rows)
 
     monkeypatch.setattr(dual.CoordinateDescent, "switch_rows", counted)
     return times
@@ -64,14 +64,14 @@ def test_positions_are_those_of_the_readable_form_to_half_a_fraction(dtype, monk
 def test_the_basis_of_fractions_is_the_basis_there():
     X, _ = data(d=3)
     feature_map = km.SplineMap(9, degree=3, order=1).fit(X)
-    compiled = map_tables.compile_basis(feature_map.spec_, X, np.float64, map_tables.lanes_for(1))
-    looked_up = map_tables.of_fractions(compiled, 4)
-    table, block = compiled.bands.table, looked_up.basis.values
+    tables = map_tables.basis_tables(feature_map.spec_, X, np.float64, map_tables.lanes_for(1))
+    looked_up = map_tables.tables_of_fractions(tables, 4)
+    table, block = tables.bands.table, looked_up.basis.values
     bins = int(table.bins[0])
     low, high = feature_map.domain_[0][0], feature_map.domain_[1][0]
     at = np.repeat(np.linspace(low, high, (bins << 4) + 1)[:, None], 3, axis=1)
     width = block.chunk * block.parts
-    found = np.zeros((len(at), compiled.stride + width))
+    found = np.zeros((len(at), tables.stride + width))
     rows = block.coef.reshape(-1, width)[: len(at)]
     for k, first in enumerate(block.first[: len(at)]):
         found[k, first : first + width] = rows[k]

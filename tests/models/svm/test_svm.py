@@ -16,7 +16,7 @@ import kernelmaps as km
 from kernelmaps.engine.table import CODE
 from kernelmaps.inspection import ShapeFunctionDisplay
 from kernelmaps.models.inputs import coded_labels
-from kernelmaps.models.rows.map_tables import compile_basis, lanes_for, rows_of
+from kernelmaps.models.rows.map_tables import basis_tables, lanes_for, rows_of
 from kernelmaps.models.solvers import dual
 from kernelmaps.models.solvers._dual_loops import SVMProblem
 from kernelmaps.models.svm.calibration import platt
@@ -187,8 +187,8 @@ def test_bytes_take_the_table_path_and_are_not_copied(seed):
     X, score = data(seed)
     codes = spread(X)
     model = km.AdditiveSVC(km.SplineMap(order=0), **ONE).fit(codes, labels(score))
-    compiled = compile_basis(model.machine_.fitted.spec, codes, np.float32, lanes_for(1))
-    assert compiled.basis.bins.kind == CODE
+    tables = basis_tables(model.machine_.fitted.spec, codes, np.float32, lanes_for(1))
+    assert tables.basis.bins.kind == CODE
     assert np.shares_memory(rows_of(codes).values, codes)
 
 
@@ -657,11 +657,11 @@ def descent_on_counts(C):
     X = rng.poisson(0.3, size=(2000, 20)).astype(np.float64)
     y = (X[:, :3].sum(axis=1) + rng.standard_normal(2000) > 2.5).astype(float)
     fitted = km.SplineMap(10, 1, order=0).fit(X)
-    compiled = compile_basis(fitted.spec_, X, np.float64, lanes_for(1))
+    tables = basis_tables(fitted.spec_, X, np.float64, lanes_for(1))
     problem = SVMProblem(StaticInt(0), True, 0.0, y, np.ones(1), np.full(len(y), C))
     settings = dual.DualOptions(True, 1e-3, 100, 0, 1)
     examples, alpha = np.arange(len(y), dtype=np.int32), np.zeros((len(y), 1))
-    state = dual.CoordinateDescent(compiled, rows_of(X), problem, examples, settings, alpha, None)
+    state = dual.CoordinateDescent(tables, rows_of(X), problem, examples, settings, alpha, None)
     return state, fitted.transform(X)
 
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from .. import joint
-from ..compile import compiled_codes, compiled_table, n_columns
 from ..extent import Extent
 from ..families import CURVES
 from ..reference import evaluate, namespace, real_rows
 from ..spec import Spec
 from ..table import CODE
 from ..table.layout import Bins, layout_of
+from ..tabulated import code_table_for, n_columns, table_for
 from . import launch
 from .joint import FORMS
 from .rows import contiguous, device_of
@@ -216,10 +216,10 @@ def _table_on(
     spec: Spec, dtype: np.dtype, d: int, extent: Extent | None, code: bool, xp: Any, device: Any
 ) -> DeviceTable | None:
     if code:
-        table = compiled_codes(spec, 256, d, 1 << 26)
+        table = code_table_for(spec, 256, d, 1 << 26)
     else:
         assert extent is not None
-        table = compiled_table(spec, dtype, d, extent)
+        table = table_for(spec, dtype, d, extent)
     if table is None:
         return None
     return table_on(layout_of(table), partial(_put, xp, device))

@@ -1,4 +1,4 @@
-"""The table: the compiled form of every additive map and model, and its consumers.
+"""The table: the tabulated form of every additive map and model, and its consumers.
 
 =========  =====================================================================
 module     what it holds

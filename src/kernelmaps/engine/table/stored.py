@@ -1,4 +1,4 @@
-r"""The compiled form of every additive map: local polynomials on bins.
+r"""The tabulated form of every additive map: local polynomials on bins.
 
 Any function of one feature can be tabulated: find the bin of the value, take the bin's
 coefficients, evaluate a polynomial of the position u ∈ [0, 1) within the bin,

@@ -11,7 +11,6 @@ from scipy import sparse
 
 from ...compiling import interpreted
 from ...engine import Spec
-from ...engine.compile import compiled_table
 from ...engine.encode import fixed_point
 from ...engine.extent import extent_of
 from ...engine.piecewise import table_of
@@ -21,6 +20,7 @@ from ...engine.table.layout import Bins, LocalPolynomials, bins_of, polynomials_
 from ...engine.table.locate import locations_for, packed_bins, stored_rows
 from ...engine.table.memory import aligned
 from ...engine.table.update import Basis, RowArrays, RowWorkspace, Squares
+from ...engine.tabulated import table_for
 from ...static_int import StaticInt
 
 _VECTOR = 64  # numbers in one block of weights: four 512-bit registers of float32
@@ -63,8 +63,8 @@ class Bands:
 
 
 @dataclass(frozen=True)
-class Compiled:
-    """A basis, its place in memory, and the way back to the map's own columns."""
+class BasisTables:
+    """The tables of a basis, the layout of its weights, and the way back to the map's columns."""
 
     basis: Basis
     lanes: StaticInt
@@ -73,19 +73,19 @@ class Compiled:
     bands: Bands
 
 
-def weight_memory(compiled: Compiled) -> np.ndarray:
+def weight_memory(tables: BasisTables) -> np.ndarray:
     """Weights of zero, flat [feature][basis][lane].
 
     There is one vector more: that of the last feature may reach beyond its weights.
     """
-    size = (compiled.n_weights + _VECTOR) * compiled.lanes
-    return aligned(size, compiled.basis.values.coef.dtype)
+    size = (tables.n_weights + _VECTOR) * tables.lanes
+    return aligned(size, tables.basis.values.coef.dtype)
 
 
-def workspace_for(compiled: Compiled, rows: RowArrays) -> RowWorkspace:
+def workspace_for(tables: BasisTables, rows: RowArrays) -> RowWorkspace:
     """Memory for one thread that visits such rows."""
     most = int(np.diff(rows.indptr).max(initial=0)) if rows.sparse else rows.width
-    dtype, lanes = compiled.basis.values.coef.dtype, compiled.lanes
+    dtype, lanes = tables.basis.values.coef.dtype, tables.lanes
     locations = locations_for(most, dtype)
     f, move = aligned(max(1, most) * lanes, dtype), aligned(lanes, dtype)
     return RowWorkspace(locations, f, move, np.zeros(1), np.zeros(2, np.int64))
@@ -113,9 +113,9 @@ def bands_of(spec: Spec, X: Any, dtype: np.dtype) -> Bands:
         return Bands(table, None if plain else transforms, spec.arrays["mix_of"])
     values = X.data[None, :] if sparse.issparse(X) else X
     extent = extent_of(values)
-    curves = compiled_table(spec, dtype, X.shape[1], extent)
+    curves = table_for(spec, dtype, X.shape[1], extent)
     if curves is None:  # finer than a table is worth in this precision
-        curves = compiled_table(spec, np.dtype(np.float32), X.shape[1], extent)
+        curves = table_for(spec, np.dtype(np.float32), X.shape[1], extent)
     if curves is None:
         raise ValueError(
             "the values reach so far beyond the ranges that the map was fitted to (or its features "
@@ -130,19 +130,19 @@ def lanes_for(count: int) -> StaticInt:
     return StaticInt(next(size for size in (1, 2, 4, 8, 16) if size >= count))
 
 
-def unpack_weights(flat: np.ndarray, compiled: Compiled, n_outputs: int) -> np.ndarray:
+def unpack_weights(flat: np.ndarray, tables: BasisTables, n_outputs: int) -> np.ndarray:
     """Weights of the loops as [feature][basis][output]."""
-    stride, lanes = compiled.stride, compiled.lanes
-    width = int(compiled.bands.table.width.max())
-    weights = flat[: compiled.n_weights * lanes].reshape(-1, stride, lanes)
+    stride, lanes = tables.stride, tables.lanes
+    width = int(tables.bands.table.width.max())
+    weights = flat[: tables.n_weights * lanes].reshape(-1, stride, lanes)
     return weights[:, :width, :n_outputs].copy()
 
 
-def pack_weights(compiled: Compiled, weights: np.ndarray) -> np.ndarray:
+def pack_weights(tables: BasisTables, weights: np.ndarray) -> np.ndarray:
     """Weights [feature][basis][output] as the loops take them: the inverse of `unpack_weights`."""
-    stride, lanes = compiled.stride, compiled.lanes
-    flat = weight_memory(compiled)
-    packed = flat[: compiled.n_weights * lanes].reshape(-1, stride, lanes)
+    stride, lanes = tables.stride, tables.lanes
+    flat = weight_memory(tables)
+    packed = flat[: tables.n_weights * lanes].reshape(-1, stride, lanes)
     packed[:, : weights.shape[1], : weights.shape[2]] = weights
     return flat
 
@@ -156,9 +156,9 @@ def rows_of(X: Any) -> RowArrays:
     return RowArrays(X.reshape(-1), none, none, StaticInt(False), X.shape[1], X.dtype.itemsize)
 
 
-def compile_basis(
+def basis_tables(
     spec: Spec, X: Any, dtype: Any, lanes: StaticInt, *, all_codes: bool = False
-) -> Compiled:
+) -> BasisTables:
     """Tables for X in the precision of `dtype`, for that many lanes.
 
     `all_codes` asks for all codes of an integer type, not only for those up to the largest in X.
@@ -194,12 +194,12 @@ def rounded(spec: Spec, X: Any, dtype: np.dtype, threads: int) -> tuple[np.ndarr
     return fixed_point(table.astype(X.dtype), X, bits, threads), bits
 
 
-def of_fractions(compiled: Compiled, bits: int) -> Compiled:
+def tables_of_fractions(tables: BasisTables, bits: int) -> BasisTables:
     """The same basis for such positions, in float32: it is looked up, which takes half the time."""
-    blocks, block_of = _table_blocks(compiled.bands)
+    blocks, block_of = _table_blocks(tables.bands)
     looked_up = [_at_fractions(block, bits) for block in blocks]
     precision = np.dtype(np.float32)
-    return _assemble(compiled.bands, CODE, looked_up, block_of, precision, compiled.lanes)
+    return _assemble(tables.bands, CODE, looked_up, block_of, precision, tables.lanes)
 
 
 Block = tuple[np.ndarray, np.ndarray, int]  # first columns, coefficients, index of R
@@ -263,7 +263,7 @@ def _assemble(
     block_of: np.ndarray,
     dtype: np.dtype,
     lanes: StaticInt,
-) -> Compiled:
+) -> BasisTables:
     """Blocks of pieces, one after the other, in the layout of the loops."""
     table, transforms = bands.table, bands.transforms
     signed = bool(table.signed and binning != CODE)
@@ -288,7 +288,7 @@ def _assemble(
         squares=_squares(phi, updates, signed),
         stride=stride,
     )
-    return Compiled(basis, lanes, table.n_features * stride, stride, bands)
+    return BasisTables(basis, lanes, table.n_features * stride, stride, bands)
 
 
 def _spread(first: np.ndarray, coef: np.ndarray, width: int) -> np.ndarray:

@@ -53,7 +53,7 @@ from ...engine.table.update import RowArrays, routines_of, weights_of
 from ...progress import track
 from ...threads import check_stop, run_interruptibly
 from ..losses import dual_rules_of
-from ..rows.map_tables import Compiled, weight_memory, workspace_for
+from ..rows.map_tables import BasisTables, weight_memory, workspace_for
 from . import _dual_loops
 from ._dual_loops import DualHessian, DualVariables, PassRecord, PassTotals, SVMProblem
 
@@ -167,20 +167,20 @@ def in_blocks(n_threads: int, n: int, work: Callable[[int, int], Any]) -> list[A
 
 
 def solve(
-    compiled: Compiled,
+    tables: BasisTables,
     rows: RowArrays,
     problem: SVMProblem,
     examples: np.ndarray,
     options: DualOptions,
     alpha: np.ndarray,
     intercept: np.ndarray | None = None,
-    quantised: tuple[Compiled, RowArrays] | None = None,
+    quantised: tuple[BasisTables, RowArrays] | None = None,
 ) -> Solution:
     """Solve the problems of all outputs to a relative duality gap of `tol`.
 
     Parameters
     ----------
-    compiled : Compiled
+    tables : BasisTables
         The map's tables.
     rows : RowArrays
         The examples.
@@ -199,13 +199,13 @@ def solve(
     """
     if intercept is None and options.fit_intercept and not alpha.any():
         intercept = initial_intercepts(problem)
-    first_rows = quantised or (compiled, rows)
+    first_rows = quantised or (tables, rows)
     state = CoordinateDescent(*first_rows, problem, examples, options, alpha, intercept)
     n_iter, converged = 0, False
     if quantised is not None:
         most = int(np.ceil(CONSTANTS.quantised_share * options.max_iter))
         _, n_iter, _ = descend(state, replace(options, max_iter=most))
-        state.switch_rows(compiled, rows)
+        state.switch_rows(tables, rows)
         certificate = state.balance_and_certify()
         converged = certificate.is_within(options.tol)
     n_left = options.max_iter - n_iter
@@ -272,7 +272,7 @@ class CoordinateDescent:
 
     def __init__(
         self,
-        compiled: Compiled,
+        tables: BasisTables,
         rows: RowArrays,
         problem: SVMProblem,
         examples: np.ndarray,
@@ -280,10 +280,10 @@ class CoordinateDescent:
         alpha: np.ndarray,
         intercept: np.ndarray | None,
     ) -> None:
-        self.compiled, self.rows, self.problem, self.options = compiled, rows, problem, options
+        self.tables, self.rows, self.problem, self.options = tables, rows, problem, options
         self.examples, self.alpha, self.n_outputs = examples, alpha, problem.positive.size
         self.rng = np.random.default_rng(options.seed)
-        self.w = weight_memory(compiled)
+        self.w = weight_memory(tables)
         self._bound: tuple[tuple, Any] = (None, None, None), None
         self.n_visits, self.n_certificates = len(examples), 0
         self.mean_sq_norm = self.penalty_weight = 0.0
@@ -312,28 +312,28 @@ class CoordinateDescent:
             self.n_visits += len(nonzero)
         return len(nonzero) > 0
 
-    def switch_rows(self, compiled: Compiled, rows: RowArrays) -> None:
+    def switch_rows(self, tables: BasisTables, rows: RowArrays) -> None:
         """Other tables of the same bases, and the same rows in another form, with these duals.
 
         The centre stays: it is without effect where s = 0, as after a certificate. So do lengths of
         steps: |ψ_i|² is nearly the same, and steps up to twice as long would converge.
         """
-        self.compiled, self.rows, self.n_certificates = compiled, rows, 0
-        self.w = weight_memory(compiled)
+        self.tables, self.rows, self.n_certificates = tables, rows, 0
+        self.w = weight_memory(tables)
         self._accumulate_duals()
 
     def _accumulate(self, examples: np.ndarray, steps: np.ndarray, w: np.ndarray) -> None:
         """Add the sum of ψ_i, times the steps of the examples, to weights."""
-        compiled, rows = self.compiled, self.rows
+        tables, rows = self.tables, self.rows
         examples = np.ascontiguousarray(examples, np.int32)
-        basis, lanes = compiled.basis, compiled.lanes
+        basis, lanes = tables.basis, tables.lanes
         changed = weights_of(basis, basis.update, lanes, w)
-        work = routines_of(basis, rows, workspace_for(compiled, rows), changed=changed)
+        work = routines_of(basis, rows, workspace_for(tables, rows), changed=changed)
         _dual_loops.accumulate(*work, examples, steps)
 
     def _centre(self) -> None:
         """Set m, σ and the diagonal of the dual; without an intercept, m and σ are zero."""
-        self.mean = weight_memory(self.compiled)
+        self.mean = weight_memory(self.tables)
         if not self.options.fit_intercept:
             self._set_hessian(*self._norms())
             return
@@ -354,14 +354,14 @@ class CoordinateDescent:
 
     def _norms(self) -> tuple[np.ndarray, np.ndarray]:
         """|ψ_i|² and ⟨m, ψ_i⟩ of all rows at hand."""
-        compiled, rows, n = self.compiled, self.rows, self.problem.y.size
-        sq_norm, mean_dot = np.empty(n), np.empty((n, 1, 1), compiled.basis.values.coef.dtype)
-        basis = compiled.basis
-        scored = weights_of(basis, basis.values, compiled.lanes, self.mean)
+        tables, rows, n = self.tables, self.rows, self.problem.y.size
+        sq_norm, mean_dot = np.empty(n), np.empty((n, 1, 1), tables.basis.values.coef.dtype)
+        basis = tables.basis
+        scored = weights_of(basis, basis.values, tables.lanes, self.mean)
 
         def part(begin: int, end: int) -> None:
             part_rows = np.arange(begin, end, dtype=np.int64)
-            workspace, out = workspace_for(compiled, rows), mean_dot[begin:end]
+            workspace, out = workspace_for(tables, rows), mean_dot[begin:end]
             work = routines_of(basis, rows, workspace, scored=scored, norms=True)
             _dual_loops.evaluate(*work, part_rows, sq_norm[begin:end], out)
 
@@ -425,7 +425,7 @@ class CoordinateDescent:
         record = PassRecord.empty(self.shrink_threshold)
         work, rows, workspace = self._bound_routines(duals, record)
         if not take_steps:  # several threads do so at a time
-            workspace = workspace_for(self.compiled, self.rows)
+            workspace = workspace_for(self.tables, self.rows)
         n_active = _dual_loops.visit_examples(
             work, rows, workspace, duals, record, order, n_active, take_steps
         )
@@ -435,8 +435,8 @@ class CoordinateDescent:
         """Routines, rows and workspace as the loops take them; bound once for the same rows."""
         bound_to = (self.rows, self.problem, self.hessian)
         if any(a is not b for a, b in zip(bound_to, self._bound[0], strict=True)):
-            basis, lanes = self.compiled.basis, self.compiled.lanes
-            workspace = workspace_for(self.compiled, self.rows)
+            basis, lanes = self.tables.basis, self.tables.lanes
+            workspace = workspace_for(self.tables, self.rows)
             steps = _dual_loops.steps_of(self.problem, self.hessian, duals, record, workspace)
             scored, changed = (
                 weights_of(basis, table, lanes, self.w) for table in (basis.values, basis.update)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..rows.map_tables import Compiled, rows_of
+from ..rows.map_tables import BasisTables, rows_of
 from ._dual_loops import PassTotals, SVMProblem
 from .dual import Certificate, CoordinateDescent, DualOptions, Solution, descend
 
@@ -35,7 +35,7 @@ class BlockDescent(CoordinateDescent):
     """
 
     def __init__(
-        self, compiled: Compiled, sample: Any, problem: SVMProblem, options: DualOptions
+        self, tables: BasisTables, sample: Any, problem: SVMProblem, options: DualOptions
     ) -> None:
         self.past_alpha_sum = np.zeros(problem.positive.size)
         self._set_problem(problem)
@@ -43,7 +43,7 @@ class BlockDescent(CoordinateDescent):
         size = sample.shape[0]
         of_sample = problem._replace(y=np.zeros(size), cost=np.ones(size))
         examples, start = np.arange(size, dtype=np.int32), np.zeros((size, len(problem.positive)))
-        super().__init__(compiled, rows_of(sample), of_sample, examples, options, start, None)
+        super().__init__(tables, rows_of(sample), of_sample, examples, options, start, None)
         if options.fit_intercept:
             self.set_penalty_weight(float(problem.cost.sum()))
 

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from ...data import Source
 from ...threads import resolve_threads, run_interruptibly
-from ..rows.map_tables import compile_basis, lanes_for, pack_weights, unpack_weights
+from ..rows.map_tables import basis_tables, lanes_for, pack_weights, unpack_weights
 from ..solvers.dual import Solution
 from ..solvers.dual_blocks import BlockDescent, DescentOverBlocks
 from .fitted_map import FittedMap
@@ -43,7 +43,7 @@ def train_on_source(
 
     solutions = DescentOverBlocks(states, read, _in_threads(states, options.n_jobs)).solve()
     for solution, state in zip(solutions, states, strict=True):
-        solution.weights = unpack_weights(solution.weights, state.compiled, state.n_outputs)
+        solution.weights = unpack_weights(solution.weights, state.tables, state.n_outputs)
     return joined(solutions)
 
 
@@ -57,8 +57,8 @@ def _solvers(
     for group in groups:
         problem = problem_of(options, targets.y, targets.positive[group], cost)
         lanes = lanes_for(group.stop - group.start)
-        compiled = compile_basis(fitted.spec, sample, precision, lanes, all_codes=True)
-        states.append(BlockDescent(compiled, sample, problem, of_group))
+        tables = basis_tables(fitted.spec, sample, precision, lanes, all_codes=True)
+        states.append(BlockDescent(tables, sample, problem, of_group))
     return states
 
 
@@ -75,7 +75,7 @@ def kind_of(rows: Any) -> Kind:
 
 
 def check_kind(owner: str, rows: Any, first: Kind) -> None:
-    """Refuse a chunk of another kind than the first, whose compiled tables are in use."""
+    """Refuse a chunk of another kind than the first, whose tables are in use."""
     is_sparse, dtype = first
     if sparse.issparse(rows) != is_sparse:
         raise TypeError(
@@ -102,12 +102,12 @@ class ChunkTraining:
     def start_from(self, weights: np.ndarray, offset: np.ndarray) -> None:
         """Start from the weights of a trained model."""
         for state, group in zip(self.states, self._groups, strict=True):
-            state.start_from(pack_weights(state.compiled, weights[:, :, group]), offset[group])
+            state.start_from(pack_weights(state.tables, weights[:, :, group]), offset[group])
 
     def resume(self, progress: Progress) -> None:
         """Stand where the solvers of a saved model stood."""
         for state, group in zip(self.states, self._groups, strict=True):
-            state.w[:] = pack_weights(state.compiled, progress.weights[:, :, group])
+            state.w[:] = pack_weights(state.tables, progress.weights[:, :, group])
             state.bias[:] = progress.offset[group]
             state.past_alpha_sum = np.array(progress.balance[group])
         self.kind = progress.kind
@@ -120,14 +120,14 @@ class ChunkTraining:
 
     def mean(self, share: float) -> tuple[np.ndarray, np.ndarray]:
         """Weights and offsets averaged over the chunks; the last has that share of all rows."""
-        weights = [unpack_weights(s.average(share), s.compiled, s.n_outputs) for s in self.states]
+        weights = [unpack_weights(s.average(share), s.tables, s.n_outputs) for s in self.states]
         offset = np.concatenate([state.mean_intercept for state in self.states])
         return np.concatenate(weights, axis=2), offset
 
     def progress(self) -> Progress:
         """What the next chunk needs, without the solvers and their last rows."""
         states = self.states
-        weights = [unpack_weights(s.w.astype(np.float64), s.compiled, s.n_outputs) for s in states]
+        weights = [unpack_weights(s.w.astype(np.float64), s.tables, s.n_outputs) for s in states]
         return Progress(
             weights=np.concatenate(weights, axis=2),
             offset=np.concatenate([state.bias for state in states]).astype(np.float64),

@@ -14,7 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ...engine import Spec, code_spec
-from ...engine.compile import zero_at_zero
+from ...engine.tabulated import zero_at_zero
 from ...maps.base import AdditiveMap, JointMap
 from ...maps.codes import Codes, codes_of
 from ...maps.spline import SplineMap

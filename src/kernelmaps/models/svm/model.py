@@ -11,11 +11,11 @@ from scipy import sparse
 
 from ...blocks import row_blocks
 from ...engine import Spec
-from ...engine.compile import has_table, n_columns
 from ...engine.families import CURVES
 from ...engine.outputs import check_loop
 from ...engine.piecewise import table_of
 from ...engine.table import Table
+from ...engine.tabulated import has_table, n_columns
 from ...maps.base import EXACT_SIZES, AdditiveMap
 from ...schema import State, array, boolean, instance, number
 from ...threads import resolve_threads
@@ -88,7 +88,7 @@ class AdditiveMachine:
 
     @cached_property
     def _cache(self) -> dict[Any, Any]:
-        """Compiled tables of the last predictions."""
+        """Tables of the last predictions."""
         return {}
 
     @property
@@ -157,22 +157,22 @@ class AdditiveMachine:
     def scores(self, X: Any, n_jobs: int | None = None, *, validate: bool = False) -> np.ndarray:
         """Scores of rows, one column per output.
 
-        With `validate` the values have not been checked: the loops of the compiled form notice
+        With `validate` the values have not been checked: the loops over its tables notice
         what is not finite or outside the domain on their way, and only then they are searched.
         """
         from .prediction import sums
 
-        compiled, feature_map = self.compiled_terms(X), self.feature_map
+        terms, feature_map = self.tabulated_terms(X), self.feature_map
         # Values outside the domain are clipped, with one warning; others may be refused.
         silent = feature_map.out_of_domain == "clip" and getattr(feature_map, "_warned", False)
         silent &= not feature_map._non_negative
-        if validate and (compiled is None or not (silent or self._notices(X))):
+        if validate and (terms is None or not (silent or self._notices(X))):
             self.check(X)
             validate = False
-        if compiled is None:
+        if terms is None:
             return self.trained_scores(X, n_jobs=n_jobs)
         out = np.zeros((X.shape[0], self.n_outputs), np.float64)
-        beyond = sums(compiled, X, out, n_jobs)
+        beyond = sums(terms, X, out, n_jobs)
         if validate and beyond != 0 and not (silent and np.isfinite(beyond)):
             self.check(X)
         return (out + self.offset).astype(self.precision(X), copy=False)
@@ -197,19 +197,19 @@ class AdditiveMachine:
         terms -= self.term_means.astype(terms.dtype)
         return terms
 
-    def compiled_terms(self, X: Any) -> Any:
+    def tabulated_terms(self, X: Any) -> Any:
         """The model as polynomials for rows like these; None if the basis has to be evaluated."""
-        from .prediction import compiled_terms
+        from .prediction import tabulated_terms
 
         key = ("terms", X.dtype)
         if key not in self._cache:
             table, precision = self.score_table(), np.dtype(self.precision(X))
-            terms = None if table is None else compiled_terms(table, X.dtype, precision)
+            terms = None if table is None else tabulated_terms(table, X.dtype, precision)
             self._cache[key] = terms
         return self._cache[key]
 
     def _notices(self, X: Any) -> bool:
-        """Whether the compiled form sees all values that have to be spoken of.
+        """Whether the loops over tables see all values that have to be spoken of.
 
         It looks up codes blindly, and bins of look-up maps have no outer ends.
         """
@@ -239,19 +239,19 @@ class AdditiveMachine:
         rows, no_norms = rows_of(X), np.zeros(0)
         examples = np.arange(X.shape[0]) if some_rows is None else some_rows
         examples = np.ascontiguousarray(examples, np.int64)
-        groups = [(outputs, self._compiled(X, outputs)) for outputs in self._groups()]
+        groups = [(outputs, self._basis_tables(X, outputs)) for outputs in self._groups()]
         for d in (len(self.weights), *(basis.bands.table.n_features for _, basis in groups)):
             shape = (len(examples), d if out.shape[1] > 1 else 1, groups[-1][0].stop)
             check_loop(X, d, out, shape)
-        placed = [self._placed(compiled, outputs) for outputs, compiled in groups]
+        placed = [self._placed(tables, outputs) for outputs, tables in groups]
         direct = len(groups) == 1  # the loop writes there
 
         def some(begin: int, end: int) -> None:
-            for (outputs, compiled), weights in zip(groups, placed, strict=True):
-                count, workspace = outputs.stop - outputs.start, workspace_for(compiled, rows)
+            for (outputs, tables), weights in zip(groups, placed, strict=True):
+                count, workspace = outputs.stop - outputs.start, workspace_for(tables, rows)
                 shape = (end - begin, out.shape[1], count)
                 scores = out[begin:end] if direct else np.zeros(shape, out.dtype)
-                work = routines_of(compiled.basis, rows, workspace, scored=weights)
+                work = routines_of(tables.basis, rows, workspace, scored=weights)
                 evaluate(*work, examples[begin:end], no_norms, scores)
                 if not direct:
                     out[begin:end, :, outputs] = scores
@@ -269,24 +269,24 @@ class AdditiveMachine:
         count = self.n_outputs
         return [slice(k, min(k + MOST_LANES, count)) for k in range(0, count, MOST_LANES)]
 
-    def _compiled(self, X: Any, outputs: slice) -> Any:
-        from ..rows.map_tables import compile_basis, lanes_for
+    def _basis_tables(self, X: Any, outputs: slice) -> Any:
+        from ..rows.map_tables import basis_tables, lanes_for
 
         precision, lanes = self.precision(X), lanes_for(outputs.stop - outputs.start)
         key = (X.dtype, sparse.issparse(X), precision, lanes)
         if not self.fitted.has_fixed_table or key not in self._cache:
-            self._cache[key] = compile_basis(self.fitted.spec, X, precision, lanes, all_codes=True)
+            self._cache[key] = basis_tables(self.fitted.spec, X, precision, lanes, all_codes=True)
         return self._cache[key]
 
-    def _placed(self, compiled: Any, outputs: slice) -> Any:
+    def _placed(self, tables: Any, outputs: slice) -> Any:
         """The weights of some outputs as the loops take them, packed."""
         from ...engine.table.update import weights_of
         from ..rows.map_tables import pack_weights
 
-        key = ("weights", compiled.basis.values.coef.dtype, compiled.lanes, outputs.start)
-        if key not in self._cache or self._cache[key][0] is not compiled:
-            basis, w = compiled.basis, pack_weights(compiled, self.weights[:, :, outputs])
-            self._cache[key] = (compiled, weights_of(basis, basis.values, compiled.lanes, w))
+        key = ("weights", tables.basis.values.coef.dtype, tables.lanes, outputs.start)
+        if key not in self._cache or self._cache[key][0] is not tables:
+            basis, w = tables.basis, pack_weights(tables, self.weights[:, :, outputs])
+            self._cache[key] = (tables, weights_of(basis, basis.values, tables.lanes, w))
         return self._cache[key][1]
 
     # -- description ------------------------------------------------------------------------------

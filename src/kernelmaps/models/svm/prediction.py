@@ -1,4 +1,4 @@
-r"""Prediction compiled to per-feature polynomials: its cost does not depend on the basis.
+r"""Prediction by tables of per-feature polynomials: its cost does not depend on the basis.
 
 :func:`.terms.terms_table` turns a trained model into one table of local polynomials; here it gets
 the layout of the loops, for the kind of rows at hand: float64 polynomials for float64 rows,
@@ -42,7 +42,7 @@ class Terms:
     packed: Any
 
 
-def compiled_terms(table: Table, rows: np.dtype, dtype: np.dtype) -> Terms | None:
+def tabulated_terms(table: Table, rows: np.dtype, dtype: np.dtype) -> Terms | None:
     """A model's table for rows of one kind; None if its band is to be read instead.
 
     That is where it is cheaper, and where nothing is compiled: the loop over bands is plain.
@@ -55,8 +55,8 @@ def compiled_terms(table: Table, rows: np.dtype, dtype: np.dtype) -> Terms | Non
         table = at_codes(table, codes, np.dtype(np.float64))
     elif table.coef.size * dtype.itemsize > _MOST_BYTES:
         return None
-    compiled = summed_table(table, dtype, centred=True)
-    return Terms(compiled, packed(compiled))
+    summed = summed_table(table, dtype, centred=True)
+    return Terms(summed, packed(summed))
 
 
 def sums(terms: Terms, X: Any, out: np.ndarray, n_jobs: int | None) -> float:

@@ -23,11 +23,11 @@ from ...threads import resolve_threads, run_interruptibly
 from ..losses import LOSSES, make_loss
 from ..rows.map_tables import (
     bands_of,
-    compile_basis,
+    basis_tables,
     lanes_for,
-    of_fractions,
     rounded,
     rows_of,
+    tables_of_fractions,
     unpack_weights,
 )
 from ..rows.mapped import (
@@ -232,15 +232,13 @@ def _solve_dual(
 ) -> Solution:  # fmt: skip
     """Coordinate descent."""
     n_outputs, precision = problem.positive.size, precision_of(rows, dual.tol)
-    compiled = compile_basis(spec, rows, precision, lanes_for(n_outputs))
+    tables = basis_tables(spec, rows, precision, lanes_for(n_outputs))
     rounded_rows = codes()
     approximate = None
     if rounded_rows is not None:
-        approximate = of_fractions(compiled, rounded_rows[1]), rows_of(rounded_rows[0])
-    solution = solve(
-        compiled, rows_of(rows), problem, examples, dual, alpha, intercept, approximate
-    )
-    return replace(solution, weights=unpack_weights(solution.weights, compiled, n_outputs))
+        approximate = tables_of_fractions(tables, rounded_rows[1]), rows_of(rounded_rows[0])
+    solution = solve(tables, rows_of(rows), problem, examples, dual, alpha, intercept, approximate)
+    return replace(solution, weights=unpack_weights(solution.weights, tables, n_outputs))
 
 
 def _solve_primal(

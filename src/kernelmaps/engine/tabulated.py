@@ -1,4 +1,4 @@
-"""Tables of specs for the compiled loops, cached between calls."""
+"""Specs as tables of local polynomials, which the compiled loops take; cached between calls."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def zero_at_zero(spec: Spec) -> bool:
     return bool(np.abs(at_zero).max() <= 1e-15 * max(1.0, float(np.abs(at_one).max())))
 
 
-def compiled_table(spec: Spec, dtype: np.dtype, n_features: int, extent: Extent) -> Table | None:
+def table_for(spec: Spec, dtype: np.dtype, n_features: int, extent: Extent) -> Table | None:
     """The table of an additive spec for data within `extent`; None if the formula is cheaper."""
     if spec.family == "piecewise":
         return stored_table(spec, np.dtype(dtype))
@@ -130,7 +130,7 @@ def _curve_table(
     )
 
 
-def compiled_codes(spec: Spec, n_codes: int, n_features: int, budget: int) -> Table | None:
+def code_table_for(spec: Spec, n_codes: int, n_features: int, budget: int) -> Table | None:
     """Look-up table of φ at the codes 0 … n_codes − 1 (uint8 or uint16 input)."""
     table = table_of(spec) if spec.family == "piecewise" else None
     if table is not None and table.binning == CODE:
