@@ -14,7 +14,7 @@ from kernelmaps.models.gam.bases import number_basis
 from kernelmaps.models.losses import make_loss
 from kernelmaps.models.rows import in_memory
 from kernelmaps.models.rows.in_memory import TermRows
-from kernelmaps.models.solvers.pirls import fit_rows
+from kernelmaps.models.solvers.pirls import fit_penalised
 from kernelmaps.models.solvers.reml import Penalties, estimate_smoothing
 
 
@@ -66,12 +66,12 @@ def test_a_rough_fit_of_added_terms_is_nearly_the_exact_one(seed, loss):
     kind, penalties = make_loss(loss, rows.y), Penalties.of_bases(rows.bases)
     small = TermRows(rows.codes[:2], rows.bases[:2], rows.y, rows.weight, rows.offset)
     count = Penalties.of_bases(small.bases).count
-    before = fit_rows(small, kind, np.full(count, 8.0))
+    before = fit_penalised(small, kind, np.full(count, 8.0))
     rho = np.concatenate([before.rho, np.full(penalties.count - count, 8.0)])
     beta = np.concatenate([before.beta, np.zeros(len(penalties.scale) - len(before.beta))])
     start = WarmStart(rho, np.arange(len(rho)) < count, beta, np.zeros(len(beta)))
     rough = fit_added_terms(rows, kind, start)
-    exact = fit_rows(rows, kind, rough.rho, np.ones(penalties.count, bool))
+    exact = fit_penalised(rows, kind, rough.rho, np.ones(penalties.count, bool))
 
     def objective(beta):
         losses = rows.weight @ kind.value(rows.y, rows.scores(beta))
@@ -93,7 +93,7 @@ def hessians(monkeypatch):
 def test_the_last_steps_have_exact_gradients_and_an_earlier_hessian(seed, hessians):
     rows = three_columns(seed, "log_loss")
     penalties, kind = Penalties.of_bases(rows.bases), make_loss("log_loss", rows.y)
-    fit = fit_rows(rows, kind, np.full(penalties.count, 8.0))
+    fit = fit_penalised(rows, kind, np.full(penalties.count, 8.0))
     assert fit.converged
     assert len(hessians) < fit.n_iter
     gradient = rows.at(kind, fit.beta).gradient() + penalties.diagonal(fit.rho) * fit.beta
@@ -107,7 +107,7 @@ def test_coefficients_approach_the_minimum_with_a_hessian_of_other_rows(seed):
     rows, kind = three_columns(seed, "log_loss"), make_loss("log_loss", np.ones(2))
     penalties = Penalties.of_bases(rows.bases)
     rho, zero = np.full(penalties.count, 3.0), np.zeros(len(penalties.scale))
-    exact = fit_rows(rows, kind, rho, np.ones(len(rho), bool))
+    exact = fit_penalised(rows, kind, rho, np.ones(len(rho), bool))
     gram = rows.cross_products(rows.weight, rows.weight)[0]  # at least four times the Hessian
     close = approach_minimum(rows, kind, rho, zero, gram)
 
@@ -121,12 +121,12 @@ def test_coefficients_approach_the_minimum_with_a_hessian_of_other_rows(seed):
 def test_a_warm_start_needs_one_hessian(seed, hessians):
     """From the coefficients and smoothing parameters of an earlier fit, to a minimum."""
     rows, kind = three_columns(seed, "log_loss"), make_loss("log_loss", np.ones(2))
-    before = fit_rows(rows, kind, np.full(Penalties.of_bases(rows.bases).count, 8.0))
+    before = fit_penalised(rows, kind, np.full(Penalties.of_bases(rows.bases).count, 8.0))
     hessians.clear()
-    fit = fit_rows(rows, kind, before.rho, beta=before.beta + 0.01)
+    fit = fit_penalised(rows, kind, before.rho, beta=before.beta + 0.01)
     assert fit.converged
     assert len(hessians) == 1
     np.testing.assert_allclose(fit.objective, before.objective, rtol=1e-3)
-    again = fit_rows(rows, kind, fit.rho, np.ones(len(fit.rho), bool))
+    again = fit_penalised(rows, kind, fit.rho, np.ones(len(fit.rho), bool))
     # All but what coefficients outside of the active set would bring.
     assert -1e-9 < fit.objective / again.objective - 1 < 1e-5

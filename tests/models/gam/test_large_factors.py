@@ -14,7 +14,7 @@ from kernelmaps.models.gam.levels import variance_test
 from kernelmaps.models.losses import Squared
 from kernelmaps.models.rows.basis import LevelBasis, TermBasis
 from kernelmaps.models.rows.in_memory import TermRows
-from kernelmaps.models.solvers.pirls import fit_rows
+from kernelmaps.models.solvers.pirls import fit_penalised
 
 SITES = 300
 
@@ -157,8 +157,8 @@ def test_test_of_a_variance_is_that_of_the_dense_covariance(seed, sd):
     dense = TermBasis(np.eye(SITES), factor.penalty, factor.group)
     rows = TermRows([numbers, levels], [line, factor], y, np.ones(len(y)), np.zeros(len(y)))
     rho, fixed = np.log([1e-6, 400.0]), np.ones(2, bool)
-    fit = fit_rows(rows, Squared(), rho, fixed)
-    reference = fit_rows(replace(rows, bases=[line, dense]), Squared(), rho, fixed)
+    fit = fit_penalised(rows, Squared(), rho, fixed)
+    reference = fit_penalised(replace(rows, bases=[line, dense]), Squared(), rho, fixed)
     penalty = factor.penalty * 400.0
     statistic, weights = variance_test(fit)
     block = reference.covariance[2:, 2:]

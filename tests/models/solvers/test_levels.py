@@ -13,7 +13,7 @@ from kernelmaps.models.rows.basis import LevelBasis, TermBasis
 from kernelmaps.models.rows.in_memory import TermRows
 from kernelmaps.models.rows.protocol import LevelSums
 from kernelmaps.models.solvers.levels import ConditionalLevels
-from kernelmaps.models.solvers.pirls import fit_rows
+from kernelmaps.models.solvers.pirls import fit_penalised
 from kernelmaps.models.solvers.reml import (
     Penalties,
     estimate_smoothing,
@@ -115,7 +115,7 @@ def test_a_model_with_levels_is_the_dense_one(seed, loss, cone):
     rows, dense_rows = rows_of(seed, loss, cone=cone)
     rho = np.log([3.0, 30.0, 400.0])
     loss_of_rows = make_loss(loss, rows.y, rows.weight)
-    fit, dense = (fit_rows(r, loss_of_rows, rho, np.ones(3, bool)) for r in (rows, dense_rows))
+    fit, dense = (fit_penalised(r, loss_of_rows, rho, np.ones(3, bool)) for r in (rows, dense_rows))
     np.testing.assert_allclose(fit.beta, dense.beta, atol=1e-6)
     np.testing.assert_allclose(fit.edf, dense.edf, atol=1e-6)
     assert fit.objective == pytest.approx(dense.objective, rel=1e-9)

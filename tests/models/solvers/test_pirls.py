@@ -9,7 +9,7 @@ from kernelmaps.models.gam.bases import category_basis, number_basis
 from kernelmaps.models.losses import GAM, losses_for, make_loss
 from kernelmaps.models.rows.in_memory import TermRows
 from kernelmaps.models.solvers import pirls, reml
-from kernelmaps.models.solvers.pirls import fit_rows
+from kernelmaps.models.solvers.pirls import fit_penalised
 from kernelmaps.models.solvers.reml import Penalties
 
 GAM_LOSSES = (*losses_for(GAM, True), *losses_for(GAM, False))
@@ -57,7 +57,7 @@ def test_gradient_vanishes_at_the_end(loss, seed):
     penalties = Penalties.of_bases(rows.bases)
     rho = np.log(np.array([5.0, 2.0, 3.0]))[: penalties.count]
     fixed = np.ones(penalties.count, bool)
-    fit = fit_rows(rows, kind, rho, fixed, tol=1e-13, max_iter=3000)
+    fit = fit_penalised(rows, kind, rho, fixed, max_iter=3000)
     assert fit.converged
     Z = np.hstack(
         [np.ones((len(rows.y), 1))] + [b.values[c] for b, c in zip(rows.bases, rows.codes)]
@@ -78,8 +78,8 @@ def test_repeated_rows_are_weights(seed):
     y, offset = (np.repeat(v, rows.weight.astype(int)) for v in (rows.y, rows.offset))
     copies = TermRows(twice, rows.bases, y, np.ones(len(y)), offset)
     start = np.zeros(Penalties.of_bases(rows.bases).count)
-    first = fit_rows(rows, make_loss("log_loss", rows.y), start)
-    second = fit_rows(copies, make_loss("log_loss", y), start)
+    first = fit_penalised(rows, make_loss("log_loss", rows.y), start)
+    second = fit_penalised(copies, make_loss("log_loss", y), start)
     np.testing.assert_allclose(first.beta, second.beta, rtol=1e-5, atol=1e-6)
 
 
@@ -89,7 +89,7 @@ def test_a_straight_truth_gets_a_straight_function(seed):
     rng = np.random.default_rng([seed, 1])
     y = rows.codes[0] / 10.0 + 0.2 * rng.normal(size=len(rows.y))
     straight = TermRows(rows.codes, rows.bases, y, np.ones(len(y)), np.zeros(len(y)))
-    fit = fit_rows(straight, make_loss("squared_error", y), np.zeros(3))
+    fit = fit_penalised(straight, make_loss("squared_error", y), np.zeros(3))
     first = fit.edf[1 : 1 + rows.bases[0].n_functions].sum()
     assert first < 4.0
     values = rows.bases[0].values[1:] @ fit.beta[1 : 1 + rows.bases[0].n_functions]
@@ -120,11 +120,11 @@ def test_coefficients_outside_of_the_active_set_are_negligible(loss, seed, monke
         return plain(problem, *arguments, **options)
 
     monkeypatch.setattr(pirls, "estimate_smoothing", recorded)
-    active = fit_rows(rows, kind, start)
+    active = fit_penalised(rows, kind, start)
     assert max(sizes) < 0.8 * len(active.beta)
     assert np.count_nonzero(active.beta) <= sizes[-1] < len(active.beta)
     monkeypatch.setattr(reml, "REML", replace(reml.REML, negligible_penalty=np.inf))
-    full = fit_rows(rows, kind, start)
+    full = fit_penalised(rows, kind, start)
     assert sizes[-1] == len(full.beta)
     errors = np.sqrt(np.diag(full.covariance).sum())
     gap = rows.scores(active.beta) - rows.scores(full.beta)
@@ -141,7 +141,7 @@ def test_the_covariance_is_that_of_the_minimum(loss, seed):
     kind = make_loss(loss, rows.y)
     penalties = Penalties.of_bases(rows.bases)
     rho = np.log(np.array([5.0, 2.0, 3.0]))[: penalties.count]
-    fit = fit_rows(rows, kind, rho, np.ones(penalties.count, bool))
+    fit = fit_penalised(rows, kind, rho, np.ones(penalties.count, bool))
     problem = rows.at(kind, fit.beta).working_problem()
     precision = problem.gram + np.diag(penalties.diagonal(rho))
     expected = fit.dispersion * np.linalg.inv(precision)

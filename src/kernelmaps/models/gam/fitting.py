@@ -10,7 +10,7 @@ import numpy as np
 from ..losses import Loss, Squared
 from ..rows.basis import LevelBasis
 from ..rows.in_memory import GramCache, TermRows
-from ..solvers.pirls import PenalisedFit, fit_rows
+from ..solvers.pirls import PenalisedFit, fit_penalised
 from .adding_terms import WarmStart, approach_minimum, fit_added_terms
 from .design import AdditiveDesign, GamSettings
 from .training_rows import DesignTerm
@@ -88,7 +88,7 @@ def fit_output(
             beta = approach_minimum(rows, loss, rho, beta, gram)
         elif gram is not None and isinstance(rows, TermRows):
             rows = replace(rows, gram_cache=cache)
-    return fit_rows(rows, loss, rho, fixed, max_iter=settings.max_iter, beta=beta)
+    return fit_penalised(rows, loss, rho, fixed, max_iter=settings.max_iter, beta=beta)
 
 
 def fit_extension(

@@ -184,7 +184,7 @@ class BlockCovariance:
         return diagonal[: len(self.dense)] * self.dense.diagonal(), float(of_levels)
 
     def group_sums(
-        self, diagonal: np.ndarray, vector: np.ndarray, bounds: np.ndarray
+        self, d: np.ndarray, u: np.ndarray, bounds: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Sums of d_i V_il² d_l and of u_i V_il u_l over pairs of groups of coefficients.
 
@@ -196,23 +196,26 @@ class BlockCovariance:
         n, n_groups = len(self.dense), len(bounds) - 1
         squares, products = np.zeros((2, n_groups, n_groups))
         of_dense = np.minimum(bounds, n)
-        _loops.block_sums(self.dense, diagonal[:n], vector[:n], of_dense, squares, products)
+        _loops.block_sums(self.dense, d[:n], u[:n], of_dense, squares, products)
         if self.levels is None:
             return squares, products
-        d, u, precision = self.levels.penalty, vector[n:], self.levels.precision
+        penalty, of_levels, precision = self.levels.penalty, u[n:], self.levels.precision
         gram = self.dense @ self.levels.penalty_gram
-        pulled = self.dense @ self.levels.adjoint(u)  # V Rᵀ u
+        pulled = self.dense @ self.levels.adjoint(of_levels)  # V Rᵀ u
         with_levels = np.zeros((2, n_groups))
         for row, values in zip(
             with_levels,
-            (diagonal[:n] * np.sum(gram * self.dense, axis=1), -vector[:n] * pulled),
+            (d[:n] * np.sum(gram * self.dense, axis=1), -u[:n] * pulled),
             strict=True,
         ):
             cumulative = np.concatenate([[0.0], np.cumsum(values)])
             row[:] = cumulative[of_dense[1:]] - cumulative[of_dense[:-1]]
-        with_levels[0, -1] = np.sum((d / precision) ** 2) + np.sum(gram * gram.T)
-        with_levels[0, -1] += 2 * np.sum(self.dense * self.levels.ratio_gram(d**2 / precision))
-        with_levels[1, -1] = np.sum(u**2 / precision) + self.levels.adjoint(u) @ pulled
+        with_levels[0, -1] = np.sum((penalty / precision) ** 2) + np.sum(gram * gram.T)
+        with_levels[0, -1] += 2 * np.sum(
+            self.dense * self.levels.ratio_gram(penalty**2 / precision)
+        )
+        with_levels[1, -1] = np.sum(of_levels**2 / precision)
+        with_levels[1, -1] += self.levels.adjoint(of_levels) @ pulled
         for sums, row in zip((squares, products), with_levels, strict=True):
             sums[-1], sums[:, -1] = row, row
         return squares, products

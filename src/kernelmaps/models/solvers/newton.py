@@ -33,7 +33,8 @@ Stop = Callable[[Any, np.ndarray], bool]  # of a point and the gradient of P the
 class NewtonOptions:
     """Constants of Newton's method."""
 
-    # Change of P in the last step, relative to |P| + value_scale.
+    # Change of P in the last step, relative to |P| + value_scale: small, since the last steps
+    # square the error and cost little.
     tol: float = 1e-10
     value_scale: float = 1.0
     max_iter: int = 100  # Hessians

@@ -59,6 +59,11 @@ class PirlsOptions:
     settled_edf: float = 0.1
     settled_edf_share: float = 0.002
     max_performance_iter: int = 15
+    # Decimals that ρ is rounded to: during the iteration, so that steps do not amplify the rounding
+    # errors of those before them; and of the final ρ, since a tenth of it changes next to nothing
+    # in a fit, and rows in another order then have the same ρ.
+    rho_decimals: int = 3
+    final_rho_decimals: int = 1
     # From a warm start: decrement of the penalised loss, in units of φ, beyond a working problem
     # whose smoothing parameters are taken as those of the fit; half a unit of log-likelihood.
     negligible_decrement: float = 0.5
@@ -123,12 +128,11 @@ class PenalisedFit:
         return self.covariance[np.ix_(at, at)] + deviations @ deviations.T
 
 
-def fit_rows(
+def fit_penalised(
     rows: SolverRows,
     loss: Loss,
     rho: np.ndarray,
     fixed: np.ndarray | None = None,
-    tol: float = 1e-7,
     max_iter: int = 100,
     beta: np.ndarray | None = None,
 ) -> PenalisedFit:
@@ -142,10 +146,8 @@ def fit_rows(
         Logarithms of the smoothing parameters to start from.
     fixed : ndarray of bool, optional
         Which of them stay.
-    tol : float
-        The objective's relative change at the end.
     max_iter : int
-        Most working problems.
+        Most working problems; squared loss has one.
     beta : ndarray, optional
         Coefficients for a warm start, of a fit with almost the same terms and with these smoothing
         parameters.
@@ -157,8 +159,7 @@ def fit_rows(
     with limit_blas(blas_threads(n_coefficients)):
         if isinstance(loss, Squared):
             return _fit_squared(rows, loss, penalties, rho, fixed, warm=beta is not None)
-        # The last steps square the error and cost little, hence the tolerance.
-        options = NewtonOptions(tol=min(tol, 1e-10), max_iter=max_iter)
+        options = NewtonOptions(max_iter=max_iter)
         return _fit_pirls(rows, loss, penalties, rho, fixed, options, beta)
 
 
@@ -343,7 +344,7 @@ class PirlsState:
     solution : WorkingSolution, optional
         Of the last working problem.
     n_hessians, n_steps : int
-        Working problems, and steps with or without a new one.
+        Working problems of performance iteration, and all steps, with or without a new problem.
     converged : bool
     """
 
@@ -436,9 +437,10 @@ def _newton_phase(
     fit = penalised_fit(problem, active.penalties, selection.rho, selection.dispersion)
     solution = WorkingSolution(fit, active, problem)
     n_steps = state.n_steps + result.n_iter
-    return PirlsState(
-        active, result.point, result.loss, solution, options.max_iter, n_steps, result.converged
-    )
+    return replace(
+        state, point=result.point, loss=result.loss, solution=solution, n_steps=n_steps,
+        converged=result.converged,
+    )  # fmt: skip
 
 
 def _posterior(state: PirlsState, selection: SmoothingSelection) -> PenalisedFit:
@@ -485,10 +487,12 @@ def _initial_active_set(
 class SmoothingSelection:
     """Smoothing parameters during performance iteration: estimated at each step, until they stay.
 
+    `step` changes it, and so do terms that enter by screening, with their first ρ.
+
     Attributes
     ----------
     rho, fixed
-        As in `fit_rows`.
+        As in `fit_penalised`.
     dispersion : float or None
         φ where it is known.
     warm : bool
@@ -507,15 +511,17 @@ class SmoothingSelection:
         self._edf: np.ndarray | float = np.inf
 
     def step(self, problem: NormalEquations, penalties: Penalties, n_iter: int) -> WorkingFit:
-        """Move towards the REML estimate for a working problem, and fit it."""
+        """Move towards the estimate for a working problem, and fit it.
+
+        The fit has the ρ before rounding, except the last one: it has the final ρ.
+        """
         if n_iter == 1 and not self.warm:
             self.rho = coarse_smoothing(problem, penalties, self.rho, self.dispersion, self.fixed)
         limits = (
             (PIRLS.reml_steps_warm, REML.rough_tol) if self.warm else (PIRLS.reml_steps, REML.tol)
         )
         fit = estimate_smoothing(problem, penalties, self.rho, self.dispersion, self.fixed, *limits)
-        # Rounded, so that steps do not amplify the rounding errors of those before them.
-        self.rho = np.where(self.fixed, self.rho, np.round(fit.rho, 3))
+        self.rho = np.where(self.fixed, self.rho, np.round(fit.rho, PIRLS.rho_decimals))
         edf = penalties.ranks - fit.traces
         change = float(np.max(np.abs(edf - self._edf), initial=0.0))
         small = max(PIRLS.settled_edf, PIRLS.settled_edf_share * float(edf.sum()))
@@ -524,6 +530,6 @@ class SmoothingSelection:
         self.settled = n_iter >= PIRLS.max_performance_iter or (n_iter > first and change < small)
         if not self.settled:
             return fit
-        # A tenth in the logarithm of a smoothing parameter means nothing.
-        self.rho = np.where(self.fixed, self.rho, np.round(self.rho, 1))
+        final = np.round(self.rho, PIRLS.final_rho_decimals)
+        self.rho = np.where(self.fixed, self.rho, final)
         return penalised_fit(problem, penalties, self.rho, self.dispersion)

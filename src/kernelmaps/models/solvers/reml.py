@@ -42,7 +42,7 @@ class RemlOptions:
     """Constants of penalised REML."""
 
     # Bounds of ρ, and of ρ − log n: λ weighs a hundredth of a row, or e²⁰ times as much as all rows
-    # (nothing is left of the function). Few estimates reach either.
+    # (nothing is left of the function). Few estimates reach either, so their values matter little.
     min_log: float = float(np.log(1e-2))
     max_log_over_rows: float = 20.0
     # The largest change of one ρ in a Newton step; each is clipped for itself, since those that go
@@ -51,7 +51,19 @@ class RemlOptions:
     # Distance from a bound up to which ρ lies on it. The bound of null spaces is the largest ρ of
     # them all: rounding, which the order of the rows decides, would take some of them off it.
     at_bound: float = 1e-9
-    max_line_search: int = 8  # ever shorter steps that are tried
+    # Steps that are tried, each a third of the one before (1/2000 in the end). Clipped Newton steps
+    # are rarely too long, so that neither number matters.
+    max_line_search: int = 8
+    step_divisor: float = 3.0
+    # Relative rise of the criterion that counts as rounding.
+    rounding: float = 1e-10
+    # Share of `tol` below which a derivative counts as zero: its ρ stays where it is, and the
+    # system of the step is smaller.
+    stationary_share: float = 0.1
+    # Smallest eigenvalue of the Hessian that steps take, in units of the largest, and at all: the
+    # criterion is flat in ρ of functions that have vanished, and not convex far from a minimum.
+    min_eigenvalue_share: float = 1e-3
+    min_eigenvalue: float = 1e-8
     # Derivative of ℓ − log p by ρ at which a search ends. ℓ is a log-likelihood: differences below
     # a hundredth mean nothing. `rough` is for starting points and for models that are refitted.
     tol: float = 5e-3
@@ -290,8 +302,8 @@ def reml_hessian(
     diagonal = penalties.diagonal(fit.rho)
     product = diagonal * fit.beta
     squares = penalties.sum_by_group(product * fit.beta) / fit.dispersion
-    cross, mixed = fit.inverse.group_sums(diagonal, product, penalties.bounds)
-    hessian = np.diag(squares + fit.traces) - 2 / fit.dispersion * mixed - cross
+    trace_terms, beta_terms = fit.inverse.group_sums(diagonal, product, penalties.bounds)
+    hessian = np.diag(squares + fit.traces) - 2 / fit.dispersion * beta_terms - trace_terms
     if profiled:
         hessian -= np.outer(squares, squares) / max(total_weight - 1.0, 1.0)
     return 0.5 * hessian
@@ -403,7 +415,7 @@ def estimate_smoothing(
     for _ in range(max_iter):
         theta = prior.of_rho(fit.rho)
         gradient = prior.penalised_gradient(fit.rho, fit.gradient)
-        moving = prior.extended(free) & (np.abs(gradient) > 0.1 * tol)
+        moving = prior.extended(free) & (np.abs(gradient) > REML.stationary_share * tol)
         at_lower, at_upper = theta <= lower + REML.at_bound, theta >= upper - REML.at_bound
         moving &= ~(at_lower & (gradient > 0)) & ~(at_upper & (gradient < 0))
         if not (np.abs(gradient[moving]) > tol).any():
@@ -413,14 +425,14 @@ def estimate_smoothing(
         hessian = prior.penalised_hessian(fit.rho, hessian)
         step[moving] = _newton_step(hessian[np.ix_(moving, moving)], gradient[moving])
         highest = prior.penalised_criterion(fit.rho, fit.criterion)
-        highest += 1e-10 * abs(highest)
+        highest += REML.rounding * abs(highest)
         for _ in range(REML.max_line_search):
             theta_new = np.where(step != 0, np.clip(theta + step, lower, upper), theta)
             rho = np.where(free, prior.to_rho(theta_new), fit.rho)
             candidate = penalised_fit(problem, penalties, rho, dispersion)
             if prior.penalised_criterion(rho, candidate.criterion) <= highest:
                 break
-            step = step / 3
+            step = step / REML.step_divisor
         else:
             break
         fit = candidate
@@ -431,10 +443,15 @@ def _newton_step(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     """A Newton step with a Hessian made positive definite, each entry clipped."""
     factor, info = lapack.dpotrf(hessian, lower=1, clean=0)
     largest = np.abs(hessian.diagonal()).max(initial=0.0)
-    if info == 0 and factor.diagonal().min(initial=np.inf) ** 2 > max(1e-3 * largest, 1e-8):
+    if info == 0 and factor.diagonal().min(initial=np.inf) ** 2 > _eigenvalue_floor(largest):
         step = -lapack.dpotrs(factor, gradient, lower=1)[0]
     else:
         values, vectors = np.linalg.eigh(hessian)
-        floor = max(1e-3 * np.abs(values).max(initial=0.0), 1e-8)
+        floor = _eigenvalue_floor(np.abs(values).max(initial=0.0))
         step = -vectors @ ((vectors.T @ gradient) / np.maximum(np.abs(values), floor))
     return np.clip(step, -REML.max_step, REML.max_step)
+
+
+def _eigenvalue_floor(largest: float) -> float:
+    """The smallest eigenvalue of a Hessian that a step takes as it is."""
+    return max(REML.min_eigenvalue_share * largest, REML.min_eigenvalue)
