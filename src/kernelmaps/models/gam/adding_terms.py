@@ -24,7 +24,6 @@ from ..losses import Loss, Squared
 from ..rows.in_memory import EvaluationInMemory, TermRows
 from ..rows.protocol import LossEvaluation, NormalEquations, SolverRows
 from ..solvers.cone import minimum_in_cone
-from ..solvers.levels import BlockCovariance
 from ..solvers.linear_systems import blas_threads, cholesky_factor, cholesky_solve, scatter
 from ..solvers.newton import Objective, damped_step, quasi_newton_steps
 from ..solvers.pirls import PenalisedFit
@@ -68,8 +67,33 @@ class WarmStart:
     edf: np.ndarray
 
 
-def fit_added_terms(rows: SolverRows, loss: Loss, start: WarmStart) -> PenalisedFit:
-    """Fit rows roughly: without a covariance, and the edf of old terms as they were."""
+@dataclass(frozen=True)
+class RoughFit:
+    """What a search for terms needs of a fit; the last model is fitted exactly.
+
+    Attributes
+    ----------
+    beta, edf : ndarray
+        Coefficients, the intercept first, and their degrees of freedom.
+    rho : ndarray
+        Logarithms of the smoothing parameters.
+    dispersion : float
+        φ.
+    """
+
+    beta: np.ndarray
+    edf: np.ndarray
+    rho: np.ndarray
+    dispersion: float
+
+    @classmethod
+    def of(cls, fit: PenalisedFit) -> RoughFit:
+        """The same without the posterior."""
+        return cls(fit.beta, fit.edf, fit.rho, fit.dispersion)
+
+
+def fit_added_terms(rows: SolverRows, loss: Loss, start: WarmStart) -> RoughFit:
+    """Fit rows roughly: the edf of old terms stay as they were."""
     all_penalties = Penalties.of_bases(rows.bases)
     active = _active_set(all_penalties, start, rows.total_weight)
     penalties = all_penalties.restricted(active)
@@ -91,13 +115,10 @@ def fit_added_terms(rows: SolverRows, loss: Loss, start: WarmStart) -> Penalised
             if objective.allows_quasi_newton:
                 point, _, _ = quasi_newton_steps(objective, point, fit.solve, ADDING.tol)
             beta = point.beta
-    edf, no_covariance = start.edf.copy(), BlockCovariance(np.zeros((0, 0)))
+    edf = start.edf.copy()
     edf[active[fit.border.new]] = fit.edf_of_new(penalties)
-    return PenalisedFit(
-        scatter(beta, active, len(all_penalties.scale)), active[:0], no_covariance,
-        np.zeros((0, 0)), fit.rho, edf,
-        fit.working_fit.dispersion, np.nan, 1, True,
-    )  # fmt: skip
+    beta = scatter(beta, active, len(all_penalties.scale))
+    return RoughFit(beta, edf, fit.rho, fit.working_fit.dispersion)
 
 
 def _active_set(penalties: Penalties, start: WarmStart, total_weight: float) -> np.ndarray:

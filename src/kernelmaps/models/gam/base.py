@@ -250,8 +250,10 @@ class GeneralizedAdditiveModel(BaseEstimator):
         # Matrices of single terms are small: threads of BLAS would cost more than they bring.
         with limit_blas(1):
             design = build_design(rows, losses, settings)
-        fit = search_pairs if settings.max_pairs else fit_outputs
-        model = fit(design, losses, settings)
+        if settings.max_pairs:
+            model = search_pairs(design, losses, settings)
+        else:
+            model = fit_outputs(design, losses, settings)
         with limit_blas(1):
             self.predictor_ = build_predictor(model, losses, settings.pairs)
             statistics = fit_statistics(model, losses)

@@ -115,6 +115,10 @@ class AdditiveDesign:
         """Numbers of functions, by the columns of the terms."""
         return {term.columns: term.basis.n_functions for term in self.terms}
 
+    def has_terms_of(self, other: AdditiveDesign) -> bool:
+        """Whether both have the same terms, with as many functions each."""
+        return self.sizes == other.sizes
+
     def slices(self) -> list[tuple[DesignTerm, slice, slice]]:
         """The terms, and where their coefficients and their smoothing parameters are."""
         ends = np.cumsum([basis.n_smoothing for basis in self.bases]).tolist()
@@ -137,16 +141,16 @@ class AdditiveDesign:
         return np.concatenate(blocks) if blocks else None
 
     def with_pairs(
-        self, pairs: Sequence[Pair], rows: TrainingRows, n_functions: int | None = None,
+        self, pairs: Sequence[Pair], n_functions: int | None = None,
         requested: Mapping[Pair, LinearSides] | None = None,
     ) -> AdditiveDesign:  # fmt: skip
-        """The design with more pairs, of at most `n_functions` each, by the weights of `rows`.
+        """The design with more pairs, of at most `n_functions` each.
 
         Those in `requested` may be linear in a column.
         """
         requested = requested or {}
         codes = [pair_codes(p, self.books, self.counts, p in requested) for p in pairs]
-        cells = rows.pair_counts(pairs, codes)
+        cells = self.rows.pair_counts(pairs, codes)
 
         def build(index: int) -> DesignTerm:
             j, k = pairs[index]
@@ -262,7 +266,7 @@ def build_design(
             )
         )  # fmt: skip
     design = AdditiveDesign(rows, counts, tuple(terms), settings.n_jobs, tuple(output_sums.totals))
-    return design.with_pairs(list(settings.pairs), rows, requested=settings.pairs)
+    return design.with_pairs(list(settings.pairs), requested=settings.pairs)
 
 
 def _check_size(settings: GamSettings) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +11,7 @@ from ..losses import Loss, Squared
 from ..rows.basis import LevelBasis
 from ..rows.in_memory import GramCache, TermRows
 from ..solvers.pirls import PenalisedFit, fit_penalised
-from .adding_terms import WarmStart, approach_minimum, fit_added_terms
+from .adding_terms import RoughFit, WarmStart, approach_minimum, fit_added_terms
 from .design import AdditiveDesign, GamSettings
 from .training_rows import DesignTerm
 
@@ -35,55 +35,62 @@ class FittedDesign:
     fits: list[PenalisedFit]
 
 
+@dataclass(frozen=True)
+class RoughModel:
+    """A design, and a rough fit of each output: a model during a search for pairs."""
+
+    design: AdditiveDesign
+    fits: list[RoughFit]
+
+
 def fit_outputs(
     design: AdditiveDesign, losses: Sequence[Loss], settings: GamSettings,
-    before: FittedDesign | None = None, caches: Sequence[GramCache] | None = None,
-    fit: Callable[..., PenalisedFit] | None = None,
+    before: RoughModel | None = None, caches: Sequence[GramCache] | None = None,
 ) -> FittedDesign:  # fmt: skip
-    """Fit all outputs by `fit_output` or, with the fits of a smaller model, by `fit_extension`.
+    """Fit all outputs exactly.
 
     Parameters
     ----------
     design, losses, settings
         The model.
-    before : FittedDesign, optional
+    before : RoughModel, optional
         A model with some of the terms, to start from.
     caches : sequence of GramCache, optional
-        About ZᵀWZ of these rows, by output.
-    fit : callable, optional
-        `fit_output` by default.
+        About ZᵀWZ of these rows, by output; for squared loss exactly.
     """
     caches = [GramCache() for _ in losses] if caches is None else caches
-    fit = fit_output if fit is None else fit
-    return FittedDesign(
-        design,
-        [
-            fit(
-                design, loss, k, settings,
-                None if before is None else (before.design, before.fits[k]), caches[k],
-            )
-            for k, loss in enumerate(losses)
-        ],
-    )  # fmt: skip
+    fits = [
+        _fit_output(design, loss, k, settings, before, caches[k]) for k, loss in enumerate(losses)
+    ]
+    return FittedDesign(design, fits)
 
 
-def fit_output(
+def fit_outputs_roughly(
+    design: AdditiveDesign, losses: Sequence[Loss], settings: GamSettings, before: RoughModel,
+    caches: Sequence[GramCache],
+) -> RoughModel:  # fmt: skip
+    """Fit all outputs: the smoothing parameters of terms in `before` stay as they are."""
+    fits = [
+        _fit_output_roughly(design, loss, k, settings, before, caches[k])
+        for k, loss in enumerate(losses)
+    ]
+    return RoughModel(design, fits)
+
+
+def _fit_output(
     design: AdditiveDesign, loss: Loss, output: int, settings: GamSettings,
-    before: tuple[AdditiveDesign, PenalisedFit] | None = None, cache: GramCache | None = None,
+    before: RoughModel | None, cache: GramCache,
 ) -> PenalisedFit:  # fmt: skip
-    """Fit one output; `before` is a fit with some of the terms.
-
-    The cache holds about ZᵀWZ of these rows; for squared loss it does so exactly.
-    """
+    """One output of `fit_outputs`."""
     rows = design.rows.with_terms(design.ordered_terms, design.cone(), output)
     rho, fixed = _initial_smoothing(design, settings)
     beta = None
     if before is not None:
-        start = _warm_start(design, before, rho)
+        start = _warm_start(design, before, output, rho)
         highest = design.log_rows + MAX_START_OVER_ROWS
         estimate = START_GRID * np.round(np.minimum(start.rho, highest) / START_GRID)
         rho, beta = np.where(fixed, rho, estimate), start.beta
-        gram = None if cache is None else cache.gram_of(rows.bases)
+        gram = cache.gram_of(rows.bases)
         if gram is not None and not isinstance(loss, Squared):
             beta = approach_minimum(rows, loss, rho, beta, gram)
         elif gram is not None and isinstance(rows, TermRows):
@@ -91,16 +98,16 @@ def fit_output(
     return fit_penalised(rows, loss, rho, fixed, max_iter=settings.max_iter, beta=beta)
 
 
-def fit_extension(
-    design: AdditiveDesign, loss: Loss, output: int, settings: GamSettings,
-    before: tuple[AdditiveDesign, PenalisedFit], cache: GramCache,
-) -> PenalisedFit:  # fmt: skip
-    """Fit one output roughly: the smoothing parameters of terms in `before` stay as they are."""
+def _fit_output_roughly(
+    design: AdditiveDesign, loss: Loss, output: int, settings: GamSettings, before: RoughModel,
+    cache: GramCache,
+) -> RoughFit:  # fmt: skip
+    """One output of `fit_outputs_roughly`."""
     rows = design.rows.with_terms(design.ordered_terms, design.cone(), output)
     if isinstance(rows, TermRows):
         rows = replace(rows, gram_cache=cache)
     rho, fixed = _initial_smoothing(design, settings)
-    start = _warm_start(design, before, rho)
+    start = _warm_start(design, before, output, rho)
     rho = np.where(fixed, rho, start.rho)
     return fit_added_terms(rows, loss, replace(start, rho=rho, fixed=fixed | start.fixed))
 
@@ -122,11 +129,11 @@ def _initial_smoothing(
 
 
 def _warm_start(
-    design: AdditiveDesign, before: tuple[AdditiveDesign, PenalisedFit], rho: np.ndarray
+    design: AdditiveDesign, before: RoughModel, output: int, rho: np.ndarray
 ) -> WarmStart:
     """Start from an earlier fit; smoothing parameters of terms that have not changed are fixed."""
-    old_design, fit = before
-    old = {term.columns: (term.basis, span, group) for term, span, group in old_design.slices()}
+    fit = before.fits[output]
+    old = {term.columns: (term.basis, span, group) for term, span, group in before.design.slices()}
     beta = np.zeros(1 + sum(basis.n_functions for basis in design.bases))
     rho, fixed, edf = rho.copy(), np.zeros(len(rho), bool), np.zeros(len(beta))
     beta[0], edf[0] = fit.beta[0], 1.0

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from ..rows.basis import coefficient_slices
 from ..rows.in_memory import GramCache
 from .bases import pair_margin
 from .design import AdditiveDesign, GamSettings, build_in_threads
-from .fitting import FittedDesign, fit_extension, fit_outputs
+from .fitting import FittedDesign, RoughModel, fit_outputs, fit_outputs_roughly
 from .levels import with_fixed_levels, with_free_levels
 from .pairs import PAIRS, CoarseCodes, codes_for_tests
 from .score_tests import SCORE_TEST, SquaredGradients, p_value, screened_pairs
@@ -67,10 +68,27 @@ def search_pairs(
     start = with_fixed_levels(without_pairs)
     search = InteractionSearch(start.design, losses, settings)
     model = search.add_significant_pairs(start)
-    if model.design.sizes == start.design.sizes:
+    if model.design.has_terms_of(start.design):
         return without_pairs
     model = with_free_levels(model, without_pairs)
     return fit_outputs(model.design, losses, settings, model, search.caches)
+
+
+class PairEvidence(NamedTuple):
+    """How strong the evidence for a pair is, the strongest first in an order of tuples.
+
+    Attributes
+    ----------
+    p_value : float
+    negative_excess : float
+        Minus the excess of its screening, which decides between p-values that are zero.
+    """
+
+    p_value: float
+    negative_excess: float
+
+
+NO_EVIDENCE = PairEvidence(1.0, 0.0)
 
 
 class InteractionSearch:
@@ -82,7 +100,7 @@ class InteractionSearch:
         self.start, self.losses, self.settings = design, losses, settings
         self.caches = [GramCache() for _ in losses]
 
-    def add_significant_pairs(self, model: FittedDesign) -> FittedDesign:
+    def add_significant_pairs(self, model: RoughModel) -> RoughModel:
         """Rounds of new pairs, until no other is significant."""
         tried: set[tuple[int, ...]] = set()  # what vanishes is not added again
         for _ in range(PAIR_SEARCH.max_rounds):
@@ -94,16 +112,14 @@ class InteractionSearch:
             finest = PAIRS.max_functions if is_complete else PAIR_SEARCH.n_functions_in_search
             larger = _refined(larger, _pair_edf(model), finest)
             tried |= set(pairs)
-            if larger.sizes == model.design.sizes:
+            if larger.has_terms_of(model.design):
                 break
-            model = fit_outputs(
-                larger, self.losses, self.settings, model, self.caches, fit=fit_extension
-            )
+            model = fit_outputs_roughly(larger, self.losses, self.settings, model, self.caches)
         return model
 
     def _add_pairs(self, design: AdditiveDesign, pairs: Sequence[Pair]) -> AdditiveDesign:
         """Add pairs while the model is small enough for REML."""
-        larger = design.with_pairs(pairs, design.rows, PAIR_SEARCH.n_functions)
+        larger = design.with_pairs(pairs, PAIR_SEARCH.n_functions)
         single = sum(term.basis.n_functions for term in larger.terms if term.pair is None)
         ends = [span.stop for span in coefficient_slices(larger.bases)]
         most = max(PAIR_SEARCH.max_coefficients, single + PAIR_SEARCH.max_pair_coefficients)
@@ -111,8 +127,8 @@ class InteractionSearch:
         n_added = min(max(n_terms - len(design.terms), 0), len(pairs))
         return replace(larger, terms=larger.terms[: len(design.terms) + n_added])
 
-    def _open_pairs(
-        self, model: FittedDesign, tried: set[tuple[int, ...]]
+    def _candidate_pairs(
+        self, model: RoughModel, tried: set[tuple[int, ...]]
     ) -> tuple[list[Pair], dict[int, CoarseCodes]]:
         """Pairs that were not tried, and the coarse codes of their columns."""
         design = model.design
@@ -129,7 +145,7 @@ class InteractionSearch:
         pairs = [pair for pair in combinations(usable, 2) if pair not in tried | set(design.sizes)]
         return pairs, codes_for_tests(design.books, design.counts, usable)
 
-    def _significant_pairs(self, model: FittedDesign, tried: set[tuple[int, ...]]) -> list[Pair]:
+    def _significant_pairs(self, model: RoughModel, tried: set[tuple[int, ...]]) -> list[Pair]:
         """Pairs that a score test of any output accepts, the most significant first.
 
         The level is divided by the number of tests (Bonferroni). Of pairs that share a column only
@@ -137,12 +153,12 @@ class InteractionSearch:
         beside it.
         """
         design, rows = model.design, model.design.rows
-        pairs, coarse = self._open_pairs(model, tried)
+        pairs, coarse = self._candidate_pairs(model, tried)
         margins = {
             j: pair_margin(codes.sum_rows(design.counts[j]), design.books[j].kind == "category")
             for j, codes in coarse.items()
         }
-        evidence: dict[Pair, tuple[float, float]] = {}  # p-value, and minus the excess
+        evidence: dict[Pair, PairEvidence] = {}
         for k, (loss, fit) in enumerate(zip(self.losses, model.fits, strict=True)):
             tables, _, _ = rows.gradient_tables(design.terms, fit.beta, loss, k, pairs, coarse)
             screened = screened_pairs(pairs, tables, margins, fit.dispersion)
@@ -155,23 +171,23 @@ class InteractionSearch:
             for (pair, excess), (square, _) in zip(screened.items(), squares, strict=True):
                 first, second = (margins[j] for j in pair)
                 p = p_value(*by_pair[pair], square, fit.dispersion, first, second)
-                evidence[pair] = min(evidence.get(pair, (1.0, 0.0)), (p, -excess))
+                evidence[pair] = min(evidence.get(pair, NO_EVIDENCE), PairEvidence(p, -excess))
         n_tests = len(self.losses) * (len(pairs) + len(tried))
         return _disjoint_below(evidence, SCORE_TEST.level / max(n_tests, 1))
 
 
-def _disjoint_below(evidence: dict[Pair, tuple[float, float]], level: float) -> list[Pair]:
+def _disjoint_below(evidence: dict[Pair, PairEvidence], level: float) -> list[Pair]:
     """Pairs with a p-value below a level, none of which share a column."""
     columns: set[int] = set()
     disjoint = []
     for pair in sorted(evidence, key=lambda pair: evidence[pair]):
-        if evidence[pair][0] < level and not columns & set(pair):
+        if evidence[pair].p_value < level and not columns & set(pair):
             disjoint.append(pair)
             columns |= set(pair)
     return disjoint
 
 
-def _pair_edf(model: FittedDesign) -> dict[tuple[int, ...], float]:
+def _pair_edf(model: RoughModel) -> dict[tuple[int, ...], float]:
     """Effective degrees of freedom of the pairs, the largest of all outputs."""
     return {
         term.columns: max(float(fit.edf[span].sum()) for fit in model.fits)
@@ -180,7 +196,7 @@ def _pair_edf(model: FittedDesign) -> dict[tuple[int, ...], float]:
     }
 
 
-def _without_vanished(model: FittedDesign, n_requested: int) -> AdditiveDesign:
+def _without_vanished(model: RoughModel, n_requested: int) -> AdditiveDesign:
     """The design without pairs that have vanished; those that were asked for stay."""
     edf, design = _pair_edf(model), model.design
     vanished = {pair for pair in list(edf)[n_requested:] if edf[pair] < PAIR_SEARCH.min_edf}

@@ -18,7 +18,8 @@ import numpy as np
 from ..rows.basis import LevelBasis, TermBasis
 from ..solvers.levels import BlockCovariance
 from ..solvers.pirls import PenalisedFit
-from .fitting import FittedDesign
+from .adding_terms import RoughFit
+from .fitting import FittedDesign, RoughModel
 
 
 @dataclass(frozen=True)
@@ -137,9 +138,9 @@ def variance_test(fit: PenalisedFit) -> tuple[float, np.ndarray]:
     return statistic, kappa**2 * mean / max(float(np.sum(kappa**2)), 1e-300)
 
 
-def with_fixed_levels(model: FittedDesign) -> FittedDesign:
+def with_fixed_levels(model: FittedDesign) -> RoughModel:
     """A model whose large factor keeps its effects, as an offset: for a search for pairs."""
-    terms, fits = list(model.design.terms), model.fits
+    terms, fits = list(model.design.terms), [RoughFit.of(fit) for fit in model.fits]
     for t, (term, span, smoothing) in enumerate(model.design.slices()):
         if isinstance(term.basis, LevelBasis):
             no_functions = TermBasis(np.zeros((1, 0)), np.zeros(0), np.zeros(0, np.int64))
@@ -152,10 +153,10 @@ def with_fixed_levels(model: FittedDesign) -> FittedDesign:
                 )
                 for fit in fits
             ]  # fmt: skip
-    return FittedDesign(replace(model.design, terms=tuple(terms)), fits)
+    return RoughModel(replace(model.design, terms=tuple(terms)), fits)
 
 
-def with_free_levels(model: FittedDesign, before: FittedDesign) -> FittedDesign:
+def with_free_levels(model: RoughModel, before: FittedDesign) -> RoughModel:
     """The model with the large factor of an earlier one as a term again."""
     factor = [item for item in before.design.slices() if isinstance(item[0].basis, LevelBasis)]
     if not factor:
@@ -173,4 +174,4 @@ def with_free_levels(model: FittedDesign, before: FittedDesign) -> FittedDesign:
         )
         for fit, old in zip(model.fits, before.fits, strict=True)
     ]  # fmt: skip
-    return FittedDesign(replace(model.design, terms=terms), fits)
+    return RoughModel(replace(model.design, terms=terms), fits)
