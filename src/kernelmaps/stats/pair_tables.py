@@ -56,7 +56,7 @@ def _loops() -> Any:
 
 
 class LocalBasis(NamedTuple):
-    """A basis of which each code sees few functions before they are combined: B = L·turn.
+    """A basis of which each code sees few functions before they are combined: B = LC.
 
     Attributes
     ----------
@@ -64,16 +64,17 @@ class LocalBasis(NamedTuple):
         The first of the functions that a code sees.
     weights : ndarray of shape (n_codes, width)
         Their values there, one after another.
-    turn : ndarray of shape (n_local, n_functions)
+    combination : ndarray of shape (n_local, n_functions)
+        C.
     """
 
     first: np.ndarray
     weights: np.ndarray
-    turn: np.ndarray
+    combination: np.ndarray
 
     def reduced(self, table: np.ndarray) -> np.ndarray:
         """LᵀT."""
-        out = np.zeros((len(self.turn), table.shape[1]))
+        out = np.zeros((len(self.combination), table.shape[1]))
         _loops().add_scaled(self.first, self.weights, table, out)
         return out
 
@@ -526,7 +527,7 @@ def _block(
 def _local_block(
     first: np.ndarray, second: np.ndarray, weight: np.ndarray, left: LocalBasis, right: LocalBasis
 ) -> np.ndarray:
-    """The same for B = L·turn: turnᵀ (LᵀTL) turn."""
+    """The same for B_j = L_j C_j: C_jᵀ (L_jᵀ T_jk L_k) C_k."""
     table = pair_table(first, second, weight, (len(left.first), len(right.first)))
     small = right.reduced(np.ascontiguousarray(left.reduced(table).T))
-    return left.turn.T @ (small.T @ right.turn)
+    return left.combination.T @ (small.T @ right.combination)

@@ -54,7 +54,7 @@ def test_new_smoothing_parameters_are_those_of_the_full_problem(seed, dispersion
     np.testing.assert_allclose(fit.solve(rhs), full.inverse.dot(rhs), atol=1e-6)
     np.testing.assert_allclose(fit.edf_of_new(penalties), full.edf(penalties)[new], atol=1e-6)
     no_constraints = np.zeros((0, len(problem.rhs)))
-    all_new = fit_bordered(problem, penalties, start, dispersion, cone=no_constraints)
+    all_new = fit_bordered(problem, penalties, start, dispersion, constraints=no_constraints)
     assert len(all_new.border.old) == 0
     np.testing.assert_allclose(all_new.beta, full.beta, atol=1e-6)
 

@@ -7,8 +7,8 @@ from kernelmaps.models.gam.bases import (
     category_basis,
     difference_penalty,
     linear_basis,
+    marginal_basis,
     number_basis,
-    pair_margin,
     periodic_splines,
     splines,
     tensor_basis,
@@ -24,8 +24,8 @@ def counts_of(seed, size, missing=True):
 def pair_of(seed, counts):
     cells = np.random.default_rng(seed).random((len(counts), 6)) * 10
     margins = [
-        pair_margin(cells.sum(1), category=False),
-        pair_margin(cells.sum(0), category=True),
+        marginal_basis(cells.sum(1), category=False),
+        marginal_basis(cells.sum(0), category=True),
     ]
     return tensor_basis(*margins, cells, 30), cells.ravel()
 
@@ -137,7 +137,7 @@ def test_a_pair_keeps_its_smoothest_functions(seed, spread):
     place = (np.arange(30) + 0.5) / 30
     cells = np.outer(counts_of(seed, 30), counts_of(seed + 1, 30))
     cells[1:, 1:] *= np.exp(-(np.subtract.outer(place, place) ** 2) / spread**2)
-    margins = [pair_margin(cells.sum(axis), category=False) for axis in (1, 0)]
+    margins = [marginal_basis(cells.sum(axis), category=False) for axis in (1, 0)]
     full, small = (tensor_basis(*margins, cells, most) for most in (1000, 24))
     assert small.n_functions == 24 < full.n_functions
     ratio = np.sort(small.penalty) / np.sort(full.penalty)[:24]
@@ -152,7 +152,7 @@ def test_pairs_stay_small_where_no_row_is(seed):
     first = np.minimum(rng.exponential(6, 20_000).astype(int), 49)
     second = np.clip(first + rng.integers(-3, 4, first.size), 0, 49)
     np.add.at(cells, (1 + first, 1 + second), 1.0)
-    margins = [pair_margin(cells.sum(axis), category=False) for axis in (1, 0)]
+    margins = [marginal_basis(cells.sum(axis), category=False) for axis in (1, 0)]
     values = tensor_basis(*margins, cells, 48).values.reshape(51, 51, -1)
     assert np.abs(values).max() < 3 * np.abs(values[cells > 0]).max()
 

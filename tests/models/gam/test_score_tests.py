@@ -12,7 +12,7 @@ from table_columns import columns_of
 
 import kernelmaps as km
 from kernelmaps.models.gam import interactions, score_tests
-from kernelmaps.models.gam.bases import pair_margin
+from kernelmaps.models.gam.bases import marginal_basis
 from kernelmaps.models.gam.design import GamSettings, encode_rows
 from kernelmaps.models.gam.pairs import codes_for_tests, gradient_tables
 from kernelmaps.models.gam.score_tests import SCORE_TEST
@@ -30,15 +30,15 @@ def coded(X, y=None, weight=None):
         np.bincount(c, weight, b.n_codes) for c, b in zip(rows.codes, rows.books, strict=True)
     ]
     coarse = codes_for_tests(rows.books, counts, range(X.shape[1]))
-    margins = {j: pair_margin(c.sum_rows(counts[j]), category=False) for j, c in coarse.items()}
-    return rows, coarse, margins
+    bases = {j: marginal_basis(c.sum_rows(counts[j]), category=False) for j, c in coarse.items()}
+    return rows, coarse, bases
 
 
-def p_value(rows, coarse, margins, gradient, curvature, pair=(0, 1)):
+def p_value(rows, coarse, bases, gradient, curvature, pair=(0, 1)):
     tables = gradient_tables([pair], coarse, rows.codes, gradient, curvature)[0]
     squares = gradient_tables([pair], coarse, rows.codes, gradient, gradient**2)[0][0]
     phi = float(np.sum(gradient**2) / np.sum(curvature))
-    return score_tests.p_value(*tables, squares, phi, margins[pair[0]], margins[pair[1]])
+    return score_tests.p_value(*tables, squares, phi, bases[pair[0]], bases[pair[1]])
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 30])
@@ -72,10 +72,10 @@ def test_p_values_are_uniform_where_the_variance_is_not_constant(seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(1500, 2))
     X[:, 1] += X[:, 0]
-    rows, coarse, margins = coded(X, np.zeros(1500))
+    rows, coarse, bases = coded(X, np.zeros(1500))
     scale = 0.2 + X[:, 0] ** 2
     p_values = [
-        p_value(rows, coarse, margins, scale * rng.normal(size=1500), np.ones(1500))
+        p_value(rows, coarse, bases, scale * rng.normal(size=1500), np.ones(1500))
         for _ in range(400)
     ]
     for level in (0.05, 0.01):
@@ -88,14 +88,14 @@ def test_main_effects_are_no_evidence(seed):
     rng = np.random.default_rng(seed)
     X = rng.random((800, 2))
     X[:, 1] += X[:, 0]
-    rows, coarse, margins = coded(X, np.zeros(800))
+    rows, coarse, bases = coded(X, np.zeros(800))
     weights = rng.random(800) + 0.1
     tables = gradient_tables([(0, 1)], coarse, rows.codes, rng.normal(size=800), weights)
     curvature, gradient = tables[0]
     squares = np.ones_like(curvature)
     shift = rng.normal(size=(curvature.shape[0], 1)) + rng.normal(size=curvature.shape[1])
     plain, shifted = (
-        score_tests.p_value(curvature, table, squares, 1.0, margins[0], margins[1])
+        score_tests.p_value(curvature, table, squares, 1.0, bases[0], bases[1])
         for table in (gradient, gradient + curvature * shift)
     )
     assert shifted == pytest.approx(plain, rel=1e-4)
@@ -109,11 +109,11 @@ def test_a_weight_of_two_is_a_row_twice(seed):
     loss = score_tests.SquaredGradients()
     p_values = []
     for index, weights in ((np.arange(300), weight.astype(float)), (twice, np.ones(len(twice)))):
-        rows, coarse, margins = coded(X[index], y[index], weights)
+        rows, coarse, bases = coded(X[index], y[index], weights)
         no_terms = (), np.zeros(1)
         tables = rows.gradient_tables(*no_terms, loss.base, 0, [(0, 1)], coarse)[0][0]
         squares = rows.gradient_tables(*no_terms, loss, 0, [(0, 1)], coarse)[0][0][0]
-        p_values.append(score_tests.p_value(*tables, squares, 1.0, margins[0], margins[1]))
+        p_values.append(score_tests.p_value(*tables, squares, 1.0, bases[0], bases[1]))
     assert p_values[0] == pytest.approx(p_values[1], rel=1e-6)
 
 
@@ -122,14 +122,14 @@ def test_screening_passes_what_is_significant(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     X = np.column_stack([rng.random((2000, 3)), rng.integers(0, 3, 2000)])
     y = 3 * (X[:, 1] - 0.5) * (X[:, 3] - 1) + rng.normal(size=2000)
-    rows, coarse, margins = coded(X, y)
+    rows, coarse, bases = coded(X, y)
     pairs = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
     y = y - y.mean()
     tables = gradient_tables(pairs, coarse, rows.codes, -y, np.ones(2000))
-    passed = score_tests.screened_pairs(pairs, tables, margins, float(y.var()))
+    passed = score_tests.screened_pairs(pairs, tables, bases, float(y.var()))
     assert (1, 3) in passed
     monkeypatch.setattr(score_tests, "SCORE_TEST", replace(SCORE_TEST, batch=1))
-    one_by_one = score_tests.screened_pairs(pairs, tables, margins, float(y.var()))
+    one_by_one = score_tests.screened_pairs(pairs, tables, bases, float(y.var()))
     assert one_by_one == pytest.approx(passed)
 
 
@@ -178,8 +178,8 @@ def test_cells_without_positive_rows_are_no_evidence(seed):
             np.bincount(index, values, 324).reshape(18, 18)
             for values in (np.full(3000, 0.03 * 0.97), gradient, gradient**2)
         ]
-        margins = [pair_margin(np.bincount(c, minlength=18).astype(float), True) for c in codes]
-        p_values.append(score_tests.p_value(*tables, 1.0, *margins))
+        bases = [marginal_basis(np.bincount(c, minlength=18).astype(float), True) for c in codes]
+        p_values.append(score_tests.p_value(*tables, 1.0, *bases))
     # Twice the nominal level, and five standard deviations of a count.
     assert np.sum(np.array(p_values) < 0.05) <= stats.binom.ppf(1 - 1e-6, 150, 0.1)
 

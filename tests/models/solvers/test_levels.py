@@ -24,7 +24,9 @@ from kernelmaps.models.solvers.reml import (
 N_LEVELS = 40
 
 
-def rows_of(seed: int, loss: str, n: int = 1200, cone: bool = False) -> tuple[TermRows, TermRows]:
+def rows_of(
+    seed: int, loss: str, n: int = 1200, constrained: bool = False
+) -> tuple[TermRows, TermRows]:
     """The same rows with a factor as levels, and as a dense term; a level has no rows."""
     rng = np.random.default_rng(seed)
     levels = rng.integers(1, N_LEVELS, n)
@@ -44,14 +46,14 @@ def rows_of(seed: int, loss: str, n: int = 1200, cone: bool = False) -> tuple[Te
     codes = [numbers.astype(np.uint8), levels.astype(np.uint8)]
     weight = rng.uniform(0.5, 2, n)
     constraints = None
-    if cone:  # the second bin is below the first, and so on
+    if constrained:  # the second bin is below the first, and so on
         constraints = np.zeros((19, 1 + curve.n_functions))
         constraints[:, 1:] = -np.diff(curve.values[1:], axis=0)
     offset = 0.1 * rng.normal(size=n)
-    rows = TermRows(codes, [curve, factor], y, weight, offset, cone=constraints)
-    if cone:
+    rows = TermRows(codes, [curve, factor], y, weight, offset, constraints=constraints)
+    if constrained:
         constraints = np.hstack([constraints, np.zeros((19, N_LEVELS))])
-    return rows, replace(rows, bases=[curve, dense], cone=constraints)
+    return rows, replace(rows, bases=[curve, dense], constraints=constraints)
 
 
 def problems(seed: int):
@@ -108,11 +110,11 @@ def test_estimated_smoothing_parameters_are_those_of_the_dense_system(seed):
     assert fits[0].dispersion == pytest.approx(fits[1].dispersion, rel=1e-8)
 
 
-@pytest.mark.parametrize("cone", [False, True])
+@pytest.mark.parametrize("constrained", [False, True])
 @pytest.mark.parametrize("loss", ["squared_error", "log_loss", "poisson"])
-def test_a_model_with_levels_is_the_dense_one(seed, loss, cone):
+def test_a_model_with_levels_is_the_dense_one(seed, loss, constrained):
     """With given smoothing parameters, for losses with and without steps, and under constraints."""
-    rows, dense_rows = rows_of(seed, loss, cone=cone)
+    rows, dense_rows = rows_of(seed, loss, constrained=constrained)
     rho = np.log([3.0, 30.0, 400.0])
     loss_of_rows = make_loss(loss, rows.y, rows.weight)
     fit, dense = (fit_penalised(r, loss_of_rows, rho, np.ones(3, bool)) for r in (rows, dense_rows))
@@ -120,8 +122,8 @@ def test_a_model_with_levels_is_the_dense_one(seed, loss, cone):
     np.testing.assert_allclose(fit.edf, dense.edf, atol=1e-6)
     assert fit.objective == pytest.approx(dense.objective, rel=1e-9)
     np.testing.assert_allclose(fit.posterior.diagonal(), np.diag(dense.covariance), rtol=1e-6)
-    if cone:
-        assert (rows.cone @ fit.beta[: rows.cone.shape[1]] >= -1e-9).all()
+    if constrained:
+        assert (rows.constraints @ fit.beta[: rows.constraints.shape[1]] >= -1e-9).all()
 
 
 @pytest.mark.parametrize("shared", [False, True])

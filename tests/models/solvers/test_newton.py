@@ -17,7 +17,7 @@ class MatrixRows:
     Z: np.ndarray
     y: np.ndarray
     cost: np.ndarray
-    cone: np.ndarray | None = None
+    constraints: np.ndarray | None = None
     in_memory = True
 
     def at(self, loss, beta):
@@ -70,7 +70,7 @@ def test_constraints_hold_at_the_minimum(seed):
     rng = np.random.default_rng(seed)
     Z = rng.normal(size=(500, 5))
     y = np.where(rng.random(500) < 1 / (1 + np.exp(Z[:, 0] - Z[:, 1])), 1.0, -1.0)
-    rows = MatrixRows(Z, y, np.ones(500), cone=np.eye(5))
+    rows = MatrixRows(Z, y, np.ones(500), constraints=np.eye(5))
     objective = Objective(rows, make_loss("log_loss", y), np.ones(5))
     result = minimise(objective, objective.at(np.zeros(5)))
     beta, gradient = result.point.beta, objective.gradient(result.point)

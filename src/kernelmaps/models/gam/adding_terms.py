@@ -23,7 +23,7 @@ from ...threads import limit_blas
 from ..losses import Loss, Squared
 from ..rows.in_memory import EvaluationInMemory, TermRows
 from ..rows.protocol import LossEvaluation, NormalEquations, SolverRows
-from ..solvers.cone import minimum_in_cone
+from ..solvers.inequalities import constrained_minimum
 from ..solvers.linear_systems import blas_threads, cholesky_factor, cholesky_solve, scatter
 from ..solvers.newton import Objective, damped_step, quasi_newton_steps
 from ..solvers.pirls import PenalisedFit
@@ -97,19 +97,19 @@ def fit_added_terms(rows: SolverRows, loss: Loss, start: WarmStart) -> RoughFit:
     all_penalties = Penalties.of_bases(rows.bases)
     active = _active_set(all_penalties, start, rows.total_weight)
     penalties = all_penalties.restricted(active)
-    cone = None if rows.cone is None else rows.cone[:, active]
+    constraints = None if rows.constraints is None else rows.constraints[:, active]
     with limit_blas(blas_threads(len(active))):
         if isinstance(loss, Squared):
             problem, mean = rows.squared_problem()
             problem = problem.restricted(active)
-            fit = fit_bordered(problem, penalties, start, loss.dispersion, cone)
+            fit = fit_bordered(problem, penalties, start, loss.dispersion, constraints)
             beta = fit.beta.copy()
             beta[0] += mean
         else:
             active_rows = rows.restricted(active)
             point = active_rows.at(loss, start.beta[active])
             problem = _working_problem(point, rows, active)
-            fit = fit_bordered(problem, penalties, start, loss.dispersion, cone)
+            fit = fit_bordered(problem, penalties, start, loss.dispersion, constraints)
             objective = Objective(active_rows, loss, penalties.diagonal(fit.rho))
             point, _ = damped_step(objective, point, fit.beta)
             if objective.allows_quasi_newton:
@@ -237,14 +237,14 @@ class BorderedFit:
 
 def fit_bordered(
     problem: NormalEquations, penalties: Penalties, start: WarmStart, dispersion: float | None,
-    cone: np.ndarray | None = None,
+    constraints: np.ndarray | None = None,
 ) -> BorderedFit:  # fmt: skip
     """Estimate the smoothing parameters that are not fixed, and fit.
 
-    Constraints need an inverse of all coefficients: with a `cone`, all count as new.
+    Constraints need an inverse of all coefficients: with `constraints`, all count as new.
     """
     is_new = np.append(~start.fixed, False)[penalties.group]  # the last for group −1
-    if cone is not None or not is_new.any():
+    if constraints is not None or not is_new.any():
         is_new[:] = True
     border = BorderedSystem.of(problem, penalties.diagonal(start.rho), is_new)
     new_penalties, groups = penalties.restricted_to_groups(border.new)
@@ -258,4 +258,4 @@ def fit_bordered(
     rho = start.rho.copy()
     rho[groups] = fit.rho
     beta = border.all_coefficients(fit.beta, border.old_rhs)
-    return BorderedFit(border, fit, minimum_in_cone(beta, fit.inverse, cone), rho)
+    return BorderedFit(border, fit, constrained_minimum(beta, fit.inverse, constraints), rho)

@@ -1,9 +1,11 @@
 r"""Bases of terms at the codes of a column, in coordinates where their penalties are diagonal.
 
 A term is :math:`g = Bθ` at its codes, with a penalty :math:`θ^\top Sθ`. Its coefficients are
-written as :math:`θ = Wb + Na`, with :math:`W^\top SW = I` and :math:`SN = 0`: straight lines, for
-second differences. Functions are centred, :math:`\sum_i g(c_i) = 0` over the training rows, those
-of N are made orthonormal over the rows, and those of W orthogonal to them. With
+written as :math:`θ = Wb + Na`, with :math:`W^\top SW = I` (the range space of the penalty: curves)
+and :math:`SN = 0` (its null space: straight lines, for second differences; and the indicators of
+missing values and of jumps, which no difference sees). Functions are centred,
+:math:`\sum_i g(c_i) = 0` over the training rows, those of N are made orthonormal over the rows, and
+those of W orthogonal to them. With
 :math:`W^\top B^\top \mathrm{diag}(n_c) BW / n = UKU^\top`, the basis :math:`BWUK^{-1/2}` is
 orthonormal over the rows as well, and the penalty of its coefficients is diagonal: :math:`K^{-1}`
 (the natural parameterisation of Wood 2017, section 5.4.2). The null space N has a second penalty,
@@ -39,7 +41,7 @@ class BasisOptions:
     min_variance: float = 1e-12
     # Eigenvalues, in units of the largest, at which functions of N are linearly dependent.
     dependent: float = 1e-10
-    margin_splines: int = 22  # of each column of a pair
+    marginal_splines: int = 22  # of each column of a pair
     # Penalty of a straight line in a pair, beside those of the other column, whose mean is one: so
     # little that the other column decides, and not zero, where both are straight lines.
     line_penalty: float = 1e-3
@@ -53,8 +55,9 @@ BASES = BasisOptions()
 
 
 def natural_basis(
-    raw: np.ndarray, counts: np.ndarray, curved: np.ndarray, null: np.ndarray, unit: float, *,
-    constant: np.ndarray | None = None, sparse: tuple[np.ndarray, np.ndarray] | None = None,
+    raw: np.ndarray, counts: np.ndarray, range_space: np.ndarray, null_space: np.ndarray,
+    unit: float, *, constant: np.ndarray | None = None,
+    sparse: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> TermBasis:  # fmt: skip
     """Centre a basis and make its penalty diagonal; see the module's docstring.
 
@@ -64,8 +67,8 @@ def natural_basis(
         B.
     counts : ndarray of shape (n_codes,)
         Weight of the rows with each code.
-    curved, null : ndarray of shape (n_coefficients, …)
-        W and N.
+    range_space, null_space : ndarray of shape (n_coefficients, …)
+        W and N. The penalty of a category is a ridge: its contrasts are W, or N if it has one.
     unit : float
         Penalty that counts as one.
     constant : ndarray of shape (n_coefficients,), optional
@@ -78,24 +81,26 @@ def natural_basis(
     total = float(counts.sum())
     means = counts @ raw / total
     if constant is not None:
-        curved, null = (
-            functions - np.outer(constant, means @ functions) for functions in (curved, null)
+        range_space, null_space = (
+            functions - np.outer(constant, means @ functions)
+            for functions in (range_space, null_space)
         )
     root = np.sqrt(counts / total)[:, None]
     rows = root * (raw if constant is not None else raw - means)
     gram = rows.T @ rows
-    null = null @ _orthonormal(null.T @ gram @ null)
-    curved = curved - null @ (null.T @ gram @ curved)
-    variances, rotation = _smoothest(curved.T @ gram @ curved)
-    theta = np.hstack([curved @ rotation, null])
+    null_space = null_space @ _orthonormal(null_space.T @ gram @ null_space)
+    range_space = range_space - null_space @ (null_space.T @ gram @ range_space)
+    variances, rotation = _smoothest(range_space.T @ gram @ range_space)
+    theta = np.hstack([range_space @ rotation, null_space])
     values, local = raw @ theta, None
     if constant is None:
         values -= means @ theta
     elif sparse is not None:
         local = LocalBasis(*sparse, np.ascontiguousarray(theta))
-    group = np.repeat([0, 1], [len(variances), null.shape[1]])
-    penalty = np.append(1 / (unit * variances), np.ones(null.shape[1]))
-    return TermBasis(values, penalty, group - group.min(initial=1), local, null.shape[1] > 0)
+    n_null = null_space.shape[1]
+    group = np.repeat([0, 1], [len(variances), n_null])
+    penalty = np.append(1 / (unit * variances), np.ones(n_null))
+    return TermBasis(values, penalty, group - group.min(initial=1), local, n_null > 0)
 
 
 def _smoothest(gram: np.ndarray, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -159,8 +164,8 @@ def _penalty_spaces(size: int, order: int, periodic: bool) -> tuple[np.ndarray, 
     rank = size - (1 if periodic or size == 1 else order)
     _, values, rotation = np.linalg.svd(differences, full_matrices=False)
     line = np.linspace(-1, 1, size)[:, None]
-    null = line if order == 2 and not periodic else line[:, :0]
-    return rotation[:rank].T / values[:rank], null, float(np.sum(differences**2))
+    null_space = line if order == 2 and not periodic else line[:, :0]
+    return rotation[:rank].T / values[:rank], null_space, float(np.sum(differences**2))
 
 
 def splines(position: np.ndarray, size: int, degree: int) -> np.ndarray:
@@ -314,20 +319,23 @@ def number_basis(
         first, values = _local_splines(position, n_bases, degree)
         size, curve = n_bases, _in_all_columns(first, values, n_bases)
         sparse = _sparse_rows(first, values, n_bases, counts[0] > 0)
-    curved, null, trace = _penalty_spaces(size, order, periodic)
+    range_space, null_space, trace = _penalty_spaces(size, order, periodic)
     if keep_line and size > 2:
-        null = _penalty_spaces(size, 2, periodic)[1]
+        null_space = _penalty_spaces(size, 2, periodic)[1]
     unit = trace / max(float(counts[1:] @ np.sum(curve**2, axis=1)) / counts.sum(), 1e-300)
     jumps = list(jumps) if size < n_bins else []
     if jumps:
         curve, sparse = np.hstack([curve, np.eye(n_bins)[:, jumps]]), None
     raw = _with_missing(curve, counts[0] > 0)
     n_single = raw.shape[1] - size  # coefficients of single codes, which no difference penalises
-    curved = _append_zero_rows(curved, n_single)
-    null = np.hstack([_append_zero_rows(null, n_single), np.eye(size + n_single)[:, size:]])
+    range_space = _append_zero_rows(range_space, n_single)
+    of_single_codes = np.eye(size + n_single)[:, size:]
+    null_space = np.hstack([_append_zero_rows(null_space, n_single), of_single_codes])
     constant = np.ones(size + n_single)
     constant[size : size + len(jumps)] = 0.0
-    return natural_basis(raw, counts, curved, null, unit, constant=constant, sparse=sparse)
+    return natural_basis(
+        raw, counts, range_space, null_space, unit, constant=constant, sparse=sparse
+    )
 
 
 def _sparse_rows(
@@ -346,8 +354,9 @@ def _sparse_rows(
 def linear_basis(position: np.ndarray, counts: np.ndarray) -> TermBasis:
     """A straight line over the bins of a number, and one coefficient for missing values."""
     raw = _with_missing(position[:, None] - counts[1:] @ position / counts[1:].sum(), counts[0] > 0)
-    null = np.eye(raw.shape[1])
-    return _zero_without_rows(natural_basis(raw, counts, null[:, :0], null, 1.0), counts)
+    null_space = np.eye(raw.shape[1])
+    basis = natural_basis(raw, counts, null_space[:, :0], null_space, 1.0)
+    return _zero_without_rows(basis, counts)
 
 
 def _with_missing(curve: np.ndarray, missing: bool) -> np.ndarray:
@@ -369,9 +378,9 @@ def category_basis(counts: np.ndarray) -> TermBasis:
     raw = _indicators(counts)
     contrasts = _complement(counts[counts > 0] / counts.sum())
     # The one contrast of two levels is the line through a column of zeros and ones.
-    n_curved = 0 if contrasts.shape[1] == 1 else contrasts.shape[1]
-    curved, null = contrasts[:, :n_curved], contrasts[:, n_curved:]
-    basis = natural_basis(raw, counts, curved, null, float(len(contrasts)))
+    rank = 0 if contrasts.shape[1] == 1 else contrasts.shape[1]
+    range_space, null_space = contrasts[:, :rank], contrasts[:, rank:]
+    basis = natural_basis(raw, counts, range_space, null_space, float(len(contrasts)))
     return _zero_without_rows(basis, counts)
 
 
@@ -387,8 +396,8 @@ def _zero_without_rows(basis: TermBasis, counts: np.ndarray) -> TermBasis:
 
 
 @dataclass(frozen=True)
-class Margin:
-    """Centred functions of one column of a pair, whose penalty is diagonal.
+class MarginalBasis:
+    """The marginal basis of a pair in one of its columns: centred functions, diagonal penalty.
 
     Attributes
     ----------
@@ -400,7 +409,7 @@ class Margin:
     penalty: np.ndarray
 
 
-def pair_margin(counts: np.ndarray, category: bool) -> Margin:
+def marginal_basis(counts: np.ndarray, category: bool) -> MarginalBasis:
     """Functions of one column of a pair, from the weights of its codes.
 
     First differences are penalised: their null space, the constants, is removed by centring, so
@@ -410,7 +419,7 @@ def pair_margin(counts: np.ndarray, category: bool) -> Margin:
         raw = _indicators(counts)
         penalty = np.eye(raw.shape[1])
     else:
-        n_bins, n_splines = len(counts) - 1, BASES.margin_splines
+        n_bins, n_splines = len(counts) - 1, BASES.marginal_splines
         position = (np.arange(n_bins) + 0.5) / max(n_bins, 1)
         curve = np.eye(n_bins) if n_bins <= n_splines else splines(position, n_splines, 3)
         raw = _with_missing(curve, counts[0] > 0)
@@ -419,26 +428,28 @@ def pair_margin(counts: np.ndarray, category: bool) -> Margin:
     centring = _complement(counts @ raw / max(float(counts.sum()), 1e-300))
     values, rotation = np.linalg.eigh(centring.T @ penalty @ centring)
     functions = np.where((counts > 0)[:, None], raw @ (centring @ rotation), 0.0)
-    return Margin(functions, values / max(values.mean() if len(values) else 0.0, 1e-300))
+    return MarginalBasis(functions, values / max(values.mean() if len(values) else 0.0, 1e-300))
 
 
-def linear_margin(position: np.ndarray, counts: np.ndarray) -> Margin:
+def linear_marginal_basis(position: np.ndarray, counts: np.ndarray) -> MarginalBasis:
     """The straight line as the one function of a column of a pair, by the positions of its bins."""
     share = counts[1:] / max(float(counts[1:].sum()), 1e-300)
     centred = position - share @ position
     spread = np.sqrt(share @ centred**2)
     line = np.concatenate([[0.0], centred / spread if spread > 0 else 0 * centred])
-    return Margin(line[:, None], np.full(1, BASES.line_penalty))
+    return MarginalBasis(line[:, None], np.full(1, BASES.line_penalty))
 
 
-def tensor_basis(first: Margin, second: Margin, counts: np.ndarray, most: int) -> TermBasis:
+def tensor_basis(
+    first: MarginalBasis, second: MarginalBasis, counts: np.ndarray, most: int
+) -> TermBasis:
     r"""Products of the functions of two columns; code a·n_b + b stands for the pair (a, b).
 
     Their penalty, :math:`S_a ⊗ I + I ⊗ S_b`, is diagonal. Of all products only the `most` smoothest
     combinations are kept: in coordinates where they are orthonormal over the rows as well, the
     others are those that the penalty would leave least of (as in thin-plate regression splines,
-    Wood 2003). So fine margins need no more coefficients than coarse ones. They are sought among
-    about three times as many products, those with the largest variance for their penalty.
+    Wood 2003). So fine marginal bases need no more coefficients than coarse ones. They are sought
+    among about three times as many products, those with the largest variance for their penalty.
     """
     total = max(float(counts.sum()), 1e-300)
     penalty = np.add.outer(first.penalty, second.penalty)

@@ -1,8 +1,8 @@
 r"""Monotone and convex terms.
 
 A term's function is linear between the bins of its column, so that its increments from bin to bin
-(and the increments of its slopes) decide its shape: :math:`Cβ ≥ 0`. :mod:`..solvers.cone` minimises
-under such constraints.
+(and the increments of its slopes) decide its shape: :math:`Cβ ≥ 0`.
+:mod:`..solvers.inequalities` minimises under such constraints.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def constraint_rows(shapes: tuple[str, ...], book: Codebook, values: np.ndarray)
         sign = 1.0 if shape in ("increasing", "convex") else -1.0
         monotone = shape.endswith("creasing")
         rows.append(sign * (increments if monotone else np.diff(slopes, axis=0)))
-    cone = np.concatenate(rows)
-    length = np.linalg.norm(cone, axis=1, keepdims=True)
-    return cone / np.where(length > 0, length, 1.0)
+    matrix = np.concatenate(rows)
+    length = np.linalg.norm(matrix, axis=1, keepdims=True)
+    return matrix / np.where(length > 0, length, 1.0)
 
 
 def enforce_direction(values: np.ndarray, shapes: tuple[str, ...]) -> np.ndarray:

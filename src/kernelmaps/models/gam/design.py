@@ -16,8 +16,8 @@ from ..rows.basis import Basis, LevelBasis, TermBasis, coefficient_slices
 from .codebooks import CODING, OTHER, Codebook, LevelCounts, encode_columns, fit_codebook
 from .constraints import constraint_rows
 from .functions import STRAIGHT
-from .marginal import column_targets
 from .pairs import LinearSides, build_pair, pair_codes
+from .single_column import column_targets
 from .stream import TrainingRows
 from .terms import Term, term_basis
 from .training_rows import DesignTerm, Pair, RowsInMemory
@@ -129,7 +129,7 @@ class AdditiveDesign:
         by_columns = {term.columns: (span, group) for term, span, group in places}
         return [(term, *by_columns[term.columns]) for term in self.terms]
 
-    def cone(self) -> np.ndarray | None:
+    def constraint_matrix(self) -> np.ndarray | None:
         """C of the constraints Cβ ≥ 0 on the coefficients of all terms but a large factor."""
         bases = [basis for basis in self.bases if not isinstance(basis, LevelBasis)]
         blocks, size = [], 1 + sum(basis.n_functions for basis in bases)

@@ -82,7 +82,7 @@ def _fit_output(
     before: RoughModel | None, cache: GramCache,
 ) -> PenalisedFit:  # fmt: skip
     """One output of `fit_outputs`."""
-    rows = design.rows.with_terms(design.ordered_terms, design.cone(), output)
+    rows = design.rows.with_terms(design.ordered_terms, design.constraint_matrix(), output)
     rho, fixed = _initial_smoothing(design, settings)
     beta = None
     if before is not None:
@@ -103,7 +103,7 @@ def _fit_output_roughly(
     cache: GramCache,
 ) -> RoughFit:  # fmt: skip
     """One output of `fit_outputs_roughly`."""
-    rows = design.rows.with_terms(design.ordered_terms, design.cone(), output)
+    rows = design.rows.with_terms(design.ordered_terms, design.constraint_matrix(), output)
     if isinstance(rows, TermRows):
         rows = replace(rows, gram_cache=cache)
     rho, fixed = _initial_smoothing(design, settings)

@@ -22,7 +22,7 @@ import numpy as np
 from ..losses import Loss
 from ..rows.basis import coefficient_slices
 from ..rows.in_memory import GramCache
-from .bases import pair_margin
+from .bases import marginal_basis
 from .design import AdditiveDesign, GamSettings, build_in_threads
 from .fitting import FittedDesign, RoughModel, fit_outputs, fit_outputs_roughly
 from .levels import with_fixed_levels, with_free_levels
@@ -154,14 +154,14 @@ class InteractionSearch:
         """
         design, rows = model.design, model.design.rows
         pairs, coarse = self._candidate_pairs(model, tried)
-        margins = {
-            j: pair_margin(codes.sum_rows(design.counts[j]), design.books[j].kind == "category")
+        marginal_bases = {
+            j: marginal_basis(codes.sum_rows(design.counts[j]), design.books[j].kind == "category")
             for j, codes in coarse.items()
         }
         evidence: dict[Pair, PairEvidence] = {}
         for k, (loss, fit) in enumerate(zip(self.losses, model.fits, strict=True)):
             tables, _, _ = rows.gradient_tables(design.terms, fit.beta, loss, k, pairs, coarse)
-            screened = screened_pairs(pairs, tables, margins, fit.dispersion)
+            screened = screened_pairs(pairs, tables, marginal_bases, fit.dispersion)
             if not screened:
                 continue
             by_pair = dict(zip(pairs, tables, strict=True))
@@ -169,7 +169,7 @@ class InteractionSearch:
                 design.terms, fit.beta, SquaredGradients(base=loss), k, list(screened), coarse
             )
             for (pair, excess), (square, _) in zip(screened.items(), squares, strict=True):
-                first, second = (margins[j] for j in pair)
+                first, second = (marginal_bases[j] for j in pair)
                 p = p_value(*by_pair[pair], square, fit.dispersion, first, second)
                 evidence[pair] = min(evidence.get(pair, NO_EVIDENCE), PairEvidence(p, -excess))
         n_tests = len(self.losses) * (len(pairs) + len(tried))

@@ -15,7 +15,7 @@ import numpy as np
 from ...stats.pair_tables import pair_table
 from ...threads import map_in_threads
 from ..rows.basis import TermBasis
-from .bases import Margin, linear_margin, pair_margin, tensor_basis
+from .bases import MarginalBasis, linear_marginal_basis, marginal_basis, tensor_basis
 from .codebooks import OTHER, Codebook
 
 
@@ -66,12 +66,14 @@ class PairTerm:
     columns: tuple[int, int]
     first: CoarseCodes
     second: CoarseCodes
-    margins: tuple[Margin, Margin]
+    marginal_bases: tuple[MarginalBasis, MarginalBasis]
     counts: np.ndarray
 
     def basis(self, n_functions: int = PAIRS.max_functions) -> TermBasis:
         """The smoothest functions of the pair."""
-        return tensor_basis(*self.margins, self.counts, min(n_functions, PAIRS.max_functions))
+        return tensor_basis(
+            *self.marginal_bases, self.counts, min(n_functions, PAIRS.max_functions)
+        )
 
     def codes(self, codes: Sequence[np.ndarray]) -> np.ndarray:
         """Pair codes of rows, from the codes of all columns."""
@@ -171,21 +173,23 @@ def build_pair(
     """
     pair_books, (first, second) = (books[columns[0]], books[columns[1]]), codes
     sides = zip((first, second), pair_books, (1, 0), requested or (False, False), strict=True)
-    margins = [
+    marginal_bases = [
         _line(coarse, book, counts[columns[1 - axis]], cells.sum(axis=axis))
         if linear
-        else pair_margin(cells.sum(axis=axis), book.kind == "category")
+        else marginal_basis(cells.sum(axis=axis), book.kind == "category")
         for coarse, book, axis, linear in sides
     ]
-    return PairTerm(columns, first, second, (margins[0], margins[1]), cells)
+    return PairTerm(columns, first, second, (marginal_bases[0], marginal_bases[1]), cells)
 
 
-def _line(coarse: CoarseCodes, book: Codebook, counts: np.ndarray, cells: np.ndarray) -> Margin:
+def _line(
+    coarse: CoarseCodes, book: Codebook, counts: np.ndarray, cells: np.ndarray
+) -> MarginalBasis:
     """A straight line through the means of a column's coarse bins."""
     bins, weight = coarse.of_code[1:].astype(np.int64), counts[1:]
     total = np.bincount(bins, weight, coarse.size)[1:]
     sums = np.bincount(bins, weight * book.nodes, coarse.size)[1:]
-    return linear_margin(sums / np.maximum(total, 1e-300), cells)
+    return linear_marginal_basis(sums / np.maximum(total, 1e-300), cells)
 
 
 def _side_sizes(books: tuple[Codebook, Codebook], requested: bool) -> tuple[int, int]:

@@ -86,9 +86,9 @@ def purify(
             continue
         sides = [column in single for column in term.columns]
         effects = main_effects(term.basis.values, term.counts, sides)
-        margins = term.counts.sum(axis=1), term.counts.sum(axis=0)
+        marginal_sums = term.counts.sum(axis=1), term.counts.sum(axis=0)
         total = max(float(term.counts.sum()), 1e-300)
-        first, second = (e - w @ e / total for e, w in zip(effects, margins, strict=True))
+        first, second = (e - w @ e / total for e, w in zip(effects, marginal_sums, strict=True))
         parts[i] = [(subtract_main_effects(term.basis.values, first, second), span)]
         moved[i] = first, second
         coarse = term.pair.first, term.pair.second

@@ -36,7 +36,7 @@ from scipy.optimize import brentq
 from scipy.special import chdtrc, log_ndtr, ndtr
 
 from ..losses import Loss, Squared
-from .bases import Margin
+from .bases import MarginalBasis
 from .purification import main_effects, subtract_main_effects
 
 
@@ -79,7 +79,7 @@ class SquaredGradients(Loss):
 
 def screened_pairs(
     pairs: Sequence[tuple[int, int]], tables: Sequence[tuple[np.ndarray, np.ndarray]],
-    margins: dict[int, Margin], dispersion: float,
+    marginal_bases: dict[int, MarginalBasis], dispersion: float,
 ) -> dict[tuple[int, int], float]:  # fmt: skip
     """Pairs that are worth a test, with their excess over the mean in standard deviations.
 
@@ -93,7 +93,7 @@ def screened_pairs(
         )
         curvature = dispersion * curvature
         (first, s), (second, t) = (
-            _stack_margins([margins[pair[side]] for pair in batch]) for side in (0, 1)
+            _stack_bases([marginal_bases[pair[side]] for pair in batch]) for side in (0, 1)
         )
         scale = 1 / (s[:, :, None] + t[:, None, :])  # zero where there is no function
         variances = scale * (first.transpose(0, 2, 1) ** 2 @ curvature @ second**2)
@@ -126,15 +126,15 @@ def _stack(tables: Sequence[np.ndarray], fill: float = 0.0) -> np.ndarray:
     return stack
 
 
-def _stack_margins(margins: Sequence[Margin]) -> tuple[np.ndarray, np.ndarray]:
-    """Functions of margins in one array, and their penalties, infinite where there is none."""
-    functions = _stack([margin.functions for margin in margins])
-    return functions, _stack([margin.penalty for margin in margins], np.inf)
+def _stack_bases(marginal_bases: Sequence[MarginalBasis]) -> tuple[np.ndarray, np.ndarray]:
+    """Functions of bases in one array, and their penalties, infinite where there is none."""
+    functions = _stack([basis.functions for basis in marginal_bases])
+    return functions, _stack([basis.penalty for basis in marginal_bases], np.inf)
 
 
 def p_value(
     curvature: np.ndarray, gradient: np.ndarray, squares: np.ndarray, dispersion: float,
-    first: Margin, second: Margin,
+    first: MarginalBasis, second: MarginalBasis,
 ) -> float:  # fmt: skip
     """The probability of scores as high as these without an effect of the pair.
 
@@ -144,7 +144,7 @@ def p_value(
         Sums of curvatures, gradients and squared gradients (W, R and V).
     dispersion : float
         φ.
-    first, second : Margin
+    first, second : MarginalBasis
         Functions of the two columns at these codes.
     """
     scale = 1 / np.add.outer(first.penalty, second.penalty)

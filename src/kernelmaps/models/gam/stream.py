@@ -165,7 +165,7 @@ class RowsFromStream:
         return self.sum_over_chunks(methodcaller("pair_counts", pairs, coarse))
 
     def with_terms(
-        self, terms: Sequence[DesignTerm], cone: np.ndarray | None, output: int
+        self, terms: Sequence[DesignTerm], constraints: np.ndarray | None, output: int
     ) -> StreamedTermRows:
         sums = self.first_pass.by_output[0]
         # Sums over the codes of columns do for curves and small factors.
@@ -177,7 +177,7 @@ class RowsFromStream:
         columns = [term.columns[0] for term in terms]
         bases = [term.basis for term in terms if not term.fixed_effects]
         return StreamedTermRows(
-            partial(_fold_terms, self, tuple(terms), output), bases, cone,
+            partial(_fold_terms, self, tuple(terms), output), bases, constraints,
             self.total_weight, self.sample.with_terms((), None, output),
             self.first_pass.intercepts[0],
             partial(_problem_from_bins, sums, columns) if only_columns and enough else None,

@@ -14,8 +14,8 @@ from ..rows.basis import Basis, LevelBasis, TermBasis
 from .bases import banded_normal_equations, category_basis, linear_basis, number_basis
 from .codebooks import Codebook
 from .functions import STRAIGHT
-from .marginal import ColumnTargets, axis_likelihoods, fit_alone
 from .pairs import LinearSides
+from .single_column import ColumnTargets, axis_likelihoods, fit_alone
 
 _KINDS = ("auto", "spline", "linear", "parametric", "category", "periodic")
 

@@ -83,7 +83,7 @@ class RowsInMemory:
         ]  # fmt: skip
 
     def with_terms(
-        self, terms: Sequence[DesignTerm], cone: np.ndarray | None, output: int
+        self, terms: Sequence[DesignTerm], constraints: np.ndarray | None, output: int
     ) -> TermRows:
         """The rows with some terms, as a solver sees them."""
         offset, free = self.offset, [term for term in terms if not term.fixed_effects]
@@ -92,7 +92,7 @@ class RowsInMemory:
                 offset = offset + term.fixed_effects[output][term.codes(self.codes)]
         codes, bases = [term.codes(self.codes) for term in free], [term.basis for term in free]
         y = self.targets[output]
-        return TermRows(codes, bases, y, self.weight, offset, self.n_jobs, cone)
+        return TermRows(codes, bases, y, self.weight, offset, self.n_jobs, constraints)
 
     def gradient_tables(
         self, terms: Sequence[DesignTerm], beta: np.ndarray, loss: Loss, output: int,

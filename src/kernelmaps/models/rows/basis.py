@@ -25,7 +25,8 @@ class TermBasis:
     local : LocalBasis, optional
         The values as a product, for combinations of splines.
     has_null_space : bool
-        Whether the last smoothing parameter is that of the penalty's null space (straight lines).
+        Whether the last smoothing parameter is that of the penalty's null space: a straight line,
+        the indicators of missing values and of jumps, the contrast of two levels.
     """
 
     values: np.ndarray
@@ -68,18 +69,18 @@ class TermBasis:
         So a curve may rise steeply in one place and be smooth in the others, which one smoothing
         parameter for the curve does not allow.
         """
-        curved = int(np.count_nonzero(self.group == 0))
-        if self.n_functions == curved or curved <= n_smoothest:
+        rank = int(np.count_nonzero(self.group == 0))  # functions of the range space
+        if self.n_functions == rank or rank <= n_smoothest:
             return self
-        sizes = [curved - n_smoothest, n_smoothest, self.n_functions - curved]
-        order = np.r_[n_smoothest:curved, :n_smoothest, curved : self.n_functions]
+        sizes = [rank - n_smoothest, n_smoothest, self.n_functions - rank]
+        order = np.r_[n_smoothest:rank, :n_smoothest, rank : self.n_functions]
         return replace(self.select(order), group=np.repeat([0, 1, 2], sizes))
 
     def select(self, functions: np.ndarray) -> TermBasis:
         """Some of the functions."""
         local = self.local
         if local is not None:
-            local = local._replace(turn=local.turn[:, functions])
+            local = local._replace(combination=local.combination[:, functions])
         return TermBasis(
             self.values[:, functions], self.penalty[functions], self.group[functions], local,
             self.has_null_space,

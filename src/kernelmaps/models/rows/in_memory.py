@@ -78,7 +78,7 @@ class GramCache:
 class TermRows:
     """Rows in memory as the codes of terms, with targets, sample weights and offsets.
 
-    A large factor is the last of the terms. `cone` holds C of constraints Cβ ≥ 0. The problem of
+    A large factor is the last of the terms. `constraints` holds C of Cβ ≥ 0. The problem of
     squared loss takes products of terms from a `gram_cache`, which is for terms without levels.
     """
 
@@ -88,7 +88,7 @@ class TermRows:
     weight: np.ndarray
     offset: np.ndarray
     n_jobs: int | None = None
-    cone: np.ndarray | None = None
+    constraints: np.ndarray | None = None
     gram_cache: GramCache | None = None
     in_memory = True
 
@@ -117,9 +117,9 @@ class TermRows:
         return loss.initial_intercept(self.y, self.weight, self.offset)
 
     def restricted(self, active: np.ndarray) -> TermRows:
-        cone = None if self.cone is None else self.cone[:, active]
+        constraints = None if self.constraints is None else self.constraints[:, active]
         bases = select_functions(self.bases, active)
-        return replace(self, bases=bases, cone=cone, gram_cache=None)
+        return replace(self, bases=bases, constraints=constraints, gram_cache=None)
 
     def scores(self, beta: np.ndarray) -> np.ndarray:
         """The linear predictor η of all rows."""

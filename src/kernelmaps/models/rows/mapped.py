@@ -252,7 +252,7 @@ class MappedRows:
     y: np.ndarray
     weight: np.ndarray
     offset = 0.0
-    cone = None
+    constraints = None
     gram_cache = None
 
     @property

@@ -134,10 +134,10 @@ class LossEvaluation(Protocol):
 
 
 class LossRows(Protocol):
-    """Rows, targets and a model matrix; `cone` holds C of constraints Cβ ≥ 0, or None."""
+    """Rows, targets and a model matrix; `constraints` holds C of Cβ ≥ 0, or None."""
 
     @property
-    def cone(self) -> np.ndarray | None: ...
+    def constraints(self) -> np.ndarray | None: ...
 
     def at(self, loss: Loss, beta: np.ndarray) -> LossEvaluation:
         """Evaluate the losses of all rows at some coefficients: one pass."""

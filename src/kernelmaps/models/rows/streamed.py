@@ -40,7 +40,7 @@ class StreamedTermRows:
     ----------
     fold : callable
         The sum over all chunks of a function of their rows: one pass.
-    bases, cone
+    bases, constraints
         As in `TermRows`.
     total_weight : float
         Sum of the sample weights.
@@ -54,7 +54,7 @@ class StreamedTermRows:
 
     fold: Fold
     bases: Sequence[Basis]
-    cone: np.ndarray | None
+    constraints: np.ndarray | None
     total_weight: float
     sample: TermRows
     mean: float
@@ -73,8 +73,8 @@ class StreamedTermRows:
         return self.fold(partial(_squared_problem, self.bases, self.mean)), self.mean
 
     def restricted(self, active: np.ndarray) -> StreamedTermRows:
-        cone = None if self.cone is None else self.cone[:, active]
-        return replace(self, bases=select_functions(self.bases, active), cone=cone)
+        constraints = None if self.constraints is None else self.constraints[:, active]
+        return replace(self, bases=select_functions(self.bases, active), constraints=constraints)
 
     def initial_intercept(self, loss: Loss) -> float:
         return self.sample.initial_intercept(loss)

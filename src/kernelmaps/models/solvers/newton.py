@@ -22,7 +22,7 @@ import numpy as np
 from ..losses import Loss
 from ..rows.in_memory import EvaluationInMemory
 from ..rows.protocol import LossEvaluation, LossRows, NormalEquations
-from .cone import minimum_in_cone
+from .inequalities import constrained_minimum
 from .linear_systems import RIDGES, PenalisedSystem
 
 Solve = Callable[[np.ndarray], np.ndarray]  # a system with a Hessian
@@ -90,8 +90,8 @@ class Objective:
 
     @property
     def allows_quasi_newton(self) -> bool:
-        """Whether steps by a former Hessian are of use: not for majorizers or in a cone."""
-        return not self.loss.majorizer_share and self.rows.cone is None
+        """Whether steps by a former Hessian are of use: not for majorizers or under constraints."""
+        return not self.loss.majorizer_share and self.rows.constraints is None
 
 
 @dataclass(frozen=True)
@@ -140,8 +140,8 @@ def minimise(
         # By the gradient: solving for the minimum itself leaves errors of the size of the condition
         # number, which steps cannot correct.
         minimum = point.beta - system.solve(objective.gradient(point))
-        if objective.rows.cone is not None:
-            minimum = minimum_in_cone(minimum, system.inverse(), objective.rows.cone)
+        if objective.rows.constraints is not None:
+            minimum = constrained_minimum(minimum, system.inverse(), objective.rows.constraints)
         before = objective.value(point)
         objective = replace(objective, loss=next_loss)
         point, is_full = damped_step(objective, point, minimum, options)

@@ -28,7 +28,7 @@ import numpy as np
 from ...threads import limit_blas
 from ..losses import Loss, Squared
 from ..rows.protocol import LossEvaluation, NormalEquations, SolverRows
-from .cone import minimum_in_cone
+from .inequalities import constrained_minimum
 from .levels import BlockCovariance
 from .linear_systems import blas_threads, rearranged, scatter
 from .newton import NewtonOptions, Objective, damped_step, halved_step, minimise, quasi_newton_steps
@@ -238,7 +238,7 @@ class ActiveSet:
 
 def _may_restrict(rows: SolverRows, fixed: np.ndarray) -> bool:
     """Whether to use an active set: for estimated smoothing parameters without constraints."""
-    return rows.cone is None and not fixed.all()
+    return rows.constraints is None and not fixed.all()
 
 
 def _without_range_spaces(penalties: Penalties, rho: np.ndarray, fixed: np.ndarray) -> np.ndarray:
@@ -274,7 +274,7 @@ def _fit_squared(
             rho, indices = fit.rho, np.union1d(active.indices, needed)
             active = ActiveSet.of(rows, penalties, indices)
     deviations = smoothing_deviations(fit, problem, active.penalties, ~fixed, profiled=True)
-    beta = minimum_in_cone(fit.beta, fit.inverse, rows.cone).copy()
+    beta = constrained_minimum(fit.beta, fit.inverse, rows.constraints).copy()
     system = problem.product(beta) + active.penalties.diagonal(fit.rho) * beta
     objective = 0.5 * (problem.square - 2 * problem.rhs @ beta + beta @ system)
     beta[0] += mean
@@ -415,7 +415,7 @@ def _step_to_minimum(
     If the active set has changed, the step begins without the coefficients that have left.
     """
     fit, fitted = solution.fit, solution.active
-    target = minimum_in_cone(fit.beta, fit.inverse, fitted.rows.cone)
+    target = constrained_minimum(fit.beta, fit.inverse, fitted.rows.constraints)
     if active is fitted:
         return damped_step(objective, point, target)[0]
     highest = replace(objective, penalty=fitted.penalties.diagonal(fit.rho)).value(point)

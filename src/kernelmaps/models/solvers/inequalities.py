@@ -19,8 +19,8 @@ from scipy.optimize import nnls
 from .levels import BlockCovariance
 
 
-def minimum_in_cone(
-    beta: np.ndarray, inverse: BlockCovariance, cone: np.ndarray | None
+def constrained_minimum(
+    beta: np.ndarray, inverse: BlockCovariance, constraints: np.ndarray | None
 ) -> np.ndarray:
     """The minimum under Cβ ≥ 0 from the free minimum `beta`; see the module's docstring.
 
@@ -29,12 +29,12 @@ def minimum_in_cone(
     """
     n = len(inverse.dense)
     free, theta = beta[:n], beta[n:]
-    if cone is None or not (cone @ free < 0).any():
+    if constraints is None or not (constraints @ free < 0).any():
         return beta
     factor = cholesky(inverse.dense, lower=True)
     start = solve_triangular(factor, free, lower=True)
-    normals = (cone @ factor).T
-    multipliers, _ = nnls(normals, -start, maxiter=50 * len(cone))
+    normals = (constraints @ factor).T
+    multipliers, _ = nnls(normals, -start, maxiter=50 * len(constraints))
     constrained = factor @ (normals @ multipliers + start)
     if inverse.levels is None:
         return constrained

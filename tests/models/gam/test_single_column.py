@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import kernelmaps as km
-from kernelmaps.models.gam import marginal, terms
+from kernelmaps.models.gam import single_column, terms
 from kernelmaps.models.gam.bases import (
     banded_normal_equations,
     difference_penalty,
     number_basis,
     splines,
 )
-from kernelmaps.models.gam.marginal import (
+from kernelmaps.models.gam.single_column import (
     SMOOTHING_GRID,
     ColumnTargets,
     axis_likelihoods,
@@ -63,7 +63,7 @@ def test_the_sum_over_coefficients_is_the_restricted_likelihood(seed):
 @pytest.mark.parametrize("missing", [False, True])
 def test_axes_are_compared_by_their_restricted_likelihoods(seed, missing, monkeypatch):
     """Differences between axes are those of full fits, up to the steps of the grid."""
-    monkeypatch.setattr(marginal, "SMOOTHING_GRID", np.geomspace(1e-7, 1e3, 601))
+    monkeypatch.setattr(single_column, "SMOOTHING_GRID", np.geomspace(1e-7, 1e3, 601))
     rng = np.random.default_rng(seed)
     n, bins, size = 2000, 50, 15
     codes = rng.integers(0 if missing else 1, bins + 1, n)
