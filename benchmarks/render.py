@@ -10,6 +10,7 @@ from dataclasses import replace
 from html import escape
 from math import log10
 from pathlib import Path
+from textwrap import fill
 from typing import NamedTuple
 
 from .harness import RESULTS, Row, figure, ratio_text
@@ -244,14 +245,17 @@ ARENA = """## Accuracy on ordinary tables
 {tables} public tables of R packages and scikit-learn that no setting was chosen on, {splits} splits
 of each (70 % of the rows for training), every method at its defaults. The score is the AUC for two
 classes and R² for numbers; rank 1 is the best method of a table; seconds are processor time of all
-fits of one split. The losses are those to the linear model (ridge or logistic regression, C or α
-chosen by cross-validation): the largest of a table, with its standard error.
+fits of one split. The losses are those to the linear model (ridge regression with α chosen by
+cross-validation, or logistic regression): the largest of a table, with its standard error.
 
 """
 
 
-def arena_section(record: dict) -> str:
-    """Methods by their mean rank on the tables of the arena, the tables folded below."""
+def arena_section(record: dict, ebm: dict) -> str:
+    """Methods by their mean rank on the tables of the arena, the tables folded below.
+
+    `ebm` has the scores of EBM in the first splits of some tables, which take it minutes.
+    """
     methods = sorted(record["summary"], key=lambda name: record["summary"][name]["rank"])
     lines = [
         "| method | mean score | mean rank | largest loss to linear | seconds |",
@@ -270,7 +274,23 @@ def arena_section(record: dict) -> str:
         scores = (f"{sum(row[m]['scores']) / len(row[m]['scores']):.3f}" for m in methods)
         table.append(f"| {name} | {row['rows']} | {row['columns']} | {' | '.join(scores)} |")
     top = ARENA.format(tables=len(record["tables"]), splits=record["splits"])
-    return top + "\n".join([*lines, "", *folded(table)]) + "\n"
+    return top + "\n".join([*lines, "", *beside_ebm(record, ebm), *folded(table)]) + "\n"
+
+
+def beside_ebm(record: dict, ebm: dict, method: str = "kernelmaps, pairs") -> list[str]:
+    """Mean scores and seconds on the tables and splits that EBM was fitted to."""
+    tables = {name: row[method] for name, row in record["tables"].items() if name in ebm}
+    if not tables:
+        return []
+    n_splits = min(len(ebm[name]["scores"]) for name in tables)
+    words = []
+    for label, rows in (("EBM", ebm), (method, tables)):
+        score = sum(sum(rows[name]["scores"][:n_splits]) / n_splits for name in tables)
+        seconds = sum(rows[name]["seconds"] for name in tables)
+        words.append(f"{label} has a mean score of {score / len(tables):.3f} in {seconds:.0f} s")
+    splits = "one split" if n_splits == 1 else f"{n_splits} splits"
+    text = f"EBM was fitted to {len(tables)} of these tables, {splits} of each: {', '.join(words)}."
+    return [*fill(text, 100).splitlines(), ""]
 
 
 def arm_section(records: list[dict]) -> str:
@@ -376,7 +396,11 @@ def page_text(results: Path = RESULTS) -> str:
     if path.exists():
         sections.append(gpu_section(json.loads(path.read_text("utf-8"))))
     path = results / "arena.json"
-    arena = arena_section(json.loads(path.read_text("utf-8"))) if path.exists() else ""
+    arena = ""
+    if path.exists():
+        ebm = results / "recorded" / "ebm_arena.json"
+        recorded = json.loads(ebm.read_text("utf-8")) if ebm.exists() else {}
+        arena = arena_section(json.loads(path.read_text("utf-8")), recorded)
     top = INTRODUCTION.replace("{headlines}", headline_figures(headline_rows(load(results))))
     top = top.replace("{arena}", arena)
     return "\n".join([top, *sections])
