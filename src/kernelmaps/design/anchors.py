@@ -1,4 +1,4 @@
-r"""Placement of the anchors of a feature (annfm §3.2), and square roots of their kernel (§3.3).
+r"""Placement of a feature's anchors, and square roots of their kernel (Wang et al. 2015, §3.2-3.3).
 
 *Spaced* anchors need a range only. *Fitted* anchors look at the distinct values of the feature and
 at how often each occurs; a feature with no more distinct values than anchors gets these values as
@@ -219,7 +219,7 @@ def square_root(
 
 
 def mapped_root(component: Component, anchors: np.ndarray, rows: np.ndarray) -> Root:
-    """Rows of anchors that another feature map gives (annfm, section 3.3).
+    """Rows of anchors that another feature map gives (Wang et al. 2015, section 3.3).
 
     What they leave out is no kernel: the largest error of all pairs of anchors is measured.
     """

@@ -1,7 +1,7 @@
 r"""Cosines of several coordinates on grids of lags, for joint designs.
 
 On a product grid of lags a sum of cosines needs no cosine per grid point: with E_i[a, j] =
-exp(iω_j^i λ_a^i) a projection (low-dim-maps eq. 19) is Re Π_i E_i, a modulation (eq. 20) is
+exp(iω_j^i λ_a^i) a projection (Chum 2015, eq. 19) is Re Π_i E_i, a modulation (eq. 20) is
 Π_i Re E_i, and the sum over j is a product of two matrices. So are all its derivatives: a step of
 a descent costs N·m multiplications on N lags and m frequencies, and 4 Σ N_i m sines and cosines.
 """

@@ -1,6 +1,6 @@
 r"""Linear programs: frequencies from a finite pool, and frequencies that move.
 
-**Pools** (low-dim-maps section 2.1). The relaxed dimension D̄(k̂) = Σ D_ω α_ω (eq. 6), D_0 = 1 and
+**Pools** (Chum 2015, section 2.1). The relaxed dimension D̄(k̂) = Σ D_ω α_ω (eq. 6), D_0 = 1 and
 D_ω = 2 otherwise, is traded for the error C (eqs. 4, 5) over a pool Ω_j = {iπ/(2^j M)} (eqs. 7, 8):
 
 * least D̄ subject to C ≤ C_max, for an asked error;

@@ -1,4 +1,4 @@
-r"""Cosine maps of two and three dimensions (low-dim-maps section 6).
+r"""Cosine maps of two and three dimensions (Chum 2015, section 6).
 
 *Projection* (eq. 19): k̂(λ) = Σ α cos(ωᵀλ), two columns per frequency vector. *Modulation* (eq. 20):
 k̂(λ) = Σ α Π_i cos(ω^i λ^i), with D_ω = Π D_{ω^i} columns: 2^m for m non-zero coordinates. A

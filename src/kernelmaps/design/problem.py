@@ -1,7 +1,7 @@
 r"""The approximation problem of a design: kernel, domain and weights of the error.
 
 A stationary kernel is fixed by its signature k(λ), λ = x − y; a homogeneous one by the signature in
-λ = log y − log x (low-dim-maps eq. 14). A cosine map of D columns is a signature
+λ = log y − log x (Chum 2015, eq. 14). A cosine map of D columns is a signature
 
 .. math:: \hat k(λ) = \sum_ω α_ω \cos(ωλ), \qquad α_ω \ge 0 \quad (2)
 
@@ -16,6 +16,7 @@ signature   1                           1
 ==========  ==========================  ================================================
 
 The factor b^γ turns the error of the signature into the error of the kernel on (0, b] (eq. 15).
+Equations are those of O. Chum, Low dimensional explicit feature maps, ICCV 2015.
 """
 
 from __future__ import annotations

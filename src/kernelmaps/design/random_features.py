@@ -1,4 +1,4 @@
-r"""Number of random features that Theorems 1 and 2 of compressive-rf require; sparsity of data.
+r"""Number of random features that Theorems 1 and 2 of Chang et al. 2016 require; sparsity of data.
 
 All counts M are of *frequencies* of the paired form: its estimate is a mean of cos ωᵀ(x − y) in
 [−1, 1], which the proofs assume (the sum of eq. 2 has twice the range, and depends on x + y, too).
@@ -291,7 +291,7 @@ def required_measurements(delta: float, probability: float, *, sparsity: float, 
     .. math:: 2 \Bigl(\frac{12}{δ}\Bigr)^{k} \Bigl(\frac{ed}{k}\Bigr)^{k}
               e^{-(δ^2/16 - δ^3/48) m} ≤ q
 
-    (compressive-rf eq. 9; Baraniuk and others 2008). Differences of k-sparse vectors are
+    (Chang et al. 2016, eq. 9; Baraniuk and others 2008). Differences of k-sparse vectors are
     2k-sparse: ask for twice the sparsity where distances shall be kept.
 
     Parameters

@@ -1,4 +1,4 @@
-r"""The best cosine map of a size: continuous frequencies (low-dim-maps section 4.2).
+r"""The best cosine map of a size: continuous frequencies (Chum 2015, section 4.2).
 
 Smooth signatures (χ², Jensen-Shannon, Gaussian) have one equalised solution, which
 :func:`remez_design` finds in milliseconds. Rough ones (intersection, Laplacian), and

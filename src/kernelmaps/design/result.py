@@ -140,7 +140,8 @@ class Design(DesignedMapping):
         signed : bool
             Odd extension to negative values.
         scale : float
-            The design's unit in the data's: a map designed on (m, b) is used on (m·scale, b·scale).
+            The data value that 1 in the design stands for: a map designed on (m, b) is used on
+            (m·scale, b·scale).
 
         Returns
         -------
@@ -155,6 +156,8 @@ class Design(DesignedMapping):
             ends = {"lower": [0.0 if self.homogeneous else low], "upper": [high * scale]}
         if self.method == "sine":
             return sines_spec((self.frequencies / scale, self.weights * scale), signed, ends)
+        # Cosines of log x − log y are the same in any unit, and so need no `scale`; stationary
+        # kernels are designed in the unit of the data.
         gamma = self.gamma if self.homogeneous else 0.0
         return cosines_spec((self.frequencies, self.weights), gamma, signed, ends)
 
@@ -299,14 +302,14 @@ def _table_spec(
         first[0, 1] = coef[0, 0]
         edges, coef = np.r_[0.0, edges], np.concatenate([first, coef])
     edges = edges * scale
-    even = not (table.kernel.rough or homogeneous)
+    uniform = not (table.kernel.rough or homogeneous)
     built = Table.build(
-        AFFINE if even else EDGES,
+        AFFINE if uniform else EDGES,
         coef.shape[1] - 1,
         [coef * root],
-        lo=edges[:1] if even else np.zeros(1),
-        scale=(edges.size - 1) / (edges[-1:] - edges[:1]) if even else np.ones(1),
-        edges=None if even else [edges],
+        lo=edges[:1] if uniform else np.zeros(1),
+        scale=(edges.size - 1) / (edges[-1:] - edges[:1]) if uniform else np.ones(1),
+        edges=None if uniform else [edges],
         set_of=np.zeros(n_features, np.int32),
         low=edges[:1],
         high=edges[-1:],

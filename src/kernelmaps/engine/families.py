@@ -15,6 +15,9 @@ are clipped, and the number `signed` asks for the odd extension φ(−x) = −φ
 
 The family ``piecewise`` stores a :class:`~kernelmaps.engine.table.Table` itself: anchors, splines
 and minimax tables are data.
+
+O. Chum, Low dimensional explicit feature maps, ICCV 2015. F. Li, G. Lebanon and C. Sminchisescu,
+Chebyshev approximations to the histogram χ² kernel, CVPR 2012.
 """
 
 from __future__ import annotations
@@ -50,26 +53,26 @@ def array(xp: Any, spec: Spec, name: str, like: Array) -> Array:
 
 
 def log_waves(xp: Any, spec: Spec, t: Array) -> Array:
-    r"""Cosines in log t: φ_j(t) = a_j t^{γ/2} \cos(ω_j \log t + p_j) (low-dim-maps eq. 14)."""
+    r"""Cosines in log t: φ_j(t) = a_j t^{γ/2} \cos(ω_j \log t + p_j) (Chum 2015, eq. 14)."""
     phase = xp.log(t)[..., None] * array(xp, spec, "frequency", t) + array(xp, spec, "phase", t)
     envelope = t[..., None] ** (spec.numbers["gamma"] / 2)
     return envelope * array(xp, spec, "amplitude", t) * xp.cos(phase)
 
 
 def waves(xp: Any, spec: Spec, t: Array) -> Array:
-    r"""Cosines in t: φ_j(t) = a_j \cos(ω_j t + p_j) + o_j (low-dim-maps eq. 2)."""
+    r"""Cosines in t: φ_j(t) = a_j \cos(ω_j t + p_j) + o_j (Chum 2015, eq. 2)."""
     angle = t[..., None] * array(xp, spec, "frequency", t)
-    turned = xp.cos(angle + array(xp, spec, "phase", t))
+    wave = xp.cos(angle + array(xp, spec, "phase", t))
     sines = spec.arrays["phase"] == -math.pi / 2
     if sines.any():  # as sines they are exact next to zero
         is_sine = xp.asarray(sines, device=getattr(t, "device", None))
-        turned = xp.where(is_sine, xp.sin(angle), turned)
-    value = array(xp, spec, "amplitude", t) * turned
+        wave = xp.where(is_sine, xp.sin(angle), wave)
+    value = array(xp, spec, "amplitude", t) * wave
     return value + array(xp, spec, "offset", t) if "offset" in spec.arrays else value
 
 
 def chebyshev(xp: Any, spec: Spec, t: Array) -> Array:
-    r"""The Chebyshev series of χ² (chebyshev eq. 12), φ_k(t) = c_k(st)/\sqrt{s}.
+    r"""The Chebyshev series of χ² (Li et al. 2012, eq. 12), φ_k(t) = c_k(st)/\sqrt{s}.
 
     With L = \log(st) all terms share the factor \sqrt t, and c_0 = 2st/(st + 1) becomes
     sech(L/2): no step over- or underflows, and the recurrence, which oscillates once k > 2|L|/π
@@ -86,7 +89,7 @@ def chebyshev(xp: Any, spec: Spec, t: Array) -> Array:
 
 
 def series(xp: Any, spec: Spec, t: Array) -> Array:
-    r"""The elementary series of χ² (chebyshev eqs. 15-16), φ_k(t) = \sqrt t\,sech(L/2)\,T^k.
+    r"""The elementary series of χ² (Li et al. 2012, eqs. 15-16), φ_k(t) = \sqrt t\,sech(L/2)\,T^k.
 
     L = \log(st), T = (st − 1)/(st + 1) = \tanh(L/2), and 2st/(st + 1)/\sqrt s = \sqrt t sech(L/2).
     """

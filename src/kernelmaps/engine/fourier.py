@@ -2,7 +2,7 @@ r"""Random Fourier features: cosines of linear projections.
 
 .. math:: φ(x) = \sqrt{2/D}\,[\cos(ω_1^\top x + b_1), …, \cos(ω_D^\top x + b_D)]
 
-(compressive-rf eq. 2, with a phase of its own for every feature), or, without phases,
+(Chang et al. 2016, eq. 2, with a phase of its own for every feature), or, without phases,
 
 .. math:: φ(x) = \sqrt{2/D}\,[\cos ω_1^\top x, …, \cos ω_{D/2}^\top x,
                               \sin ω_1^\top x, …, \sin ω_{D/2}^\top x].

@@ -195,7 +195,7 @@ def _waves(name: str, spec: Spec) -> tuple[str, str]:
 
 
 def _chebyshev(name: str, spec: Spec) -> tuple[str, str]:
-    """The recurrence of the Chebyshev series (chebyshev eq. 12), in L = log(st)."""
+    """The recurrence of the Chebyshev series (Li et al. 2012, eq. 12), in L = log(st)."""
     columns = int(spec.numbers["n_components"])
     second = f"  phi[1] = phi[0] * a * {c_real(-math.sqrt(0.5))};\n" if columns > 1 else ""
     formula = f"""  const double L = log(t) + {c_real(math.log(spec.numbers["scale"]))};
@@ -208,7 +208,7 @@ def _chebyshev(name: str, spec: Spec) -> tuple[str, str]:
 
 
 def _series(name: str, spec: Spec) -> tuple[str, str]:
-    """The elementary series (chebyshev eqs. 15-16), in T = tanh(L/2)."""
+    """The elementary series (Li et al. 2012, eqs. 15-16), in T = tanh(L/2)."""
     formula = f"""  const double L = log(t) + {c_real(math.log(spec.numbers["scale"]))};
   const double ratio = tanh(L / 2.0);
   phi[0] = sign * sqrt(t) / cosh(L / 2.0);

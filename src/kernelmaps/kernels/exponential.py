@@ -16,8 +16,8 @@ from .homogeneous import chi2
 class Exponential(UnitDiagonal):
     """The kernel exp(−γ ‖φ(x) − φ(y)‖²), with φ the feature space of `base`.
 
-    For χ² the squared distance is Σ (x − y)²/(x + y), without a factor ½ (chebyshev eq. 14 and
-    Algorithm 1), and every base kernel gives a positive-definite exponential (Schoenberg).
+    For χ² the squared distance is Σ (x − y)²/(x + y), without a factor ½ (Li et al. 2012, eq. 14
+    and Algorithm 1), and every base kernel gives a positive-definite exponential (Schoenberg).
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ A kernel with c(sx, sy) = s^γ c(x, y) is fixed by its *signature*, a function o
 
 .. math:: c(x, y) = (xy)^{γ/2}\, κ(\log y - \log x), \qquad κ(λ) = c(e^{-λ/2}, e^{λ/2})
 
-(low-dim-maps eq. 14; Vedaldi and Zisserman). Its *spectrum* is the density of the signature,
+(Chum 2015, eq. 14; Vedaldi and Zisserman). Its *spectrum* is the density of the signature,
 :math:`κ(λ) = \int \hatκ(ω) \cos(ωλ)\,dω`, non-negative by Bochner's theorem. All are normalised to
 c(x, x) = x at γ = 1.
 

@@ -1,4 +1,4 @@
-"""Additive kernels with a scalar kernel of its own for each feature (annfm, equation 1)."""
+"""Additive kernels with a scalar kernel of its own for each feature (Wang et al. 2015, eq. 1)."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@ r"""The B-spline kernel: a product over features of B-splines, zero beyond a dis
 B_n is the n-fold convolution of the indicator of [−½, ½] with itself, a piecewise polynomial with
 the Fourier transform :math:`(\sin(ω/2)/(ω/2))^{n+1}`. For odd n that is a density, and
 κ(δ) = B_n(δ)/B_n(0) is positive definite. In several dimensions the kernel is the product over
-features. (compressive-rf names the B-spline kernel as an isotropic example. B_n(‖x − y‖) is not
+features. (Chang et al. 2016 name the B-spline kernel as an isotropic example. B_n(‖x − y‖) is not
 positive definite in three or more dimensions: in three, its spectrum at ω is −F'(ω)/(2πω) with the
 transform F above, which is negative wherever F rises, and a kernel of more dimensions is one of
 three. In two, the spectrum of n = 3 and 5 is negative in places, too, by numerical integration.)

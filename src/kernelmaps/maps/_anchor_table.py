@@ -2,10 +2,10 @@ r"""Tables of anchor maps, and their certificates.
 
 The bins of a table lie between the points where the nearest anchors change.
 
-**Certificates** (Theorem 1 of annfm, for every pair of values). The theorem bounds the *mean
-signed* error by O(ε²) for smooth kernels and offsets of mean zero; it says nothing of a single
-pair, and its assumption fails for the intersection on the diagonal and for Jensen-Shannon and
-Hellinger at 0, where the gradient is infinite. What holds for all pairs:
+**Certificates** (Wang et al. 2015, Theorem 1, for every pair of values). The theorem bounds the
+*mean signed* error by O(ε²) for smooth kernels and offsets of mean zero; it says nothing of a
+single pair, and its assumption fails for the intersection on the diagonal and for Jensen-Shannon
+and Hellinger at 0, where the gradient is infinite. What holds for all pairs:
 
 *Cover radius and gradient.* Both arguments move by at most ε to their anchors, so that
 
@@ -60,7 +60,7 @@ def anchor_table(
     weights : ndarray of shape (k,), optional
         Weights of the neighbours from the nearest to the farthest; equal by default.
     """
-    even = weights is None and all(_is_even(anchors) for anchors in sets)
+    uniform = weights is None and all(_is_uniform(anchors) for anchors in sets)
     coef, lo, scale, edges = [], [], [], []
     for anchors, root in zip(sets, roots, strict=True):
         step = (anchors[-1] - anchors[0]) / max(len(anchors) - 1, 1) or 1.0
@@ -85,13 +85,13 @@ def anchor_table(
         scale.append(1 / step)
         edges.append(cuts)
     table = Table.build(
-        AFFINE if even else EDGES,
+        AFFINE if uniform else EDGES,
         int(linear),
         coef,
         set_of,
         lo=np.array(lo),
         scale=np.array(scale),
-        edges=None if even else edges,
+        edges=None if uniform else edges,
         low=np.array([anchors[0] for anchors in sets]) if linear else None,
         high=np.array([anchors[-1] for anchors in sets]) if linear else None,
     )
@@ -118,10 +118,10 @@ def _weighted_rows(
     return np.einsum("k,bkr->br", weights, rows[nearest[:, : len(weights)]])
 
 
-def _is_even(anchors: np.ndarray) -> bool:
+def _is_uniform(anchors: np.ndarray) -> bool:
     """Whether equal steps put every anchor where it is, up to rounding."""
-    even = np.linspace(anchors[0], anchors[-1], len(anchors))
-    return bool(np.allclose(anchors, even, rtol=1e-15, atol=1e-14 * np.ptp(anchors)))
+    uniform = np.linspace(anchors[0], anchors[-1], len(anchors))
+    return bool(np.allclose(anchors, uniform, rtol=1e-15, atol=1e-14 * np.ptp(anchors)))
 
 
 _POINTS = 600  # cells of one set that are compared with each other

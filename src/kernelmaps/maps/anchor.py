@@ -1,4 +1,4 @@
-r"""Anchor maps: additive nearest-neighbour feature maps (annfm).
+r"""Anchor maps: additive nearest-neighbour feature maps (Wang et al. 2015).
 
 Cover the range of a feature by N anchors a_1 < … < a_N, take a square root Q of the kernel on the
 anchors, K(a_i, a_j) = ⟨q_i, q_j⟩, and give every value the row of its nearest anchor (eq. 4),

@@ -471,7 +471,7 @@ class AdditiveMap(MapOfDomain):
         largest: float | None = None,
         random_state: int = 0,
     ) -> Certificate:
-        """Bound the error of whole rows with a given probability (annfm, Theorem 1(b)).
+        """Bound the error of whole rows with a given probability (Wang et al. 2015, Theorem 1(b)).
 
         The worst case of a row is the sum over its features, which grows like their number d.
         If features are independent, errors cancel, and their sum grows like √d.
@@ -639,10 +639,10 @@ def sum_bound(errors: np.ndarray, bound: float, probability: float) -> float:
     .. math:: \Bigl|\sum_j e_j - E \sum_j e_j\Bigr| > \sqrt{2 M_2 \ln(2/δ)}
               + \tfrac{4}{3} B \ln(2/δ),
 
-    which grows like √d. Theorem 1(b) of annfm has σ² in place of M₂/d, and O(ε²) for the mean under
-    its model of offsets; here both are measured on n pairs of rows, with a margin for what n pairs
-    can miss: Hoeffding's for Σ e_j² ∈ [0, dB²] and Bernstein's for the mean. A third of 1 − p goes
-    to each of the three statements.
+    which grows like √d. Theorem 1(b) of Wang et al. (2015) has σ² in place of M₂/d, and O(ε²) for
+    the mean under its model of offsets; here both are measured on n pairs of rows, with a margin
+    for what n pairs can miss: Hoeffding's for Σ e_j² ∈ [0, dB²] and Bernstein's for the mean. A
+    third of 1 − p goes to each of the three statements.
 
     Parameters
     ----------

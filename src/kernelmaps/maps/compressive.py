@@ -1,15 +1,15 @@
 r"""Compressive random features: random Fourier features of random measurements.
 
 φ(x) = Φ(Px) with an orthoprojector P from d to m dimensions and random Fourier features Φ of m
-(compressive-rf section 4). An isotropic kernel k(x, y) = f(‖x − y‖) sees distances alone, and P
+(Chang et al. 2016, section 4). An isotropic kernel k(x, y) = f(‖x − y‖) sees distances alone, and P
 nearly keeps those of sparse vectors; so φ approximates k at a cost of d m + m D products a row
 instead of d D (Theorem 2). The same holds for vectors that are sparse in some orthonormal basis B,
 without knowing B: a random P composed with a rotation is again random (Corollary 1).
 
 **Orthoprojectors** are measurements of a vector that nearly keep its length. The rows of P are
-orthonormal, times √(d/m) (compressive-rf section 2.2). P Pᵀ = (d/m) I, so that ‖Px‖² ≤ (d/m) ‖x‖²,
-and for uniformly distributed rows the ratio r = ‖Px‖²/‖x‖² is (d/m) times a Beta(m/2, (d − m)/2)
-variable:
+orthonormal, times √(d/m) (Chang et al. 2016, section 2.2). P Pᵀ = (d/m) I, so that
+‖Px‖² ≤ (d/m) ‖x‖², and for uniformly distributed rows the ratio r = ‖Px‖²/‖x‖² is (d/m) times a
+Beta(m/2, (d − m)/2) variable:
 
 .. math:: E\,r = 1, \qquad \operatorname{Var} r = \frac{2 (d - m)}{m (d + 2)},
 

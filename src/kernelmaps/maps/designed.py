@@ -20,7 +20,10 @@ from ._range import positive_range
 from .base import OUT_OF_DOMAIN, AdditiveMap, JointMap, MapOfDomain
 from .homogeneous import check_columns
 
-_LARGEST_RATIO = 2.0**20  # of the ends of a range that is learnt from data
+# Limits of the ratio of the ends of a range that is learnt from data. It is a power of two, or that
+# of 8-bit histograms: similar data then share a design, and there are ready ones.
+_SMALLEST_RATIO, _LARGEST_RATIO = 4.0, 2.0**20
+_BYTE_RATIO = 255.0
 _MARGIN = 1.25  # above the largest value, for maps that end with their domain
 
 
@@ -225,7 +228,10 @@ class DesignedMap(AdditiveMap):
         self.kernel_ = kernel
 
     def _resolve_domain(self, X: Any) -> tuple[float, Any]:
-        """The design's unit in the data's, and the domain to design for; sets the ranges."""
+        """The data value that 1 in the design stands for, and the domain to design for.
+
+        Sets the ranges.
+        """
         named, homogeneous = isinstance(self.domain, str), self._homogeneous
         is_valid = self.domain in ("data", "universal") if named else np.shape(self.domain) == (2,)
         if not is_valid:
@@ -252,7 +258,9 @@ class DesignedMap(AdditiveMap):
         if not self._extrapolates:
             high *= _MARGIN
         ratio = 2.0 ** np.ceil(np.log2(high / low))
-        ratio = 255.0 if 128 < high / low <= 255 else float(np.clip(ratio, 4.0, _LARGEST_RATIO))
+        ratio = float(np.clip(ratio, _SMALLEST_RATIO, _LARGEST_RATIO))
+        if 128 < high / low <= _BYTE_RATIO:
+            ratio = _BYTE_RATIO
         self.range_ = (high / ratio, high)
         self.domain_ = (np.array([-high if self._signed else 0.0]), np.array([high]))
         return high / ratio, (1.0, ratio)

@@ -1,7 +1,7 @@
 r"""Random Fourier features: any stationary kernel as an inner product of cosines.
 
 Bochner's theorem says that a stationary kernel with k(x, x) = 1 is an expectation over its spectral
-distribution p (compressive-rf eq. 1),
+distribution p (Chang et al. 2016, eq. 1),
 
 .. math:: k(x, y) = E_{ω∼p} \cos ω^\top (x - y),
 

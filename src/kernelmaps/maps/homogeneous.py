@@ -407,7 +407,7 @@ class HomogeneousMap(AdditiveMap):
 def _certificate(
     kernel: kernels.HomogeneousKernel, frequencies: np.ndarray, weights: np.ndarray
 ) -> Certificate:
-    r"""sup_λ e^{−γλ/2} |κ̂ − κ| (low-dim-maps eq. 15) on a grid, the gaps bounded.
+    r"""sup_λ e^{−γλ/2} |κ̂ − κ| (Chum 2015, eq. 15) on a grid, the gaps bounded.
 
     A kernel c = x c_x + y c_y that grows in both arguments has both terms non-negative. At
     x = e^{−λ/2}, y = e^{λ/2} their sum is κ and their difference is −2κ', so that |κ'| ≤ κ/2 ≤

@@ -1,4 +1,4 @@
-r"""The trigonometric and the Hermite embedding (additive-classifiers, section 4 and Table 1).
+r"""The trigonometric and the Hermite embedding (Maji 2012, section 4 and Table 1).
 
 **Trigonometric.** {cos nπt, sin nπt} are orthogonal on [−1, 1], and so are their derivatives, all
 of the same norm once divided by n^d: with Ψ_n = {cos(nπt), sin(nπt)}/n^d,

@@ -1,4 +1,4 @@
-r"""Penalised splines as a feature map (additive-classifiers, section 3).
+r"""Penalised splines as a feature map (Maji 2012, section 3).
 
 B-splines Φ_1 … Φ_n of degree p on n − p intervals, and the square difference matrices
 
