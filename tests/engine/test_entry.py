@@ -13,17 +13,20 @@ from scipy import sparse
 import kernelmaps as km
 from kernelmaps.engine.table import entry as entries
 from kernelmaps.engine.table import packing
-from kernelmaps.engine.table.emit import emit_dense, emitter
 from kernelmaps.engine.table.encode import encode_dense
 from kernelmaps.engine.table.entry import Entry, Routine, bind, call, entry
 from kernelmaps.engine.table.locate import stored_rows
 from kernelmaps.engine.table.packing import Packed, packed
+from kernelmaps.engine.table.transform import transform_dense, transform_plan
 from kernelmaps.static_int import StaticInt
 
 NOT_KEPT = {**entries.OPTIONS, "cache": False}
 HOME = Path(km.__file__).parent
 LOOPS = [
-    *(HOME / "engine" / "table" / f"{n}.py" for n in ("locate", "emit", "dot", "update", "encode")),
+    *(
+        HOME / "engine" / "table" / f"{n}.py"
+        for n in ("locate", "transform", "dot", "update", "encode")
+    ),
     HOME / "models" / "solvers" / "_dual_loops.py",
 ]
 
@@ -132,20 +135,20 @@ def test_other_versions_of_numba_take_tuples_as_they_are(monkeypatch, seed):
     expected = km.SplineMap(4).fit(X).transform(X)
     monkeypatch.setattr(packing, "TESTED_VERSIONS", ("0.1",))
     assert packed(X) is X
-    emitter.cache_clear()
-    compiled = len(emit_dense.loop.signatures)
+    transform_plan.cache_clear()
+    compiled = len(transform_dense.loop.signatures)
     found = km.SplineMap(4).fit(X).transform(X)
-    emitter.cache_clear()
-    assert len(emit_dense.loop.signatures) == compiled + 1
+    transform_plan.cache_clear()
+    assert len(transform_dense.loop.signatures) == compiled + 1
     np.testing.assert_array_equal(found, expected)
 
 
 def test_columns_of_any_table_are_written_by_one_loop(seed):
     X = np.random.default_rng(seed).random((40, 3))
     km.SplineMap(4).fit(X).transform(X)
-    compiled = len(emit_dense.loop.signatures)
+    compiled = len(transform_dense.loop.signatures)
     km.SplineMap(12, degree=1).fit(X).transform(X)
-    assert len(emit_dense.loop.signatures) == compiled
+    assert len(transform_dense.loop.signatures) == compiled
 
 
 def test_codes_of_any_size_and_any_number_of_features_take_one_loop(seed):
@@ -178,7 +181,7 @@ def _times(known, result, i):
 
 def _each(use, result, n):
     for i in range(n):
-        call(use.routine, use.known, result, i)
+        call(use, result, i)
 
 
 @pytest.mark.parametrize("known_version", [True, False])

@@ -500,7 +500,7 @@ def test_arrays_of_cupy_are_seen_as_tensors_and_back(gpu, launched, cupy, seed):
     bins = layout_of(table_of(anchors)).bins
     ends = (np.full(13, -np.inf), np.full(13, np.inf))
     codes, inside = gpu.encode(bins, ends, 8, rows, np.dtype(np.uint16))
-    assert launched == ["emit", "dot", "encode"]
+    assert launched == ["transform", "dot", "encode"]
     assert inside
     for found in (Z, scores, codes):
         assert type(found) is cupy.ndarray

@@ -121,7 +121,7 @@ def test_only_functions_of_this_library_count():
         function = SimpleNamespace(__module__=module)
         return SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=function)})
 
-    assert announcing._is_ours(event("kernelmaps.engine.table.emit"))
+    assert announcing._is_ours(event("kernelmaps.engine.table.transform"))
     assert not announcing._is_ours(event("somebody.else"))
     assert not announcing._is_ours(SimpleNamespace(data={}))
 

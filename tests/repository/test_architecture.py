@@ -267,7 +267,7 @@ def test_every_file_with_compiled_functions_is_looked_at():
         "engine/_hadamard.py",  # njit, entry
         "engine/gpu/kernels.py",  # triton.jit
         "engine/simd/vectors.py",  # intrinsic, python_fallback
-        "engine/table/emit.py",
+        "engine/table/transform.py",
         "engine/table/locate.py",  # overload, routine
         "engine/table/update.py",
         "models/gam/_loops.py",

@@ -15,7 +15,7 @@ nearest          the row of the nearest landmark
 signs            signs of Cauchy projections, drawn tile by tile
 reference        readable application of a spec: the oracle, and the GPU path
 tabulated        tables of specs, for the compiled loops
-table            the tabulated form of every additive map: layout, locate, emit, encode
+table            the tabulated form of every additive map: layout, locate, transform, …
 simd             portable vectors for compiled loops
 apply            `apply(spec, X)`: choose a path, run it
 outputs          types and places of results, and which path made them

@@ -245,7 +245,7 @@ def _apply_additive_dense(
         X = np.ascontiguousarray(X, dtype=dtype)
         table = table_for(spec, dtype, d, extent or extent_of(X, n_jobs))
     if table is not None:
-        _emit(table, X, out, n_jobs)
+        _transform_dense(table, X, out, n_jobs)
         return out
     note_path("formula:dense")
     for rows in row_blocks(n, 4 * 8 * out.shape[1], block_bytes):
@@ -253,17 +253,17 @@ def _apply_additive_dense(
     return out
 
 
-def _emit(table: Table, X: np.ndarray, out: np.ndarray, n_jobs: int | None) -> None:
+def _transform_dense(table: Table, X: np.ndarray, out: np.ndarray, n_jobs: int | None) -> None:
     """φ of dense rows, by the compiled loop."""
-    from .table.emit import emit_dense, emitter, output_to
     from .table.locate import Dense
+    from .table.transform import transform_dense, transform_plan
 
     note_path(f"table:{_BINNINGS[table.binning]}:dense")
-    emit, flat = emitter(table), out.reshape(-1)
-    locate = emit.locator(Dense(X.reshape(-1)))
+    plan, flat = transform_plan(table), out.reshape(-1)
+    columns, write, locate = plan.columns, plan.write, plan.locate(Dense(X.reshape(-1)))
     in_threads(
-        lambda begin, end: emit_dense(
-            emit.writer, locate, output_to(emit.layout, flat), begin, end
+        lambda begin, end: transform_dense(
+            columns, write, locate, plan.output_to(flat), begin, end
         ),
         X.shape[0],
         n_jobs,
@@ -281,7 +281,7 @@ def apply_table(table: Table, X: np.ndarray, missing: np.ndarray) -> np.ndarray:
         note_path("reference:table")
         return evaluate_table(table, X, np, missing)
     out = np.empty(shape)
-    _emit(table, X, out, n_jobs=1)
+    _transform_dense(table, X, out, n_jobs=1)
     gaps = np.isnan(X)
     if gaps.any():
         gaps = np.repeat(gaps, np.diff(table.column), axis=1)
@@ -312,9 +312,9 @@ def stored_columns(
     table: Table, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_jobs: int | None
 ) -> scipy.sparse.csr_matrix:
     """Every stored value of CSR rows becomes the stored columns (the band) of its bin."""
-    from .table.emit import emit_stored, emit_workspace, emitter
     from .table.locate import Stored, stored_rows
     from .table.packing import packed
+    from .table.transform import transform_plan, transform_stored
 
     n = len(indptr) - 1
     band = table.band[table.set_of].astype(np.int64)
@@ -325,12 +325,12 @@ def stored_columns(
     wide = max(int(starts[-1]), table.n_columns) > np.iinfo(np.int32).max
     index = np.int64 if wide else np.int32
     values, columns = np.empty(starts[-1], dtype=data.dtype), np.empty(starts[-1], dtype=index)
-    emit, stored = emitter(table), stored_rows(data, indices, indptr)
-    layout, locate, rows = emit.packed_layout, emit.locator(stored), packed(stored)
+    plan, stored = transform_plan(table), stored_rows(data, indices, indptr)
+    layout, locate, rows = plan.packed_layout, plan.locate(stored), packed(stored)
     out = packed(Stored(values, columns, starts))
     in_threads(
-        lambda begin, end: emit_stored(
-            layout, locate, rows, emit_workspace(emit.layout), begin, end, out
+        lambda begin, end: transform_stored(
+            layout, locate, rows, plan.workspace(), begin, end, out
         ),
         n,
         n_jobs,

@@ -190,7 +190,7 @@ def _encode_array_api(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any, 
 def _code_bins(table: Table) -> Bins:
     """Bins whose rows are codes: those of each set are counted from zero."""
     if table.signed or table.binning not in (AFFINE, EDGES):
-        raise ValueError("Only tables of even or uneven bins have codes, and no odd extensions.")
+        raise ValueError("Only uniform bins and bins between edges have codes, not odd extensions.")
     bins = bins_of(replace(table, zero=False), np.zeros(len(table.lo), np.int64))
     if table.binning == AFFINE:
         # A position ends with the last bin, a look-up in it.

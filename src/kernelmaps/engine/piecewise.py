@@ -3,16 +3,16 @@
 The schema makes sure that every index that a table's loops follow lies inside its target. The loops
 read, for a value of feature j of set s in bin b, the coefficients from
 ``coef[coef_start[s] + (b·(degree + 1) + k)·band[s] + c]``, the first column from
-``first[first_start[s] + b]``, for uneven bins the edges ``edges[edge_start[s] + b]`` and the next
-one, and write the columns ``column[j] + first + c`` for c below ``band[s]``. They rely on
+``first[first_start[s] + b]``, for bins between edges ``edges[edge_start[s] + b]`` and the next one,
+and write the columns ``column[j] + first + c`` for c below ``band[s]``. They rely on
 
 * ``set_of[j]`` below the number of sets, and at least one bin in every set;
 * blocks of `coef`, `first` and `edges` that lie one after the other and fill their arrays; sets
   may share a block, but not a part of one;
 * ``first + band`` at most the width of the feature, which is at most bins × band;
 * ``column`` the running sum of the widths: its last entry is the width of the result;
-* edges that do not descend and are finite, and a positive, finite scale of even bins, so that the
-  arithmetic of finite values gives no NaN.
+* edges that do not descend and are finite, and a positive, finite scale of uniform bins, so that
+  the arithmetic of finite values gives no NaN.
 """
 
 from __future__ import annotations
@@ -100,9 +100,9 @@ def _check_columns(arrays: Any, bins: np.ndarray, band: np.ndarray) -> None:
     _check(np.array_equal(arrays["column"], column), "'column' is not the sum of the widths")
 
 
-def _check_even(arrays: Any, bins: np.ndarray) -> None:
-    _check((arrays["scale"] > 0).all(), "'scale' of even bins must be positive")
-    _check(arrays["edges"].size == 0, "even bins have no 'edges'")
+def _check_uniform(arrays: Any, bins: np.ndarray) -> None:
+    _check((arrays["scale"] > 0).all(), "'scale' of uniform bins must be positive")
+    _check(arrays["edges"].size == 0, "uniform bins have no 'edges'")
 
 
 def _check_octaves(arrays: Any, bins: np.ndarray) -> None:
@@ -135,7 +135,7 @@ def _check_codes(arrays: Any, bins: np.ndarray) -> None:
 
 
 _CHECK_BINNING = {
-    AFFINE: _check_even,
+    AFFINE: _check_uniform,
     LOG2: _check_octaves,
     EDGES: _check_edges,
     CODE: _check_codes,

@@ -142,7 +142,7 @@ def positions(bins: Bins, X: Array, xp: Any = None) -> tuple[Array, Array]:
     return piece, xp.astype(u, X.dtype)
 
 
-def _even_bins(bins: Bins, x: Array, xp: Any) -> tuple[Array, Array]:
+def _uniform_bins(bins: Bins, x: Array, xp: Any) -> tuple[Array, Array]:
     """Bin ⌊t⌋ of t = (x − origin)·factor."""
     parameters = (a[: x.shape[1]] for a in (bins.origin, bins.factor, bins.last))
     origin, factor, last = (_constant(xp, a, x) for a in parameters)
@@ -162,7 +162,7 @@ def _octave_bins(bins: Bins, x: Array, xp: Any) -> tuple[Array, Array]:
     return xp.clip((octave - first) * float(count) + within, 0.0, float(bins.limit)), t - within
 
 
-def _uneven_bins(bins: Bins, x: Array, xp: Any) -> tuple[Array, Array]:
+def _edge_bins(bins: Bins, x: Array, xp: Any) -> tuple[Array, Array]:
     """Bins between edges, one feature after the other: how many of the inner ones are passed."""
     starts, counts = bins.search.edge[: x.shape[1]], []
     for j, start in enumerate(starts.tolist()):
@@ -188,7 +188,7 @@ def _clipped(bins: Bins, x: Array, xp: Any) -> Array:
     return xp.minimum(xp.maximum(x, low), high)
 
 
-_FINDERS = {AFFINE: _even_bins, LOG2: _octave_bins, EDGES: _uneven_bins, CODE: _code_bins}
+_FINDERS = {AFFINE: _uniform_bins, LOG2: _octave_bins, EDGES: _edge_bins, CODE: _code_bins}
 
 
 def _wide(xp: Any, x: Array) -> Array:

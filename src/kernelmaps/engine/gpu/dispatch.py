@@ -102,7 +102,7 @@ def _apply(xp: Any, spec: Spec, X: Any, check: int) -> tuple[Any, bool]:
     flag = _flag(xp, X, check)
     out = xp.empty((X.shape[0], table.width), dtype=_result(xp, X), device=device_of(X))
     if X.shape[0]:
-        launch.emit(table, contiguous(X), out, flag, check)
+        launch.transform(table, contiguous(X), out, flag, check)
     return out, bool(check) and bool(flag[0])
 
 
@@ -115,13 +115,13 @@ def apply_stored(spec: Spec, values: Any, features: Any, d: int, check: int) -> 
     xp = namespace(values)
     values = real_rows(values, xp)
     table = _table_for(xp, spec, values[:, None], d)
-    if table is None or not table.even:
+    if table is None or not table.uniform:
         return None
     flag, shape = _flag(xp, values, check), (values.shape[0], table.band)
     out = xp.empty(shape, dtype=values.dtype, device=device_of(values))
     to = xp.empty(shape, dtype=xp.int32, device=device_of(values))
     if values.shape[0]:
-        launch.emit_stored(table, values, features, out, to, flag, check)
+        launch.transform_stored(table, values, features, out, to, flag, check)
     return out, to, bool(check) and bool(flag[0])
 
 

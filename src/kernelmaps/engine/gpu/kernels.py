@@ -86,7 +86,7 @@ def _read(f, bins):
 
 @triton.jit
 def _find_affine(size, at):
-    """Even bins. The origin is a sum of two numbers: float32 loses nothing far from zero."""
+    """Uniform bins. The origin is a sum of two numbers: float32 loses nothing far from zero."""
     t = ((size.to(at.origin.dtype) - at.origin) - at.origin_error) * at.factor
     t = _within(t, at.low, at.high)
     b = _within(t, 0.0, at.last).to(tl.int32)
@@ -107,7 +107,7 @@ def _find_log2(size, at, bins):
 
 @triton.jit
 def _find_edges(size, at, bins):
-    """Uneven bins: a cell says how many thresholds lie before it; those inside are compared."""
+    """Bins between edges: a cell has the number of thresholds before it; its own are compared."""
     size = _within(size, at.low, at.high)
     if bins.octaves:
         leading = (_bits(tl.maximum(size - at.origin, 0.0)) >> bins.shift).to(tl.int32)
@@ -229,14 +229,14 @@ def _real(x):
 
 
 @triton.jit
-def emit(
+def transform(
     x_ptr, out_ptr, flag_ptr, n, group, table, CHECK: tl.constexpr, SIZES: tl.constexpr
 ):  # fmt: skip
     """φ of rows that lie one after the other.
 
     A `group` of rows is divided into tiles of so many values, none of them in part. A program has
     one tile in each of several groups, with the same features, of which it reads once. Every
-    feature has `table.n_columns` columns if they are even; else the table says how many, and where.
+    feature has `table.n_columns` columns if `uniform`; else the table says how many, and where.
     """
     d = table.features
     k = tl.program_id(1) * SIZES.tile + tl.arange(0, SIZES.tile)
@@ -245,7 +245,7 @@ def emit(
     at = _read(f, table.bins)
     begin = tl.program_id(2) * SIZES.columns
     c = begin + tl.arange(0, SIZES.columns)
-    if table.even:
+    if table.uniform:
         to = (k * table.n_columns)[:, None] + c[None, :]
         real = (c < table.n_columns)[None, :]
     else:
@@ -274,7 +274,7 @@ def emit(
 
 
 @triton.jit
-def emit_stored(
+def transform_stored(
     x_ptr, out_ptr, flag_ptr, n, entries, table, CHECK: tl.constexpr, SIZES: tl.constexpr
 ):  # fmt: skip
     """The stored columns of the values of sparse rows, and where they stand in the result.
@@ -464,7 +464,7 @@ def _spline_bases(operands, PARTS: tl.constexpr):
 
 @triton.jit
 def dot_splines(x_ptr, out_ptr, flag_ptr, n, split, table, SIZES: tl.constexpr):
-    """`dot` of smooth cubics on even bins, as matrix products on tensor cores.
+    """`dot` of smooth cubics on uniform bins, as matrix products on tensor cores.
 
     The cubics of feature j and output o are Σ_k W[j, k, o] B_k(t_j) with cubic B-splines B_k. A
     program computes ROWS rows and OUTPUTS outputs, summed over `split` features, FEATURES at a

@@ -41,7 +41,7 @@ class Sizes(NamedTuple):
     parts: int = 1  # of a factor
 
 
-def emit(table: DeviceTable, X: Any, out: Any, flag: Any, check: int) -> None:
+def transform(table: DeviceTable, X: Any, out: Any, flag: Any, check: int) -> None:
     """φ(X) into `out`; the flag is set where `check` finds a value that it refuses."""
     from . import kernels
 
@@ -53,10 +53,10 @@ def emit(table: DeviceTable, X: Any, out: Any, flag: Any, check: int) -> None:
     group = values // gcd(values, d)  # rows of which whole tiles are made
     grid = (-(-n // (group * STEPS)), group * d // values, -(-n_columns // columns))
     sizes = Sizes(tile=values, columns=columns, steps=STEPS)
-    kernels.emit[grid](X, out, flag, n, group, table, check, sizes, num_warps=1, **FUSED)
+    kernels.transform[grid](X, out, flag, n, group, table, check, sizes, num_warps=1, **FUSED)
 
 
-def emit_stored(
+def transform_stored(
     table: DeviceTable, values: Any, features: Any, out: Any, to: Any, flag: Any, check: int
 ) -> None:
     """The stored columns of `values` of `features` into `out`, and their places into `to`."""
@@ -65,7 +65,9 @@ def emit_stored(
     n, columns = len(values), min(COLUMNS, power_of_two(table.band))
     grid = (-(-n // VALUES), -(-table.band // columns))
     sizes = Sizes(tile=VALUES, columns=columns)
-    kernels.emit_stored[grid](values, out, flag, n, (features, to), table, check, sizes, **FUSED)
+    kernels.transform_stored[grid](
+        values, out, flag, n, (features, to), table, check, sizes, **FUSED
+    )
 
 
 def dot(table: DeviceSums, X: Any, flag: Any, check: int, empty: Any) -> Any:
@@ -89,7 +91,7 @@ def dot(table: DeviceSums, X: Any, flag: Any, check: int, empty: Any) -> Any:
 
 
 def dot_splines(splines: SplineWeights, X: Any, flag: Any, empty: Any) -> Any:
-    """`dot` of a model of smooth cubics on even bins."""
+    """`dot` of a model of smooth cubics on uniform bins."""
     from . import kernels
 
     (n, d), rows = X.shape, _spline_rows(device_of(X))

@@ -1,9 +1,9 @@
 """Smooth piecewise cubics as sums of B-splines, whose weights are multiplied on tensor cores.
 
-On even knots, a cubic with two continuous derivatives is a sum of B-splines, four of which are not
-zero at a value. Written into a row of zeros, they are a factor of a matrix product, and the weights
-of all outputs are the other: a value then costs the same few instructions for ten outputs as for
-one, where the coefficients of its polynomials are forty numbers to read.
+On uniform knots, a cubic with two continuous derivatives is a sum of B-splines, of which four are
+not zero at a value. Written into a row of zeros, they are a factor of a matrix product, and the
+weights of all outputs are the other: a value then costs the same few instructions for ten outputs
+as for one, where the coefficients of its polynomials are forty numbers to read.
 
 Tensor cores multiply halves, of 11 bits. Each factor is a sum of two halves, and the product of the
 two small ones is left out or negligible: the errors are those of float32.
@@ -70,7 +70,7 @@ SELECTORS = _selectors()
 
 
 def spline_weights(table: SummedTable, block: int) -> SplineWeights | None:
-    """Weights of a table's outputs; None unless it has smooth cubics on a few even bins.
+    """Weights of a table's outputs; None unless it has smooth cubics on a few uniform bins.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def _positions(table: SummedTable) -> np.ndarray:
 
 
 def _suits(table: SummedTable) -> bool:
-    """Whether values are located in as many even bins of every feature, for cubics of float32.
+    """Whether values are located in as many uniform bins of every feature, for cubics of float32.
 
     Ranges are the bins, and not so far from zero that float32 has no origin for them.
     """

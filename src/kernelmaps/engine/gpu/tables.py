@@ -72,8 +72,8 @@ class DeviceTable(NamedTuple):
     bins: DeviceBins
     block: DeviceBlock
     banded: Any  # constexpr: pieces have columns of their own, from `first` on
-    even: Any  # constexpr: all features have as many columns
-    n_columns: Any  # constexpr: columns of every feature, if they are even; else of the widest
+    uniform: Any  # constexpr: all features have as many columns
+    n_columns: Any  # constexpr: columns of every feature, if `uniform`; else of the widest
     first: Any  # int32[pieces]
     column: Any  # int32[d]: first output column of a feature
     count: Any  # int32[d]: how many columns it has
@@ -172,7 +172,7 @@ def block_on(block: LocalPolynomials, columns: int, put: Any, *, margin: int = 0
 def table_on(layout: Layout, put: Any) -> DeviceTable:
     """A map's layout on the GPU that `put` copies arrays to."""
     band, widths = int(layout.band.max()), np.diff(layout.column)
-    n_columns, banded = int(widths.max()), layout.even == 0
+    n_columns, banded = int(widths.max()), layout.uniform_width == 0
     margin = padded_columns(n_columns) if banded else 0
     return DeviceTable(
         bins_on(layout.bins, put),

@@ -6,12 +6,12 @@ module     what it holds
 stored     `Table`: what a spec of the family ``piecewise`` stores, by sets
 tabulate   curves as tables
 layout     `Layout`: the same by features, as the compiled loops take it
-search     cells that find the bin between uneven edges
+search     cells that find the bin between edges
 memory     arrays aligned and padded for vectors
 packing    arguments of compiled functions as pointers
 entry      how compiled loops and their routines are made and called
 locate     the bin of a value and the position in it (compiled)
-emit       φ of rows (compiled)
+transform  φ of rows (compiled)
 dot        sums of φ over the features: scores (compiled)
 update     weights of columns: scores of a row, steps along it (compiled)
 encode     bins as codes (compiled)

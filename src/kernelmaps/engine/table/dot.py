@@ -42,7 +42,7 @@ from .stored import AFFINE, CODE, EDGES, Table
 TILE = 128  # most features at a time
 BLOCK = 2048  # rows at a time: their sums stay in a cache while the loop goes over the features
 _TILE_BYTES = 2**19  # coefficients at a time: a part of a second-level cache
-# Even bins are found in float32 if a range begins at most this many of its widths from zero:
+# Uniform bins are found in float32 if a range begins at most this many of its widths from zero:
 # rounding then moves a value by a few units in the last place of x.
 _MAX_DISTANCE = 4
 # Bins that rounding may carry a value beyond the ends: more than rounding can, less than the piece
@@ -123,7 +123,7 @@ def _smooth(table: Table) -> bool:
 
 
 def _stay_within_bins(table: Table, dtype: np.dtype, precision: np.dtype) -> tuple[bool, bool]:
-    """Whether clipped values fall into even bins, or the pieces beside these; whether ranges end.
+    """Whether clipped values fall into uniform bins or the pieces beside them; whether ranges end.
 
     Rows are of `dtype`, positions are found in `precision`: the ends' positions are computed here
     as the loops compute them.
@@ -152,7 +152,7 @@ def _around_middles(coef: np.ndarray) -> np.ndarray:
 
 
 def _precision(table: Table, dtype: np.dtype) -> np.dtype:
-    """The precision in which even bins are found: that of the rows, where polynomials allow it.
+    """The precision in which uniform bins are found: that of the rows, where polynomials allow it.
 
     Look-ups need the exact bin, in float64. Polynomials continue into the next bin: what float32
     changes is as small as a rounding error of x, unless the range is far from zero, or too wide for

@@ -37,14 +37,17 @@ from .stored import AFFINE
 _MAX_ROWS = 64  # of a block: its rows use the tables of a vector of features while they are cached
 # Fewest rows of a block, and its values: they stay in a cache until all features were encoded.
 _MIN_ROWS, _BLOCK_VALUES = 16, 2**16  # in the second-level cache
-_AFFINE_MIN_ROWS, _AFFINE_BLOCK_VALUES = 8, 2**13  # in the first-level one: even bins need no table
+_AFFINE_MIN_ROWS, _AFFINE_BLOCK_VALUES = (
+    8,
+    2**13,
+)  # in the first-level one: uniform bins need no table
 # Bytes of the records of a vector of features that are prefetched: fewer arrive in time without,
 # more do not fit into the first-level cache.
 _PREFETCH_ABOVE, _PREFETCH_BELOW = 2**13, 2**15
 
 
 class CodeUnits(NamedTuple):
-    """Positions among even bins, by feature and in units of codes: (x − origin)·factor."""
+    """Positions among uniform bins, by feature and in units of codes: (x − origin)·factor."""
 
     before: np.ndarray  # T: between these ends 31 bits hold any position
     behind: np.ndarray
@@ -63,15 +66,15 @@ class Encoding(NamedTuple):
     width: int  # features
     rows: int  # of a block
     fraction_bits: int
-    half: float  # even bins: what is added before positions are truncated
+    half: float  # uniform bins: what is added before positions are truncated
     size: int  # bytes of a code: 1, 2 or 4
     least: np.ndarray  # by feature, padded to whole vectors
     most: np.ndarray
-    units: Any  # CodeUnits of even bins; ABSENT where 31 bits are too few, and for other bins
+    units: Any  # CodeUnits of uniform bins; ABSENT where 31 bits are too few, and for other bins
     lanes: StaticInt  # features at a time
     # Memory of one thread.
     codes: np.ndarray  # uint8: for a vector of codes
-    cells: np.ndarray  # int32: of a vector of uneven features of a block of rows
+    cells: np.ndarray  # int32: of a vector of features of a block of rows
 
 
 def encoding_of(
@@ -79,11 +82,11 @@ def encoding_of(
 ) -> Encoding:
     """How rows are encoded that have as many features as there are ends; without memory yet."""
     d, half = len(least), 0.5 if bins.position else 0.0
-    even = bins.kind == AFFINE
-    min_rows = _AFFINE_MIN_ROWS if even else _MIN_ROWS
-    values = _AFFINE_BLOCK_VALUES if even else _BLOCK_VALUES
+    uniform = bins.kind == AFFINE
+    min_rows = _AFFINE_MIN_ROWS if uniform else _MIN_ROWS
+    values = _AFFINE_BLOCK_VALUES if uniform else _BLOCK_VALUES
     rows = max(min_rows, min(_MAX_ROWS, values // max(1, d)))
-    units = _code_units(bins, 2.0**bits, half) if even and codes.itemsize < 4 else ABSENT
+    units = _code_units(bins, 2.0**bits, half) if uniform and codes.itemsize < 4 else ABSENT
     ends, none = (by_vector(least), by_vector(most)), (np.zeros(0, np.uint8), np.zeros(0, np.int32))
     return Encoding(d, rows, bits, half, codes.itemsize, *ends, units, StaticInt(0), *none)
 
@@ -125,24 +128,24 @@ def _bounded(encoding, x, j, across):
 def position_code(bins, encoding, x, at, j, across):
     """Bin and position of a value in fixed point, as a 32-bit integer.
 
-    Uneven bins: its cell is ``cells[at]``.
+    Bins between edges: its cell is ``cells[at]``.
     """
     raise NotImplementedError("position_code is for compiled loops")
 
 
 @overload(position_code, jit_options=INNER)
 def _position_code(bins, encoding, x, at, j, across):
-    if not _even(bins):
-        return _uneven_code
-    return _wide_code if is_absent(field_type(encoding, "units")) else _even_code
+    if not _uniform(bins):
+        return _edges_code
+    return _wide_code if is_absent(field_type(encoding, "units")) else _uniform_code
 
 
-def _even(bins):
-    """Whether bins are even, from their type."""
+def _uniform(bins):
+    """Whether bins are uniform, from their type."""
     return static_field(bins, "kind") == AFFINE
 
 
-def _even_code(bins, encoding, x, at, j, across):
+def _uniform_code(bins, encoding, x, at, j, across):
     units = encoding.units
     origin, factor = parameter(units.origin, j, x, across), parameter(units.factor, j, x, across)
     before, behind = parameter(units.before, j, x, across), parameter(units.behind, j, x, across)
@@ -157,7 +160,7 @@ def _wide_code(bins, encoding, x, at, j, across):
     return truncate_unsigned(scale_and_shift(t, unit, encoding.half))
 
 
-def _uneven_code(bins, encoding, x, at, j, across):
+def _edges_code(bins, encoding, x, at, j, across):
     b, u = passed_edges(bins, x, encoding.cells, at, j, across)
     if bins.position == NO_POSITION:
         return b
@@ -165,20 +168,20 @@ def _uneven_code(bins, encoding, x, at, j, across):
 
 
 def store_cell(bins, encoding, x, at, j, across):
-    """Uneven bins: the cell of a value becomes ``cells[at]``."""
+    """Bins between edges: the cell of a value becomes ``cells[at]``."""
     raise NotImplementedError("store_cell is for compiled loops")
 
 
 @overload(store_cell, jit_options=INNER)
 def _store_cell(bins, encoding, x, at, j, across):
-    return _no_cell if _even(bins) else _uneven_cell
+    return _no_cell if _uniform(bins) else _edges_cell
 
 
 def _no_cell(bins, encoding, x, at, j, across):
     pass
 
 
-def _uneven_cell(bins, encoding, x, at, j, across):
+def _edges_cell(bins, encoding, x, at, j, across):
     store(encoding.cells, at, cell_of(bins, as_floats(x, bins.number), j, across))
 
 
@@ -192,7 +195,7 @@ def records_for(bins, lanes, j, parts):
 
 @overload(records_for, jit_options=INNER)
 def _records_for(bins, lanes, j, parts):
-    return _no_records if _even(bins) else _some_records
+    return _no_records if _uniform(bins) else _some_records
 
 
 def _no_records(bins, lanes, j, parts):
@@ -214,7 +217,7 @@ def prefetch_records(bins, begin, size):
 
 @overload(prefetch_records, jit_options=INNER)
 def _prefetch_records(bins, begin, size):
-    return _prefetch_none if _even(bins) else _prefetch_some
+    return _prefetch_none if _uniform(bins) else _prefetch_some
 
 
 def _prefetch_none(bins, begin, size):

@@ -7,14 +7,14 @@ A loop over rows combines things that know nothing of each other: how bins are f
 polynomials are evaluated, what a loss asks for. Each of these is a :func:`routine`, compiled by
 itself, which the loop calls through a function pointer, once for many values. So a loop is compiled
 once for all of its routines, not for every combination of them. Python binds a routine to its own
-arguments (:func:`bind`); the loop passes those and the common ones on (:func:`call`).
+arguments (:func:`bind`); the loop passes the common ones (:func:`call`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import update_wrapper
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
@@ -126,8 +126,15 @@ class Routine:
         return self._addresses[key]
 
 
+class BoundRoutine(NamedTuple):
+    """A routine with one bound argument, as :func:`call` takes it."""
+
+    routine: Any
+    argument: Any
+
+
 def bind(function: Any, bound: tuple, passed: tuple, numbers: int) -> tuple:
-    """What :func:`call` takes first: the address of a routine, and its bound arguments, packed.
+    """Bind a routine to arguments: the address of its code, and these arguments, packed.
 
     Parameters
     ----------
@@ -142,7 +149,8 @@ def bind(function: Any, bound: tuple, passed: tuple, numbers: int) -> tuple:
 
     Returns
     -------
-    address, *bound : the function itself in place of its address where nothing is packed
+    address, *bound : fields of a :class:`BoundRoutine`, or of a tuple like it
+        Where nothing is packed, the function itself in place of its address.
     """
     if any(isinstance(value, np.ndarray) for value in (*bound, *passed)):
         raise TypeError("A routine takes NamedTuples and whole numbers, not arrays.")
@@ -153,20 +161,25 @@ def bind(function: Any, bound: tuple, passed: tuple, numbers: int) -> tuple:
     return function.address(kinds), *arguments[: len(bound)]
 
 
-@python_fallback(lambda function, *args: function(*args))
-def call(typing_context, function, *args):
-    """Call a routine with its arguments, the bound ones first (see :func:`bind`)."""
+@python_fallback(lambda bound, *args: bound[0](*bound[1:], *args))
+def call(typing_context, bound, *args):
+    """Call a bound routine (see :func:`bind`): its bound arguments come first, then `args`."""
+    function, kinds = bound.types[0], (*bound.types[1:], *args)
     is_dispatcher = isinstance(function, types.Dispatcher)  # where nothing is packed
-    typed = function.get_call_type(typing_context, args, {}) if is_dispatcher else None
+    typed = function.get_call_type(typing_context, kinds, {}) if is_dispatcher else None
 
     def build(context, builder, signature, values):
-        arguments = cgutils.unpack_tuple(builder, values[1])
+        def field(name):
+            return context.get_getattr(bound, name)(context, builder, bound, values[0], name)
+
+        arguments = [field(name) for name in bound.fields[1:]]
+        arguments += cgutils.unpack_tuple(builder, values[1])
         if is_dispatcher:
             return context.get_function(function, typed)(builder, arguments)
         convention = context.call_conv
-        pointer = convention.get_function_type(types.none, args).as_pointer()
-        callee = builder.inttoptr(values[0], pointer)
-        convention.call_function(builder, callee, types.none, args, arguments)
+        pointer = convention.get_function_type(types.none, kinds).as_pointer()
+        callee = builder.inttoptr(field(bound.fields[0]), pointer)
+        convention.call_function(builder, callee, types.none, kinds, arguments)
         return context.get_dummy_value()
 
-    return types.none(function, types.StarArgTuple.from_types(args)), build
+    return types.none(bound, types.StarArgTuple.from_types(args)), build

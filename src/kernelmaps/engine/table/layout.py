@@ -5,10 +5,10 @@ that features share. Where a value falls (:mod:`.locate`) is a piece and a posit
 
 .. math:: φ_c(x) = \sum_k \mathrm{coef}[\mathrm{piece}, k, c]\, u^k,
 
-and consumers take it from there: :mod:`.emit` writes φ; models sum it, or add it to their weights;
-:mod:`.encode` stores bin and position alone. After the pieces of all bins comes a piece of zeros,
-that of values with φ(x) = 0; for odd extensions all pieces follow again with their sign changed. No
-consumer knows of either.
+and consumers take it from there: :mod:`.transform` writes φ; models sum it, or add it to their
+weights; :mod:`.encode` stores bin and position alone. After the pieces of all bins comes a piece of
+zeros, that of values with φ(x) = 0; for odd extensions all pieces follow again with their sign
+changed. No consumer knows of either.
 
 What the compiler must know (the kind of bins, numbers of powers and columns, flags) are
 :class:`~kernelmaps.static_int.StaticInt`: part of the type, so that only the variant in use is
@@ -57,7 +57,8 @@ class Bins(NamedTuple):
     # By feature, the last one repeated to fill a vector.
     first_piece: np.ndarray  # int32: that of the first bin
     top: np.ndarray  # int32: last bin
-    origin: np.ndarray  # AFFINE, float64: t = (x − origin)·factor; EDGES, T: cells of the search
+    # AFFINE, float64: bin ⌊(x − origin)·factor⌋; EDGES, T: the same for cells of the search.
+    origin: np.ndarray
     factor: np.ndarray
     last: np.ndarray  # AFFINE: last bin; EDGES: last cell
     low: np.ndarray  # range of t (AFFINE) or of x (EDGES, LOG2)
@@ -89,7 +90,7 @@ class Layout(NamedTuple):
     values: LocalPolynomials
     column: np.ndarray  # int64[d + 1]: first output column of each feature
     band: np.ndarray  # int32[d]: stored columns of each feature
-    even: int  # columns of every feature, if all have as many and store them all; else 0
+    uniform_width: int  # columns of every feature, if all have as many and store them all; else 0
 
 
 @lru_cache(maxsize=64)
@@ -102,8 +103,8 @@ def layout_of(table: Table) -> Layout:
     firsts, dtype = [first[s] for s in sets], table.coef.dtype
     values = polynomials_of(firsts, blocks, dtype, bool(bins.mirror), _MIN_WRITTEN)
     widths = {*table.width.tolist(), *table.band.tolist()}
-    even = widths.pop() if len(widths) == 1 else 0
-    return Layout(bins, values, table.column, table.band[table.set_of], even)
+    uniform_width = widths.pop() if len(widths) == 1 else 0
+    return Layout(bins, values, table.column, table.band[table.set_of], uniform_width)
 
 
 def pieces_of(table: Table, more: int = 0) -> tuple[np.ndarray, list[int]]:

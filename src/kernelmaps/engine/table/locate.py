@@ -16,8 +16,8 @@ zero has the piece of zeros.
 
 This is the only place that finds bins. It is written once for a number and for a vector of them
 (:mod:`..simd.arithmetic`), and compiled for the kind of bins in use. The bin of a value depends on
-the number, not on its type: even bins are found in float64, uneven ones by comparisons that are
-exact in the rows' precision, octaves by the bits.
+the number, not on its type: uniform bins are found in float64, those between edges by comparisons
+that are exact in the rows' precision, octaves by the bits.
 
 It relies on the relations that :mod:`.layout` states. A NaN falls into some bin, never out of
 bounds; callers that must notice it compare (:func:`..simd.arithmetic.still_inside`).
@@ -166,7 +166,7 @@ def cell_of(bins, x, j, across):
     x = clip_to_range(x, bins.low, bins.high, j, across, bins.clipped)
     origin, factor = parameter(bins.origin, j, x, across), parameter(bins.factor, j, x, across)
     t = shift_and_scale(x, origin, factor)
-    if search.shift == 0:  # even cells
+    if search.shift == 0:  # uniform cells
         cell = split(t, parameter(bins.last, j, x, across), _NOT_CENTRED)[0]
     else:
         key, limit = parameter(search.key, j, x, across), parameter(search.limit, j, x, across)
@@ -293,7 +293,7 @@ class Locator(NamedTuple):
 
 
 def for_loops(bins: Bins) -> Bins:
-    """Bins as the loops take them: the kind of position is a variant of uneven bins alone."""
+    """Bins as the loops take them: only bins between edges have variants of the position."""
     return bins if bins.kind == EDGES else bins._replace(position=NO_POSITION)
 
 

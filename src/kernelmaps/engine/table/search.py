@@ -1,9 +1,9 @@
-r"""Finding the bin among uneven edges without a search: a cell, and what is left to compare.
+r"""Finding the bin among edges without a search: a cell, and what is left to compare.
 
 Cells much finer than the bins cover the edges of a set, and a table says for each how many edges
 lie before it. Two kinds of cells:
 
-* even ones, ⌊(x − origin)·factor⌋, where edges are spread over the whole range;
+* uniform ones, ⌊(x − origin)·factor⌋, where edges are spread over the whole range;
 * octaves of x − origin, each divided evenly, where edges crowd near the first one. The bits of a
   positive float are a piecewise-linear logarithm, so that its leading bits are the cell.
 
@@ -163,15 +163,15 @@ def _end(edges: np.ndarray, degree: int, dtype: np.dtype) -> np.ndarray:
 
 def _finest(inner: list[np.ndarray], start: list[np.ndarray]) -> tuple[CellGrid, np.ndarray]:
     """The kind that leaves fewer comparisons, or has fewer cells; with the crowd of each set."""
-    even, octaves = _even_cells(inner), _octaves(inner, start)
-    by_even, by_octave = even.crowd, octaves.crowd
-    work = [int(np.ceil(np.log2(crowd + 1.0)).sum()) for crowd in (by_even, by_octave)]
-    if (work[0], even.count.sum()) <= (work[1], octaves.count.sum()):
-        return even, by_even
+    uniform, octaves = _uniform_cells(inner), _octaves(inner, start)
+    by_uniform, by_octave = uniform.crowd, octaves.crowd
+    work = [int(np.ceil(np.log2(crowd + 1.0)).sum()) for crowd in (by_uniform, by_octave)]
+    if (work[0], uniform.count.sum()) <= (work[1], octaves.count.sum()):
+        return uniform, by_uniform
     return octaves, by_octave
 
 
-def _even_cells(inner: list[np.ndarray]) -> CellGrid:
+def _uniform_cells(inner: list[np.ndarray]) -> CellGrid:
     """Cells no wider than the smallest gap, as far as their number allows."""
     origin, factor, count, of = [], [], [], []
     for t in inner:

@@ -28,8 +28,7 @@ class Table:
     Attributes
     ----------
     binning : int
-        AFFINE: t = (x − lo)·scale, bin ⌊t⌋. LOG2: `scale` bits of sub-bins in each octave, starting
-        at octave `lo`. EDGES: search among `edges`. CODE: the value is the bin.
+        AFFINE, LOG2, EDGES or CODE: how the bin of a value is found.
     degree : int
         Degree of the local polynomials.
     signed : bool
@@ -38,8 +37,12 @@ class Table:
         Whether φ(0) = 0 exactly, so that CSR input gives CSR output.
     set_of : int32[d]
         Set of each feature.
-    lo, scale, low, high : float64[S]
-        Parameters of the binning, and the range to which values are clipped.
+    lo, scale : float64[S]
+        Origin and resolution of the bins. AFFINE: t = (x − lo)·scale, bin ⌊t⌋. LOG2: the first
+        octave begins at 2^lo, and each has 2^scale bins. EDGES (bins between `edges`) and CODE
+        (the value is the bin) do not use them.
+    low, high : float64[S]
+        Range to which values are clipped before that.
     bins, width, band : int32[S]
         Number of bins; output columns of a feature; columns stored (others are zero) in each bin.
     edges, edge_start : float64, int64[S]

@@ -43,7 +43,7 @@ from ..simd.vectors import (
     tile,
     zeros,
 )
-from .entry import INNER, bind, call, routine
+from .entry import INNER, BoundRoutine, bind, call, routine
 from .layout import Bins, LocalPolynomials
 from .locate import Dense, Locations, Locator, Stored, locator
 from .packing import packed
@@ -98,13 +98,6 @@ class Weights(NamedTuple):
     lanes: StaticInt
     stride: int  # weights of each feature
     w: np.ndarray  # T, flat: v = Rᵀw
-
-
-class BoundRoutine(NamedTuple):
-    """A routine for a row, and its bound argument."""
-
-    routine: Any
-    argument: Any
 
 
 NONE = BoundRoutine(0, 0)
@@ -183,10 +176,8 @@ def feature_of(rows, k, begin):
 def locate_row(routines, rows, i, work):
     """Locate the values of example i, into `work`; index of its first value, and their number."""
     begin, end = _span(rows, i)
-    locate, zero, one = routines.locate, np.int64(0), np.int64(1)
-    call(
-        locate.routine, locate.table, locate.rows, work.locations, begin, zero, end - begin, one
-    )  # fmt: skip
+    zero, one = np.int64(0), np.int64(1)
+    call(routines.locate, work.locations, begin, zero, end - begin, one)
     return begin, end - begin
 
 

@@ -17,10 +17,9 @@ from numba.extending import overload
 
 from ...compiling import njit
 from ...engine.simd.vectors import item, put
-from ...engine.table.entry import bind, call, entry, routine
+from ...engine.table.entry import BoundRoutine, bind, call, entry, routine
 from ...engine.table.update import (
     FAST,
-    BoundRoutine,
     RowWorkspace,
     feature_of,
     locate_row,
@@ -219,11 +218,11 @@ def visit_examples(work, rows, workspace, duals, record, order, n_active, take_s
         if t + 1 < n_active:
             prefetch_row(rows, np.int64(order[t + 1]))
         begin, n = locate_row(work, rows, i, workspace)
-        call(score.routine, score.argument, rows, workspace, begin, one, n)
-        call(steps.routine, steps.argument, duals, record, workspace, i, np.int64(take_steps))
+        call(score, rows, workspace, begin, one, n)
+        call(steps, duals, record, workspace, i, np.int64(take_steps))
         moved, shrink = flags[0], flags[1]
         if moved != 0:
-            call(add.routine, add.argument, rows, workspace, begin, n)
+            call(add, rows, workspace, begin, n)
         if shrink != 0:
             n_active -= 1
             order[t], order[n_active] = order[n_active], order[t]
@@ -234,13 +233,13 @@ def visit_examples(work, rows, workspace, duals, record, order, n_active, take_s
 
 @entry(fastmath=True)
 def accumulate(work, rows, workspace, examples, steps):
-    """w += Σ over the listed examples of steps[k] times the column of ψ_i."""
+    """w += Σ over the listed examples of steps[k] times ψ_i."""
     add = work.add
     for k in range(examples.size):
         for lane in range(steps.shape[1]):
             workspace.move[lane] = steps[k, lane]
         begin, n = locate_row(work, rows, np.int64(examples[k]), workspace)
-        call(add.routine, add.argument, rows, workspace, begin, n)
+        call(add, rows, workspace, begin, n)
 
 
 @entry(fastmath=True)
@@ -257,10 +256,10 @@ def evaluate(work, rows, workspace, examples, norm, out):
     for i in range(out.shape[0]):
         begin, n = locate_row(work, rows, examples[i], workspace)
         if norm.size > 0:
-            call(work.norm.routine, work.norm.argument, workspace, n)
+            call(work.norm, workspace, n)
             norm[i] = workspace.norm[0]
         count, n_values = (n, one) if terms else (one, n)
-        call(score.routine, score.argument, rows, workspace, begin, count, n_values)
+        call(score, rows, workspace, begin, count, n_values)
         for k in range(count):
             # A score of all values may be of none: there is no column to look for.
             j = feature_of(rows, begin + k, begin) if terms else np.int64(0)

@@ -211,7 +211,7 @@ class AdditiveMachine:
     def _notices(self, X: Any) -> bool:
         """Whether the loops over tables see all values that have to be spoken of.
 
-        It looks up codes blindly, and bins of look-up maps have no outer ends.
+        They look up codes blindly, and bins of look-up maps have no outer ends.
         """
         fitted = self.feature_map
         if self.on_codes or (fitted.domain_ is None and not fitted._non_negative):

@@ -45,7 +45,7 @@ def summed(bands: Table, weights: np.ndarray) -> Table:
 def _coefficients(bands: Table, weights: np.ndarray) -> list[np.ndarray]:
     """Coefficients (bins, degree + 1, outputs) of each feature.
 
-    Features that share their polynomials are summed together: for even knots these are all.
+    Features that share their polynomials are summed together: for uniform knots these are all.
     """
     shape = np.stack([bands.coef_start, bands.first_start, bands.bins, bands.band], axis=1)
     kinds, kind_of = np.unique(shape[bands.set_of], axis=0, return_inverse=True)

@@ -30,7 +30,7 @@ class Summary:
     low, high : ndarray of shape (n_features,)
         Range of each feature; ends that are values of single rows are left out.
     density : ndarray of shape (n_features, 24)
-        Shares of the sample in even bins over the range.
+        Shares of the sample in uniform bins over the range.
     importances : ndarray of shape (n_features,)
         Standard deviations of the terms, classes averaged.
     least : float
