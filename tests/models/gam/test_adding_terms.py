@@ -108,7 +108,7 @@ def test_coefficients_approach_the_minimum_with_a_hessian_of_other_rows(seed):
     penalties = Penalties.of_bases(rows.bases)
     rho, zero = np.full(penalties.count, 3.0), np.zeros(len(penalties.scale))
     exact = fit_penalised(rows, kind, rho, np.ones(len(rho), bool))
-    gram = rows.cross_products(rows.weight, rows.weight)[0]  # at least four times the Hessian
+    gram = rows.gram_and_rhs(rows.weight, rows.weight)[0]  # at least four times the Hessian
     close = approach_minimum(rows, kind, rho, zero, gram)
 
     def objective(beta):

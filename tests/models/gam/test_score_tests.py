@@ -14,9 +14,10 @@ import kernelmaps as km
 from kernelmaps.models.gam import interactions, score_tests
 from kernelmaps.models.gam.bases import marginal_basis
 from kernelmaps.models.gam.design import GamSettings, encode_rows
-from kernelmaps.models.gam.pairs import codes_for_tests, gradient_tables
+from kernelmaps.models.gam.pairs import codes_for_tests, sums_by_pair
 from kernelmaps.models.gam.score_tests import SCORE_TEST
 from kernelmaps.models.gam.terms import Term
+from kernelmaps.models.losses import Squared
 
 
 def coded(X, y=None, weight=None):
@@ -35,10 +36,9 @@ def coded(X, y=None, weight=None):
 
 
 def p_value(rows, coarse, bases, gradient, curvature, pair=(0, 1)):
-    tables = gradient_tables([pair], coarse, rows.codes, gradient, curvature)[0]
-    squares = gradient_tables([pair], coarse, rows.codes, gradient, gradient**2)[0][0]
+    tables = sums_by_pair([pair], coarse, rows.codes, [curvature, gradient, gradient**2])[0]
     phi = float(np.sum(gradient**2) / np.sum(curvature))
-    return score_tests.p_value(*tables, squares, phi, bases[pair[0]], bases[pair[1]])
+    return score_tests.p_value(*tables, phi, bases[pair[0]], bases[pair[1]])
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 30])
@@ -90,7 +90,7 @@ def test_main_effects_are_no_evidence(seed):
     X[:, 1] += X[:, 0]
     rows, coarse, bases = coded(X, np.zeros(800))
     weights = rng.random(800) + 0.1
-    tables = gradient_tables([(0, 1)], coarse, rows.codes, rng.normal(size=800), weights)
+    tables = sums_by_pair([(0, 1)], coarse, rows.codes, [weights, rng.normal(size=800)])
     curvature, gradient = tables[0]
     squares = np.ones_like(curvature)
     shift = rng.normal(size=(curvature.shape[0], 1)) + rng.normal(size=curvature.shape[1])
@@ -106,14 +106,12 @@ def test_a_weight_of_two_is_a_row_twice(seed):
     X, y = rng.random((300, 2)), rng.normal(size=300)
     weight = rng.integers(1, 3, 300)
     twice = np.repeat(np.arange(300), weight)
-    loss = score_tests.SquaredGradients()
     p_values = []
     for index, weights in ((np.arange(300), weight.astype(float)), (twice, np.ones(len(twice)))):
         rows, coarse, bases = coded(X[index], y[index], weights)
-        no_terms = (), np.zeros(1)
-        tables = rows.gradient_tables(*no_terms, loss.base, 0, [(0, 1)], coarse)[0][0]
-        squares = rows.gradient_tables(*no_terms, loss, 0, [(0, 1)], coarse)[0][0][0]
-        p_values.append(score_tests.p_value(*tables, squares, 1.0, bases[0], bases[1]))
+        names = "curvature", "gradient", "squared_gradient"
+        tables = rows.derivative_tables((), np.zeros(1), Squared(), 0, [(0, 1)], coarse, names)[0]
+        p_values.append(score_tests.p_value(*tables, 1.0, bases[0], bases[1]))
     assert p_values[0] == pytest.approx(p_values[1], rel=1e-6)
 
 
@@ -125,7 +123,7 @@ def test_screening_passes_what_is_significant(seed, monkeypatch):
     rows, coarse, bases = coded(X, y)
     pairs = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
     y = y - y.mean()
-    tables = gradient_tables(pairs, coarse, rows.codes, -y, np.ones(2000))
+    tables = sums_by_pair(pairs, coarse, rows.codes, [np.ones(2000), -y])
     passed = score_tests.screened_pairs(pairs, tables, bases, float(y.var()))
     assert (1, 3) in passed
     monkeypatch.setattr(score_tests, "SCORE_TEST", replace(SCORE_TEST, batch=1))
@@ -167,7 +165,7 @@ def test_a_pair_of_two_factors_in_a_cell_of_little_information_is_added(seed):
 
 
 def test_cells_without_positive_rows_are_no_evidence(seed):
-    """Squared gradients of such cells are next to nothing: V of single cells would reject these."""
+    """Squared gradients of such cells are next to nothing: V_g of single cells would reject."""
     rng, p_values = np.random.default_rng(seed), []
     shares = np.arange(16, 0, -1.0) ** 2
     for _ in range(150):

@@ -47,18 +47,19 @@ def test_only_products_of_new_terms_are_computed(seed, computed):
     for terms, new in (([0, 1], 2), ([0, 1, 2], 1), ([1, 3, 2], 1), ([2, 1], 0)):
         subset, response = with_terms(rows, terms), rows.weight * rows.y
         computed.clear()
-        cached = cache.cross_products(subset, rows.weight, response)
+        cached = replace(subset, gram_cache=cache).gram_and_rhs(rows.weight, response)
         assert computed == [new]
-        for ours, exact in zip(cached, subset.cross_products(rows.weight, response), strict=True):
+        for ours, exact in zip(cached, subset.gram_and_rhs(rows.weight, response), strict=True):
             np.testing.assert_allclose(ours, exact, atol=1e-10 * np.abs(exact).max())
     computed.clear()
-    cache.cross_products(with_terms(rows, [2, 1]), rows.weight.copy(), rows.weight)
+    cached_rows = replace(with_terms(rows, [2, 1]), gram_cache=cache)
+    cached_rows.gram_and_rhs(rows.weight.copy(), rows.weight)
     assert computed == [2]  # other weights, even if they are equal
 
 
 def test_the_gram_matrix_of_some_terms_is_returned_if_all_are_cached(seed):
     rows, cache = rows_of(seed, [4, 7, 3]), GramCache()
-    gram = cache.cross_products(rows, rows.weight, rows.weight)[0]
+    gram = replace(rows, gram_cache=cache).gram_and_rhs(rows.weight, rows.weight)[0]
     place = np.r_[0, 12:15, 1:5]
     np.testing.assert_array_equal(
         cache.gram_of([rows.bases[2], rows.bases[0]]), gram[np.ix_(place, place)]

@@ -124,16 +124,20 @@ class GeneralizedAdditiveModel(BaseEstimator):
     # -- fitting ----------------------------------------------------------------------------------
 
     @property
-    def _loss_class(self) -> type[Loss]:
+    def _loss_type(self) -> type[Loss]:
         return LOSSES[find_loss(type(self).__name__, self.loss, self._of_labels, GAM)]
+
+    def _plain_loss(self) -> Loss:
+        """The loss with its default parameters: for what does not depend on these."""
+        return self._loss_type()
 
     @property
     def _link(self) -> str:
         """ "log" where predictions are exp(f), "logit" for classes, else "identity"."""
-        return self._loss_class.link
+        return self._loss_type.link
 
     def _check_parameters(self) -> None:
-        _ = self._loss_class  # an unknown name is refused
+        _ = self._loss_type  # an unknown name is refused
         check_count(self, "max_iter", self.max_iter)
         if self.weights not in ("relative", "frequency"):
             raise ValueError(
@@ -293,7 +297,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             book = design.books[j]
             limit = further_levels(design.books[largest])
             if j != largest and len(book.levels) == limit and not book.exact:
-                share = design.counts[j][OTHER] / max(design.n_rows, 1e-300)
+                share = design.counts[j][OTHER] / max(design.total_weight, 1e-300)
                 warnings.warn(
                     f"{type(self).__name__}: column {book.name!r} has more than {limit} levels, "
                     f"and {design.books[largest].name!r} more still. Beside the column of the most "
@@ -533,7 +537,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     def shape_functions_(self) -> list[ShapeFunction]:
         """The functions of single columns on a grid, with standard errors."""
         check_is_fitted(self)
-        dispersion_is_fixed = not self._loss_class().estimates_dispersion
+        dispersion_is_fixed = not self._plain_loss().estimates_dispersion
         residual_df = np.inf if dispersion_is_fixed else float(self._residual_df.min())
         return shape_functions(self.predictor_, self.reader_.value_names, residual_df)
 
@@ -562,7 +566,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             Prints as text; notebooks show it as HTML; `to_frame` has the numbers.
         """
         check_is_fitted(self)
-        model, loss = self.predictor_, self._loss_class()
+        model, loss = self.predictor_, self._plain_loss()
         errors = [np.nan] * len(model.intercept)
         if model.posterior is not None:
             errors = [model.posterior.intercept_error(k) for k in range(len(model.intercept))]

@@ -126,7 +126,7 @@ def anova(*models: Any) -> AnovaTable:
     """
     _check_models(models)
     largest = models[-1]
-    loss, n_rows = largest._loss_class(), largest._effective_rows
+    loss, n_rows = largest._plain_loss(), largest._effective_rows
     residual_df = float(largest._residual_df[0]) if loss.estimates_dispersion else np.inf
     records = [_record(k, model, n_rows) for k, model in enumerate(models, 1)]
     for record, (small, large) in zip(records[1:], pairwise(models), strict=True):

@@ -97,14 +97,14 @@ class AdditiveDesign:
         return [term.basis for term in self.ordered_terms]
 
     @property
-    def n_rows(self) -> float:
+    def total_weight(self) -> float:
         """Weight of all rows."""
         return float(self.counts[0].sum())
 
     @property
     def log_rows(self) -> float:
         """Logarithm of a smoothing parameter that weighs as much as all rows."""
-        return float(np.log(max(self.n_rows, 1e-300)))
+        return float(np.log(max(self.total_weight, 1e-300)))
 
     @property
     def n_pairs(self) -> int:

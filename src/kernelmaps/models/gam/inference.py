@@ -64,7 +64,7 @@ def build_predictor(
     model: FittedDesign, losses: Sequence[Loss], requested: Container[Pair] = ()
 ) -> AdditivePredictor:
     """The fitted model, its terms at their codes; pairs that have vanished only if requested."""
-    n = model.design.n_rows
+    n = model.design.total_weight
     residual_df = [
         max(n - float(fit.edf.sum()), 1.0) if loss.estimates_dispersion else np.inf
         for loss, fit in zip(losses, model.fits, strict=True)

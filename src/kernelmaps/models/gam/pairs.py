@@ -117,11 +117,11 @@ def codes_for_tests(
     return {j: coarse_codes(books[j], counts[j], PAIRS.test_codes) for j in columns}
 
 
-def gradient_tables(
+def sums_by_pair(
     pairs: Sequence[tuple[int, int]], coarse: dict[int, CoarseCodes], codes: Sequence[np.ndarray],
-    gradient: np.ndarray, curvature: np.ndarray, n_jobs: int | None = None,
-) -> list[tuple[np.ndarray, np.ndarray]]:  # fmt: skip
-    """Sums of curvatures and of gradients over the coarse codes of pairs of columns.
+    values: Sequence[np.ndarray], n_jobs: int | None = None,
+) -> list[tuple[np.ndarray, ...]]:  # fmt: skip
+    """Sums of values of the rows over the coarse codes of pairs of columns.
 
     Parameters
     ----------
@@ -129,18 +129,18 @@ def gradient_tables(
         The pairs.
     coarse, codes
         Of the columns.
-    gradient, curvature : ndarray of shape (n_samples,)
-        Weighted derivatives of the losses at the fitted scores.
+    values : sequence of ndarray of shape (n_samples,)
+        Each has one table for each pair.
     """
     small = {j: coarse[j].of_code[codes[j]] for j in {j for pair in pairs for j in pair}}
 
-    def sums(pair: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    def sums(pair: tuple[int, int]) -> tuple[np.ndarray, ...]:
         first, second = (small[j] for j in pair)
         shape = coarse[pair[0]].size, coarse[pair[1]].size
-        return tuple(pair_table(first, second, of, shape) for of in (curvature, gradient))
+        return tuple(pair_table(first, second, of_rows, shape) for of_rows in values)
 
     return map_in_threads(
-        sums, pairs, n_jobs, max(1, PAIRS.rows_per_thread // max(len(gradient), 1))
+        sums, pairs, n_jobs, max(1, PAIRS.rows_per_thread // max(len(values[0]), 1))
     )
 
 

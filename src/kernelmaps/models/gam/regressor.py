@@ -327,7 +327,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             return conformal_interval(
                 intervals, others, self._numbers(y), level, "AdditiveRegressor"
             )
-        if self._loss_class().has_distribution:
+        if self._plain_loss().has_distribution:
             return intervals
         raise ValueError(
             f"AdditiveRegressor: loss={self.loss!r} models a quantile, and no distribution of new "
@@ -340,7 +340,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         """Intervals by the distribution of the loss; twice the prediction where it has none."""
         scores = self._scores(X)[:, 0]
         scores = scores + self._offsets(len(scores), offset, exposure)
-        loss = self._loss_class()
+        loss = self._plain_loss()
         if not loss.has_distribution:
             return np.column_stack([scores, scores])
         distribution = loss.observation_distribution(
@@ -423,4 +423,4 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             return float(r2_score(y, predictions, sample_weight=weight))
         offsets = self._offsets(len(y), offset, exposure)
         eta = self._scores(X)[:, 0] + offsets
-        return self._loss_class().deviance_explained(y, eta, weight, offsets)
+        return self._plain_loss().deviance_explained(y, eta, weight, offsets)

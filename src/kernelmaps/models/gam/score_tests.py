@@ -1,26 +1,31 @@
 r"""Score tests of pairs: does the likelihood rise with a pair's variance?
 
 A pair's function has coefficients with the prior variances :math:`τ/(s_a + s_b)` (:mod:`.bases`).
-At τ = 0, the model without the pair, its score is
+Over the cells of the table of the two columns' coarse codes, let r be the sums of the losses'
+gradients, W the diagonal matrix of the sums of their curvatures, and A the products of functions of
+the two columns, those of penalties :math:`s_a, s_b` multiplied by :math:`(s_a + s_b)^{-1/2}`.
+Effects of rows and of columns of the table are nuisance parameters: A is made orthogonal to them in
+the metric W, since what the main effects have left over, or fitted to chance, is no evidence for
+the pair. At τ = 0, the model without the pair, its score is
 
-.. math:: T_{ab} = (s_a + s_b)^{-1/2} (A^\top R)_{ab},
+.. math:: T = A^\top r, \qquad T \sim N(0, A^\top VA)
 
-R the sums of the losses' gradients over the pairs of coarse codes, and A the products of the
-functions of the two columns. Rows and columns of R are free nuisance effects, which A is made
-orthogonal to in the metric of the curvatures W: what the main effects have left over, or fitted
-to chance, is no evidence for the pair. Without an effect of the pair, T is normal with the variance
-:math:`A^\top VA`. Three tests of it are combined:
+without an effect of the pair, V the diagonal matrix of the variances of r, for which there are two
+estimates. :math:`V_g` are the sums of *squared* gradients (White 1980): these hold where the
+variance changes from row to row, or is larger than the likelihood has it. :math:`V_s` is smoother:
+φW with a factor for each row and each column of the table, such that its sums over rows and over
+columns are those of :math:`V_g`. Three tests are combined:
 
-1. The derivative of the restricted likelihood by τ is half of :math:`Q = |T|^2`, up to a constant
-   (Lin 1997), which is :math:`\sum_i λ_i χ^2_1` with λ the eigenvalues of the variance. It is the
-   best test of small smooth effects, and hardly sees an effect in cells of few rows. V are the sums
-   of *squared* gradients (White 1980): these hold where the variance changes from row to row, or is
-   larger than the likelihood has it.
-2. Rao's test, :math:`T^\top (A^\top VA)^{-1} T`, gives each direction the same weight. The squared
-   gradients of single cells are too few for it (those of a cell without any positive row are next
-   to nothing), so V is W with a factor for each row and each column of the table.
-3. The test in between, with the weights :math:`λ/(λ + c)` that the likelihood for a larger τ has,
-   and c such that they sum to half of their number.
+1. The variance component test (Lin 1997). The derivative of the restricted likelihood by τ is half
+   of :math:`Q = |T|^2`, up to a constant, and Q is :math:`\sum_i λ_i χ^2_1`, λ the eigenvalues of
+   :math:`A^\top V_g A`. It is the best test of small smooth effects, and hardly sees an effect in
+   cells of few rows.
+2. Rao's test, :math:`T^\top (A^\top V_s A)^{-1} T`, gives each direction the same weight. It cannot
+   take :math:`V_g`: the squared gradients of single cells are too few (those of a cell without any
+   positive row are next to nothing).
+3. The intermediate test: squares along the eigenvectors of :math:`A^\top V_s A`, with the weights
+   :math:`λ/(λ + c)` that the likelihood for a larger τ has, and c such that they sum to half of
+   their number.
 
 Their p-values are averaged as Cauchy variables, which is exact for small p whatever the dependence
 (Liu and Xie 2020). The pair needs no fit, and all rows take part.
@@ -29,13 +34,12 @@ Their p-values are averaged as Cauchy variables, which is exact for small p what
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import chdtrc, log_ndtr, ndtr
 
-from ..losses import Loss, Squared
 from .bases import MarginalBasis
 from .purification import main_effects, subtract_main_effects
 
@@ -64,17 +68,6 @@ class ScoreTestOptions:
 
 
 SCORE_TEST = ScoreTestOptions()
-
-
-@dataclass(frozen=True)
-class SquaredGradients(Loss):
-    """A loss with its squared gradients in the place of curvatures."""
-
-    base: Loss = field(default_factory=Squared)
-
-    def derivatives(self, y, eta):
-        gradient, _ = self.base.derivatives(y, eta)
-        return gradient, gradient**2
 
 
 def screened_pairs(
@@ -141,22 +134,15 @@ def p_value(
     Parameters
     ----------
     curvature, gradient, squares : ndarray of shape (n_first, n_second)
-        Sums of curvatures, gradients and squared gradients (W, R and V).
+        Sums of curvatures, gradients and squared gradients (W, r and V_g).
     dispersion : float
         φ.
     first, second : MarginalBasis
         Functions of the two columns at these codes.
     """
-    scale = 1 / np.add.outer(first.penalty, second.penalty)
-    variances = scale * ((first.functions**2).T @ curvature @ second.functions**2)
-    largest = np.argsort(-variances, axis=None)[: SCORE_TEST.n_products]
-    a, b = np.unravel_index(largest, variances.shape)
-    products = first.functions[:, None, a] * (second.functions[:, b] * np.sqrt(scale[a, b]))
-    products = products.reshape(curvature.size, -1)
-    products = subtract_main_effects(products, *main_effects(products, curvature))
+    products = _products(curvature, first, second)
     scores = gradient.ravel() @ products
-    of_squares = np.linalg.eigvalsh((products.T * squares.ravel()) @ products)
-    p_values = [mixture_tail(float(scores @ scores), of_squares)]
+    p_values = [variance_component_p(scores, (products.T * squares.ravel()) @ products)]
     smoothed = _smoothed_squares(dispersion * curvature, squares, dispersion)
     values, vectors = np.linalg.eigh((products.T * smoothed.ravel()) @ products)
     # A direction of few rows, or of rows that the model is sure of, has no normal score.
@@ -167,18 +153,41 @@ def p_value(
     values, normalised = values[informative], (scores @ vectors)[informative] ** 2
     if len(values):
         normalised /= values
-        weights = _half_weights(values)
-        p_values += [
-            mixture_tail(float(weights @ normalised), weights),
-            float(chdtrc(len(values), normalised.sum())),
-        ]
+        p_values += [intermediate_p(normalised, values), rao_p(normalised)]
     return cauchy_combination(np.array(p_values))
 
 
-def _smoothed_squares(variance: np.ndarray, squares: np.ndarray, dispersion: float) -> np.ndarray:
-    """Variances φW of cells, times factors of their rows and columns that squared gradients show.
+def _products(curvature: np.ndarray, first: MarginalBasis, second: MarginalBasis) -> np.ndarray:
+    """A: the scaled products of largest variance at the cells, orthogonal to main effects."""
+    scale = 1 / np.add.outer(first.penalty, second.penalty)
+    variances = scale * ((first.functions**2).T @ curvature @ second.functions**2)
+    largest = np.argsort(-variances, axis=None)[: SCORE_TEST.n_products]
+    a, b = np.unravel_index(largest, variances.shape)
+    products = first.functions[:, None, a] * (second.functions[:, b] * np.sqrt(scale[a, b]))
+    products = products.reshape(curvature.size, -1)
+    return subtract_main_effects(products, *main_effects(products, curvature))
 
-    The sums over rows and over columns become those of V, by iterative proportional fitting: with
+
+def variance_component_p(scores: np.ndarray, variance: np.ndarray) -> float:
+    """The p-value of |T|², from the variance of T."""
+    return mixture_tail(float(scores @ scores), np.linalg.eigvalsh(variance))
+
+
+def intermediate_p(normalised: np.ndarray, eigenvalues: np.ndarray) -> float:
+    """The p-value of the squares of T along eigenvectors, in units of λ, weighted by λ/(λ + c)."""
+    weights = _half_weights(eigenvalues)
+    return mixture_tail(float(weights @ normalised), weights)
+
+
+def rao_p(normalised: np.ndarray) -> float:
+    """The p-value of the sum of these squares: Rao's test."""
+    return float(chdtrc(len(normalised), normalised.sum()))
+
+
+def _smoothed_squares(variance: np.ndarray, squares: np.ndarray, dispersion: float) -> np.ndarray:
+    """V_s: variances φW of cells, times factors of rows and columns that squared gradients show.
+
+    The sums over rows and over columns become those of V_g, by iterative proportional fitting: with
     factors of one side alone, the variance of correlated columns would be counted twice.
     """
     mean = float(squares.sum()) / max(float(variance.sum()), 1e-300)

@@ -183,8 +183,8 @@ class RowsFromStream:
             partial(_problem_from_bins, sums, columns) if only_columns and enough else None,
         )  # fmt: skip
 
-    def gradient_tables(self, *arguments: Any) -> tuple[Tables, float, int]:
-        return self.sum_over_chunks(methodcaller("gradient_tables", *arguments))
+    def derivative_tables(self, *arguments: Any) -> Tables:
+        return self.sum_over_chunks(methodcaller("derivative_tables", *arguments))
 
 
 TrainingRows = RowsInMemory | RowsFromStream

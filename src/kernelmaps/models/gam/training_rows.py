@@ -12,10 +12,10 @@ from ..losses import Loss, LossTotals
 from ..rows.basis import Basis
 from ..rows.in_memory import TermRows
 from .codebooks import Codebook
-from .pairs import CoarseCodes, PairCodes, PairTerm, gradient_tables
+from .pairs import CoarseCodes, PairCodes, PairTerm, sums_by_pair
 
 Pair = tuple[int, int]
-Tables = list[tuple[np.ndarray, np.ndarray]]
+Tables = list[tuple[np.ndarray, ...]]
 
 
 @dataclass(frozen=True)
@@ -94,16 +94,21 @@ class RowsInMemory:
         y = self.targets[output]
         return TermRows(codes, bases, y, self.weight, offset, self.n_jobs, constraints)
 
-    def gradient_tables(
+    def derivative_tables(
         self, terms: Sequence[DesignTerm], beta: np.ndarray, loss: Loss, output: int,
-        pairs: Sequence[Pair], coarse: dict[int, CoarseCodes],
-    ) -> tuple[Tables, float, int]:  # fmt: skip
-        """`pairs.gradient_tables` at β, the sum of all curvatures, and the number of rows."""
+        pairs: Sequence[Pair], coarse: dict[int, CoarseCodes], of: Sequence[str],
+    ) -> Tables:  # fmt: skip
+        """Weighted sums of the losses' derivatives at β over the coarse codes of pairs.
+
+        `of` names the derivatives: "curvature", "gradient", "squared_gradient".
+        """
         eta = self.with_terms(terms, None, output).scores(beta)
         gradient, curvature = loss.derivatives(self.targets[output], eta)
-        gradient, curvature = gradient * self.weight, curvature * self.weight
-        tables = gradient_tables(pairs, coarse, self.codes, gradient, curvature, self.n_jobs)
-        return tables, float(curvature.sum()), len(curvature)
+        by_name = {
+            "curvature": curvature, "gradient": gradient, "squared_gradient": gradient**2,
+        }  # fmt: skip
+        values = [by_name[name] * self.weight for name in of]
+        return sums_by_pair(pairs, coarse, self.codes, values, self.n_jobs)
 
 
 NO_ROWS = LossTotals(0.0, 0.0, 0.0, 0.0)

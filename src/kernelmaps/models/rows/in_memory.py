@@ -14,7 +14,8 @@ from .basis import Basis, TermBasis, coefficient_slices, count_levels, select_fu
 from .protocol import LevelSums, NormalEquations
 
 # A Gram matrix is used again if its working weights differ from those at hand by at most this
-# share of their sum; see `GramCache.weights_near`.
+# share of their sum; see `GramCache.weights_near`. Gradients are exact either way; only rough fits
+# take such a matrix, and the last model is fitted exactly.
 NEAR_WEIGHTS = 0.2
 
 
@@ -45,21 +46,27 @@ class GramCache:
             return weight
         return cached
 
-    def cross_products(
-        self, rows: TermRows, weight: np.ndarray, response: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """ZᵀWZ and Zᵀv, as `TermRows.cross_products`; cached blocks are not computed again."""
+    def known_blocks(
+        self, bases: Sequence[Basis], weight: np.ndarray
+    ) -> tuple[np.ndarray, list[bool]]:
+        """ZᵀWZ of some terms with the blocks that are cached, and which terms are new.
+
+        Blocks are those of the same array of weights, as `weights_near` returns it: arrays are not
+        compared.
+        """
         if weight is not self.weight:
             self.bases, self.gram = (), self.gram[:1, :1]
-        is_new = [not self.has([basis]) for basis in rows.bases]
-        cached = [basis for basis, new in zip(rows.bases, is_new, strict=True) if not new]
-        slices = coefficient_slices(rows.bases)
+        is_new = [not self.has([basis]) for basis in bases]
+        cached = [basis for basis, new in zip(bases, is_new, strict=True) if not new]
+        slices = coefficient_slices(bases)
         place = np.r_[0, *(at for at, new in zip(slices, is_new, strict=True) if not new)]
-        gram = np.zeros((1 + sum(basis.n_functions for basis in rows.bases),) * 2)
+        gram = np.zeros((1 + sum(basis.n_functions for basis in bases),) * 2)
         gram[np.ix_(place, place)] = self.gram_of(cached)
-        products = rows.cross_products(weight, response, (gram, is_new))
-        self.weight, self.bases, self.gram = weight, tuple(rows.bases), gram
-        return products
+        return gram, is_new
+
+    def store(self, bases: Sequence[Basis], weight: np.ndarray, gram: np.ndarray) -> None:
+        """Cache ZᵀWZ of some terms in the place of what there was."""
+        self.weight, self.bases, self.gram = weight, tuple(bases), gram
 
     def has(self, bases: Sequence[Basis]) -> bool:
         """Whether the products of all these terms are cached."""
@@ -110,8 +117,9 @@ class TermRows:
             mean = float(np.average(y, weights=self.weight))
         response = self.weight * (y - mean)
         square = float(response @ (y - mean))
-        products, levels = self.products(self.weight, response), self.level_sums(self.weight)
-        return NormalEquations(*products, square, self.total_weight, levels), mean
+        gram, rhs = self.gram_and_rhs(self.weight, response)
+        levels = self.level_sums(self.weight)
+        return NormalEquations(gram, rhs, square, self.total_weight, levels), mean
 
     def initial_intercept(self, loss: Loss) -> float:
         return loss.initial_intercept(self.y, self.weight, self.offset)
@@ -165,30 +173,25 @@ class TermRows:
         )
         return LevelSums(border, border[:, 0].copy())
 
-    def cross_products(
-        self, weight: np.ndarray, response: np.ndarray,
-        known_blocks: tuple[np.ndarray, Sequence[bool]] | None = None,
-    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """ZᵀWZ without levels, and Zᵀv; `known_blocks` come with a mask of the new terms."""
+    def gram_and_rhs(
+        self, weight: np.ndarray, response: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """ZᵀWZ without levels, and Zᵀv; blocks in the Gram cache are not computed again."""
         codes, bases = self._dense
         values, local = [basis.values for basis in bases], [basis.local for basis in bases]
-        gram, rhs = cross_products(
-            codes, values, weight, response, self.n_jobs, local, known_blocks
-        )
+        cache = self.gram_cache
+        known = None if cache is None else cache.known_blocks(self.bases, weight)
+        gram, rhs = cross_products(codes, values, weight, response, self.n_jobs, local, known)
+        if cache is not None:
+            cache.store(self.bases, weight, gram)
         return gram, self._with_levels(rhs, response)
-
-    def products(self, weight: np.ndarray, response: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The same, from the Gram cache where it has them."""
-        if self.gram_cache is None:
-            return self.cross_products(weight, response)
-        return self.gram_cache.cross_products(self, weight, response)
 
 
 @dataclass(frozen=True)
 class EvaluationInMemory:
     """Coefficients, and the linear predictors and losses of rows in memory.
 
-    `rows` have targets, weights and offsets, `products`, `level_sums` and `adjoint`: those of
+    `rows` have targets, weights and offsets, `gram_and_rhs`, `level_sums` and `adjoint`: those of
     `TermRows`, say.
     """
 
@@ -217,7 +220,7 @@ class EvaluationInMemory:
         response = weight * (self.eta - rows.offset) - rows.weight * gradient
         positive = weight > 0
         square = float(np.sum(response[positive] ** 2 / weight[positive]))
-        gram, rhs = rows.products(weight, response)
+        gram, rhs = rows.gram_and_rhs(weight, response)
         return NormalEquations(gram, rhs, square, rows.total_weight, rows.level_sums(weight))
 
     def gradient(self) -> np.ndarray:

@@ -267,7 +267,9 @@ class MappedRows:
         """Zᵀv."""
         return self.columns.adjoint(values)
 
-    def products(self, weight: np.ndarray, response: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def gram_and_rhs(
+        self, weight: np.ndarray, response: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """ZᵀWZ and Zᵀv."""
         return self.columns.gram(weight), self.columns.adjoint(response)
 
