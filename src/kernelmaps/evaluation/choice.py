@@ -331,11 +331,11 @@ class _Search:
         random_state: int,
         budget: float | None = None,
     ) -> None:
-        self.end = np.inf if budget is None else perf_counter() + budget
         order = generator(random_state).permutation(X.shape[0])
         self.n_held = int(min(held_out_rows, X.shape[0] // 2))
         self.X, self.kernel, self.requirements = X, kernel, requirements
         self.splits = [self._split(order, start) for start in (0, self.n_held)]
+        self.end = np.inf if budget is None else perf_counter() + budget
         self.measured: list[Evidence] = []
         self.advice = self._advice()
         self.notes: list[str] = self.advice.copy()
@@ -399,10 +399,15 @@ class _Search:
         """The size of the smallest map so far that meets all requirements."""
         return min((e.candidate.size for e in self.measured if not self._excess(e)), default=np.inf)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the budget is spent."""
+        return perf_counter() > self.end
+
     def _measure(self, candidate: maps.Candidate) -> Evidence | None:
         """Measure a candidate, and store its evidence; None: no other one of its family."""
         check_stop()
-        if perf_counter() > self.end:
+        if self.measured and self.is_over:  # one is measured in any case
             self.notes.append(f"{candidate.label}: not measured, the budget was spent")
             return None
         start = process_time()  # what it costs, whatever else the machine does
@@ -473,7 +478,7 @@ class _Search:
 
     def result(self) -> Choice:
         if not self.measured:
-            reasons = " ".join(self.notes) or "there is no map for it in this version"
+            reasons = "; ".join(self.notes) or "there is no map for it in this version"
             raise ValueError(f"choose: no map of {self.kernel!r} could be measured: {reasons}")
         good = [item for item in self.measured if not self._excess(item)]
         if not good:
@@ -504,8 +509,9 @@ class _Search:
             f"choose: no map of {maps.kernel_label(self.kernel)} meets {stated}. The most accurate "
             f"of {len(self.measured)} is {nearest.label} with {nearest.columns} columns: "
             f"{self.requirements['error']} error on fresh pairs at most {nearest.bound:.3g} "
-            f"({nearest.confidence:.0%} confidence), {nearest.seconds:.3g} s for all rows. Allow a "
-            + " ".join(["larger error, more columns or more time.", *self.advice]),
+            f"({nearest.confidence:.0%} confidence), {nearest.seconds:.3g} s for all rows. "
+            + ("Others were not measured, since the budget was spent. " if self.is_over else "")
+            + " ".join(["Allow a larger error, more columns or more time.", *self.advice]),
             best=nearest,
         )
 

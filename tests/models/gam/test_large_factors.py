@@ -334,3 +334,22 @@ def test_targets_without_noise(seed, noise):
         model = km.AdditiveRegressor(terms=["site"]).fit(X, y)
     np.testing.assert_allclose(model.predict(X), y, atol=1e-3)
     assert np.isfinite(model.predict(X, return_std=True)[1]).all()
+
+
+def test_rare_and_unseen_levels_have_the_variance_of_the_levels(seed):
+    """Levels of one or two rows share a value: their mean is known, not the effect of one."""
+    rng = np.random.default_rng(seed)
+    level = (2000 * rng.random(16_000) ** 2).astype(int)
+    effects = rng.normal(size=2000)
+    X = pd.DataFrame({"x": rng.random(16_000), "town": [f"t{k}" for k in level]})
+    mean = X["x"].to_numpy() + effects[level]
+    y = mean + 0.5 * rng.normal(size=16_000)
+    train, test = slice(0, 6000), slice(6000, None)
+    model = km.AdditiveRegressor().fit(X[train], y[train])
+    predicted, deviation = model.predict(X[test], return_std=True)
+    rare = np.bincount(level[train], minlength=2000)[level[test]] <= 2
+    inside = np.abs(predicted - mean[test]) < 1.96 * deviation
+    n_levels = len(np.unique(level[test][rare]))
+    # Rows of a level stand and fall together: the standard error is that of so many levels.
+    assert abs(inside[rare].mean() - 0.95) < 4 * np.sqrt(0.95 * 0.05 / n_levels)
+    np.testing.assert_allclose(deviation[rare].mean(), 1.0, rtol=0.15)

@@ -144,7 +144,8 @@ class InteractionSearch:
         }
         strongest = sorted(variance, key=lambda j: -variance[j])[: PAIR_SEARCH.max_columns]
         usable = sorted(strongest)
-        pairs = [pair for pair in combinations(usable, 2) if pair not in tried | set(design.sizes)]
+        present = tried | set(design.sizes)
+        pairs = [pair for pair in combinations(usable, 2) if pair not in present]
         return pairs, codes_for_tests(design.books, design.counts, usable)
 
     def _significant_pairs(self, model: RoughModel, tried: set[tuple[int, ...]]) -> list[Pair]:

@@ -19,6 +19,7 @@ from ..rows.basis import LevelBasis, TermBasis
 from ..solvers.levels import BlockCovariance
 from ..solvers.pirls import PenalisedFit
 from .adding_terms import RoughFit
+from .codebooks import OTHER
 from .fitting import FittedDesign, RoughModel
 
 
@@ -89,6 +90,8 @@ def centred(fit: PenalisedFit, counts: np.ndarray) -> tuple[PenalisedFit, LevelE
     covariance = levels.covariance_with(dense)
     with_mean = shares * levels.variances - covariance @ levels.adjoint(shares)
     variances = levels.marginal_variances(dense) - 2 * with_mean + shares @ with_mean
+    if counts[OTHER] > 0:  # the mean of rare levels is known, not the effect of one of them
+        variances[OTHER] += levels.dispersion / levels.penalty
     intercept_row = shares @ covariance
     dense = dense.copy()
     dense[0] += intercept_row
