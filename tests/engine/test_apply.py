@@ -44,11 +44,11 @@ def piecewise(binning, *, signed=False, zero=False, banded=False, seed=0):
     edges = [np.sort(rng.random(6)), np.sort(rng.random(5))]
     lo, scale = ([-3.0, -3.0], [2.0, 2.0]) if binning == LOG2 else ([0.1, 0.2], [6.0, 7.0])
     return Table.build(
-        binning, powers - 1, coef, [1, 0, 1], lo=lo, scale=scale,
+        binning, powers - 1, coef, [1, 0, 1], origin=lo, resolution=scale,
         edges=edges if binning == EDGES else None, first=first,
-        width=[4, 6] if banded else None, low=[0.05, 0.1] if binning != LOG2 else [0.125, 0.2],
-        high=[0.9, 0.99],
-        signed=signed, zero=zero,
+        width=[4, 6] if banded else None, clip_low=[0.05, 0.1] if binning != LOG2 else [0.125, 0.2],
+        clip_high=[0.9, 0.99],
+        signed=signed, zero_at_zero=zero,
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ def test_codes_of_few_rows_are_those_of_many(dtype, seed):
     coef = [np.zeros((len(column) - 1, 1, 1)) for column in edges]
     zeros = np.zeros(len(edges))
     spec = spec_of(
-        Table.build(EDGES, 0, coef, np.arange(3), lo=zeros, scale=zeros + 1, edges=edges)
+        Table.build(EDGES, 0, coef, np.arange(3), origin=zeros, resolution=zeros + 1, edges=edges)
     )
     X = np.concatenate([np.resize(column, 500)[:, None] for column in edges], axis=1)
     X = np.concatenate([X, rng.normal(size=(30_000, 3))]).astype(dtype)

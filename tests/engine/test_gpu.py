@@ -162,7 +162,14 @@ def test_positions_far_from_zero_lose_nothing(gpu, seed):
     lo = 1000 + rng.random(3)  # no float32
     coef = [rng.normal(size=(4, 4, 2)) for _ in range(3)]
     table = Table.build(
-        AFFINE, 3, coef, np.arange(3), lo=lo, scale=np.full(3, 0.5), low=lo, high=lo + 8
+        AFFINE,
+        3,
+        coef,
+        np.arange(3),
+        origin=lo,
+        resolution=np.full(3, 0.5),
+        clip_low=lo,
+        clip_high=lo + 8,
     )
     X = (lo + 8 * rng.random((50, 3))).astype(np.float32)
     found, _ = gpu.apply(spec_of(table), X)
@@ -181,7 +188,14 @@ def test_features_with_unlike_numbers_of_columns(gpu, seed):
     rng = np.random.default_rng(seed)
     coef = [rng.normal(size=(4, 3, width)) for width in (1, 4, 2)]
     table = Table.build(
-        AFFINE, 2, coef, np.arange(3), lo=np.zeros(3), scale=np.full(3, 4.0), low=0.0, high=1.0
+        AFFINE,
+        2,
+        coef,
+        np.arange(3),
+        origin=np.zeros(3),
+        resolution=np.full(3, 4.0),
+        clip_low=0.0,
+        clip_high=1.0,
     )
     X = rng.random((9, 3))
     spec = spec_of(table)
@@ -263,8 +277,8 @@ def hats(d):
     coef = rng.normal(size=(3, 2, 2))
     coef[0, 0] = 0
     table = Table.build(
-        AFFINE, 1, [coef], np.zeros(d), lo=np.zeros(1), scale=np.full(1, 3.0), low=0.0, high=1.0,
-        width=np.full(1, 4), first=[np.arange(3)], zero=True,
+        AFFINE, 1, [coef], np.zeros(d), origin=np.zeros(1), resolution=np.full(1, 3.0),
+        clip_low=0.0, clip_high=1.0, width=np.full(1, 4), first=[np.arange(3)], zero_at_zero=True,
     )  # fmt: skip
     return spec_of(table)
 
@@ -339,7 +353,7 @@ def test_codes_next_to_half_a_code_are_those_of_the_processor(gpu, monkeypatch):
     monkeypatch.setattr(room, "usable_for", lambda X: True)
     X = np.linspace(0.1, 0.7, 50, dtype=np.float32)[:, None]
     spec = km.AnchorMap("chi2", 12, anchors="uniform", n_neighbors=2).fit(X).spec_
-    lo, scale = spec.arrays["lo"][0], spec.arrays["scale"][0]
+    lo, scale = spec.arrays["origin"][0], spec.arrays["resolution"][0]
     half = (lo + (np.arange(11 * 256) + 0.5) / (256 * scale)).astype(np.float32)[:, None]
     np.testing.assert_array_equal(
         _encode_array_api(spec, half, -np.inf, np.inf)[0], codes_of(spec, half)
@@ -365,7 +379,9 @@ def test_sums_over_the_features(gpu, outputs, dtype, seed):
     d = 43  # not a whole number of tiles
     coef = [rng.normal(size=(6, 4, outputs)) for _ in range(d)]
     lo, scale = np.zeros(d), np.full(d, 6.0)
-    table = Table.build(AFFINE, 3, coef, np.arange(d), lo=lo, scale=scale, low=0.0, high=1.0)
+    table = Table.build(
+        AFFINE, 3, coef, np.arange(d), origin=lo, resolution=scale, clip_low=0.0, clip_high=1.0
+    )
     X = rng.random((50, d)).astype(dtype)
     found, outside = gpu.sums(summed_table(table, np.dtype(dtype)), X, gpu.FINITE)
     wanted = apply(spec_of(table), X.astype(float)).reshape(50, d, outputs).sum(axis=1)
@@ -460,13 +476,20 @@ def test_only_smooth_cubics_on_a_few_even_bins_are_b_splines(gpu, seed):
         smooth_cubics(rng, 3, 8, 6),  # too many bins
         smooth_cubics(rng, 3, 7, 4),  # few outputs
         smooth_cubics(rng, 3, 7, 6, lo=1000.0),  # far from zero
-        dataclasses.replace(table, low=table.low + 0.1),  # a range within the bins
-        dataclasses.replace(table, high=table.high + 0.1),  # and one beyond them
+        dataclasses.replace(table, clip_low=table.clip_low + 0.1),  # a range within the bins
+        dataclasses.replace(table, clip_high=table.clip_high + 0.1),  # and one beyond them
     ):
         assert spline_weights(summed_table(other, single), 16) is None
     kinked = [rng.normal(size=(7, 4, 6)) for _ in range(3)]
     rough = Table.build(
-        AFFINE, 3, kinked, np.arange(3), lo=np.zeros(3), scale=np.full(3, 7.0), low=0.0, high=1.0
+        AFFINE,
+        3,
+        kinked,
+        np.arange(3),
+        origin=np.zeros(3),
+        resolution=np.full(3, 7.0),
+        clip_low=0.0,
+        clip_high=1.0,
     )
     assert spline_weights(summed_table(rough, single), 16) is None
 

@@ -80,8 +80,8 @@ def test_every_spec_passes_its_own_schema(specs):
         ("column", -1, 10**9, "sum of the widths"),
         ("width", 0, 10**9, "more than the columns"),
         ("coef", 0, np.nan, "contains NaN"),
-        ("lo", 0, np.inf, "must be finite"),
-        ("low", 0, np.inf, "'low'"),
+        ("origin", 0, np.inf, "must be finite"),
+        ("clip_low", 0, np.inf, "'clip_low'"),
     ],
 )
 def test_indices_of_a_table_lie_inside_their_targets(specs, name, entry, place, value, words):
@@ -102,11 +102,11 @@ def test_a_hermite_map_that_writes_elsewhere_is_refused():
 @pytest.mark.parametrize(
     ("name", "arrays", "numbers", "words"),
     [
-        ("spline", {"scale": lambda a: -a}, {}, "must be positive"),
+        ("spline", {"resolution": lambda a: -a}, {}, "must be positive"),
         ("spline", {"coef": lambda a: a[:-1]}, {}, "do not fill it"),
         ("spline", {"coef": lambda a: a.astype(np.float16)}, {}, "must be of type f8 f4"),
         ("spline", {"set_of": lambda a: a.astype(np.int64)}, {}, "must be of type i4"),
-        ("spline", {"lo": lambda a: a[:-1]}, {}, "shape"),
+        ("spline", {"origin": lambda a: a[:-1]}, {}, "shape"),
         ("spline", {"mix": None}, {}, "lacks 'mix'"),
         ("spline", {"mix_of": lambda a: a + 1}, {}, "'mix_of' is out of range"),
         ("spline", {"band_of": lambda a: a + 9}, {}, "'band_of' is out of range"),
@@ -123,8 +123,8 @@ def test_a_hermite_map_that_writes_elsewhere_is_refused():
         ("quantile spline", {"edges": lambda a: a[::-1].copy()}, {}, "must ascend"),
         ("quantile spline", {"edges": lambda a: a * 1e-320}, {}, "too far apart or too close"),
         ("quantile spline", {"edge_start": lambda a: a + 1}, {}, "fill"),
-        ("octaves", {"scale": lambda a: a + 0.5}, {}, "number of bits"),
-        ("octaves", {"lo": lambda a: a * 1e6}, {}, "exponent"),
+        ("octaves", {"resolution": lambda a: a + 0.5}, {}, "number of bits"),
+        ("octaves", {"origin": lambda a: a * 1e6}, {}, "exponent"),
         ("hadamard", {"rows": lambda a: a + 8}, {}, "less than 8"),
         ("hadamard", {"rows": lambda a: a[::-1].copy()}, {}, "must ascend"),
         ("hadamard", {"signs": lambda a: a[:, :, :6].copy()}, {}, "power of two"),

@@ -56,7 +56,9 @@ def test_finds_what_a_full_search_finds(dtype, seed):
 def _table(edges, set_of, degree=0):
     d = len(edges)
     coef = [np.zeros((len(e) - 1, degree + 1, 1)) for e in edges]
-    return Table.build(EDGES, degree, coef, set_of, lo=np.zeros(d), scale=np.ones(d), edges=edges)
+    return Table.build(
+        EDGES, degree, coef, set_of, origin=np.zeros(d), resolution=np.ones(d), edges=edges
+    )
 
 
 def test_positions_between_uneven_edges(seed):
@@ -179,9 +181,9 @@ def test_even_codes_of_any_number_are_those_of_the_readable_form(seed, dtype, bi
     sets = np.zeros((bins, degree + 1, 1))
     table = Table.build(
         AFFINE, degree, [sets] * 4, np.arange(4),
-        lo=lo, scale=scale, low=lo, high=lo + bins / scale,
+        origin=lo, resolution=scale, clip_low=lo, clip_high=lo + bins / scale,
     )  # fmt: skip
-    ends = np.stack([table.low, table.high]).astype(dtype)
+    ends = np.stack([table.clip_low, table.clip_high]).astype(dtype)
     far = np.array([np.inf, np.finfo(dtype).max, 1e30, 1e12, 1e3])
     X = np.concatenate([
         ends, np.nextafter(ends, dtype(np.inf)), np.nextafter(ends, dtype(-np.inf)),
@@ -205,7 +207,7 @@ def test_even_codes_do_not_depend_on_the_range_that_is_asked_for(degree):
     """Values outside have the codes that they have without a range, in dense and stored rows."""
     table = Table.build(
         AFFINE, degree, [np.zeros((200, degree + 1, 1))], [0],
-        lo=np.zeros(1), scale=np.array([200.0]), low=np.zeros(1), high=np.ones(1),
+        origin=np.zeros(1), resolution=np.array([200.0]), clip_low=0.0, clip_high=1.0,
     )  # fmt: skip
     spec, X = spec_of(table), np.array([[0.1], [0.5], [0.9], [1e5], [-1e5], [np.inf], [-np.inf]])
     codes, inside = encode_within(spec, X, 0.4, 0.6)
@@ -222,7 +224,7 @@ def test_even_codes_where_float32_is_coarser_than_bins(seed, bits):
     scale = 250 / (np.abs(lo) * 2.0**-bits)
     table = Table.build(
         AFFINE, 1, [np.zeros((250, 2, 1))] * 60, np.arange(60),
-        lo=lo, scale=scale, low=lo, high=lo + 250 / scale,
+        origin=lo, resolution=scale, clip_low=lo, clip_high=lo + 250 / scale,
     )  # fmt: skip
     near = lo.astype(np.float32)
     X = np.stack([near, np.nextafter(near, np.float32(1e9)), np.nextafter(near, np.float32(-1e9))])

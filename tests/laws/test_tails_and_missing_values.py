@@ -42,7 +42,9 @@ def borders(spec):
     if spec.family != "piecewise":
         return np.zeros(0)
     table = table_of(spec)
-    edges = table.edges if table.binning == EDGES else table.lo + np.arange(9) / table.scale
+    edges = (
+        table.edges if table.binning == EDGES else table.origin + np.arange(9) / table.resolution
+    )
     near = np.concatenate([edges, np.nextafter(edges, -np.inf), np.nextafter(edges, np.inf)])
     near = near[(near >= 0) & (near <= 2)]
     return np.concatenate([near, near.astype(np.float32).astype(np.float64)])
@@ -133,7 +135,9 @@ def test_nan_is_refused_here_and_nan_elsewhere(name, tmp_path):
 def test_octaves_end_where_the_table_ends():
     """Values beyond the octaves of a table are clipped to them, compiled and readable."""
     coef = np.random.default_rng(0).standard_normal((4 * 8, 4, 3))
-    table = Table.build(LOG2, 3, [coef], [0], lo=[-2.0], scale=[3.0], high=np.array([4.0]))
+    table = Table.build(
+        LOG2, 3, [coef], [0], origin=[-2.0], resolution=[3.0], clip_high=np.array([4.0])
+    )
     X = np.array([1e-3, 0.25, 0.3, 1.0, 3.9, 4.0, 5.0, 1e9])[:, None]
     found = km.engine.apply(spec_of(table), X)
     np.testing.assert_allclose(found, evaluate(spec_of(table), X), rtol=1e-12)
@@ -156,15 +160,15 @@ def test_any_table_in_c_is_what_it_says(binning, odd, tmp_path):
         powers - 1,
         [rng.normal(size=(count, powers, r)) for r in (2, 3)],
         [1, 0, 1],
-        lo=[-3.0, -3.0] if binning == LOG2 else [0.1, 0.2],
-        scale=[2.0, 2.0] if binning == LOG2 else [6.0, 7.0],
+        origin=[-3.0, -3.0] if binning == LOG2 else [0.1, 0.2],
+        resolution=[2.0, 2.0] if binning == LOG2 else [6.0, 7.0],
         first=[rng.integers(0, 3, count) for _ in range(2)],
         width=[4, 5],
         edges=[np.sort(rng.random(count + 1)) for _ in range(2)] if binning == EDGES else None,
-        low=[0.15, 0.2] if numbers else None,
-        high=[0.9, 0.99] if numbers else None,
+        clip_low=[0.15, 0.2] if numbers else None,
+        clip_high=[0.9, 0.99] if numbers else None,
         signed=odd and numbers,
-        zero=odd and numbers,
+        zero_at_zero=odd and numbers,
     )
     X = (
         1.5 * rng.random((40, 3)) - 0.5

@@ -312,9 +312,9 @@ def test_histograms_keep_their_mass():
 def test_equal_anchors_are_stored_once():
     X = rows(0, 50, 30)
     one = km.AnchorMap(feature_range=UNIT).fit(X)
-    assert len(table_of(one.spec_).lo) == 1
+    assert len(table_of(one.spec_).origin) == 1
     own = km.AnchorMap().fit(X)
-    assert len(table_of(own.spec_).lo) == 30
+    assert len(table_of(own.spec_).origin) == 30
     assert own.spec_.nbytes > 10 * one.spec_.nbytes
 
 

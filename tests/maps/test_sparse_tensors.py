@@ -50,8 +50,8 @@ def test_features_may_have_unlike_numbers_of_columns(seed):
     for polynomials in coef:
         polynomials[0, 0] = 0  # φ(0) = 0
     table = Table.build(
-        AFFINE, 1, coef, np.arange(9), lo=np.zeros(9), scale=np.full(9, 3.0), low=0.0, high=1.0,
-        zero=True,
+        AFFINE, 1, coef, np.arange(9), origin=np.zeros(9), resolution=np.full(9, 3.0),
+        clip_low=0.0, clip_high=1.0, zero_at_zero=True,
     )  # fmt: skip
     Z = apply_sparse_tensor(spec_of(table), tensor(X))
     assert Z.layout == torch.sparse_csr

@@ -54,6 +54,6 @@ def smooth_cubics(rng, d, bins, outputs, lo=0.0, size=1.0):
         spline = BSpline(knots, rng.normal(size=(bins + 3, outputs)), 3)
         coef.append(np.stack([spline(left, nu=k) / factorial(k) for k in range(4)], axis=1))
     return Table.build(
-        AFFINE, 3, coef, np.arange(d), lo=np.full(d, lo), scale=np.full(d, bins / size), low=lo,
-        high=lo + size,
+        AFFINE, 3, coef, np.arange(d), origin=np.full(d, lo), resolution=np.full(d, bins / size),
+        clip_low=lo, clip_high=lo + size,
     )  # fmt: skip

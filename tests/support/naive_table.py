@@ -18,7 +18,7 @@ def phi(table, X):
         for j, x in enumerate(row):
             s = int(table.set_of[j])
             size = abs(x) if table.signed else x
-            if table.zero and x == 0:
+            if table.zero_at_zero and x == 0:
                 continue
             b, u = _bin(table, s, size)
             first, powers = int(table.first[table.first_start[s] + b]), table.degree + 1
@@ -34,8 +34,8 @@ def _bin(table, s, x):
     last = int(table.bins[s]) - 1
     if table.binning == CODE:
         return int(x), 0.0
-    x = min(max(x, float(table.low[s])), float(table.high[s]))
-    lo, scale = float(table.lo[s]), float(table.scale[s])
+    x = min(max(x, float(table.clip_low[s])), float(table.clip_high[s]))
+    lo, scale = float(table.origin[s]), float(table.resolution[s])
     if table.binning == AFFINE:
         t = (x - lo) * scale
         b = min(max(math.floor(t), 0), last)

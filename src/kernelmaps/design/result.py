@@ -307,14 +307,14 @@ def _table_spec(
         AFFINE if uniform else EDGES,
         coef.shape[1] - 1,
         [coef * root],
-        lo=edges[:1] if uniform else np.zeros(1),
-        scale=(edges.size - 1) / (edges[-1:] - edges[:1]) if uniform else np.ones(1),
+        origin=edges[:1] if uniform else np.zeros(1),
+        resolution=(edges.size - 1) / (edges[-1:] - edges[:1]) if uniform else np.ones(1),
         edges=None if uniform else [edges],
         set_of=np.zeros(n_features, np.int32),
-        low=edges[:1],
-        high=edges[-1:],
+        clip_low=edges[:1],
+        clip_high=edges[-1:],
         signed=signed,
-        zero=homogeneous,
+        zero_at_zero=homogeneous,
     )
     return spec_of(built)
 

@@ -199,7 +199,7 @@ def sums_array_api(table: Table, X: Any, check: int = gpu.FINITE) -> tuple[Any, 
         return gpu.sums(_summed(table, _precision(xp, X)), X, check)
     note_path("reference:sums")
     X, outputs = real_rows(X, xp), int(table.width[0])
-    ends = (end[table.set_of] for end in (table.low, table.high))
+    ends = (end[table.set_of] for end in (table.clip_low, table.clip_high))
     put = partial(xp.asarray, dtype=X.dtype, device=X.device)
     low, high = (put(end.astype(_precision(xp, X))) for end in ends)
     parts, inside = [xp.zeros((0, outputs), dtype=xp.float64, device=X.device)], True

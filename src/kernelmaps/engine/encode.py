@@ -191,7 +191,7 @@ def _code_bins(table: Table) -> Bins:
     """Bins whose rows are codes: those of each set are counted from zero."""
     if table.signed or table.binning not in (AFFINE, EDGES):
         raise ValueError("Only uniform bins and bins between edges have codes, not odd extensions.")
-    bins = bins_of(replace(table, zero=False), np.zeros(len(table.lo), np.int64))
+    bins = bins_of(replace(table, zero_at_zero=False), np.zeros(len(table.origin), np.int64))
     if table.binning == AFFINE:
         # A position ends with the last bin, a look-up in it.
         last = bins.last + (1 if bins.position else 0)
@@ -244,19 +244,19 @@ def code_spec(spec: Spec) -> Spec:
         The map of codes.
     """
     table = table_of(spec)
-    unbounded = np.full(len(table.lo), np.inf)
+    unbounded = np.full(len(table.origin), np.inf)
     binning = CODE if table.degree == 0 else AFFINE
     return spec_of(
         replace(
             table,
             binning=binning,
-            lo=np.zeros(len(table.lo)),
-            scale=np.full(len(table.lo), 2.0 ** -fraction_bits(table)),
-            low=-unbounded,
-            high=unbounded,
+            origin=np.zeros(len(table.origin)),
+            resolution=np.full(len(table.origin), 2.0 ** -fraction_bits(table)),
+            clip_low=-unbounded,
+            clip_high=unbounded,
             edges=np.zeros(0),
             edge_start=np.zeros_like(table.edge_start),
-            zero=bool(table.zero and not zero_codes(spec).any()),
+            zero_at_zero=bool(table.zero_at_zero and not zero_codes(spec).any()),
         )
     )
 

@@ -11,8 +11,8 @@ and write the columns ``column[j] + first + c`` for c below ``band[s]``. They re
   may share a block, but not a part of one;
 * ``first + band`` at most the width of the feature, which is at most bins × band;
 * ``column`` the running sum of the widths: its last entry is the width of the result;
-* edges that do not descend and are finite, and a positive, finite scale of uniform bins, so that
-  the arithmetic of finite values gives no NaN.
+* edges that do not descend and are finite, and a positive, finite resolution of uniform bins, so
+  that the arithmetic of finite values gives no NaN.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .spec import Spec
 from .table import AFFINE, CODE, EDGES, LOG2, Table
 from .table.search import CELLS
 
-_NUMBERS = ("binning", "degree", "signed", "zero")
+_NUMBERS = ("binning", "degree", "signed", "zero_at_zero")
 
 
 def table_of(spec: Spec) -> Table:
@@ -61,9 +61,10 @@ _BAND = ("band_coef", "band_first", "band_of", "mix", "mix_of")
 def _relations(spec: Any, lengths: Lengths) -> None:
     arrays, numbers = spec.arrays, spec.numbers
     _check(arrays["set_of"].max() < lengths["sets"], "'set_of' names a set that does not exist")
-    low, high = arrays["low"], arrays["high"]
-    _check(not np.any(low > high), "'low' is above 'high'")
-    _check(low.max() < np.inf and high.min() > -np.inf, "'low' or 'high' leaves no value")
+    low, high = arrays["clip_low"], arrays["clip_high"]
+    _check(not np.any(low > high), "'clip_low' is above 'clip_high'")
+    leaves_values = low.max() < np.inf and high.min() > -np.inf
+    _check(leaves_values, "'clip_low' or 'clip_high' leaves no value")
     bins, band = arrays["bins"].astype(np.int64), arrays["band"].astype(np.int64)
     block = bins * (int(numbers["degree"]) + 1) * band
     _check_blocks("coef", arrays["coef_start"], block, arrays["coef"])
@@ -101,19 +102,19 @@ def _check_columns(arrays: Any, bins: np.ndarray, band: np.ndarray) -> None:
 
 
 def _check_uniform(arrays: Any, bins: np.ndarray) -> None:
-    _check((arrays["scale"] > 0).all(), "'scale' of uniform bins must be positive")
+    _check((arrays["resolution"] > 0).all(), "'resolution' of uniform bins must be positive")
     _check(arrays["edges"].size == 0, "uniform bins have no 'edges'")
 
 
 def _check_octaves(arrays: Any, bins: np.ndarray) -> None:
-    lo, scale = float(arrays["lo"][0]), float(arrays["scale"][0])
+    origin, resolution = float(arrays["origin"][0]), float(arrays["resolution"][0])
     # Terms of a model differ between features (sets), the bins of their map do not.
-    shared = all(np.ptp(arrays[name]) == 0 for name in ("lo", "scale", "bins"))
+    shared = all(np.ptp(arrays[name]) == 0 for name in ("origin", "resolution", "bins"))
     _check(shared, "bins of octaves are shared by all features")
-    _check(lo == int(lo) and abs(lo) <= 1100, "'lo' of octaves must be the exponent of the first")
-    _check(
-        scale == int(scale) and 0 <= scale <= _MOST_BITS, "'scale' of octaves is a number of bits"
-    )
+    is_exponent = origin == int(origin) and abs(origin) <= 1100
+    _check(is_exponent, "'origin' of octaves must be the exponent of the first")
+    is_bits = resolution == int(resolution) and 0 <= resolution <= _MOST_BITS
+    _check(is_bits, "'resolution' of octaves is a number of bits")
     _check(arrays["edges"].size == 0, "bins of octaves have no 'edges'")
 
 
@@ -163,10 +164,10 @@ register_schema(
     FamilySchema(
         arrays={
             "set_of": array("i4", "features", low=0),
-            "lo": array("f8", "sets"),
-            "scale": array("f8", "sets"),
-            "low": array("f8", "sets", finite=False),
-            "high": array("f8", "sets", finite=False),
+            "origin": array("f8", "sets"),
+            "resolution": array("f8", "sets"),
+            "clip_low": array("f8", "sets", finite=False),
+            "clip_high": array("f8", "sets", finite=False),
             "bins": array("i4", "sets", low=1),
             "width": array("i4", "sets", low=1),
             "band": array("i4", "sets", low=1),
@@ -189,7 +190,7 @@ register_schema(
             "binning": integer(0, 3),
             "degree": integer(0, 2**15),
             "signed": boolean,
-            "zero": boolean,
+            "zero_at_zero": boolean,
         },
         relations=_relations,
         takes=_takes,

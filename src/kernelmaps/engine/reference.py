@@ -110,7 +110,7 @@ def evaluate_table(table: Table, X: Array, xp: Any, missing: np.ndarray | None =
 def evaluate_sets(table: Table, x: np.ndarray) -> Iterator[np.ndarray]:
     """Values (numbers, columns) at some numbers, of one set of a table after the other."""
     step = max(1, _SET_VALUES // (len(x) * int(table.width.max())))
-    for begin in range(0, len(table.lo), step):
+    for begin in range(0, len(table.origin), step):
         sets = table.by_set(begin, begin + step)
         values = evaluate_table(sets, np.repeat(x[:, None], sets.n_features, axis=1), np)
         yield from np.split(values, sets.column[1:-1], axis=1)
@@ -119,7 +119,7 @@ def evaluate_sets(table: Table, x: np.ndarray) -> Iterator[np.ndarray]:
 def at_codes(table: Table, n_codes: int, dtype: np.dtype) -> Table:
     """Look-up table of the values at the codes 0 … n_codes − 1."""
     values = list(evaluate_sets(table, np.arange(float(n_codes))))
-    return code_table(values, table.set_of, dtype, table.zero)
+    return code_table(values, table.set_of, dtype, table.zero_at_zero)
 
 
 def positions(bins: Bins, X: Array, xp: Any = None) -> tuple[Array, Array]:
@@ -137,7 +137,7 @@ def positions(bins: Bins, X: Array, xp: Any = None) -> tuple[Array, Array]:
     piece = xp.astype(b, xp.int64) + _index(xp, bins.first_piece[:d], X)
     if bins.signed:
         piece = xp.where(X < 0, piece + bins.mirror, piece)
-    if bins.maps_zero_to_zero:
+    if bins.zero_at_zero:
         piece = xp.where(X == 0, _index(xp, np.array([[bins.zero_piece]]), X), piece)
     return piece, xp.astype(u, X.dtype)
 

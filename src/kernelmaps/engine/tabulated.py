@@ -33,7 +33,7 @@ def n_columns(spec: Spec, n_features: int) -> int:
 def zero_at_zero(spec: Spec) -> bool:
     """Whether φ(0) = 0 for every feature (up to the rounding of a cosine; tables make it exact)."""
     if spec.family == "piecewise":
-        return bool(spec.numbers["zero"])
+        return bool(spec.numbers["zero_at_zero"])
     if CURVES[spec.family].argument == "log":
         return True
     sets = _curve_sets(spec)
@@ -107,26 +107,26 @@ def _curve_table(
     tabulated = tabulate(lambda t: _curve_at(spec, t), argument, low, high, dtype, resolution)
     if tabulated is None:
         return None
-    binning, degree, lo, _, coef = tabulated
+    binning, degree, origin, _, coef = tabulated
     sets = _curve_sets(spec)
     shift, scale = (spec.arrays.get(name, np.full(1, bare)) for name, bare in _BARE.items())
     if binning == LOG2:
-        starts, scales = np.array([lo]), np.array([float(resolution)])
+        origins, resolutions = np.array([origin]), np.array([float(resolution)])
     else:  # bins of t = (x − shift)·scale, expressed in x
-        starts, scales = shift + lo / scale, scale * resolution
+        origins, resolutions = shift + origin / scale, scale * resolution
     return Table.build(
         binning,
         degree,
         [coef],
         _set_of(sets, n_features),
-        lo=np.broadcast_to(starts, sets),
-        scale=np.broadcast_to(scales, sets),
+        origin=np.broadcast_to(origins, sets),
+        resolution=np.broadcast_to(resolutions, sets),
         dtype=dtype,
-        low=spec.arrays.get("lower"),
-        high=spec.arrays.get("upper"),
+        clip_low=spec.arrays.get("lower"),
+        clip_high=spec.arrays.get("upper"),
         shared=np.zeros(sets, np.int32),
         signed=bool(spec.numbers.get("signed", False)),
-        zero=zero_at_zero(spec),
+        zero_at_zero=zero_at_zero(spec),
     )
 
 
@@ -135,7 +135,7 @@ def code_table_for(spec: Spec, n_codes: int, n_features: int, budget: int) -> Ta
     table = table_of(spec) if spec.family == "piecewise" else None
     if table is not None and table.binning == CODE:
         return stored_table(spec, np.dtype(np.float32))
-    sets = _curve_sets(spec) if table is None else len(table.lo)
+    sets = _curve_sets(spec) if table is None else len(table.origin)
     columns = n_columns(spec, n_features) / n_features
     if sets * n_codes * columns * 4 > max(_MAX_CODE_BYTES, budget):
         return None

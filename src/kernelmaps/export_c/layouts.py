@@ -115,7 +115,7 @@ def _value_function(name: str, layout: Layout, width: str, missing: str) -> str:
     bins = layout.bins
     _, powers, columns = coefficients(layout).shape
     other = f"  if (x < 0.0) piece += {bins.mirror};\n" if bins.signed else ""
-    other += f"  if (x == 0.0) piece = {bins.zero_piece};\n" if bins.maps_zero_to_zero else ""
+    other += f"  if (x == 0.0) piece = {bins.zero_piece};\n" if bins.zero_at_zero else ""
     return f"""
 static void {name}_add(int d, double x, double *out)
 {{

@@ -61,7 +61,7 @@ def anchor_table(
         Weights of the neighbours from the nearest to the farthest; equal by default.
     """
     uniform = weights is None and all(_is_uniform(anchors) for anchors in sets)
-    coef, lo, scale, edges = [], [], [], []
+    coef, origin, resolution, edges = [], [], [], []
     for anchors, root in zip(sets, roots, strict=True):
         step = (anchors[-1] - anchors[0]) / max(len(anchors) - 1, 1) or 1.0
         if linear and len(anchors) > 1:
@@ -81,22 +81,22 @@ def anchor_table(
             cuts = np.concatenate([[2 * anchors[0] - cut], middles, [anchors[-1] + step]])
             start = anchors[0] + (n_nearest / 2 - 1) * step
         coef.append(block)
-        lo.append(start)
-        scale.append(1 / step)
+        origin.append(start)
+        resolution.append(1 / step)
         edges.append(cuts)
     table = Table.build(
         AFFINE if uniform else EDGES,
         int(linear),
         coef,
         set_of,
-        lo=np.array(lo),
-        scale=np.array(scale),
+        origin=np.array(origin),
+        resolution=np.array(resolution),
         edges=None if uniform else edges,
-        low=np.array([anchors[0] for anchors in sets]) if linear else None,
-        high=np.array([anchors[-1] for anchors in sets]) if linear else None,
+        clip_low=np.array([anchors[0] for anchors in sets]) if linear else None,
+        clip_high=np.array([anchors[-1] for anchors in sets]) if linear else None,
     )
     at_zero = evaluate_sets(table, np.zeros(1))
-    return replace(table, zero=not any(values.any() for values in at_zero))
+    return replace(table, zero_at_zero=not any(values.any() for values in at_zero))
 
 
 def _order_changes(anchors: np.ndarray, n_nearest: int) -> np.ndarray:
@@ -235,7 +235,7 @@ def _borders(table: Table, s: int) -> np.ndarray:
     """Where the bins of set s begin and end."""
     bins = int(table.bins[s])
     if table.binning == AFFINE:
-        return table.lo[s] + np.arange(bins + 1) / table.scale[s]
+        return table.origin[s] + np.arange(bins + 1) / table.resolution[s]
     return table.edges[table.edge_start[s] : table.edge_start[s] + bins + 1]
 
 

@@ -169,8 +169,8 @@ class AnchorMap(AdditiveMap):
             raise ValueError("'kernel_' is missing")
         if isinstance(self.kernel_, kernels.PerFeature):
             self.kernel_.check_width(self.n_features_in_, "AnchorMap")
-        sets = len(np.unique(table.set_of)), len(self._left_out)
-        if len(self.anchors_) != self.n_features_in_ or sets != (len(table.lo), len(table.lo)):
+        sets, n_sets = (len(np.unique(table.set_of)), len(self._left_out)), len(table.bins)
+        if len(self.anchors_) != self.n_features_in_ or sets != (n_sets, n_sets):
             raise ValueError("'anchors_', 'left_out' or 'set_of' is of another number of features")
         for anchors, bins in zip(self.anchors_, table.bins[table.set_of], strict=True):
             # As many bins as there are groups of neighbouring anchors, in some order.

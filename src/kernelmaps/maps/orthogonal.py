@@ -244,13 +244,13 @@ class HermiteMap(AdditiveMap):
             n,
             [_polynomials(n, self.order, zero)[None]],
             np.ravel(set_of),
-            lo=keys[:, 0],
-            scale=1 / keys[:, 1],
+            origin=keys[:, 0],
+            resolution=1 / keys[:, 1],
             width=np.full(len(keys), n),
-            low=keys[:, 2] if bounded else None,
-            high=keys[:, 3] if bounded else None,
+            clip_low=keys[:, 2] if bounded else None,
+            clip_high=keys[:, 3] if bounded else None,
             shared=np.zeros(len(keys), int),
-            zero=zero,
+            zero_at_zero=zero,
         )
         return spec_of(table)
 

@@ -156,15 +156,15 @@ class SplineMap(AdditiveMap):
             p,
             dense,
             set_of,
-            lo=low - extend * width,
-            scale=1 / width,
+            origin=low - extend * width,
+            resolution=1 / width,
             width=np.full(len(edges), n),
             first=[first if sparse_band else np.zeros_like(first)] * len(dense),
             edges=None if self.knots == "uniform" else edges,
-            low=None if extend else low,
-            high=None if extend else high,
+            clip_low=None if extend else low,
+            clip_high=None if extend else high,
             shared=np.ravel(index),
-            zero=zero,
+            zero_at_zero=zero,
         )
         spec = spec_of(table)
         band = {

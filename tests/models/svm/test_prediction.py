@@ -183,10 +183,17 @@ def test_rows_of_single_precision_are_found_in_it_unless_far_from_zero(start, fo
     """A rounding error of x is many bins of a short range far from zero."""
     coef = np.random.default_rng(0).random((8, 4, 1))
     table = Table.build(
-        AFFINE, 3, [coef], np.zeros(3, int), lo=start, scale=8.0, low=start, high=start + 1
+        AFFINE,
+        3,
+        [coef],
+        np.zeros(3, int),
+        origin=start,
+        resolution=8.0,
+        clip_low=start,
+        clip_high=start + 1,
     )
     assert summed_table(table, np.dtype(np.float32)).bins.origin.dtype == found_in
-    lookup = Table.build(AFFINE, 0, [coef[:, :1]], np.zeros(3, int), lo=start, scale=8.0)
+    lookup = Table.build(AFFINE, 0, [coef[:, :1]], np.zeros(3, int), origin=start, resolution=8.0)
     assert summed_table(lookup, np.dtype(np.float32)).bins.origin.dtype == float  # the very bin
 
 
@@ -299,9 +306,16 @@ def test_positions_from_middles_of_bins_are_the_same_function(seed, dtype, bins)
         powers[3] = (at >= 0) * 1.0
         sets.append(np.stack([p @ own / bins**3 for p in powers], axis=1))
     table = Table.build(
-        AFFINE, 3, sets, np.arange(d), lo=lo, scale=scale, low=lo, high=lo + bins / scale
+        AFFINE,
+        3,
+        sets,
+        np.arange(d),
+        origin=lo,
+        resolution=scale,
+        clip_low=lo,
+        clip_high=lo + bins / scale,
     )
-    low, high = table.low.astype(dtype), table.high.astype(dtype)
+    low, high = table.clip_low.astype(dtype), table.clip_high.astype(dtype)
     edges = np.clip((lo + np.arange(bins + 1)[:, None] / scale).astype(dtype), low, high)
     X = np.concatenate([low[None], high[None], edges, rng.uniform(low, high, (60, d))]).astype(
         dtype

@@ -52,8 +52,8 @@ def test_positions_are_those_of_the_readable_form_to_half_a_fraction(dtype, monk
     codes, bits = map_tables.rounded(spec, X, np.dtype(dtype), 1)
     assert codes.dtype == np.uint16
     assert codes.nbytes <= X.nbytes / 2
-    bins = bins_of(bands.table.astype(dtype), np.zeros(len(bands.table.lo), np.int64))
-    low, high = bands.table.low[bands.table.set_of], bands.table.high[bands.table.set_of]
+    bins = bins_of(bands.table.astype(dtype), np.zeros(len(bands.table.origin), np.int64))
+    low, high = bands.table.clip_low[bands.table.set_of], bands.table.clip_high[bands.table.set_of]
     b, u = positions(bins, np.clip(X, low, high).astype(dtype))
     exact = np.clip(b + u.astype(np.float64), 0, 5)
     error = np.abs(codes / 2.0**bits - exact)

@@ -149,7 +149,7 @@ def _find(x, at, bins):
             piece, u = _find_edges(size, at, bins)
         if bins.signed:
             piece = tl.where(x < 0, piece + bins.mirror, piece)
-        if bins.maps_zero_to_zero:
+        if bins.zero_at_zero:
             piece = tl.where(x == 0, bins.zero_piece, piece)
     return piece, u
 

@@ -140,7 +140,7 @@ def _suits(table: SummedTable) -> bool:
     same = bool(np.all((count == count[0]) & (low == 0) & (np.abs(high - count) <= 1e-5)))
     reach = (table.high[:d] - bins.origin[:d]) * bins.factor[:d]
     same &= len(reach) == d and bool(np.all(reach <= count * (1 + 1e-5)))
-    return same and count[0] <= BINS and not (bins.signed or bins.maps_zero_to_zero)
+    return same and count[0] <= BINS and not (bins.signed or bins.zero_at_zero)
 
 
 def _weights(table: SummedTable) -> np.ndarray | None:

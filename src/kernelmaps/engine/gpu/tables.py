@@ -40,7 +40,7 @@ class DeviceBins(NamedTuple):
 
     kind: Any  # constexpr, as are the next six
     signed: Any
-    maps_zero_to_zero: Any
+    zero_at_zero: Any
     clipped: Any
     position: Any  # 0: look-ups; 1: positions; 2: those that are rounded as on the CPU
     octaves: Any  # whether cells of the search are
@@ -126,7 +126,7 @@ def bins_on(bins: Bins, put: Any, *, exact: bool = False) -> DeviceBins:
     return DeviceBins(
         constexpr(kind),
         constexpr(bool(bins.signed)),
-        constexpr(bool(bins.maps_zero_to_zero)),
+        constexpr(bool(bins.zero_at_zero)),
         constexpr(bool(bins.clipped)),
         constexpr(position),
         constexpr(kind == EDGES and search.shift > 0),

@@ -401,17 +401,17 @@ def times(typing_context, a, step):
     return a(a, types.int64), build
 
 
-def _python_signed_piece(piece, x, mirror, signed, zero_piece, maps_zero_to_zero):
-    if maps_zero_to_zero and x == 0:
+def _python_signed_piece(piece, x, mirror, signed, zero_piece, zero_at_zero):
+    if zero_at_zero and x == 0:
         return zero_piece
     return piece + mirror if signed and x < 0 else piece
 
 
 @python_fallback(_python_signed_piece)
-def signed_piece(typing_context, piece, x, mirror, signed, zero_piece, maps_zero_to_zero):
+def signed_piece(typing_context, piece, x, mirror, signed, zero_piece, zero_at_zero):
     """The piece of x, from that of |x|: the odd extension, and φ(0) = 0.
 
-    ``piece + mirror`` where x < 0, if `signed`; `zero_piece` where x == 0, if `maps_zero_to_zero`.
+    ``piece + mirror`` where x < 0, if `signed`; `zero_piece` where x == 0, if `zero_at_zero`.
     """
 
     def build(context, builder, signature, args):
@@ -420,12 +420,12 @@ def signed_piece(typing_context, piece, x, mirror, signed, zero_piece, maps_zero
             is_negative = builder.fcmp_ordered("<", args[1], zero)
             mirrored = builder.add(result, _word(builder, args[2], piece))
             result = builder.select(is_negative, mirrored, result)
-        if maps_zero_to_zero.value:
+        if zero_at_zero.value:
             is_zero = builder.fcmp_ordered("==", args[1], zero)
             result = builder.select(is_zero, _word(builder, args[4], piece), result)
         return result
 
-    return piece(piece, x, types.int64, signed, types.int64, maps_zero_to_zero), build
+    return piece(piece, x, types.int64, signed, types.int64, zero_at_zero), build
 
 
 @python_fallback(min)

@@ -102,7 +102,9 @@ def summed_table(table: Table, dtype: np.dtype, *, centred: bool = False) -> Sum
     bins = _in_precision(bins, precision) if table.binning == AFFINE else bins
     first = [np.zeros(len(block), np.int32) for block in blocks]
     with np.errstate(over="ignore"):  # ends beyond the range of float32
-        low, high = (by_vector(end[table.set_of].astype(dtype)) for end in (table.low, table.high))
+        low, high = (
+            by_vector(end[table.set_of].astype(dtype)) for end in (table.clip_low, table.clip_high)
+        )
     if table.binning == CODE:
         low, high = low[:0], high[:0]
     values = polynomials_of(first, blocks, dtype, bool(bins.mirror))
@@ -119,7 +121,7 @@ def _smooth(table: Table) -> bool:
     Tables that vanish at zero and odd extensions need the value before clipping.
     """
     smooth = table.degree > 0 and table.binning in (AFFINE, EDGES)
-    return smooth and not table.signed and not table.zero
+    return smooth and not table.signed and not table.zero_at_zero
 
 
 def _stay_within_bins(table: Table, dtype: np.dtype, precision: np.dtype) -> tuple[bool, bool]:
@@ -128,18 +130,18 @@ def _stay_within_bins(table: Table, dtype: np.dtype, precision: np.dtype) -> tup
     Rows are of `dtype`, positions are found in `precision`: the ends' positions are computed here
     as the loops compute them.
     """
-    if not _smooth(table) or table.binning != AFFINE or not np.all(table.scale > 0):
+    if not _smooth(table) or table.binning != AFFINE or not np.all(table.resolution > 0):
         return False, False
     with np.errstate(over="ignore", invalid="ignore"):
-        origin = (table.lo + 0.5 / table.scale).astype(precision)
-        factor = table.scale.astype(precision)
-        ends = (end.astype(dtype).astype(precision) for end in (table.low, table.high))
+        origin = (table.origin + 0.5 / table.resolution).astype(precision)
+        factor = table.resolution.astype(precision)
+        ends = (end.astype(dtype).astype(precision) for end in (table.clip_low, table.clip_high))
         first, last = ((end - origin) * factor for end in ends)
     most = table.bins - 0.5 + _END_TOLERANCE
     within = np.isfinite(origin) & np.isfinite(factor)
-    within &= (table.low == -np.inf) | (np.isfinite(first) & (first >= -0.5 - _END_TOLERANCE))
-    within &= (table.high == np.inf) | (np.isfinite(last) & (last <= most))
-    return bool(within.all()), bool(np.isfinite([table.low, table.high]).all())
+    within &= (table.clip_low == -np.inf) | (np.isfinite(first) & (first >= -0.5 - _END_TOLERANCE))
+    within &= (table.clip_high == np.inf) | (np.isfinite(last) & (last <= most))
+    return bool(within.all()), bool(np.isfinite([table.clip_low, table.clip_high]).all())
 
 
 def _around_middles(coef: np.ndarray) -> np.ndarray:
@@ -158,7 +160,7 @@ def _precision(table: Table, dtype: np.dtype) -> np.dtype:
     changes is as small as a rounding error of x, unless the range is far from zero, or too wide for
     float32.
     """
-    close = np.all(np.abs(table.lo) * table.scale <= _MAX_DISTANCE * table.bins)
+    close = np.all(np.abs(table.origin) * table.resolution <= _MAX_DISTANCE * table.bins)
     return dtype if close and _stay_within_bins(table, dtype, dtype)[0] else np.dtype(np.float64)
 
 

@@ -48,7 +48,7 @@ class Bins(NamedTuple):
 
     kind: StaticInt  # AFFINE, LOG2, EDGES or CODE
     signed: StaticInt  # flag: negative values have the pieces `mirror` further on
-    maps_zero_to_zero: StaticInt  # flag: zero has the piece `zero_piece`
+    zero_at_zero: StaticInt  # flag: zero has the piece `zero_piece`
     clipped: StaticInt  # flag: values are clipped to low … high
     # Flag: values come clipped, and positions count from the middles of bins; there is a piece
     # before the first bin and one after the last.
@@ -133,30 +133,32 @@ def bins_of(table: Table, first_piece: np.ndarray, dtype: Any = None) -> Bins:
     if kind == AFFINE:
         # Clipping t is clipping x: both steps are monotone, in floating point as on paper.
         with np.errstate(over="ignore"):
-            ends = [(end - table.lo) * table.scale for end in (table.low, table.high)]
-        floats = CellParameters(table.lo, table.scale, table.bins - 1.0, *ends)
+            ends = [
+                (end - table.origin) * table.resolution for end in (table.clip_low, table.clip_high)
+            ]
+        floats = CellParameters(table.origin, table.resolution, table.bins - 1.0, *ends)
     elif kind == EDGES:
         floats, search = search_of(table, dtype)
     elif kind == LOG2:
         mantissa, bias = _FORMAT[dtype.itemsize]
-        octave_bits = int(table.scale[0])
-        shift, start = mantissa - octave_bits, (int(table.lo[0]) + bias) << octave_bits
+        octave_bits = int(table.resolution[0])
+        shift, start = mantissa - octave_bits, (int(table.origin[0]) + bias) << octave_bits
         limit = int(table.bins[0]) - 1
         low, high = clipping(table)
         top = np.nextafter(dtype.type(np.inf), dtype.type(0))
         floats = floats._replace(
             low=low.astype(dtype), high=_not_above(np.minimum(high, top), dtype)
         )
-    clipped = bool(np.isfinite(table.low).any() or np.isfinite(table.high).any())
+    clipped = bool(np.isfinite(table.clip_low).any() or np.isfinite(table.clip_high).any())
     if kind == EDGES and table.degree == 0:  # a look-up goes on for ever beyond its end edges
         first, final = (table.edges[table.edge_start + at] for at in (1, table.bins - 1))
-        clipped = bool((table.low > first).any() or (table.high < final).any())
+        clipped = bool((table.clip_low > first).any() or (table.clip_high < final).any())
     origin, factor, last, low, high = (by_vector(a[of]) if len(a) else a for a in floats)
     signed = table.signed and kind != CODE
     return Bins(
         kind=StaticInt(kind),
         signed=StaticInt(signed),
-        maps_zero_to_zero=StaticInt(table.zero and kind != CODE),
+        zero_at_zero=StaticInt(table.zero_at_zero and kind != CODE),
         clipped=StaticInt(clipped),
         centred=StaticInt(False),
         position=_position_of(table, dtype),

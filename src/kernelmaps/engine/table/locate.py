@@ -11,7 +11,7 @@ CODE   b = x, u = 0
 ====== ====================================================================================
 
 The piece is ``first_piece[j] + b`` for feature j. If the table is `signed` (odd extension), b and u
-are those of |x|, and negative values have the piece with the sign changed; if `maps_zero_to_zero`,
+are those of |x|, and negative values have the piece with the sign changed; if `zero_at_zero`,
 zero has the piece of zeros.
 
 This is the only place that finds bins. It is written once for a number and for a vector of them
@@ -139,9 +139,7 @@ _FINDERS = {
 def _piece(bins, value, b, j, across):
     """The piece of bin b of a value's magnitude, with the odd extension and the piece of zero."""
     piece = plus(parameter(bins.first_piece, j, value, across), b)
-    return signed_piece(
-        piece, value, bins.mirror, bins.signed, bins.zero_piece, bins.maps_zero_to_zero
-    )
+    return signed_piece(piece, value, bins.mirror, bins.signed, bins.zero_piece, bins.zero_at_zero)
 
 
 @njit(**INNER)

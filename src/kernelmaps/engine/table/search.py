@@ -110,7 +110,7 @@ def search_of(table: Table, dtype: np.dtype) -> tuple[CellParameters, EdgeSearch
         np.searchsorted(of_thresholds, np.arange(count))
         for of_thresholds, count in zip(cells.of, cells.count, strict=True)
     ]
-    floats = [cells.origin, cells.factor, cells.count - 1.0, table.low, table.high]
+    floats = [cells.origin, cells.factor, cells.count - 1.0, table.clip_low, table.clip_high]
     fits = 4 * dtype.itemsize * cells.count.sum() <= _MAX_RECORD_BYTES
     by_record = fits and crowd.max() <= 1
     records = _records(before, edges, table.degree) if by_record else np.zeros((0, 0), dtype)

@@ -33,15 +33,15 @@ class Table:
         Degree of the local polynomials.
     signed : bool
         Odd extension φ(−x) = −φ(x).
-    zero : bool
+    zero_at_zero : bool
         Whether φ(0) = 0 exactly, so that CSR input gives CSR output.
     set_of : int32[d]
         Set of each feature.
-    lo, scale : float64[S]
-        Origin and resolution of the bins. AFFINE: t = (x − lo)·scale, bin ⌊t⌋. LOG2: the first
-        octave begins at 2^lo, and each has 2^scale bins. EDGES (bins between `edges`) and CODE
-        (the value is the bin) do not use them.
-    low, high : float64[S]
+    origin, resolution : float64[S]
+        AFFINE: t = (x − origin)·resolution, bin ⌊t⌋. LOG2: the first octave begins at 2^origin, and
+        each has 2^resolution bins. EDGES (bins between `edges`) and CODE (the value is the bin) do
+        not use them.
+    clip_low, clip_high : float64[S]
         Range to which values are clipped before that.
     bins, width, band : int32[S]
         Number of bins; output columns of a feature; columns stored (others are zero) in each bin.
@@ -58,12 +58,12 @@ class Table:
     binning: int
     degree: int
     signed: bool
-    zero: bool
+    zero_at_zero: bool
     set_of: np.ndarray
-    lo: np.ndarray
-    scale: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+    origin: np.ndarray
+    resolution: np.ndarray
+    clip_low: np.ndarray
+    clip_high: np.ndarray
     bins: np.ndarray
     width: np.ndarray
     band: np.ndarray
@@ -105,7 +105,7 @@ class Table:
 
     def by_set(self, begin: int, end: int) -> Table:
         """The table of one feature for each of the sets begin..end."""
-        names = ("lo", "scale", "low", "high", "bins", "width", "band")
+        names = ("origin", "resolution", "clip_low", "clip_high", "bins", "width", "band")
         starts = ("edge_start", "first_start", "coef_start")
         fields_of_sets = {name: getattr(self, name)[begin:end] for name in (*names, *starts)}
         column = np.concatenate([[0], np.cumsum(fields_of_sets["width"], dtype=np.int64)])
@@ -120,24 +120,25 @@ class Table:
         coef: list[np.ndarray],
         set_of: np.ndarray,
         *,
-        lo: np.ndarray,
-        scale: np.ndarray,
+        origin: np.ndarray,
+        resolution: np.ndarray,
         dtype: np.dtype | type = np.float64,
         width: np.ndarray | None = None,
         first: list[np.ndarray] | None = None,
         edges: list[np.ndarray] | None = None,
-        low: np.ndarray | None = None,
-        high: np.ndarray | None = None,
+        clip_low: np.ndarray | None = None,
+        clip_high: np.ndarray | None = None,
         shared: np.ndarray | None = None,
         signed: bool = False,
-        zero: bool = False,
+        zero_at_zero: bool = False,
     ) -> Table:
         """Lay out sets of coefficients, each (bins, degree + 1, band), one after the other.
 
         `shared[s]` says which entry of `coef` (and `first`) set s uses, for sets that differ in
         their binning alone.
         """
-        lo, scale = np.atleast_1d(np.float64(lo)), np.atleast_1d(np.float64(scale))
+        origin = np.atleast_1d(np.float64(origin))
+        resolution = np.atleast_1d(np.float64(resolution))
         shared = np.arange(len(coef)) if shared is None else np.asarray(shared)
         bins = np.array([block.shape[0] for block in coef], dtype=np.int32)[shared]
         band = np.array([block.shape[2] for block in coef], dtype=np.int32)[shared]
@@ -146,28 +147,33 @@ class Table:
         flat = [np.ravel(block) for block in coef]
         edges = edges or []
         set_of = np.asarray(set_of, dtype=np.int32)
-        unbounded = np.full(len(lo), np.inf)
+        unbounded = np.full(len(origin), np.inf)
         return cls(
             binning=int(binning),
             degree=int(degree),
             signed=bool(signed),
-            zero=bool(zero),
+            zero_at_zero=bool(zero_at_zero),
             set_of=set_of,
-            lo=lo,
-            scale=scale,
-            low=-unbounded if low is None else np.broadcast_to(np.float64(low), lo.shape).copy(),
-            high=unbounded if high is None else np.broadcast_to(np.float64(high), lo.shape).copy(),
+            origin=origin,
+            resolution=resolution,
+            clip_low=-unbounded if clip_low is None else _for_sets(clip_low, origin),
+            clip_high=unbounded if clip_high is None else _for_sets(clip_high, origin),
             bins=bins,
             width=width,
             band=band,
             edges=np.concatenate([np.float64(e) for e in edges]) if edges else np.zeros(0),
-            edge_start=starts_of(edges) if edges else np.zeros(len(lo), np.int64),
+            edge_start=starts_of(edges) if edges else np.zeros(len(origin), np.int64),
             first=np.concatenate(first).astype(np.int32),
             first_start=starts_of(first)[shared],
             coef=np.concatenate(flat).astype(dtype, copy=False),
             coef_start=starts_of(flat)[shared],
             column=np.concatenate([[0], np.cumsum(width[set_of], dtype=np.int64)]),
         )
+
+
+def _for_sets(values: Any, like: np.ndarray) -> np.ndarray:
+    """Numbers of each set, or one for all of them, as an array."""
+    return np.broadcast_to(np.float64(values), like.shape).copy()
 
 
 def starts_of(parts: Iterable[Sized]) -> np.ndarray:
@@ -181,14 +187,16 @@ def clipping(table: Table) -> tuple[np.ndarray, np.ndarray]:
     Those that the table states; octaves that it does not have are clipped, too.
     """
     if table.binning != LOG2:
-        return table.low, table.high
-    first = np.ldexp(1.0, table.lo.astype(int))
-    octaves = table.bins / 2.0**table.scale
-    beyond = np.ldexp(1.0, np.minimum(table.lo + octaves, 1023).astype(int))
-    return np.maximum(table.low, first), np.minimum(table.high, np.nextafter(beyond, 0))
+        return table.clip_low, table.clip_high
+    first = np.ldexp(1.0, table.origin.astype(int))
+    octaves = table.bins / 2.0**table.resolution
+    beyond = np.ldexp(1.0, np.minimum(table.origin + octaves, 1023).astype(int))
+    return np.maximum(table.clip_low, first), np.minimum(table.clip_high, np.nextafter(beyond, 0))
 
 
-def code_table(values: np.ndarray, set_of: np.ndarray, dtype: np.dtype, zero: bool) -> Table:
+def code_table(
+    values: np.ndarray, set_of: np.ndarray, dtype: np.dtype, zero_at_zero: bool
+) -> Table:
     """Look-up table for integer codes: values (S, codes, r)."""
     sets = len(values)
     return Table.build(
@@ -196,8 +204,8 @@ def code_table(values: np.ndarray, set_of: np.ndarray, dtype: np.dtype, zero: bo
         0,
         [block[:, None, :] for block in values],
         set_of,
-        lo=np.zeros(sets),
-        scale=np.ones(sets),
+        origin=np.zeros(sets),
+        resolution=np.ones(sets),
         dtype=dtype,
-        zero=zero,
+        zero_at_zero=zero_at_zero,
     )

@@ -188,7 +188,7 @@ def _bins_spec(books: Sequence[Codebook]) -> Spec:
     zeros = np.zeros(len(books))
     coef = [np.zeros((len(column) - 1, 1, 1)) for column in edges]
     table = Table.build(
-        EDGES, 0, coef, np.arange(len(books)), lo=zeros, scale=zeros + 1, edges=edges
+        EDGES, 0, coef, np.arange(len(books)), origin=zeros, resolution=zeros + 1, edges=edges
     )
     return spec_of(table)
 

@@ -70,8 +70,8 @@ def functions_of(books: Sequence[Codebook], terms: Sequence[Any]) -> TermFunctio
     edges, coef, low, high, missing = map(list, zip(*pieces, strict=True))
     zeros = np.zeros(len(pieces))
     table = Table.build(
-        EDGES, 1, coef, np.arange(len(pieces)), lo=zeros, scale=zeros + 1, edges=edges,
-        low=np.array(low), high=np.array(high),
+        EDGES, 1, coef, np.arange(len(pieces)), origin=zeros, resolution=zeros + 1, edges=edges,
+        clip_low=np.array(low), clip_high=np.array(high),
     )  # fmt: skip
     return TermFunctions(table, np.array(columns), np.concatenate(missing))
 

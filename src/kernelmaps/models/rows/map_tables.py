@@ -97,7 +97,7 @@ def bands_of(spec: Spec, X: Any, dtype: np.dtype) -> Bands:
         full = table_of(spec)
         coef = spec.arrays["band_coef"]
         _, bins, powers, band = coef.shape
-        sets = len(full.lo)
+        sets = len(full.origin)
         first = np.tile(spec.arrays["band_first"], len(coef))
         of = spec.arrays["band_of"].astype(np.int64)
         table = replace(
@@ -122,7 +122,7 @@ def bands_of(spec: Spec, X: Any, dtype: np.dtype) -> Bands:
             "are of so different size) that no table holds its curves: use "
             "out_of_domain='clip' instead of 'extrapolate', or scale the features."
         )
-    return Bands(curves.astype(np.float64), None, np.zeros(len(curves.lo), np.int32))
+    return Bands(curves.astype(np.float64), None, np.zeros(len(curves.origin), np.int32))
 
 
 def lanes_for(count: int) -> StaticInt:
@@ -181,10 +181,18 @@ def rounded(spec: Spec, X: Any, dtype: np.dtype, threads: int) -> tuple[np.ndarr
         return None
     bands = bands_of(spec, X, dtype)
     table = bands.table
-    if table.binning != AFFINE or table.degree == 0 or table.signed or table.zero or interpreted():
+    if (
+        table.binning != AFFINE
+        or table.degree == 0
+        or table.signed
+        or table.zero_at_zero
+        or interpreted()
+    ):
         return None
     with np.errstate(over="ignore", invalid="ignore"):
-        low, high = ((end - table.lo) * table.scale for end in (table.low, table.high))
+        low, high = (
+            (end - table.origin) * table.resolution for end in (table.clip_low, table.clip_high)
+        )
     if not np.all((low >= -0.01) & (high <= table.bins + 0.01)):
         return None
     blocks, bins = len(_table_blocks(bands)[0]), int(table.bins.max())
@@ -233,7 +241,7 @@ def _code_blocks(bands: Bands, X: Any, all_codes: bool) -> list[Block] | None:
     """The basis at every code of each set; None where arithmetic is cheaper than such tables."""
     table = bands.table
     if table.binning == CODE:
-        return [_table_block(bands, s) for s in range(len(table.lo))]
+        return [_table_block(bands, s) for s in range(len(table.origin))]
     values = X.data if sparse.issparse(X) else X
     all_codes |= values.itemsize == 1 or values.size == 0
     codes = 1 << 8 * values.itemsize if all_codes else int(values.max()) + 1

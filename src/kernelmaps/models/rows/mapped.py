@@ -196,7 +196,7 @@ class TwoValuedColumns:
         codes = sparse.csr_matrix((self.low != X).astype(np.uint8))
         values = np.stack([np.zeros(len(self._length)), self._length], axis=1)[:, :, None]
         set_of = np.arange(len(values))
-        return codes, spec_of(code_table(values, set_of, np.dtype(np.float64), zero=True))
+        return codes, spec_of(code_table(values, set_of, np.dtype(np.float64), zero_at_zero=True))
 
     def reduced(self, X: Any) -> np.ndarray:
         """The columns whose inner products are those of ψ(X), up to constants."""

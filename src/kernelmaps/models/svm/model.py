@@ -223,7 +223,7 @@ class AdditiveMachine:
             return True
         if "ends" not in self._cache:
             table = table_of(self.fitted.spec)
-            ends = table.low[table.set_of], table.high[table.set_of]
+            ends = table.clip_low[table.set_of], table.clip_high[table.set_of]
             self._cache["ends"] = bool(np.all(ends[0] >= low) and np.all(ends[1] <= high))
         return self._cache["ends"]
 

@@ -31,14 +31,14 @@ def summed(bands: Table, weights: np.ndarray) -> Table:
         bands.degree,
         _coefficients(bands, weights),
         np.arange(bands.n_features),
-        lo=bands.lo[sets],
-        scale=bands.scale[sets],
+        origin=bands.origin[sets],
+        resolution=bands.resolution[sets],
         edges=edges,
-        low=bands.low[sets],
-        high=bands.high[sets],
+        clip_low=bands.clip_low[sets],
+        clip_high=bands.clip_high[sets],
         width=np.full(bands.n_features, n_outputs),
         signed=bands.signed,
-        zero=bands.zero,
+        zero_at_zero=bands.zero_at_zero,
     )
 
 
