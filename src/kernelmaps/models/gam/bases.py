@@ -42,6 +42,8 @@ class BasisOptions:
     # Eigenvalues, in units of the largest, at which functions of N are linearly dependent.
     dependent: float = 1e-10
     marginal_splines: int = 22  # of each column of a pair
+    # Share of the values, beside the ranks, in the axis between the two.
+    value_share: float = 0.3
     # Penalty of a straight line in a pair, beside those of the other column, whose mean is one: so
     # little that the other column decides, and not zero, where both are straight lines.
     line_penalty: float = 1e-3
@@ -277,6 +279,11 @@ def _penalty_bands(size: int, order: int, n_bands: int) -> np.ndarray:
     for b in range(order + 1):
         bands[b, : size - b] = np.diagonal(full, -b)
     return bands
+
+
+def axis_between(rank: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """Positions of bins between their ranks and their values, all in [0, 1]."""
+    return (1 - BASES.value_share) * rank + BASES.value_share * value
 
 
 def periodic_splines(position: np.ndarray, size: int, degree: int) -> np.ndarray:

@@ -1,4 +1,8 @@
-"""Codes of columns, a missing value among them: at most 256 of numbers, any number of levels."""
+"""Discretised columns (as `discrete=TRUE` in mgcv): codebooks, and the codes of their values.
+
+Each column is coded by integers, a missing value among them: at most 256 for numbers, any number
+for the levels of a category. Rows with one code share one value of the term (Li and Wood 2020).
+"""
 
 from __future__ import annotations
 

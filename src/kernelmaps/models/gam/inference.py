@@ -31,13 +31,12 @@ from .bases import eigh
 from .constraints import enforce_direction
 from .fitting import FittedDesign
 from .levels import LevelEffects, without_levels
+from .pairs import PAIRS
 from .posterior import posterior_of
 from .predictor import AdditivePredictor, FittedTerm
 from .purification import Part, purify
 from .score_tests import mixture_tail
 from .training_rows import DesignTerm, Pair
-
-MIN_PAIR_EDF = 0.3  # pairs that the search added and the last fit left less of are dropped
 
 
 class TermTest(NamedTuple):
@@ -63,7 +62,12 @@ NO_TEST = TermTest(0.0, 0.0, 1.0)  # of a term that nothing is left of
 def build_predictor(
     model: FittedDesign, losses: Sequence[Loss], requested: Container[Pair] = ()
 ) -> AdditivePredictor:
-    """The fitted model, its terms at their codes; pairs that have vanished only if requested."""
+    """The fitted model, its terms at their codes; pairs that have vanished only if requested.
+
+    Pairs that a search added and that the last fit left next to nothing of are dropped without
+    another fit: the other terms stay as they are, and the degrees of freedom of the model (`edf_`)
+    still count them.
+    """
     n = model.design.total_weight
     residual_df = [
         max(n - float(fit.edf.sum()), 1.0) if loss.estimates_dispersion else np.inf
@@ -74,7 +78,7 @@ def build_predictor(
         for term, span, smoothing in model.design.slices()
         if term.pair is None
         or term.columns in requested
-        or max(float(fit.edf[span].sum()) for fit in model.fits) >= MIN_PAIR_EDF
+        or max(float(fit.edf[span].sum()) for fit in model.fits) >= PAIRS.min_edf
     ]
     parts, moved = purify(slices)
     fits, effects = without_levels(model)
@@ -156,14 +160,14 @@ def active_functions(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Functions of parts at codes, and the positions of their coefficients in the active set.
 
-    Functions outside of the active set have coefficients of zero, and next to no variance.
+    Functions outside of the active set have next to no variance.
     """
-    functions, indices = [np.zeros((n_codes, 0))], [np.zeros(0, np.int64)]
+    functions, positions = [np.zeros((n_codes, 0))], [np.zeros(0, np.int64)]
     for values, span in parts:
-        active = np.flatnonzero(fit.beta[span])
-        functions.append(values[:, active])
-        indices.append(span.start + active)
-    return np.hstack(functions), np.searchsorted(fit.active, np.concatenate(indices))
+        at = fit.active_in(span)
+        functions.append(values[:, fit.active[at] - span.start])
+        positions.append(at)
+    return np.hstack(functions), np.concatenate(positions)
 
 
 class DisplayedFunction(NamedTuple):
@@ -209,16 +213,15 @@ def term_test(
     term: DesignTerm, fit: PenalisedFit, residual_df: float, span: slice, smoothing: slice
 ) -> TermTest:
     """The test of a term, by its kind; in the active set, as in `DisplayedFunction`."""
-    functions = np.flatnonzero(fit.beta[span])
-    if not len(functions):
-        return NO_TEST
-    active = span.start + functions
-    at = np.searchsorted(fit.active, active)
+    at = fit.active_in(span)
+    active = fit.active[at]
     beta, covariance = fit.beta[active], fit.covariance[np.ix_(at, at)]
+    if not beta.any():
+        return NO_TEST
     if term.kind != "category":
         return wald_test(beta, covariance, float(fit.edf[span].sum()), residual_df)
     penalty = term.basis.penalty * np.exp(fit.rho[smoothing])[term.basis.group]
-    precision = penalty[functions] / fit.dispersion
+    precision = penalty[active - span.start] / fit.dispersion
     return random_effects_test(beta, covariance, precision, residual_df)
 
 

@@ -43,9 +43,6 @@ class PairSearch:
     n_functions_in_search: int = 48
     max_rounds: int = 20  # tables of 9 to 20 columns with many true pairs took 10
     full_edf: float = 0.6  # share of its functions at which a pair gets twice as many
-    # Degrees of freedom of a pair that stays: during the search and, without another fit, after
-    # the last one.
-    min_edf: float = 0.3
     # Coefficients of all terms, since REML costs the cube (with 2000, the same R² is 0.533 in 11
     # seconds instead of 18); and of pairs, if single columns need nearly as many, or more: these
     # are screened.
@@ -202,7 +199,7 @@ def _pair_edf(model: RoughModel) -> dict[tuple[int, ...], float]:
 def _without_vanished(model: RoughModel, n_requested: int) -> AdditiveDesign:
     """The design without pairs that have vanished; those that were asked for stay."""
     edf, design = _pair_edf(model), model.design
-    vanished = {pair for pair in list(edf)[n_requested:] if edf[pair] < PAIR_SEARCH.min_edf}
+    vanished = {pair for pair in list(edf)[n_requested:] if edf[pair] < PAIRS.min_edf}
     return replace(design, terms=tuple(t for t in design.terms if t.columns not in vanished))
 
 

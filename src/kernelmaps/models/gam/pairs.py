@@ -15,7 +15,13 @@ import numpy as np
 from ...stats.pair_tables import pair_table
 from ...threads import map_in_threads
 from ..rows.basis import TermBasis
-from .bases import MarginalBasis, linear_marginal_basis, marginal_basis, tensor_basis
+from .bases import (
+    MarginalBasis,
+    axis_between,
+    linear_marginal_basis,
+    marginal_basis,
+    tensor_basis,
+)
 from .codebooks import OTHER, Codebook
 
 
@@ -27,8 +33,9 @@ class PairOptions:
     max_cells: int = 2500  # codes of a pair
     max_side: int = 64  # codes of the finer of its columns
     max_functions: int = 400
-    # Share of the values, beside the ranks, in the axis of a pair; `terms` has the same axis.
-    value_share: float = 0.3
+    # Degrees of freedom of a pair from a search that stays, during the search and after its last
+    # fit: with less, next to nothing is left of it.
+    min_edf: float = 0.3
     max_levels: int = 16  # levels of a category that a pair of a search distinguishes
     # The same of a pair that was asked for, and its cells: random slopes and curves by group.
     max_requested_levels: int = 100
@@ -93,8 +100,7 @@ def coarse_codes(book: Codebook, counts: np.ndarray, max_codes: int) -> CoarseCo
         return CoarseCodes(np.arange(n_bins + 1, dtype=np.uint8), n_bins + 1)
     rank = (np.cumsum(counts) - 0.5 * counts) / max(counts.sum(), 1e-300)
     value = (book.nodes - book.nodes[0]) / (book.nodes[-1] - book.nodes[0])
-    position = (1 - PAIRS.value_share) * rank + PAIRS.value_share * value
-    bins = np.minimum((position * n_bins).astype(np.int64), n_bins - 1)
+    bins = np.minimum((axis_between(rank, value) * n_bins).astype(np.int64), n_bins - 1)
     _, bins = np.unique(bins, return_inverse=True)
     return CoarseCodes(np.concatenate([[0], bins + 1]).astype(np.uint8), int(bins.max()) + 2)
 

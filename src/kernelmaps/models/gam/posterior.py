@@ -190,7 +190,7 @@ def _with_most_variance(fit: PenalisedFit, span: slice) -> np.ndarray:
     """
     variances = np.zeros(len(fit.beta))
     variances[fit.active[: len(fit.covariance)]] = fit.covariance.diagonal()
-    variances = np.where(fit.beta[span] != 0, variances[span], 0.0)
+    variances = variances[span]
     order = np.argsort(-variances, kind="stable")
     cumulative = np.cumsum(variances[order])
     count = np.searchsorted(cumulative, VARIANCE_SHARE * cumulative[-1:].sum()) + 1

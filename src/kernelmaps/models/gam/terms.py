@@ -11,7 +11,13 @@ import numpy as np
 from ...data.table_reader import TableReader
 from ...schema import State, anything
 from ..rows.basis import Basis, LevelBasis, TermBasis
-from .bases import banded_normal_equations, category_basis, linear_basis, number_basis
+from .bases import (
+    axis_between,
+    banded_normal_equations,
+    category_basis,
+    linear_basis,
+    number_basis,
+)
 from .codebooks import Codebook
 from .functions import STRAIGHT
 from .pairs import LinearSides
@@ -30,8 +36,6 @@ class CurveOptions:
     many_rows: int = 10_000
     min_bases: int = 10  # if columns are many
     rows_per_basis: int = 4  # rows, at least, for each spline of all columns together
-    # Share of the values, beside the ranks, in the axis between the two.
-    value_share: float = 0.3
     # Log-likelihood by which an axis without rows on all of its splines would have to be better:
     # there a curve is extrapolated.
     empty_axis_cost: float = 3.0
@@ -355,4 +359,4 @@ def _axes(knots: str, book: Codebook, size: int) -> list[np.ndarray]:
     value = (nodes - nodes[0]) / extent
     if knots == "even":
         return [value]
-    return [rank, (1 - CURVES.value_share) * rank + CURVES.value_share * value, value]
+    return [rank, axis_between(rank, value), value]

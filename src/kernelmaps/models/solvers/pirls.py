@@ -122,6 +122,10 @@ class PenalisedFit:
         """Posterior covariance of the active coefficients that are not levels."""
         return self.posterior.dense
 
+    def active_in(self, span: slice) -> np.ndarray:
+        """Positions in the active set of the coefficients of a term, which are at `span`."""
+        return np.arange(*np.searchsorted(self.active, [span.start, span.stop]))
+
     def covariance_of(self, at: np.ndarray) -> np.ndarray:
         """Covariance of some of them, by their positions, with uncertain smoothing parameters."""
         deviations = self.smoothing_deviations[at]
