@@ -53,7 +53,7 @@ def test_basis_is_centred_and_orthonormal_over_the_rows(seed, kind, missing):
     scale = basis.values.T @ (counts[:, None] * basis.values) / counts.sum()
     # Rounding errors of the largest share of K, 1e-16, are divided by the least, some 1e-8.
     np.testing.assert_allclose(scale, np.eye(basis.n_functions), atol=1e-6)
-    assert (np.diff(basis.group) >= 0).all()
+    assert (np.diff(basis.smoothing_index) >= 0).all()
 
 
 @pytest.mark.parametrize("missing", [True, False])
@@ -87,7 +87,7 @@ def test_penalty_in_new_coordinates_is_the_old_one(seed, skewed):
         beta = rng.normal(size=basis.n_functions)
         beta[basis.penalty > 1e6 * basis.penalty[0]] = 0  # what no row sees
         theta = np.linalg.lstsq(raw, (basis.values @ beta)[1:], rcond=None)[0]
-        smooth = basis.group == 0
+        smooth = basis.smoothing_index == 0
         ratios.append((theta @ penalty @ theta) / np.sum((basis.penalty * beta**2)[smooth]))
     np.testing.assert_allclose(ratios, ratios[0], rtol=1e-5)
 
@@ -100,7 +100,11 @@ def test_only_straight_functions_have_no_curvature(seed, missing, jumps, order):
     place = np.exp(5 * np.linspace(-1, 1, 255) ** 3)
     place = (place - place[0]) / (place[-1] - place[0])
     basis = number_basis(place, counts, n_bases=80, degree=3, order=order, jumps=jumps)
-    straight = basis.values[:, basis.group == 1] if missing or jumps or order > 1 else basis.values
+    straight = (
+        basis.values[:, basis.smoothing_index == 1]
+        if missing or jumps or order > 1
+        else basis.values
+    )
     n_straight = (order - 1) + missing + len(jumps)
     assert straight.shape[1] == (n_straight or basis.n_functions)
     inner = np.delete(straight, [0, *(1 + jump for jump in jumps)], axis=0)
@@ -162,8 +166,11 @@ def test_two_equal_smoothing_parameters_are_one(seed):
     counts = counts_of(seed, 40)
     basis = number_basis(np.linspace(0, 1, 40), counts, n_bases=20, degree=3, order=2)
     apart = basis.with_two_smoothing_parameters(6)
-    np.testing.assert_array_equal(np.bincount(apart.group), [12, 6, 2])
-    assert apart.penalty[apart.group == 1].max() < apart.penalty[apart.group == 0].min()
+    np.testing.assert_array_equal(np.bincount(apart.smoothing_index), [12, 6, 2])
+    assert (
+        apart.penalty[apart.smoothing_index == 1].max()
+        < apart.penalty[apart.smoothing_index == 0].min()
+    )
     inner = [b.values / b.penalty @ b.values.T for b in (basis, apart)]
     np.testing.assert_allclose(*inner, rtol=1e-9)
     assert basis.with_two_smoothing_parameters(18) is basis

@@ -154,7 +154,7 @@ def test_test_of_a_variance_is_that_of_the_dense_covariance(seed, sd):
     numbers = (X["x"].to_numpy() + 4).astype(np.uint8)
     factor = LevelBasis(np.bincount(levels) + 0.0)
     line = TermBasis((np.arange(8.0) - 4)[:, None], np.ones(1), np.zeros(1, int))
-    dense = TermBasis(np.eye(SITES), factor.penalty, factor.group)
+    dense = TermBasis(np.eye(SITES), factor.penalty, factor.smoothing_index)
     rows = TermRows([numbers, levels], [line, factor], y, np.ones(len(y)), np.zeros(len(y)))
     rho, fixed = np.log([1e-6, 400.0]), np.ones(2, bool)
     fit = fit_penalised(rows, Squared(), rho, fixed)

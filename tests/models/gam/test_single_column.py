@@ -158,8 +158,8 @@ def test_straight_lines_are_never_left_out(seed):
     for most in (2, 5):
         small = basis.smoothest(most)
         assert small.n_functions == most
-        assert (small.group == 1).sum() == (basis.group == 1).sum() == 1
-        assert small.penalty[small.group == 0].max() <= np.sort(basis.penalty)[most]
+        assert (small.smoothing_index == 1).sum() == (basis.smoothing_index == 1).sum() == 1
+        assert small.penalty[small.smoothing_index == 0].max() <= np.sort(basis.penalty)[most]
 
 
 def test_coarse_smoothing_is_close_to_that_of_all_functions(seed):

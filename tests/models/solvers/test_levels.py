@@ -42,7 +42,7 @@ def rows_of(
         order=2,
     )  # fmt: skip
     factor = LevelBasis(np.bincount(levels, minlength=N_LEVELS) + 0.0)
-    dense = TermBasis(np.eye(N_LEVELS), factor.penalty, factor.group)
+    dense = TermBasis(np.eye(N_LEVELS), factor.penalty, factor.smoothing_index)
     codes = [numbers.astype(np.uint8), levels.astype(np.uint8)]
     weight = rng.uniform(0.5, 2, n)
     constraints = None

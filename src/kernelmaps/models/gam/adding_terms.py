@@ -123,7 +123,7 @@ def fit_added_terms(rows: SolverRows, loss: Loss, start: WarmStart) -> RoughFit:
 
 def _active_set(penalties: Penalties, start: WarmStart, total_weight: float) -> np.ndarray:
     """All coefficients of new terms, and those of the others that penalties leave something of."""
-    active = np.append(~start.fixed, False)[penalties.group]  # the last for group −1
+    active = np.append(~start.fixed, False)[penalties.smoothing_index]  # the last for index −1
     active[penalties.active_set(start.rho, total_weight)] = True
     return np.flatnonzero(active)
 
@@ -243,7 +243,7 @@ def fit_bordered(
 
     Constraints need an inverse of all coefficients: with `constraints`, all count as new.
     """
-    is_new = np.append(~start.fixed, False)[penalties.group]  # the last for group −1
+    is_new = np.append(~start.fixed, False)[penalties.smoothing_index]  # the last for index −1
     if constraints is not None or not is_new.any():
         is_new[:] = True
     border = BorderedSystem.of(problem, penalties.diagonal(start.rho), is_new)

@@ -100,9 +100,9 @@ def natural_basis(
     elif sparse is not None:
         local = LocalBasis(*sparse, np.ascontiguousarray(theta))
     n_null = null_space.shape[1]
-    group = np.repeat([0, 1], [len(variances), n_null])
+    index = np.repeat([0, 1], [len(variances), n_null])
     penalty = np.append(1 / (unit * variances), np.ones(n_null))
-    return TermBasis(values, penalty, group - group.min(initial=1), local, n_null > 0)
+    return TermBasis(values, penalty, index - index.min(initial=1), local, n_null > 0)
 
 
 def _smoothest(gram: np.ndarray, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -115,18 +115,20 @@ class AdditiveDesign:
         """Numbers of functions, by the columns of the terms."""
         return {term.columns: term.basis.n_functions for term in self.terms}
 
-    def has_terms_of(self, other: AdditiveDesign) -> bool:
+    def has_same_terms(self, other: AdditiveDesign) -> bool:
         """Whether both have the same terms, with as many functions each."""
         return self.sizes == other.sizes
 
     def slices(self) -> list[tuple[DesignTerm, slice, slice]]:
         """The terms, and where their coefficients and their smoothing parameters are."""
         ends = np.cumsum([basis.n_smoothing for basis in self.bases]).tolist()
-        smoothing = [
+        smoothing_slices = [
             slice(end - basis.n_smoothing, end) for end, basis in zip(ends, self.bases, strict=True)
         ]
-        places = zip(self.ordered_terms, coefficient_slices(self.bases), smoothing, strict=True)
-        by_columns = {term.columns: (span, group) for term, span, group in places}
+        places = zip(
+            self.ordered_terms, coefficient_slices(self.bases), smoothing_slices, strict=True
+        )
+        by_columns = {term.columns: (span, smoothing) for term, span, smoothing in places}
         return [(term, *by_columns[term.columns]) for term in self.terms]
 
     def constraint_matrix(self) -> np.ndarray | None:

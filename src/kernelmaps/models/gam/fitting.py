@@ -133,15 +133,18 @@ def _warm_start(
 ) -> WarmStart:
     """Start from an earlier fit; smoothing parameters of terms that have not changed are fixed."""
     fit = before.fits[output]
-    old = {term.columns: (term.basis, span, group) for term, span, group in before.design.slices()}
+    old = {
+        term.columns: (term.basis, span, smoothing)
+        for term, span, smoothing in before.design.slices()
+    }
     beta = np.zeros(1 + sum(basis.n_functions for basis in design.bases))
     rho, fixed, edf = rho.copy(), np.zeros(len(rho), bool), np.zeros(len(beta))
     beta[0], edf[0] = fit.beta[0], 1.0
-    for term, span, group in design.slices():
+    for term, span, smoothing in design.slices():
         if term.columns not in old:
             continue
-        old_basis, old_span, old_group = old[term.columns]
-        rho[group], fixed[group] = fit.rho[old_group], old_basis is term.basis
+        old_basis, old_span, old_smoothing = old[term.columns]
+        rho[smoothing], fixed[smoothing] = fit.rho[old_smoothing], old_basis is term.basis
         if old_basis is term.basis:
             beta[span], edf[span] = fit.beta[old_span], fit.edf[old_span]
         else:

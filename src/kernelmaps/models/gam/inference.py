@@ -220,7 +220,7 @@ def term_test(
         return NO_TEST
     if term.kind != "category":
         return wald_test(beta, covariance, float(fit.edf[span].sum()), residual_df)
-    penalty = term.basis.penalty * np.exp(fit.rho[smoothing])[term.basis.group]
+    penalty = term.basis.penalty * np.exp(fit.rho[smoothing])[term.basis.smoothing_index]
     precision = penalty[active - span.start] / fit.dispersion
     return random_effects_test(beta, covariance, precision, residual_df)
 

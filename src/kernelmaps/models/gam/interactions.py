@@ -67,7 +67,7 @@ def search_pairs(
     start = with_fixed_levels(without_pairs)
     search = InteractionSearch(start.design, losses, settings)
     model = search.add_significant_pairs(start)
-    if model.design.has_terms_of(start.design):
+    if model.design.has_same_terms(start.design):
         return without_pairs
     model = with_free_levels(model, without_pairs)
     return fit_outputs(model.design, losses, settings, model, search.caches)
@@ -111,7 +111,7 @@ class InteractionSearch:
             finest = PAIRS.max_functions if is_complete else PAIR_SEARCH.n_functions_in_search
             larger = _refined(larger, _pair_edf(model), finest)
             tried |= set(pairs)
-            if larger.has_terms_of(model.design):
+            if larger.has_same_terms(model.design):
                 break
             model = fit_outputs_roughly(larger, self.losses, self.settings, model, self.caches)
         return model

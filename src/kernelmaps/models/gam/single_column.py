@@ -80,9 +80,10 @@ def fit_alone(basis: TermBasis, outputs: Sequence[ColumnTargets]) -> tuple[float
     """
     likelihood = edf = 0.0
     for output in outputs:
-        n, rhs, curved = output.n, output.targets @ basis.values, basis.group == 0
+        n, rhs = output.n, output.targets @ basis.values
+        in_range_space = basis.smoothing_index == 0
         # The null space has the smoothing parameter of one row: it costs each axis the same.
-        penalty = np.where(curved, n * SMOOTHING_GRID[:, None] * basis.penalty, 1.0)
+        penalty = np.where(in_range_space, n * SMOOTHING_GRID[:, None] * basis.penalty, 1.0)
         deviance = output.positive(output.square - np.sum(rhs**2 / (n + penalty), axis=1))
         criterion = (n - 1) * np.log(deviance) + np.sum(np.log1p(n / penalty), axis=1)
         best = int(np.argmin(criterion))

@@ -20,8 +20,8 @@ class TermBasis:
     values : ndarray of shape (n_codes, n_functions)
     penalty : ndarray of shape (n_functions,)
         Diagonal of the penalty matrix.
-    group : ndarray of int of shape (n_functions,)
-        The smoothing parameter of each coefficient, not decreasing.
+    smoothing_index : ndarray of int of shape (n_functions,)
+        Which smoothing parameter each coefficient has, not decreasing.
     local : LocalBasis, optional
         The values as a product, for combinations of splines.
     has_null_space : bool
@@ -31,7 +31,7 @@ class TermBasis:
 
     values: np.ndarray
     penalty: np.ndarray
-    group: np.ndarray
+    smoothing_index: np.ndarray
     local: LocalBasis | None = None
     has_null_space: bool = False
 
@@ -54,14 +54,14 @@ class TermBasis:
     @property
     def n_smoothing(self) -> int:
         """Number of smoothing parameters."""
-        return int(self.group.max(initial=-1)) + 1
+        return int(self.smoothing_index.max(initial=-1)) + 1
 
-    def smoothest(self, most: int) -> TermBasis:
+    def smoothest(self, max_functions: int) -> TermBasis:
         """The functions with the smallest penalties, those of the null space among them."""
-        if self.n_functions <= most:
+        if self.n_functions <= max_functions:
             return self
-        order = np.argsort(np.where(self.group > 0, 0.0, self.penalty), kind="stable")
-        return self.select(np.sort(order[:most]))
+        order = np.argsort(np.where(self.smoothing_index > 0, 0.0, self.penalty), kind="stable")
+        return self.select(np.sort(order[:max_functions]))
 
     def with_two_smoothing_parameters(self, n_smoothest: int) -> TermBasis:
         """A smoothing parameter of their own for the smoothest functions of a curve.
@@ -69,12 +69,12 @@ class TermBasis:
         So a curve may rise steeply in one place and be smooth in the others, which one smoothing
         parameter for the curve does not allow.
         """
-        rank = int(np.count_nonzero(self.group == 0))  # functions of the range space
+        rank = int(np.count_nonzero(self.smoothing_index == 0))  # functions of the range space
         if self.n_functions == rank or rank <= n_smoothest:
             return self
         sizes = [rank - n_smoothest, n_smoothest, self.n_functions - rank]
         order = np.r_[n_smoothest:rank, :n_smoothest, rank : self.n_functions]
-        return replace(self.select(order), group=np.repeat([0, 1, 2], sizes))
+        return replace(self.select(order), smoothing_index=np.repeat([0, 1, 2], sizes))
 
     def select(self, functions: np.ndarray) -> TermBasis:
         """Some of the functions."""
@@ -82,8 +82,8 @@ class TermBasis:
         if local is not None:
             local = local._replace(combination=local.combination[:, functions])
         return TermBasis(
-            self.values[:, functions], self.penalty[functions], self.group[functions], local,
-            self.has_null_space,
+            self.values[:, functions], self.penalty[functions], self.smoothing_index[functions],
+            local, self.has_null_space,
         )  # fmt: skip
 
 
@@ -114,7 +114,7 @@ class LevelBasis:
         return np.full(len(self.counts), 1 / max(np.count_nonzero(self.counts), 1))
 
     @property
-    def group(self) -> np.ndarray:
+    def smoothing_index(self) -> np.ndarray:
         return np.zeros(len(self.counts), np.int64)
 
     @property

@@ -87,15 +87,16 @@ REML = RemlOptions()
 
 @dataclass(frozen=True)
 class Penalties:
-    """Diagonal penalties: coefficient i has λ of ``group[i]`` (−1: none) times ``scale[i]``.
+    """Diagonal penalties: d_i is λ of ``smoothing_index[i]`` (−1: none) times ``scale[i]``.
 
-    Groups do not decrease: the coefficients of a smoothing parameter lie together. Without a
-    `prior` on the smoothing parameters, they are estimated by REML alone. The last
-    `n_levels` coefficients are those of a large factor, the last smoothing parameter is theirs.
+    The coefficients of a smoothing parameter are a group; they lie together, and groups are in the
+    order of their smoothing parameters. Without a `prior` on the smoothing parameters, they are
+    estimated by REML alone. The last `n_levels` coefficients are those of a large factor, the last
+    smoothing parameter is theirs.
     """
 
     scale: np.ndarray
-    group: np.ndarray
+    smoothing_index: np.ndarray
     count: int
     prior: SmoothingPrior | None = None
     n_levels: int = 0
@@ -103,17 +104,17 @@ class Penalties:
     @classmethod
     def of_bases(cls, bases: Sequence[Basis]) -> Penalties:
         """Those of all terms, after an intercept without one."""
-        scale, group, variance = [np.zeros(1)], [np.full(1, -1)], [np.zeros(1)]
+        scale, index, variance = [np.zeros(1)], [np.full(1, -1)], [np.zeros(1)]
         in_null_space: list[bool] = []
         for basis in bases:
             scale.append(basis.penalty)
-            group.append(basis.group + len(in_null_space))
+            index.append(basis.smoothing_index + len(in_null_space))
             variance.append(basis.variance)
             in_null_space += [False] * basis.n_smoothing
             if basis.has_null_space:
                 in_null_space[-1] = True
         count = len(in_null_space)
-        alone = cls(np.concatenate(scale), np.concatenate(group).astype(np.int64), count)
+        alone = cls(np.concatenate(scale), np.concatenate(index).astype(np.int64), count)
         by_group = alone.sum_by_group(np.concatenate(variance))
         prior = SmoothingPrior(by_group, np.array(in_null_space, bool), count)
         return replace(alone, prior=prior, n_levels=count_levels(bases))
@@ -125,9 +126,9 @@ class Penalties:
 
     def diagonal(self, rho: np.ndarray) -> np.ndarray:
         """The diagonal d for smoothing parameters exp(ρ)."""
-        smoothing = np.zeros(self.count + 1)  # the last for group −1
+        smoothing = np.zeros(self.count + 1)  # the last for index −1
         np.exp(rho, out=smoothing[:-1])
-        return self.scale * smoothing[self.group]
+        return self.scale * smoothing[self.smoothing_index]
 
     @cached_property
     def ranks(self) -> np.ndarray:
@@ -140,24 +141,26 @@ class Penalties:
 
     @cached_property
     def _bin(self) -> np.ndarray:
-        return self.group + 1
+        return self.smoothing_index + 1
 
     @cached_property
     def bounds(self) -> np.ndarray:
         """Where the coefficients of each smoothing parameter begin, and where the last end."""
-        return np.searchsorted(self.group, np.arange(self.count + 1))
+        return np.searchsorted(self.smoothing_index, np.arange(self.count + 1))
 
     def restricted(self, active: np.ndarray) -> Penalties:
         """Those of some coefficients; all smoothing parameters stay."""
-        return replace(self, scale=self.scale[active], group=self.group[active])
+        return replace(self, scale=self.scale[active], smoothing_index=self.smoothing_index[active])
 
     def restricted_to_groups(self, active: np.ndarray) -> tuple[Penalties, np.ndarray]:
         """Those of some coefficients and of their smoothing parameters, and which these are."""
-        groups = np.unique(self.group[active][self.group[active] >= 0])
-        number = np.full(self.count + 1, -1)  # the last for group −1
+        groups = np.unique(self.smoothing_index[active][self.smoothing_index[active] >= 0])
+        number = np.full(self.count + 1, -1)  # the last for index −1
         number[groups] = np.arange(len(groups))
         prior = None if self.prior is None else self.prior.restricted(groups)
-        few = Penalties(self.scale[active], number[self.group[active]], len(groups), prior)
+        few = Penalties(
+            self.scale[active], number[self.smoothing_index[active]], len(groups), prior
+        )
         return few, groups
 
     def prior_of(self, free: np.ndarray, problem: NormalEquations) -> PriorParameterisation:
@@ -170,8 +173,10 @@ class Penalties:
     def order_within(self) -> np.ndarray:
         """Rank of each coefficient in its group, the least penalised first; 0 for all levels."""
         rank = np.zeros(len(self.scale), np.int64)
-        order = np.lexsort((self.scale, self.group))
-        rank[order] = np.arange(len(order)) - np.searchsorted(self.group, self.group[order])
+        order = np.lexsort((self.scale, self.smoothing_index))
+        rank[order] = np.arange(len(order)) - np.searchsorted(
+            self.smoothing_index, self.smoothing_index[order]
+        )
         rank[self.n_dense :] = 0
         return rank
 
@@ -205,7 +210,7 @@ class Penalties:
 
     def indicator(self) -> np.ndarray:
         """Which coefficients have each smoothing parameter, one column each."""
-        return np.eye(self.count + 1)[self.group, : self.count]
+        return np.eye(self.count + 1)[self.smoothing_index, : self.count]
 
 
 @dataclass(frozen=True)
