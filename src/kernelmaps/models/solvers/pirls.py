@@ -60,8 +60,8 @@ class PirlsOptions:
     settled_edf_share: float = 0.002
     max_performance_iter: int = 15
     # Decimals that ρ is rounded to: during the iteration, so that steps do not amplify the rounding
-    # errors of those before them; and of the final ρ, since a tenth of it changes next to nothing
-    # in a fit, and rows in another order then have the same ρ.
+    # errors of those before them; and of the final ρ, so that rounding errors do not change it:
+    # with 3 decimals, probabilities change by 0.002 (in the fits of `RemlOptions`).
     rho_decimals: int = 3
     final_rho_decimals: int = 1
     # From a warm start: decrement of the penalised loss, in units of φ, beyond a working problem

@@ -39,10 +39,15 @@ from .smoothing_prior import PriorParameterisation, SmoothingPrior
 
 @dataclass(frozen=True)
 class RemlOptions:
-    """Constants of penalised REML."""
+    """Constants of penalised REML.
+
+    Changes of predictions are root mean squares, in standard deviations of the targets or of
+    probabilities: the largest of 12 fits, with squared and log loss, of 6 simulated tables of 150
+    and 600 rows and 8 columns.
+    """
 
     # Bounds of ρ, and of ρ − log n: λ weighs a hundredth of a row, or e²⁰ times as much as all rows
-    # (nothing is left of the function). Few estimates reach either, so their values matter little.
+    # (nothing is left of the function). With −9 and 15, predictions change by 3e-7.
     min_log: float = float(np.log(1e-2))
     max_log_over_rows: float = 20.0
     # The largest change of one ρ in a Newton step; each is clipped for itself, since those that go
@@ -52,16 +57,18 @@ class RemlOptions:
     # them all: rounding, which the order of the rows decides, would take some of them off it.
     at_bound: float = 1e-9
     # Steps that are tried, each a third of the one before (1/2000 in the end). Clipped Newton steps
-    # are rarely too long, so that neither number matters.
+    # are rarely too long: with 4 tries, predictions are the same, with divisors of 2 and 6 they
+    # change by less than 1e-8.
     max_line_search: int = 8
     step_divisor: float = 3.0
     # Relative rise of the criterion that counts as rounding.
     rounding: float = 1e-10
     # Share of `tol` below which a derivative counts as zero: its ρ stays where it is, and the
-    # system of the step is smaller.
+    # system of the step is smaller. With 0.01, predictions change by 0.01.
     stationary_share: float = 0.1
     # Smallest eigenvalue of the Hessian that steps take, in units of the largest, and at all: the
     # criterion is flat in ρ of functions that have vanished, and not convex far from a minimum.
+    # With 1e-4, predictions change by 1e-6, and with 1e-2 by 0.01.
     min_eigenvalue_share: float = 1e-3
     min_eigenvalue: float = 1e-8
     # Derivative of ℓ − log p by ρ at which a search ends. ℓ is a log-likelihood: differences below
