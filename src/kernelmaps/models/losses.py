@@ -123,6 +123,14 @@ class Loss:
         """An intercept to start from."""
         return float(np.average(y - offset, weights=weight))
 
+    def location(self, y: np.ndarray, weight: np.ndarray, offset: np.ndarray) -> float:
+        """What GAMs subtract from targets before a fit, and add to its intercept: 0 for most.
+
+        Of a loss of y − η alone whose fit needs several steps, the median: where steps end depends
+        on the size of the scores, which would include any constant in y.
+        """
+        return 0.0
+
     def after_step(self, is_full: bool) -> Loss:
         """With the majorizer's share for the next Newton step, after a full or a damped one."""
         return self
@@ -528,6 +536,9 @@ class Quantile(Loss):
 
     def initial_intercept(self, y, weight, offset):
         return float(_quantiles(y - offset, weight, self.quantile)[0])
+
+    def location(self, y, weight, offset):
+        return float(_quantiles(y - offset, weight, 0.5)[0])
 
 
 @dataclass(frozen=True)

@@ -85,6 +85,24 @@ def test_the_unit_of_y_and_a_constant(loss, seed):
         assert_same(expected, (scores(model, X) - constant) / factor, tol)
 
 
+@pytest.mark.parametrize("quantile", [0.5, 0.9])
+def test_a_large_constant_in_y_of_quantile_losses(quantile, seed):
+    """Targets are multiples of 2⁻²⁰, so that constants are added to them without rounding."""
+    X, eta, rng = table(seed)
+    X, y = X[:200], np.round(target("quantile", eta, rng)[:200] * 2**20) / 2**20
+    model = model_of("quantile", quantile=quantile)
+    expected, offset = scores(model.fit(X, y), X), 2.0 ** rng.integers(-3, 3, len(y))
+    with_offset = scores(model.fit(X, y + offset, offset=offset), X)
+    for constant in (1e4, -1e5, 2.0**30):
+        moved = scores(model.fit(X, y + constant), X) - constant
+        assert_same(expected, moved, 1e-5)  # rounding of the scores: 2³⁰ has steps of 1e-7
+        moved = scores(model.fit(X, y + offset + constant, offset=offset), X) - constant
+        assert_same(with_offset, moved, 1e-5)
+    blocks = [(X[:100], y[:100]), (X[100:], y[100:])]
+    moved = [(part, values + 1e5) for part, values in blocks]
+    assert_same(scores(model.fit(blocks), X), scores(model.fit(moved), X) - 1e5, 1e-5)
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_whole_frequencies_and_repeated_rows(loss, seed):
     X, eta, rng = table(seed)

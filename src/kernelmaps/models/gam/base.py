@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -176,9 +176,12 @@ class GeneralizedAdditiveModel(BaseEstimator):
             weight = weights_of(self, sample_weight, len(y))
             targets, losses, weight = self._targets(y, weight)
             offsets = self._offsets(len(y), offset, exposure)
+            location = losses[0].location(targets[0], weight, offsets)
+            if location:
+                targets = [values - location for values in targets]
             settings = self._settings()
             rows = encode_rows(columns, targets, weight, offsets, settings)
-            self._fit_rows(rows, losses, settings, int(np.count_nonzero(weight)))
+            self._fit_rows(rows, losses, settings, int(np.count_nonzero(weight)), location)
         else:
             owner = type(self).__name__
             if offset is not None:
@@ -242,13 +245,15 @@ class GeneralizedAdditiveModel(BaseEstimator):
             raise ValueError(f"{owner}: all sample weights are zero.")
         warn_of_gaps(owner, "y", sums.n_without_target)
         streamed = RowsFromStream(source, encoder, sums, rows)
-        self._fit_rows(streamed, losses, settings, sums.by_output[0].count)
+        n_rows = sums.by_output[0].count
+        self._fit_rows(streamed, losses, settings, n_rows, checks.location)
         encoder.notes.warn(owner, stacklevel=6)
 
     def _fit_rows(
-        self, rows: TrainingRows, losses: Sequence[Loss], settings: GamSettings, n_rows: int
-    ) -> None:
-        """Fit all outputs, and keep the fitted model."""
+        self, rows: TrainingRows, losses: Sequence[Loss], settings: GamSettings, n_rows: int,
+        location: float,
+    ) -> None:  # fmt: skip
+        """Fit all outputs, whose targets are less a location, and keep the fitted model."""
         if not settings.frequency_weights:
             rows = rows.with_relative_weights()
         # Matrices of single terms are small: threads of BLAS would cost more than they bring.
@@ -259,7 +264,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
         else:
             model = fit_outputs(design, losses, settings)
         with limit_blas(1):
-            self.predictor_ = build_predictor(model, losses, settings.pairs)
+            centred = build_predictor(model, losses, settings.pairs)
+            self.predictor_ = replace(centred, intercept=centred.intercept + location)
             statistics = fit_statistics(model, losses)
         fits = model.fits
         self.n_iter_ = max(fit.n_iter for fit in fits)

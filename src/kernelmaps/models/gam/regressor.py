@@ -200,7 +200,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             np.concatenate([*map(read, sample.chunks)]) for read in (checks.targets, checks.weights)
         )
         loss = make_loss(self.loss, y, weight, quantile=self.quantile)
-        return replace(checks, loss=loss), [loss], []
+        location = loss.location(y, weight, np.zeros(len(y)))
+        return replace(checks, loss=loss, location=location), [loss], []
 
     def _numbers(self, y: Any) -> np.ndarray:
         refuse_masked(self, "y", y)

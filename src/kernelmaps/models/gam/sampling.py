@@ -33,12 +33,15 @@ class RowChecks:
         Factor of the weights of each class.
     loss : Loss or None
         Of a regressor: it knows which targets it cannot have.
+    location : float
+        What is subtracted from the targets of a regressor; see `Loss.location`.
     """
 
     owner: str
     classes: np.ndarray | None = None
     class_weight: np.ndarray | None = None
     loss: Loss | None = None
+    location: float = 0.0
 
     def __call__(self, chunk: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         where = f"{self.owner}, chunk {chunk.chunk}"
@@ -55,7 +58,7 @@ class RowChecks:
             problem = self.loss and self.loss.target_error(np.append(y[weight > 0], 1.0))
             if problem:
                 raise ValueError(f"{where}: {problem}; found {y.min():g} … {y.max():g}.")
-            return y, weight, offset
+            return y - self.location, weight, offset
         codes = np.searchsorted(self.classes, y)
         if self.class_weight is not None:
             weight = weight * self.class_weight[codes]
