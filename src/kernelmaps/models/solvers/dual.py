@@ -97,7 +97,7 @@ class DescentConstants:
 CONSTANTS = DescentConstants()
 
 
-class Certificate(NamedTuple):
+class GapCertificate(NamedTuple):
     """Primal values and duality gaps of some outputs."""
 
     primal: np.ndarray
@@ -115,11 +115,11 @@ class Certificate(NamedTuple):
 class Descent(Protocol):
     """Coordinate descent on some form of rows."""
 
-    def run_epoch(self) -> Certificate:
+    def run_epoch(self) -> GapCertificate:
         """Take steps; primal values and gaps as estimated on the way."""
         ...
 
-    def balance_and_certify(self) -> Certificate:
+    def balance_and_certify(self) -> GapCertificate:
         """Make s zero; primal values and gaps at that point."""
         ...
 
@@ -215,7 +215,7 @@ def solve(
     return state.solution(state.alpha, certificate, n_iter, converged)
 
 
-def descend(solver: Descent, options: DualOptions) -> tuple[Certificate, int, bool]:
+def descend(solver: Descent, options: DualOptions) -> tuple[GapCertificate, int, bool]:
     """Epochs until the gaps of all outputs are certified; their number, and whether so."""
     factor, converged, n_iter = 1.0, False, 0
     for _ in track(range(options.max_iter), "training", enabled=options.progress):
@@ -297,7 +297,7 @@ class CoordinateDescent:
         self.activate_all()
 
     def solution(
-        self, alpha: np.ndarray, certificate: Certificate, n_iter: int, converged: bool
+        self, alpha: np.ndarray, certificate: GapCertificate, n_iter: int, converged: bool
     ) -> Solution:
         """The solution with these dual variables, and how it was reached."""
         return Solution(self.w, self.bias, alpha, *certificate, n_iter, self.n_visits, converged)
@@ -383,7 +383,7 @@ class CoordinateDescent:
 
     # Epochs.
 
-    def run_epoch(self) -> Certificate:
+    def run_epoch(self) -> GapCertificate:
         """Visit the active examples and update the intercept; estimated primal values and gaps."""
         totals = self.visit_active()
         self.update_intercept()
@@ -405,10 +405,10 @@ class CoordinateDescent:
             self.alpha_sum[:] = self._alpha_total()
             self.bias += self.penalty_weight * self.alpha_sum
 
-    def certificate(self, totals: PassTotals) -> Certificate:
+    def certificate(self, totals: PassTotals) -> GapCertificate:
         """Primal values and gaps from totals of all examples: exact where s = 0."""
         sq_norm = totals.alpha_dot_score - self.bias * self.alpha_sum
-        return Certificate(totals.loss + 0.5 * sq_norm, totals.gap)
+        return GapCertificate(totals.loss + 0.5 * sq_norm, totals.gap)
 
     def _alpha_total(self) -> np.ndarray:
         """Σα of each output."""
@@ -449,7 +449,7 @@ class CoordinateDescent:
 
     # Certificates.
 
-    def balance_and_certify(self) -> Certificate:
+    def balance_and_certify(self) -> GapCertificate:
         """Make s zero, measure the gap there, and set the active set for the epochs that follow."""
         if self.options.fit_intercept:
             self.balance()

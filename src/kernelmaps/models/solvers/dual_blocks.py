@@ -18,7 +18,7 @@ import numpy as np
 
 from ..rows.map_tables import BasisTables, rows_of
 from ._dual_loops import PassTotals, SVMProblem
-from .dual import Certificate, CoordinateDescent, DualOptions, Solution, descend
+from .dual import GapCertificate, CoordinateDescent, DualOptions, Solution, descend
 
 _EPOCHS = 3  # on a block, each time that it is read
 
@@ -150,14 +150,14 @@ class DescentOverBlocks:
     read: Callable[[], Iterator[tuple[Any, int]]]
     for_groups: Callable[[Callable[[BlockDescent], Any]], list[Any]]
 
-    def run_epoch(self) -> Certificate:
+    def run_epoch(self) -> GapCertificate:
         """A few epochs on each block; estimated primal values and gaps of all outputs."""
         totals = self._joined_totals(BlockDescent.run_block_epochs)
         for group in self.groups:
             group.update_intercept()
         return self._certificate(totals)
 
-    def balance_and_certify(self) -> Certificate:
+    def balance_and_certify(self) -> GapCertificate:
         """Make s zero, across blocks if need be; primal values and gaps there."""
         if self.groups[0].options.fit_intercept:
             for is_balanced in self._on_blocks(BlockDescent.balance_block):
@@ -181,11 +181,11 @@ class DescentOverBlocks:
             reduce(PassTotals.merged, parts) for parts in zip(*self._on_blocks(work), strict=True)
         ]
 
-    def _certificate(self, totals: list[PassTotals]) -> Certificate:
+    def _certificate(self, totals: list[PassTotals]) -> GapCertificate:
         """Of the outputs of all groups, one after the other."""
         parts = (group.certificate(item) for group, item in zip(self.groups, totals, strict=True))
         primal, gap = zip(*parts, strict=True)
-        return Certificate(np.concatenate(primal), np.concatenate(gap))
+        return GapCertificate(np.concatenate(primal), np.concatenate(gap))
 
     def solve(self) -> list[Solution]:
         """Pass over the blocks until all duality gaps are certified; solutions of the groups."""
@@ -193,6 +193,6 @@ class DescentOverBlocks:
         ends = np.cumsum([group.n_outputs for group in self.groups])[:-1]
         parts = zip(*(np.split(values, ends) for values in certificate), strict=True)
         return [
-            group.solution(group.all_alpha, Certificate(*part), n_iter, converged)
+            group.solution(group.all_alpha, GapCertificate(*part), n_iter, converged)
             for group, part in zip(self.groups, parts, strict=True)
         ]
