@@ -18,7 +18,7 @@ import numpy as np
 
 from ..rows.map_tables import BasisTables, rows_of
 from ._dual_loops import PassTotals, SVMProblem
-from .dual import GapCertificate, CoordinateDescent, DualOptions, Solution, descend
+from .dual import CoordinateDescent, DualOptions, GapCertificate, Solution, descend
 
 _EPOCHS = 3  # on a block, each time that it is read
 
