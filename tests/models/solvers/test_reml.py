@@ -108,6 +108,19 @@ def test_a_smoothing_parameter_that_goes_to_infinity_holds_up_no_other():
     np.testing.assert_allclose(step, [REML.max_step, -0.5], rtol=1e-12)
 
 
+def test_a_clipped_step_descends():
+    """Near the null direction of the Hessian Newton's step is long: clipped, it would go uphill."""
+    hessian, gradient = np.array([[-72.0, -3.6], [-3.6, -0.12]]), np.array([143.0, 12.0])
+    values, vectors = np.linalg.eigh(hessian)
+    newton = -vectors @ (
+        vectors.T @ gradient / np.maximum(np.abs(values), 1e-3 * np.abs(values[0]))
+    )
+    assert newton @ gradient < 0 < np.clip(newton, -2, 2) @ gradient
+    step = _newton_step(hessian, gradient)
+    assert step @ gradient < 0
+    assert np.abs(step).max() <= 2
+
+
 def test_the_order_of_the_rows_does_not_matter(seed):
     """Straight lines share the largest ρ as a bound: rounding must not take any of them off it."""
     n, m = 60, 30

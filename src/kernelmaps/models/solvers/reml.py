@@ -452,7 +452,7 @@ def estimate_smoothing(
 
 
 def _newton_step(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    """A Newton step with a Hessian made positive definite, each entry clipped."""
+    """A Newton step with a Hessian made positive definite, each entry clipped; it descends."""
     factor, info = lapack.dpotrf(hessian, lower=1, clean=0)
     largest = np.abs(hessian.diagonal()).max(initial=0.0)
     if info == 0 and factor.diagonal().min(initial=np.inf) ** 2 > _eigenvalue_floor(largest):
@@ -461,7 +461,13 @@ def _newton_step(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         values, vectors = np.linalg.eigh(hessian)
         floor = _eigenvalue_floor(np.abs(values).max(initial=0.0))
         step = -vectors @ ((vectors.T @ gradient) / np.maximum(np.abs(values), floor))
-    return np.clip(step, -REML.max_step, REML.max_step)
+    step = np.clip(step, -REML.max_step, REML.max_step)
+    if step @ gradient < 0:
+        return step
+    # Clipping has turned the direction uphill, as it may where the Hessian is nearly singular:
+    # its diagonal alone gives a step each entry of which goes downhill.
+    diagonal = np.maximum(np.abs(hessian.diagonal()), _eigenvalue_floor(largest))
+    return np.clip(-gradient / diagonal, -REML.max_step, REML.max_step)
 
 
 def _eigenvalue_floor(largest: float) -> float:
