@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from kernelmaps.models.gam.bases import (
+    _divided_differences,
     category_basis,
     difference_penalty,
     linear_basis,
@@ -90,6 +91,28 @@ def test_penalty_in_new_coordinates_is_the_old_one(seed, skewed):
         smooth = basis.smoothing_index == 0
         ratios.append((theta @ penalty @ theta) / np.sum((basis.penalty * beta**2)[smooth]))
     np.testing.assert_allclose(ratios, ratios[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_values_at_uneven_nodes_are_penalised_by_derivatives(seed, order):
+    """Of x²: the integral of f''² = 4, and of f'² = 4x² by the midpoint rule; of x: 0 and 1."""
+    nodes = np.sort(np.random.default_rng(seed).random(2000))
+    steps = np.diff(nodes)
+    differences = _divided_differences(steps, order)
+    line, parabola = (np.sum((differences @ nodes**k) ** 2) for k in (1, 2))
+    extent, middle = nodes[-1] - nodes[0], (nodes[1:] + nodes[:-1]) / 2
+    if order == 1:
+        assert line == pytest.approx(extent)
+        assert parabola == pytest.approx(np.sum(4 * middle**2 * steps))
+    else:
+        assert line < 1e-12 * parabola
+        assert parabola == pytest.approx(4 * (extent - (steps[0] + steps[-1]) / 2))
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_divided_differences_of_even_steps_are_differences(order):
+    even = _divided_differences(np.ones(6), order)
+    np.testing.assert_allclose(even.T @ even, difference_penalty(7, order), atol=1e-14)
 
 
 @pytest.mark.parametrize("missing", [True, False])

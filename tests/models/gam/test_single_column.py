@@ -153,6 +153,71 @@ def test_the_choice_of_an_axis_does_not_bend_a_straight_effect(seed):
     assert curved > 2
 
 
+UNEVEN = {
+    "outlier": np.array([0.0, 1, 2, 3, 10]),
+    "price list": np.array([1.0, 2, 5, 10, 20, 50, 100]),
+    "lognormal": np.exp(2 * np.sin(np.arange(25.0))),
+    "close pair": np.array([0.0, 1e-9, 1, 2, 4, 8]),
+}
+
+
+@pytest.mark.parametrize("knots", ["auto", "even"])
+@pytest.mark.parametrize("values", UNEVEN)
+def test_a_straight_effect_of_a_few_uneven_values_is_straight(seed, values, knots):
+    """Its error is that of least squares, of two numbers; a value for each level would have more.
+
+    With one coefficient for each of m values it would be sqrt(m / 2) times as large.
+    """
+    rng, errors, used = np.random.default_rng(seed), [], []
+    for _ in range(5):
+        x = rng.choice(UNEVEN[values], 1000)
+        truth = x / x.std()
+        model = km.AdditiveRegressor(terms=[km.Term(0, knots=knots)])
+        model.fit(x[:, None], truth + 0.1 * rng.normal(size=1000))
+        errors.append(np.mean((model.predict(x[:, None]) - truth) ** 2))
+        used.append(model.predictor_.terms[0].edf[0])
+    assert np.median(used) < 1.5
+    # The mean of five χ² with two degrees of freedom, and a little curve: below 2.5 times its
+    # expectation in all but 1 % of the cases.
+    assert np.mean(errors) < 2.5 * 2 * 0.1**2 / 1000
+
+
+@pytest.mark.parametrize("n", [20, 30, 100])
+def test_a_straight_effect_of_few_rows_is_straight(seed, n):
+    """Their values share no more bins than there are splines; REML bends one line in five or so."""
+    rng, used = np.random.default_rng(seed), []
+    for _ in range(15):
+        x = rng.normal(size=n)
+        model = km.AdditiveRegressor().fit(x[:, None], x + 0.1 * rng.normal(size=n))
+        assert len(model.predictor_.books[0].nodes) <= max(n // 4, 10)
+        used.append(model.predictor_.terms[0].edf[0])
+    assert np.median(used) < 1.5
+
+
+@pytest.mark.parametrize("knots", ["auto", "even", "quantile"])
+@pytest.mark.parametrize("values", ["outlier", "price list", "lognormal"])
+def test_effects_of_a_few_uneven_values_are_followed(seed, values, knots):
+    """They are the means of the levels if these differ by far more than their errors."""
+    rng, levels = np.random.default_rng(seed), UNEVEN[values]
+    effects = rng.permutation(np.linspace(-2, 2, len(levels)))
+    codes = rng.integers(0, len(levels), 3000)
+    y = effects[codes] + 0.1 * rng.normal(size=3000)
+    model = km.AdditiveRegressor(terms=[km.Term(0, knots=knots)]).fit(levels[codes][:, None], y)
+    means = np.bincount(codes, y) / np.bincount(codes)
+    error = model.predict(levels[:, None]) - means
+    assert np.sqrt(np.mean(error**2)) < 0.1 * np.sqrt(len(levels) / 3000)
+
+
+@pytest.mark.parametrize("truth", [np.log1p, np.square, np.sign])
+@pytest.mark.parametrize("values", ["outlier", "price list", "lognormal"])
+def test_the_sign_of_a_few_uneven_values_does_not_matter(seed, values, truth):
+    rng = np.random.default_rng(seed)
+    x = rng.choice(UNEVEN[values], (500, 1))
+    y = truth(x[:, 0]) + rng.normal(size=500)
+    model, mirrored = (km.AdditiveRegressor().fit(s * x, y) for s in (1, -1))
+    np.testing.assert_allclose(model.predict(x), mirrored.predict(-x), rtol=1e-4, atol=1e-3)
+
+
 def test_straight_lines_are_never_left_out(seed):
     basis, _, _, _ = one_column(seed)
     for most in (2, 5):

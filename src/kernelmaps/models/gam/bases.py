@@ -50,6 +50,9 @@ class BasisOptions:
     # A pair's n smoothest functions are sought among 3n + 16 products of the columns' functions.
     candidates_factor: int = 3
     candidates_offset: int = 16
+    # Steps between values, in units of their mean, that count as this much in divided differences:
+    # with smaller ones, rounding errors would bend straight lines.
+    min_step: float = 1e-5
     small_matrix: int = 32  # up to this size LAPACK called directly takes half of NumPy's time
 
 
@@ -157,17 +160,42 @@ def _differences(size: int, order: int, periodic: bool = False) -> np.ndarray:
     return matrix
 
 
+def _divided_differences(steps: np.ndarray, order: int) -> np.ndarray:
+    r"""Differences of the values of a function at nodes that are these steps apart.
+
+    The sum of their squares approximates the integral of :math:`f'^2` or :math:`f''^2`, as each is
+    a derivative times the root of the length that it stands for; with steps of one they are the
+    differences of neighbours.
+    """
+    matrix, lengths = np.eye(len(steps) + 1), steps
+    for k in range(min(order, len(steps))):
+        lengths = steps if k == 0 else (steps[1:] + steps[:-1]) / 2
+        matrix = np.diff(matrix, axis=0) / lengths[:, None]
+    return np.sqrt(lengths)[:, None] * matrix if len(steps) else matrix
+
+
 @lru_cache(maxsize=64)
-def _penalty_spaces(size: int, order: int, periodic: bool) -> tuple[np.ndarray, np.ndarray, float]:
-    """W, N without constants, and the trace of S, for differences of coefficients."""
+def _penalty_spaces(
+    size: int, order: int, periodic: bool, position: tuple[float, ...] | None = None
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """W, N without constants, and the trace of S, for differences of coefficients.
+
+    Given the positions of nodes, the coefficients are the values there, and the trace is that of
+    evenly spaced ones: a few close nodes do not decide which penalty counts as one.
+    """
     straight = size == 2 and order == 2 and not periodic  # two values have a line, and no curve
     differences = _differences(size, order, periodic)
+    trace, line = float(np.sum(differences**2)), np.linspace(-1, 1, size)
+    if position is not None and size > 1:
+        steps = np.diff(position) / np.ptp(position) * (size - 1)
+        steps = np.maximum(steps, BASES.min_step)
+        differences = _divided_differences(steps, order)
+        line[1:] = line[0] + np.cumsum(steps) * (2 / (size - 1))
     order = order if straight else min(order, size - 1)
     rank = size - (1 if periodic or size == 1 else order)
     _, values, rotation = np.linalg.svd(differences, full_matrices=False)
-    line = np.linspace(-1, 1, size)[:, None]
-    null_space = line if order == 2 and not periodic else line[:, :0]
-    return rotation[:rank].T / values[:rank], null_space, float(np.sum(differences**2))
+    null_space = line[:, None] if order == 2 and not periodic else np.empty((size, 0))
+    return rotation[:rank].T / values[:rank], null_space, trace
 
 
 def splines(position: np.ndarray, size: int, degree: int) -> np.ndarray:
@@ -308,7 +336,8 @@ def number_basis(
         Weights of the codes, the missing value first.
     n_bases, degree, order, periodic
         Splines, their degree, and the order of the differences that are penalised; if there are
-        no more bins than splines, each bin has a coefficient instead.
+        no more bins than splines, each bin has a coefficient instead, and divided differences are
+        penalised, so that a straight line is one in the positions.
     jumps : sequence of int
         Bins whose value may lie off the curve: each has one more coefficient, if there are more
         bins than splines.
@@ -316,19 +345,19 @@ def number_basis(
         Whether straight lines have a smoothing parameter of their own also if first differences
         are penalised, of which they are no null space.
     """
-    n_bins, sparse = len(position), None
+    n_bins, sparse, nodes = len(position), None, None
     if periodic:
         size = max(n_bases, degree + 1)
         curve = periodic_splines(position, size, degree)
     elif n_bins <= n_bases:
-        size, curve = n_bins, np.eye(n_bins)
+        size, curve, nodes = n_bins, np.eye(n_bins), tuple(position.tolist())
     else:
         first, values = _local_splines(position, n_bases, degree)
         size, curve = n_bases, _in_all_columns(first, values, n_bases)
         sparse = _sparse_rows(first, values, n_bases, counts[0] > 0)
-    range_space, null_space, trace = _penalty_spaces(size, order, periodic)
+    range_space, null_space, trace = _penalty_spaces(size, order, periodic, nodes)
     if keep_line and size > 2:
-        null_space = _penalty_spaces(size, 2, periodic)[1]
+        null_space = _penalty_spaces(size, 2, periodic, nodes)[1]
     unit = trace / max(float(counts[1:] @ np.sum(curve**2, axis=1)) / counts.sum(), 1e-300)
     jumps = list(jumps) if size < n_bins else []
     if jumps:

@@ -42,6 +42,8 @@ class CurveOptions:
     # Log-likelihood by which an axis of ranks has to be better than that of the values, on which
     # straight effects are straight: 3 is strong evidence (a ratio of 20; Kass and Raftery 1995).
     rank_axis_cost: float = 3.0
+    # Steps between values, as shares of their range, whose differences are rounding errors.
+    same_step: float = 1e-12
     # The smallest or largest value of a column may lie off the curve if it has this share of the
     # rows, and this many times that of a mean bin.
     jump_share: float = 0.05
@@ -279,7 +281,7 @@ def _curve_basis(
     if periodic:
         position = _positions_on_circle(term, book)
     else:
-        position = _best_axis(_axes(term.knots, book, size), counts, outputs, options)
+        position = _best_axis(_axes(term.knots, book), counts, outputs, options)
     basis = number_basis(position, counts, periodic=periodic, **options)
     likelihood, edf = fit_alone(basis, outputs)
     # A jump at the end of a curve is no slope to go on with.
@@ -314,7 +316,7 @@ def _rough_basis(term: Term, position: np.ndarray, counts: np.ndarray) -> TermBa
 
 def _best_axis(
     axes: Sequence[np.ndarray], counts: np.ndarray, outputs: Sequence[ColumnTargets],
-    options: dict[str, int],
+    options: dict[str, Any],
 ) -> np.ndarray:  # fmt: skip
     """The axis on which a curve of this column alone explains the targets best.
 
@@ -322,10 +324,18 @@ def _best_axis(
     """
     if len(axes) == 1:
         return axes[0]
-    position, targets = np.stack(axes), [output.targets[1:] for output in outputs]
-    equations = banded_normal_equations(position, counts[1:], targets, **options)
-    likelihood = axis_likelihoods(equations, position, options["order"], outputs)
-    cost = CURVES.empty_axis_cost * equations.empty_share
+    each_bin = len(counts) - 1 <= options["n_bases"]  # has a coefficient
+    if each_bin and np.ptp(np.diff(axes[-1])) < CURVES.same_step:
+        return axes[-1]  # ranks of evenly spaced values are the same axis
+    position, cost = np.stack(axes), np.zeros(len(axes))
+    if each_bin:
+        bases = [number_basis(axis, counts, **options) for axis in axes]
+        likelihood = np.array([fit_alone(basis, outputs)[0] for basis in bases])
+    else:
+        targets = [output.targets[1:] for output in outputs]
+        equations = banded_normal_equations(position, counts[1:], targets, **options)
+        likelihood = axis_likelihoods(equations, position, options["order"], outputs)
+        cost += CURVES.empty_axis_cost * equations.empty_share
     cost[:-1] += CURVES.rank_axis_cost
     return axes[int(np.argmax(likelihood - cost))]
 
@@ -350,11 +360,11 @@ def _positions_on_circle(term: Term, book: Codebook) -> np.ndarray:
     return (book.nodes - book.nodes[0]) / (term.period or extent + step or 1.0)
 
 
-def _axes(knots: str, book: Codebook, size: int) -> list[np.ndarray]:
+def _axes(knots: str, book: Codebook) -> list[np.ndarray]:
     """Positions of the bins in [0, 1], on the axes that are to be compared, the values last."""
     nodes, extent = book.nodes, book.nodes[-1] - book.nodes[0]
     rank = (np.arange(len(nodes)) + 0.5) / len(nodes)
-    if knots == "quantile" or not extent > 0 or len(nodes) <= size:  # a coefficient for each bin
+    if knots == "quantile" or not extent > 0:
         return [rank]
     value = (nodes - nodes[0]) / extent
     if knots == "even":
