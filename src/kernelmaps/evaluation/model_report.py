@@ -19,6 +19,7 @@ from ..blocks import evenly_spaced
 from ..exceptions import OutOfDomainWarning
 from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay
 from ..inspection.shapes import by_importance, importance, output_names, shape_functions
+from ..models.gam.fitted import warn_without_exposure
 from .page import plain_panels, rounded, write_page
 from .scoring import PredictionScores
 
@@ -44,6 +45,7 @@ def model_report(
     *,
     X: Any = None,
     y: Any = None,
+    exposure: Any = None,
     rows: Sequence[int] | None = None,
     title: str | None = None,
     target: str = "the target",
@@ -68,6 +70,8 @@ def model_report(
         Rows to explain and to score, best ones that the model was not fitted on.
     y : array-like, optional
         Their targets.
+    exposure : array-like, optional
+        What each row was exposed to, as in `AdditiveRegressor.fit`; 1 by default.
     rows : sequence of int, optional
         Positions in X of the rows to explain; by default the rows with the lowest, the median and
         the highest score, and those in between. The first is shown at once, by default the median.
@@ -107,7 +111,17 @@ def model_report(
     refuse_masked("model_report", "y", y)
     if X is not None and y is not None and len(y) != X.shape[0]:
         raise ValueError(f"model_report: X has {X.shape[0]} rows, y has {len(y)} values.")
-    report_rows = ReportRows(model, None if X is None else lambda: [(X, y)])
+    if y is not None and getattr(model, "_counts_trials", False):
+        raise ValueError(
+            "model_report: the model was fitted with trials, and a page has scores of labels only. "
+            "Leave y out; the model's score and check take trials=."
+        )
+    if exposure is not None and not hasattr(model, "_log_exposure"):
+        raise ValueError(f"model_report: {type(model).__name__} has no exposures; leave it out.")
+    if y is not None:
+        warn_without_exposure(model, "model_report", exposure)
+    beside = () if exposure is None else (np.asarray(exposure, dtype=np.float64),)
+    report_rows = ReportRows(model, None if X is None else lambda: [(X, y, *beside)])
     return write_report(
         report_rows, path, rows=rows, title=title, target=target, feature_names=feature_names,
         domain=domain, held_out=held_out,

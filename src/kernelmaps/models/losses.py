@@ -332,6 +332,34 @@ class Logistic(Loss):
         return stats.bernoulli(scipy.special.expit(eta))
 
 
+@dataclass(frozen=True)
+class BinomialCounts(Logistic):
+    """−log-likelihood of y successes in trials, up to a constant: n log(1 + exp(η)) − yη.
+
+    A fit takes single trials; checks of rows take their counts.
+    """
+
+    trials: Any = 1.0
+    of_labels = False
+
+    def value(self, y, eta):
+        return self.trials * np.logaddexp(0.0, eta) - y * eta
+
+    def derivatives(self, y, eta):
+        p = scipy.special.expit(eta)
+        return self.trials * p - y, np.maximum(self.trials * p * (1 - p), 1e-12)
+
+    def saturated(self, y):
+        failures = self.trials - y
+        xlogy = scipy.special.xlogy
+        return xlogy(self.trials, self.trials) - xlogy(y, y) - xlogy(failures, failures)
+
+    def observation_distribution(self, eta, error, dispersion, residual_df):
+        from scipy import stats
+
+        return stats.binom(self.trials, scipy.special.expit(eta))
+
+
 def _squared_hinge(y, f, epsilon):
     slack = max(1.0 - y * f, 0.0)
     return slack * slack

@@ -1,8 +1,11 @@
 """Offsets of every loss, and binomial counts."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import kernelmaps as km
 from kernelmaps.exceptions import MissingTargetWarning
@@ -114,3 +117,67 @@ def test_rows_without_a_target_leave_their_offset_out(seed):
     rows = y.notna().to_numpy()
     expected = km.AdditiveRegressor().fit(X[rows], y[rows], offset=offset[rows])
     np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+
+
+def test_scores_and_checks_of_counts_are_those_of_single_trials(seed, tmp_path):
+    rng, X, eta, offset = rows(seed, 500)
+    trials = rng.integers(0, 8, 500)
+    successes = rng.binomial(trials, 1 / (1 + np.exp(-eta - offset)))
+    model = km.AdditiveClassifier().fit(X, successes, trials=trials, offset=offset)
+    each = np.repeat(np.arange(500), trials)
+    labels = np.concatenate([np.arange(k) for k in trials]) < successes[each]
+    single = km.AdditiveClassifier().fit(X.iloc[each], labels.astype(int), offset=offset[each])
+    expected = single.score(X.iloc[each], labels.astype(int), offset=offset[each])
+    assert model.score(X, successes, trials=trials, offset=offset) == pytest.approx(expected)
+    predicted = model.predict_proba(X, offset=offset)[:, 1] > 0.5
+    assert expected == pytest.approx(np.mean(labels == predicted[each]))
+    check = model.check(X, successes, trials=trials, offset=offset)
+    # A row's leverage is the sum of those of its trials: both sum to the same trace.
+    by_trial = single.check(X.iloc[each], labels.astype(int), offset=offset[each])
+    assert check.leverage.sum() == pytest.approx(by_trial.leverage.sum(), rel=1e-3)
+    # Quantile residuals of the right model are standard normal.
+    assert stats.kstest(check.quantile_residuals, "norm").pvalue > 1e-4
+    assert f"rows: {np.count_nonzero(trials)}" in " ".join(str(model.summary()).split())
+    # A single trial is a label.
+    first = single.check(X, successes > 0, offset=offset)
+    ones = single.check(X, (successes > 0).astype(int), trials=np.ones(500), offset=offset)
+    np.testing.assert_allclose(ones.deviance_residuals, first.deviance_residuals, atol=1e-7)
+    np.testing.assert_allclose(ones.cooks_distance, first.cooks_distance, rtol=1e-6)
+
+
+def test_models_of_counts_need_trials(seed, tmp_path):
+    rng, X, eta, _ = rows(seed, 200)
+    trials = rng.integers(1, 8, 200)
+    successes = rng.binomial(trials, 1 / (1 + np.exp(-eta)))
+    model = km.AdditiveClassifier().fit(X, successes, trials=trials)
+    km.save(model, tmp_path / "counts.kmap")
+    for of_counts in (model, km.load(tmp_path / "counts.kmap")):
+        for call in (of_counts.score, of_counts.check):
+            with pytest.raises(ValueError, match="fitted with trials, and none are given"):
+                call(X, successes)
+            with pytest.raises(ValueError, match="trials must hold 200 finite numbers"):
+                call(X, successes, trials=trials[:10])
+        with pytest.raises(ValueError, match="fitted with trials"):
+            km.model_report(of_counts, tmp_path / "page.html", X=X, y=successes)
+    named = km.AdditiveClassifier().fit(X, np.where(successes > 1, "many", "few"))
+    with pytest.raises(ValueError, match="for the classes 0 and 1, and the model has few, many"):
+        named.score(X, successes, trials=trials)
+
+
+def test_checks_pages_and_calibration_without_exposures_warn(seed, tmp_path):
+    rng, X, eta, offset = rows(seed)
+    y = rng.poisson(np.exp(eta + offset))
+    model = km.AdditiveRegressor("poisson").fit(X, y, exposure=np.exp(offset))
+    page = tmp_path / "page.html"
+    for call in (
+        lambda: model.check(X, y),
+        lambda: km.model_report(model, page, X=X, y=y),
+        lambda: model.predict_interval(X, exposure=np.exp(offset), calibration=(X, y)),
+    ):
+        with pytest.warns(UserWarning, match="an exposure or an offset, and none is given"):
+            call()
+    with warnings.catch_warnings(action="error"):
+        km.model_report(model, page, X=X, y=y, exposure=np.exp(offset))
+        model.check(X, y, exposure=np.exp(offset))
+    explained = model.score(X, y, exposure=np.exp(offset))
+    assert f"{explained:.4g}" in page.read_text(encoding="utf-8")

@@ -18,7 +18,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ...arguments import argument, check_count, is_number, refuse_masked
@@ -42,7 +41,7 @@ from ..inputs import (
     weights_of,
     without_rows,
 )
-from ..losses import GAM, LOSSES, Loss, find_loss, make_loss
+from ..losses import GAM, LOSSES, BinomialCounts, Loss, find_loss, make_loss
 from ..shapes import PairFunction, ShapeFunction
 from .codebooks import OTHER, SAMPLE_ROWS
 from .constraints import resolve_constraints
@@ -151,13 +150,22 @@ class GeneralizedAdditiveModel(BaseEstimator):
         total = self._log_exposure(exposure, n)
         if offset is None:
             return total
-        refuse_masked(self, "offset", offset)
-        offset = column_or_1d(offset).astype(np.float64)
-        if len(offset) != n or not np.isfinite(offset).all():
-            raise ValueError(
-                f"{type(self).__name__}: offset must hold {n} finite numbers, one for each row."
-            )
-        return total + offset
+        return total + self._row_values(offset, n, "offset")
+
+    def _row_values(self, values: Any, n: int, name: str) -> np.ndarray:
+        """Finite numbers that stand beside n rows: offsets, say."""
+        refuse_masked(self, name, values)
+        problem = f"{type(self).__name__}: {name} must hold {n} finite numbers, one for each row"
+        try:
+            numbers = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{problem}: {error}.") from None
+        if numbers.shape not in ((n,), (n, 1)):
+            raise ValueError(f"{problem}; its shape is {numbers.shape}.")
+        if not np.isfinite(numbers).all():
+            at = int(np.argmin(np.isfinite(numbers)))
+            raise ValueError(f"{problem}; row {at} has {numbers.flat[at]}.")
+        return numbers.ravel()
 
     def _fit(
         self, X: Any, y: Any, sample_weight: Any, exposure: Any = None, offset: Any = None
@@ -446,13 +454,16 @@ class GeneralizedAdditiveModel(BaseEstimator):
 
     def _check_rows(
         self, columns: list[Column], y: np.ndarray, sample_weight: Any, offset: np.ndarray,
-        output: int = 0, random_state: Any = 0,
+        output: int = 0, random_state: Any = 0, trials: np.ndarray | None = None,
     ) -> GamCheck:  # fmt: skip
-        """Check one output on rows; `y` are its targets."""
+        """Check one output on rows; `y` are its targets, or successes in trials."""
         weight = weights_of(self, sample_weight, len(y))
         if self.weights == "relative":
-            weight = weight * relative_scale(weight.sum(), weight @ weight)
+            counts = np.ones(len(y)) if trials is None else trials
+            weight = weight * relative_scale(weight @ counts, weight**2 @ counts)
         loss = make_loss(self.loss, y, weight, quantile=getattr(self, "quantile", 0.5))
+        if trials is not None:
+            loss = BinomialCounts(trials=trials)
         return FitToCheck(
             type(self).__name__, self.predictor_, output, loss, float(self.dispersion_[output]),
             float(self._residual_df[output]), float(self.edf_[output]), columns, y, weight, offset,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils import _safe_indexing, column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -15,7 +16,7 @@ from ...atomic import all_or_nothing
 from ...data.frames import is_frame
 from ...data.opening import in_memory
 from ...data.sources import Source
-from ..inputs import coded_labels, weights_of
+from ..inputs import coded_labels, targets_of, weights_of
 from ..losses import Loss, make_loss
 from ..probabilities import class_probabilities, sigmoid
 from .base import GeneralizedAdditiveModel
@@ -172,6 +173,8 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             X, y, sample_weight, offset = self._single_trials(X, y, sample_weight, trials, offset)
         self._counts_trials = trials is not None
         self._fit(X, y, sample_weight, None, offset)
+        if trials is not None:  # rows of the table, each of which was fitted as two
+            self._n_rows = int(np.count_nonzero(sample_weight.reshape(2, -1).any(axis=0)))
         self.intercept_ = self.predictor_.intercept
         return self
 
@@ -183,23 +186,49 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             raise ValueError(
                 "AdditiveClassifier: trials= is for rows in memory. Load the file as a frame."
             )
-        counts = np.column_stack([column_or_1d(y), column_or_1d(trials)]).astype(np.float64)
-        n_rows, valid = len(counts), np.isfinite(counts).all() and (counts >= 0).all()
-        if not valid or (counts % 1).any() or (counts[:, 0] > counts[:, 1]).any():
-            raise ValueError(
-                "AdditiveClassifier: y must hold whole numbers of successes, from 0 to those of "
-                "trials."
-            )
+        successes, trials = self._counts(X, y, trials)
+        n_rows = len(trials)
         weight = weights_of(self, sample_weight, n_rows)
         if self.weights == "relative":
-            scale = relative_scale(weight @ counts[:, 1], weight**2 @ counts[:, 1])
-            weight = weight * scale
-        weight = np.concatenate([weight * counts[:, 0], weight * (counts[:, 1] - counts[:, 0])])
+            weight = weight * relative_scale(weight @ trials, weight**2 @ trials)
+        weight = np.concatenate([weight * successes, weight * (trials - successes)])
         rows = np.tile(np.arange(n_rows), 2)
         labels = np.repeat([1, 0], n_rows)
         if offset is not None:
             offset = np.tile(self._offsets(n_rows, offset), 2)
         return _safe_indexing(X, rows), labels, weight, offset
+
+    def _counts(self, X: Any, y: Any, trials: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Successes and trials of the rows of X, checked."""
+        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        counts = targets_of(self, y, n_rows), self._row_values(trials, n_rows, "trials")
+        try:
+            successes, trials = (values.astype(np.float64) for values in counts)
+            whole = not (successes % 1).any() and not (trials % 1).any()
+        except (TypeError, ValueError):
+            whole = False
+        if not whole or not ((successes >= 0) & (successes <= trials)).all():
+            raise ValueError(
+                "AdditiveClassifier: y must hold whole numbers of successes, from 0 to those of "
+                "trials."
+            )
+        return successes, trials
+
+    def _check_trials(self, call: str, trials: Any) -> None:
+        """Refuse rows without trials of a model of counts, and trials of a model of other labels.
+
+        Counts would be compared with labels.
+        """
+        if trials is None and self._counts_trials:
+            raise ValueError(
+                f"AdditiveClassifier.{call}: the model was fitted with trials, and none are given: "
+                "y are numbers of successes. Pass trials=, ones where each row is a single trial."
+            )
+        if trials is not None and self.classes_.tolist() != [0, 1]:
+            raise ValueError(
+                f"AdditiveClassifier.{call}: trials= is for the classes 0 and 1, and the model has "
+                f"{', '.join(map(str, self.classes_[:5]))}. Leave trials out."
+            )
 
     def _settings(self) -> GamSettings:
         settings = super()._settings()
@@ -296,7 +325,10 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             return scores.reshape(shape)
         return scores.reshape(shape), self._score_errors(X).reshape(shape)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, trials: Any = None,
+        offset: Any = None,
+    ) -> float:  # fmt: skip
         """Return the accuracy.
 
         Parameters
@@ -307,14 +339,23 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             True labels; of a file, the column that holds them.
         sample_weight : array-like of shape (n_samples,) or str, optional
             Weights of the rows.
+        trials : array-like of shape (n_samples,), optional
+            Numbers of trials, of which y are successes, as in `fit`; needed if `fit` had them.
+        offset : array-like of shape (n_samples,), optional
+            Known parts of the log-odds, as in `fit`; 0 by default.
 
         Returns
         -------
         float
-            Share of the rows whose label is predicted.
+            Share of the rows, or of the trials, whose label is predicted.
         """
+        check_is_fitted(self)
+        self._check_trials("score", trials)
+        if trials is not None:
+            X, y, sample_weight, offset = self._single_trials(X, y, sample_weight, trials, offset)
         X, y, sample_weight, _ = self._rows_to_score(X, y, sample_weight)
-        return super().score(X, y, sample_weight)
+        predicted = self.predict(X, offset=offset)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def predict(self, X: Any, *, offset: Any = None) -> np.ndarray:
         """Predict the most probable class.
@@ -381,7 +422,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
 
     def check(
         self, X: Any, y: Any, sample_weight: Any = None, *, output: int = 0,
-        offset: Any = None, random_state: Any = 0,
+        trials: Any = None, offset: Any = None, random_state: Any = 0,
     ) -> GamCheck:  # fmt: skip
         """Check the model on rows: residuals, basis dimensions, concurvity, influential rows.
 
@@ -390,11 +431,14 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         X : frame or array-like of shape (n_samples, n_features)
             Rows, best those that the model was fitted on.
         y : array-like of shape (n_samples,)
-            Their labels.
+            Their labels, or numbers of successes in `trials`.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the rows, as in `fit`.
         output : int, default=0
             For more than two classes: which of them, against all others.
+        trials : array-like of shape (n_samples,), optional
+            Numbers of trials, as in `fit`; needed if `fit` had them. Residuals are then those of
+            binomial counts, one for each row.
         offset : array-like of shape (n_samples,), optional
             Known parts of the log-odds, as in `fit`; 0 by default.
         random_state : int, RandomState, Generator or None
@@ -411,7 +455,15 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             raise ValueError(
                 f"AdditiveClassifier.check: output must be 0 … {len(positive) - 1}, got {output!r}."
             )
-        y = column_or_1d(y, warn=True)
+        self._check_trials("check", trials)
+        columns = self._columns(X)
+        offsets = self._offsets(len(columns[0]), offset)
+        if trials is not None:
+            y, trials = self._counts(X, y, trials)
+            return self._check_rows(
+                columns, y, sample_weight, offsets, output, random_state, trials
+            )
+        y = targets_of(self, y, len(columns[0]))
         unknown = ~np.isin(y, self.classes_)
         if unknown.any():
             raise ValueError(
@@ -419,7 +471,6 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
                 "not fitted on."
             )
         sign = np.where(y == self.classes_[int(positive[output])], 1.0, -1.0)
-        columns, offsets = self._columns(X), self._offsets(len(y), offset)
         return self._check_rows(columns, sign, sample_weight, offsets, output, random_state)
 
     def _check_state(self) -> None:

@@ -6,6 +6,7 @@ otherwise spend most of its time on imports.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -50,7 +51,8 @@ _STATE = State(
 )
 REGRESSOR_STATE = _STATE.extended(required={"intercept_": number()}, allowed={"exposed": boolean})
 CLASSIFIER_STATE = _STATE.extended(
-    required={"classes_": labels, "intercept_": array("f8", "outputs")}
+    required={"classes_": labels, "intercept_": array("f8", "outputs")},
+    allowed={"counts_trials": boolean},
 )
 
 
@@ -110,6 +112,17 @@ def labels_of_scores(scores: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """The most probable classes, from scores (n_samples, n_outputs)."""
     best = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
     return classes[best]
+
+
+def warn_without_exposure(model: Any, call: str, *given: Any) -> None:
+    """Warn if a model was fitted with exposures or offsets, and a call has none."""
+    if getattr(model, "_exposed", False) and all(item is None for item in given):
+        warnings.warn(
+            f"{call}: the model was fitted with an exposure or an offset, and none is given: each "
+            "row counts as one unit. Pass exposure= or offset= where there is one.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 class _FittedGam:

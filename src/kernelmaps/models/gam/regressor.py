@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -19,7 +18,13 @@ from ..inputs import numbers_in_text, real_targets, targets_of, weights_of
 from ..losses import Loss, make_loss
 from .base import GeneralizedAdditiveModel
 from .conformal import conformal_interval
-from .fitted import REGRESSOR_STATE, check_exposure_has_use, log_exposures, means_of_scores
+from .fitted import (
+    REGRESSOR_STATE,
+    check_exposure_has_use,
+    log_exposures,
+    means_of_scores,
+    warn_without_exposure,
+)
 from .model_check import GamCheck
 from .sampling import RowChecks, Sample
 
@@ -323,6 +328,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
                 raise ValueError(
                     "AdditiveRegressor: calibration must be a tuple (X, y) of further rows."
                 )
+            warn_without_exposure(self, "AdditiveRegressor: rows of calibration")
             others = self._intervals(calibration[0], level, None, None)
             y = targets_of(self, calibration[1], len(others))
             return conformal_interval(
@@ -378,9 +384,11 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             Prints as text; :class:`kernelmaps.inspection.CheckDisplay` draws it.
         """
         check_is_fitted(self)
-        y = self._numbers(y)
+        warn_without_exposure(self, "AdditiveRegressor.check", exposure, offset)
+        columns = self._columns(X)
+        y = self._numbers(targets_of(self, y, len(columns[0])))
         offsets = self._offsets(len(y), offset, exposure)
-        return self._check_rows(self._columns(X), y, sample_weight, offsets, 0, random_state)
+        return self._check_rows(columns, y, sample_weight, offsets, 0, random_state)
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None,
@@ -410,13 +418,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             At most 1; 0 for a model that always predicts the mean.
         """
         X, y, sample_weight, exposure = self._rows_to_score(X, y, sample_weight, exposure)
-        if exposure is None and offset is None and getattr(self, "_exposed", False):
-            warnings.warn(
-                "AdditiveRegressor.score: the model was fitted with an exposure or an offset, and "
-                "none is given: each row counts as one unit. Pass exposure= or offset=.",
-                UserWarning,
-                stacklevel=2,
-            )
+        warn_without_exposure(self, "AdditiveRegressor.score", exposure, offset)
         y = self._numbers(y)
         weight = weights_of(self, sample_weight, len(y))
         if self._link != "log":
