@@ -1,5 +1,7 @@
 """Random slopes, curves by group, and varying coefficients, as pairs of terms."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -82,3 +84,18 @@ def test_pairs_that_cannot_be_linear_are_refused(seed):
         km.AdditiveRegressor(interactions=[("x", km.Term("site", "linear"))]).fit(X, y)
     with pytest.raises(ValueError, match="a Term of a pair may only be 'linear'"):
         km.AdditiveRegressor(interactions=[("site", km.Term("x", n_bases=9))]).fit(X, y)
+
+
+def test_levels_that_a_pair_merges_are_reported(seed):
+    """Of 125 equally frequent levels, a pair has 100: the others are 20 % of the rows."""
+    rng = np.random.default_rng(seed)
+    code = np.arange(1250) % 125
+    X = pd.DataFrame({"x": rng.random(1250), "site": [f"s{k:03d}" for k in code]})
+    y = rng.normal(size=125)[code] * X["x"] + 0.3 * rng.normal(size=1250)
+    model = km.AdditiveRegressor(terms=["x", "site", ("site", km.Term("x", "linear"))])
+    message = "the 100 most frequent levels of 'site', which has 125. The others, 20% of the rows"
+    with pytest.warns(UserWarning, match=message):
+        model.fit(X, y)
+    few = code < 100
+    with warnings.catch_warnings(action="error"):
+        model.fit(X[few], y[few])

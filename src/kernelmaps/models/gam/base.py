@@ -292,6 +292,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
                 stacklevel=5,
             )
         self._warn_of_merged_levels(design, settings)
+        self._warn_of_levels_outside_pairs(design, settings)
         total_weight = rows.total_weight
         if self.edf_.max() > MAX_EDF_SHARE * total_weight:
             warnings.warn(
@@ -319,6 +320,26 @@ class GeneralizedAdditiveModel(BaseEstimator):
                     f"each, and all others, {share:.0%} of the rows, one in common. Group the "
                     "levels (regions in place of towns, say), or leave the column out: terms="
                     f"{{{book.name!r}: None}}.",
+                    UserWarning,
+                    stacklevel=6,
+                )
+
+    def _warn_of_levels_outside_pairs(self, design: AdditiveDesign, settings: GamSettings) -> None:
+        """Say which requested pairs do not distinguish all levels, and how many rows that are."""
+        for term in design.terms:
+            if term.pair is None or term.pair.columns not in settings.pairs:
+                continue
+            for j, side in zip(term.columns, (term.pair.first, term.pair.second), strict=True):
+                book, limit = design.books[j], side.size - 2  # besides missing and other levels
+                if book.kind != "category" or len(book.levels) <= limit:
+                    continue
+                merged = design.counts[j][side.of_code == OTHER].sum()
+                share = merged / max(design.total_weight, 1e-300)
+                warnings.warn(
+                    f"{type(self).__name__}: the pair {term.name!r} distinguishes the {limit} most "
+                    f"frequent levels of {book.name!r}, which has {len(book.levels)}. The others, "
+                    f"{share:.0%} of the rows, have one function in common. Group the levels, or "
+                    "fit groups of them one by one.",
                     UserWarning,
                     stacklevel=6,
                 )
