@@ -99,11 +99,27 @@ def test_wrong_counts_and_offsets_are_refused(seed):
             km.AdditiveClassifier().fit(X, y, trials=trials)
     with pytest.raises(ValueError, match="offset must hold 50 finite numbers"):
         km.AdditiveRegressor().fit(X, eta, offset=offset[:20])
+    with pytest.raises(ValueError, match=r"offset must hold 50 finite numbers.*\(50, 2\)"):
+        km.AdditiveRegressor().fit(X, eta, offset=np.ones((50, 2)))
+    with pytest.raises(ValueError, match=r"offset must hold 50 finite numbers.*row 3 has nan"):
+        km.AdditiveRegressor().fit(X, eta, offset=np.where(np.arange(50) == 3, np.nan, offset))
+    with pytest.raises(ValueError, match=r"trials must hold 50 finite numbers.*\(20,\)"):
+        km.AdditiveClassifier().fit(X, np.ones(50), trials=np.ones(20))
+    for model, y in ((km.AdditiveRegressor(), eta), (km.AdditiveClassifier(), eta > 1)):
+        with pytest.raises(ValueError, match="X has 50 rows, y has 10"):
+            model.fit(X, y).check(X, y[:10])
     with pytest.raises(ValueError, match="offset= is for two classes"):
         km.AdditiveClassifier().fit(X, np.arange(50) % 3, offset=offset)
     chunks = [(X.iloc[:25], eta[:25]), (X.iloc[25:], eta[25:])]
     with pytest.raises(ValueError, match="offset= is for rows in memory"):
         km.AdditiveRegressor().fit(chunks, offset=offset)
+
+
+def test_weights_of_unknown_classes_are_reported(seed):
+    _, X, eta, _ = rows(seed, 50)
+    model = km.AdditiveClassifier(class_weight={0: 1, 1: 2, 7: 3})
+    with pytest.warns(UserWarning, match="class_weight has 7, which is not a class in y"):
+        model.fit(X, (eta > 1).astype(int))
 
 
 def test_rows_without_a_target_leave_their_offset_out(seed):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -282,6 +284,16 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             )
 
     def _weights_by_class(self, y: np.ndarray) -> np.ndarray:
+        unknown = set(self.class_weight if isinstance(self.class_weight, Mapping) else ())
+        unknown -= set(self.classes_.tolist())
+        if unknown:
+            warnings.warn(
+                f"AdditiveClassifier: class_weight has {next(iter(unknown))!r}, which is not a "
+                "class in y: its weight has no effect. Check the names of the classes: "
+                f"{', '.join(map(repr, self.classes_[:5].tolist()))}.",
+                UserWarning,
+                stacklevel=5,
+            )
         factors = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
         if not (np.isfinite(factors).all() and (factors >= 0).all()):
             raise ValueError(

@@ -44,7 +44,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     ----------
     loss : str, default="squared_error"
         "squared_error"; "absolute_error" and "quantile" (both rounded off near zero); "poisson"
-        (counts) and "gamma" (positive numbers), which predict exp(f).
+        (counts) and "gamma" (positive numbers), which predict exp(f). "poisson" is quasi-Poisson:
+        its dispersion is estimated, and y may be any numbers >= 0, such as rates or amounts.
     terms : list or dict, optional
         A list of all terms (columns, pairs of columns, :class:`Term`), or a mapping from columns to
         kinds ("spline", "linear", "parametric", "category", "periodic"), a :class:`Term`, or
