@@ -208,8 +208,9 @@ def _side_sizes(books: tuple[Codebook, Codebook], requested: bool) -> tuple[int,
         for book, category in zip(books, categories, strict=True)
     )
     even = int(np.sqrt(PAIRS.max_cells))
-    if a <= even or (categories[0] and not categories[1]):
+    levels_last = categories[1] and not categories[0]
+    if (a <= even and not levels_last) or (categories[0] and not categories[1]):
         return a, min(b, max(max_cells // a, 2), PAIRS.max_side)
-    if b <= even or (categories[1] and not categories[0]):
+    if b <= even or levels_last:
         return min(a, max(max_cells // b, 2), PAIRS.max_side), b
     return even, even
