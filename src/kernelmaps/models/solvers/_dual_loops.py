@@ -62,7 +62,7 @@ class DualVariables(NamedTuple):
 class PassTotals(NamedTuple):
     """Totals of some examples, of each output, in a pass over them: float64[outputs] each."""
 
-    max_violation: np.ndarray  # largest |Δα_i| Q_ii: the projected gradient that a step removes
+    max_violation: np.ndarray  # largest |Δα_i| Q_ii: the change of a score by its own step
     loss: np.ndarray  # Σ c_i ℓ(y_i, f_i)
     gap: np.ndarray  # Σ of Fenchel's inequality, the duality gap
     alpha_dot_score: np.ndarray  # Σ α_i f_i

@@ -30,8 +30,9 @@ Where s = 0, W is w, and the bias is the intercept of the model.
 minimises over one α_i at a time (:func:`._dual_loops.visit_examples`).
 
 **Shrinking**: an example whose α_i stays at a bound, where the derivative of the dual is larger
-than a share of the largest violation (projected gradient) of the last pass, is not active until
-the others have converged. LIBLINEAR does the same with a share of one.
+than a share of the largest |Δα_i| Q_ii of the last pass, is not active until the others have
+converged. For losses with corners, |Δα_i| Q_ii is the projected gradient, which LIBLINEAR takes,
+with a share of one; for smooth ones it is smaller.
 
 **The end** is certified: s is made exactly zero, and the duality gap, a sum over all examples of
 Fenchel's inequality, must be at most ``tol`` times P.

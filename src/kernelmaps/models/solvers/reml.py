@@ -71,8 +71,8 @@ class RemlOptions:
     # With 1e-4, predictions change by 1e-6, and with 1e-2 by 0.01.
     min_eigenvalue_share: float = 1e-3
     min_eigenvalue: float = 1e-8
-    # Derivative of ℓ − log p by ρ at which a search ends. ℓ is a log-likelihood: differences below
-    # a hundredth mean nothing. `rough` is for starting points and for models that are refitted.
+    # Derivative of ℓ − log p by ρ at which a search ends. ℓ is minus the logarithm of a
+    # likelihood: differences below a hundredth mean nothing. `rough` is for starting points and for models that are refitted.
     tol: float = 5e-3
     rough_tol: float = 1.0
     # Functions of each smoothing parameter in the model that a search starts with.

@@ -46,7 +46,7 @@ from .scale import curvature_ratio, mean_square
 from .solver_costs import COSTS, TrainingSize
 
 # Whether training starts on rounded rows where that pays: dense floats of at least 32 columns and
-# SMALL values on splines with uniform knots (see `basis.rounded`). Tests compare both ways.
+# SMALL values on splines with uniform knots (see `map_tables.rounded`). Tests compare both ways.
 START_ON_ROUNDED_ROWS = True
 _ROUGH = 1e-5  # tolerances from which on rounded rows are worth a start
 # Epochs of coordinate descent, in units of the visits that are predicted, after which it is far
