@@ -72,7 +72,8 @@ class RemlOptions:
     min_eigenvalue_share: float = 1e-3
     min_eigenvalue: float = 1e-8
     # Derivative of ℓ − log p by ρ at which a search ends. ℓ is minus the logarithm of a
-    # likelihood: differences below a hundredth mean nothing. `rough` is for starting points and for models that are refitted.
+    # likelihood: differences below a hundredth mean nothing. `rough` is for starting points and for
+    # models that are refitted.
     tol: float = 5e-3
     rough_tol: float = 1.0
     # Functions of each smoothing parameter in the model that a search starts with.
