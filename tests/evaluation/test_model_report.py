@@ -283,7 +283,7 @@ def test_rows_in_blocks_give_the_page_of_all_rows(tmp_path, kind):
             block = X[begin : begin + 70].copy()
             alive.append(weakref.ref(block))
             most.append(sum(own() is not None for own in alive))
-            yield block, y[begin : begin + 70]
+            yield block, y[begin : begin + 70], None
             del block
 
     whole = km.model_report(model, tmp_path / "whole.html", X=X, y=y)

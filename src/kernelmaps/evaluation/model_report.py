@@ -120,15 +120,15 @@ def model_report(
         raise ValueError(f"model_report: {type(model).__name__} has no exposures; leave it out.")
     if y is not None:
         warn_without_exposure(model, "model_report", exposure)
-    beside = () if exposure is None else (np.asarray(exposure, dtype=np.float64),)
-    report_rows = ReportRows(model, None if X is None else lambda: [(X, y, *beside)])
+    exposure = None if exposure is None else np.asarray(exposure, dtype=np.float64)
+    report_rows = ReportRows(model, None if X is None else lambda: [(X, y, exposure)])
     return write_report(
         report_rows, path, rows=rows, title=title, target=target, feature_names=feature_names,
         domain=domain, held_out=held_out,
     )  # fmt: skip
 
 
-Blocks = Callable[[], Iterable[tuple[Any, ...]]]
+Blocks = Callable[[], Iterable[tuple[Any, Any, Any]]]
 
 
 class ReportRows:
@@ -138,8 +138,8 @@ class ReportRows:
     ----------
     model : fitted estimator
     blocks : callable, optional
-        Returns blocks of rows, of their targets (None: unknown) and, where there are any, of their
-        exposures, each time anew.
+        Returns blocks of rows, of their targets and of their exposures (None: unknown, or none),
+        each time anew.
 
     Attributes
     ----------
@@ -156,11 +156,11 @@ class ReportRows:
     def __init__(self, model: Any, blocks: Blocks | None = None) -> None:
         self.model, self.blocks = model, blocks
         row_scores, judged, scored = [], PredictionScores(self.model), blocks is not None
-        for X, y, *exposure in () if blocks is None else blocks():
+        for X, y, exposure in () if blocks is None else blocks():
             row_scores.append(_row_scores(self.model, X))
             scored = scored and y is not None
             if scored:
-                judged.add(X, y, *exposure)
+                judged.add(X, y, exposure)
         self.row_scores = np.concatenate(row_scores) if row_scores else np.zeros(0)
         self.n = len(self.row_scores)
         self.judged = judged if scored and self.n else None
@@ -174,7 +174,7 @@ class ReportRows:
     def some(self, rows: Iterable[int]) -> dict[int, tuple[Any, Any]]:
         """Single rows and their targets, by the number of the row."""
         by_number, before, numbers = {}, 0, sorted(set(rows))
-        for X, y, *_ in () if self.blocks is None or not numbers else self.blocks():
+        for X, y, _ in () if self.blocks is None or not numbers else self.blocks():
             for k in numbers:
                 if 0 <= k - before < X.shape[0]:
                     at = k - before

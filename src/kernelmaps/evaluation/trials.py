@@ -66,8 +66,8 @@ def grown(ratio: float, growth: float, fixed: float) -> float:
 def fixed_part(smaller: tuple[int, float], larger: tuple[int, float], growth: float) -> float:
     """The part of the time of `larger` (rows, seconds) that does not grow, from both times."""
     ratio = (smaller[0] / larger[0]) ** growth
-    part = (smaller[1] / max(larger[1], 1e-9) - ratio) / (1 - ratio)
-    return float(np.clip(part, 0.0, _MOST_FIXED))
+    share = (smaller[1] / max(larger[1], 1e-9) - ratio) / (1 - ratio)
+    return float(np.clip(share, 0.0, _MOST_FIXED))
 
 
 def run_trial(method: Method, problem: Problem, n_penalties: int = 1) -> Trial:

@@ -162,10 +162,10 @@ class Trace:
         return self.node("Where", [condition, a, b], shape, dtype)
 
     def zeros_like(self, x: Any) -> Any:
-        return np.zeros((1,) * len(x.shape), dtype=x.dtype)  # broadcasts to the shape
+        return np.zeros([1] * len(x.shape), dtype=x.dtype)  # broadcasts to the shape
 
     def ones_like(self, x: Any) -> Any:
-        return np.ones((1,) * len(x.shape), dtype=x.dtype)
+        return np.ones([1] * len(x.shape), dtype=x.dtype)
 
     def zeros(self, shape: Sequence[int], *, dtype: Any = None, device: Any = None) -> Traced:
         """Zeros for as many rows as there are."""
@@ -175,7 +175,7 @@ class Trace:
             "Concat", [count, np.array(shape[1:])], (len(shape),), np.int64, axis=0
         )
         return self.node(
-            "Expand", [np.zeros((1,) * len(shape), dtype=dtype), full_shape], shape, dtype
+            "Expand", [np.zeros([1] * len(shape), dtype=dtype), full_shape], shape, dtype
         )
 
     def reshape(self, x: Traced, shape: Sequence[int]) -> Traced:
@@ -255,7 +255,7 @@ _SAME = {"minimum": "Min", "maximum": "Max", **{name: name.capitalize() for name
 def _broadcast(*shapes: Sequence[int]) -> tuple[int, ...]:
     """Shape of a result; BATCH wins over 1."""
     size = max(map(len, shapes))
-    aligned = ((1,) * (size - len(shape)) + tuple(shape) for shape in shapes)
+    aligned = ([1] * (size - len(shape)) + list(shape) for shape in shapes)
     return tuple(BATCH if BATCH in sizes else max(sizes) for sizes in zip(*aligned))
 
 

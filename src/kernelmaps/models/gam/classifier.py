@@ -206,10 +206,10 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         counts = targets_of(self, y, n_rows), self._row_values(trials, n_rows, "trials")
         try:
             successes, trials = (values.astype(np.float64) for values in counts)
-            whole = not (successes % 1).any() and not (trials % 1).any()
+            are_whole = not (successes % 1).any() and not (trials % 1).any()
         except (TypeError, ValueError):
-            whole = False
-        if not whole or not ((successes >= 0) & (successes <= trials)).all():
+            are_whole = False
+        if not are_whole or not ((successes >= 0) & (successes <= trials)).all():
             raise ValueError(
                 "AdditiveClassifier: y must hold whole numbers of successes, from 0 to those of "
                 "trials."

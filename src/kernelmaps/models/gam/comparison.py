@@ -159,8 +159,8 @@ def _record(position: int, model: GeneralizedAdditiveModel, n_rows: float) -> di
 
 def _least_df(small: GeneralizedAdditiveModel, large: GeneralizedAdditiveModel) -> float:
     """Degrees of freedom of the terms that one model has beyond another, without any effect."""
-    known = {term.name for term in small.predictor_.terms}
-    added = [term for term in large.predictor_.terms if term.name not in known]
+    shared = {term.name for term in small.predictor_.terms}
+    added = [term for term in large.predictor_.terms if term.name not in shared]
     # A column of two values has a line, and a single smoothing parameter.
     curves = [term.kind == "spline" and len(term.smoothing) > 1 for term in added]
     return sum(_DF_OF_CURVE if curve else _DF_OF_OTHER for curve in curves)

@@ -49,17 +49,20 @@ class LevelEffects:
     statistic: float
     null_weights: np.ndarray
 
-    def standard_errors(self, others: np.ndarray, fit: PenalisedFit, at: np.ndarray) -> np.ndarray:
+    def standard_errors(
+        self, functions: np.ndarray, fit: PenalisedFit, at: np.ndarray
+    ) -> np.ndarray:
         """Standard errors of effects plus functions of other coefficients plus the intercept.
 
-        `others` are the values at the codes of functions whose positions in the active set of `fit`
-        are `at`. The intercept counts without uncertain smoothing parameters, as for other terms.
+        `functions` are values at the codes, of coefficients whose positions in the active set of
+        `fit` are `at`. The intercept counts without uncertain smoothing parameters, as for other
+        terms.
         """
-        rows = np.column_stack([np.ones(len(self.values)), others])
+        rows = np.column_stack([np.ones(len(self.values)), functions])
         at = np.concatenate([[0], at])
         variances = self.variances + np.sum((rows @ fit.covariance[np.ix_(at, at)]) * rows, axis=1)
         variances += 2 * np.sum(rows * self.covariance[:, at], axis=1)
-        deviations = self.deviations + others @ fit.smoothing_deviations[at[1:]]
+        deviations = self.deviations + functions @ fit.smoothing_deviations[at[1:]]
         return np.sqrt(np.maximum(variances + np.sum(deviations**2, axis=1), 0.0))
 
     def joint(self, fit: PenalisedFit, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

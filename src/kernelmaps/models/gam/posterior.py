@@ -178,8 +178,8 @@ def _level_deviations(
     loadings = whitened @ directions
     shared = np.sum(loadings**2, axis=1)  # at most the variance, but for rounding errors
     loadings *= np.sqrt(np.minimum(variances / np.maximum(shared, 1e-300), 1.0))[:, None]
-    rest = np.maximum(variances - shared, 0.0)
-    return tuple(values.astype(np.float32) for values in (loadings, directions, rest))
+    unshared = np.maximum(variances - shared, 0.0)
+    return tuple(values.astype(np.float32) for values in (loadings, directions, unshared))
 
 
 def _with_most_variance(fit: PenalisedFit, span: slice) -> np.ndarray:

@@ -330,10 +330,10 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
                     "AdditiveRegressor: calibration must be a tuple (X, y) of further rows."
                 )
             warn_without_exposure(self, "AdditiveRegressor: rows of calibration")
-            others = self._intervals(calibration[0], level, None, None)
-            y = targets_of(self, calibration[1], len(others))
+            of_calibration = self._intervals(calibration[0], level, None, None)
+            y = targets_of(self, calibration[1], len(of_calibration))
             return conformal_interval(
-                intervals, others, self._numbers(y), level, "AdditiveRegressor"
+                intervals, of_calibration, self._numbers(y), level, "AdditiveRegressor"
             )
         if self._plain_loss().has_distribution:
             return intervals

@@ -131,8 +131,8 @@ def calibrate_fit(
     def pending() -> tuple[np.ndarray, np.ndarray]:
         fold = folds_by_content(copy, targets.strata, targets.weight)
         if fold is None:
-            own = calibrate_by_own_scores(machine, copy, targets, calibration)
-            return own.values, own.on_rows
+            fitted = calibrate_by_own_scores(machine, copy, targets, calibration)
+            return fitted.values, fitted.on_rows
         scores = out_of_fold_scores(copy, targets, C, machine.fitted, options, start, fold)
         taken = np.flatnonzero(fold >= 0)
         return fit_sigmoids(scores[taken], taken, targets, calibration)
