@@ -30,7 +30,7 @@ from ..solvers.pirls import PenalisedFit
 from .bases import eigh
 from .constraints import enforce_direction
 from .fitting import FittedDesign
-from .levels import LevelEffects, without_levels
+from .levels import LevelEffects, new_level_variances, without_levels
 from .pairs import PAIRS
 from .posterior import posterior_of
 from .predictor import AdditivePredictor, FittedTerm
@@ -82,18 +82,24 @@ def build_predictor(
     ]
     parts, moved = purify(slices)
     fits, effects = without_levels(model)
+    new_levels = [
+        np.stack([new_level_variances(term, fit, smoothing) for fit in fits])
+        for term, _, smoothing in slices
+    ]
     terms = []
     for i, (term, span, smoothing) in enumerate(slices):
         if isinstance(term.basis, LevelBasis):
-            terms.append(fitted_levels(term, fits, effects, residual_df, span, smoothing, parts[i]))
-            continue
-        fitted = fitted_term(term, fits, residual_df, span, smoothing, parts[i])
-        coefficients = np.stack([fit.beta[span] for fit in fits], axis=-1)
-        terms.append(
-            replace(fitted, main_parts=tuple(effect @ coefficients for effect in moved.get(i, ())))
-        )
+            fitted = fitted_levels(term, fits, effects, residual_df, span, smoothing, parts[i])
+        else:
+            fitted = fitted_term(term, fits, residual_df, span, smoothing, parts[i])
+            coefficients = np.stack([fit.beta[span] for fit in fits], axis=-1)
+            main_parts = tuple(effect @ coefficients for effect in moved.get(i, ()))
+            fitted = replace(fitted, main_parts=main_parts)
+        if term.kind == "category":
+            fitted = replace(fitted, errors=np.sqrt(fitted.errors**2 + new_levels[i].T))
+        terms.append(fitted)
     intercept = np.array([fit.beta[0] for fit in fits])
-    posterior = posterior_of(slices, fits, effects)
+    posterior = posterior_of(slices, fits, effects, new_levels)
     return AdditivePredictor(model.design.books, tuple(terms), intercept, posterior)
 
 

@@ -1,4 +1,4 @@
-r"""Large factors of a fitted GAM: centred effects, their covariances, and the test of "no effect".
+r"""Levels of factors of a fitted GAM: those of large factors, and new levels of any factor.
 
 A solver fits the effects θ of the levels as deviations from an intercept :math:`β_0`
 (:mod:`..solvers.levels`). Terms are shown centred over the training rows: with p the shares of the
@@ -7,6 +7,9 @@ covariances follow from those of β and from
 
 .. math:: \operatorname{Cov}(θ, β) = -RV_{ββ}, \qquad
           \operatorname{Cov}(θ, p^\top θ) = φD^{-1} p + RV_{ββ}R^\top p.
+
+A level that no row has is a new draw from the distribution of the levels: their variance, which the
+smoothing parameter estimates, is a part of the variance of its prediction.
 """
 
 from __future__ import annotations
@@ -19,8 +22,9 @@ from ..rows.basis import LevelBasis, TermBasis
 from ..solvers.levels import BlockCovariance
 from ..solvers.pirls import PenalisedFit
 from .adding_terms import RoughFit
-from .codebooks import OTHER
+from .codebooks import MISSING, OTHER
 from .fitting import FittedDesign, RoughModel
+from .training_rows import DesignTerm
 
 
 @dataclass(frozen=True)
@@ -93,8 +97,6 @@ def centred(fit: PenalisedFit, counts: np.ndarray) -> tuple[PenalisedFit, LevelE
     covariance = levels.covariance_with(dense)
     with_mean = shares * levels.variances - covariance @ levels.adjoint(shares)
     variances = levels.marginal_variances(dense) - 2 * with_mean + shares @ with_mean
-    if counts[OTHER] > 0:  # the mean of rare levels is known, not the effect of one of them
-        variances[OTHER] += levels.dispersion / levels.penalty
     intercept_row = shares @ covariance
     dense = dense.copy()
     dense[0] += intercept_row
@@ -117,6 +119,35 @@ def centred(fit: PenalisedFit, counts: np.ndarray) -> tuple[PenalisedFit, LevelE
         *variance_test(fit),
     )  # fmt: skip
     return without, effects
+
+
+def new_level_variances(term: DesignTerm, fit: PenalisedFit, smoothing: slice) -> np.ndarray:
+    r"""Variances, at the codes of a category, of what no row of the fit has shown of a level.
+
+    With :math:`σ^2` the variance of the levels, they are
+
+    * :math:`σ^2` for a level without a code of its own, if the fit has the mean of several such
+      levels: a level differs from their mean;
+    * :math:`σ^2 (1 + \sum_c p_c^2)` for one (or a missing value) that no row has, with p the shares
+      of the levels: it differs from the mean of all levels, and that of the rows, which the
+      prediction has, differs from this mean. Effects of a large factor have this variance already.
+    """
+    variances = np.zeros(term.counts.size)
+    if term.kind != "category":
+        return variances
+    present = term.counts > 0
+    penalty = term.basis.penalty * np.exp(fit.rho[smoothing])[term.basis.smoothing_index]
+    if isinstance(term.basis, LevelBasis):
+        variances[OTHER] = present[OTHER] * fit.dispersion / penalty[OTHER]
+        return variances
+    # Effects are centred over the rows: their prior variances sum to that of one level less.
+    sum_of_variances = np.sum(term.basis.values[present] ** 2 / penalty) * fit.dispersion
+    level_variance = sum_of_variances / max(np.count_nonzero(present) - 1, 1)
+    shares = term.counts / max(float(term.counts.sum()), 1e-300)
+    variances[[MISSING, OTHER]] = level_variance * (1 + shares @ shares)
+    variances[present] = 0.0
+    variances[OTHER] = level_variance if present[OTHER] else variances[OTHER]
+    return variances
 
 
 def variance_test(fit: PenalisedFit) -> tuple[float, np.ndarray]:

@@ -19,6 +19,7 @@ VARIANCE_SHARE = 0.99  # of a term, which the coefficients that are kept have; e
 # that are kept. A covariance that is left out has the size of its root.
 LEFT_OUT_SHARE = 1e-4
 MAX_LOADINGS = 1 << 21  # numbers that are saved for them, by output: 8 MB
+_NEW_LEVEL = -1  # in the place of a coefficient's index, of a coefficient that fits do not have
 _JITTER = 1e-10  # of the mean variance: the covariance is positive definite up to rounding errors
 
 
@@ -73,12 +74,16 @@ class Posterior:
     factors : ndarray of float32 of shape (n_outputs, n (n + 1) / 2)
         Rows of the lower Cholesky factor of each output's covariance, the intercept first.
     levels : LevelPosterior, optional
-        A large factor, which has no functions among the bases.
+        A large factor, which has no functions among the bases but those of new levels.
+    new_levels : tuple of int
+        Positions of the coefficients of new levels: of indicators of the codes of levels that
+        training rows do not show, or show only together with others.
     """
 
     bases: tuple[np.ndarray, ...] = saved(anything)
     factors: np.ndarray = saved(array("f4", "outputs packed"))
     levels: LevelPosterior | None = saved(optional(instance((LevelPosterior,))), default=None)
+    new_levels: tuple[int, ...] = saved(anything, default=())
 
     def _check_state(self) -> None:
         if not isinstance(self.bases, tuple):
@@ -88,6 +93,9 @@ class Posterior:
         n = self.n_coefficients
         if self.factors.shape[1] != n * (n + 1) // 2:
             raise SchemaError("the posterior has another number of coefficients than its bases")
+        positions = set(range(1, n))
+        if not isinstance(self.new_levels, tuple) or not positions.issuperset(self.new_levels):
+            raise SchemaError("the posterior has new levels that are no coefficients")
         if self.levels is None:
             return
         factor, of_levels = self.levels.term, self.levels
@@ -116,36 +124,47 @@ class Posterior:
 
 def posterior_of(
     slices: Sequence[tuple[DesignTerm, slice, slice]], fits: Sequence[PenalisedFit],
-    effects: Sequence[LevelEffects] = (),
+    effects: Sequence[LevelEffects], new_levels: Sequence[np.ndarray],
 ) -> Posterior:  # fmt: skip
     """The posterior of some terms, with the uncertainty of the smoothing parameters.
 
-    `effects` are those of a large factor, by output, which the fits are without.
+    `effects` are those of a large factor, by output, which the fits are without. `new_levels` are
+    variances (n_outputs, n_codes) of each term for what its levels do not show.
     """
     from ..rows.basis import LevelBasis
 
     bases, indices, factor = [], [np.zeros(1, np.int64)], None
-    for t, (term, span, _) in enumerate(slices):
+    variances = [np.zeros((len(fits), 1))]  # of new levels, by coefficient
+    for t, ((term, span, _), of_new) in enumerate(zip(slices, new_levels, strict=True)):
+        codes = np.flatnonzero(of_new.any(axis=0))
+        active = np.zeros(0, np.int64)
+        functions = np.zeros((term.counts.size, 0))
         if isinstance(term.basis, LevelBasis):
-            bases.append(np.zeros((len(term.counts), 0), np.float32))
             factor = t
-            continue
-        active = np.unique(np.concatenate([_with_most_variance(fit, span) for fit in fits]))
+        else:
+            active = np.unique(np.concatenate([_with_most_variance(fit, span) for fit in fits]))
+            functions = term.basis.values[:, active]
         dtype = np.float32 if term.pair is None else np.float16
-        bases.append(term.basis.values[:, active].astype(dtype))
-        indices.append(span.start + active)
-    coefficients = np.concatenate(indices)
+        indicators = np.arange(len(functions))[:, None] == codes
+        bases.append(np.hstack([functions, indicators]).astype(dtype))
+        indices += [span.start + active, np.full(len(codes), _NEW_LEVEL)]
+        variances += [np.zeros((len(fits), len(active))), of_new[:, codes]]
+    coefficients, of_new = np.concatenate(indices), np.hstack(variances)
     lower = np.tril_indices(len(coefficients))
-    factors = [_cholesky(_covariance_of(fit, coefficients)) for fit in fits]
+    factors = [
+        _cholesky(_covariance_of(fit, coefficients) + np.diag(variance))
+        for fit, variance in zip(fits, of_new, strict=True)
+    ]
     packed, levels = np.stack([lower_factor[lower] for lower_factor in factors]), None
     if factor is not None:
         of_outputs = [
             _level_deviations(*_with_levels(effect, fit, coefficients), lower_factor, effect.shares)
             for effect, fit, lower_factor in zip(effects, fits, factors, strict=True)
         ]
-        loadings, directions, variances = zip(*of_outputs, strict=True)
-        levels = LevelPosterior(factor, loadings, directions, np.stack(variances))
-    return Posterior(tuple(bases), packed, levels)
+        loadings, directions, unshared = zip(*of_outputs, strict=True)
+        levels = LevelPosterior(factor, loadings, directions, np.stack(unshared))
+    new = np.flatnonzero(coefficients == _NEW_LEVEL).tolist()
+    return Posterior(tuple(bases), packed, levels, tuple(new))
 
 
 def _with_levels(

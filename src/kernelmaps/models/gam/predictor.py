@@ -222,11 +222,19 @@ class AdditivePredictor:
         """
         return self._error_predictor.contributions(columns, owner)
 
-    def score_errors(self, columns: Sequence[Column], owner: str) -> np.ndarray:
-        """Standard errors of the scores of rows: shape (n_samples, n_outputs)."""
+    def score_errors(
+        self, columns: Sequence[Column], owner: str, new_levels: bool = True
+    ) -> np.ndarray:
+        """Standard errors of the scores of rows: shape (n_samples, n_outputs).
+
+        Without `new_levels` a level without a code counts as the mean that the fit has for it.
+        """
         factors, levels = self._posterior_factors(owner), self._level_deviations(columns, owner)
+        assert self.posterior is not None
+        left_out = [] if new_levels else list(self.posterior.new_levels)
         errors = np.empty((len(columns[0]), len(factors)))
         for rows, design in self._posterior_design(columns, owner):
+            design[:, left_out] = 0.0
             for k, factor in enumerate(factors):
                 deviations = design @ factor
                 if levels is not None:
