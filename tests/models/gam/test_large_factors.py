@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import kernelmaps as km
-from kernelmaps.models.gam import sampling
+from kernelmaps.models.gam import design, sampling
 from kernelmaps.models.gam.inference import mixture_test, random_effects_test
 from kernelmaps.models.gam.levels import variance_test
 from kernelmaps.models.losses import Squared
@@ -257,6 +257,35 @@ def test_two_large_factors(seed):
     values = model.eval_terms(X)
     for k, truth in enumerate((of_item[items], of_user[users])):
         assert np.corrcoef(values[:, k], truth)[0, 1] > 0.98
+
+
+def test_crossed_factors_of_more_than_a_thousand_levels(seed):
+    """All levels have an effect each, without a warning, and errors are of the stated size."""
+    rng, n = np.random.default_rng(seed), 10_000
+    sizes = {"user": 1050, "item": 1010}
+    codes = {
+        name: rng.permutation(np.append(np.repeat(np.arange(m), 3), rng.integers(0, m, n - 3 * m)))
+        for name, m in sizes.items()
+    }
+    mean = sum(rng.normal(size=m)[codes[name]] for name, m in sizes.items())
+    X = pd.DataFrame({name: sites_of(code) for name, code in codes.items()})
+    with warnings.catch_warnings(action="error"):
+        model = km.AdditiveRegressor().fit(X, mean + 0.5 * rng.normal(size=n))
+    assert [len(book.levels) for book in model.predictor_.books] == list(sizes.values())
+    predicted, errors = model.predict(X, return_std=True)
+    # The mean of the squared errors of 2060 effects varies by √(2/2060).
+    assert np.mean((predicted - mean) ** 2) == pytest.approx(np.mean(errors**2), rel=0.12)
+    assert np.mean(errors**2) < 0.25 * sum(sizes.values()) / n  # that of least squares
+
+
+def test_further_factors_share_a_limit(seed, monkeypatch):
+    monkeypatch.setattr(design, "MAX_FURTHER_LEVELS", 600)
+    rng, n = np.random.default_rng(seed), 3000
+    X = pd.DataFrame({k: sites_of(rng.permutation(n) % m) for k, m in zip("abc", (500, 320, 310))})
+    with pytest.warns(UserWarning, match=r"has more than 300 levels, and 'a' more still") as caught:
+        model = km.AdditiveRegressor().fit(X, rng.normal(size=n))
+    assert [len(book.levels) for book in model.predictor_.books] == [500, 300, 300]
+    assert sum("more than 300 levels" in str(item.message) for item in caught) == 2
 
 
 def test_pairs_are_found_beside_a_large_factor(seed):

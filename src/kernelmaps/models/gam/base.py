@@ -50,8 +50,8 @@ from .design import (
     GamSettings,
     build_design,
     encode_rows,
-    further_levels,
     large_factor,
+    max_further_levels,
     undersampled_categories,
 )
 from .fit_statistics import fit_statistics
@@ -308,9 +308,9 @@ class GeneralizedAdditiveModel(BaseEstimator):
     def _warn_of_merged_levels(self, design: AdditiveDesign, settings: GamSettings) -> None:
         """Say which further large factors lost levels, and how many rows share an effect."""
         largest = large_factor(design.books, settings)
+        limit = max_further_levels(design.books, settings)
         for j in settings.terms if largest >= 0 else ():
             book = design.books[j]
-            limit = further_levels(design.books[largest])
             if j != largest and len(book.levels) == limit and not book.exact:
                 share = design.counts[j][OTHER] / max(design.total_weight, 1e-300)
                 warnings.warn(

@@ -23,10 +23,11 @@ from .terms import Term, term_basis
 from .training_rows import DesignTerm, Pair, RowsInMemory
 
 MAX_TERMS = 5000  # of single columns: a Newton step of REML takes their cube, 10 s on one core
-# Levels of a second or third large factor, which are part of the dense equations: REML takes their
-# cube. Products with the levels of the largest one are limited, too: to 256 MiB, of which a fit
-# holds up to seven copies.
-MAX_FURTHER_LEVELS = 1000
+# Levels of all further large factors together, which are part of the dense equations: REML takes
+# their cube, and their square times the levels of the largest factor. (2000 beside 5000 of 50,000
+# rows: 80 s on one core.) Products with the levels of the largest one are limited, too: to 256 MiB,
+# of which a fit holds up to seven copies.
+MAX_FURTHER_LEVELS = 3000
 MAX_BORDER = 1 << 25
 # Share of the rows of a sample without a level of their own, from which on the levels of a category
 # are counted over all rows of a stream.
@@ -199,10 +200,9 @@ def _fit_codebooks(
         return fit_codebook(columns[j], weight, settings.frequency_weights, max_levels)
 
     books = [fit(j) for j in range(len(columns))]
-    largest = large_factor(books, settings)
+    largest, limit = large_factor(books, settings), max_further_levels(books, settings)
     for j, book in enumerate(books):
         if book.is_large and j != largest:
-            limit = CODING.max_codes - 2 if largest < 0 else further_levels(books[largest])
             books[j] = fit(j, limit)
     return tuple(books)
 
@@ -224,9 +224,15 @@ def undersampled_categories(sample: RowsInMemory, settings: GamSettings) -> list
     ]
 
 
-def further_levels(largest: Codebook) -> int:
-    """The most levels that other factors have beside the largest one."""
-    return max(CODING.max_codes - 2, min(MAX_BORDER // largest.n_codes, MAX_FURTHER_LEVELS))
+def max_further_levels(books: Sequence[Codebook], settings: GamSettings) -> int:
+    """The most levels that each other factor has beside the largest one."""
+    fewest = CODING.max_codes - 2  # which every factor may have
+    largest = large_factor(books, settings)
+    if largest < 0:
+        return fewest
+    n_further = sum(len(books[j].levels) >= fewest for j in settings.terms if j != largest)
+    affordable = min(MAX_BORDER // books[largest].n_codes, MAX_FURTHER_LEVELS)
+    return max(fewest, affordable // max(n_further, 1))
 
 
 def _check_ranges(books: Sequence[Codebook], owner: str) -> None:
