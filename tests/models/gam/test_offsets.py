@@ -66,7 +66,12 @@ def test_classes_have_offsets(seed):
     np.testing.assert_allclose(with_std, model.decision_function(X) + 2 * offset)
     draws = model.posterior_draws(X, 20, offset=2 * offset, random_state=seed)
     assert np.abs(draws.mean(axis=0)[:, 1] - p).mean() < 0.05
-    assert model.check(X, y, offset=2 * offset).deviance_residuals.std() < 1.2
+    with warnings.catch_warnings(action="error"):
+        assert model.check(X, y, offset=2 * offset).deviance_residuals.std() < 1.2
+        model.score(X, y, offset=2 * offset)
+    for call in (model.score, model.check):
+        with pytest.warns(UserWarning, match=r"fitted with an offset, and none is given.*offset="):
+            call(X, y)
     # The deviance of a constant is that of the best one.
     assert model.deviance_explained_ < 0.3
 

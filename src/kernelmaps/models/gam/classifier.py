@@ -23,7 +23,12 @@ from ..losses import Loss, make_loss
 from ..probabilities import class_probabilities, sigmoid
 from .base import GeneralizedAdditiveModel
 from .design import GamSettings
-from .fitted import CLASSIFIER_STATE, check_classes, labels_of_scores
+from .fitted import (
+    CLASSIFIER_STATE,
+    check_classes,
+    labels_of_scores,
+    warn_without_exposure,
+)
 from .model_check import GamCheck
 from .sampling import RowChecks, Sample, count_labels
 from .stream import one_against_rest
@@ -174,6 +179,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         if trials is not None:
             X, y, sample_weight, offset = self._single_trials(X, y, sample_weight, trials, offset)
         self._counts_trials = trials is not None
+        self._exposed = offset is not None
         self._fit(X, y, sample_weight, None, offset)
         if trials is not None:  # rows of the table, each of which was fitted as two
             self._n_rows = int(np.count_nonzero(sample_weight.reshape(2, -1).any(axis=0)))
@@ -361,6 +367,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         float
             Share of the rows, or of the trials, whose label is predicted.
         """
+        warn_without_exposure(self, "AdditiveClassifier.score", offset)
         check_is_fitted(self)
         self._check_trials("score", trials)
         if trials is not None:
@@ -466,6 +473,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         if not 0 <= output < len(positive):
             raise ValueError(
                 f"AdditiveClassifier.check: output must be 0 … {len(positive) - 1}, got {output!r}."
+        warn_without_exposure(self, "AdditiveClassifier.check", offset)
             )
         self._check_trials("check", trials)
         columns = self._columns(X)

@@ -46,10 +46,13 @@ _STATE = State(
         "feature_names_in_": names,
         "objective_": array("f8", "outputs", finite=False),
         "n_iter_": integer(),
+        "exposed": boolean,
     },
     private=True,
 )
-REGRESSOR_STATE = _STATE.extended(required={"intercept_": number()}, allowed={"exposed": boolean})
+REGRESSOR_STATE = _STATE.extended(
+    required={"intercept_": number()}, allowed={"residual_quantiles": array("f8", "_", least=0)}
+)
 CLASSIFIER_STATE = _STATE.extended(
     required={"classes_": labels, "intercept_": array("f8", "outputs")},
     allowed={"counts_trials": boolean},
@@ -117,9 +120,14 @@ def labels_of_scores(scores: np.ndarray, classes: np.ndarray) -> np.ndarray:
 def warn_without_exposure(model: Any, call: str, *given: Any) -> None:
     """Warn if a model was fitted with exposures or offsets, and a call has none."""
     if getattr(model, "_exposed", False) and all(item is None for item in given):
+        had, instead, pass_it = (
+            ("an offset", "it counts as 0", "offset=")
+            if model._of_labels
+            else ("an exposure or an offset", "each row counts as one unit", "exposure= or offset=")
+        )
         warnings.warn(
-            f"{call}: the model was fitted with an exposure or an offset, and none is given: each "
-            "row counts as one unit. Pass exposure= or offset= where there is one.",
+            f"{call}: the model was fitted with {had}, and none is given: {instead}. Pass "
+            f"{pass_it} where there is one.",
             UserWarning,
             stacklevel=3,
         )
