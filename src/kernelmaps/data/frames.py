@@ -40,9 +40,13 @@ class Column:
 
     def head(self, n_rows: int) -> Column:
         """A copy of the first rows."""
+        return self.take(np.arange(min(n_rows, len(self))))
+
+    def take(self, rows: np.ndarray) -> Column:
+        """A copy of some rows, by their positions."""
         if self.is_category:
-            return replace(self, codes=self.codes[:n_rows].copy())
-        return replace(self, values=self.values[:n_rows].copy())
+            return replace(self, codes=self.codes[rows])
+        return replace(self, values=self.values[rows])
 
 
 def is_frame(X: Any) -> bool:

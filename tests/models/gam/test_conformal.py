@@ -2,9 +2,16 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import kernelmaps as km
-from kernelmaps.models.gam.conformal import conformal_interval
+from kernelmaps.models.gam.conformal import (
+    conformal_interval,
+    distribution_interval,
+    leave_one_out_residuals,
+    residual_quantiles,
+)
+from kernelmaps.models.losses import Squared
 
 
 def test_coverage_is_exact_for_exchangeable_rows(seed):
@@ -43,10 +50,128 @@ def test_what_cannot_be_calibrated_is_refused():
     rng = np.random.default_rng(0)
     X, y = skewed(rng, 200)
     model = km.AdditiveRegressor("quantile").fit(X, y)
-    with pytest.raises(ValueError, match=r"Pass calibration=\(X, y\)"):
-        model.predict_interval(X)
-    with pytest.raises(ValueError, match=r"a tuple \(X, y\) of further rows"):
-        model.predict_interval(X, calibration=X)
+    for calibration in (X, (X, y, y), {"X": X}, {"X": X, "y": y, "weight": y}):
+        with pytest.raises(
+            ValueError, match=r"a tuple \(X, y\) of further rows, or a dict of X, y"
+        ):
+            model.predict_interval(X, calibration=calibration)
     with pytest.raises(ValueError, match=r"10 rows of calibration are too few.*: pass 39 or more"):
         model.predict_interval(X, calibration=(X[:10], y[:10]))
     assert model.predict_interval(X, calibration=(X[:39], y[:39])).shape == (200, 2)
+    few = km.AdditiveRegressor("quantile").fit(X[:30], y[:30])
+    with pytest.raises(ValueError, match=r"30 rows of the fit are too few for a level of 0\.95"):
+        few.predict_interval(X)
+    assert few.predict_interval(X, 0.9).shape == (200, 2)
+
+
+def test_rows_of_calibration_have_exposures_and_offsets(seed):
+    """y over its mean has one distribution, no gamma: rows of all exposures have the level."""
+    rng = np.random.default_rng(seed)
+
+    def amounts(n):
+        X, exposure = rng.random((n, 1)), np.exp(rng.normal(size=n))
+        y = exposure * np.exp(np.sin(6 * X[:, 0]) + 0.3 * rng.standard_t(3, size=n))
+        return {"X": X, "y": y, "exposure": exposure}
+
+    model = km.AdditiveRegressor("gamma").fit(**amounts(600))
+    shares = []
+    for _ in range(10):
+        new, calibration = amounts(1000), amounts(400)
+        low, high = model.predict_interval(
+            new["X"], 0.8, exposure=new["exposure"], calibration=calibration
+        ).T
+        inside = (new["y"] >= low) & (new["y"] <= high)
+        large = new["exposure"] > 1
+        shares.append([inside[large].mean(), inside[~large].mean()])
+    # 400 rows of calibration, ten times: √(.16/4000) = .006, and .005 for 10 × 500 rows of a half.
+    np.testing.assert_allclose(np.mean(shares, axis=0), 0.8, atol=0.035)
+    offset = np.log(calibration.pop("exposure"))
+    both = ({**calibration, "offset": offset}, {**calibration, "exposure": np.exp(offset)})
+    ends = [model.predict_interval(new["X"], calibration=rows) for rows in both]
+    np.testing.assert_allclose(*ends)
+
+
+# -- quantile losses without further rows ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("loss", "quantile", "n"), [("absolute_error", 0.5, 60), ("quantile", 0.8, 200)]
+)
+def test_leave_one_out_residuals_cover(loss, quantile, n):
+    """The jackknife: nominal, where residuals of the fit itself would cover .88 of 60 rows."""
+    rng, shares = np.random.default_rng(0), []
+    X, y = skewed(rng, 3000)
+    for _ in range(25):
+        model = km.AdditiveRegressor(loss, quantile=quantile, n_jobs=1).fit(*skewed(rng, n))
+        low, high = model.predict_interval(X, 0.9).T
+        shares.append(np.mean((low <= y) & (y <= high)))
+    # Shares of fits vary by √(.09/n): means of 25 by .008 for 60 rows.
+    assert np.mean(shares) == pytest.approx(0.9, abs=0.03)
+
+
+def test_leave_one_out_residuals_of_squares_are_exact(seed):
+    """Weighted least squares: those of fits without a row."""
+    rng, n = np.random.default_rng(seed), 40
+    Z, y, weight = (
+        np.column_stack([np.ones(n), rng.random((n, 2))]),
+        rng.normal(size=n),
+        rng.random(n),
+    )
+    inverse = np.linalg.inv(Z.T @ (weight[:, None] * Z))
+    eta = Z @ (inverse @ (Z.T @ (weight * y)))
+    errors = np.sqrt(3.0 * np.sum((Z @ inverse) * Z, axis=1))
+    residuals = leave_one_out_residuals(Squared(), y, eta, errors, weight, 3.0)
+    for k in range(n):
+        rows = np.arange(n) != k
+        root = np.sqrt(weight[rows])
+        beta = np.linalg.lstsq(root[:, None] * Z[rows], root * y[rows])[0]
+        assert residuals[k] == pytest.approx(y[k] - Z[k] @ beta)
+
+
+def test_weights_and_refits_of_residuals(seed, tmp_path):
+    rng = np.random.default_rng(seed)
+    X, y = skewed(rng, 150)
+    counts = rng.integers(1, 4, 150)
+    weighted = km.AdditiveRegressor("quantile", weights="frequency").fit(X, y, counts)
+    repeated = km.AdditiveRegressor("quantile").fit(X.repeat(counts, axis=0), y.repeat(counts))
+    ends = [model.predict_interval(X, 0.8) for model in (weighted, repeated)]
+    np.testing.assert_allclose(*ends, atol=0.05 * y.std())
+    km.save(repeated, tmp_path / "model.kmap")
+    np.testing.assert_array_equal(
+        km.load(tmp_path / "model.kmap").predict_interval(X, 0.8), ends[1]
+    )
+    chunks = [(X[:70], y[:70]), (X[70:], y[70:])]
+    model = km.AdditiveRegressor("quantile").fit(X, y)
+    streamed = km.AdditiveRegressor("quantile").fit(chunks)
+    np.testing.assert_allclose(
+        streamed.predict_interval(X), model.predict_interval(X), atol=0.02 * y.std()
+    )
+    model.set_params(loss="squared_error").fit(X, y)
+    assert len(model._residual_quantiles) == 0
+
+
+def test_quantiles_of_residuals_are_all_of_them():
+    values = np.array([3.0, 1.0, 2.0, 5.0])
+    np.testing.assert_array_equal(residual_quantiles(values, np.ones(4)), [1, 2, 3, 5])
+    assert len(residual_quantiles(values, np.array([1.0, 1.0, 0.0, 0.0]))) == 2
+    many = residual_quantiles(np.arange(9990.0), np.ones(9990))
+    np.testing.assert_allclose(many, np.arange(1, 1000) * 9.99, atol=1)
+
+
+# -- counts ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95])
+def test_intervals_of_counts_have_their_level_and_little_more(level):
+    """At least the level; above it by at most the smaller probability of two ends."""
+    mean = np.linspace(0.05, 200, 4000)
+    distribution = stats.poisson(mean)
+    low, high = distribution_interval(distribution, level).T
+    covered = distribution.cdf(high) - distribution.cdf(low - 1)
+    assert (covered >= level - 1e-12).all()
+    ends = np.minimum(distribution.pmf(low), distribution.pmf(high))
+    assert (covered - np.where(high > low, ends, 1.0) < level).all()
+    if level == 0.9:
+        assert covered[mean >= 10].max() < 0.93
+    exact = distribution_interval(stats.norm(mean), level)
+    np.testing.assert_allclose(exact, np.transpose(stats.norm(mean).interval(level)))

@@ -128,8 +128,9 @@ def test_standard_errors_and_intervals_cover(noise):
         low, high = model.predict_interval(new, 0.9).T
         of_new.append(np.mean((observed >= low) & (observed <= high)))
     assert 0.9 < np.mean(of_mean) < 0.99
-    # Intervals of counts cover more than their level, since counts are whole numbers.
-    assert 0.87 < np.mean(of_new) < (0.93 if noise in ("normal", "gamma") else 0.96)
+    # Intervals of counts cover more than their level, since counts are whole numbers: .90 to .928
+    # for Poisson means of 10 or more.
+    assert 0.87 < np.mean(of_new) < 0.93
 
 
 def test_standard_errors_are_those_of_the_covariance(seed):
@@ -175,10 +176,8 @@ def test_errors_do_not_depend_on_the_unit(seed):
     )
 
 
-def test_quantiles_have_no_intervals_and_levels_are_probabilities(seed):
+def test_levels_of_intervals_are_probabilities(seed):
     X, _, y = additive(np.random.default_rng(seed), 100)
-    with pytest.raises(ValueError, match=r"quantile=0\.05 and 0\.95"):
-        km.AdditiveRegressor("quantile").fit(X, y).predict_interval(X, 0.9)
     with pytest.raises(ValueError, match="level must be between 0 and 1"):
         km.AdditiveRegressor().fit(X, y).predict_interval(X, 95)
 

@@ -120,6 +120,11 @@ class GeneralizedAdditiveModel(BaseEstimator):
     def _log_exposure(self, exposure: Any, n: int) -> np.ndarray:
         return np.zeros(n)
 
+    def _after_fit(
+        self, columns: Sequence[Column], y: np.ndarray, weight: np.ndarray, offset: np.ndarray
+    ) -> None:
+        """Learn what is left to learn from rows of the fit: all of them, or a sample."""
+
     # -- fitting ----------------------------------------------------------------------------------
 
     @property
@@ -190,6 +195,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             settings = self._settings()
             rows = encode_rows(columns, targets, weight, offsets, settings)
             self._fit_rows(rows, losses, settings, int(np.count_nonzero(weight)), location)
+            self._after_fit(columns, targets[0] + location, weight, offsets)
         else:
             owner = type(self).__name__
             if offset is not None:
@@ -255,6 +261,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         streamed = RowsFromStream(source, encoder, sums, rows)
         n_rows = sums.by_output[0].count
         self._fit_rows(streamed, losses, settings, n_rows, checks.location)
+        self._after_fit(sample.columns, y + checks.location, weight, offset)
         encoder.notes.warn(owner, stacklevel=6)
 
     def _fit_rows(
@@ -479,9 +486,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     ) -> GamCheck:  # fmt: skip
         """Check one output on rows; `y` are its targets, or successes in trials."""
         weight = weights_of(self, sample_weight, len(y))
-        if self.weights == "relative":
-            counts = np.ones(len(y)) if trials is None else trials
-            weight = weight * relative_scale(weight @ counts, weight**2 @ counts)
+        weight = self._scaled_weights(weight, np.ones(len(y)) if trials is None else trials)
         loss = make_loss(self.loss, y, weight, quantile=getattr(self, "quantile", 0.5))
         if trials is not None:
             loss = BinomialCounts(trials=trials)
@@ -489,6 +494,12 @@ class GeneralizedAdditiveModel(BaseEstimator):
             type(self).__name__, self.predictor_, output, loss, float(self.dispersion_[output]),
             float(self._residual_df[output]), float(self.edf_[output]), columns, y, weight, offset,
         ).check(generator(random_state))  # fmt: skip
+
+    def _scaled_weights(self, weight: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Weights of rows, which count so often, in units of the fit."""
+        if self.weights != "relative":
+            return weight
+        return weight * relative_scale(weight @ counts, weight**2 @ counts)
 
     @property
     def _effective_rows(self) -> float:

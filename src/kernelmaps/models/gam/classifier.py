@@ -32,7 +32,6 @@ from .fitted import (
 from .model_check import GamCheck
 from .sampling import RowChecks, Sample, count_labels
 from .stream import one_against_rest
-from .training_rows import relative_scale
 
 
 @dataclass(eq=False, repr=False)
@@ -179,8 +178,8 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         if trials is not None:
             X, y, sample_weight, offset = self._single_trials(X, y, sample_weight, trials, offset)
         self._counts_trials = trials is not None
-        self._exposed = offset is not None
         self._fit(X, y, sample_weight, None, offset)
+        self._exposed = offset is not None
         if trials is not None:  # rows of the table, each of which was fitted as two
             self._n_rows = int(np.count_nonzero(sample_weight.reshape(2, -1).any(axis=0)))
         self.intercept_ = self.predictor_.intercept
@@ -197,8 +196,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         successes, trials = self._counts(X, y, trials)
         n_rows = len(trials)
         weight = weights_of(self, sample_weight, n_rows)
-        if self.weights == "relative":
-            weight = weight * relative_scale(weight @ trials, weight**2 @ trials)
+        weight = self._scaled_weights(weight, trials)
         weight = np.concatenate([weight * successes, weight * (trials - successes)])
         rows = np.tile(np.arange(n_rows), 2)
         labels = np.repeat([1, 0], n_rows)
@@ -367,9 +365,9 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         float
             Share of the rows, or of the trials, whose label is predicted.
         """
-        warn_without_exposure(self, "AdditiveClassifier.score", offset)
         check_is_fitted(self)
         self._check_trials("score", trials)
+        warn_without_exposure(self, "AdditiveClassifier.score", offset)
         if trials is not None:
             X, y, sample_weight, offset = self._single_trials(X, y, sample_weight, trials, offset)
         X, y, sample_weight, _ = self._rows_to_score(X, y, sample_weight)
@@ -473,9 +471,9 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         if not 0 <= output < len(positive):
             raise ValueError(
                 f"AdditiveClassifier.check: output must be 0 … {len(positive) - 1}, got {output!r}."
-        warn_without_exposure(self, "AdditiveClassifier.check", offset)
             )
         self._check_trials("check", trials)
+        warn_without_exposure(self, "AdditiveClassifier.check", offset)
         columns = self._columns(X)
         offsets = self._offsets(len(columns[0]), offset)
         if trials is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -13,11 +14,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...arguments import check_number, refuse_masked
 from ...atomic import all_or_nothing
+from ...blocks import evenly_spaced
+from ...data.frames import Column
 from ...data.sources import Source
 from ..inputs import numbers_in_text, real_targets, targets_of, weights_of
 from ..losses import Loss, make_loss
 from .base import GeneralizedAdditiveModel
-from .conformal import conformal_interval
+from .conformal import (
+    conformal_interval,
+    distribution_interval,
+    leave_one_out_residuals,
+    residual_quantiles,
+)
 from .fitted import (
     REGRESSOR_STATE,
     check_exposure_has_use,
@@ -28,6 +36,7 @@ from .fitted import (
 from .model_check import GamCheck
 from .sampling import RowChecks, Sample
 
+MAX_RESIDUAL_ROWS = 5000  # of which intervals of quantile losses take the residuals
 _LARGEST_TARGET = 1e70  # sums of fourth powers of targets are still finite
 
 
@@ -294,13 +303,15 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
 
     def predict_interval(
         self, X: Any, level: float = 0.95, *, exposure: Any = None, offset: Any = None,
-        calibration: tuple[Any, Any] | None = None,
+        calibration: tuple[Any, Any] | dict[str, Any] | None = None,
     ) -> np.ndarray:  # fmt: skip
         """Predict intervals that a new observation lies in.
 
         They hold the spread of the observations around their mean, by the distribution of the loss
         (normal, Poisson or, where the dispersion is above 1, negative binomial, gamma), and the
         uncertainty of the mean. Those of counts cover at least `level`, since counts are whole.
+        Quantile losses know no distribution: their intervals are the prediction and quantiles of
+        the residuals, each of a model without its row (the jackknife), the same for all rows.
 
         Parameters
         ----------
@@ -312,10 +323,11 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             What each row was exposed to; 1 by default.
         offset : array-like of shape (n_samples,), optional
             Known parts of the scores, as in `fit`; 0 by default.
-        calibration : tuple (X, y), optional
-            Rows that the model was not fitted on, without exposures and offsets. Intervals are
-            corrected so that they cover new rows of the same kind with the stated probability,
-            whatever the distribution (conformal prediction). Needed for quantile losses.
+        calibration : tuple (X, y) or dict, optional
+            Rows that the model was not fitted on: ``(X, y)``, or a dict of ``X``, ``y`` and, where
+            there are any, ``exposure`` and ``offset``. Intervals are corrected so that they cover
+            new rows of the same kind with the stated probability, whatever the distribution
+            (conformal prediction).
 
         Returns
         -------
@@ -323,26 +335,25 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             Lower and upper ends.
         """
         check_number(self, "level", level, "between 0 and 1", lambda p: 0 < p < 1)
-        intervals = self._intervals(X, level, exposure, offset)
+        intervals, owner = self._intervals(X, level, exposure, offset), "AdditiveRegressor"
         if calibration is not None:
-            if not (isinstance(calibration, tuple) and len(calibration) == 2):
-                raise ValueError(
-                    "AdditiveRegressor: calibration must be a tuple (X, y) of further rows."
-                )
-            warn_without_exposure(self, "AdditiveRegressor: rows of calibration")
-            of_calibration = self._intervals(calibration[0], level, None, None)
-            y = targets_of(self, calibration[1], len(of_calibration))
-            return conformal_interval(
-                intervals, of_calibration, self._numbers(y), level, "AdditiveRegressor"
-            )
+            rows = _calibration_rows(calibration)
+            beside = rows.get("exposure"), rows.get("offset")
+            warn_without_exposure(self, f"{owner}: rows of calibration", *beside)
+            of_calibration = self._intervals(rows["X"], level, *beside)
+            y = self._numbers(targets_of(self, rows["y"], len(of_calibration)))
+            return conformal_interval(intervals, of_calibration, y, level, owner)
         if self._plain_loss().has_distribution:
             return intervals
-        raise ValueError(
-            f"AdditiveRegressor: loss={self.loss!r} models a quantile, and no distribution of new "
-            "observations. Pass calibration=(X, y), rows that the model was not fitted on, or fit "
-            f"two models with loss='quantile', quantile={(1 - level) / 2:g} and "
-            f"{(1 + level) / 2:g}."
-        )
+        residuals = getattr(self, "_residual_quantiles", None)
+        if residuals is None:
+            raise ValueError(
+                f"{owner}: loss={self.loss!r} models a quantile, and this model was saved without "
+                "its residuals. Fit it again, or pass calibration=(X, y), rows that the model was "
+                "not fitted on."
+            )
+        zeros = np.zeros((len(residuals), 2))
+        return conformal_interval(intervals, zeros, residuals, level, owner, "rows of the fit")
 
     def _intervals(self, X: Any, level: float, exposure: Any, offset: Any) -> np.ndarray:
         """Intervals by the distribution of the loss; twice the prediction where it has none."""
@@ -355,8 +366,27 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             scores, self._score_errors(X)[:, 0], float(self.dispersion_[0]),
             float(self._residual_df[0]),
         )  # fmt: skip
-        tail = (1 - level) / 2
-        return np.column_stack([distribution.ppf(tail), distribution.ppf(1 - tail)])
+        return distribution_interval(distribution, level)
+
+    def _after_fit(
+        self, columns: Sequence[Column], y: np.ndarray, weight: np.ndarray, offset: np.ndarray
+    ) -> None:
+        """Quantiles of the leave-one-out residuals of a quantile loss, for intervals."""
+        self._residual_quantiles = np.zeros(0)
+        if self._plain_loss().has_distribution:
+            return
+        weight = self._scaled_weights(weight, np.ones(len(y)))
+        loss = make_loss(self.loss, y, weight, quantile=self.quantile)
+        positive = np.flatnonzero(weight)
+        rows = positive[evenly_spaced(len(positive), MAX_RESIDUAL_ROWS)]
+        columns, y, weight = [column.take(rows) for column in columns], y[rows], weight[rows]
+        owner = type(self).__name__
+        scores = self.predictor_.scores(columns, owner)[:, 0] + offset[rows]
+        errors = self.predictor_.score_errors(columns, owner, new_levels=False)[:, 0]
+        residuals = leave_one_out_residuals(
+            loss, y, scores, errors, weight, float(self.dispersion_[0])
+        )
+        self._residual_quantiles = residual_quantiles(residuals, weight)
 
     def check(
         self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None,
@@ -428,3 +458,16 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         offsets = self._offsets(len(y), offset, exposure)
         eta = self._scores(X)[:, 0] + offsets
         return self._plain_loss().deviance_explained(y, eta, weight, offsets)
+
+
+def _calibration_rows(calibration: Any) -> dict[str, Any]:
+    """Rows of calibration by what they are: X, y and, where there are any, exposure and offset."""
+    if isinstance(calibration, tuple) and len(calibration) == 2:
+        return dict(zip(("X", "y"), calibration, strict=True))
+    required, allowed = {"X", "y"}, {"X", "y", "exposure", "offset"}
+    if isinstance(calibration, Mapping) and required <= set(calibration) <= allowed:
+        return dict(calibration)
+    raise ValueError(
+        "AdditiveRegressor: calibration must be a tuple (X, y) of further rows, or a dict of X, y "
+        "and, where there are any, exposure and offset."
+    )
