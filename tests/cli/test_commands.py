@@ -233,6 +233,18 @@ def test_choose_that_nothing_holds_is_an_exit_code(csv):
             "--n-columns", "8")  # fmt: skip
 
 
+def test_choose_proposes_relative_errors_by_their_option(csv):
+    arguments = ("choose", csv, "-t", "label", "--max-error", "1e-9", "--n-columns", "8")
+    scaled = csv.with_name("scaled.csv")
+    head, *lines = csv.read_text(encoding="utf-8").splitlines()
+    cells = [line.split(",") for line in lines]
+    place = head.split(",").index("label")
+    big = [[c if k == place else str(1e6 * float(c)) for k, c in enumerate(row)] for row in cells]
+    scaled.write_text("\n".join([head, *map(",".join, big)]), encoding="utf-8")
+    told = assert_refused(1, "no map of chi2 meets", "choose", scaled, *arguments[2:]).stderr
+    assert " ".join(told.split()).count("pass --relative") == 2  # at the start, and at the end
+
+
 def test_choose_without_a_wish_says_which_there_are(csv):
     assert_refused(2, "--max-error, --n-columns or --seconds", "choose", csv, "-t", "label")
 
@@ -898,8 +910,11 @@ def test_warnings_of_other_libraries_are_lines_as_well_and_come_once(csv, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        (("choose", "digits", "--max-error", "-1"), "error: --max-error must be positive, got -1"),
-        (("choose", "digits", "--n-columns", "-1"), "error: --n-columns must be positive, got -1"),
+        (
+            ("choose", "digits", "--max-error", "-1"),
+            "error: --max-error must be a positive number, got -1",
+        ),
+        (("choose", "digits", "--n-columns", "-1"), "error: --n-columns must be an integer >= 1"),
         (("design", "--max-error", "-1"), "error: --max-error must be positive, got -1"),
         (("design", "-n", "3", "--max-error", "1"), "give either --columns or --max-error, and"),
         (("design", "-n", "0"), "error: --columns must be an integer >= 1"),

@@ -1,13 +1,16 @@
 """choose: the cheapest map that holds, evidence that can be checked, reasons for the rest."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
 
 import kernelmaps as km
 from kernelmaps.evaluation.candidates import candidates
 from kernelmaps.evaluation.choice import ADDITIVE_SIZES, _Search, upper_bound
-from kernelmaps.exceptions import ToleranceError
+from kernelmaps.exceptions import KernelScaleWarning, SuspectColumnWarning, ToleranceError
 
 # What is chosen does not depend on how maps are run; commands and pages choose by the fast form.
 pytestmark = pytest.mark.usefixtures("readable")
@@ -99,18 +102,85 @@ def test_a_budget_ends_the_search_and_is_noted(X, monkeypatch):
     choice = km.choose(X, "chi2", max_error=0.9, budget=60.0, progress=False)
     assert choice.rejected == []
     assert any("the budget was spent" in note for note in choice.notes)
-    with pytest.raises(ValueError, match="budget must be positive, got 0"):
+    with pytest.raises(ValueError, match="budget must be a positive number of seconds, got 0"):
         km.choose(X, "chi2", max_error=0.9, budget=0)
 
 
 def test_a_tolerance_far_below_the_kernels_values_proposes_relative_errors(X):
     options = {"families": ["HomogeneousMap"], "progress": False}
-    large = km.choose(1e4 * X, "chi2", max_error=0.9, **options)
-    assert any("--relative" in note for note in large.notes)
+    with pytest.warns(KernelScaleWarning, match="pass error='relative'"):
+        large = km.choose(1e4 * X, "chi2", max_error=0.9, **options)
+    assert any("mean of k(x, x) is 1e+04" in note for note in large.notes)
+    # Without a reason to propose it there is no warning, which would be an error here.
     assert not km.choose(X, "chi2", max_error=0.05, **options).notes
     assert not km.choose(1e4 * X, "chi2", max_error=0.05, error="relative", **options).notes
-    with pytest.raises(ToleranceError, match="--relative"):
-        km.choose(1e9 * X, "chi2", max_error=1e-9, **options)
+    # Values of 1: the error is relative already.
+    assert not km.choose(X, "chi2", max_error=1e-4, **options).notes
+
+
+def test_relative_errors_are_proposed_before_anything_is_measured(X, monkeypatch):
+    monkeypatch.setattr(_Search, "_measured", lambda *_: pytest.fail("measured"))
+    with (
+        pytest.warns(KernelScaleWarning, match="for kernel values of this size"),
+        pytest.raises(pytest.fail.Exception, match="measured"),
+    ):
+        km.choose(1e9 * X, "chi2", max_error=1e-9, **COSINES)
+
+
+def test_an_error_repeats_the_proposal_of_relative_errors(X):
+    with (
+        pytest.warns(KernelScaleWarning),
+        pytest.raises(ToleranceError, match="pass error='relative'"),
+    ):
+        km.choose(1e9 * X, "chi2", max_error=1e-9, **COSINES)
+
+
+def test_a_frame_gives_what_its_features_give(X):
+    """IDs and columns of one value are left out, as by models of tables, and the map takes them."""
+    frame = pd.DataFrame(X).add_prefix("c")
+    wide = frame.assign(row_id=np.arange(len(X)), unit=3.0)
+    options = {"max_error": 0.02, **COSINES}
+    plain, named = km.choose(X, "chi2", **options), km.choose(frame, "chi2", **options)
+    with pytest.warns(SuspectColumnWarning, match="'row_id' left out.*'unit' left out"):
+        chosen = km.choose(wide[["row_id", *frame, "unit"]], "chi2", **options)
+    assert chosen.columns == list(frame)
+    assert named.columns is None
+    for choice, rows in ((named, frame), (chosen, wide)):
+        assert choice.evidence.label == plain.evidence.label
+        assert choice.evidence.bound == plain.evidence.bound
+        np.testing.assert_array_equal(choice.map.transform(rows), plain.map.transform(X))
+    parts = {"km": km, "make_pipeline": make_pipeline}
+    parts["make_column_transformer"] = make_column_transformer
+    made = eval(chosen.code(), parts).fit(wide)
+    np.testing.assert_array_equal(made.transform(wide), plain.map.transform(X))
+    assert chosen.to_dict()["columns"] == list(frame)
+
+
+def test_a_frame_behind_a_scaler(X):
+    frame = pd.DataFrame(X).add_prefix("c").assign(unit=3.0)
+    options = {"max_error": 0.5, "families": ["RandomFourierMap"], "progress": False}
+    with pytest.warns(SuspectColumnWarning, match="'unit' left out"):
+        choice = km.choose(frame, "gaussian", **options)
+    plain = km.choose(X, "gaussian", **options)
+    # Rows in another order of memory are summed in another one: 10 columns, values up to 1.
+    np.testing.assert_allclose(
+        choice.map.transform(frame), plain.map.transform(X), rtol=0, atol=1e-13
+    )
+
+
+def test_a_list_of_kernels_is_for_all_columns_of_a_frame(X):
+    frame = pd.DataFrame(X[:, :2]).add_prefix("c").assign(unit=1.0)
+    choice = km.choose(frame, ["chi2"] * 3, max_error=0.5, families=["AnchorMap"], progress=False)
+    assert choice.columns is None
+    assert choice.map.n_features_in_ == 3
+
+
+def test_a_column_of_an_array_that_numbers_the_rows_is_named(X):
+    """An array has no names: all of its columns are features."""
+    rows = np.column_stack([np.arange(len(X)), X])
+    with pytest.warns(SuspectColumnWarning, match="column 0 looks like an ID"):
+        choice = km.choose(rows, "chi2", max_error=0.1, error="relative", **COSINES)
+    assert choice.map.n_features_in_ == 11
 
 
 @pytest.mark.parametrize(
@@ -248,8 +318,16 @@ def test_a_list_of_kernels_has_maps_that_do_not_clip(seed):
     ("options", "match"),
     [
         ({}, "pass a requirement"),
-        ({"max_error": -1}, "max_error must be positive"),
-        ({"n_columns": 0}, "n_columns must be positive"),
+        ({"budget": 5}, "pass a requirement"),
+        ({"max_error": -1}, "max_error must be a positive number, got -1"),
+        ({"max_error": "a"}, "max_error must be a positive number, got 'a'"),
+        ({"max_error": True}, "max_error must be a positive number, got True"),
+        ({"seconds": np.nan}, "seconds must be a positive number, got nan"),
+        ({"n_columns": 0}, "n_columns must be an integer >= 1"),
+        ({"n_columns": 2.5}, "n_columns must be an integer >= 1"),
+        ({"max_error": 0.1, "confidence": "high"}, "confidence must be"),
+        ({"max_error": 0.1, "held_out_rows": 1}, "held_out_rows must be an integer >= 4"),
+        ({"max_error": 0.1, "families": "HomogeneousMap"}, r"use \['HomogeneousMap'\]"),
         ({"max_error": 0.1, "error": "squared"}, "error must be"),
         ({"max_error": 0.1, "confidence": 1.5}, "confidence must be"),
         ({"max_error": 0.1, "families": ["NoSuchMap"]}, "there is no map for"),

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
+from ..data.table_reader import uninformative_columns
 from ..device import refuse_gpu_array
 from ..exceptions import SuspectColumnWarning
 from ..sparse_rows import check_sparse, naming_text
@@ -37,6 +38,19 @@ def checked_rows(X: Any, owner: str, **options: Any) -> Any:
     options = {"dtype": "numeric"} | options
     with naming_text(owner, X):
         return check_array(X, accept_sparse="csr", input_name="X", estimator=owner, **options)
+
+
+def informative_columns(X: Any, names: Sequence[str]) -> tuple[Any, list[str] | None, list[str]]:
+    """The columns of a table that its models use, their names, and sentences about the others.
+
+    IDs and columns of one value are left out. The names are None where all columns are used.
+    """
+    reasons = {} if sparse.issparse(X) else uninformative_columns(names, X)
+    used = [name for name in names if name not in reasons]
+    if not reasons or not used:
+        return X, None, []
+    sentences = [f"column {name!r} left out: {reason}." for name, reason in reasons.items()]
+    return X[:, [name not in reasons for name in names]], used, sentences
 
 
 def check_targets(y: np.ndarray | None, task: str, owner: str) -> None:

@@ -16,19 +16,27 @@ from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 
-from ..arguments import argument, parameter
+from ..arguments import argument, check_count, check_positive, is_number, parameter
 from ..certificate import Certificate
 from ..display import Tabled
-from ..exceptions import DesignError, OutOfDomainWarning, ToleranceError
+from ..exceptions import (
+    DesignError,
+    KernelScaleWarning,
+    OutOfDomainWarning,
+    SuspectColumnWarning,
+    ToleranceError,
+)
 from ..kernels import Kernel
 from ..progress import track
 from ..seeding import generator, seed_of
 from ..sparse_rows import dense
 from ..threads import check_stop, interruptible
 from . import candidates as maps
-from .checks import checked_rows
+from .checks import checked_rows, feature_names_of, informative_columns, suspect_columns
 from .methods import scaled_kernel
 from .presentation import number, numbers_table
 
@@ -37,8 +45,10 @@ JOINT_SIZES = tuple(2**power for power in range(6, 15))
 _BLOCKS = 16
 _MARGIN = 1.1  # over the largest error seen: the chosen one is the luckiest of many candidates
 _PATIENCE = 20.0  # seconds for one candidate, after which no larger one of its family is tried
-# Of the mean of k(x, x): a smaller tolerance is most likely meant as a relative one.
-_SMALL_SHARE = 1e-4
+# Of the mean of k(x, x). A smaller tolerance is most likely meant as a relative one: on histograms
+# with a sum of 1, tolerances from 0.001 on are common, and k(x, x) is 1.
+_SMALL_SHARE = 5e-4
+_LARGE_VALUES = 2.0  # mean of k(x, x), below which relative errors are about the absolute ones
 
 
 # Families in the order of their cost: series are formulas, designs are looked up, anchors need
@@ -98,8 +108,9 @@ class Choice(Tabled):
     Attributes
     ----------
     map : FeatureMap or Pipeline
-        The chosen map, fitted on all rows; behind the scaler of the columns where there is one. Its
-        evidence is of two maps of its settings, each measured on rows that it was not fitted on.
+        The chosen map, fitted on all rows; behind the selection of columns and the scaler where
+        there are any, so that it takes rows like those of X. Its evidence is of two maps of its
+        settings, each measured on rows that it was not fitted on.
     evidence : Evidence
         Of the chosen map.
     rejected : list of Evidence
@@ -110,6 +121,8 @@ class Choice(Tabled):
         What was asked for.
     notes : list of str
         Candidates that could not be measured, and why.
+    columns : list of str or None
+        Columns of a frame that the map uses, where some were left out; None: all.
     """
 
     map: Any
@@ -118,19 +131,22 @@ class Choice(Tabled):
     kernel: Kernel
     requirements: dict[str, Any]
     notes: list[str] = field(default_factory=list)
+    columns: list[str] | None = None
 
     def code(self) -> str:
         """Python that makes the chosen map."""
         made = self.evidence.candidate.code()
         if not hasattr(self.map, "steps"):
             return made
-        return f"make_pipeline({maps.expression(self.map.steps[0][1])}, {made})"
+        before = [maps.expression(step) for _, step in self.map.steps[:-1]]
+        return f"make_pipeline({', '.join([*before, made])})"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {
             "kernel": maps.kernel_code(self.kernel).removeprefix("km.kernels."),
             "requirements": self.requirements,
+            "columns": self.columns,
             "chosen": _as_dict(self.evidence),
             "code": self.code(),
             "rejected": [_as_dict(item) for item in self.rejected],
@@ -204,12 +220,13 @@ def choose(
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n, d)
-        Rows like those that the map is for.
-    kernel : str or Kernel
+    X : array-like, sparse matrix or frame of shape (n, d)
+        Rows like those that the map is for. Columns of a frame that the models of tables leave out
+        (IDs, and columns of one value) are left out, with a warning.
+    kernel : str, Kernel or list of these
         Additive, stationary or exponentiated. Of a stationary or exponentiated kernel given by name
         the width follows the data, and columns are standardised in front of a stationary one; a
-        kernel object is used unchanged.
+        kernel object is used unchanged. A list has a kernel for each column.
     max_error : float, optional
         Tolerance: of all maps whose bound is at most this, the one with the fewest columns is
         chosen, and of several such maps the one with the smallest bound.
@@ -257,18 +274,59 @@ def choose(
     >>> choice.evidence.bound <= 0.01
     True
     """
-    X = checked_rows(X, "choose", ensure_min_samples=8)
     limits = {"max_error": max_error, "n_columns": n_columns, "seconds": seconds}
-    _check_requirements({**limits, "budget": budget}, error, confidence)
+    _check_requirements(limits, error, confidence)
+    _check_search(families, held_out_rows, budget)
     requirements = {**limits, "error": error, "confidence": confidence}
     random_state = seed_of(random_state)
-    X, kernel, scaler = scaled_kernel(kernel, X, random_state)
+    table = _Table.of(X, kernel)
+    if table.remarks:
+        warnings.warn(f"choose: {' '.join(table.remarks)}", SuspectColumnWarning, stacklevel=2)
+    X, kernel, scaler = scaled_kernel(kernel, table.rows, random_state)
     search = interruptible(_Search, X, kernel, requirements, held_out_rows, random_state, budget)
+    for advice in search.advice:
+        warnings.warn(f"choose: {advice}", KernelScaleWarning, stacklevel=2)
     groups = _families(kernel, families, random_state)
     for family in track(groups, lambda group: group[0].family, enabled=progress):
         interruptible(search.go_through, family)
-    choice = search.result()
-    return choice if scaler is None else replace(choice, map=make_pipeline(scaler, choice.map))
+    return table.completed(search.result(), scaler)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Rows as they were passed, those that are measured, and what is to be said about them.
+
+    `columns` are the names of the columns that are used, if some of a frame are left out.
+    """
+
+    given: Any
+    rows: Any
+    remarks: list[str]
+    columns: list[str] | None = None
+
+    @classmethod
+    def of(cls, X: Any, kernel: Any) -> _Table:
+        names, rows = feature_names_of(X), checked_rows(X, "choose", ensure_min_samples=8)
+        if names is None:
+            return cls(X, rows, suspect_columns(rows))
+        if isinstance(kernel, list | tuple):  # a kernel for each column
+            return cls(X, rows, [])
+        used, columns, remarks = informative_columns(rows, names)
+        return cls(X, used, remarks, columns)
+
+    def completed(self, choice: Choice, scaler: Any) -> Choice:
+        """The choice with a map that takes rows as they were passed."""
+        if not hasattr(self.given, "columns"):
+            map_ = choice.map if scaler is None else make_pipeline(scaler, choice.map)
+            return replace(choice, map=map_)
+        # Fitted to the frame, the map checks the names of the columns of later ones.
+        steps = [choice.evidence.candidate.make()]
+        if scaler is not None:
+            steps.insert(0, clone(scaler))
+        if self.columns is not None:
+            steps.insert(0, make_column_transformer(("passthrough", self.columns)))
+        made = make_pipeline(*steps) if len(steps) > 1 else steps[0]
+        return replace(choice, map=made.fit(self.given), columns=self.columns)
 
 
 def upper_bound(largest: np.ndarray, confidence: float, n_fresh: int | None = None) -> float:
@@ -342,13 +400,17 @@ class _Search:
 
     def _advice(self) -> list[str]:
         """Propose relative errors where a tolerance is far below the kernel's values."""
-        size = float(np.mean([np.diag(split.exact).mean() for split in self.splits]))
+        mean = float(np.mean([np.diag(split.exact).mean() for split in self.splits]))
         most = self.requirements["max_error"]
-        if self.requirements["error"] == "relative" or most is None or most >= _SMALL_SHARE * size:
+        if self.requirements["error"] == "relative" or most is None:
             return []
+        if mean < _LARGE_VALUES or most >= _SMALL_SHARE * mean:
+            return []
+        option = parameter("relative")  # of the command; in Python, it is a value of `error`
+        relative = option if option.startswith("--") else argument("error", "relative")
         return [
-            f"max_error={most:g} is {most / size:.1g} of the kernel's values (k(x, x) is about "
-            f"{size:.3g}): did you mean a relative error (error='relative', --relative)?"
+            f"{argument('max_error', most)} is small for kernel values of this size: the mean of "
+            f"k(x, x) is {mean:.3g}. For an error relative to the values, pass {relative}."
         ]
 
     def _split(self, order: np.ndarray, start: int) -> _Split:
@@ -546,12 +608,23 @@ def _check_requirements(limits: dict[str, Any], error: str, confidence: float) -
             f"{argument('seconds')}."
         )
     for name, value in limits.items():
-        if value is not None and not value > 0:
-            raise ValueError(f"choose: {parameter(name)} must be positive, got {value!r}.")
+        if value is not None:
+            check = check_count if name == "n_columns" else check_positive
+            check("choose", name, value)
     if error not in ("absolute", "relative"):
         raise ValueError(f"choose: error must be 'absolute' or 'relative', got {error!r}.")
-    if not 0.5 <= confidence < 1:
+    if not is_number(confidence) or not 0.5 <= confidence < 1:
         raise ValueError(f"choose: confidence must be in [0.5, 1), got {confidence!r}.")
+
+
+def _check_search(families: Any, held_out_rows: Any, budget: Any) -> None:
+    if isinstance(families, str):
+        raise ValueError(
+            f"choose: families must be a list of names, got {families!r}: use [{families!r}]."
+        )
+    check_count("choose", "held_out_rows", held_out_rows, least=4)
+    if budget is not None:
+        check_positive("choose", "budget", budget, "a positive number of seconds")
 
 
 def _as_dict(item: Evidence) -> dict[str, Any]:
