@@ -24,6 +24,7 @@ from ..data.text_cells import quoted
 from ..display import two_columns
 from ..exceptions import SuspectColumnWarning
 from ..model_files import load_with_metadata
+from ..models.svm.saved import EstimatorNeeded
 from ..storage import AnyPath, write_json
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".json")
@@ -175,7 +176,8 @@ class SavedModel:
                 f"{os.fspath(path)!r} holds {_an(type(model).__name__)}, which does not predict: "
                 "make a model with `kernelmaps fit`."
             )
-        if not hasattr(model, "reader_") and metadata.get("columns"):
+        with_estimator = not hasattr(model, "estimator")
+        if with_estimator and not hasattr(model, "reader_") and metadata.get("columns"):
             _set_map_names(model, metadata["columns"])
         return cls(path, model, metadata)
 
@@ -311,11 +313,16 @@ def predict_rows(
     one = [metadata.get("target") or "prediction"]
     names = [str(item) for item in fitted.classes_] if proba else one
 
+    def predict_with(loaded: Any) -> Callable[..., Any]:
+        return loaded.predict_proba if proba else loaded.predict
+
     def blocks() -> Iterator[list[list[Any]]]:
         for rows in saved.blocks(data, keep=carried, exposure=exposure, encoding=encoding):
             options = {} if rows.exposure is None else {"exposure": rows.exposure}
-            predict = fitted.predict_proba if proba else fitted.predict
-            values = np.asarray(predict(rows.X, **options))
+            try:
+                values = np.asarray(predict_with(saved.model)(rows.X, **options))
+            except EstimatorNeeded:
+                values = np.asarray(predict_with(SavedModel.load(model).model)(rows.X))
             columns = [
                 *rows.extra_columns.values(),
                 *(values.T.tolist() if proba else [values.tolist()]),

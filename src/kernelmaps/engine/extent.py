@@ -14,6 +14,10 @@ import numpy as np
 
 from ..threads import in_threads, worth_a_thread
 
+EXACT_SIZES = (1e-150, 1e150)
+"""Of float64 values: their squares and products are floating-point numbers, too."""
+
+_TAIL = 0.1  # of the fitted range, by which values may leave it before it is worth a warning
 _BLOCK = 2**17  # values: shorter ones wait for the interpreter's lock
 
 
@@ -91,3 +95,16 @@ def column_range(X: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, 
     parts = in_threads(of, len(X), n_jobs, worth_a_thread(X.shape[1]))
     lows, highs = zip(*parts, strict=True)
     return np.min(lows, axis=0).astype(np.float64), np.max(highs, axis=0).astype(np.float64)
+
+
+def leaves_domain(
+    columns: tuple[np.ndarray, np.ndarray], domain: tuple[np.ndarray, np.ndarray], policy: str
+) -> np.ndarray:
+    """Columns whose values leave a fitted domain so far that it has to be said.
+
+    `columns` and `domain` are the lower and upper ends. The tail of a test set leaves the range of
+    the training set by a little nearly always, which is passed over unless `policy` is "raise".
+    """
+    (low, high), (lower, upper) = columns, domain
+    slack = 0.0 if policy == "raise" else _TAIL * (upper - lower)
+    return (low < lower - slack) | (high > upper + slack)

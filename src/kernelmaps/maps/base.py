@@ -32,7 +32,14 @@ from ..device import (
 )
 from ..engine import Spec, apply, evaluate, gpu
 from ..engine.apply import apply_array_api, apply_sparse_tensor, stage_columns
-from ..engine.extent import Extent, column_range, extent_of, first_not_finite
+from ..engine.extent import (
+    EXACT_SIZES,
+    Extent,
+    column_range,
+    extent_of,
+    first_not_finite,
+    leaves_domain,
+)
 from ..engine.outputs import output_dtype
 from ..engine.piecewise import table_of
 from ..engine.reference import real_rows
@@ -47,10 +54,6 @@ from ..threads import resolve_threads
 from .codes import Codes
 
 _NATIVE = (np.float32, np.float64, np.uint8, np.uint16)
-EXACT_SIZES = (1e-150, 1e150)
-"""Of float64 values: their squares and products are floating-point numbers, too."""
-
-_TAIL = 0.1  # of the fitted range, by which values may leave it before it is worth a warning
 OUT_OF_DOMAIN: tuple[str, ...] = ("clip", "raise", "extrapolate")
 
 
@@ -389,9 +392,7 @@ class MapOfDomain(FeatureMap):
             return
         lower, upper = (np.broadcast_to(end, X.shape[1]) for end in self._domain_for(X.dtype))
         data_range = self._column_range(X)
-        # The tail of a test set leaves the range of the training set by a little nearly always.
-        slack = 0.0 if self.out_of_domain == "raise" else _TAIL * (upper - lower)
-        outside = (data_range[0] < lower - slack) | (data_range[1] > upper + slack)
+        outside = leaves_domain(data_range, (lower, upper), self.out_of_domain)
         if not outside.any():
             return
         names = [self._column_name(j) for j in np.flatnonzero(outside)]

@@ -51,7 +51,10 @@ _RECORDS = {
 _FITTED = {
     "AdditiveRegressor": ("kernelmaps.models.gam.fitted", "FittedRegressor"),
     "AdditiveClassifier": ("kernelmaps.models.gam.fitted", "FittedClassifier"),
+    "AdditiveSVC": ("kernelmaps.models.svm.saved", "SavedSVC"),
+    "AdditiveSVR": ("kernelmaps.models.svm.saved", "SavedSVR"),
 }
+_SAVED_PARTS = {"AdditiveMachine": "SavedMachine", "Calibration": "SavedSigmoids"}
 _ESTIMATOR_PACKAGES = ("kernelmaps.maps.", "kernelmaps.models.")
 PLUGINS: dict[str, type] = {}  # by `register_class`
 
@@ -131,6 +134,15 @@ def fitted_class(name: Any) -> type | None:
         return None
     module, attribute = _FITTED[name]
     return getattr(import_module(module), attribute)
+
+
+def fitted_part(name: str) -> type | None:
+    """The class that stands for a map, or another part of a model, that only predicts, or None."""
+    is_map = kernelmaps._MODULE_OF.get(name, "").startswith("kernelmaps.maps.")
+    if name in PLUGINS or not (is_map or name in _SAVED_PARTS):
+        return None
+    saved = import_module("kernelmaps.models.svm.saved")
+    return getattr(saved, "SavedMap" if is_map else _SAVED_PARTS[name])
 
 
 def state_of(cls: Any) -> schema.State | None:

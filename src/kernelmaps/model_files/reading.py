@@ -19,6 +19,7 @@ from .classes import (
     SPEC_ENTRIES,
     check_sklearn,
     fitted_class,
+    fitted_part,
     listed_class,
     state_of,
 )
@@ -36,6 +37,7 @@ class Reader:
     def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
         self.arrays = arrays
         self.used: set[str] = set()
+        self.to_predict = False
 
     def read(self, node: Any) -> Any:
         """The value of a node; the container has bounded how deep nodes are nested."""
@@ -55,13 +57,20 @@ class Reader:
             return self._KINDS[kind](self, node)
 
     def read_to_predict(self, node: Any) -> Any:
-        """The model of a node; without its estimator where its predictions need none."""
+        """The model of a node; without its estimator where its predictions need none.
+
+        What cannot be read so is read with the estimator, which knows more, or refuses it.
+        """
         is_fitted = isinstance(node, dict) and node.get("$") == "object" and node.get("state")
         cls = fitted_class(node.get("class")) if is_fitted else None
         if cls is None:
             return self.read(node)
-        with _malformed_refused("object"):
-            return self._object(cls, node)
+        self.to_predict = True
+        try:
+            with _malformed_refused("object"):
+                return self._object(cls, node)
+        except FileFormatError:
+            return Reader(self.arrays).read(node)
 
     def _array(self, node: Any, name: str = "name", end: str = "") -> np.ndarray:
         key = f"{node[name]}{end}"
@@ -119,7 +128,9 @@ class Reader:
 
     def _read_object(self, node: Any) -> Any:
         name = node["class"]
-        cls = listed_class(name) if isinstance(name, str) else None
+        cls = fitted_part(name) if self.to_predict and isinstance(name, str) else None
+        if cls is None:
+            cls = listed_class(name) if isinstance(name, str) else None
         if cls is None:
             raise FileFormatError(
                 f"the file holds a {name!r:.60}, which this version of kernelmaps does not know. "
@@ -134,8 +145,10 @@ class Reader:
             raise TypeError("the entries of an object must be a dictionary")
         if cls is Spec:
             return self._read_spec(node["state"])
-        state = {key: self.read(item) for key, item in node["state"].items()}
-        stated = state_of(cls)
+        stated, entries = state_of(cls), node["state"]
+        if hasattr(cls, "entries_to_read"):
+            entries = cls.entries_to_read(entries)
+        state = {key: self.read(item) for key, item in entries.items()}
         if stated is None:  # a kernel, which checks its parameters itself
             return cls(**state)
         state = self._current(cls, stated, node, state)
@@ -176,7 +189,9 @@ class Reader:
     def _new(self, cls: Any, node: Any) -> Any:
         """An instance with the file's parameters and nothing else."""
         if hasattr(cls, "used_parameters"):
-            return cls(**{key: self.read(node["params"][key]) for key in cls.used_parameters})
+            params = node.get("params", {})
+            used = [key for key in cls.used_parameters if key in params]
+            return cls(**{key: self.read(params[key]) for key in used})
         if not hasattr(cls, "_get_param_names"):
             return object.__new__(cls)
         params = {key: self.read(item) for key, item in node["params"].items()}

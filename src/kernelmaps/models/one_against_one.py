@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.utils.multiclass import _ovr_decision_function
 
 
 def pairs_of(n_classes: int) -> np.ndarray:
@@ -23,6 +22,8 @@ def votes(scores: np.ndarray, n_classes: int) -> np.ndarray:
         In the order of `pairs_of`; positive for the second class.
     n_classes : int
     """
+    from sklearn.utils.multiclass import _ovr_decision_function
+
     return _ovr_decision_function((scores > 0).astype(int), scores, n_classes)
 
 

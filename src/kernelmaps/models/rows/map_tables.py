@@ -12,16 +12,14 @@ from scipy import sparse
 from ...compiling import interpreted
 from ...engine import Spec
 from ...engine.encode import fixed_point
-from ...engine.extent import extent_of
-from ...engine.piecewise import table_of
 from ...engine.reference import evaluate_sets
-from ...engine.table import AFFINE, CODE, Table
+from ...engine.table import AFFINE, CODE
 from ...engine.table.layout import Bins, LocalPolynomials, bins_of, polynomials_of
 from ...engine.table.locate import locations_for, packed_bins, stored_rows
 from ...engine.table.memory import aligned
 from ...engine.table.update import Basis, RowArrays, RowWorkspace, Squares
-from ...engine.tabulated import table_for
 from ...static_int import StaticInt
+from .map_bands import Bands, bands_of
 
 _VECTOR = 64  # numbers in one block of weights: four 512-bit registers of float32
 _CODE_SHARE = 0.05  # of X's bytes, for look-up tables of its codes
@@ -29,37 +27,6 @@ _CODE_BYTES = 2**19  # or this much, which a second-level cache holds
 _FRACTIONS = 2**12  # of all bins, at most, of positions that are rounded
 _FEWEST_BITS = 4  # of a fraction: with fewer, positions are too far from those of the values
 _FEWEST_FEATURES = 32  # of rows whose values take more time than what is done once for each row
-
-
-@dataclass(frozen=True)
-class Bands:
-    """An additive map as bands of a basis: ψ_j = R_s Φ, s the set of feature j.
-
-    Attributes
-    ----------
-    table : Table
-        Of Φ, in the engine's layout.
-    transforms : ndarray (m, n, n) or None
-        The different R's; None if there is only the identity.
-    transform_of : int[sets]
-        Which of them a set has.
-    """
-
-    table: Table
-    transforms: np.ndarray | None
-    transform_of: np.ndarray
-
-    def band_weights(self, weights: np.ndarray) -> np.ndarray:
-        """Weights w of ψ, [column][output], as weights Rᵀw of Φ: ⟨w, RΦ⟩ = ⟨Rᵀw, Φ⟩."""
-        set_of = self.table.set_of
-        ends = np.concatenate([[0], np.cumsum(self.table.width[set_of])])
-        out = np.zeros((len(set_of), int(self.table.width.max()), weights.shape[1]))
-        for j, s in enumerate(set_of):
-            local = weights[ends[j] : ends[j + 1]]
-            if self.transforms is not None:
-                local = self.transforms[self.transform_of[s]].T @ local
-            out[j, : len(local)] = local
-        return out
 
 
 @dataclass(frozen=True)
@@ -89,40 +56,6 @@ def workspace_for(tables: BasisTables, rows: RowArrays) -> RowWorkspace:
     locations = locations_for(most, dtype)
     f, move = aligned(max(1, most) * lanes, dtype), aligned(lanes, dtype)
     return RowWorkspace(locations, f, move, np.zeros(1), np.zeros(2, np.int64))
-
-
-def bands_of(spec: Spec, X: Any, dtype: np.dtype) -> Bands:
-    """Bands of a spec: stored ones (splines), or the map's table as it is."""
-    if "mix" in spec.arrays:
-        full = table_of(spec)
-        coef = spec.arrays["band_coef"]
-        _, bins, powers, band = coef.shape
-        sets = len(full.origin)
-        first = np.tile(spec.arrays["band_first"], len(coef))
-        of = spec.arrays["band_of"].astype(np.int64)
-        table = replace(
-            full,
-            coef=coef.ravel(),
-            coef_start=of * (bins * powers * band),
-            first=first,
-            first_start=of * bins,
-            band=np.full(sets, band, np.int32),
-        )
-        transforms = spec.arrays["mix"]
-        plain = len(transforms) == 1 and np.array_equal(transforms[0], np.eye(len(transforms[0])))
-        return Bands(table, None if plain else transforms, spec.arrays["mix_of"])
-    values = X.data[None, :] if sparse.issparse(X) else X
-    extent = extent_of(values)
-    curves = table_for(spec, dtype, X.shape[1], extent)
-    if curves is None:  # finer than a table is worth in this precision
-        curves = table_for(spec, np.dtype(np.float32), X.shape[1], extent)
-    if curves is None:
-        raise ValueError(
-            "the values reach so far beyond the ranges that the map was fitted to (or its features "
-            "are of so different size) that no table holds its curves: use "
-            "out_of_domain='clip' instead of 'extrapolate', or scale the features."
-        )
-    return Bands(curves.astype(np.float64), None, np.zeros(len(curves.origin), np.int32))
 
 
 def lanes_for(count: int) -> StaticInt:

@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from ...engine.reference import namespace
 from ...hashing import mixed_bits
 from ...schema import State, array
 from ..losses import Logistic
-from ..probabilities import sigmoid
+from ..probabilities import calibrated
 from ..rows.mapped import MapColumns, MappedRows
 from ..solvers.newton import Objective, minimise
 from .choosing import held_out_scores
@@ -87,10 +86,7 @@ class Calibration:
 
     def probabilities(self, scores: Any) -> Any:
         """Probabilities of the outputs by themselves, of scores of any array library."""
-        xp = namespace(scores)
-        columns = self.values.T
-        slope, shift = (xp.asarray(c, dtype=xp.float64, device=scores.device) for c in columns)
-        return sigmoid(xp.astype(scores, xp.float64) * slope + shift)
+        return calibrated(scores, self.values)
 
 
 def calibrate_fit(

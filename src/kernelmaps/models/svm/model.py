@@ -11,12 +11,13 @@ from scipy import sparse
 
 from ...blocks import row_blocks
 from ...engine import Spec
+from ...engine.extent import EXACT_SIZES
 from ...engine.families import CURVES
 from ...engine.outputs import check_loop
 from ...engine.piecewise import table_of
 from ...engine.table import Table
 from ...engine.tabulated import has_table, n_columns
-from ...maps.base import EXACT_SIZES, AdditiveMap
+from ...maps.base import AdditiveMap
 from ...schema import State, array, boolean, instance, number
 from ...threads import resolve_threads
 from ..shapes import importance_of
@@ -334,7 +335,7 @@ class AdditiveMachine:
 
     def _summed_table(self, rows: np.ndarray) -> Table:
         """The table of the scores, for values in the range of some rows."""
-        from ..rows.map_tables import bands_of
+        from ..rows.map_bands import bands_of
 
         return summed(bands_of(self.fitted.spec, rows, np.dtype(np.float64)).table, self.weights)
 

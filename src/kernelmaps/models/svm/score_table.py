@@ -8,12 +8,14 @@ over the features.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...engine.table import Table
-from .training_summary import Summary
+
+if TYPE_CHECKING:
+    from .training_summary import Summary
 
 _BEYOND = 16.0  # how far tables of curves reach beyond the values seen
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ...engine.extent import EXACT_SIZES
 from ...maps._range import differ, range_of_constant
-from ...maps.base import EXACT_SIZES
 from ...schema import SchemaError, array, boolean, number, record, saved, text
 
 DENSITY_BINS = 24  # of the histogram below a curve
