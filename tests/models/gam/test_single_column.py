@@ -18,7 +18,7 @@ from kernelmaps.models.gam.bases import (
 from kernelmaps.models.gam.single_column import (
     SMOOTHING_GRID,
     ColumnTargets,
-    axis_likelihoods,
+    curve_likelihoods,
     fit_alone,
 )
 from kernelmaps.models.rows.protocol import NormalEquations
@@ -76,7 +76,7 @@ def test_axes_are_compared_by_their_restricted_likelihoods(seed, missing, monkey
     options = {"n_bases": size, "degree": 3, "order": 2}
     exact, position = [], np.stack(axes)
     equations = banded_normal_equations(position, counts[1:], [signal.targets[1:]], **options)
-    likelihoods = axis_likelihoods(equations, position, 2, [signal])
+    likelihoods = curve_likelihoods(equations, [signal])
     for axis in axes:
         basis = number_basis(axis, counts, **options)
         Z = np.column_stack([np.ones(n), basis.values[codes]])
@@ -89,6 +89,47 @@ def test_axes_are_compared_by_their_restricted_likelihoods(seed, missing, monkey
     np.testing.assert_allclose(np.diff(likelihoods), np.diff(exact), atol=0.01)
 
 
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("size", [12, 60])  # splines, and a coefficient for each of 40 bins
+@pytest.mark.parametrize(("order", "keep_line"), [(2, False), (1, False), (1, True)])
+def test_banded_likelihoods_are_those_of_natural_bases(seed, missing, size, order, keep_line):
+    rng = np.random.default_rng(seed)
+    n, bins = 1000, 40
+    codes = rng.integers(0 if missing else 1, bins + 1, n)
+    place = np.cumsum(rng.uniform(0.2, 1, bins))
+    place = (place - place[0]) / np.ptp(place)
+    counts = np.bincount(codes, minlength=bins + 1).astype(float)
+    signals = []
+    for effect in (np.sin(9 * place) + place, place > 0.5):
+        y = np.append(1, effect)[codes] + rng.normal(size=n)
+        y -= y.mean()
+        signals.append(ColumnTargets(counts, np.bincount(codes, y, bins + 1), float(y @ y)))
+    options = {"n_bases": size, "degree": 3, "order": order}
+    basis = number_basis(place, counts, keep_line=keep_line, **options)
+    if keep_line:  # the line is in the range space as well: one function is zero
+        basis = basis.smoothest(basis.n_functions - 1)
+    targets = [signal.targets[1:] for signal in signals]
+    equations = banded_normal_equations(place[None], counts[1:], targets, **options)
+    likelihood = curve_likelihoods(equations, signals, keep_line)
+    # The ridge for splines without rows is 1e-10 of the rows; the natural basis has none.
+    np.testing.assert_allclose(likelihood, fit_alone(basis, signals)[0], rtol=0, atol=1e-10 * n)
+
+
+def test_a_curve_for_steps_has_its_basis_only_if_it_is_taken(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    built, rough_basis = [], terms._rough_basis
+
+    def recorded(term, *arguments):
+        built.append(term.column)
+        return rough_basis(term, *arguments)
+
+    monkeypatch.setattr(terms, "_rough_basis", recorded)
+    X = rng.random((3000, 2))
+    y = np.floor(4 * X[:, 0]) % 2 + X[:, 1] + 0.3 * rng.normal(size=3000)
+    km.AdditiveRegressor().fit(X, y)
+    assert built == ["x0"]
+
+
 def test_bands_are_those_of_the_matrices(seed):
     rng = np.random.default_rng(seed)
     place, size = (np.arange(60) + 0.5) / 60, 12
@@ -97,12 +138,12 @@ def test_bands_are_those_of_the_matrices(seed):
     basis = splines(place, size, 3)
     np.testing.assert_allclose(bands.rhs[0, 0], basis.T @ target, atol=1e-12)
     gram = basis.T @ (counts[:, None] * basis)
-    gram += 1e-7 * np.diag(gram).mean() * np.eye(size)  # for splines without rows
+    gram += 1e-10 * np.diag(gram).mean() * np.eye(size)  # for splines without rows
     for b in range(4):
         band = bands.gram[0, b, : size - b]
         np.testing.assert_allclose(band, np.diagonal(gram, -b), rtol=1e-12, atol=1e-12)
         of_penalty = np.diagonal(difference_penalty(size, 2), -b)
-        np.testing.assert_array_equal(bands.penalty[b, : size - b], of_penalty)
+        np.testing.assert_array_equal(bands.penalty[0, b, : size - b], of_penalty)
     few = banded_normal_equations(
         place[None] ** 40, counts, [target], n_bases=size, degree=3, order=2
     )

@@ -33,8 +33,9 @@ from ..rows.basis import TermBasis
 class BasisOptions:
     """Constants of the bases."""
 
-    # Ridge, in units of the mean diagonal of BᵀB, for splines without rows.
-    ridge: float = 1e-7
+    # Ridge, in units of the mean diagonal of BᵀB, for splines without rows. With n rows, it changes
+    # log-likelihoods by up to about n times as much.
+    ridge: float = 1e-10
     # Diagonal of BᵀB, in units of its mean, below which a spline counts as one without rows.
     empty_spline: float = 0.1
     # Entries of K, in units of the largest, below which they are rounding errors.
@@ -174,6 +175,13 @@ def _divided_differences(steps: np.ndarray, order: int) -> np.ndarray:
     return np.sqrt(lengths)[:, None] * matrix if len(steps) else matrix
 
 
+def _relative_steps(position: np.ndarray) -> np.ndarray:
+    """Steps between positions, along the last axis, in units of their mean."""
+    extent = np.ptp(position, axis=-1, keepdims=True)
+    steps = np.diff(position) / extent * (position.shape[-1] - 1)
+    return np.maximum(steps, BASES.min_step)
+
+
 @lru_cache(maxsize=64)
 def _penalty_spaces(
     size: int, order: int, periodic: bool, position: tuple[float, ...] | None = None
@@ -187,8 +195,7 @@ def _penalty_spaces(
     differences = _differences(size, order, periodic)
     trace, line = float(np.sum(differences**2)), np.linspace(-1, 1, size)
     if position is not None and size > 1:
-        steps = np.diff(position) / np.ptp(position) * (size - 1)
-        steps = np.maximum(steps, BASES.min_step)
+        steps = _relative_steps(np.asarray(position))
         differences = _divided_differences(steps, order)
         line[1:] = line[0] + np.cumsum(steps) * (2 / (size - 1))
     order = order if straight else min(order, size - 1)
@@ -245,17 +252,27 @@ class BandedNormalEquations:
 
     Attributes
     ----------
-    gram : ndarray of shape (n_axes, 1 + n_bands, n_splines)
-        Lower bands of :math:`B^\top \mathrm{diag}(n_c) B`.
-    penalty : ndarray of shape (1 + n_bands, n_splines)
-        Those of the penalty S.
-    rhs : ndarray of shape (n_axes, n_outputs, n_splines)
+    gram, penalty : ndarray of shape (n_axes, 1 + n_bands, n_coefficients)
+        Lower bands of :math:`B^\top \mathrm{diag}(n_c) B` and of the penalty S.
+    rhs : ndarray of shape (n_axes, n_outputs, n_coefficients)
         Sums of the targets, :math:`B^\top t`.
+    unit : ndarray of shape (n_axes,)
+        tr(G)/tr(S): a smoothing parameter that is neither large nor small.
+    steps : ndarray of shape (n_axes, n_coefficients − 1)
+        Steps between the coefficients of the straight line: one, between splines.
+    line : ndarray of shape (n_axes, n_bins)
+        The straight line at the bins.
+    order : int
+        Of the differences.
     """
 
     gram: np.ndarray
     penalty: np.ndarray
     rhs: np.ndarray
+    unit: np.ndarray
+    steps: np.ndarray
+    line: np.ndarray
+    order: int
 
     @property
     def empty_share(self) -> np.ndarray:
@@ -273,6 +290,30 @@ def banded_normal_equations(
 
     `counts` and `targets` are sums over the bins, whose positions on each axis are given.
     """
+    n_axes, n_bins = position.shape
+    if n_bins <= n_bases:  # each bin has a coefficient
+        steps = _relative_steps(position)
+        line = np.append(np.zeros((n_axes, 1)), np.cumsum(steps, axis=1), axis=1)
+        gram = np.zeros((n_axes, 1 + order, n_bins))
+        gram[:, 0] = counts
+        rhs = np.broadcast_to(np.stack(targets), (n_axes, len(targets), n_bins))
+        penalty = _penalty_bands(steps, order, order + 1)
+        trace = _penalty_bands(np.ones((1, n_bins - 1)), order, order + 1)[0, 0].sum()
+    else:
+        line = (n_bases - degree) * position
+        gram, rhs = _spline_sums(position, counts, targets, n_bases, degree, order)
+        steps = np.ones((n_axes, n_bases - 1))
+        penalty = _penalty_bands(steps, order, gram.shape[1])
+        trace = penalty[0, 0].sum()
+    unit = gram[:, 0].sum(axis=1) / trace
+    return BandedNormalEquations(gram, penalty, rhs, unit, steps, line, order)
+
+
+def _spline_sums(
+    position: np.ndarray, counts: np.ndarray, targets: Sequence[np.ndarray], n_bases: int,
+    degree: int, order: int,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Bands of BᵀNB, and BᵀT, for splines on some axes."""
     n_bands, n_axes = 1 + max(degree, order), len(position)
     gram, rhs = np.zeros((n_axes, n_bands, n_bases)), np.zeros((n_axes, len(targets), n_bases))
     first, values = _splines_at(position, n_bases, degree)
@@ -283,7 +324,7 @@ def banded_normal_equations(
     for k, target in enumerate(targets):
         _add_at(rhs, first, k * n_bases + last_first, target * values[::-1])
     gram[:, 0] += BASES.ridge * gram[:, 0].mean(axis=1, keepdims=True)
-    return BandedNormalEquations(gram, _penalty_bands(n_bases, order, n_bands), rhs)
+    return gram, rhs
 
 
 @lru_cache(maxsize=8)
@@ -300,12 +341,18 @@ def _add_at(out: np.ndarray, first: np.ndarray, places: np.ndarray, values: np.n
     out += np.bincount(index.ravel(), values.ravel(), out.size).reshape(out.shape)
 
 
-@lru_cache(maxsize=64)
-def _penalty_bands(size: int, order: int, n_bands: int) -> np.ndarray:
-    """Lower bands of the penalty of differences."""
-    bands, full = np.zeros((n_bands, size)), difference_penalty(size, order)
-    for b in range(order + 1):
-        bands[b, : size - b] = np.diagonal(full, -b)
+def _penalty_bands(steps: np.ndarray, order: int, n_bands: int) -> np.ndarray:
+    """Lower bands of DᵀD, D the divided differences of values that are these steps apart."""
+    n_axes, size = len(steps), steps.shape[1] + 1
+    diagonals = [-1 / np.sqrt(steps), 1 / np.sqrt(steps)]  # of D
+    if order == 2:
+        root = np.sqrt((steps[:, 1:] + steps[:, :-1]) / 2)
+        left, right = 1 / (steps[:, :-1] * root), 1 / (steps[:, 1:] * root)
+        diagonals = [left, -left - right, right]
+    bands = np.zeros((n_axes, n_bands, size))
+    for a, first in enumerate(diagonals):
+        for b, second in enumerate(diagonals[a:]):
+            bands[:, b, a : a + first.shape[1]] += first * second
     return bands
 
 

@@ -12,12 +12,26 @@ t the sums of the centred targets by code, and q the sum of their squares. Other
 negative gradients at the intercept in the place of the targets. The effects of all other columns
 count as noise, so that the choice is a cautious one.
 
-To compare axes not even a natural basis is needed. With G and S the banded matrices of splines,
-whose penalty has the null space N (straight lines) and the rank k,
+Not even a natural basis is needed for ℓ. With G and S the banded matrices of splines, whose penalty
+has the null space L (constants and straight lines) and the rank k,
 
-.. math:: \sum_i \log\Big(1 + \frac{n}{λ s_i}\Big) = \log|G + λS| - k \log λ - \log|N^\top G N|
+.. math:: \sum_i \log\Big(1 + \frac{n}{λ s_i}\Big) = \log|G + λS| - k \log λ - \log|L^\top GL|
+          - \log\frac{|S|_+}{|L^\top L|},
 
-up to what depends on neither λ nor the axis, and :math:`D = q - t^\top B (G + λS)^{-1} B^\top t`.
+:math:`|S|_+` the product of the eigenvalues that are not zero, and the targets explain
+:math:`r^\top (G + λS)^{-1} r`, the part of the mean and of the straight line included. For
+differences of coefficients that are :math:`ℓ_i` apart, the last fraction is
+:math:`1/\prod ℓ_i` if their order is one, and :math:`1/(\prod h_i \prod ℓ_i^2)` with
+:math:`h_i = (ℓ_i + ℓ_{i+1})/2` if it is two.
+
+A curve that follows steps has a penalty of order one, which straight lines are not in the null
+space of. They get a smoothing parameter of their own, which leaves the penalty of what differs from
+a line,
+
+.. math:: S' = S - ee^\top / \textstyle\sum ℓ_i, \qquad e = (-1, 0, …, 0, 1)^\top,
+
+with the fraction :math:`1/(\sum ℓ_i \prod ℓ_i)`; its inverse and determinant follow from those of S
+and from :math:`e^\top (G + λS)^{-1} e`.
 """
 
 from __future__ import annotations
@@ -92,39 +106,71 @@ def fit_alone(basis: TermBasis, outputs: Sequence[ColumnTargets]) -> tuple[float
     return likelihood, edf
 
 
-def axis_likelihoods(
-    equations: BandedNormalEquations, position: np.ndarray, order: int,
-    outputs: Sequence[ColumnTargets],
-) -> np.ndarray:  # fmt: skip
-    """−ℓ of a curve on some axes at its best smoothing parameter, up to a common constant.
+def curve_likelihoods(
+    equations: BandedNormalEquations, outputs: Sequence[ColumnTargets], keep_line: bool = False
+) -> np.ndarray:
+    """−ℓ of a curve on some axes at its best smoothing parameter, as `fit_alone` has it.
 
-    `position` are the positions of the bins on each of the axes of the `equations`.
+    `keep_line`: straight lines have a smoothing parameter of their own also if first differences
+    are penalised.
     """
+    with_line = keep_line or equations.order == 2
+    counts, n = outputs[0].counts[1:], outputs[0].n
+    n_present = max(float(counts.sum()), 1e-300)
+    centred = equations.line - (equations.line @ counts / n_present)[:, None]
+    spread = np.maximum(centred**2 @ counts, 1e-300)
+    smoothing = np.outer(equations.unit, SMOOTHING_GRID)
+    explained, logdet = _profiles(equations, smoothing, keep_line)
+    rank = equations.gram.shape[2] - (2 if with_line else 1)
+    logdet = logdet - rank * np.log(smoothing) - np.log(n_present)
+    logdet -= _log_fraction(equations, keep_line)[:, None]
+    if with_line:
+        logdet += np.log1p(n) - np.log(spread)[:, None]
+    likelihood = np.zeros(len(logdet))
+    for k, output in enumerate(outputs):
+        by_mean = output.targets[1:].sum() ** 2 / n_present
+        by_missing = output.targets[0] ** 2 / max(output.counts[0], 1e-300)
+        by_line = (
+            (centred @ output.targets[1:]) ** 2 / spread if with_line else np.zeros(len(spread))
+        )
+        by_curve = explained[:, k] - (by_mean + by_line)[:, None]
+        by_null_space = (by_mean + by_missing + by_line) * (n / (n + 1))
+        deviance = output.positive(output.square - by_null_space[:, None] - by_curve)
+        likelihood -= 0.5 * ((n - 1) * np.log(deviance) + logdet).min(axis=1)
+        if output.counts[0] > 0:
+            likelihood -= 0.5 * np.log1p(n)
+    return likelihood
+
+
+def _profiles(
+    equations: BandedNormalEquations, smoothing: np.ndarray, keep_line: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """rᵀ(G + λS)⁻¹r by axis, output and λ, and log|G + λS| by axis and λ."""
     from . import _loops
 
-    # tr(G)/tr(S) is of the order of n over the median penalty of a natural basis.
-    unit = equations.gram[:, 0].sum(axis=1) / equations.penalty[0].sum()
-    smoothing = np.outer(unit, SMOOTHING_GRID)
     n_axes, n_bands, size = equations.gram.shape
-    system = np.empty((n_axes, len(outputs), n_bands + 1, size))
-    system[:, :, :-1], system[:, :, -1] = equations.gram[:, None], equations.rhs
-    penalty = np.zeros((n_bands + 1, size))
-    penalty[:-1] = equations.penalty
-    explained, logdet = np.empty((2, n_axes * len(outputs), smoothing.shape[1]))
-    _loops.profiles(
-        system.reshape(len(explained), n_bands + 1, size), penalty,
-        np.repeat(smoothing, len(outputs), axis=0),
-        np.empty((n_bands + 1, n_bands + 1, smoothing.shape[1])), explained, logdet,
-    )  # fmt: skip
-    explained, logdet = explained.reshape(n_axes, len(outputs), -1), logdet[:: len(outputs)]
-    likelihood, rank = np.zeros(len(position)), size - order
-    for k, output in enumerate(outputs):
-        counts = output.counts[1:]
-        by_missing = output.targets[0] ** 2 / max(output.counts[0], 1e-300)
-        deviance = output.positive(output.square - by_missing - explained[:, k])
-        criterion = (output.n - 1) * np.log(deviance) + logdet - rank * np.log(smoothing)
-        likelihood -= 0.5 * criterion.min(axis=1)
-        if order > 1:
-            centred = position - (position @ counts / max(counts.sum(), 1e-300))[:, None]
-            likelihood += 0.5 * np.log(np.maximum(centred**2 @ counts, 1e-300))
-    return likelihood
+    n_outputs, n_smoothing = equations.rhs.shape[1], smoothing.shape[1]
+    n_rows = n_bands + n_outputs + keep_line
+    system, penalty = np.zeros((2, n_axes, n_rows, size))
+    system[:, :n_bands], penalty[:, :n_bands] = equations.gram, equations.penalty
+    system[:, n_bands : n_bands + n_outputs] = equations.rhs
+    if keep_line:
+        system[:, -1, 0], system[:, -1, -1] = -1.0, 1.0
+    squares, cross = np.zeros((2, n_axes, n_rows - n_bands, n_smoothing))
+    logdet, factor = np.empty((n_axes, n_smoothing)), np.empty((n_bands + 1, n_rows, n_smoothing))
+    _loops.profiles(system, penalty, smoothing, factor, squares, cross, logdet)
+    if not keep_line:
+        return squares, logdet
+    share = smoothing / equations.steps.sum(axis=1, keepdims=True)
+    remaining = 1 - share * squares[:, -1]
+    by_line = cross[:, :-1] ** 2 * (share / remaining)[:, None]
+    return squares[:, :-1] + by_line, logdet + np.log(remaining)
+
+
+def _log_fraction(equations: BandedNormalEquations, keep_line: bool) -> np.ndarray:
+    """The logarithm of |S|₊/|LᵀL|, by axis."""
+    steps = equations.steps
+    logs = np.log(steps).sum(axis=1)
+    if equations.order == 2:
+        return -2 * logs - np.log((steps[:, 1:] + steps[:, :-1]) / 2).sum(axis=1)
+    return -logs - np.log(steps.sum(axis=1)) if keep_line else -logs

@@ -21,7 +21,7 @@ from .bases import (
 from .codebooks import Codebook
 from .functions import STRAIGHT
 from .pairs import LinearSides
-from .single_column import ColumnTargets, axis_likelihoods, fit_alone
+from .single_column import ColumnTargets, curve_likelihoods, fit_alone
 
 _KINDS = ("auto", "spline", "linear", "parametric", "category", "periodic")
 
@@ -53,6 +53,7 @@ class CurveOptions:
     # (too few for a rate); fast waves of a skewed column took it in up to all of 8.
     n_bases_rough: int = 100
     rough_cost: float = 3.0
+    min_bins_rough: int = 3  # values of a column, up to which it is the curve without steps
     min_bases_rough: int = 2  # affordable ones: with fewer rows, a column alone shows little
     n_smoothest: int = 6  # functions with a smoothing parameter of their own, if rows are many
     # Functions that a curve keeps: this many times the edf that its column alone uses, and more.
@@ -292,11 +293,11 @@ def _curve_basis(
         likelihood_with_jumps, edf_with_jumps = fit_alone(with_jumps, outputs)
         if likelihood_with_jumps > likelihood:
             basis, edf, likelihood = with_jumps, edf_with_jumps, likelihood_with_jumps
-    if may_be_rough and not without_jumps and affordable >= CURVES.min_bases_rough:
-        rough = _rough_basis(term, position, counts)
-        rough_likelihood, rough_edf = fit_alone(rough, outputs)
-        if rough_likelihood > likelihood + CURVES.rough_cost:
-            basis, edf = rough, rough_edf
+    may_be_rough &= not without_jumps and affordable >= CURVES.min_bases_rough
+    rough = _rough_likelihood(term, position, counts, outputs) if may_be_rough else -np.inf
+    if rough > likelihood + CURVES.rough_cost:
+        basis = _rough_basis(term, position, counts)
+        edf = fit_alone(basis, outputs)[1]
     if term.n_bases is None:
         more = min(CURVES.more_functions, max(CURVES.min_more_functions, affordable))
         basis = basis.smoothest(int(CURVES.functions_per_edf * edf + more))
@@ -314,6 +315,24 @@ def _rough_basis(term: Term, position: np.ndarray, counts: np.ndarray) -> TermBa
     return basis.smoothest(basis.n_functions - 1)
 
 
+def _rough_likelihood(
+    term: Term, position: np.ndarray, counts: np.ndarray, outputs: Sequence[ColumnTargets]
+) -> float:
+    """The likelihood of that curve, without its basis."""
+    if len(position) <= CURVES.min_bins_rough:
+        return -np.inf
+    equations = banded_normal_equations(
+        position[None], counts[1:], _targets_of_bins(outputs), n_bases=CURVES.n_bases_rough,
+        degree=term.degree, order=1,
+    )  # fmt: skip
+    return float(curve_likelihoods(equations, outputs, keep_line=True)[0])
+
+
+def _targets_of_bins(outputs: Sequence[ColumnTargets]) -> list[np.ndarray]:
+    """Sums of the targets by bin, without those of the missing value."""
+    return [output.targets[1:] for output in outputs]
+
+
 def _best_axis(
     axes: Sequence[np.ndarray], counts: np.ndarray, outputs: Sequence[ColumnTargets],
     options: dict[str, Any],
@@ -327,14 +346,11 @@ def _best_axis(
     each_bin = len(counts) - 1 <= options["n_bases"]  # has a coefficient
     if each_bin and np.ptp(np.diff(axes[-1])) < CURVES.same_step:
         return axes[-1]  # ranks of evenly spaced values are the same axis
-    position, cost = np.stack(axes), np.zeros(len(axes))
-    if each_bin:
-        bases = [number_basis(axis, counts, **options) for axis in axes]
-        likelihood = np.array([fit_alone(basis, outputs)[0] for basis in bases])
-    else:
-        targets = [output.targets[1:] for output in outputs]
-        equations = banded_normal_equations(position, counts[1:], targets, **options)
-        likelihood = axis_likelihoods(equations, position, options["order"], outputs)
+    equations = banded_normal_equations(
+        np.stack(axes), counts[1:], _targets_of_bins(outputs), **options
+    )
+    likelihood, cost = curve_likelihoods(equations, outputs), np.zeros(len(axes))
+    if not each_bin:
         cost += CURVES.empty_axis_cost * equations.empty_share
     cost[:-1] += CURVES.rank_axis_cost
     return axes[int(np.argmax(likelihood - cost))]
