@@ -1,6 +1,7 @@
 """Codes keep what a column says: numbers in at most 256 of them."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ from table_columns import columns_of
 
 import kernelmaps as km
 from kernelmaps.data.frames import Column
-from kernelmaps.models.gam import design
+from kernelmaps.models.gam import codebooks, design
 from kernelmaps.models.gam.codebooks import MISSING, OTHER, encode_columns, fit_codebook
 
 
@@ -205,8 +206,10 @@ def test_words_where_numbers_were_are_refused():
         coded(book, words)
 
 
-def test_all_columns_are_coded_as_each_alone(seed):
+@pytest.mark.parametrize("few_values", [0, codebooks.CODING.few_values])
+def test_all_columns_are_coded_as_each_alone(seed, few_values, monkeypatch):
     """Ties with edges, values beyond the range, gaps and extreme sizes included."""
+    monkeypatch.setattr(codebooks, "CODING", replace(codebooks.CODING, few_values=few_values))
     rng = np.random.default_rng(seed)
     n = 5000
     parts = [

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -38,6 +39,7 @@ class CodingOptions:
     min_sharing_rows: int = 3
     min_sharing_rows_integer: int = 2
     sampled_values: int = 1000  # the median number of rows per value is computed from so many
+    few_values: int = 1 << 16  # that are coded faster by a search than by loading compiled code
     rows_at_a_time: int = 1 << 15  # that are coded: a block of all columns stays in a cache
     min_end_width: float = (
         1e-300  # of the outer bins, where nextafter(0) is too close for the engine
@@ -172,8 +174,10 @@ def _encode_numbers(
     books: Sequence[Codebook], values: Sequence[np.ndarray], n_jobs: int | None
 ) -> list[np.ndarray]:
     """Codes of numbers, by the engine's search for bins, some rows of all columns at a time."""
-    spec, n = _bins_spec(books), len(values[0])
-    codes = [np.empty(n, np.uint8) for _ in books]
+    n = len(values[0])
+    if n * len(books) <= CODING.few_values:
+        return [_searched_codes(*column) for column in zip(books, values, strict=True)]
+    spec, codes = _bins_spec(books), [np.empty(n, np.uint8) for _ in books]
     for begin in range(0, n, CODING.rows_at_a_time):
         rows = slice(begin, begin + CODING.rows_at_a_time)
         block = np.stack([column[rows] for column in values], axis=1)
@@ -183,6 +187,14 @@ def _encode_numbers(
             bins[np.isnan(block)] = MISSING
         for column_codes, column_bins in zip(codes, bins.T, strict=True):
             column_codes[rows] = column_bins
+    return codes
+
+
+def _searched_codes(book: Codebook, values: np.ndarray) -> np.ndarray:
+    """Codes of the numbers of one column, by NumPy's search."""
+    codes = np.searchsorted(book.edges, values, side="right").astype(np.uint8)
+    codes += 1
+    codes[np.isnan(values)] = MISSING
     return codes
 
 
@@ -270,8 +282,9 @@ def _nearest_cuts(below: np.ndarray, shares: np.ndarray) -> np.ndarray:
     right = np.clip(np.searchsorted(below, targets), 1, len(below) - 1)
     excess = (targets - below[right - 1]) - (below[right] - targets)  # positive: right is closer
     inner = np.where(shares < 0.5, excess > -1e-9 * total, excess > 1e-9 * total)
-    cuts = np.unique(right - ~inner)
-    return cuts[(cuts > 0) & (cuts < len(below) - 1)]
+    is_cut = np.zeros(len(below), bool)
+    is_cut[right - ~inner] = True
+    return np.flatnonzero(is_cut[1:-1]) + 1
 
 
 def _rows_counted(weight: np.ndarray, frequency: bool) -> np.ndarray:
@@ -317,6 +330,7 @@ def _rounded(nodes: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(step), (np.floor(nodes / step) + 0.5) * step, nodes)
 
 
+@lru_cache(maxsize=8)
 def _cumulative_shares(max_bins: int) -> np.ndarray:
     """Shares of the weight below the edges of at most so many bins.
 
