@@ -30,6 +30,18 @@ from kernelmaps.models.solvers.reml import (
 )
 
 
+def targets_of(codes, bins, *outputs):
+    counts = np.bincount(codes, minlength=bins + 1).astype(float)
+    targets = np.stack([np.bincount(codes, y, bins + 1) for y in outputs])
+    return ColumnTargets(counts, targets, np.array([y @ y for y in outputs]))
+
+
+def equations_of(column, position, **options):
+    """Banded normal equations of one column on some axes."""
+    targets = [column] * len(position)
+    return terms._normal_equations(np.stack(position), targets, options), targets
+
+
 def one_column(seed, n=3000, bins=60):
     rng = np.random.default_rng(seed)
     codes = rng.integers(1, bins + 1, n)
@@ -38,7 +50,7 @@ def one_column(seed, n=3000, bins=60):
     y -= y.mean()
     counts = np.bincount(codes, minlength=bins + 1).astype(float)
     basis = number_basis(place, counts, n_bases=20, degree=3, order=2)
-    return basis, ColumnTargets(counts, np.bincount(codes, y, bins + 1), float(y @ y)), codes, y
+    return basis, targets_of(codes, bins, y), codes, y
 
 
 def test_the_sum_over_coefficients_is_the_restricted_likelihood(seed):
@@ -53,11 +65,12 @@ def test_the_sum_over_coefficients_is_the_restricted_likelihood(seed):
         for smoothing in SMOOTHING_GRID
     ]
     best = min(fits, key=lambda fit: fit.criterion)
-    likelihood, edf = fit_alone(basis, [signal])
+    likelihood, edf = fit_alone(basis, signal)
     exact = np.sum(1 - penalties.diagonal(best.rho) * best.inverse.diagonal()) - 1
     # The basis is orthonormal up to the ridge for codes without rows, 1e-7 of its mean diagonal.
     assert edf == pytest.approx(exact, rel=1e-5)
-    assert fit_alone(basis, [signal, signal]) == (pytest.approx(2 * likelihood), edf)
+    twice = targets_of(codes, 60, y, y)
+    assert fit_alone(basis, twice) == (pytest.approx(2 * likelihood), pytest.approx(edf))
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -72,11 +85,9 @@ def test_axes_are_compared_by_their_restricted_likelihoods(seed, missing, monkey
     y = np.sin(9 * np.append(0, place)[codes] ** 2) + 0.5 * rng.normal(size=n)
     y -= y.mean()
     counts = np.bincount(codes, minlength=bins + 1).astype(float)
-    signal = ColumnTargets(counts, np.bincount(codes, y, bins + 1), float(y @ y))
+    signal = targets_of(codes, bins, y)
     options = {"n_bases": size, "degree": 3, "order": 2}
-    exact, position = [], np.stack(axes)
-    equations = banded_normal_equations(position, counts[1:], [signal.targets[1:]], **options)
-    likelihoods = curve_likelihoods(equations, [signal])
+    exact, likelihoods = [], curve_likelihoods(*equations_of(signal, axes, **options))
     for axis in axes:
         basis = number_basis(axis, counts, **options)
         Z = np.column_stack([np.ones(n), basis.values[codes]])
@@ -99,29 +110,27 @@ def test_banded_likelihoods_are_those_of_natural_bases(seed, missing, size, orde
     place = np.cumsum(rng.uniform(0.2, 1, bins))
     place = (place - place[0]) / np.ptp(place)
     counts = np.bincount(codes, minlength=bins + 1).astype(float)
-    signals = []
+    outputs = []
     for effect in (np.sin(9 * place) + place, place > 0.5):
         y = np.append(1, effect)[codes] + rng.normal(size=n)
-        y -= y.mean()
-        signals.append(ColumnTargets(counts, np.bincount(codes, y, bins + 1), float(y @ y)))
+        outputs.append(y - y.mean())
+    column = targets_of(codes, bins, *outputs)
     options = {"n_bases": size, "degree": 3, "order": order}
     basis = number_basis(place, counts, keep_line=keep_line, **options)
     if keep_line:  # the line is in the range space as well: one function is zero
         basis = basis.smoothest(basis.n_functions - 1)
-    targets = [signal.targets[1:] for signal in signals]
-    equations = banded_normal_equations(place[None], counts[1:], targets, **options)
-    likelihood = curve_likelihoods(equations, signals, keep_line)
+    likelihood = curve_likelihoods(*equations_of(column, [place], **options), keep_line)
     # The ridge for splines without rows is 1e-10 of the rows; the natural basis has none.
-    np.testing.assert_allclose(likelihood, fit_alone(basis, signals)[0], rtol=0, atol=1e-10 * n)
+    np.testing.assert_allclose(likelihood, fit_alone(basis, column)[0], rtol=0, atol=1e-10 * n)
 
 
 def test_a_curve_for_steps_has_its_basis_only_if_it_is_taken(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     built, rough_basis = [], terms._rough_basis
 
-    def recorded(term, *arguments):
-        built.append(term.column)
-        return rough_basis(term, *arguments)
+    def recorded(curve, position):
+        built.append(curve.column.book.name)
+        return rough_basis(curve, position)
 
     monkeypatch.setattr(terms, "_rough_basis", recorded)
     X = rng.random((3000, 2))
@@ -130,11 +139,26 @@ def test_a_curve_for_steps_has_its_basis_only_if_it_is_taken(seed, monkeypatch):
     assert built == ["x0"]
 
 
+def test_curves_are_decided_on_together_as_each_by_itself(seed, monkeypatch):
+    """Columns of several numbers of values, steps and missing values among them."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack(
+        [rng.lognormal(size=(900, 3)), rng.integers(0, 30, (900, 2)) ** 2, rng.random((900, 2))]
+    )
+    X[rng.random(X.shape) < 0.02] = np.nan
+    y = np.floor(3 * np.nan_to_num(X[:, 6])) + np.log1p(np.nan_to_num(X[:, 0])) + rng.random(900)
+    together = km.AdditiveRegressor().fit(X, y)
+    monkeypatch.setattr(terms, "CURVES", replace(terms.CURVES, curves_at_a_time=1))
+    apart = km.AdditiveRegressor().fit(X, y)
+    np.testing.assert_array_equal(together.eval_terms(X), apart.eval_terms(X))
+
+
 def test_bands_are_those_of_the_matrices(seed):
     rng = np.random.default_rng(seed)
     place, size = (np.arange(60) + 0.5) / 60, 12
     counts, target = rng.integers(1, 9, 60).astype(float), rng.normal(size=60)
-    bands = banded_normal_equations(place[None], counts, [target], n_bases=size, degree=3, order=2)
+    sums, options = (counts[None], target[None, None]), {"n_bases": size, "degree": 3, "order": 2}
+    bands = banded_normal_equations(place[None], *sums, **options)
     basis = splines(place, size, 3)
     np.testing.assert_allclose(bands.rhs[0, 0], basis.T @ target, atol=1e-12)
     gram = basis.T @ (counts[:, None] * basis)
@@ -144,9 +168,7 @@ def test_bands_are_those_of_the_matrices(seed):
         np.testing.assert_allclose(band, np.diagonal(gram, -b), rtol=1e-12, atol=1e-12)
         of_penalty = np.diagonal(difference_penalty(size, 2), -b)
         np.testing.assert_array_equal(bands.penalty[0, b, : size - b], of_penalty)
-    few = banded_normal_equations(
-        place[None] ** 40, counts, [target], n_bases=size, degree=3, order=2
-    )
+    few = banded_normal_equations(place[None] ** 40, *sums, **options)
     assert bands.empty_share[0] < few.empty_share[0] < 1
 
 

@@ -230,7 +230,7 @@ def _local_splines(position: np.ndarray, size: int, degree: int) -> tuple[np.nda
 
 def _splines_at(position: np.ndarray, size: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
     """The same with the splines along the first axis."""
-    u = np.clip(position, 0.0, 1 - 1e-12) * (size - degree)
+    u = np.minimum(np.maximum(position, 0.0), 1 - 1e-12) * (size - degree)
     first = u.astype(np.int64)
     t = u - first
     values, r = np.ones((1, *position.shape)), np.arange(float(degree))
@@ -246,21 +246,21 @@ def _splines_at(position: np.ndarray, size: int, degree: int) -> tuple[np.ndarra
 
 @dataclass(frozen=True)
 class BandedNormalEquations:
-    r"""Normal equations of a curve on some axes.
+    r"""Normal equations of some curves, with as many bins and as many coefficients each.
 
     Their matrices are banded: a spline overlaps with few others.
 
     Attributes
     ----------
-    gram, penalty : ndarray of shape (n_axes, 1 + n_bands, n_coefficients)
+    gram, penalty : ndarray of shape (n_curves, 1 + n_bands, n_coefficients)
         Lower bands of :math:`B^\top \mathrm{diag}(n_c) B` and of the penalty S.
-    rhs : ndarray of shape (n_axes, n_outputs, n_coefficients)
+    rhs : ndarray of shape (n_curves, n_outputs, n_coefficients)
         Sums of the targets, :math:`B^\top t`.
-    unit : ndarray of shape (n_axes,)
+    unit : ndarray of shape (n_curves,)
         tr(G)/tr(S): a smoothing parameter that is neither large nor small.
-    steps : ndarray of shape (n_axes, n_coefficients − 1)
+    steps : ndarray of shape (n_curves, n_coefficients − 1)
         Steps between the coefficients of the straight line: one, between splines.
-    line : ndarray of shape (n_axes, n_bins)
+    line : ndarray of shape (n_curves, n_bins)
         The straight line at the bins.
     order : int
         Of the differences.
@@ -276,53 +276,65 @@ class BandedNormalEquations:
 
     @property
     def empty_share(self) -> np.ndarray:
-        """Share of the splines that have hardly any rows, on each axis."""
+        """Share of the splines that have hardly any rows, of each curve."""
         diagonal = self.gram[:, 0]
         limit = BASES.empty_spline * diagonal.mean(axis=1, keepdims=True)
         return np.mean(diagonal < limit, axis=1)
 
 
 def banded_normal_equations(
-    position: np.ndarray, counts: np.ndarray, targets: Sequence[np.ndarray], *,
+    position: np.ndarray, counts: np.ndarray, targets: np.ndarray, *,
     n_bases: int, degree: int, order: int,
 ) -> BandedNormalEquations:  # fmt: skip
-    """Normal equations of the curve of `number_basis`, without its missing value.
+    """Normal equations of curves as those of `number_basis`, without missing values.
 
-    `counts` and `targets` are sums over the bins, whose positions on each axis are given.
+    Parameters
+    ----------
+    position, counts : ndarray of shape (n_curves, n_bins)
+        Positions and weights of the bins.
+    targets : ndarray of shape (n_curves, n_outputs, n_bins)
+        Sums of the targets over the bins.
+    n_bases, degree, order
+        As of `number_basis`.
     """
-    n_axes, n_bins = position.shape
+    n_curves, n_bins = position.shape
     if n_bins <= n_bases:  # each bin has a coefficient
         steps = _relative_steps(position)
-        line = np.append(np.zeros((n_axes, 1)), np.cumsum(steps, axis=1), axis=1)
-        gram = np.zeros((n_axes, 1 + order, n_bins))
+        line = np.append(np.zeros((n_curves, 1)), np.cumsum(steps, axis=1), axis=1)
+        gram, rhs = np.zeros((n_curves, 1 + order, n_bins)), targets
         gram[:, 0] = counts
-        rhs = np.broadcast_to(np.stack(targets), (n_axes, len(targets), n_bins))
-        penalty = _penalty_bands(steps, order, order + 1)
-        trace = _penalty_bands(np.ones((1, n_bins - 1)), order, order + 1)[0, 0].sum()
+        penalty, even_steps = _penalty_bands(steps, order), np.ones((1, n_bins - 1))
+        trace = _penalty_bands(even_steps, order)[0, 0].sum()
     else:
-        line = (n_bases - degree) * position
-        gram, rhs = _spline_sums(position, counts, targets, n_bases, degree, order)
-        steps = np.ones((n_axes, n_bases - 1))
-        penalty = _penalty_bands(steps, order, gram.shape[1])
+        line, steps = (n_bases - degree) * position, np.ones((n_curves, n_bases - 1))
+        gram, rhs = _spline_sums(position, counts, targets, n_bases, degree)
+        penalty = _penalty_bands(steps[:1], order)
         trace = penalty[0, 0].sum()
+    n_bands = max(gram.shape[1], penalty.shape[1])
+    gram, penalty = (_with_bands(bands, n_bands) for bands in (gram, penalty))
     unit = gram[:, 0].sum(axis=1) / trace
     return BandedNormalEquations(gram, penalty, rhs, unit, steps, line, order)
 
 
+def _with_bands(bands: np.ndarray, n_bands: int) -> np.ndarray:
+    """More bands, of zeros."""
+    more = np.zeros((len(bands), n_bands - bands.shape[1], bands.shape[2]))
+    return np.concatenate([bands, more], axis=1) if more.size else bands
+
+
 def _spline_sums(
-    position: np.ndarray, counts: np.ndarray, targets: Sequence[np.ndarray], n_bases: int,
-    degree: int, order: int,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Bands of BᵀNB, and BᵀT, for splines on some axes."""
-    n_bands, n_axes = 1 + max(degree, order), len(position)
-    gram, rhs = np.zeros((n_axes, n_bands, n_bases)), np.zeros((n_axes, len(targets), n_bases))
+    position: np.ndarray, counts: np.ndarray, targets: np.ndarray, n_bases: int, degree: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Bands of BᵀNB, and BᵀT, for the splines of some curves."""
+    gram = np.zeros((len(position), 1 + degree, n_bases))
+    rhs = np.zeros((len(position), targets.shape[1], n_bases))
     first, values = _splines_at(position, n_bases, degree)
     # The splines of a bin from the last to the first: sums are in the order of the bins.
     a, b = _pairs_of_splines(degree)
     _add_at(gram, first, (b - a) * n_bases + a, (counts * values)[a] * values[b])
     last_first = np.arange(degree, -1, -1)
-    for k, target in enumerate(targets):
-        _add_at(rhs, first, k * n_bases + last_first, target * values[::-1])
+    for k in range(targets.shape[1]):
+        _add_at(rhs, first, k * n_bases + last_first, targets[:, k] * values[::-1])
     gram[:, 0] += BASES.ridge * gram[:, 0].mean(axis=1, keepdims=True)
     return gram, rhs
 
@@ -335,21 +347,20 @@ def _pairs_of_splines(degree: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _add_at(out: np.ndarray, first: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:
-    """out[axis].flat[first[axis, i] + places[k]] += values[k, axis, i]."""
+    """out[curve].flat[first[curve, i] + places[k]] += values[k, curve, i]."""
     begin = first + out[0].size * np.arange(len(out))[:, None]
     index = begin + places[:, None, None]
     out += np.bincount(index.ravel(), values.ravel(), out.size).reshape(out.shape)
 
 
-def _penalty_bands(steps: np.ndarray, order: int, n_bands: int) -> np.ndarray:
+def _penalty_bands(steps: np.ndarray, order: int) -> np.ndarray:
     """Lower bands of DᵀD, D the divided differences of values that are these steps apart."""
-    n_axes, size = len(steps), steps.shape[1] + 1
     diagonals = [-1 / np.sqrt(steps), 1 / np.sqrt(steps)]  # of D
     if order == 2:
         root = np.sqrt((steps[:, 1:] + steps[:, :-1]) / 2)
         left, right = 1 / (steps[:, :-1] * root), 1 / (steps[:, 1:] * root)
         diagonals = [left, -left - right, right]
-    bands = np.zeros((n_axes, n_bands, size))
+    bands = np.zeros((len(steps), 1 + order, steps.shape[1] + 1))
     for a, first in enumerate(diagonals):
         for b, second in enumerate(diagonals[a:]):
             bands[:, b, a : a + first.shape[1]] += first * second

@@ -19,7 +19,7 @@ from .functions import STRAIGHT
 from .pairs import LinearSides, build_pair, pair_codes
 from .single_column import column_targets
 from .stream import TrainingRows
-from .terms import Term, term_basis
+from .terms import Term, TermColumn, term_bases
 from .training_rows import DesignTerm, Pair, RowsInMemory
 
 MAX_TERMS = 5000  # of single columns: a Newton step of REML takes their cube, 10 s on one core
@@ -252,29 +252,34 @@ def build_design(
     _check_size(settings)
     output_sums = rows.output_sums(losses)
     sums = output_sums.by_output
-    books, counts, terms = rows.books, tuple(sums[0].singles), []
+    books, counts = rows.books, tuple(sums[0].singles)
     factor = large_factor(books, settings)
     _check_constraints(books, settings)
     _check_linear_sides(books, settings)
+    columns = {
+        j: TermColumn(_suited_term(j, settings), books[j], column_targets(sums, j), j == factor)
+        for j in settings.terms
+    }
     # Gradients of quantiles are little more than signs, which jump where a curve is smooth.
     signs = any(isinstance(loss, Quantile) for loss in losses)
-    for j, term in settings.terms.items():
-        shapes = settings.constraints.get(j, ())
-        if {"convex", "concave"} & set(shapes) and term.knots == "auto":
-            term = replace(term, knots="even")  # smooth on the axis on which it is convex
-        kind, basis = term_basis(
-            term, books[j], counts[j], column_targets(sums, j), settings.owner,
-            len(settings.terms), j == factor, may_be_rough=not signs,
-        )  # fmt: skip
-        extrapolation = "linear" if kind in STRAIGHT else term.extrapolation
-        terms.append(
-            DesignTerm(
-                books[j].name, kind, (j,), basis, counts[j], shapes=shapes,
-                extrapolation=extrapolation,
-            )
-        )  # fmt: skip
+    bases = term_bases(list(columns.values()), settings.owner, may_be_rough=not signs)
+    terms = [
+        DesignTerm(
+            books[j].name, column.kind, (j,), basis, counts[j],
+            shapes=settings.constraints.get(j, ()),
+            extrapolation="linear" if column.kind in STRAIGHT else column.term.extrapolation,
+        )
+        for (j, column), basis in zip(columns.items(), bases, strict=True)
+    ]  # fmt: skip
     design = AdditiveDesign(rows, counts, tuple(terms), settings.n_jobs, tuple(output_sums.totals))
     return design.with_pairs(list(settings.pairs), requested=settings.pairs)
+
+
+def _suited_term(j: int, settings: GamSettings) -> Term:
+    """The term of a column: one that is convex, on the axis on which it is to be convex."""
+    term = settings.terms[j]
+    convex = {"convex", "concave"} & set(settings.constraints.get(j, ()))
+    return replace(term, knots="even") if convex and term.knots == "auto" else term
 
 
 def _check_size(settings: GamSettings) -> None:

@@ -52,112 +52,115 @@ SMOOTHING_GRID = np.geomspace(1e-7, 1e3, 31)
 
 @dataclass(frozen=True)
 class ColumnTargets:
-    """Targets of one output by the codes of one column.
+    """Targets of all outputs by the codes of one column.
 
     Attributes
     ----------
-    counts, targets : ndarray of shape (n_codes,)
-        Sums of the weights, and of the weighted targets around their mean.
-    square : float
-        Sum of the weighted squares of the targets around their mean.
+    counts : ndarray of shape (n_codes,)
+        Sums of the weights.
+    targets : ndarray of shape (n_outputs, n_codes)
+        Sums of the weighted targets around their mean.
+    squares : ndarray of shape (n_outputs,)
+        Sums of the weighted squares of the targets around their mean.
     """
 
     counts: np.ndarray
     targets: np.ndarray
-    square: float
-
-    @property
-    def n(self) -> float:
-        return max(float(self.counts.sum()), 1e-300)
-
-    def positive(self, deviance: np.ndarray) -> np.ndarray:
-        """D, above its rounding errors."""
-        return np.maximum(deviance, 1e-14 * self.square + 1e-300)
+    squares: np.ndarray
 
 
-def column_targets(sums: Sequence[CodeSums], column: int) -> list[ColumnTargets]:
+def column_targets(sums: Sequence[CodeSums], column: int) -> ColumnTargets:
     """Targets of all outputs by the codes of one column."""
-    by_output = []
+    counts, targets, squares = sums[0].singles[column], [], []
     for output in sums:
         mean = output.target / max(output.weight, 1e-300)
-        counts = output.singles[column]
-        targets = output.targets[column] - mean * counts
-        by_output.append(ColumnTargets(counts, targets, output.square - mean * output.target))
-    return by_output
+        targets.append(output.targets[column] - mean * counts)
+        squares.append(output.square - mean * output.target)
+    return ColumnTargets(counts, np.stack(targets), np.array(squares))
 
 
-def fit_alone(basis: TermBasis, outputs: Sequence[ColumnTargets]) -> tuple[float, float]:
+def _positive(deviance: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    """D, above its rounding errors."""
+    return np.maximum(deviance, 1e-14 * squares + 1e-300)
+
+
+def fit_alone(basis: TermBasis, column: ColumnTargets) -> tuple[float, float]:
     """Estimate the smoothing parameter of a column's curve by REML, with no other term.
 
     Returns the log-likelihood −ℓ at the best smoothing parameter and the degrees of freedom there:
     for several outputs, the sum of the first and the maximum of the second.
     """
-    likelihood = edf = 0.0
-    for output in outputs:
-        n, rhs = output.n, output.targets @ basis.values
-        in_range_space = basis.smoothing_index == 0
-        # The null space has the smoothing parameter of one row: it costs each axis the same.
-        penalty = np.where(in_range_space, n * SMOOTHING_GRID[:, None] * basis.penalty, 1.0)
-        deviance = output.positive(output.square - np.sum(rhs**2 / (n + penalty), axis=1))
-        criterion = (n - 1) * np.log(deviance) + np.sum(np.log1p(n / penalty), axis=1)
-        best = int(np.argmin(criterion))
-        likelihood -= 0.5 * float(criterion[best])
-        edf = max(edf, float(np.sum(n / (n + penalty[best]))))
-    return likelihood, edf
+    n, rhs = max(float(column.counts.sum()), 1e-300), column.targets @ basis.values
+    in_range_space = basis.smoothing_index == 0
+    # The null space has the smoothing parameter of one row: it costs each axis the same.
+    penalty = np.where(in_range_space, n * SMOOTHING_GRID[:, None] * basis.penalty, 1.0)
+    squares = column.squares[:, None]
+    deviance = _positive(squares - rhs**2 @ (1 / (n + penalty)).T, squares)
+    criterion = (n - 1) * np.log(deviance) + np.sum(np.log1p(n / penalty), axis=1)
+    best = np.argmin(criterion, axis=1)
+    edf = np.sum(n / (n + penalty[best]), axis=1)
+    return -0.5 * float(criterion.min(axis=1).sum()), float(edf.max())
 
 
 def curve_likelihoods(
-    equations: BandedNormalEquations, outputs: Sequence[ColumnTargets], keep_line: bool = False
+    equations: BandedNormalEquations, columns: Sequence[ColumnTargets], keep_line: bool = False
 ) -> np.ndarray:
-    """−ℓ of a curve on some axes at its best smoothing parameter, as `fit_alone` has it.
+    """−ℓ of curves at their best smoothing parameters, as `fit_alone` has it.
 
-    `keep_line`: straight lines have a smoothing parameter of their own also if first differences
-    are penalised.
+    Parameters
+    ----------
+    equations : BandedNormalEquations
+        Of the curves.
+    columns : sequence of ColumnTargets
+        Of the column of each curve.
+    keep_line : bool
+        Whether straight lines have a smoothing parameter of their own also if first differences
+        are penalised.
     """
     with_line = keep_line or equations.order == 2
-    counts, n = outputs[0].counts[1:], outputs[0].n
-    n_present = max(float(counts.sum()), 1e-300)
-    centred = equations.line - (equations.line @ counts / n_present)[:, None]
-    spread = np.maximum(centred**2 @ counts, 1e-300)
+    counts = np.stack([column.counts for column in columns])
+    targets = np.stack([column.targets for column in columns])
+    squares = np.stack([column.squares for column in columns])[:, :, None]
+    line, present = equations.line, counts[:, 1:]
+    n = np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
+    n_present = np.maximum(present.sum(axis=1, keepdims=True), 1e-300)
+    centred = line - np.sum(line * present, axis=1, keepdims=True) / n_present
+    spread = np.maximum(np.sum(centred**2 * present, axis=1, keepdims=True), 1e-300)
     smoothing = np.outer(equations.unit, SMOOTHING_GRID)
     explained, logdet = _profiles(equations, smoothing, keep_line)
     rank = equations.gram.shape[2] - (2 if with_line else 1)
     logdet = logdet - rank * np.log(smoothing) - np.log(n_present)
     logdet -= _log_fraction(equations, keep_line)[:, None]
+    logdet += np.log1p(n) * (counts[:, :1] > 0)
     if with_line:
-        logdet += np.log1p(n) - np.log(spread)[:, None]
-    likelihood = np.zeros(len(logdet))
-    for k, output in enumerate(outputs):
-        by_mean = output.targets[1:].sum() ** 2 / n_present
-        by_missing = output.targets[0] ** 2 / max(output.counts[0], 1e-300)
-        by_line = (
-            (centred @ output.targets[1:]) ** 2 / spread if with_line else np.zeros(len(spread))
-        )
-        by_curve = explained[:, k] - (by_mean + by_line)[:, None]
-        by_null_space = (by_mean + by_missing + by_line) * (n / (n + 1))
-        deviance = output.positive(output.square - by_null_space[:, None] - by_curve)
-        likelihood -= 0.5 * ((n - 1) * np.log(deviance) + logdet).min(axis=1)
-        if output.counts[0] > 0:
-            likelihood -= 0.5 * np.log1p(n)
-    return likelihood
+        logdet += np.log1p(n) - np.log(spread)
+    # Sums of squares that the mean, the missing value and the line explain, of each output.
+    by_mean = targets[:, :, 1:].sum(axis=2) ** 2 / n_present
+    by_missing = targets[:, :, 0] ** 2 / np.maximum(counts[:, :1], 1e-300)
+    by_line = (targets[:, :, 1:] @ centred[:, :, None])[:, :, 0] ** 2 / spread * with_line
+    by_null_space = (by_mean + by_missing + by_line) * (n / (n + 1))
+    by_curve = explained - (by_mean + by_line)[:, :, None]
+    deviance = _positive(squares - by_null_space[:, :, None] - by_curve, squares)
+    criterion = (n - 1)[:, :, None] * np.log(deviance) + logdet[:, None]
+    return -0.5 * criterion.min(axis=2).sum(axis=1)
 
 
 def _profiles(
     equations: BandedNormalEquations, smoothing: np.ndarray, keep_line: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """rᵀ(G + λS)⁻¹r by axis, output and λ, and log|G + λS| by axis and λ."""
+    """rᵀ(G + λS)⁻¹r by curve, output and λ, and log|G + λS| by curve and λ."""
     from . import _loops
 
-    n_axes, n_bands, size = equations.gram.shape
+    n_curves, n_bands, size = equations.gram.shape
     n_outputs, n_smoothing = equations.rhs.shape[1], smoothing.shape[1]
     n_rows = n_bands + n_outputs + keep_line
-    system, penalty = np.zeros((2, n_axes, n_rows, size))
+    system, penalty = np.zeros((2, n_curves, n_rows, size))
     system[:, :n_bands], penalty[:, :n_bands] = equations.gram, equations.penalty
     system[:, n_bands : n_bands + n_outputs] = equations.rhs
     if keep_line:
         system[:, -1, 0], system[:, -1, -1] = -1.0, 1.0
-    squares, cross = np.zeros((2, n_axes, n_rows - n_bands, n_smoothing))
-    logdet, factor = np.empty((n_axes, n_smoothing)), np.empty((n_bands + 1, n_rows, n_smoothing))
+    squares, cross = np.zeros((2, n_curves, n_rows - n_bands, n_smoothing))
+    logdet, factor = np.empty((n_curves, n_smoothing)), np.empty((n_bands + 1, n_rows, n_smoothing))
     _loops.profiles(system, penalty, smoothing, factor, squares, cross, logdet)
     if not keep_line:
         return squares, logdet
@@ -168,7 +171,7 @@ def _profiles(
 
 
 def _log_fraction(equations: BandedNormalEquations, keep_line: bool) -> np.ndarray:
-    """The logarithm of |S|₊/|LᵀL|, by axis."""
+    """The logarithm of |S|₊/|LᵀL|, by curve."""
     steps = equations.steps
     logs = np.log(steps).sum(axis=1)
     if equations.order == 2:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ from ...data.table_reader import TableReader
 from ...schema import State, anything
 from ..rows.basis import Basis, LevelBasis, TermBasis
 from .bases import (
+    BandedNormalEquations,
     axis_between,
     banded_normal_equations,
     category_basis,
@@ -19,7 +21,6 @@ from .bases import (
     number_basis,
 )
 from .codebooks import Codebook
-from .functions import STRAIGHT
 from .pairs import LinearSides
 from .single_column import ColumnTargets, curve_likelihoods, fit_alone
 
@@ -53,7 +54,7 @@ class CurveOptions:
     # (too few for a rate); fast waves of a skewed column took it in up to all of 8.
     n_bases_rough: int = 100
     rough_cost: float = 3.0
-    min_bins_rough: int = 3  # values of a column, up to which it is the curve without steps
+    max_bins_smooth: int = 3  # values of a column, up to which there are no steps between them
     min_bases_rough: int = 2  # affordable ones: with fewer rows, a column alone shows little
     n_smoothest: int = 6  # functions with a smoothing parameter of their own, if rows are many
     # Functions that a curve keeps: this many times the edf that its column alone uses, and more.
@@ -61,6 +62,7 @@ class CurveOptions:
     # The second number is that of rows per column, over `rows_per_basis`, within these bounds.
     min_more_functions: int = 2
     more_functions: int = 8
+    curves_at_a_time: int = 32  # whose likelihoods are computed together, within some MB
 
 
 CURVES = CurveOptions()
@@ -240,120 +242,214 @@ def _term(value: Any, name: str, periods: Mapping[str, float], owner: str) -> Te
     return term.check(owner)
 
 
-def term_basis(
-    term: Term, book: Codebook, counts: np.ndarray, outputs: Sequence[ColumnTargets], owner: str,
-    n_columns: int = 1, eliminated: bool = False, may_be_rough: bool = True,
-) -> tuple[str, Basis]:  # fmt: skip
-    """The kind of a term, with "auto" resolved, and its basis at the codes of its column.
+@dataclass(frozen=True)
+class TermColumn:
+    """What the basis of a term depends on: its column's codes, and the targets by these codes."""
 
-    `outputs` are the targets by these codes, `n_columns` is the number of columns with terms.
-    `eliminated`: the term is the factor whose levels are eliminated from systems of equations.
+    term: Term
+    book: Codebook
+    targets: ColumnTargets
+    is_large_factor: bool = False  # whose levels are eliminated from systems of equations
+
+    @property
+    def counts(self) -> np.ndarray:
+        return self.targets.counts
+
+    @property
+    def kind(self) -> str:
+        """The kind of the term, with "auto" resolved."""
+        if self.term.kind != "auto":
+            return self.term.kind
+        return "spline" if self.book.kind == "number" else "category"
+
+    @property
+    def is_curve(self) -> bool:
+        return self.kind in ("spline", "periodic") and len(self.book.nodes) > 0
+
+
+def term_bases(columns: Sequence[TermColumn], owner: str, may_be_rough: bool = True) -> list[Basis]:
+    """The bases of terms at the codes of their columns.
+
     `may_be_rough`: whether a curve may follow steps that the targets show.
     """
-    kind = term.kind
-    if kind == "auto":
-        kind = "spline" if book.kind == "number" else "category"
-    if book.kind == "category" and kind != "category":
+    curves = [column for column in columns if column.is_curve]
+    of_curves = iter(_curve_bases(curves, len(columns), may_be_rough))
+    return [
+        next(of_curves) if column.is_curve else _simple_basis(column, owner) for column in columns
+    ]
+
+
+def _simple_basis(column: TermColumn, owner: str) -> Basis:
+    """The basis of a category, or of a straight line."""
+    book, counts = column.book, column.counts
+    if book.kind == "category" and column.kind != "category":
         raise ValueError(
-            f"{owner}: the term of column {book.name!r} is {kind!r}, but the column holds "
+            f"{owner}: the term of column {book.name!r} is {column.kind!r}, but the column holds "
             "categories."
         )
-    if kind == "category":
-        return kind, LevelBasis(counts) if eliminated else category_basis(counts)
+    if column.kind == "category":
+        return LevelBasis(counts) if column.is_large_factor else category_basis(counts)
     if len(book.nodes) == 0:
-        return kind, TermBasis(np.zeros((1, 0)), np.zeros(0), np.zeros(0, np.int64))
-    if kind in STRAIGHT:
-        return kind, linear_basis(book.nodes, counts)
-    may_be_rough &= term.n_bases is None and term.order == 2
-    periodic = kind == "periodic"
-    return kind, _curve_basis(term, book, counts, outputs, n_columns, periodic, may_be_rough)
+        return TermBasis(np.zeros((1, 0)), np.zeros(0), np.zeros(0, np.int64))
+    return linear_basis(book.nodes, counts)
 
 
-def _curve_basis(
-    term: Term, book: Codebook, counts: np.ndarray, outputs: Sequence[ColumnTargets],
-    n_columns: int, periodic: bool, may_be_rough: bool,
-) -> TermBasis:  # fmt: skip
-    """Splines on the axis that suits the column best, as many of them as it can use."""
-    n_rows = counts.sum()
-    default = CURVES.n_bases_many if n_rows >= CURVES.many_rows else CURVES.n_bases
-    affordable = int(n_rows / (CURVES.rows_per_basis * n_columns))
-    size = term.n_bases or min(default, max(CURVES.min_bases, affordable))
-    options: dict[str, Any] = {"n_bases": size, "degree": term.degree, "order": term.order}
-    if periodic:
-        position = _positions_on_circle(term, book)
-    else:
-        position = _best_axis(_axes(term.knots, book), counts, outputs, options)
-    basis = number_basis(position, counts, periodic=periodic, **options)
-    likelihood, edf = fit_alone(basis, outputs)
-    # A jump at the end of a curve is no slope to go on with.
-    without_jumps = periodic or term.extrapolation == "linear"
-    jumps = [] if without_jumps else _jumps(counts, size)
+@dataclass(frozen=True)
+class Curve:
+    """A curve whose basis is sought.
+
+    Attributes
+    ----------
+    column : TermColumn
+    n_bases : int
+        Splines.
+    affordable : int
+        Splines for which each column has rows enough.
+    """
+
+    column: TermColumn
+    n_bases: int
+    affordable: int
+
+    @classmethod
+    def of(cls, column: TermColumn, n_columns: int) -> Curve:
+        n_rows = column.counts.sum()
+        default = CURVES.n_bases_many if n_rows >= CURVES.many_rows else CURVES.n_bases
+        affordable = int(n_rows / (CURVES.rows_per_basis * n_columns))
+        n_bases = column.term.n_bases or min(default, max(CURVES.min_bases, affordable))
+        return cls(column, n_bases, affordable)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Of its splines."""
+        term = self.column.term
+        return {"n_bases": self.n_bases, "degree": term.degree, "order": term.order}
+
+    @property
+    def rough_options(self) -> dict[str, Any]:
+        """The same if it follows steps."""
+        return {"n_bases": CURVES.n_bases_rough, "degree": self.column.term.degree, "order": 1}
+
+    @property
+    def periodic(self) -> bool:
+        return self.column.kind == "periodic"
+
+    @property
+    def may_jump(self) -> bool:
+        """A jump at the end of a curve is no slope to go on with."""
+        return not self.periodic and self.column.term.extrapolation != "linear"
+
+    @property
+    def may_be_rough(self) -> bool:
+        """Whether it may follow steps; there are none between three values."""
+        term, n_bins = self.column.term, len(self.column.book.nodes)
+        enough = self.affordable >= CURVES.min_bases_rough and n_bins > CURVES.max_bins_smooth
+        return enough and self.may_jump and term.n_bases is None and term.order == 2
+
+
+def _curve_bases(
+    columns: Sequence[TermColumn], n_columns: int, may_be_rough: bool
+) -> list[TermBasis]:
+    """Splines on the axis that suits each column best, as many of them as it can use."""
+    curves = [Curve.of(column, n_columns) for column in columns]
+    positions = _best_axes(curves)
+    rough = _rough_likelihoods(curves, positions, may_be_rough)
+    bases = []
+    for curve, position, rough_likelihood in zip(curves, positions, rough, strict=True):
+        basis, likelihood, edf = _smooth_curve(curve, position)
+        if rough_likelihood > likelihood + CURVES.rough_cost:
+            basis = _rough_basis(curve, position)
+            edf = fit_alone(basis, curve.column.targets)[1]
+        bases.append(_with_few_functions(curve, basis, edf))
+    return bases
+
+
+def _smooth_curve(curve: Curve, position: np.ndarray) -> tuple[TermBasis, float, float]:
+    """The basis of a curve without steps, its log-likelihood, and its degrees of freedom."""
+    targets, counts = curve.column.targets, curve.column.counts
+    basis = number_basis(position, counts, periodic=curve.periodic, **curve.options)
+    likelihood, edf = fit_alone(basis, targets)
+    jumps = _jumps(counts, curve.n_bases) if curve.may_jump else ()
     if len(jumps):
-        with_jumps = number_basis(position, counts, periodic=False, jumps=jumps, **options)
-        likelihood_with_jumps, edf_with_jumps = fit_alone(with_jumps, outputs)
+        with_jumps = number_basis(position, counts, jumps=jumps, **curve.options)
+        likelihood_with_jumps, edf_with_jumps = fit_alone(with_jumps, targets)
         if likelihood_with_jumps > likelihood:
-            basis, edf, likelihood = with_jumps, edf_with_jumps, likelihood_with_jumps
-    may_be_rough &= not without_jumps and affordable >= CURVES.min_bases_rough
-    rough = _rough_likelihood(term, position, counts, outputs) if may_be_rough else -np.inf
-    if rough > likelihood + CURVES.rough_cost:
-        basis = _rough_basis(term, position, counts)
-        edf = fit_alone(basis, outputs)[1]
-    if term.n_bases is None:
-        more = min(CURVES.more_functions, max(CURVES.min_more_functions, affordable))
+            return with_jumps, likelihood_with_jumps, edf_with_jumps
+    return basis, likelihood, edf
+
+
+def _with_few_functions(curve: Curve, basis: TermBasis, edf: float) -> TermBasis:
+    """The functions that a curve keeps, and their smoothing parameters."""
+    if curve.column.term.n_bases is None:
+        more = min(CURVES.more_functions, max(CURVES.min_more_functions, curve.affordable))
         basis = basis.smoothest(int(CURVES.functions_per_edf * edf + more))
-    if n_rows >= CURVES.many_rows:
+    if curve.column.counts.sum() >= CURVES.many_rows:
         return basis.with_two_smoothing_parameters(CURVES.n_smoothest)
     return basis
 
 
-def _rough_basis(term: Term, position: np.ndarray, counts: np.ndarray) -> TermBasis:
+def _rough_basis(curve: Curve, position: np.ndarray) -> TermBasis:
     """Many splines, and a penalty of first differences: steps and kinks cost it little."""
-    basis = number_basis(
-        position, counts, n_bases=CURVES.n_bases_rough, degree=term.degree, order=1, keep_line=True
-    )
+    basis = number_basis(position, curve.column.counts, keep_line=True, **curve.rough_options)
     # First differences penalise the line, too: without it, one of their functions is empty.
     return basis.smoothest(basis.n_functions - 1)
 
 
-def _rough_likelihood(
-    term: Term, position: np.ndarray, counts: np.ndarray, outputs: Sequence[ColumnTargets]
-) -> float:
-    """The likelihood of that curve, without its basis."""
-    if len(position) <= CURVES.min_bins_rough:
-        return -np.inf
-    equations = banded_normal_equations(
-        position[None], counts[1:], _targets_of_bins(outputs), n_bases=CURVES.n_bases_rough,
-        degree=term.degree, order=1,
-    )  # fmt: skip
-    return float(curve_likelihoods(equations, outputs, keep_line=True)[0])
+def _rough_likelihoods(
+    curves: Sequence[Curve], positions: Sequence[np.ndarray], may_be_rough: bool
+) -> np.ndarray:
+    """Log-likelihoods of these, without their bases; −∞ of curves that may not be rough."""
+    likelihoods = np.full(len(curves), -np.inf)
+    rough = [k for k, curve in enumerate(curves) if may_be_rough and curve.may_be_rough]
+    for batch in _batches(rough, lambda k: (len(positions[k]), curves[k].column.term.degree)):
+        position = np.stack([positions[k] for k in batch])
+        targets, options = [curves[k].column.targets for k in batch], curves[batch[0]].rough_options
+        equations = _normal_equations(position, targets, options)
+        likelihoods[batch] = curve_likelihoods(equations, targets, keep_line=True)
+    return likelihoods
 
 
-def _targets_of_bins(outputs: Sequence[ColumnTargets]) -> list[np.ndarray]:
-    """Sums of the targets by bin, without those of the missing value."""
-    return [output.targets[1:] for output in outputs]
+def _best_axes(curves: Sequence[Curve]) -> list[np.ndarray]:
+    """Positions on the axis on which a curve of its column alone explains the targets best.
 
-
-def _best_axis(
-    axes: Sequence[np.ndarray], counts: np.ndarray, outputs: Sequence[ColumnTargets],
-    options: dict[str, Any],
-) -> np.ndarray:  # fmt: skip
-    """The axis on which a curve of this column alone explains the targets best.
-
-    The last is that of the values; the others must be better by more than chance.
+    Of the axes to compare, the last is that of the values; the others must be better by more than
+    chance.
     """
-    if len(axes) == 1:
-        return axes[0]
-    each_bin = len(counts) - 1 <= options["n_bases"]  # has a coefficient
-    if each_bin and np.ptp(np.diff(axes[-1])) < CURVES.same_step:
-        return axes[-1]  # ranks of evenly spaced values are the same axis
-    equations = banded_normal_equations(
-        np.stack(axes), counts[1:], _targets_of_bins(outputs), **options
-    )
-    likelihood, cost = curve_likelihoods(equations, outputs), np.zeros(len(axes))
-    if not each_bin:
-        cost += CURVES.empty_axis_cost * equations.empty_share
-    cost[:-1] += CURVES.rank_axis_cost
-    return axes[int(np.argmax(likelihood - cost))]
+    axes = [_axes(curve) for curve in curves]
+    best = [of_curve[-1] for of_curve in axes]
+    compared = [k for k, of_curve in enumerate(axes) if len(of_curve) > 1]
+    for batch in _batches(compared, lambda k: (len(best[k]), *curves[k].options.values())):
+        position = np.concatenate([axes[k] for k in batch])
+        n_axes, options = len(axes[batch[0]]), curves[batch[0]].options
+        targets = [curves[k].column.targets for k in batch for _ in range(n_axes)]
+        equations = _normal_equations(position, targets, options)
+        value = curve_likelihoods(equations, targets)
+        if position.shape[1] > options["n_bases"]:  # else each bin has a coefficient
+            value -= CURVES.empty_axis_cost * equations.empty_share
+        value = value.reshape(len(batch), n_axes)
+        value[:, :-1] -= CURVES.rank_axis_cost
+        for k, axis in zip(batch, np.argmax(value, axis=1).tolist(), strict=True):
+            best[k] = axes[k][axis]
+    return best
+
+
+def _batches(curves: Sequence[int], key: Callable[[int], tuple]) -> Iterator[list[int]]:
+    """Curves of the same key, some at a time: their equations have the same shape."""
+    alike = defaultdict(list)
+    for k in curves:
+        alike[key(k)].append(k)
+    for group in alike.values():
+        for begin in range(0, len(group), CURVES.curves_at_a_time):
+            yield group[begin : begin + CURVES.curves_at_a_time]
+
+
+def _normal_equations(
+    position: np.ndarray, targets: Sequence[ColumnTargets], options: dict[str, Any]
+) -> BandedNormalEquations:
+    """Normal equations of curves, without the missing value."""
+    counts = np.stack([column.counts[1:] for column in targets])
+    sums = np.stack([column.targets[:, 1:] for column in targets])
+    return banded_normal_equations(position, counts, sums, **options)
 
 
 def _jumps(counts: np.ndarray, size: int) -> np.ndarray:
@@ -368,21 +464,25 @@ def _jumps(counts: np.ndarray, size: int) -> np.ndarray:
     return ends[bins[ends] > many] if len(bins) > size else ends[:0]
 
 
+def _axes(curve: Curve) -> list[np.ndarray]:
+    """Positions of the bins in [0, 1], on the axes that are to be compared, the values last."""
+    if curve.periodic:
+        return [_positions_on_circle(curve.column.term, curve.column.book)]
+    knots, nodes = curve.column.term.knots, curve.column.book.nodes
+    extent, rank = nodes[-1] - nodes[0], (np.arange(len(nodes)) + 0.5) / len(nodes)
+    if knots == "quantile" or not extent > 0:
+        return [rank]
+    value = (nodes - nodes[0]) / extent
+    # If each bin has a coefficient, ranks of evenly spaced values are the same axis.
+    each_bin = len(nodes) <= curve.n_bases
+    if knots == "even" or (each_bin and np.ptp(np.diff(value)) < CURVES.same_step):
+        return [value]
+    return [rank, axis_between(rank, value), value]
+
+
 def _positions_on_circle(term: Term, book: Codebook) -> np.ndarray:
     """Positions of the bins on a circle of length 1."""
     extent = book.nodes[-1] - book.nodes[0]
     step = extent / max(len(book.nodes) - 1, 1)
     # Without a stated period the step beyond the last value closes the circle.
     return (book.nodes - book.nodes[0]) / (term.period or extent + step or 1.0)
-
-
-def _axes(knots: str, book: Codebook) -> list[np.ndarray]:
-    """Positions of the bins in [0, 1], on the axes that are to be compared, the values last."""
-    nodes, extent = book.nodes, book.nodes[-1] - book.nodes[0]
-    rank = (np.arange(len(nodes)) + 0.5) / len(nodes)
-    if knots == "quantile" or not extent > 0:
-        return [rank]
-    value = (nodes - nodes[0]) / extent
-    if knots == "even":
-        return [value]
-    return [rank, axis_between(rank, value), value]
