@@ -77,7 +77,7 @@ def test_random_effects_with_a_known_variance_have_a_mixture(seed):
     scores = rng.normal(size=(20_000, 5)) @ root  # without an effect
     null = np.einsum("ij,jk,ik->i", scores @ covariance, gram, scores @ covariance)
     beta = covariance @ scores[np.argsort(null)[-1000]]
-    test = random_effects_test(beta, covariance, penalty)
+    test = random_effects_test(beta, covariance, np.diag(1 / penalty))
     assert test.p_value == pytest.approx(0.05, abs=0.006)
 
 

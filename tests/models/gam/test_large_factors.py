@@ -162,7 +162,8 @@ def test_test_of_a_variance_is_that_of_the_dense_covariance(seed, sd):
     penalty = factor.penalty * 400.0
     statistic, weights = variance_test(fit)
     block = reference.covariance[2:, 2:]
-    expected = random_effects_test(reference.beta[2:], block, penalty / fit.dispersion, 600.0)
+    prior = np.diag(fit.dispersion / penalty)
+    expected = random_effects_test(reference.beta[2:], block, prior, 600.0)
     test = mixture_test(statistic, weights, 600.0)
     assert test.statistic == pytest.approx(expected.statistic, rel=1e-6)
     assert np.log(test.p_value) == pytest.approx(np.log(expected.p_value), rel=0.05, abs=0.02)

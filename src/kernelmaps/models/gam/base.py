@@ -594,7 +594,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     def pair_functions_(self) -> list[PairFunction]:
         """What pairs of columns add beyond the functions of the columns, one heat map each.
 
-        Their means over the training rows are zero for each value of either column.
+        Their means are zero for each value of either column, but for what chance explains.
         """
         check_is_fitted(self)
         return pair_functions(self.predictor_, self.reader_.value_names)

@@ -107,35 +107,14 @@ def _steps(book: Codebook, values: np.ndarray) -> _Piece:
 
 def term_values(terms: Sequence[Any], function_values: Any, xp: Any) -> Iterator[Any]:
     """Values (n_samples, n_outputs) of one term after the other, from those of the functions."""
-    for term, values in _functions_by_term(terms, function_values):
+    begin = 0
+    for term in terms:
+        width = 2 if term.coarse else term.values.shape[1]
+        values = function_values[:, begin : begin + width]
+        begin += width
         if term.coarse:
             codes = xp.astype(values, xp.int64)
             _, n_second, n_outputs = term.values.shape
             cells = xp.astype(term.values.reshape(-1, n_outputs), function_values.dtype)
             values = xp.take(cells, codes[:, 0] * n_second + codes[:, 1], axis=0)
         yield values
-
-
-def _functions_by_term(terms: Sequence[Any], function_values: Any) -> Iterator[tuple[Any, Any]]:
-    """The terms, and the values of their functions: of a pair, its two coarse codes."""
-    begin = 0
-    for term in terms:
-        width = 2 if term.coarse else term.values.shape[1]
-        yield term, function_values[:, begin : begin + width]
-        begin += width
-
-
-def move_main_parts(
-    terms: Sequence[Any], function_values: np.ndarray, contributions: np.ndarray
-) -> None:
-    """Move what pairs hold of single columns to the terms of these columns, for rows.
-
-    `contributions` (n_samples, n_terms, n_outputs) are changed; their sums stay.
-    """
-    single = {term.columns[0]: t for t, term in enumerate(terms) if len(term.columns) == 1}
-    for t, (term, values) in enumerate(_functions_by_term(terms, function_values)):
-        for column, main_effect, codes in zip(term.columns, term.main_parts, values.T):
-            if column in single:
-                moved = main_effect[codes.astype(np.int64)]
-                contributions[:, t] -= moved
-                contributions[:, single[column]] += moved

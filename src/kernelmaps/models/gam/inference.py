@@ -18,14 +18,14 @@ Where φ is estimated, F takes the place of χ², with n − edf residual degree
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from scipy import special
 
 from ..losses import Loss
-from ..rows.basis import LevelBasis
+from ..rows.basis import LevelBasis, TermBasis
 from ..solvers.pirls import PenalisedFit
 from .bases import eigh
 from .constraints import enforce_direction
@@ -34,9 +34,9 @@ from .levels import LevelEffects, new_level_variances, without_levels
 from .pairs import PAIRS
 from .posterior import posterior_of
 from .predictor import AdditivePredictor, FittedTerm
-from .purification import Part, purify
+from .purification import Deviations, Part, Projection, Slices, displayed_parts, pair_sides
 from .score_tests import mixture_tail
-from .training_rows import DesignTerm, Pair
+from .training_rows import Pair
 
 
 class TermTest(NamedTuple):
@@ -57,6 +57,7 @@ class TermTest(NamedTuple):
 
 
 NO_TEST = TermTest(0.0, 0.0, 1.0)  # of a term that nothing is left of
+_SINGULAR = 1e-10  # eigenvalues, in units of the largest, that are rounding errors
 
 
 def build_predictor(
@@ -80,21 +81,18 @@ def build_predictor(
         or term.columns in requested
         or max(float(fit.edf[span].sum()) for fit in model.fits) >= PAIRS.min_edf
     ]
-    parts, moved = purify(slices)
     fits, effects = without_levels(model)
+    outputs = [_Output.of(slices, fit, df) for fit, df in zip(fits, residual_df, strict=True)]
     new_levels = [
         np.stack([new_level_variances(term, fit, smoothing) for fit in fits])
         for term, _, smoothing in slices
     ]
     terms = []
-    for i, (term, span, smoothing) in enumerate(slices):
+    for i, (term, _, _) in enumerate(slices):
         if isinstance(term.basis, LevelBasis):
-            fitted = fitted_levels(term, fits, effects, residual_df, span, smoothing, parts[i])
+            fitted = fitted_levels(i, outputs, effects)
         else:
-            fitted = fitted_term(term, fits, residual_df, span, smoothing, parts[i])
-            coefficients = np.stack([fit.beta[span] for fit in fits], axis=-1)
-            main_parts = tuple(effect @ coefficients for effect in moved.get(i, ()))
-            fitted = replace(fitted, main_parts=main_parts)
+            fitted = fitted_term(i, outputs)
         if term.kind == "category":
             fitted = replace(fitted, errors=np.sqrt(fitted.errors**2 + new_levels[i].T))
         terms.append(fitted)
@@ -103,132 +101,231 @@ def build_predictor(
     return AdditivePredictor(model.design.books, tuple(terms), intercept, posterior)
 
 
+@dataclass(frozen=True)
+class _Output:
+    """The fit of one output, and how its pairs are divided.
+
+    Attributes
+    ----------
+    slices
+        The terms, and where their coefficients and their smoothing parameters are.
+    fit : PenalisedFit
+        Without the levels of a large factor.
+    residual_df : float
+    projections : dict of int to Projection
+        By the positions of pairs.
+    penalty : ndarray
+        Penalties of all coefficients.
+    """
+
+    slices: Slices
+    fit: PenalisedFit
+    residual_df: float
+    projections: dict[int, Projection]
+    penalty: np.ndarray
+
+    @classmethod
+    def of(cls, slices: Slices, fit: PenalisedFit, residual_df: float) -> _Output:
+        projections = {
+            i: Projection.of(slices[i][0], sides, fit.beta[slices[i][1]])
+            for i, sides in pair_sides(slices).items()
+        }
+        penalty = np.zeros(len(fit.beta))
+        for term, span, smoothing in slices:
+            if isinstance(term.basis, TermBasis):
+                smoothing_parameters = np.exp(fit.rho[smoothing])
+                penalty[span] = (
+                    term.basis.penalty * smoothing_parameters[term.basis.smoothing_index]
+                )
+        return cls(slices, fit, residual_df, projections, penalty)
+
+    def edf(self, i: int) -> float:
+        """Effective degrees of freedom of the displayed function of a term.
+
+        A large factor has those of its own effects, without what moves to it.
+        """
+        edf = float(self.fit.edf[self.slices[i][1]].sum())
+        for at, projection in self.projections.items():
+            for axis, side in enumerate(projection.sides):
+                if i in (at, side.term):
+                    moved = projection.moved_edf(
+                        axis, self.slices, self.slices[at][1], self.fit, self.penalty
+                    )
+                    edf += -moved if i == at else moved
+        return edf
+
+    def displayed(self, i: int) -> DisplayedFunction:
+        """The displayed function of a term."""
+        parts, deviations = displayed_parts(i, self.slices, self.projections)
+        term = self.slices[i][0]
+        in_basis = term.basis.n_functions if isinstance(term.basis, TermBasis) else 0
+        shape = term.counts.size, in_basis
+        return DisplayedFunction.of(parts, deviations, self.fit, self.penalty, shape)
+
+    def smoothing(self, i: int) -> np.ndarray:
+        """Smoothing parameters of a term."""
+        return np.exp(self.fit.rho[self.slices[i][2]])
+
+
 def fitted_levels(
-    term: DesignTerm, fits: Sequence[PenalisedFit], effects: Sequence[LevelEffects],
-    residual_df: Sequence[float], span: slice, smoothing: slice, parts: Sequence[Part],
-) -> FittedTerm:  # fmt: skip
-    """A large factor of all outputs; `parts` is what pairs add to its displayed function."""
+    i: int, outputs: Sequence[_Output], effects: Sequence[LevelEffects]
+) -> FittedTerm:
+    """A large factor of all outputs."""
+    term, _, _ = outputs[0].slices[i]
     values = np.stack([effect.values for effect in effects], axis=-1)
-    errors = []
-    for effect, fit in zip(effects, fits, strict=True):
-        functions, at = active_functions(parts, fit, len(values))
-        errors.append(effect.standard_errors(functions, fit, at))
+    errors = [
+        output.displayed(i).level_errors(effect, output.fit)
+        for output, effect in zip(outputs, effects, strict=True)
+    ]
     tests = [
-        mixture_test(effect.statistic, effect.null_weights, df)
-        for effect, df in zip(effects, residual_df, strict=True)
+        mixture_test(effect.statistic, effect.null_weights, output.residual_df)
+        for output, effect in zip(outputs, effects, strict=True)
     ]
     statistic, reference_df, p_value = np.array(tests).T
-    edf = np.array([fit.edf[span].sum() for fit in fits])
-    parameters = np.stack([np.exp(fit.rho[smoothing]) for fit in fits], axis=-1)
+    edf = np.array([output.edf(i) for output in outputs])
+    parameters = np.stack([output.smoothing(i) for output in outputs], axis=-1)
     return FittedTerm(
         term.name, term.kind, term.columns, values, np.stack(errors, axis=-1), term.counts, edf,
         statistic, p_value, parameters, (), reference_df, n_functions=term.basis.n_functions,
     )  # fmt: skip
 
 
-def fitted_term(
-    term: DesignTerm, fits: Sequence[PenalisedFit], residual_df: Sequence[float], span: slice,
-    smoothing: slice, parts: Sequence[Part],
-) -> FittedTerm:  # fmt: skip
-    """A term of all outputs.
-
-    `span` and `smoothing` are where its coefficients and λ are; `parts` is what its displayed
-    function consists of, whose standard errors are computed.
-    """
-    values = np.stack([term.basis.evaluate(fit.beta[span]) for fit in fits], axis=-1)
-    edf = np.array([fit.edf[span].sum() for fit in fits])
-    shown = [DisplayedFunction.of(parts, fit, term.pair is None) for fit in fits]
-    errors = np.stack([function.errors() for function in shown], axis=-1)
-    increment_errors = None
-    if term.pair is None and term.kind != "category":
-        increment_errors = np.stack([function.increment_errors() for function in shown], axis=-1)
-    tests = [
-        term_test(term, fit, df, span, smoothing) for fit, df in zip(fits, residual_df, strict=True)
-    ]
+def fitted_term(i: int, outputs: Sequence[_Output]) -> FittedTerm:
+    """A term of all outputs; its errors, edf and tests are those of its displayed function."""
+    term, span, _ = outputs[0].slices[i]
+    coefficients = [output.fit.beta[span] for output in outputs]
+    values = np.stack([term.basis.evaluate(beta) for beta in coefficients], axis=-1)
+    edf = np.array([output.edf(i) for output in outputs])
+    errors, increment_errors, tests = [], [], []
+    has_increments = term.pair is None and term.kind != "category"
+    for output, edf_of_output in zip(outputs, edf.tolist(), strict=True):
+        shown = output.displayed(i)
+        errors.append(shown.errors(with_intercept=term.pair is None))
+        if has_increments:
+            increment_errors.append(shown.increment_errors())
+        tests.append(shown.test(term.kind == "category", edf_of_output, output.residual_df))
     statistic, reference_df, p_value = np.array(tests).T
     if term.shapes:
         values = enforce_direction(values, term.shapes)
+    of_codes = np.stack(errors, axis=-1)
     coarse: tuple[np.ndarray, ...] = ()
+    main_parts: tuple[np.ndarray, ...] = ()
     if term.pair is not None:
         shape = term.pair.first.size, term.pair.second.size
-        values, errors = values.reshape(*shape, -1), errors.reshape(*shape, -1)
+        values, of_codes = values.reshape(*shape, -1), of_codes.reshape(*shape, -1)
         coarse = term.pair.first.of_code, term.pair.second.of_code
-    parameters = np.stack([np.exp(fit.rho[smoothing]) for fit in fits], axis=-1)
+        pairs = [output.projections[i] for output in outputs]
+        main_parts = tuple(
+            np.stack([p.moved(axis, b) for p, b in zip(pairs, coefficients, strict=True)], axis=-1)
+            for axis in (0, 1)
+        )
     return FittedTerm(
-        term.name, term.kind, term.columns, values, errors, term.counts, edf, statistic, p_value,
-        parameters, coarse, reference_df, increment_errors=increment_errors,
+        term.name, term.kind, term.columns, values, of_codes, term.counts, edf, statistic, p_value,
+        np.stack([output.smoothing(i) for output in outputs], axis=-1), coarse, reference_df,
+        main_parts,
+        increment_errors=np.stack(increment_errors, axis=-1) if has_increments else None,
         n_functions=term.basis.n_functions, extrapolation=term.extrapolation,
     )  # fmt: skip
 
 
-def active_functions(
-    parts: Sequence[Part], fit: PenalisedFit, n_codes: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Functions of parts at codes, and the positions of their coefficients in the active set.
+@dataclass(frozen=True)
+class DisplayedFunction:
+    """A function that is shown: a linear combination of coefficients and deviations.
 
-    Functions outside of the active set have next to no variance.
+    The coefficients are those of the active set: functions outside of it have next to no variance.
+    Deviations, which come from the sample of rows, follow them, with a mean of zero and a variance
+    of one.
+
+    Attributes
+    ----------
+    functions, in_basis : ndarray of shape (n_codes, m), (n_functions, m)
+        The combinations at the codes of the term, and in its basis.
+    beta, prior_variance : ndarray of shape (m,)
+        Of coefficients and deviations.
+    posterior, deviations : ndarray of shape (m, m), (m, …)
+        Covariance of all, and what the uncertainty of the smoothing parameters adds to it.
+    intercept : ndarray of shape (1 + m,)
+        Covariances of the intercept, its variance first.
+    at : ndarray of int
+        Positions of the coefficients in the active set.
     """
-    functions, positions = [np.zeros((n_codes, 0))], [np.zeros(0, np.int64)]
-    for values, span in parts:
-        at = fit.active_in(span)
-        functions.append(values[:, fit.active[at] - span.start])
-        positions.append(at)
-    return np.hstack(functions), np.concatenate(positions)
 
-
-class DisplayedFunction(NamedTuple):
-    """A function that is a sum of parts: its basis at codes, and the covariance of coefficients."""
-
-    basis: np.ndarray
-    covariance: np.ndarray
+    functions: np.ndarray
+    in_basis: np.ndarray
+    beta: np.ndarray
+    prior_variance: np.ndarray
+    posterior: np.ndarray
+    deviations: np.ndarray
+    intercept: np.ndarray
+    at: np.ndarray
 
     @classmethod
     def of(
-        cls, parts: Sequence[Part], fit: PenalisedFit, with_intercept: bool
-    ) -> DisplayedFunction:
-        """The sum of parts and, if asked for, the intercept.
+        cls, parts: Sequence[Part], sampling: Sequence[Deviations], fit: PenalisedFit,
+        penalty: np.ndarray, shape: tuple[int, int],
+    ) -> DisplayedFunction:  # fmt: skip
+        """The sum of parts; `shape` is that of the term's basis."""
+        blocks, at = [np.zeros((sum(shape), 0))], [np.zeros(0, np.int64)]
+        for part in parts:
+            positions = fit.active_in(part.span)
+            columns = fit.active[positions] - part.span.start
+            blocks.append(np.concatenate([part.functions[:, columns], part.in_basis[:, columns]]))
+            at.append(positions)
+        blocks += [np.concatenate(item) for item in sampling]
+        of_codes, in_basis = np.split(np.hstack(blocks), shape[:1])
+        places = np.concatenate(at)
+        n, m = len(places), of_codes.shape[1]
+        posterior = np.eye(m)
+        posterior[:n, :n] = fit.covariance[np.ix_(places, places)]
+        active = fit.active[places]
+        prior = fit.dispersion / np.maximum(penalty[active], 1e-300)
+        more = np.zeros((m - n, fit.smoothing_deviations.shape[1]))
+        return cls(
+            of_codes, in_basis, np.append(fit.beta[active], np.zeros(m - n)),
+            np.append(prior, np.ones(m - n)), posterior,
+            np.concatenate([fit.smoothing_deviations[places], more]),
+            np.concatenate([fit.covariance[:1, 0], fit.covariance[0, places], np.zeros(m - n)]),
+            places,
+        )  # fmt: skip
+
+    def errors(self, with_intercept: bool) -> np.ndarray:
+        """Standard errors at the codes, of the function or of its sum with the intercept.
 
         Where a centred line crosses zero its own variance is zero, whatever it is a line through.
         Bands of the sum with the intercept cover what smoothing leaves out (Marra and Wood 2012).
         """
-        basis, at = active_functions(parts, fit, len(parts[0][0]))
-        covariance = fit.covariance_of(at)
+        variances = self._variances(self.functions)
         if with_intercept:
-            basis = np.hstack([np.ones((len(basis), 1)), basis])
-            cross = fit.covariance[0, at]
-            covariance = np.block(
-                [[fit.covariance[:1, :1], cross[None, :]], [cross[:, None], covariance]]
-            )
-        return cls(basis, covariance)
-
-    def errors(self) -> np.ndarray:
-        """Standard errors at the codes."""
-        return _standard_errors(self.basis, self.covariance)
+            variances = variances + self.intercept[0] + 2 * self.functions @ self.intercept[1:]
+        return np.sqrt(np.maximum(variances, 0.0))
 
     def increment_errors(self) -> np.ndarray:
         """Standard errors of the increments from bin to bin of a column of numbers."""
-        return _standard_errors(np.diff(self.basis[1:], axis=0), self.covariance)
+        return np.sqrt(np.maximum(self._variances(np.diff(self.functions[1:], axis=0)), 0.0))
 
+    def _variances(self, functions: np.ndarray) -> np.ndarray:
+        """Variances of combinations, with uncertain smoothing parameters."""
+        smoothing = np.sum((functions @ self.deviations) ** 2, axis=1)
+        return np.sum((functions @ self.posterior) * functions, axis=1) + smoothing
 
-def _standard_errors(functions: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """Standard deviations of the rows of `functions` times coefficients with this covariance."""
-    return np.sqrt(np.maximum(np.sum((functions @ covariance) * functions, axis=1), 0.0))
+    def level_errors(self, effects: LevelEffects, fit: PenalisedFit) -> np.ndarray:
+        """Standard errors of the sum of the effects of a large factor and this function."""
+        n = len(self.at)
+        errors = effects.standard_errors(self.functions[:, :n], fit, self.at)
+        return np.sqrt(errors**2 + np.sum(self.functions[:, n:] ** 2, axis=1))
 
-
-def term_test(
-    term: DesignTerm, fit: PenalisedFit, residual_df: float, span: slice, smoothing: slice
-) -> TermTest:
-    """The test of a term, by its kind; in the active set, as in `DisplayedFunction`."""
-    at = fit.active_in(span)
-    active = fit.active[at]
-    beta, covariance = fit.beta[active], fit.covariance[np.ix_(at, at)]
-    if not beta.any():
-        return NO_TEST
-    if term.kind != "category":
-        return wald_test(beta, covariance, float(fit.edf[span].sum()), residual_df)
-    penalty = term.basis.penalty * np.exp(fit.rho[smoothing])[term.basis.smoothing_index]
-    precision = penalty[active - span.start] / fit.dispersion
-    return random_effects_test(beta, covariance, precision, residual_df)
+    def test(self, category: bool, edf: float, residual_df: float) -> TermTest:
+        """The test against "no effect": that of a variance for a category, else Wald's."""
+        used = self.in_basis.any(axis=1)
+        in_basis = self.in_basis[used]
+        beta = in_basis @ self.beta
+        if not beta.any():
+            return NO_TEST
+        covariance = in_basis @ self.posterior @ in_basis.T
+        if not category:
+            return wald_test(beta, covariance, edf, residual_df)
+        prior = (in_basis * self.prior_variance) @ in_basis.T
+        return random_effects_test(beta, covariance, prior, residual_df)
 
 
 def wald_test(
@@ -247,13 +344,15 @@ def wald_test(
 
 
 def random_effects_test(
-    beta: np.ndarray, covariance: np.ndarray, precision: np.ndarray, residual_df: float = np.inf
+    beta: np.ndarray, covariance: np.ndarray, prior: np.ndarray, residual_df: float = np.inf
 ) -> TermTest:
-    """The test of a variance, from a posterior and the `precision` D/φ of its prior."""
-    root = np.sqrt(precision)
-    values, vectors = eigh(root[:, None] * covariance * root)
+    """The test of a variance, from a posterior and the covariance of its prior, φ/D."""
+    variances, axes = eigh(prior)
+    positive = variances > _SINGULAR * variances.max(initial=0.0)
+    root = axes[:, positive] / np.sqrt(variances[positive])  # of D/φ
+    values, vectors = eigh(root.T @ covariance @ root)
     values = np.clip(values, 1e-300, 1.0)
-    statistic = float(np.sum((vectors.T @ (root * beta)) ** 2 * (1 - values) / values))
+    statistic = float(np.sum((vectors.T @ (root.T @ beta)) ** 2 * (1 - values) / values))
     return mixture_test(statistic, (1 - values) ** 2, residual_df)
 
 

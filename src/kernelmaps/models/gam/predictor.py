@@ -25,7 +25,7 @@ from ...schema import (
 )
 from ..shapes import tabulated_importance
 from .codebooks import Codebook
-from .functions import STRAIGHT, TermFunctions, functions_of, move_main_parts, term_values
+from .functions import STRAIGHT, TermFunctions, functions_of, term_values
 from .posterior import LevelPosterior, Posterior
 
 _BLOCK_BYTES = 2**21  # of temporaries, which stay in a cache
@@ -49,8 +49,9 @@ class FittedTerm:
     counts : ndarray of shape (n_codes,) or (n_first, n_second)
         Weight of the training rows with these codes.
     edf, statistic, p_value : ndarray of shape (n_outputs,)
-        Effective degrees of freedom; the statistic of a test against "no effect" (F where the
-        dispersion is estimated, else χ²), and its approximate significance.
+        Effective degrees of freedom of the function that is shown; the statistic of a test of it
+        against "no effect" (F where the dispersion is estimated, else χ²), and its approximate
+        significance.
     smoothing : ndarray of shape (n_smoothing, n_outputs)
         Smoothing parameters: of the curvature (for many rows two, the second for the smoothest
         functions), and of the straight line.
@@ -59,8 +60,8 @@ class FittedTerm:
     reference_df : ndarray of shape (n_outputs,), optional
         Degrees of freedom that the statistic is compared with.
     main_parts : tuple of ndarray
-        For pairs: what `values` holds of the first and of the second column alone, at their coarse
-        codes. It is shown as a part of the functions of these columns.
+        For pairs: what `values` holds of the first and of the second column alone, at the codes of
+        these columns. It is shown as a part of their functions.
     increment_errors : ndarray of shape (n_codes - 2, n_outputs), optional
         For columns of numbers: standard errors of the differences between neighbouring bins.
     n_functions : int
@@ -107,7 +108,7 @@ class FittedTerm:
         if self.main_parts and (not pair or len(self.main_parts) != 2):
             raise SchemaError(f"the term {self.name!r} has parts of other columns")
         for axis, main_effect in enumerate(self.main_parts):
-            shape = f"{self.values.shape[axis]} {self.values.shape[-1]}"
+            shape = f"{len(self.coarse[axis])} {self.values.shape[-1]}"
             array("f8", shape)(main_effect, f"the term {self.name!r}", {})
 
     @property
@@ -136,6 +137,20 @@ class LevelDeviations:
     def variances(self, output: int, rows: slice) -> np.ndarray:
         """Variances of ε."""
         return self.posterior.variances[output, self.codes[rows]]
+
+
+@dataclass(frozen=True)
+class _MovedPart:
+    """What moves from the pair at a position to the term of its first or second column.
+
+    `term` is that of the column, at the position `single`, with what moves as its values.
+    """
+
+    pair: int
+    axis: int
+    single: int
+    term: FittedTerm
+    coarse: np.ndarray
 
 
 @record
@@ -178,17 +193,33 @@ class AdditivePredictor:
 
     @cached_property
     def pure_terms(self) -> tuple[FittedTerm, ...]:
-        """The terms as they are shown: pairs without what they hold of single columns."""
+        """The terms as they are shown: pairs without what they hold of single columns.
+
+        The cells of a pair are means over their rows.
+        """
         values = [term.values.copy() for term in self.terms]
-        single = {term.columns[0]: t for t, term in enumerate(self.terms) if not term.coarse}
-        for t, term in enumerate(self.terms):
-            for axis, main_effect in enumerate(term.main_parts):
-                column = term.columns[axis]
-                if column in single:
-                    values[t] -= main_effect[:, None] if axis == 0 else main_effect
-                    values[single[column]] += main_effect[term.coarse[axis]]
+        for moved in self._moved_parts:
+            values[moved.single] += moved.term.values
+            coarse, n_coarse = moved.coarse, values[moved.pair].shape[moved.axis]
+            weight = np.bincount(coarse, moved.term.counts, n_coarse)
+            sums = np.zeros((n_coarse, len(self.intercept)))
+            np.add.at(sums, coarse, moved.term.counts[:, None] * moved.term.values)
+            means = sums / np.maximum(weight, 1e-300)[:, None]
+            values[moved.pair] -= means[:, None] if moved.axis == 0 else means
         pairs = zip(self.terms, values, strict=True)
         return tuple(replace(term, values=of_term, main_parts=()) for term, of_term in pairs)
+
+    @cached_property
+    def _moved_parts(self) -> list[_MovedPart]:
+        """What moves from pairs to the terms of single columns to be shown."""
+        single = {term.columns[0]: t for t, term in enumerate(self.terms) if not term.coarse}
+        return [
+            _MovedPart(t, axis, single[column], replace(self.terms[single[column]], values=values),
+                       term.coarse[axis])
+            for t, term in enumerate(self.terms)
+            for axis, (column, values) in enumerate(zip(term.columns, term.main_parts))
+            if column in single
+        ]  # fmt: skip
 
     @cached_property
     def _error_predictor(self) -> AdditivePredictor:
@@ -208,11 +239,21 @@ class AdditivePredictor:
 
     def contributions(self, columns: Sequence[Column], owner: str) -> np.ndarray:
         """Values of the terms as they are shown: shape (n_samples, n_terms, n_outputs)."""
+        values = self._fitted_contributions(columns, owner)
+        if self._moved_parts:
+            moved_terms = replace(self, terms=tuple(moved.term for moved in self._moved_parts))
+            contributions = moved_terms._fitted_contributions(columns, owner)
+            for k, moved in enumerate(self._moved_parts):
+                values[:, moved.pair] -= contributions[:, k]
+                values[:, moved.single] += contributions[:, k]
+        return values
+
+    def _fitted_contributions(self, columns: Sequence[Column], owner: str) -> np.ndarray:
+        """The same as they were fitted."""
         values = np.empty((len(columns[0]), len(self.terms), len(self.intercept)))
         for rows, function_values in self._blocks(columns, owner):
             for t, contribution in enumerate(term_values(self.terms, function_values, np)):
                 values[rows, t] = contribution
-            move_main_parts(self.terms, function_values, values[rows])
         return values
 
     def errors(self, columns: Sequence[Column], owner: str) -> np.ndarray:
@@ -220,7 +261,7 @@ class AdditivePredictor:
 
         Beyond the range of the training rows they are those at its end.
         """
-        return self._error_predictor.contributions(columns, owner)
+        return self._error_predictor._fitted_contributions(columns, owner)
 
     def score_errors(
         self, columns: Sequence[Column], owner: str, new_levels: bool = True

@@ -6,51 +6,42 @@ of :math:`f_{ab}` may be a function of a alone. The functional analysis of varia
 .. math:: f_{ab} = g_a + g_b + p_{ab}, \qquad
           \operatorname{E}[p_{ab} \mid a] = \operatorname{E}[p_{ab} \mid b] = 0
 
-over the training rows (Lengerich, Tan, Chang, Hooker and Caruana 2020): g_a and g_b are the
-weighted least-squares fit of a table by its rows and columns. Both are added to the functions of
-the columns for display, and the sum of the model stays what it is.
+over the joint distribution of the columns (Hooker 2007; Lengerich, Tan, Chang, Hooker and Caruana
+2020). Both g are added to the functions of the columns for display, and the sum of the model stays
+what it is.
+
+The joint distribution is known from the training rows only: given a, the values of p are those of
+random b, independent from row to row. So g is estimated as any additive model is, by a penalised
+regression of :math:`f_{ab}` on the functions that the columns' own terms have, with smoothing
+parameters by REML. Means of :math:`f_{ab}` over the rows of each value of a, which are the
+unpenalised estimate, are rough: they follow the chance that decides which b these rows have. What
+the functions of a term cannot hold stays in the pair. With :math:`B` the functions of both columns,
+:math:`S_λ` their penalties and :math:`f_{ab} = Fβ`,
+
+.. math:: g = B\hat γ, \qquad \hat γ = Pβ, \qquad P = V B^\top F, \qquad
+          V = (B^\top B + S_λ)^{-1},
+
+a linear function of the pair's coefficients. The covariance of :math:`\hat γ`, about the g of the
+population, is that of :math:`Pβ` and one that comes from the sample of rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from ..rows.basis import TermBasis
+from ..rows.basis import LevelBasis, TermBasis
+from ..rows.protocol import NormalEquations
+from ..solvers.pirls import PIRLS, PenalisedFit
+from ..solvers.reml import Penalties, estimate_smoothing
+from .bases import category_basis, eigh
+from .pairs import CoarseCodes
 from .training_rows import DesignTerm
 
-_RIDGE = 1e-9  # in units of the mean weight: rows and columns of a table both have its constant
-
-# Functions at the codes of a term, and where their coefficients are.
-Part = tuple[np.ndarray, slice]
-
-
-def main_effects(
-    functions: np.ndarray, weight: np.ndarray, sides: Sequence[bool] = (True, True)
-) -> tuple[np.ndarray, np.ndarray]:
-    """Functions of the rows and of the columns of a table that are closest to functions of cells.
-
-    Parameters
-    ----------
-    functions : ndarray of shape (n_first * n_second, n_functions)
-        Values in the cells.
-    weight : ndarray of shape (n_first, n_second)
-        Of the cells.
-    sides : sequence of two bool
-        Whether there are functions of the rows, and of the columns; zero where there are none.
-    """
-    cells = weight[:, :, None] * functions.reshape(*weight.shape, -1)
-    rhs = np.concatenate([cells.sum(axis=1), cells.sum(axis=0)])
-    by_row, by_column = (np.diag(weight.sum(axis=axis)) for axis in (1, 0))
-    gram = np.block([[by_row, weight], [weight.T, by_column]])
-    used = np.flatnonzero(np.repeat(sides, weight.shape))
-    effects = np.zeros_like(rhs)
-    if len(used):
-        gram = gram[np.ix_(used, used)]
-        gram.flat[:: len(gram) + 1] += _RIDGE * float(np.trace(gram)) / len(gram)
-        effects[used] = np.linalg.solve(gram, rhs[used])
-    return effects[: len(weight)], effects[len(weight) :]
+Slices = Sequence[tuple[DesignTerm, slice, slice]]
 
 
 def subtract_main_effects(
@@ -61,38 +52,245 @@ def subtract_main_effects(
     return functions - np.repeat(first, n_second, axis=0) - np.tile(second, (n_first, 1))
 
 
-def purify(
-    slices: Sequence[tuple[DesignTerm, slice, slice]],
-) -> tuple[list[list[Part]], dict[int, tuple[np.ndarray, np.ndarray]]]:
-    """Divide the pairs of a design.
+def means_by_coarse_code(values: np.ndarray, counts: np.ndarray, codes: CoarseCodes) -> np.ndarray:
+    """Means of functions, given at the codes of a column, over the rows of its coarse codes."""
+    total = codes.sum_rows(counts[:, None])
+    return codes.sum_rows(counts[:, None] * values) / np.maximum(total, 1e-300)
 
-    Returns
-    -------
-    parts : list of list
-        What the displayed function of each term consists of: its own functions (those of a large
-        factor, its levels, are left out), and those that move to it from pairs.
-    moved : dict
-        By the position of a pair: what moves to its first and to its second column. Nothing moves
-        to a column that has no term.
+
+class Side(NamedTuple):
+    """The functions of one of a pair's columns that a part of the pair may move to.
+
+    Attributes
+    ----------
+    term : int
+        Position of the column's term; −1 if it has none, and no functions.
+    basis : TermBasis
+        The functions, with their penalties, at the codes of the column.
+    coarse : ndarray of shape (n_coarse_codes, n_functions)
+        Their means over the rows of each of the pair's codes.
+    gram : ndarray of shape (n_functions, n_functions)
+        Their products over the rows.
     """
+
+    term: int
+    basis: TermBasis
+    coarse: np.ndarray
+    gram: np.ndarray
+
+    @classmethod
+    def of(cls, slices: Slices, position: int, codes: CoarseCodes, weight: np.ndarray) -> Side:
+        """That of a column, whose coarse codes have these weights."""
+        if position < 0:
+            basis = TermBasis(np.zeros((len(codes.of_code), 0)), np.zeros(0), np.zeros(0, np.int64))
+            return cls(-1, basis, np.zeros((codes.size, 0)), np.zeros((0, 0)))
+        term = slices[position][0]
+        if isinstance(term.basis, LevelBasis):  # the levels that the pair distinguishes
+            levels = category_basis(weight)
+            gram = levels.values.T @ (weight[:, None] * levels.values)
+            basis = replace(levels, values=levels.values[codes.of_code], local=None)
+            return cls(position, basis, levels.values, gram)
+        values = term.basis.values
+        coarse = means_by_coarse_code(values, term.counts, codes)
+        return cls(position, term.basis, coarse, values.T @ (term.counts[:, None] * values))
+
+
+class Part(NamedTuple):
+    """What a displayed function has of the coefficients at `span`, one column for each of them.
+
+    `functions` are values at the codes of the term, `in_basis` are coefficients in its basis.
+    """
+
+    functions: np.ndarray
+    span: slice
+    in_basis: np.ndarray
+
+
+class Deviations(NamedTuple):
+    """Independent deviations of a displayed function that come from the sample of rows.
+
+    `functions` and `in_basis` are as those of `Part`, with one column for each deviation.
+    """
+
+    functions: np.ndarray
+    in_basis: np.ndarray
+
+
+@dataclass(frozen=True)
+class Projection:
+    """How the function of a pair is divided, in one output.
+
+    Attributes
+    ----------
+    sides : tuple of two Side
+    to_main : tuple of two ndarray of shape (n_functions of the side, n_functions of the pair)
+        P: coefficients of what moves to each column, from those of the pair.
+    deviations : tuple of two ndarray of shape (n_functions of the side, …)
+        C of both sides one upon the other, with CCᵀ the covariance of the coefficients of what
+        moves that comes from the sample of rows.
+    from_main : tuple of two ndarray of shape (n_functions of the pair, n_functions of the side)
+        Coefficients in the basis of the pair of the functions of each column.
+    """
+
+    sides: tuple[Side, Side]
+    to_main: tuple[np.ndarray, np.ndarray]
+    deviations: tuple[np.ndarray, np.ndarray]
+    from_main: tuple[np.ndarray, np.ndarray]
+
+    @classmethod
+    def of(cls, term: DesignTerm, sides: tuple[Side, Side], beta: np.ndarray) -> Projection:
+        """That of a pair with some coefficients; `sides` are its columns."""
+        assert isinstance(term.basis, TermBasis)
+        weight, functions, total = term.counts, term.basis.values, float(term.counts.sum())
+        cells = weight[:, :, None] * functions.reshape(*weight.shape, -1)
+        of_sides = (
+            sides[0].coarse.T @ cells.sum(axis=1),
+            sides[1].coarse.T @ cells.sum(axis=0),
+        )
+        to_main, deviations = _regression(
+            sides, weight, np.concatenate(of_sides), (functions @ beta).reshape(weight.shape), beta
+        )
+        split = [len(sides[0].gram)]
+        # Functions of a pair are orthonormal over the rows.
+        from_main = [products.T / max(total, 1e-300) for products in of_sides]
+        return cls(
+            sides, _two(np.split(to_main, split)), _two(np.split(deviations, split)),
+            _two(from_main),
+        )  # fmt: skip
+
+    def moved(self, axis: int, beta: np.ndarray) -> np.ndarray:
+        """What moves to a column at its codes, for coefficients of the pair."""
+        return self.sides[axis].basis.values @ (self.to_main[axis] @ beta)
+
+    def pure_part(self, functions: np.ndarray, span: slice) -> Part:
+        """The pair without what moves."""
+        in_basis = np.eye(functions.shape[1]) + self._in_basis(self.to_main)
+        return Part(functions + self._in_cells(self.to_main), span, in_basis)
+
+    def pure_deviations(self) -> Deviations:
+        """Deviations of the pair that come from the sample of rows: those of what moves."""
+        return Deviations(self._in_cells(self.deviations), self._in_basis(self.deviations))
+
+    def _in_cells(self, moved: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        """Minus the functions of the sides with some coefficients, in the cells of the pair."""
+        first, second = (side.coarse @ part for side, part in zip(self.sides, moved, strict=True))
+        no_functions = np.zeros((len(first) * len(second), 1))
+        return subtract_main_effects(no_functions, first, second)
+
+    def _in_basis(self, moved: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        """The same in the basis of the pair."""
+        first, second = (a @ b for a, b in zip(self.from_main, moved, strict=True))
+        return -(first + second)
+
+    def moved_edf(
+        self, axis: int, slices: Slices, pair: slice, fit: PenalisedFit, penalty: np.ndarray
+    ) -> float:
+        r"""Effective degrees of freedom that move to a column.
+
+        In the coordinates :math:`(γ_a, β_{ab})`, :math:`γ_a = β_a + Pβ_{ab}`, the diagonal blocks
+        of the matrix :math:`I - V \mathrm{diag}(d)/φ`, whose traces are the degrees of freedom,
+        differ by :math:`-P V_{ab,a} \mathrm{diag}(d_a)/φ`: their sum stays. Coefficients that the
+        fit has left out are left out here, too.
+        """
+        term = self.sides[axis].term
+        if term < 0 or isinstance(slices[term][0].basis, LevelBasis):
+            return 0.0
+        main = slices[term][1]
+        at_main, at_pair = fit.active_in(main), fit.active_in(pair)
+        of_main, of_pair = fit.active[at_main], fit.active[at_pair]
+        response = -fit.covariance[np.ix_(at_pair, at_main)] * penalty[of_main] / fit.dispersion
+        active = np.ix_(of_main - main.start, of_pair - pair.start)
+        return float(np.sum(self.to_main[axis][active] * response.T))
+
+
+def _regression(
+    sides: tuple[Side, Side], weight: np.ndarray, products: np.ndarray, values: np.ndarray,
+    beta: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    r"""P and C of `Projection`, both sides one upon the other.
+
+    `weight` and `values` are those of the cells, `products` are :math:`B^\top F`, and `beta` are
+    coefficients of the pair. With the variance of p free to change from cell to cell,
+
+    .. math:: CC^\top = V (B^\top \mathrm{diag}(p^2) B + σ^2 S_λ) V
+
+    (White 1980; the second part is what the penalty leaves out).
+    """
+    total, square = float(weight.sum()), float(np.sum(weight * values**2))
+    if not (square > 0 and len(products)):
+        return np.zeros_like(products), np.zeros((len(products), 0))
+    n_first = len(sides[0].gram)
+    gram = np.zeros((1 + len(products),) * 2)
+    gram[0, 0] = total  # of the intercept: centred functions have no products with it
+    gram[1:, 1:] = _cell_products(sides, weight)
+    gram[1 : 1 + n_first, 1 : 1 + n_first] = sides[0].gram
+    gram[1 + n_first :, 1 + n_first :] = sides[1].gram
+    problem = NormalEquations(gram, np.append(0.0, products @ beta), square, total)
+    penalties = Penalties.of_bases([side.basis for side in sides])
+    start = np.full(penalties.count, np.log(total))
+    fit = estimate_smoothing(problem, penalties, start, tol=PIRLS.squared_tol)
+    inverse = fit.inverse.dense[1:, 1:]
+    to_main = inverse @ products
+    moved = np.split(to_main @ beta, [n_first])
+    first, second = (side.coarse @ part for side, part in zip(sides, moved, strict=True))
+    pure = values - first[:, None] - second
+    spread = _cell_products(sides, weight * pure**2)
+    spread.flat[:: len(spread) + 1] += fit.dispersion * penalties.diagonal(fit.rho)[1:]
+    variances, axes = eigh(spread)
+    return to_main, inverse @ (axes * np.sqrt(np.maximum(variances, 0.0)))
+
+
+def _cell_products(sides: tuple[Side, Side], weight: np.ndarray) -> np.ndarray:
+    """Products of the functions of both sides over cells with some weights."""
+    first, second = (side.coarse for side in sides)
+    by_row, by_column = weight.sum(axis=1)[:, None], weight.sum(axis=0)[:, None]
+    between = first.T @ weight @ second
+    return np.block(
+        [[first.T @ (by_row * first), between], [between.T, second.T @ (by_column * second)]]
+    )
+
+
+def _two(items: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    first, second = items
+    return first, second
+
+
+def pair_sides(slices: Slices) -> dict[int, tuple[Side, Side]]:
+    """The columns of pairs, by the positions of the pairs."""
     single = {term.columns[0]: i for i, (term, _, _) in enumerate(slices) if term.pair is None}
-    parts: list[list[Part]] = [
-        [(term.basis.values, span)] if isinstance(term.basis, TermBasis) else []
-        for term, span, _ in slices
-    ]
-    moved = {}
-    for i, (term, span, _) in enumerate(slices):
-        if term.pair is None or not isinstance(term.basis, TermBasis):
-            continue
-        sides = [column in single for column in term.columns]
-        effects = main_effects(term.basis.values, term.counts, sides)
-        marginal_sums = term.counts.sum(axis=1), term.counts.sum(axis=0)
-        total = max(float(term.counts.sum()), 1e-300)
-        first, second = (e - w @ e / total for e, w in zip(effects, marginal_sums, strict=True))
-        parts[i] = [(subtract_main_effects(term.basis.values, first, second), span)]
-        moved[i] = first, second
-        coarse = term.pair.first, term.pair.second
-        for column, codes, effect in zip(term.columns, coarse, moved[i], strict=True):
-            if column in single:
-                parts[single[column]].append((effect[codes.of_code], span))
-    return parts, moved
+    sides = {}
+    for i, (term, _, _) in enumerate(slices):
+        if term.pair is not None:
+            first, second = (
+                Side.of(slices, single.get(column, -1), codes, term.counts.sum(axis=1 - axis))
+                for axis, (column, codes) in enumerate(
+                    zip(term.columns, (term.pair.first, term.pair.second), strict=True)
+                )
+            )
+            sides[i] = first, second
+    return sides
+
+
+def displayed_parts(
+    i: int, slices: Slices, projections: Mapping[int, Projection]
+) -> tuple[list[Part], list[Deviations]]:
+    """What the displayed function of a term consists of, in one output.
+
+    Parts are those of the term itself, and those that move to it from pairs. Of a large factor,
+    whose levels are no functions, they are the latter, and in no basis.
+    """
+    term, span, _ = slices[i]
+    if i in projections and isinstance(term.basis, TermBasis):
+        pair = projections[i]
+        return [pair.pure_part(term.basis.values, span)], [pair.pure_deviations()]
+    parts, deviations, rows = [], [], slice(0)
+    if isinstance(term.basis, TermBasis):
+        parts.append(Part(term.basis.values, span, np.eye(term.basis.n_functions)))
+        rows = slice(None)
+    for at, pair in projections.items():
+        for side, to_main, of_rows in zip(pair.sides, pair.to_main, pair.deviations, strict=True):
+            if side.term == i:
+                values = side.basis.values
+                parts.append(Part(values @ to_main, slices[at][1], to_main[rows]))
+                deviations.append(Deviations(values @ of_rows, of_rows[rows]))
+    return parts, deviations

@@ -41,7 +41,7 @@ from scipy.optimize import brentq
 from scipy.special import chdtrc, log_ndtr, ndtr
 
 from .bases import MarginalBasis
-from .purification import main_effects, subtract_main_effects
+from .purification import subtract_main_effects
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,7 @@ class ScoreTestOptions:
 
 
 SCORE_TEST = ScoreTestOptions()
+_RIDGE = 1e-9  # in units of the mean weight: rows and columns of a table both have its constant
 
 
 def screened_pairs(
@@ -166,6 +167,21 @@ def _products(curvature: np.ndarray, first: MarginalBasis, second: MarginalBasis
     products = first.functions[:, None, a] * (second.functions[:, b] * np.sqrt(scale[a, b]))
     products = products.reshape(curvature.size, -1)
     return subtract_main_effects(products, *main_effects(products, curvature))
+
+
+def main_effects(functions: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Functions of the rows and of the columns of a table that are closest to functions of cells.
+
+    `functions` are values in the cells, (n_first * n_second, n_functions), whose weights are
+    `weight`, (n_first, n_second).
+    """
+    cells = weight[:, :, None] * functions.reshape(*weight.shape, -1)
+    rhs = np.concatenate([cells.sum(axis=1), cells.sum(axis=0)])
+    by_row, by_column = (np.diag(weight.sum(axis=axis)) for axis in (1, 0))
+    gram = np.block([[by_row, weight], [weight.T, by_column]])
+    gram.flat[:: len(gram) + 1] += _RIDGE * float(np.trace(gram)) / len(gram)
+    effects = np.linalg.solve(gram, rhs)
+    return effects[: len(weight)], effects[len(weight) :]
 
 
 def variance_component_p(scores: np.ndarray, variance: np.ndarray) -> float:

@@ -13,6 +13,10 @@ from ...display import html_of, table_of
 from .predictor import AdditivePredictor, FittedTerm
 
 SHRUNK_EDF = 0.1  # a term with less is said to be shrunk to nothing
+PAIRS_NOTE = (
+    "what they hold of one column alone is counted to the term of that column, in edf, range and "
+    "test as in plots"
+)
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,8 @@ def summarise(
     shrunk = [term.name for term in model.pure_terms if term.edf.max() < SHRUNK_EDF]
     if shrunk:
         facts = {**facts, "shrunk to nothing": ", ".join(shrunk)}
+    if any(term.coarse for term in model.terms):
+        facts = {**facts, "pairs": PAIRS_NOTE}
     columns: tuple[str, ...] = (
         "term", "kind", "edf", "range", "importance", "ref df", statistic, "p",
     )  # fmt: skip
