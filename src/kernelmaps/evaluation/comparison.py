@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -26,7 +27,7 @@ from .methods import Method, baselines, linear_model, map_method, scaled_kernel
 from .page import write_page
 from .presentation import comparison_table, draw, program, use_this
 from .report import report_data
-from .results import Results
+from .results import Results, Row
 
 PENALTIES = (1.0, 10.0, 100.0)
 """Values of C that `compare` chooses from. Features have a mean squared norm of 1."""
@@ -177,6 +178,19 @@ def compare(
     return _result(rounds, methods, notes + _notes_of(rounds, methods, budget), given, start)
 
 
+def _on_exact_rows(result: Comparison, rounds: Rounds) -> tuple[Row, Row, np.ndarray] | None:
+    """Measure the recommended method on the rows of the best exact machine, if these are fewer."""
+    use = result.recommended()
+    exact = [row for row in result.rows if row.kind == "exact" and row.score is not None]
+    if use is None or not exact or rounds.interrupted:
+        return None
+    best = max(exact, key=lambda row: (row.rows, row.score or 0.0))
+    seconds = rounds.problem.cv * (use.seconds + use.predict_seconds) * best.rows / use.rows
+    if best.finished or best.label not in result.losses or seconds > rounds.remaining:
+        return None
+    return best, *rounds.again_on(use.label, best.rows)
+
+
 def _result(
     rounds: Rounds, methods: list[Method], notes: list[str], given: dict[str, Any], start: float
 ) -> Comparison:
@@ -184,7 +198,7 @@ def _result(
     X = problem.X
     methods = [rounds.tuned.get(method.label, method) for method in methods]
     pipelines = {m.label: made for m in methods if (made := m.estimator()) is not None}
-    return Comparison(
+    result = Comparison(
         rows=[rounds.results[m.label] for m in methods if m.label in rounds.results],
         task=problem.task,
         data=given
@@ -198,12 +212,13 @@ def _result(
             "random_state": problem.random_state,
         },
         notes=notes,
-        seconds=perf_counter() - start,
         interrupted=rounds.interrupted,
         sample=rounds.sample(),
         estimators=pipelines or {m.label: m.feature_map for m in methods},
         losses=rounds.losses,
     )
+    on_exact_rows = _on_exact_rows(result, rounds)
+    return replace(result, on_exact_rows=on_exact_rows, seconds=perf_counter() - start)
 
 
 def _notes_of(rounds: Rounds, methods: list[Method], budget: float | None) -> list[str]:
@@ -338,8 +353,9 @@ def _map_methods(
         kernel_sizes = tuple(sizes[joint])
         for candidate in candidates(kernel, kernel_sizes, random_state, all_variants=bool(names)):
             if names is None or candidate.name in names:
-                # Anchors are searched for, which takes its time: quicker maps go first.
-                place = [*kernel_sizes, candidate.size].index(candidate.size)
+                # Anchors are searched for, which takes its time: quicker maps go first. A basis of
+                # its default size, which is none of the list, is one of the first.
+                place = kernel_sizes.index(candidate.size) if candidate.size in kernel_sizes else 0
                 late = place + 2 * (candidate.name == "AnchorMap")
                 ranked.append((late, _of_candidate(candidate, kernel, model, scaler)))
     # Kernels take turns, so that a small budget has looked at each of them.

@@ -39,8 +39,13 @@ _WORTH = 4  # times the first rows, up to which all methods run on all rows at o
 _FACTOR = 3  # rows of a round, over those of the one before
 _NEARLY = 1.5  # times the rows of a round are all rows: it takes them all, and is the last
 _MAPS, _PEERS = 0.65, 0.25  # of the budget, for maps and for what they are compared with
+_AGAIN = 0.05  # of the budget, for the recommended method on the rows of exact machines
 _TRIALS = 1 / 3  # of the time of each sort of work, for predicting times
 _SAFETY = 0.8  # of the time left that a round is planned for: predictions are rough
+
+
+RBF_MACHINE = "exact gaussian"
+"""Label of the kernel machine that most people would train instead of a map."""
 
 
 def row_order(
@@ -95,12 +100,14 @@ class Rounds:
         # Seconds that each sort of work may still take.
         shares = {"maps": _MAPS, "peers": _PEERS, "errors": 1 - _MAPS - _PEERS}
         self.left = {sort: share * total for sort, share in shares.items()}
+        self.total, self.start, self.compiling = total, perf_counter(), 0.0
         self.trials: dict[str, Trial] = {}
         self.tuned: dict[str, Method] = {}  # with the penalty that was chosen
         self.results: dict[str, Row] = {}
         self.losses: dict[str, np.ndarray] = {}
         self.costs: dict[str, list[tuple[int, float]]] = {}  # (rows, seconds) of each round
         self.failures: dict[str, str] = {}  # label: why it could not run
+        self.warm: set[str] = set()  # labels of methods whose loops are compiled
         self.rows = 0  # of the last round
         self.interrupted = False
 
@@ -137,14 +144,34 @@ class Rounds:
             if self.left[sort] <= keep and len(self.trials) > 1:
                 break
             try:
-                interruptible(warm_up, method, self.problem)
+                warming = self._warm_up(method, self.problem)
                 start = perf_counter()
                 trial = interruptible(run_trial, method, self.problem, len(self.penalties))
             except (ValueError, TypeError, MemoryError) as error:
                 self.failures[method.label] = str(error).splitlines()[0]
                 continue
             self.trials[method.label] = trial
-            self.left[sort] -= perf_counter() - start
+            spent = perf_counter() - start
+            # A warm-up maps as many rows as a trial; what it takes beyond that is compiling.
+            mapping = min(warming, spent)
+            self.compiling -= mapping
+            self.left[sort] -= spent + mapping
+
+    def _warm_up(self, method: Method, problem: Problem) -> float:
+        """Compile the loops of a method, once; the seconds, which no sort of work is charged."""
+        if method.label in self.warm:
+            return 0.0
+        start = perf_counter()
+        interruptible(warm_up, method, problem)
+        self.warm.add(method.label)
+        seconds = perf_counter() - start
+        self.compiling += seconds
+        return seconds
+
+    @property
+    def remaining(self) -> float:
+        """Seconds of the budget that are left, all that was done so far counted but compiling."""
+        return self.total - (perf_counter() - self.start - self.compiling)
 
     def _all_rounds(self, methods: list[Method]) -> None:
         self._run_trials(methods, "maps")
@@ -198,18 +225,25 @@ class Rounds:
         return planned
 
     def _run_peers(self, peers: list[Method]) -> None:
-        """Few rows first, to know the cost; then the rows of the last round, cheapest first."""
+        """Few rows first, to know the cost; then the rows of the last round, cheapest first.
+
+        `RBF_MACHINE` comes first, and then the other exact machines.
+        """
         if not peers or not self.rows:
             return
         if self.limited:
-            self.left["peers"] += max(0.0, self.left["maps"])
+            share = self.remaining - self.left["errors"]  # with what maps have left
+            self.left["peers"] = share
+            kinds = ("exact", "sklearn", "boosting")
+            peers = sorted(peers, key=lambda m: (m.label != RBF_MACHINE, kinds.index(m.kind)))
         self._run_trials(peers, "peers")
         if self.limited:
-            peers = sorted(peers, key=lambda method: method.kind == "boosting")
             few = min(self.rows, self.first_rows())
             share = 0.5 if few < self.rows else 0.0  # for the last round
             self._round(peers, few, "peers", keep=share * self.left["peers"])
-            peers = sorted(peers, key=lambda method: self.predicted(method, self.rows))
+            peers = sorted(
+                peers, key=lambda m: (m.label != RBF_MACHINE, self.predicted(m, self.rows))
+            )
             peers = self._fitting(peers, self.rows, _SAFETY * self.left["peers"])
         self._round(peers, self.rows, "peers")
 
@@ -229,7 +263,7 @@ class Rounds:
                 continue
             problem = self.problem.of_rows(n_rows)
             try:
-                interruptible(warm_up, method, problem)
+                self._warm_up(method, problem)
                 self._tune(method, sort)
                 start = perf_counter()
                 row, losses = interruptible(measure, self.tuned[method.label], problem, seconds)
@@ -257,14 +291,19 @@ class Rounds:
         self.tuned[method.label] = method
         self.left[sort] -= perf_counter() - start
 
+    def again_on(self, label: str, rows: int) -> tuple[Row, np.ndarray]:
+        """A finished method on fewer rows, and its losses: beside machines that saw no more."""
+        return interruptible(measure, self.tuned[label], self.problem.of_rows(rows), np.inf)
+
     def _measure_errors(self, methods: Sequence[Method]) -> None:
         """Errors of the maps, those that finished first; they do not depend on the folds."""
         if self.limited:
-            self.left["errors"] += max(0.0, self.left["peers"])
+            self.left["errors"] = self.remaining - _AGAIN * self.total
         missing = [m for m in self._ranked(methods) if self.results[m.label].error is None]
         for method in track(missing, "errors of the maps", enabled=self.progress):
-            if self.left["errors"] <= 0:
-                break
+            # To measure an error, a map is fitted and applied to about as many rows as in a fold.
+            if self.left["errors"] <= self.results[method.label].map_seconds:
+                continue
             start = perf_counter()
             error = interruptible(measure_error, method, self.problem)
             self.results[method.label] = replace(self.results[method.label], error=error)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..inspection.panels import write_figure
 from .candidates import expression, import_lines
-from .results import Results, Row
+from .results import Results, Row, is_tie, tied
 
 _STYLES = {"linear": "dim", "exact": "bold", "map": "", "sklearn": "cyan", "boosting": "dim"}
 _COLORS = {
@@ -78,6 +78,9 @@ def _against(result: Results, use: Row) -> list[str]:
     }
     lines = []
     for kind, name in words.items():
+        if kind == "exact" and result.on_exact_rows is not None:
+            lines.append(_beside_exact(result))
+            continue
         other = result.best(kind)
         rows = [row for row in result.rows if row.kind == kind and row.score is not None]
         if kind == use.kind:
@@ -93,11 +96,26 @@ def _against(result: Results, use: Row) -> list[str]:
 
 
 def _difference(result: Results, use: Row, other: Row) -> str:
-    if result.tied(use, other):
-        return "which is a statistical tie"
+    return _gap(use, other, result.within_noise(use, other))
+
+
+def _gap(use: Row, other: Row, within_noise: bool) -> str:
     gap = (use.score or 0.0) - (other.score or 0.0)
-    noise = ", within two standard errors" if result.within_noise(use, other) else ""
+    if is_tie(gap, within_noise):
+        return "which is a statistical tie"
+    noise = ", within two standard errors" if within_noise else ""
     return f"which is {abs(gap):.3f} {'lower' if gap > 0 else 'higher'}{noise}"
+
+
+def _beside_exact(result: Results) -> str:
+    """The recommended method against the best exact machine, on the rows of that one."""
+    assert result.on_exact_rows is not None
+    exact, use, losses = result.on_exact_rows
+    gap = _gap(use, exact, tied(losses, result.losses[exact.label]))
+    return (
+        f"On {exact.rows:,} rows, where {use.label} has {use.score:.3f}, the best exact kernel "
+        f"machine ({exact.label}) has {exact.score:.3f}, {gap}."
+    )
 
 
 def _closest(result: Results) -> list[str]:
@@ -176,6 +194,8 @@ def comparison_table(result: Results) -> Any:
     use, ties = result.recommended(), [row.label for row in result.ties()]
     marks = dict.fromkeys(ties, "=") | ({use.label: "*"} if use is not None else {})
     caption = [use_this(result)[0]]
+    if result.on_exact_rows is not None:
+        caption.append(_beside_exact(result))
     if len(ties) > 1:
         caption.append("= statistically tied with the best; * the fastest of these.")
     shape = f"{result.data['rows']:,} × {result.data['columns']:,}"

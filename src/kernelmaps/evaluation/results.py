@@ -94,6 +94,11 @@ def tied(a: np.ndarray, b: np.ndarray) -> bool:
     return bool(abs(difference.mean()) <= noise + 1e-12)
 
 
+def is_tie(gap: float, within_noise: bool) -> bool:
+    """Whether scores differ by no more than the noise, and by a point at most."""
+    return within_noise and abs(gap) <= _MOST_LOST
+
+
 @dataclass(frozen=True)
 class Results:
     """The data of a comparison.
@@ -117,6 +122,9 @@ class Results:
         The unfitted models of the rows, by label: scikit-learn pipelines.
     losses : dict of str to ndarray
         Of finished rows, the loss of every held-out row: 1 for a wrong class, or the squared error.
+    on_exact_rows : (Row, Row, ndarray) or None
+        The best exact kernel machine, if it was given fewer rows than maps, and the recommended
+        method on the same rows with its losses.
     """
 
     rows: list[Row]
@@ -128,6 +136,7 @@ class Results:
     sample: tuple[Any, Any] = field(default=(None, None), repr=False)
     estimators: dict[str, Any] = field(default_factory=dict, repr=False)
     losses: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+    on_exact_rows: tuple[Row, Row, np.ndarray] | None = field(default=None, repr=False)
 
     @property
     def score_name(self) -> str:
@@ -161,8 +170,7 @@ class Results:
 
     def tied(self, a: Row, b: Row) -> bool:
         """Whether two finished rows differ by no more than the noise, and by a point at most."""
-        lost = abs((a.score or 0.0) - (b.score or 0.0))
-        return lost <= _MOST_LOST and self.within_noise(a, b)
+        return is_tie((a.score or 0.0) - (b.score or 0.0), self.within_noise(a, b))
 
     def ties(self, exact: bool = True) -> list[Row]:
         """The best finished row, and those that are tied with it; `exact` machines among them."""
