@@ -225,27 +225,33 @@ class Rounds:
         return planned
 
     def _run_peers(self, peers: list[Method]) -> None:
-        """Few rows first, to know the cost; then the rows of the last round, cheapest first.
+        """Measure what maps are compared with: `RBF_MACHINE` first, then the other exact machines.
 
-        `RBF_MACHINE` comes first, and then the other exact machines.
+        Their time is what maps have left, less that for errors.
         """
         if not peers or not self.rows:
             return
-        if self.limited:
-            share = self.remaining - self.left["errors"]  # with what maps have left
-            self.left["peers"] = share
-            kinds = ("exact", "sklearn", "boosting")
-            peers = sorted(peers, key=lambda m: (m.label != RBF_MACHINE, kinds.index(m.kind)))
+        if not self.limited:
+            self._round(peers, self.rows, "peers")
+            return
+        self.left["peers"] = self.remaining - self.left["errors"]
+        kinds = ("exact", "sklearn", "boosting")
+        peers = sorted(peers, key=lambda method: kinds.index(method.kind))
+        self._run_group([method for method in peers if method.label == RBF_MACHINE])
+        self._run_group([method for method in peers if method.label != RBF_MACHINE])
+
+    def _run_group(self, peers: list[Method]) -> None:
+        """The rows of the last round, cheapest first; few rows before, unless all of them fit."""
         self._run_trials(peers, "peers")
-        if self.limited:
-            few = min(self.rows, self.first_rows())
-            share = 0.5 if few < self.rows else 0.0  # for the last round
-            self._round(peers, few, "peers", keep=share * self.left["peers"])
-            peers = sorted(
-                peers, key=lambda m: (m.label != RBF_MACHINE, self.predicted(m, self.rows))
-            )
-            peers = self._fitting(peers, self.rows, _SAFETY * self.left["peers"])
-        self._round(peers, self.rows, "peers")
+        few = min(self.rows, self.first_rows())
+        costs = [self.predicted(method, self.rows) for method in peers]
+        if few < self.rows and sum(costs) > _SAFETY * self.left["peers"]:
+            self._round(peers, few, "peers", keep=0.5 * self.left["peers"])
+        peers = sorted(peers, key=lambda method: self.predicted(method, self.rows))
+        self._round(
+            self._fitting(peers, self.rows, _SAFETY * self.left["peers"]), self.rows, "peers"
+        )
+        self._round(peers, self.rows, "peers")  # those for which there is time left
 
     def _round(self, methods: Sequence[Method], rows: int, sort: str, keep: float = 0.0) -> None:
         """Measure methods on some rows, until no more than `keep` is left for their sort."""

@@ -112,7 +112,8 @@ class Method:
     truth : Kernel or None
         What the map approximates; None asks the map.
     growth : float
-        Exponent of the cost in the number of rows, to predict it.
+        Exponent of the cost in the number of rows, to predict it. Linear machines on 333 to 4000
+        rows of 100 to 360 columns took times that grew with powers from 1.2 to 1.5.
     max_rows : int or None
         More rows are never used: the cost grows too fast.
     """
@@ -125,7 +126,7 @@ class Method:
     model: Any = None
     exact: Kernel | None = None
     truth: Kernel | None = None
-    growth: float = 1.1
+    growth: float = 1.3
     max_rows: int | None = None
 
     @property
@@ -167,7 +168,9 @@ def linear_model(task: str, C: float) -> Any:
 
     if task == "none":
         return None
-    return Ridge(alpha=1 / C) if task == "regression" else LinearSVC(C=C, random_state=0)
+    # The dual solver, which is the default for fewer rows than columns, does not converge in its
+    # 1000 passes for C = 100; the primal one does, in a fifth of the time.
+    return Ridge(alpha=1 / C) if task == "regression" else LinearSVC(C=C, dual=False)
 
 
 def _penalty_name(model: Any) -> str | None:
