@@ -31,6 +31,10 @@ from ..arguments import argument, parameter
 # Width, in units of the targets' interquartile range, over which absolute losses are smoothed: a
 # tenth of the standard error of the median of 1,000 rows.
 _SMOOTHED_WIDTH = 0.003
+# The same of the model that a fit of an absolute loss starts from: that of a Huber loss, nearly.
+# From a constant, the working weights of narrow losses are those of the few rows near it, which may
+# show no effect at all: with 60 rows, 15 % of the fits stayed constant beside clear effects.
+START_WIDTH = 1.0
 _MAX_ETA = 30.0  # exp(±η) is not followed beyond: e³⁰ is 10¹³
 _LEAST, _ROUNDING = 1e-300, 2.0**-53  # the least number whose logarithm is taken, and 1 minus one
 
@@ -114,6 +118,10 @@ class Loss:
     def derivatives(self, y: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """First derivative by η, and the curvature."""
         raise NotImplementedError
+
+    def start_loss(self) -> Loss:
+        """The loss of a model to start from: this one, unless its curvature is that of few rows."""
+        return self
 
     def smoothed(self, width: float) -> Loss:
         """The loss with its corners replaced by parabolas of this width."""
@@ -512,6 +520,10 @@ class Quantile(Loss):
         n, q = totals.weight, self.quantile
         return n * (np.log(q * (1 - q)) - np.log(max(value / self.spread / n, 1e-300)) - 1)
 
+    def start_loss(self):
+        """That of the median: smoothing parameters of a wide loss of other quantiles overfit."""
+        return replace(self, quantile=0.5, width=START_WIDTH * self.spread)
+
     def after_step(self, is_full):
         share = self.majorizer_share / 10 if is_full else min(1.0, 100 * self.majorizer_share)
         return replace(self, majorizer_share=share)
@@ -739,8 +751,22 @@ def _spread(y: np.ndarray, weight: np.ndarray) -> float:
 
 
 def _quantiles(y: np.ndarray, weight: np.ndarray, shares: Any) -> tuple[Any, float]:
-    """Numbers that these shares of the weight lie below, or at, and the sum of the weights."""
+    """Numbers that these shares of the weight lie below, or at, and the sum of the weights.
+
+    Where two neighbours and all numbers between them would do, it is their mean: the quantiles of
+    −y are then those of y with the other sign.
+    """
     order = np.argsort(y, kind="stable")
     reached = np.cumsum(weight[order])
-    place = np.searchsorted(reached, shares * reached[-1])
-    return y[order[np.minimum(place, len(y) - 1)]], reached[-1]
+    rounding = 1e-12 * reached[-1]
+    below, above = (
+        y[
+            order[
+                np.minimum(
+                    np.searchsorted(reached, shares * reached[-1] + sign * rounding), len(y) - 1
+                )
+            ]
+        ]
+        for sign in (-1, 1)
+    )
+    return 0.5 * below + 0.5 * above, reached[-1]

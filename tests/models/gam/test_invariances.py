@@ -129,3 +129,19 @@ def test_the_sign_of_a_column(loss, seed):
     expected = scores(model_of(loss).fit(X, y), X)
     mirrored = X.assign(a=-X["a"], b=-X["b"])
     assert_same(expected, scores(model_of(loss).fit(mirrored, y), mirrored), 0.02)
+
+
+@pytest.mark.parametrize("quantile", [0.5, 0.8])
+@pytest.mark.parametrize("n", [60, 61, 400])
+def test_the_sign_of_y_of_quantile_losses(quantile, n, seed):
+    """The quantile q of y is that of 1 − q of −y, with the other sign."""
+    X, eta, rng = table(seed, n)
+    y, weight = target("quantile", eta, rng), rng.integers(1, 4, n)
+    for sample_weight in (None, weight):
+        model, mirrored = (model_of("quantile", quantile=q) for q in (quantile, 1 - quantile))
+        model.fit(X, y, sample_weight)
+        mirrored.fit(X, -y, sample_weight)
+        assert_same(scores(model, X), -scores(mirrored, X))
+        np.testing.assert_allclose(
+            model.predict_interval(X, 0.8), -mirrored.predict_interval(X, 0.8)[:, ::-1], atol=1e-3
+        )

@@ -298,6 +298,15 @@ class GeneralizedAdditiveModel(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=5,
             )
+        if not all(fit.smoothing_converged for fit in fits):
+            warnings.warn(
+                f"{type(self).__name__}: the search for smoothing parameters stopped far from a "
+                "minimum of the REML criterion, where no step lowered it: curves may be too smooth "
+                f"or too rough. Leave out columns that repeat others ({argument('terms')}), or "
+                f"give some of them ({argument('smoothing')}).",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
         self._warn_of_merged_levels(design, settings)
         self._warn_of_levels_outside_pairs(design, settings)
         total_weight = rows.total_weight

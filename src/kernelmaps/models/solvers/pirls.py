@@ -6,7 +6,8 @@ r"""Penalised iteratively re-weighted least squares (PIRLS) with estimated smoot
 1. *Performance iteration* (Gu 1992; Wood 2017, section 6.4): form the working least-squares problem
    at β, take some Newton steps on ρ = log λ towards the penalised REML estimate for it
    (:mod:`.reml`), and go to its minimum, halving the step while the penalised loss would rise.
-   Repeat until the effective degrees of freedom of all terms stay the same.
+   Repeat until the effective degrees of freedom of all terms stay the same. A loss with nearly a
+   corner begins with that of a wider one (:meth:`..losses.Loss.start_loss`).
 2. *Newton's method* for these smoothing parameters, to the minimum (:mod:`.newton`).
 3. The posterior covariance, from the last working problem.
 
@@ -103,7 +104,8 @@ class PenalisedFit:
         φ, and the penalised loss.
     n_iter : int
         Steps, each at least one pass over the rows.
-    converged : bool
+    converged, smoothing_converged : bool
+        Whether the coefficients are those of the minimum, and the smoothing parameters too.
     """
 
     beta: np.ndarray
@@ -116,6 +118,7 @@ class PenalisedFit:
     objective: float
     n_iter: int
     converged: bool
+    smoothing_converged: bool = True
 
     @property
     def covariance(self) -> np.ndarray:
@@ -286,6 +289,7 @@ def _fit_squared(
         active.scatter(beta), active.indices, fit.inverse.scaled(fit.dispersion), deviations,
         fit.rho,
         fit.edf_of_all(active.indices, penalties, n), fit.dispersion, float(objective), 1, True,
+        fit.converged,
     )  # fmt: skip
 
 
@@ -371,12 +375,27 @@ def _fit_pirls(
     if beta is None:
         beta = np.zeros(len(penalties.scale))
         beta[0] = rows.initial_intercept(loss)
-    state = PirlsState(active, active.rows.at(loss, beta[active.indices]), loss)
-    while not (selection.settled or state.converged) and state.n_hessians < options.max_iter:
-        state = _performance_step(state, selection, options)
+    beta = beta[active.indices]
+    start_loss = loss if selection.warm or selection.settled else loss.start_loss()
+    state = PirlsState(active, active.rows.at(start_loss, beta), start_loss)
+    state = _performance_iteration(state, selection, options)
+    if start_loss != loss:
+        selection.restart()
+        point = state.active.rows.at(loss, state.point.beta)
+        state = replace(state, point=point, loss=loss, converged=False)
+        state = _performance_iteration(state, selection, options)
     if not state.converged and state.n_hessians < options.max_iter:
         state = _newton_phase(state, selection, options)
     return _posterior(state, selection)
+
+
+def _performance_iteration(
+    state: PirlsState, selection: SmoothingSelection, options: NewtonOptions
+) -> PirlsState:
+    """Working problems until the smoothing parameters stay."""
+    while not (selection.settled or state.converged) and state.n_hessians < options.max_iter:
+        state = _performance_step(state, selection, options)
+    return state
 
 
 def _performance_step(
@@ -384,7 +403,7 @@ def _performance_step(
 ) -> PirlsState:
     """One working problem: smoothing parameters, a damped step and, near the end, L-BFGS steps."""
     problem, active, loss = state.point.working_problem(), state.active, state.loss
-    fit = selection.step(problem, active.penalties, state.n_hessians + 1)
+    fit = selection.step(problem, active.penalties)
     solution = WorkingSolution(fit, active, problem)
     if _may_restrict(active.all_rows, selection.fixed):
         active = active.updated(fit.rho, solution.problem.working_weight, selection.settled)
@@ -468,7 +487,7 @@ def _posterior(state: PirlsState, selection: SmoothingSelection) -> PenalisedFit
         active.scatter(state.point.beta), active.indices,
         solution.inverse_in(active).scaled(fit.dispersion),
         rearranged(deviations, fitted.indices, active.indices), fit.rho, edf, fit.dispersion,
-        objective.value(state.point), state.n_steps, state.converged,
+        objective.value(state.point), state.n_steps, state.converged, selection.converged,
     )  # fmt: skip
 
 
@@ -501,8 +520,8 @@ class SmoothingSelection:
         φ where it is known.
     warm : bool
         Whether they come from a fit of nearly the same model.
-    settled : bool
-        Whether they stay from now on.
+    settled, converged : bool
+        Whether they stay from now on, and whether the last search for them ended at a minimum.
     """
 
     rho: np.ndarray
@@ -513,25 +532,33 @@ class SmoothingSelection:
     def __post_init__(self) -> None:
         self.settled = bool(self.fixed.all())
         self._edf: np.ndarray | float = np.inf
+        self._n_iter, self.converged = 0, True
 
-    def step(self, problem: NormalEquations, penalties: Penalties, n_iter: int) -> WorkingFit:
+    def restart(self) -> None:
+        """Estimate them further, for another loss."""
+        self.settled, self._edf, self._n_iter = False, np.inf, 1
+
+    def step(self, problem: NormalEquations, penalties: Penalties) -> WorkingFit:
         """Move towards the estimate for a working problem, and fit it.
 
         The fit has the ρ before rounding, except the last one: it has the final ρ.
         """
-        if n_iter == 1 and not self.warm:
+        self._n_iter += 1
+        if self._n_iter == 1 and not self.warm:
             self.rho = coarse_smoothing(problem, penalties, self.rho, self.dispersion, self.fixed)
         limits = (
             (PIRLS.reml_steps_warm, REML.rough_tol) if self.warm else (PIRLS.reml_steps, REML.tol)
         )
         fit = estimate_smoothing(problem, penalties, self.rho, self.dispersion, self.fixed, *limits)
+        self.converged = fit.converged
         self.rho = np.where(self.fixed, self.rho, np.round(fit.rho, PIRLS.rho_decimals))
         edf = penalties.ranks - fit.traces
         change = float(np.max(np.abs(edf - self._edf), initial=0.0))
         small = max(PIRLS.settled_edf, PIRLS.settled_edf_share * float(edf.sum()))
         first = 1 if self.warm else 2  # steps before which a change of the edf says nothing
         self._edf = edf
-        self.settled = n_iter >= PIRLS.max_performance_iter or (n_iter > first and change < small)
+        at_end = self._n_iter >= PIRLS.max_performance_iter
+        self.settled = at_end or (self._n_iter > first and change < small)
         if not self.settled:
             return fit
         final = np.round(self.rho, PIRLS.final_rho_decimals)

@@ -239,6 +239,8 @@ class WorkingFit:
         φ.
     criterion, gradient : float, ndarray
         The REML criterion ℓ, without the prior, and its derivatives by ρ.
+    converged : bool
+        False if the search for ρ ended far from a minimum, where no step lowered ℓ − log p.
     """
 
     beta: np.ndarray
@@ -248,6 +250,7 @@ class WorkingFit:
     dispersion: float
     criterion: float
     gradient: np.ndarray
+    converged: bool = True
 
     def edf(self, penalties: Penalties) -> np.ndarray:
         """Effective degrees of freedom of each coefficient."""
@@ -447,7 +450,7 @@ def estimate_smoothing(
                 break
             step = step / REML.step_divisor
         else:
-            break
+            return replace(fit, converged=not (np.abs(gradient[moving]) > REML.rough_tol).any())
         fit = candidate
     return fit
 
