@@ -38,6 +38,27 @@ def test_random_slopes_are_those_of_the_groups(seed):
     assert 20 < model.summary().to_frame().set_index("term").loc["x × site", "edf"] < 30
 
 
+def test_slopes_of_many_levels(seed):
+    """250 levels of 16 rows: slopes have the errors of the best linear predictor."""
+    rng = np.random.default_rng(seed)
+    n_levels, n_each, noise, sd = 250, 16, 0.3, 0.5
+    code, x = np.repeat(np.arange(n_levels), n_each), rng.random(n_levels * n_each)
+    X = pd.DataFrame({"x": x, "site": [f"s{k}" for k in code]})
+    slope = 1 + sd * rng.normal(size=n_levels)
+    y = rng.normal(size=n_levels)[code] + slope[code] * x + noise * rng.normal(size=len(x))
+    terms = [km.Term("x", "linear"), "site", ("site", km.Term("x", "linear"))]
+    with warnings.catch_warnings(action="error"):
+        model = km.AdditiveRegressor(terms=terms).fit(X, y)
+    low, high = (model.predict(X[::n_each].assign(x=v)) for v in (0.1, 0.9))
+    # With the intercepts nearly free, a slope has its variance among the 16 rows of its level.
+    centred = x.reshape(n_levels, n_each) - x.reshape(n_levels, n_each).mean(axis=1, keepdims=True)
+    information = np.sum(centred**2, axis=1) / noise**2
+    expected = np.sqrt(np.mean(1 / (information + 1 / sd**2)))
+    error = np.sqrt(np.mean(((high - low) / 0.8 - slope) ** 2))
+    # Its standard error is √(1/500); bins and one variance for all levels cost a little more.
+    assert error < 1.15 * expected
+
+
 def test_slopes_of_few_rows_are_shrunk_to_the_mean(seed):
     """The estimate of a group is the mean, weighted by the variances: Stein's shrinkage."""
     rng, X, code = groups(seed, 400, 40)
@@ -87,13 +108,13 @@ def test_pairs_that_cannot_be_linear_are_refused(seed):
 
 
 def test_levels_that_a_pair_merges_are_reported(seed):
-    """Of 125 equally frequent levels, a pair has 100: the others are 20 % of the rows."""
+    """Of 300 equally frequent levels, a pair has 254: the others are 15 % of the rows."""
     rng = np.random.default_rng(seed)
-    code = np.arange(1250) % 125
-    X = pd.DataFrame({"x": rng.random(1250), "site": [f"s{k:03d}" for k in code]})
-    y = rng.normal(size=125)[code] * X["x"] + 0.3 * rng.normal(size=1250)
+    code = np.arange(3000) % 300
+    X = pd.DataFrame({"x": rng.random(3000), "site": [f"s{k:03d}" for k in code]})
+    y = rng.normal(size=300)[code] * X["x"] + 0.3 * rng.normal(size=3000)
     model = km.AdditiveRegressor(terms=["x", "site", ("site", km.Term("x", "linear"))])
-    message = "the 100 most frequent levels of 'site', which has 125. The others, 20% of the rows"
+    message = "the 254 most frequent levels of 'site', which has 300. The others, 15% of the rows"
     with pytest.warns(UserWarning, match=message):
         model.fit(X, y)
     # As many of them beside a column of few values, whichever column is the first.
@@ -101,6 +122,6 @@ def test_levels_that_a_pair_merges_are_reported(seed):
     for columns in (["x", "site"], ["site", "x"]):
         with pytest.warns(UserWarning, match=message):
             model.fit(coarse[columns], y)
-    few = code < 100
+    few = code < 254
     with warnings.catch_warnings(action="error"):
         model.fit(X[few], y[few])

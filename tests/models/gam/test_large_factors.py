@@ -306,7 +306,7 @@ def test_pairs_are_found_beside_a_large_factor(seed):
 def test_pairs_with_a_large_factor_share_its_display(seed):
     """A pair of the most frequent sites; its main part moves to the sites, with finite errors."""
     X, y, _, _ = table(seed, 3000)
-    with pytest.warns(UserWarning, match="distinguishes the 100 most frequent levels of 'site'"):
+    with pytest.warns(UserWarning, match="distinguishes the 254 most frequent levels of 'site'"):
         model = km.AdditiveRegressor(interactions=[("site", "x")]).fit(X, y)
     values = model.eval_terms(X)
     np.testing.assert_allclose(values.sum(axis=1) + model.intercept_, model.predict(X))

@@ -152,7 +152,7 @@ class AdditiveDesign:
         Those in `requested` may be linear in a column.
         """
         requested = requested or {}
-        codes = [pair_codes(p, self.books, self.counts, p in requested) for p in pairs]
+        codes = [pair_codes(p, self.books, self.counts, requested.get(p)) for p in pairs]
         cells = self.rows.pair_counts(pairs, codes)
 
         def build(index: int) -> DesignTerm:

@@ -37,9 +37,12 @@ class PairOptions:
     # fit: with less, next to nothing is left of it.
     min_edf: float = 0.3
     max_levels: int = 16  # levels of a category that a pair of a search distinguishes
-    # The same of a pair that was asked for, and its cells: random slopes and curves by group.
-    max_requested_levels: int = 100
+    # The same of a pair that was asked for, as many as a byte can code, and its cells. Slopes by
+    # level have one function each: 16,384 cells of 254 functions are 32 MiB. Curves by level have
+    # `max_functions`, which are sought among three times as many products.
+    max_requested_levels: int = 254
     max_requested_cells: int = 6600
+    max_cells_of_slopes: int = 1 << 14
     rows_per_thread: int = 65536  # below, a thread costs more than it brings
 
 
@@ -156,7 +159,7 @@ PairCodes = tuple[CoarseCodes, CoarseCodes]
 
 def pair_codes(
     columns: tuple[int, int], books: Sequence[Codebook], counts: Sequence[np.ndarray],
-    requested: bool,
+    requested: LinearSides | None,
 ) -> PairCodes:  # fmt: skip
     """Coarse codes of the columns of a pair; one that was `requested` distinguishes more levels.
 
@@ -198,10 +201,12 @@ def _line(
     return linear_marginal_basis(sums / np.maximum(total, 1e-300), cells)
 
 
-def _side_sizes(books: tuple[Codebook, Codebook], requested: bool) -> tuple[int, int]:
+def _side_sizes(books: tuple[Codebook, Codebook], requested: LinearSides | None) -> tuple[int, int]:
     """Coarse codes of each column: levels as they are, what remains for numbers."""
-    max_levels = PAIRS.max_requested_levels if requested else PAIRS.max_levels
-    max_cells = PAIRS.max_requested_cells if requested else PAIRS.max_cells
+    max_levels, max_cells = PAIRS.max_levels, PAIRS.max_cells
+    if requested is not None:
+        max_levels = PAIRS.max_requested_levels
+        max_cells = PAIRS.max_cells_of_slopes if any(requested) else PAIRS.max_requested_cells
     categories = [book.kind == "category" for book in books]
     a, b = (
         min(book.n_codes, max_levels + 2) if category else book.n_codes
