@@ -4,9 +4,11 @@
 
 prints, for each setting, the share of p-values below 0.05 beside that of the F test, and the shares
 of means and of new observations that nominal intervals of 95 % and 90 % cover; the shares of tables
-with a false pair, and with the true one; and the share of p-values below 0.05 of `km.anova` for a
-curve without an effect. ``--write`` records them in ``results/gam_inference.json``. The tests hold
-shorter runs of some of these settings to bounds.
+with a false pair, and with the true one; the share of p-values below 0.05 of `km.anova` for a curve
+without an effect; the shares of means and of rows of new levels of a factor that these intervals
+cover; and for quantile losses the shares of new observations that intervals of 90 % cover, and of
+models that are nearly constant. ``--write`` records them in ``results/gam_inference.json``. The
+tests hold shorter runs of some of these settings to bounds.
 """
 
 from __future__ import annotations
@@ -218,6 +220,67 @@ def anova_p_value(nested: Nested, rng: np.random.Generator) -> float:
     return float(km.anova(small, large).records[1]["p_value"])
 
 
+class NewLevel(NamedTuple):
+    """A factor whose levels have normal effects, and levels that no row has."""
+
+    n_levels: int
+    rows_per_level: int
+    unbalanced: bool = False
+
+
+NEW_LEVELS = [
+    NewLevel(5, 40), NewLevel(8, 15), NewLevel(20, 15), NewLevel(20, 15, unbalanced=True),
+    NewLevel(60, 8), NewLevel(300, 8),
+]  # fmt: skip
+
+
+def new_level_coverage(factor: NewLevel, rng: np.random.Generator) -> tuple[float, float]:
+    """Of the means of new levels by ±1.96 standard errors, and of their rows by 90 % intervals."""
+    n_rows = factor.n_levels * factor.rows_per_level
+    shares = rng.dirichlet(np.full(factor.n_levels, 2.0)) if factor.unbalanced else None
+    at_least = np.repeat(np.arange(factor.n_levels), 3)
+    level = np.append(at_least, rng.choice(factor.n_levels, n_rows - len(at_least), p=shares))
+    y = rng.normal(size=factor.n_levels)[level] + rng.normal(size=n_rows)
+    X = pd.DataFrame({"level": [f"l{k}" for k in level]})
+    model, new = km.AdditiveRegressor().fit(X, y), pd.DataFrame({"level": ["new"]})
+    (predicted,), (error,) = model.predict(new, return_std=True)
+    low, high = model.predict_interval(new, 0.9)[0]
+    mean = rng.normal(size=200)
+    rows = mean + rng.normal(size=200)
+    inside = (rows >= low) & (rows <= high)
+    return float(np.mean(np.abs(predicted - mean) < 1.96 * error)), float(np.mean(inside))
+
+
+class Quantiles(NamedTuple):
+    """A quantile loss, and rows whose effects have most of the variance."""
+
+    quantile: float
+    n_rows: int
+    skewed: bool = False
+
+
+QUANTILES = [
+    Quantiles(quantile, n_rows, skewed)
+    for quantile in (0.5, 0.9) for n_rows in (60, 300) for skewed in (False, True)
+]  # fmt: skip
+
+
+def quantile_intervals(setting: Quantiles, rng: np.random.Generator) -> tuple[float, float]:
+    """Of new observations by 90 % intervals, and whether the model is nearly constant."""
+
+    def rows(n: int) -> tuple[pd.DataFrame, np.ndarray]:
+        X, mean, _ = additive("normal", n, rng)
+        noise = rng.gamma(1.0, size=n) - 1 if setting.skewed else rng.normal(size=n)
+        return X, mean + 0.3 * noise
+
+    X, y = rows(setting.n_rows)
+    model = km.AdditiveRegressor("quantile", quantile=setting.quantile).fit(X, y)
+    new, observed = rows(1000)
+    low, high = model.predict_interval(new, 0.9).T
+    constant = model.predict(X).std() < 0.5 * y.std()
+    return float(np.mean((observed >= low) & (observed <= high))), float(constant)
+
+
 class Part(NamedTuple):
     """Settings, what one sample of a setting gives, and what the shares of samples are called."""
 
@@ -232,6 +295,12 @@ PARTS = {
     "coverage": Part(list(LOSSES), coverage, ("means (0.95)", "new observations (0.90)")),
     "pairs": Part(PAIRS, chosen_pairs, ("false pair", "true pair")),
     "anova": Part(NESTED, anova_p_value, ("below 0.05",), 0.05),
+    "new levels": Part(
+        NEW_LEVELS, new_level_coverage, ("means of new levels (0.95)", "their rows (0.90)")
+    ),
+    "quantiles": Part(
+        QUANTILES, quantile_intervals, ("new observations (0.90)", "nearly constant")
+    ),
 }
 
 
