@@ -9,7 +9,9 @@ import numpy as np
 from ..engine.table.stored import starts_of
 from .layouts import c_array, c_strings, table_add
 
-# A term of one column has one feature of the table, a pair has two: the coarse codes of both.
+# A term of one column has one feature of the table, a pair has two: places among the coarse codes
+# of its columns, between whose cells it is interpolated. Shares that are rounding errors, maybe of
+# a cell that does not exist, are skipped.
 _SCORES = """
 static void {name}_scores(const double *x, double *out)
 {{
@@ -17,15 +19,25 @@ static void {name}_scores(const double *x, double *out)
   for (k = 0; k < {outputs}; ++k) out[k] = {name}_intercept[k];
   for (t = 0; t < {terms}; ++t) {{
     const int d = {name}_feature[t];
-    double code[2] = {{0.0, 0.0}};
-    const double *cell = {name}_cells + {name}_cell_start[t];
+    double place[2] = {{0.0, 0.0}};
+    int corner, code[2];
     if ({name}_across[t] == 0) {{
       {name}_add(d, x[{name}_column[d]], out);
       continue;
     }}
-    for (k = 0; k < 2; ++k) {name}_add(d + k, x[{name}_column[d + k]], code + k);
-    cell += ((int)code[0] * {name}_across[t] + (int)code[1]) * {outputs};
-    for (k = 0; k < {outputs}; ++k) out[k] += cell[k];
+    for (k = 0; k < 2; ++k) {{
+      {name}_add(d + k, x[{name}_column[d + k]], place + k);
+      code[k] = (int)place[k];
+      place[k] -= code[k];
+    }}
+    for (corner = 0; corner < 4; ++corner) {{
+      const int i = corner / 2, j = corner % 2;
+      const double share = (i ? place[0] : 1.0 - place[0]) * (j ? place[1] : 1.0 - place[1]);
+      const double *cell = {name}_cells + {name}_cell_start[t];
+      if (share < 1e-12) continue;
+      cell += ((code[0] + i) * {name}_across[t] + code[1] + j) * {outputs};
+      for (k = 0; k < {outputs}; ++k) out[k] += share * cell[k];
+    }}
   }}
 }}
 """

@@ -10,6 +10,7 @@ import kernelmaps as km
 from kernelmaps.data.frames import Column
 from kernelmaps.engine import record_paths
 from kernelmaps.models.gam.codebooks import MISSING, OTHER, Codebook, fit_codebook
+from kernelmaps.models.gam.pairs import bin_means, coarse_codes
 from kernelmaps.models.gam.predictor import AdditivePredictor, FittedTerm
 from kernelmaps.schema import SchemaError
 
@@ -41,6 +42,17 @@ def term(rng, kind, columns, shape, coarse=()):
     )  # fmt: skip
 
 
+def interpolated_pair(rng, own, columns, outputs):
+    """A pair that is interpolated between the means of coarse bins, of columns of numbers."""
+    counts = [rng.integers(1, 9, own[j].n_codes).astype(float) for j in columns]
+    coarse = [coarse_codes(own[j], weight, 6) for j, weight in zip(columns, counts, strict=True)]
+    positions = tuple(
+        bin_means(c, own[j].nodes, w) for j, c, w in zip(columns, coarse, counts, strict=True)
+    )
+    shape, codes = tuple(c.size for c in coarse), tuple(c.of_code for c in coarse)
+    return replace(term(rng, "pair", columns, (*shape, outputs), codes), positions=positions)
+
+
 def model(rng, outputs):
     """Functions of every kind of column, and pairs of them between."""
     own, terms = books(rng), []
@@ -50,6 +62,7 @@ def model(rng, outputs):
         sizes = (5, 4)
         pair = [rng.integers(0, s, own[i].n_codes).astype(np.uint8) for s, i in zip(sizes, (j, k))]
         terms.append(term(rng, "pair", (j, k), (*sizes, outputs), tuple(pair)))
+        terms.append(interpolated_pair(rng, own, (j, k), outputs))
     nodes = own[0].nodes
     line = term(rng, "linear", (0,), (own[0].n_codes, outputs))
     line.values[1:] = np.outer(nodes - nodes.mean(), rng.normal(size=outputs))
@@ -84,7 +97,16 @@ def value(fitted, own, columns, i):
     """A term's value for a row, by what a term says of itself."""
     at = [code(fitted.books[j], columns[j], i) for j in own.columns]
     if own.coarse:
-        return own.values[own.coarse[0][at[0]], own.coarse[1][at[1]]]
+        table, codes = own.values, [c[k] for c, k in zip(own.coarse, at, strict=True)]
+        for axis, (j, nodes) in enumerate(zip(own.columns, own.positions)):
+            if codes[axis] != MISSING and len(nodes) > 1:  # of the place among the nodes
+                x = np.clip(columns[j].values[i], nodes[0], nodes[-1])
+                left = min(int(np.sum(nodes[1:] <= x)), len(nodes) - 2)
+                share = (x / 2 - nodes[left] / 2) / (nodes[left + 1] / 2 - nodes[left] / 2)
+                ends = np.take(table, [left + 1, left + 2], axis)
+                table = np.tensordot([1 - share, share], np.moveaxis(ends, axis, 0), 1)
+                table, codes[axis] = np.expand_dims(table, axis), 0
+        return table[codes[0], codes[1]]
     book, column = fitted.books[own.columns[0]], columns[own.columns[0]]
     if at[0] == MISSING or len(book.nodes) < 2:
         return own.values[at[0]]
@@ -100,7 +122,7 @@ def value(fitted, own, columns, i):
 def test_scores_and_contributions_are_those_of_the_terms(seed, outputs, path):
     rng = np.random.default_rng(seed)
     fitted = model(rng, outputs)
-    n = 300 if path.startswith("reference") else 450 if outputs > 1 else 2000
+    n = 200 if path.startswith("reference") else 450 if outputs > 1 else 1500
     columns = rows(rng, fitted.books, n)
     with record_paths() as taken:
         found = fitted.contributions(columns, "Model")
@@ -172,3 +194,34 @@ def test_slopes_that_do_not_exist_are_refused():
     ):
         with pytest.raises(ValueError, match=match):
             km.AdditiveRegressor(terms=[term]).fit(X, y)
+
+
+def test_means_of_coarse_bins_are_those_of_their_rows(seed):
+    rng = np.random.default_rng(seed)
+    values = np.round(rng.lognormal(0, 2, 3000))
+    book = fit_codebook(Column("x", values, None, []), np.ones(3000))
+    codes = 1 + np.searchsorted(book.edges, values, side="right")
+    values = book.nodes[codes - 1]
+    counts = np.bincount(codes, minlength=book.n_codes).astype(float)
+    for linear in (False, True):
+        coarse = coarse_codes(book, counts, 20, linear)
+        assert coarse.size <= 20
+        of_rows = coarse.of_code[codes]
+        means = [values[of_rows == k].mean() for k in range(1, coarse.size)]
+        found = bin_means(coarse, book.nodes, counts)
+        np.testing.assert_allclose(found, means, rtol=1e-12)
+    assert (found[0], found[-1]) == (book.nodes[0], book.nodes[-1])
+
+
+def test_positions_of_another_pair_are_refused(seed):
+    rng = np.random.default_rng(seed)
+    pair = interpolated_pair(rng, books(rng), (0, 1), 1)
+    pair._check_state()
+    first, second = pair.positions
+    for positions, problem in (
+        ((first,), "of other columns"),
+        ((first[::-1], second), "not in order"),
+        ((first[1:], second), "not in order"),
+    ):
+        with pytest.raises(SchemaError, match=problem):
+            replace(pair, positions=positions)._check_state()

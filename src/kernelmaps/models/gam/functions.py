@@ -6,7 +6,10 @@ A row is one number for each column: numbers as they are, a level of a category 
 A term of one column is a feature of the table with a column for each output: straight lines between
 the means of the bins, steps for levels. Beyond the bins it is constant, or goes on along a straight
 line if that was asked for. A pair is a look-up in two dimensions, which the engine does not have:
-its two features are steps whose values are the coarse codes of its columns.
+its two features are the places of values among the coarse codes of its columns. A level of a
+category has its code as its place, and so has the mean of a bin of numbers; between the means of
+two bins places go along a straight line, and the pair is interpolated (bilinearly) between their
+cells.
 """
 
 from __future__ import annotations
@@ -57,14 +60,13 @@ _Piece = tuple[np.ndarray, np.ndarray, float, float, np.ndarray]
 
 
 def functions_of(books: Sequence[Codebook], terms: Sequence[Any]) -> TermFunctions:
-    """The functions of all terms, in their order; those of a pair are its two coarse codes."""
+    """The functions of all terms, in their order; those of a pair are places among its codes."""
     columns: list[int] = []
     pieces: list[_Piece] = []
     for term in terms:
         columns.extend(term.columns)
         if term.coarse:
-            codes = [coarse[:, None].astype(np.float64) for coarse in term.coarse]
-            pieces.extend(_steps(books[j], c) for j, c in zip(term.columns, codes, strict=True))
+            pieces.extend(_places(books[j], term, axis) for axis, j in enumerate(term.columns))
         else:
             pieces.append(_curve(books[term.columns[0]], term))
     edges, coef, low, high, missing = map(list, zip(*pieces, strict=True))
@@ -90,6 +92,22 @@ def _curve(book: Codebook, term: Any) -> _Piece:
     return nodes, np.stack([values[codes[:-1]], rise], axis=1), low, high, values[0]
 
 
+def _places(book: Codebook, term: Any, axis: int) -> _Piece:
+    """The places of a column's values among the coarse codes of a pair."""
+    codes = term.coarse[axis][:, None].astype(np.float64)
+    if not _is_interpolated(term, axis):
+        return _steps(book, codes)
+    nodes = term.positions[axis]
+    ones = np.ones((len(nodes) - 1, 1))
+    coef = np.stack([1 + np.arange(len(ones))[:, None], ones], axis=1)
+    return nodes, coef, nodes[0], nodes[-1], codes[0]
+
+
+def _is_interpolated(term: Any, axis: int) -> bool:
+    """Whether a pair is interpolated between the coarse codes of a column."""
+    return bool(term.positions) and len(term.positions[axis]) > 1
+
+
 def _steps(book: Codebook, values: np.ndarray) -> _Piece:
     """A function given at codes: constant on the bins of numbers, and on levels."""
     if book.kind == "category":
@@ -112,9 +130,24 @@ def term_values(terms: Sequence[Any], function_values: Any, xp: Any) -> Iterator
         width = 2 if term.coarse else term.values.shape[1]
         values = function_values[:, begin : begin + width]
         begin += width
-        if term.coarse:
-            codes = xp.astype(values, xp.int64)
-            _, n_second, n_outputs = term.values.shape
-            cells = xp.astype(term.values.reshape(-1, n_outputs), function_values.dtype)
-            values = xp.take(cells, codes[:, 0] * n_second + codes[:, 1], axis=0)
-        yield values
+        yield _interpolated(term, values, xp) if term.coarse else values
+
+
+def _interpolated(term: Any, places: Any, xp: Any) -> Any:
+    """A pair at places (n_samples, 2) among the codes of its columns."""
+    *sizes, n_outputs = term.values.shape
+    cells = xp.astype(term.values.reshape(-1, n_outputs), places.dtype)
+    corners: list[tuple[Any, Any]] = [(0, 1.0)]  # index of a cell, and its share
+    for axis, size in enumerate(sizes):
+        place = places[:, axis]
+        code = xp.astype(place, xp.int64)
+        sides: list[tuple[Any, Any]] = [(code, 1.0)]
+        if _is_interpolated(term, axis):
+            share = (place - xp.astype(code, places.dtype))[:, None]
+            sides = [(code, 1.0 - share), (xp.minimum(code + 1, xp.asarray(size - 1)), share)]
+        corners = [
+            (size * index + next_index, of_cell * of_side)
+            for index, of_cell in corners
+            for next_index, of_side in sides
+        ]
+    return sum(share * xp.take(cells, index, axis=0) for index, share in corners)

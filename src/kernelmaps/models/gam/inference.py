@@ -224,6 +224,7 @@ def fitted_term(i: int, outputs: Sequence[_Output]) -> FittedTerm:
         np.stack([output.smoothing(i) for output in outputs], axis=-1), coarse, reference_df,
         main_parts,
         increment_errors=np.stack(increment_errors, axis=-1) if has_increments else None,
+        positions=() if term.pair is None else term.pair.positions,
         n_functions=term.basis.n_functions, extrapolation=term.extrapolation,
     )  # fmt: skip
 

@@ -71,13 +71,17 @@ class CoarseCodes:
 
 @dataclass(frozen=True)
 class PairTerm:
-    """A pair's coarse codes and functions; pair code = first · second.size + second."""
+    """A pair's coarse codes and functions; pair code = first · second.size + second.
+
+    `positions` are the means of the coarse bins of both columns; a category has none.
+    """
 
     columns: tuple[int, int]
     first: CoarseCodes
     second: CoarseCodes
     marginal_bases: tuple[MarginalBasis, MarginalBasis]
     counts: np.ndarray
+    positions: tuple[np.ndarray, np.ndarray]
 
     def basis(self, n_functions: int = PAIRS.max_functions) -> TermBasis:
         """The smoothest functions of the pair."""
@@ -93,8 +97,14 @@ class PairTerm:
         return row_start[first] + self.second.of_code.astype(dtype)[second]
 
 
-def coarse_codes(book: Codebook, counts: np.ndarray, max_codes: int) -> CoarseCodes:
-    """At most `max_codes` codes: even bins for numbers, frequent levels of a category."""
+def coarse_codes(
+    book: Codebook, counts: np.ndarray, max_codes: int, linear: bool = False
+) -> CoarseCodes:
+    """At most `max_codes` codes: even bins for numbers, frequent levels of a category.
+
+    If a pair is to be `linear` in the column, the outermost codes stay as they are, since a line is
+    interpolated between the means of its bins and constant beyond them.
+    """
     if book.kind == "category":
         return _frequent_levels(counts, max_codes)
     counts = counts[1:]
@@ -103,7 +113,10 @@ def coarse_codes(book: Codebook, counts: np.ndarray, max_codes: int) -> CoarseCo
         return CoarseCodes(np.arange(n_bins + 1, dtype=np.uint8), n_bins + 1)
     rank = (np.cumsum(counts) - 0.5 * counts) / max(counts.sum(), 1e-300)
     value = (book.nodes - book.nodes[0]) / (book.nodes[-1] - book.nodes[0])
-    bins = np.minimum((axis_between(rank, value) * n_bins).astype(np.int64), n_bins - 1)
+    n_even = max(n_bins - 2, 1) if linear else n_bins
+    bins = np.minimum((axis_between(rank, value) * n_even).astype(np.int64), n_even - 1)
+    if linear and n_bins > 2:
+        bins[0], bins[-1] = -1, n_even
     _, bins = np.unique(bins, return_inverse=True)
     return CoarseCodes(np.concatenate([[0], bins + 1]).astype(np.uint8), int(bins.max()) + 2)
 
@@ -165,10 +178,9 @@ def pair_codes(
 
     `counts` are the weights of the codes of all columns.
     """
-    sizes = _side_sizes((books[columns[0]], books[columns[1]]), requested)
-    first, second = (
-        coarse_codes(books[j], counts[j], size) for j, size in zip(columns, sizes, strict=True)
-    )
+    sizes = _side_sizes((books[columns[0]], books[columns[1]]), requested is not None)
+    sides = zip(columns, sizes, requested or (False, False), strict=True)
+    first, second = (coarse_codes(books[j], counts[j], size, linear) for j, size, linear in sides)
     return first, second
 
 
@@ -180,25 +192,34 @@ def build_pair(
 
     A pair that was `requested` may be linear in some columns.
     """
-    pair_books, (first, second) = (books[columns[0]], books[columns[1]]), codes
-    sides = zip((first, second), pair_books, (1, 0), requested or (False, False), strict=True)
-    marginal_bases = [
-        _line(coarse, book, counts[columns[1 - axis]], cells.sum(axis=axis))
-        if linear
-        else marginal_basis(cells.sum(axis=axis), book.kind == "category")
-        for coarse, book, axis, linear in sides
-    ]
-    return PairTerm(columns, first, second, (marginal_bases[0], marginal_bases[1]), cells)
+    marginal_bases, positions = [], []
+    for axis, (j, coarse) in enumerate(zip(columns, codes, strict=True)):
+        category, weight = books[j].kind == "category", cells.sum(axis=1 - axis)
+        positions.append(bin_means(coarse, books[j].nodes, counts[j]))
+        if requested is not None and requested[axis]:
+            marginal_bases.append(linear_marginal_basis(positions[axis], weight))
+        else:
+            marginal_bases.append(marginal_basis(weight, category))
+    return PairTerm(
+        columns, *codes, (marginal_bases[0], marginal_bases[1]), cells, (positions[0], positions[1])
+    )
 
 
-def _line(
-    coarse: CoarseCodes, book: Codebook, counts: np.ndarray, cells: np.ndarray
-) -> MarginalBasis:
-    """A straight line through the means of a column's coarse bins."""
-    bins, weight = coarse.of_code[1:].astype(np.int64), counts[1:]
-    total = np.bincount(bins, weight, coarse.size)[1:]
-    sums = np.bincount(bins, weight * book.nodes, coarse.size)[1:]
-    return linear_marginal_basis(sums / np.maximum(total, 1e-300), cells)
+def bin_means(coarse: CoarseCodes, nodes: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Means of the values of a column in its coarse bins, which increase; none for a category.
+
+    `nodes` and `counts` are those of its codes.
+    """
+    if not len(nodes):
+        return nodes
+    bins = coarse.of_code[1:].astype(np.int64)
+    first = np.searchsorted(bins, np.arange(1, coarse.size))
+    last = np.append(first[1:], len(bins)) - 1
+    # Offsets from the first node of each bin: products of huge nodes would overflow.
+    offset = nodes / 2 - nodes[first][bins - 1] / 2
+    total = np.bincount(bins, counts[1:], coarse.size)[1:]
+    means = np.bincount(bins, counts[1:] * offset, coarse.size)[1:] / np.maximum(total, 1e-300)
+    return np.minimum(nodes[first] + 2 * means, nodes[last])
 
 
 def _side_sizes(books: tuple[Codebook, Codebook], requested: LinearSides | None) -> tuple[int, int]:

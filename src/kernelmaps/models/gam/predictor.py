@@ -64,6 +64,9 @@ class FittedTerm:
         these columns. It is shown as a part of their functions.
     increment_errors : ndarray of shape (n_codes - 2, n_outputs), optional
         For columns of numbers: standard errors of the differences between neighbouring bins.
+    positions : tuple of ndarray
+        For pairs: the means of the coarse bins of both columns, between which values are
+        interpolated; a column without any has steps.
     n_functions : int
         Basis functions, of which penalties leave as much as `edf` says; 0 where not known.
     extrapolation : {"constant", "linear"}
@@ -86,6 +89,7 @@ class FittedTerm:
     increment_errors: np.ndarray | None = saved(
         optional(array("f8", "_ outputs", low=0)), default=None
     )
+    positions: tuple[np.ndarray, ...] = saved(anything, default=())
     n_functions: int = saved(integer(0), default=0)
     extrapolation: str = saved(text(("constant", "linear")), default="constant")
 
@@ -105,6 +109,12 @@ class FittedTerm:
             raise SchemaError(f"the term {self.name!r} lacks its coarse codes")
         for axis, codes in enumerate(self.coarse):
             array("u1", "_", high=self.values.shape[axis] - 1)(codes, f"the term {self.name!r}", {})
+        if self.positions and (not pair or len(self.positions) != 2):
+            raise SchemaError(f"the term {self.name!r} has positions of other columns")
+        for axis, nodes in enumerate(self.positions):
+            array("f8", "_", least=0)(nodes, f"the term {self.name!r}", {})
+            if len(nodes) not in (0, self.values.shape[axis] - 1) or (np.diff(nodes) <= 0).any():
+                raise SchemaError(f"the positions of the term {self.name!r} are not in order")
         if self.main_parts and (not pair or len(self.main_parts) != 2):
             raise SchemaError(f"the term {self.name!r} has parts of other columns")
         for axis, main_effect in enumerate(self.main_parts):
