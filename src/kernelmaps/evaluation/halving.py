@@ -188,9 +188,10 @@ class Rounds:
             if plan is None:
                 break
             going, rows = plan
-        # What time is left goes to the next best that were stopped.
+        # What time is left goes to the next best that were stopped, and to those not started.
         if self.limited:
-            for method in self._ranked(methods):
+            later = [method for method in methods if method.label not in self.results]
+            for method in [*self._ranked(methods), *later]:
                 if self.predicted(method, self.rows) <= _SAFETY * self.left["maps"]:
                     self._round([method], self.rows, "maps")
 
