@@ -172,8 +172,8 @@ def compare(
         limits = {"size": max(joint_sizes), "exact_rows": exact_rows, "sparse": sparse.issparse(X)}
         methods = [*baselines(pairs, decided, middle, **limits), *methods]
     _check_methods(methods, maps, kernels)
-    rounds = Rounds(_problem(X, y, decided, cv, random_state), budget, progress, penalties)
-    rounds.run(methods)
+    problem = _problem(X, y, decided, cv, random_state)
+    rounds = Rounds(problem, _time_left(budget, start), progress, penalties).run(methods)
     given = {"name": name, "names": names, "C": penalties, "loading_code": loading_code}
     return _result(rounds, methods, notes + _notes_of(rounds, methods, budget), given, start)
 
@@ -265,6 +265,11 @@ def _prepared(
     suspects = suspect_columns(X, y, names, "compare")
     notes = [f"The task is {decided}; {argument('task')} changes it."] if decided.reason else []
     return X, y, decided.name, [*notes, *suspects]
+
+
+def _time_left(budget: float | None, start: float) -> float | None:
+    """The budget less the seconds since the start: scikit-learn is imported, rows are looked at."""
+    return None if budget is None else max(budget - (perf_counter() - start), np.finfo(float).tiny)
 
 
 def _problem(X: Any, y: Any, task: str, cv: int, random_state: int) -> Problem:

@@ -111,7 +111,7 @@ class Rounds:
         self.rows = 0  # of the last round
         self.interrupted = False
 
-    def run(self, methods: Sequence[Method]) -> None:
+    def run(self, methods: Sequence[Method]) -> Rounds:
         """Measure; Ctrl-C ends it with what is finished by then."""
         maps = [method for method in methods if not method.is_peer]
         peers = [method for method in methods if method.is_peer]
@@ -124,6 +124,7 @@ class Rounds:
             self.rows = self._most_common_rows()
         for method in methods:
             self._set_status(method)
+        return self
 
     def first_rows(self) -> int:
         """Rows of the first round: enough for some of every class in every fold."""
