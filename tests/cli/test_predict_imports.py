@@ -42,7 +42,9 @@ def predict(*arguments):
         text=True,
         check=True,
     )
-    return list(csv.reader(io.StringIO(done.stdout)))[1:], set(json.loads(done.stderr.splitlines()[-1]))
+    return list(csv.reader(io.StringIO(done.stdout)))[1:], set(
+        json.loads(done.stderr.splitlines()[-1])
+    )
 
 
 @pytest.fixture(scope="module")

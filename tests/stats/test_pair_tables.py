@@ -11,6 +11,7 @@ from kernelmaps.stats.pair_tables import (
     cross_products,
     pair_table,
     right_sides,
+    tables_of_pairs,
 )
 
 
@@ -127,6 +128,19 @@ def test_merged_sums_are_the_sums_of_all_rows(seed):
     np.testing.assert_allclose(right, expected[1], rtol=1e-12, atol=1e-9)
     assert merged.square == pytest.approx(weight @ y**2, rel=1e-12)
     assert merged.count == 1000
+
+
+@pytest.mark.parametrize("copied_codes", [1, 250, 1 << 18])
+def test_tables_of_many_pairs_are_those_of_each(seed, copied_codes, monkeypatch):
+    rng = np.random.default_rng(seed)
+    monkeypatch.setattr(pair_tables, "_COSTS", Costs(copied_codes=copied_codes))
+    codes, values = rng.integers(0, 6, (5, 100)).astype(np.uint8), rng.normal(size=(2, 100))
+    pairs = np.array([(0, 1), (3, 4), (1, 3), (0, 4)])
+    tables = tables_of_pairs(codes, pairs, values, 6)
+    assert tables.shape == (4, 2, 6, 6)
+    for (j, k), of_pair in zip(pairs, tables, strict=True):
+        for of_rows, table in zip(values, of_pair, strict=True):
+            np.testing.assert_array_equal(table, pair_table(codes[j], codes[k], of_rows, (6, 6)))
 
 
 def test_pair_table_counts_pairs():

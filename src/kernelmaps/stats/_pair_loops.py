@@ -8,10 +8,14 @@ from ..compiling import njit
 
 
 @njit(cache=True, nogil=True)
-def add_pair(first: np.ndarray, second: np.ndarray, weight: np.ndarray, out: np.ndarray) -> None:
-    """out[first[i], second[i]] += weight[i]."""
-    for i in range(first.size):
-        out[first[i], second[i]] += weight[i]
+def add_pairs(first: np.ndarray, second: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
+    """out[p, v, first[p, i], second[p, i]] += values[v, i], for pairs p of columns."""
+    for p in range(first.shape[0]):
+        a, b = first[p], second[p]
+        for v in range(values.shape[0]):
+            table, of_rows = out[p, v], values[v]
+            for i in range(a.size):
+                table[a[i], b[i]] += of_rows[i]
 
 
 @njit(cache=True, nogil=True)

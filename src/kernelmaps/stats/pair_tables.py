@@ -39,6 +39,7 @@ class Costs:
     local_rows: int = 4096  # below, tables are slower than adding up rows of the bases
     dense_rows: int = 2048  # whose matrix is in memory at a time
     stacked_rows: int = 16384  # whose codes are stacked at a time, and whose scores stay in cache
+    copied_codes: int = 1 << 18  # codes of pairs that are copied for one call
     # From so many multiplications or additions on, rows are added up in four parts, whatever the
     # number of threads: sums do not depend on it.
     parts: int = 4
@@ -171,7 +172,7 @@ class CodeSums:
 
         def work(begin: int, end: int) -> None:
             for j, k in column_pairs[begin:end]:
-                _loops().add_pair(codes[j], codes[k], weight, self.pairs[j, k])
+                add_to_pair_table(codes[j], codes[k], weight, self.pairs[j, k])
 
         in_threads(
             work, len(column_pairs), n_jobs, grain=max(1, _COSTS.thread_additions // max(len(y), 1))
@@ -281,7 +282,49 @@ def pair_table(
 ) -> np.ndarray:
     """Sums of weights over pairs of codes, as an array of the given shape."""
     out = np.zeros(shape)
-    _loops().add_pair(first, second, weight, out)
+    add_to_pair_table(first, second, weight, out)
+    return out
+
+
+def add_to_pair_table(
+    first: np.ndarray, second: np.ndarray, weight: np.ndarray, out: np.ndarray
+) -> None:
+    """out[first[i], second[i]] += weight[i]."""
+    _loops().add_pairs(first[None], second[None], weight[None], out[None, None])
+
+
+def tables_of_pairs(
+    codes: np.ndarray, pairs: np.ndarray, values: np.ndarray, size: int, n_jobs: int | None = None
+) -> np.ndarray:
+    """Sums of values of the rows over the pairs of codes of many pairs of columns.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_columns, n_samples)
+        Unsigned integers below `size`.
+    pairs : ndarray of int of shape (n_pairs, 2)
+        Positions of two columns.
+    values : ndarray of shape (n_values, n_samples)
+        Each has a table for each pair.
+    size : int
+        Codes of a column.
+    n_jobs : int, optional
+        Threads; None means all that are available.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs, n_values, size, size)
+    """
+    out, n_rows = np.zeros((len(pairs), len(values), size, size)), max(codes.shape[1], 1)
+    step = max(1, _COSTS.copied_codes // n_rows)
+
+    def work(begin: int, end: int) -> None:
+        for at in range(begin, end, step):
+            batch = slice(at, min(at + step, end))
+            first, second = codes[pairs[batch, 0]], codes[pairs[batch, 1]]
+            _loops().add_pairs(first, second, values, out[batch])
+
+    in_threads(work, len(pairs), n_jobs, grain=max(1, _COSTS.thread_additions // n_rows))
     return out
 
 

@@ -26,8 +26,8 @@ from .bases import marginal_basis
 from .design import AdditiveDesign, GamSettings, build_in_threads
 from .fitting import FittedDesign, RoughModel, fit_outputs, fit_outputs_roughly
 from .levels import with_fixed_levels, with_free_levels
-from .pairs import PAIRS, CoarseCodes, codes_for_tests
-from .score_tests import SCORE_TEST, p_value, screened_pairs
+from .pairs import PAIRS, codes_for_tests
+from .score_tests import SCORE_TEST, ordered_p_values, screened_pairs
 from .training_rows import DesignTerm, Pair
 
 
@@ -90,6 +90,26 @@ class PairEvidence(NamedTuple):
 NO_EVIDENCE = PairEvidence(1.0, 0.0)
 
 
+class PairTests(NamedTuple):
+    """Results of the tests of a round.
+
+    Attributes
+    ----------
+    significant : list of (int, int)
+        Pairs that a test of any output accepts, the most significant first. Of pairs that share a
+        column only the first is taken: the others may owe their significance to it, and are tested
+        again beside it.
+    close : set of (int, int)
+        Pairs with a p-value below the square root of the level.
+    """
+
+    significant: list[Pair]
+    close: set[Pair]
+
+
+NO_TESTS = PairTests([], set())
+
+
 class InteractionSearch:
     """The outputs and Gram caches of a search."""
 
@@ -102,10 +122,15 @@ class InteractionSearch:
     def add_significant_pairs(self, model: RoughModel) -> RoughModel:
         """Rounds of new pairs, until no other is significant."""
         tried: set[tuple[int, ...]] = set()  # what vanishes is not added again
+        candidates: set[Pair] | None = None  # all
         for _ in range(PAIR_SEARCH.max_rounds):
             design = _without_vanished(model, self.start.n_pairs)
             n_new = max(self.settings.max_pairs + self.start.n_pairs - design.n_pairs, 0)
-            pairs = self._significant_pairs(model, tried)[:n_new] if n_new else []
+            tests = self._tests(model, tried, candidates) if n_new else NO_TESTS
+            pairs = tests.significant[:n_new]
+            # Finer pairs change little: unless pairs are added, only those that were close to being
+            # significant are tested again.
+            candidates = None if pairs else tests.close
             larger = self._add_pairs(design, pairs)
             is_complete = larger.n_pairs == design.n_pairs
             finest = PAIRS.max_functions if is_complete else PAIR_SEARCH.n_functions_in_search
@@ -126,10 +151,8 @@ class InteractionSearch:
         n_added = min(max(n_terms - len(design.terms), 0), len(pairs))
         return replace(larger, terms=larger.terms[: len(design.terms) + n_added])
 
-    def _candidate_pairs(
-        self, model: RoughModel, tried: set[tuple[int, ...]]
-    ) -> tuple[list[Pair], dict[int, CoarseCodes]]:
-        """Pairs that were not tried, and the coarse codes of their columns."""
+    def _candidate_columns(self, model: RoughModel) -> list[int]:
+        """Columns among whose pairs is searched, in their order: those of the strongest effects."""
         design = model.design
         # The functions of a term are orthonormal over the rows: its variance is |β|².
         variance = {
@@ -139,21 +162,25 @@ class InteractionSearch:
             and np.count_nonzero(design.counts[term.columns[0]]) > 1
             and term.columns[0] not in self.settings.constraints
         }
-        strongest = sorted(variance, key=lambda j: -variance[j])[: PAIR_SEARCH.max_columns]
-        usable = sorted(strongest)
-        present = tried | set(design.sizes)
-        pairs = [pair for pair in combinations(usable, 2) if pair not in present]
-        return pairs, codes_for_tests(design.books, design.counts, usable)
+        return sorted(sorted(variance, key=lambda j: -variance[j])[: PAIR_SEARCH.max_columns])
 
-    def _significant_pairs(self, model: RoughModel, tried: set[tuple[int, ...]]) -> list[Pair]:
-        """Pairs that a score test of any output accepts, the most significant first.
+    def _tests(
+        self, model: RoughModel, tried: set[tuple[int, ...]], candidates: set[Pair] | None
+    ) -> PairTests:
+        """Test pairs that were not tried, only `candidates` if there are any given.
 
-        The level is divided by the number of tests (Bonferroni). Of pairs that share a column only
-        the first is taken: the others may owe their significance to it, and are tested again
-        beside it.
+        The level is divided by the number of pairs that were not tried (Bonferroni), also if only
+        some are tested.
         """
         design, rows = model.design, model.design.rows
-        pairs, coarse = self._candidate_pairs(model, tried)
+        columns, present = self._candidate_columns(model), tried | set(design.sizes)
+        pairs = [pair for pair in combinations(columns, 2) if pair not in present]
+        level = SCORE_TEST.level / max(len(self.losses) * (len(pairs) + len(tried)), 1)
+        if candidates is not None:
+            pairs = [pair for pair in pairs if pair in candidates]
+        if not pairs:
+            return NO_TESTS
+        coarse = codes_for_tests(design.books, design.counts, columns)
         marginal_bases = {
             j: marginal_basis(codes.sum_rows(design.counts[j]), design.books[j].kind == "category")
             for j, codes in coarse.items()
@@ -165,15 +192,17 @@ class InteractionSearch:
             screened = screened_pairs(pairs, tables, marginal_bases, fit.dispersion)
             if not screened:
                 continue
-            by_pair = dict(zip(pairs, tables, strict=True))
+            place = {pair: at for at, pair in enumerate(pairs) if pair in screened}
             squares = rows.derivative_tables(*at_fit, list(screened), coarse, ("squared_gradient",))
-            for (pair, excess), (square,) in zip(screened.items(), squares, strict=True):
-                first, second = (marginal_bases[j] for j in pair)
-                curvature, gradient = by_pair[pair]
-                p = p_value(curvature, gradient, square, fit.dispersion, first, second)
-                evidence[pair] = min(evidence.get(pair, NO_EVIDENCE), PairEvidence(p, -excess))
-        n_tests = len(self.losses) * (len(pairs) + len(tried))
-        return _disjoint_below(evidence, SCORE_TEST.level / max(n_tests, 1))
+            tables = np.concatenate([tables[[place[pair] for pair in screened]], squares], axis=1)
+            p_values = ordered_p_values(
+                list(screened), tables, marginal_bases, fit.dispersion, level
+            )
+            for pair, p in p_values.items():
+                of_output = PairEvidence(p, -screened[pair])
+                evidence[pair] = min(evidence.get(pair, NO_EVIDENCE), of_output)
+        close = {pair for pair, of_pair in evidence.items() if of_pair.p_value < np.sqrt(level)}
+        return PairTests(_disjoint_below(evidence, level), close)
 
 
 def _disjoint_below(evidence: dict[Pair, PairEvidence], level: float) -> list[Pair]:

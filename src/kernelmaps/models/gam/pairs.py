@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...stats.pair_tables import pair_table
-from ...threads import map_in_threads
+from ...stats.pair_tables import tables_of_pairs
 from ..rows.basis import TermBasis
 from .bases import (
     MarginalBasis,
@@ -43,7 +42,6 @@ class PairOptions:
     max_requested_levels: int = 254
     max_requested_cells: int = 6600
     max_cells_of_slopes: int = 1 << 14
-    rows_per_thread: int = 65536  # below, a thread costs more than it brings
 
 
 PAIRS = PairOptions()
@@ -142,7 +140,7 @@ def codes_for_tests(
 def sums_by_pair(
     pairs: Sequence[tuple[int, int]], coarse: dict[int, CoarseCodes], codes: Sequence[np.ndarray],
     values: Sequence[np.ndarray], n_jobs: int | None = None,
-) -> list[tuple[np.ndarray, ...]]:  # fmt: skip
+) -> np.ndarray:  # fmt: skip
     """Sums of values of the rows over the coarse codes of pairs of columns.
 
     Parameters
@@ -153,17 +151,17 @@ def sums_by_pair(
         Of the columns.
     values : sequence of ndarray of shape (n_samples,)
         Each has one table for each pair.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs, n_values, n_codes, n_codes)
+        With as many codes as the column of the most codes has; those of others end with zeros.
     """
-    small = {j: coarse[j].of_code[codes[j]] for j in {j for pair in pairs for j in pair}}
-
-    def sums(pair: tuple[int, int]) -> tuple[np.ndarray, ...]:
-        first, second = (small[j] for j in pair)
-        shape = coarse[pair[0]].size, coarse[pair[1]].size
-        return tuple(pair_table(first, second, of_rows, shape) for of_rows in values)
-
-    return map_in_threads(
-        sums, pairs, n_jobs, max(1, PAIRS.rows_per_thread // max(len(values[0]), 1))
-    )
+    columns = sorted({j for pair in pairs for j in pair})
+    small = np.stack([coarse[j].of_code[codes[j]] for j in columns])
+    places = np.searchsorted(columns, np.array(pairs))
+    size = max(coarse[j].size for j in columns)
+    return tables_of_pairs(small, places, np.stack(values), size, n_jobs)
 
 
 LinearSides = tuple[bool, bool]  # whether a pair is linear in its first and in its second column

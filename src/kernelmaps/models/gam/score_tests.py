@@ -58,7 +58,8 @@ class ScoreTestOptions:
     # Standard deviations by which Q, or the sum of squared cells, must exceed its mean for the test
     # proper, both computed as if A were orthogonal; at the level above, p-values are far smaller.
     screening_z: float = 1.5
-    max_screened: int = 1000  # the highest are tested
+    max_screened: int = 1000  # the highest are tested, in their order
+    tests_in_vain: int = 100  # in a row, after which no others are tested
     batch: int = 512  # pairs that are screened at a time, within some MB
     # Rows, in units of the dispersion, that shrink the variance factors of a table's rows and
     # columns towards the mean, and squared cells towards zero; with fewer, a direction has a place
@@ -72,37 +73,34 @@ _RIDGE = 1e-9  # in units of the mean weight: rows and columns of a table both h
 
 
 def screened_pairs(
-    pairs: Sequence[tuple[int, int]], tables: Sequence[tuple[np.ndarray, np.ndarray]],
+    pairs: Sequence[tuple[int, int]], tables: np.ndarray,
     marginal_bases: dict[int, MarginalBasis], dispersion: float,
 ) -> dict[tuple[int, int], float]:  # fmt: skip
     """Pairs that are worth a test, with their excess over the mean in standard deviations.
 
-    `tables` hold the sums of curvatures and of gradients of each pair.
+    `tables`, of shape (n_pairs, 2, n_codes, n_codes), hold the sums of curvatures and of gradients
+    of each pair.
     """
-    excess: dict[tuple[int, int], float] = {}
+    columns = sorted(marginal_bases)
+    functions, penalty = _stacked_bases([marginal_bases[j] for j in columns], tables.shape[-1])
+    places, excess = np.searchsorted(columns, np.array(pairs)), np.empty(len(pairs))
     for begin in range(0, len(pairs), SCORE_TEST.batch):
-        batch = pairs[begin : begin + SCORE_TEST.batch]
-        curvature, gradient = map(
-            _stack, zip(*tables[begin : begin + SCORE_TEST.batch], strict=True)
-        )
-        curvature = dispersion * curvature
-        (first, s), (second, t) = (
-            _stack_bases([marginal_bases[pair[side]] for pair in batch]) for side in (0, 1)
-        )
-        scale = 1 / (s[:, :, None] + t[:, None, :])  # zero where there is no function
-        variances = scale * (first.transpose(0, 2, 1) ** 2 @ curvature @ second**2)
-        scores = scale * (first.transpose(0, 2, 1) @ gradient @ second) ** 2
+        batch = slice(begin, begin + SCORE_TEST.batch)
+        a, b = places[batch].T
+        curvature, gradient = dispersion * tables[batch, 0], tables[batch, 1]
+        first, second = functions[a].transpose(0, 2, 1), functions[b]
+        scale = 1 / (penalty[a][:, :, None] + penalty[b][:, None, :])  # zero: no function
+        variances = scale * (first**2 @ curvature @ second**2)
+        scores = scale * (first @ gradient @ second) ** 2
         smooth = _excess(scores, variances, 2 * variances**2)
         # A sum of few gradients has a fourth moment of about 3V² + φV.
         shrunk = 1 / (curvature + SCORE_TEST.prior_rows * dispersion)
         fourth = (2 * curvature**2 + dispersion * curvature) * shrunk**2
         by_cell = _excess(gradient**2 * shrunk, curvature * shrunk, fourth)
-        excess |= dict(zip(batch, np.maximum(smooth, by_cell).tolist(), strict=True))
-    passed = sorted(
-        (pair for pair in excess if excess[pair] > SCORE_TEST.screening_z),
-        key=lambda pair: -excess[pair],
-    )
-    return {pair: excess[pair] for pair in passed[: SCORE_TEST.max_screened]}
+        excess[batch] = np.maximum(smooth, by_cell)
+    passed = np.flatnonzero(excess > SCORE_TEST.screening_z)
+    passed = passed[np.argsort(-excess[passed], kind="stable")][: SCORE_TEST.max_screened]
+    return {pairs[k]: float(excess[k]) for k in passed}
 
 
 def _excess(values: np.ndarray, means: np.ndarray, variances: np.ndarray) -> np.ndarray:
@@ -111,19 +109,49 @@ def _excess(values: np.ndarray, means: np.ndarray, variances: np.ndarray) -> np.
     return np.sum(values - means, axis=(1, 2)) / deviation
 
 
-def _stack(tables: Sequence[np.ndarray], fill: float = 0.0) -> np.ndarray:
-    """Arrays of different shapes in one, padded with a number."""
-    shape = np.max([table.shape for table in tables], axis=0)
-    stack = np.full((len(tables), *shape), fill)
-    for k, table in enumerate(tables):
-        stack[k, *map(slice, table.shape)] = table
-    return stack
-
-
-def _stack_bases(marginal_bases: Sequence[MarginalBasis]) -> tuple[np.ndarray, np.ndarray]:
+def _stacked_bases(
+    marginal_bases: Sequence[MarginalBasis], n_codes: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Functions of bases in one array, and their penalties, infinite where there is none."""
-    functions = _stack([basis.functions for basis in marginal_bases])
-    return functions, _stack([basis.penalty for basis in marginal_bases], np.inf)
+    most = max(len(basis.penalty) for basis in marginal_bases)
+    functions = np.zeros((len(marginal_bases), n_codes, most))
+    penalty = np.full((len(marginal_bases), most), np.inf)
+    for k, basis in enumerate(marginal_bases):
+        functions[k, *map(slice, basis.functions.shape)] = basis.functions
+        penalty[k, : len(basis.penalty)] = basis.penalty
+    return functions, penalty
+
+
+def ordered_p_values(
+    pairs: Sequence[tuple[int, int]], tables: np.ndarray,
+    marginal_bases: dict[int, MarginalBasis], dispersion: float, level: float,
+) -> dict[tuple[int, int], float]:  # fmt: skip
+    """The p-values of pairs, those of the highest excess first, while significant ones may come.
+
+    Parameters
+    ----------
+    pairs : sequence of (int, int)
+        The pairs in their order.
+    tables : ndarray of shape (n_pairs, 3, n_codes, n_codes)
+        Sums of curvatures, gradients and squared gradients.
+    marginal_bases, dispersion
+        Of the columns, and φ.
+    level : float
+        Below it, a p-value is significant. The tests end after `tests_in_vain` in a row whose
+        p-values are all above its square root: half of the way, in logarithms.
+    """
+    p_values: dict[tuple[int, int], float] = {}
+    last = 0  # number of tests until the last p-value that is not far from the level
+    for count, (pair, of_pair) in enumerate(zip(pairs, tables, strict=True)):
+        if count - last >= SCORE_TEST.tests_in_vain:
+            break
+        first, second = (marginal_bases[j] for j in pair)
+        of_pair = of_pair[:, : len(first.functions), : len(second.functions)]
+        curvature, gradient, squares = of_pair
+        p_values[pair] = p_value(curvature, gradient, squares, dispersion, first, second)
+        if p_values[pair] < np.sqrt(level):
+            last = count
+    return p_values
 
 
 def p_value(

@@ -39,7 +39,6 @@ from .training_rows import (
     OutputSums,
     Pair,
     RowsInMemory,
-    Tables,
     relative_scale,
 )
 
@@ -183,7 +182,7 @@ class RowsFromStream:
             partial(_problem_from_bins, sums, columns) if only_columns and enough else None,
         )  # fmt: skip
 
-    def derivative_tables(self, *arguments: Any) -> Tables:
+    def derivative_tables(self, *arguments: Any) -> np.ndarray:
         return self.sum_over_chunks(methodcaller("derivative_tables", *arguments))
 
 

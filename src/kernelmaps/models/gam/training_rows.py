@@ -15,7 +15,6 @@ from .codebooks import Codebook
 from .pairs import CoarseCodes, PairCodes, PairTerm, sums_by_pair
 
 Pair = tuple[int, int]
-Tables = list[tuple[np.ndarray, ...]]
 
 
 @dataclass(frozen=True)
@@ -97,10 +96,11 @@ class RowsInMemory:
     def derivative_tables(
         self, terms: Sequence[DesignTerm], beta: np.ndarray, loss: Loss, output: int,
         pairs: Sequence[Pair], coarse: dict[int, CoarseCodes], of: Sequence[str],
-    ) -> Tables:  # fmt: skip
+    ) -> np.ndarray:  # fmt: skip
         """Weighted sums of the losses' derivatives at β over the coarse codes of pairs.
 
-        `of` names the derivatives: "curvature", "gradient", "squared_gradient".
+        `of` names the derivatives: "curvature", "gradient", "squared_gradient". The shape is
+        (n_pairs, n_derivatives, n_codes, n_codes); see `sums_by_pair`.
         """
         eta = self.with_terms(terms, None, output).scores(beta)
         gradient, curvature = loss.derivatives(self.targets[output], eta)

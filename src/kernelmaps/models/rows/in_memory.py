@@ -56,7 +56,8 @@ class GramCache:
         """
         if weight is not self.weight:
             self.bases, self.gram = (), self.gram[:1, :1]
-        is_new = [not self.has([basis]) for basis in bases]
+        cached_ids = {id(basis) for basis in self.bases}
+        is_new = [id(basis) not in cached_ids for basis in bases]
         cached = [basis for basis, new in zip(bases, is_new, strict=True) if not new]
         slices = coefficient_slices(bases)
         place = np.r_[0, *(at for at, new in zip(slices, is_new, strict=True) if not new)]
