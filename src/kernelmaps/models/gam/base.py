@@ -46,6 +46,7 @@ from ..shapes import PairFunction, ShapeFunction
 from .codebooks import OTHER, SAMPLE_ROWS
 from .constraints import resolve_constraints
 from .design import (
+    EXACT,
     AdditiveDesign,
     GamSettings,
     build_design,
@@ -260,7 +261,10 @@ class GeneralizedAdditiveModel(BaseEstimator):
         warn_of_gaps(owner, "y", sums.n_without_target)
         streamed = RowsFromStream(source, encoder, sums, rows)
         n_rows = sums.by_output[0].count
-        self._fit_rows(streamed, losses, settings, n_rows, checks.location)
+        # A sample that has all rows: few are fitted as they would be in memory, at their values.
+        few = len(rows.weight) <= EXACT.max_rows and n_rows == np.count_nonzero(rows.weight)
+        training = rows if few and not source.once else streamed
+        self._fit_rows(training, losses, settings, n_rows, checks.location)
         self._after_fit(sample.columns, y + checks.location, weight, offset)
         encoder.notes.warn(owner, stacklevel=6)
 

@@ -15,7 +15,7 @@ from ..losses import Loss, LossTotals, Quantile
 from ..rows.basis import Basis, LevelBasis, TermBasis, coefficient_slices
 from .codebooks import CODING, OTHER, Codebook, LevelCounts, encode_columns, fit_codebook
 from .constraints import constraint_rows
-from .functions import STRAIGHT
+from .functions import STRAIGHT, values_at
 from .pairs import LinearSides, build_pair, pair_codes
 from .single_column import column_targets
 from .stream import TrainingRows
@@ -32,6 +32,21 @@ MAX_BORDER = 1 << 25
 # Share of the rows of a sample without a level of their own, from which on the levels of a category
 # are counted over all rows of a stream.
 MAX_OTHER_SHARE = 0.01
+
+
+@dataclass(frozen=True)
+class ExactValues:
+    """When functions are evaluated at the values of rows in memory, not at the means of bins.
+
+    The bins of few rows are wide: with 3 of 150 rows in each, R² of a table of 100 spectral columns
+    is 0.916, and 0.944 with the values. With 1200 and 1700 rows scores changed by 0.0002.
+    """
+
+    max_rows: int = 2000
+    max_entries: int = 1 << 24  # of the model matrix, which is dense then: 128 MiB
+
+
+EXACT = ExactValues()
 
 
 @dataclass(frozen=True)
@@ -185,7 +200,11 @@ def encode_rows(
         books = _fit_codebooks(columns, weight, settings, levels or {})
         _check_ranges(books, settings.owner)
     codes = encode_columns(books, columns, settings.owner, settings.n_jobs)
-    return RowsInMemory(books, codes, tuple(targets), weight, offset, settings.n_jobs)
+    rows = RowsInMemory(books, codes, tuple(targets), weight, offset, settings.n_jobs)
+    if len(weight) > EXACT.max_rows:
+        return rows
+    binned = [j for j, book in enumerate(books) if len(book.nodes) > 1 and not book.exact]
+    return replace(rows, numbers={j: columns[j].values for j in binned})
 
 
 def _fit_codebooks(
@@ -271,8 +290,31 @@ def build_design(
         )
         for (j, column), basis in zip(columns.items(), bases, strict=True)
     ]  # fmt: skip
+    terms = _at_values(terms, rows)
     design = AdditiveDesign(rows, counts, tuple(terms), settings.n_jobs, tuple(output_sums.totals))
     return design.with_pairs(list(settings.pairs), requested=settings.pairs)
+
+
+def _at_values(terms: Sequence[DesignTerm], rows: TrainingRows) -> list[DesignTerm]:
+    """Terms whose functions are known at the values of rows, if these are few and in memory.
+
+    Functions are centred over the values.
+    """
+    n_functions = sum(term.basis.n_functions for term in terms)
+    if not isinstance(rows, RowsInMemory) or n_functions * len(rows.weight) > EXACT.max_entries:
+        return list(terms)
+    exact = []
+    for term in terms:
+        (j,) = term.columns
+        numbers, book, basis = rows.numbers.get(j), rows.books[j], term.basis
+        if numbers is not None and isinstance(basis, TermBasis) and basis.n_functions:
+            continues = term.extrapolation == "linear"
+            at_rows = values_at(numbers, book, term.kind, continues, basis.values)
+            means = rows.weight @ at_rows / rows.total_weight
+            basis = replace(basis, values=basis.values - means, local=None, at_rows=at_rows - means)
+            term = replace(term, basis=basis)
+        exact.append(term)
+    return exact
 
 
 def _suited_term(j: int, settings: GamSettings) -> Term:

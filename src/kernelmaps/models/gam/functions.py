@@ -68,7 +68,7 @@ def functions_of(books: Sequence[Codebook], terms: Sequence[Any]) -> TermFunctio
         if term.coarse:
             pieces.extend(_places(books[j], term, axis) for axis, j in enumerate(term.columns))
         else:
-            pieces.append(_curve(books[term.columns[0]], term))
+            pieces.append(_curve(books[term.columns[0]], term.kind, term.continues, term.values))
     edges, coef, low, high, missing = map(list, zip(*pieces, strict=True))
     zeros = np.zeros(len(pieces))
     table = Table.build(
@@ -78,18 +78,33 @@ def functions_of(books: Sequence[Codebook], terms: Sequence[Any]) -> TermFunctio
     return TermFunctions(table, np.array(columns), np.concatenate(missing))
 
 
-def _curve(book: Codebook, term: Any) -> _Piece:
+def _curve(book: Codebook, kind: str, continues: bool, values: np.ndarray) -> _Piece:
     """A function given at codes: between the nodes of numbers along straight lines."""
-    nodes, values = book.nodes, term.values
+    nodes = book.nodes
     if len(nodes) < 2:
         return _steps(book, values)
     low, high, codes = nodes[0], nodes[-1], np.arange(1, len(values))
-    if term.continues:
+    if continues:
         low, high = -np.inf, np.inf
-    if term.kind in STRAIGHT:  # one line
+    if kind in STRAIGHT:  # one line
         nodes, codes = nodes[[0, -1]], codes[[0, -1]]
     rise = np.diff(values[codes], axis=0)
     return nodes, np.stack([values[codes[:-1]], rise], axis=1), low, high, values[0]
+
+
+def values_at(
+    numbers: np.ndarray, book: Codebook, kind: str, continues: bool, values: np.ndarray
+) -> np.ndarray:
+    """Functions of a column of numbers, given at its codes, at some values.
+
+    They are those of a term of a kind in `functions_of`, beyond the bins, too.
+    """
+    edges, coef, low, high, missing = _curve(book, kind, continues, values)
+    x = np.clip(numbers, low, high)
+    left = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
+    share = (x - edges[left]) / (edges[left + 1] - edges[left])
+    at_numbers = coef[left, 0] + share[:, None] * coef[left, 1]
+    return np.where(np.isnan(numbers)[:, None], missing, at_numbers)
 
 
 def _places(book: Codebook, term: Any, axis: int) -> _Piece:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -44,7 +44,8 @@ class RowsInMemory:
     """Coded rows in memory, with the targets of one or more outputs.
 
     `stream.RowsFromStream` has the same methods for rows that are read anew for each call.
-    `n_without_target` further rows were left out, as their target is missing.
+    `n_without_target` further rows were left out, as their target is missing. `numbers` are the
+    values of columns of few rows whose codes do not stand for single values.
     """
 
     books: tuple[Codebook, ...]
@@ -54,6 +55,7 @@ class RowsInMemory:
     offset: np.ndarray
     n_jobs: int | None = None
     n_without_target: int = 0
+    numbers: Mapping[int, np.ndarray] = field(default_factory=dict)
 
     @property
     def total_weight(self) -> float:

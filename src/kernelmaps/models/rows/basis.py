@@ -27,6 +27,9 @@ class TermBasis:
     has_null_space : bool
         Whether the last smoothing parameter is that of the penalty's null space: a straight line,
         the indicators of missing values and of jumps, the contrast of two levels.
+    at_rows : ndarray of shape (n_samples, n_functions), optional
+        The functions at the values of the rows in memory, where these are not the values that their
+        codes stand for.
     """
 
     values: np.ndarray
@@ -34,6 +37,7 @@ class TermBasis:
     smoothing_index: np.ndarray
     local: LocalBasis | None = None
     has_null_space: bool = False
+    at_rows: np.ndarray | None = None
 
     @property
     def n_functions(self) -> int:
@@ -84,6 +88,7 @@ class TermBasis:
         return TermBasis(
             self.values[:, functions], self.penalty[functions], self.smoothing_index[functions],
             local, self.has_null_space,
+            None if self.at_rows is None else self.at_rows[:, functions],
         )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -135,16 +136,33 @@ class TermRows:
         eta, n_levels = self.offset + beta[0], self.n_levels
         codes, bases = self._dense
         dense = len(beta) - n_levels
-        add_scores(codes, [basis.values for basis in bases], beta[:dense], eta, self.n_jobs)
+        if self._matrix is not None:
+            eta += self._matrix[:, 1:] @ beta[1:dense]
+        else:
+            add_scores(codes, [basis.values for basis in bases], beta[:dense], eta, self.n_jobs)
         if n_levels:
             eta += beta[dense:][self.codes[-1]]
         return eta
 
     def adjoint(self, values: np.ndarray) -> np.ndarray:
         """Zᵀv."""
+        if self._matrix is not None:
+            return self._with_levels(self._matrix.T @ values, values)
         codes, bases = self._dense
         sums = right_sides(codes, [basis.values for basis in bases], values, self.n_jobs)
         return self._with_levels(sums, values)
+
+    @cached_property
+    def _matrix(self) -> np.ndarray | None:
+        """Z without levels, if there are functions at the values of rows: these are few."""
+        codes, bases = self._dense
+        if all(basis.at_rows is None for basis in bases):
+            return None
+        blocks = [
+            basis.values[of_term] if basis.at_rows is None else basis.at_rows
+            for of_term, basis in zip(codes, bases, strict=True)
+        ]
+        return np.hstack([np.ones((len(self.y), 1)), *blocks])
 
     @property
     def n_levels(self) -> int:
@@ -167,6 +185,10 @@ class TermRows:
         """ZᵀWZ of the levels of a large factor."""
         if not self.n_levels:
             return None
+        if self._matrix is not None:
+            border = np.zeros((self.n_levels, self._matrix.shape[1]))
+            np.add.at(border, self.codes[-1], weight[:, None] * self._matrix)
+            return LevelSums(border, border[:, 0].copy())
         codes, bases = self._dense
         values = [basis.values for basis in bases]
         border = products_by_level(
@@ -178,9 +200,14 @@ class TermRows:
         self, weight: np.ndarray, response: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """ZᵀWZ without levels, and Zᵀv; blocks in the Gram cache are not computed again."""
+        cache, matrix = self.gram_cache, self._matrix
+        if matrix is not None:
+            gram, rhs = matrix.T @ (weight[:, None] * matrix), matrix.T @ response
+            if cache is not None:
+                cache.store(self.bases, weight, gram)
+            return gram, self._with_levels(rhs, response)
         codes, bases = self._dense
         values, local = [basis.values for basis in bases], [basis.local for basis in bases]
-        cache = self.gram_cache
         known = None if cache is None else cache.known_blocks(self.bases, weight)
         gram, rhs = cross_products(codes, values, weight, response, self.n_jobs, local, known)
         if cache is not None:
