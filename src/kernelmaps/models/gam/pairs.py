@@ -176,7 +176,7 @@ def pair_codes(
 
     `counts` are the weights of the codes of all columns.
     """
-    sizes = _side_sizes((books[columns[0]], books[columns[1]]), requested is not None)
+    sizes = _side_sizes((books[columns[0]], books[columns[1]]), requested)
     sides = zip(columns, sizes, requested or (False, False), strict=True)
     first, second = (coarse_codes(books[j], counts[j], size, linear) for j, size, linear in sides)
     return first, second
