@@ -132,6 +132,18 @@ def test_screening_passes_what_is_significant(seed, monkeypatch):
     assert one_by_one == pytest.approx(passed)
 
 
+def test_tables_of_some_pairs_are_among_those_of_all(seed):
+    """Also if the column with the most codes is in none of them."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.random(500), rng.integers(0, 3, (500, 2))])
+    rows, coarse, _ = coded(X, rng.normal(size=500))
+    assert coarse[0].size > coarse[1].size
+    pairs, values = [(0, 1), (0, 2), (1, 2)], [rng.normal(size=500)]
+    tables = sums_by_pair(pairs, coarse, rows.codes, values)
+    of_last = sums_by_pair(pairs[2:], coarse, rows.codes, values)
+    np.testing.assert_array_equal(of_last, tables[2:])
+
+
 def test_tests_end_where_no_pair_comes_close_to_the_level(seed, monkeypatch):
     """A pair with an effect is found among the first; the others are tested while it may help."""
     rng = np.random.default_rng(seed)

@@ -155,12 +155,12 @@ def sums_by_pair(
     Returns
     -------
     ndarray of shape (n_pairs, n_values, n_codes, n_codes)
-        With as many codes as the column of the most codes has; those of others end with zeros.
+        With as many codes as the column of `coarse` with the most has; others end with zeros.
     """
     columns = sorted({j for pair in pairs for j in pair})
     small = np.stack([coarse[j].of_code[codes[j]] for j in columns])
     places = np.searchsorted(columns, np.array(pairs))
-    size = max(coarse[j].size for j in columns)
+    size = max(column.size for column in coarse.values())
     return tables_of_pairs(small, places, np.stack(values), size, n_jobs)
 
 
