@@ -173,6 +173,14 @@ def test_a_saved_machine_scores_as_its_estimator_does(feature_map, rows, tmp_pat
     np.testing.assert_allclose(light.predict(new), model.predict(new), rtol=0, atol=ROUNDING)
 
 
+def test_whole_numbers_are_scored_as_by_the_estimator(tmp_path):
+    X = np.random.default_rng(0).integers(0, 9, size=(100, 3))
+    model = km.AdditiveSVR().fit(X, X[:, 0] ** 2)
+    light, _ = load_with_metadata(save(model, tmp_path / "m.kmap"), to_predict=True)
+    # Predictions of up to 64.
+    np.testing.assert_allclose(light.predict(X), model.predict(X), rtol=0, atol=64 * ROUNDING)
+
+
 def test_rows_that_something_has_to_be_said_about_are_the_estimators(rows, tmp_path):
     """Values outside the domain, negative ones, NaN, and the other types of rows."""
     signal = np.sin(5 * rows[:, 0]) + rows[:, 1]

@@ -128,6 +128,8 @@ class SavedMachine(_SavedPart):
     def scores(self, X: Any) -> np.ndarray:
         """Scores of rows, one column per output."""
         d, _, outputs = self.weights.shape
+        if getattr(X, "dtype", np.dtype(float)).kind == "i":
+            X = X.astype(np.float64)  # as maps do
         if type(X) is not np.ndarray or X.dtype != np.float64 or X.shape[1:] != (d,):
             raise EstimatorNeeded
         if not 0 < X.size * outputs <= _MOST_VALUES:
