@@ -75,6 +75,36 @@ def test_levels_that_share_a_code_differ_from_their_mean(n_levels, n_each, seed)
     assert leverage.sum() == pytest.approx(model.edf_[0], rel=0.05)
 
 
+@pytest.mark.parametrize("linear", [True, False])
+def test_new_levels_have_slopes_and_curves_of_their_own(linear, seed):
+    """95 % intervals cover means of new sites, whose slopes or waves have not been seen."""
+    rng, covered, without = np.random.default_rng(seed), [], []
+
+    def rows(n_levels, n_each):
+        code, x = np.repeat(np.arange(n_levels), n_each), rng.random(n_levels * n_each)
+        effect = rng.normal(size=(2, n_levels))[:, code]
+        mean = 0.3 * effect[0] + effect[1] * (2 * (x - 0.5) if linear else np.sin(6 * x))
+        return pd.DataFrame({"x": x, "site": [f"s{k}" for k in code]}), mean
+
+    for _ in range(6):
+        X, mean = rows(40, 30)
+        pair = ("site", km.Term("x", "linear") if linear else "x")
+        model = km.AdditiveRegressor(terms=["x", "site", pair], n_jobs=1)
+        model.fit(X, mean + 0.3 * rng.normal(size=len(X)))
+        new, truth = rows(300, 1)
+        new["site"] = "new"
+        prediction, errors = model.predict(new, return_std=True)
+        covered.append(np.mean(np.abs(prediction - truth) < 1.96 * errors))
+        columns = model._columns(new)
+        ends = new["x"].to_numpy() < 0.15
+        spread = errors[ends].mean() / errors[np.abs(new["x"] - 0.5) < 0.1].mean()
+        without.append(model.predictor_.score_errors(columns, "test", new_levels=False).max())
+        assert not linear or spread > 1.1  # a slope adds most at the ends
+    # Variances of 40 effects and slopes vary by √(2/40); means of 6 fits of 300 rows by .015.
+    assert np.mean(covered) == pytest.approx(0.94, abs=0.04)
+    assert max(without) < 0.6
+
+
 def test_a_factor_without_an_effect_adds_nothing(seed):
     rng = np.random.default_rng(seed)
     X, y = layout(rng, 10, 40, sd=0.0)

@@ -547,8 +547,7 @@ def tensor_basis(
     """
     total = max(float(counts.sum()), 1e-300)
     penalty = np.add.outer(first.penalty, second.penalty)
-    means = first.functions.T @ counts @ second.functions / total
-    variances = (first.functions**2).T @ counts @ second.functions**2 / total - means**2
+    means, variances = _product_moments(first, second, counts)
     if not variances.sum() > 0:
         return TermBasis(np.zeros((counts.size, 0)), np.zeros(0), np.zeros(0, np.int64))
     order = np.argsort(-variances / penalty, axis=None, kind="stable")
@@ -560,5 +559,34 @@ def tensor_basis(
     cells = np.flatnonzero(share)  # most pairs have many cells without rows
     rows = np.sqrt(share[cells])[:, None] * raw[cells]
     smoothest, rotation = _smoothest(rows.T @ rows, most)
-    unit = float(penalty.sum() / variances.sum())
+    unit = _product_unit(penalty, variances)
     return TermBasis(raw @ rotation, 1 / (unit * smoothest), np.zeros(len(smoothest), np.int64))
+
+
+def new_level_variances(
+    levels: MarginalBasis, other: MarginalBasis, counts: np.ndarray
+) -> np.ndarray:
+    """Variances that the penalty of a pair allows the functions of `other` for one more level.
+
+    They are for a smoothing parameter and a dispersion of one; `counts` are the weights of the
+    cells, those of a level in a row.
+    """
+    penalty = np.add.outer(levels.penalty, other.penalty)
+    _, variances = _product_moments(levels, other, counts)
+    if not variances.sum() > 0:
+        return np.zeros(len(other.penalty))
+    return _product_unit(penalty, variances) / penalty.mean(axis=0)
+
+
+def _product_moments(
+    first: MarginalBasis, second: MarginalBasis, counts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Means and variances over the rows of the products of the functions of two columns."""
+    total = max(float(counts.sum()), 1e-300)
+    means = first.functions.T @ counts @ second.functions / total
+    return means, (first.functions**2).T @ counts @ second.functions**2 / total - means**2
+
+
+def _product_unit(penalty: np.ndarray, variances: np.ndarray) -> float:
+    """The penalty of products that counts as one."""
+    return float(penalty.sum() / variances.sum())

@@ -30,7 +30,7 @@ from ..solvers.pirls import PenalisedFit
 from .bases import eigh
 from .constraints import enforce_direction
 from .fitting import FittedDesign
-from .levels import LevelEffects, new_level_variances, without_levels
+from .levels import LevelEffects, new_levels, without_levels
 from .pairs import PAIRS
 from .posterior import posterior_of
 from .predictor import AdditivePredictor, FittedTerm
@@ -83,8 +83,9 @@ def build_predictor(
     ]
     fits, effects = without_levels(model)
     outputs = [_Output.of(slices, fit, df) for fit, df in zip(fits, residual_df, strict=True)]
-    new_levels = [
-        np.stack([new_level_variances(term, fit, smoothing) for fit in fits])
+    is_category = [book.kind == "category" for book in model.design.books]
+    unseen = [
+        new_levels(term, [is_category[j] for j in term.columns], fits, smoothing)
         for term, _, smoothing in slices
     ]
     terms = []
@@ -93,11 +94,10 @@ def build_predictor(
             fitted = fitted_levels(i, outputs, effects)
         else:
             fitted = fitted_term(i, outputs)
-        if term.kind == "category":
-            fitted = replace(fitted, errors=np.sqrt(fitted.errors**2 + new_levels[i].T))
-        terms.append(fitted)
+        added = unseen[i].by_code().reshape(fitted.errors.shape)
+        terms.append(replace(fitted, errors=np.sqrt(fitted.errors**2 + added)))
     intercept = np.array([fit.beta[0] for fit in fits])
-    posterior = posterior_of(slices, fits, effects, new_levels)
+    posterior = posterior_of(slices, fits, effects, unseen)
     return AdditivePredictor(model.design.books, tuple(terms), intercept, posterior)
 
 

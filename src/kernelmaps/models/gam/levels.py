@@ -14,7 +14,9 @@ smoothing parameter estimates, is a part of the variance of its prediction.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from ..rows.basis import LevelBasis, TermBasis
 from ..solvers.levels import BlockCovariance
 from ..solvers.pirls import PenalisedFit
 from .adding_terms import RoughFit
+from .bases import new_level_variances as pair_level_variances
 from .codebooks import MISSING, OTHER
 from .fitting import FittedDesign, RoughModel
 from .training_rows import DesignTerm
@@ -121,33 +124,86 @@ def centred(fit: PenalisedFit, counts: np.ndarray) -> tuple[PenalisedFit, LevelE
     return without, effects
 
 
-def new_level_variances(term: DesignTerm, fit: PenalisedFit, smoothing: slice) -> np.ndarray:
-    r"""Variances, at the codes of a category, of what no row of the fit has shown of a level.
+class NewLevels(NamedTuple):
+    """What no row of a fit shows of levels, as functions with coefficients of their own.
 
-    With :math:`σ^2` the variance of the levels, they are
+    Attributes
+    ----------
+    functions : ndarray of shape (n_codes, n_functions)
+        At the codes of a term.
+    variances : ndarray of shape (n_outputs, n_functions)
+        Of their coefficients, which are independent of all others.
+    """
+
+    functions: np.ndarray
+    variances: np.ndarray
+
+    def by_code(self) -> np.ndarray:
+        """Variances at the codes, of shape (n_codes, n_outputs)."""
+        return self.functions**2 @ self.variances.T
+
+
+def new_levels(
+    term: DesignTerm, is_category: Sequence[bool], fits: Sequence[PenalisedFit], smoothing: slice
+) -> NewLevels:
+    r"""What the fits do not show of the levels of a term; `is_category` is of its columns.
+
+    With :math:`σ^2` the variance of the levels, that of an effect is
 
     * :math:`σ^2` for a level without a code of its own, if the fit has the mean of several such
       levels: a level differs from their mean;
     * :math:`σ^2 (1 + \sum_c p_c^2)` for one (or a missing value) that no row has, with p the shares
       of the levels: it differs from the mean of all levels, and that of the rows, which the
       prediction has, differs from this mean. Effects of a large factor have this variance already.
+
+    A pair has the same for the slope or the curve of a level.
     """
-    variances = np.zeros(term.counts.size)
-    if term.kind != "category":
-        return variances
-    present = term.counts > 0
-    penalty = term.basis.penalty * np.exp(fit.rho[smoothing])[term.basis.smoothing_index]
+    functions, variances = [np.zeros((term.counts.size, 0))], [np.zeros((len(fits), 0))]
+    for axis in np.flatnonzero(is_category).tolist() if term.basis.n_functions else ():
+        counts = term.counts.sum(axis=1 - axis) if term.pair is not None else term.counts
+        deviation = _level_deviation(term, axis)
+        scale = np.array([fit.dispersion / np.exp(fit.rho[smoothing][0]) for fit in fits])
+        for code in (MISSING, OTHER):
+            at_codes = np.zeros((len(counts), len(deviation)))
+            at_codes[code] = deviation
+            functions.append((at_codes if axis == 0 else at_codes.T).reshape(-1, 1))
+            share = _new_share(counts, code, isinstance(term.basis, LevelBasis))
+            variances.append(share * scale[:, None])
+    of_all = np.hstack(variances)
+    used = of_all.any(axis=0)
+    return NewLevels(np.hstack(functions)[:, used], of_all[:, used])
+
+
+def _new_share(counts: np.ndarray, code: int, is_large: bool) -> float:
+    """Variance of a level with this code beyond what the fit has, in units of that of the levels.
+
+    `counts` are the weights of the codes.
+    """
+    if counts[code] > 0:
+        return float(code == OTHER)
+    shares = counts / max(float(counts.sum()), 1e-300)
+    return 0.0 if is_large else float(1 + shares @ shares)
+
+
+def _level_deviation(term: DesignTerm, axis: int) -> np.ndarray:
+    """How a level deviates, for a smoothing parameter and a dispersion of one.
+
+    It is the standard deviation of the levels or, in a pair, a function of the other column: that
+    of the slopes times the line; of curves, standard deviations at each code with the signs of
+    their first principal component. So variances are exact, and a curve is one more function only.
+    """
+    if term.pair is not None:
+        levels, other = term.pair.marginal_bases[axis], term.pair.marginal_bases[1 - axis]
+        counts = term.counts if axis == 0 else term.counts.T
+        curves = other.functions * np.sqrt(pair_level_variances(levels, other, counts))
+        first = np.linalg.svd(curves, full_matrices=False)[0][:, 0]
+        return np.copysign(np.linalg.norm(curves, axis=1), first)
     if isinstance(term.basis, LevelBasis):
-        variances[OTHER] = present[OTHER] * fit.dispersion / penalty[OTHER]
-        return variances
+        return np.sqrt(1 / term.basis.penalty[:1])
     # Effects are centred over the rows: their prior variances sum to that of one level less.
-    sum_of_variances = np.sum(term.basis.values[present] ** 2 / penalty) * fit.dispersion
-    level_variance = sum_of_variances / max(np.count_nonzero(present) - 1, 1)
-    shares = term.counts / max(float(term.counts.sum()), 1e-300)
-    variances[[MISSING, OTHER]] = level_variance * (1 + shares @ shares)
-    variances[present] = 0.0
-    variances[OTHER] = level_variance if present[OTHER] else variances[OTHER]
-    return variances
+    present = term.counts > 0
+    total = np.sum(term.basis.values[present] ** 2 / term.basis.penalty)
+    return np.sqrt([total / max(np.count_nonzero(present) - 1, 1)])
 
 
 def variance_test(fit: PenalisedFit) -> tuple[float, np.ndarray]:

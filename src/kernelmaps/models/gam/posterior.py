@@ -11,7 +11,7 @@ from ...schema import SchemaError, anything, array, instance, integer, optional,
 
 if TYPE_CHECKING:  # a model that was saved predicts without its solver
     from ..solvers.pirls import PenalisedFit
-    from .levels import LevelEffects
+    from .levels import LevelEffects, NewLevels
     from .training_rows import DesignTerm
 
 VARIANCE_SHARE = 0.99  # of a term, which the coefficients that are kept have; errors: 0.995
@@ -76,7 +76,7 @@ class Posterior:
     levels : LevelPosterior, optional
         A large factor, which has no functions among the bases but those of new levels.
     new_levels : tuple of int
-        Positions of the coefficients of new levels: of indicators of the codes of levels that
+        Positions of the coefficients of new levels: of the effect, slope or curve of a level that
         training rows do not show, or show only together with others.
     """
 
@@ -124,19 +124,18 @@ class Posterior:
 
 def posterior_of(
     slices: Sequence[tuple[DesignTerm, slice, slice]], fits: Sequence[PenalisedFit],
-    effects: Sequence[LevelEffects], new_levels: Sequence[np.ndarray],
+    effects: Sequence[LevelEffects], new_levels: Sequence[NewLevels],
 ) -> Posterior:  # fmt: skip
     """The posterior of some terms, with the uncertainty of the smoothing parameters.
 
     `effects` are those of a large factor, by output, which the fits are without. `new_levels` are
-    variances (n_outputs, n_codes) of each term for what its levels do not show.
+    what the fits do not show of the levels of each term.
     """
     from ..rows.basis import LevelBasis
 
     bases, indices, factor = [], [np.zeros(1, np.int64)], None
     variances = [np.zeros((len(fits), 1))]  # of new levels, by coefficient
-    for t, ((term, span, _), of_new) in enumerate(zip(slices, new_levels, strict=True)):
-        codes = np.flatnonzero(of_new.any(axis=0))
+    for t, ((term, span, _), new) in enumerate(zip(slices, new_levels, strict=True)):
         active = np.zeros(0, np.int64)
         functions = np.zeros((term.counts.size, 0))
         if isinstance(term.basis, LevelBasis):
@@ -145,10 +144,9 @@ def posterior_of(
             active = np.unique(np.concatenate([_with_most_variance(fit, span) for fit in fits]))
             functions = term.basis.values[:, active]
         dtype = np.float32 if term.pair is None else np.float16
-        indicators = np.arange(len(functions))[:, None] == codes
-        bases.append(np.hstack([functions, indicators]).astype(dtype))
-        indices += [span.start + active, np.full(len(codes), _NEW_LEVEL)]
-        variances += [np.zeros((len(fits), len(active))), of_new[:, codes]]
+        bases.append(np.hstack([functions, new.functions]).astype(dtype))
+        indices += [span.start + active, np.full(new.functions.shape[1], _NEW_LEVEL)]
+        variances += [np.zeros((len(fits), len(active))), new.variances]
     coefficients, of_new = np.concatenate(indices), np.hstack(variances)
     lower = np.tril_indices(len(coefficients))
     factors = [
@@ -163,8 +161,8 @@ def posterior_of(
         ]
         loadings, directions, unshared = zip(*of_outputs, strict=True)
         levels = LevelPosterior(factor, loadings, directions, np.stack(unshared))
-    new = np.flatnonzero(coefficients == _NEW_LEVEL).tolist()
-    return Posterior(tuple(bases), packed, levels, tuple(new))
+    positions = np.flatnonzero(coefficients == _NEW_LEVEL).tolist()
+    return Posterior(tuple(bases), packed, levels, tuple(positions))
 
 
 def _with_levels(
