@@ -70,7 +70,11 @@ def models(seed):
         ).fit(X, y),
         "poisson": km.AdditiveRegressor(loss="poisson", **every).fit(X, counts),
         "straight": km.AdditiveClassifier(
-            terms={"size": "linear", "age": "linear", **every["terms"]}
+            terms={"size": "linear", "age": "linear", **every["terms"]},
+            interactions=[
+                ("shop", km.Term("size", "linear")),
+                (km.Term("age", "linear"), km.Term("size", "linear")),
+            ],
         ).fit(X, three),
         "two classes": km.AdditiveClassifier(**every).fit(X, classes),
         "three classes": km.AdditiveClassifier(interactions=1, **every).fit(X, three),

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from ..engine.table.stored import starts_of
+from ..models.gam.functions import last_code
 from .layouts import c_array, c_strings, table_add
 
 # A term of one column has one feature of the table, a pair has two: places among the coarse codes
-# of its columns, between whose cells it is interpolated. Shares that are rounding errors, maybe of
-# a cell that does not exist, are skipped.
+# of its columns, between whose cells it is interpolated. If it is linear in a column, the place is
+# 0 at code 1 and 1 at the last code. Shares that are rounding errors, maybe of a cell that does not
+# exist, are skipped.
 _SCORES = """
 static void {name}_scores(const double *x, double *out)
 {{
@@ -20,22 +22,26 @@ static void {name}_scores(const double *x, double *out)
   for (t = 0; t < {terms}; ++t) {{
     const int d = {name}_feature[t];
     double place[2] = {{0.0, 0.0}};
-    int corner, code[2];
+    int corner, low[2], high[2];
     if ({name}_across[t] == 0) {{
       {name}_add(d, x[{name}_column[d]], out);
       continue;
     }}
     for (k = 0; k < 2; ++k) {{
       {name}_add(d + k, x[{name}_column[d + k]], place + k);
-      code[k] = (int)place[k];
-      place[k] -= code[k];
+      high[k] = {name}_last[d + k];
+      low[k] = high[k] ? 1 : (int)place[k];
+      if (high[k] == 0) {{
+        high[k] = low[k] + 1;
+        place[k] -= low[k];
+      }}
     }}
     for (corner = 0; corner < 4; ++corner) {{
       const int i = corner / 2, j = corner % 2;
       const double share = (i ? place[0] : 1.0 - place[0]) * (j ? place[1] : 1.0 - place[1]);
       const double *cell = {name}_cells + {name}_cell_start[t];
-      if (share < 1e-12) continue;
-      cell += ((code[0] + i) * {name}_across[t] + code[1] + j) * {outputs};
+      if (share > -1e-12 && share < 1e-12) continue;
+      cell += ((i ? high[0] : low[0]) * {name}_across[t] + (j ? high[1] : low[1])) * {outputs};
       for (k = 0; k < {outputs}; ++k) out[k] += share * cell[k];
     }}
   }}
@@ -80,7 +86,9 @@ def _terms(name: str, table: Any) -> str:
     terms, functions = table.terms, table.functions
     cells = [np.ravel(term.values) if term.coarse else np.zeros(0) for term in terms]
     across = [term.values.shape[1] if term.coarse else 0 for term in terms]
+    last = [last_code(t, axis) if t.coarse else 0 for t in terms for axis in range(len(t.columns))]
     text = c_array(f"{name}_intercept", table.intercept)
+    text += c_array(f"{name}_last", last, "int")
     text += c_array(f"{name}_feature", starts_of([term.columns for term in terms]), "int")
     text += c_array(f"{name}_across", across, "int")
     text += c_array(f"{name}_cell_start", starts_of(cells), "int")

@@ -42,7 +42,7 @@ def term(rng, kind, columns, shape, coarse=()):
     )  # fmt: skip
 
 
-def interpolated_pair(rng, own, columns, outputs):
+def interpolated_pair(rng, own, columns, outputs, linear=()):
     """A pair that is interpolated between the means of coarse bins, of columns of numbers."""
     counts = [rng.integers(1, 9, own[j].n_codes).astype(float) for j in columns]
     coarse = [coarse_codes(own[j], weight, 6) for j, weight in zip(columns, counts, strict=True)]
@@ -50,7 +50,8 @@ def interpolated_pair(rng, own, columns, outputs):
         bin_means(c, own[j].nodes, w) for j, c, w in zip(columns, coarse, counts, strict=True)
     )
     shape, codes = tuple(c.size for c in coarse), tuple(c.of_code for c in coarse)
-    return replace(term(rng, "pair", columns, (*shape, outputs), codes), positions=positions)
+    pair = term(rng, "pair", columns, (*shape, outputs), codes)
+    return replace(pair, positions=positions, linear=linear)
 
 
 def model(rng, outputs):
@@ -62,7 +63,8 @@ def model(rng, outputs):
         sizes = (5, 4)
         pair = [rng.integers(0, s, own[i].n_codes).astype(np.uint8) for s, i in zip(sizes, (j, k))]
         terms.append(term(rng, "pair", (j, k), (*sizes, outputs), tuple(pair)))
-        terms.append(interpolated_pair(rng, own, (j, k), outputs))
+        linear = (own[j].name == "even", own[k].name in ("even", "gaps"))
+        terms.append(interpolated_pair(rng, own, (j, k), outputs, linear))
     nodes = own[0].nodes
     line = term(rng, "linear", (0,), (own[0].n_codes, outputs))
     line.values[1:] = np.outer(nodes - nodes.mean(), rng.normal(size=outputs))
@@ -99,7 +101,14 @@ def value(fitted, own, columns, i):
     if own.coarse:
         table, codes = own.values, [c[k] for c, k in zip(own.coarse, at, strict=True)]
         for axis, (j, nodes) in enumerate(zip(own.columns, own.positions)):
-            if codes[axis] != MISSING and len(nodes) > 1:  # of the place among the nodes
+            if len(nodes) > 1 and own.linear[axis]:
+                weight = own.counts.sum(axis=1 - axis)[1:]
+                x = weight @ nodes / weight.sum() if at[axis] == MISSING else columns[j].values[i]
+                share = (x - nodes[0]) / (nodes[-1] - nodes[0])
+                first, last = np.take(table, 1, axis), np.take(table, -1, axis)
+                table = np.expand_dims((1 - share) * first + share * last, axis)
+                codes[axis] = 0
+            elif codes[axis] != MISSING and len(nodes) > 1:  # of the place among the nodes
                 x = np.clip(columns[j].values[i], nodes[0], nodes[-1])
                 left = min(int(np.sum(nodes[1:] <= x)), len(nodes) - 2)
                 share = (x / 2 - nodes[left] / 2) / (nodes[left + 1] / 2 - nodes[left] / 2)
@@ -203,14 +212,11 @@ def test_means_of_coarse_bins_are_those_of_their_rows(seed):
     codes = 1 + np.searchsorted(book.edges, values, side="right")
     values = book.nodes[codes - 1]
     counts = np.bincount(codes, minlength=book.n_codes).astype(float)
-    for linear in (False, True):
-        coarse = coarse_codes(book, counts, 20, linear)
-        assert coarse.size <= 20
-        of_rows = coarse.of_code[codes]
-        means = [values[of_rows == k].mean() for k in range(1, coarse.size)]
-        found = bin_means(coarse, book.nodes, counts)
-        np.testing.assert_allclose(found, means, rtol=1e-12)
-    assert (found[0], found[-1]) == (book.nodes[0], book.nodes[-1])
+    coarse = coarse_codes(book, counts, 20)
+    assert coarse.size <= 20
+    of_rows = coarse.of_code[codes]
+    means = [values[of_rows == k].mean() for k in range(1, coarse.size)]
+    np.testing.assert_allclose(bin_means(coarse, book.nodes, counts), means, rtol=1e-12)
 
 
 def test_positions_of_another_pair_are_refused(seed):
@@ -225,3 +231,5 @@ def test_positions_of_another_pair_are_refused(seed):
     ):
         with pytest.raises(SchemaError, match=problem):
             replace(pair, positions=positions)._check_state()
+    with pytest.raises(SchemaError, match="linear in other columns"):
+        replace(pair, linear=(True,))._check_state()

@@ -9,7 +9,8 @@ line if that was asked for. A pair is a look-up in two dimensions, which the eng
 its two features are the places of values among the coarse codes of its columns. A level of a
 category has its code as its place, and so has the mean of a bin of numbers; between the means of
 two bins places go along a straight line, and the pair is interpolated (bilinearly) between their
-cells.
+cells. If a pair is linear in a column, places are 0 at its first bin and 1 at its last one, and go
+on beyond.
 """
 
 from __future__ import annotations
@@ -113,9 +114,21 @@ def _places(book: Codebook, term: Any, axis: int) -> _Piece:
     if not _is_interpolated(term, axis):
         return _steps(book, codes)
     nodes = term.positions[axis]
+    if last_code(term, axis):
+        weight = term.counts.sum(axis=1 - axis)[1:]
+        # A missing value has the mean, where the centred line is zero.
+        mean = float(weight @ (nodes - nodes[0])) / max(float(weight.sum()), 1e-300)
+        missing = np.array([mean / (nodes[-1] - nodes[0])])
+        return nodes[[0, -1]], np.array([[[0.0], [1.0]]]), -np.inf, np.inf, missing
     ones = np.ones((len(nodes) - 1, 1))
     coef = np.stack([1 + np.arange(len(ones))[:, None], ones], axis=1)
     return nodes, coef, nodes[0], nodes[-1], codes[0]
+
+
+def last_code(term: Any, axis: int) -> int:
+    """The last coarse code of a column that a pair is linear in, where its place is 1; else 0."""
+    linear = bool(term.linear) and term.linear[axis] and _is_interpolated(term, axis)
+    return len(term.positions[axis]) if linear else 0
 
 
 def _is_interpolated(term: Any, axis: int) -> bool:
@@ -154,12 +167,17 @@ def _interpolated(term: Any, places: Any, xp: Any) -> Any:
     cells = xp.astype(term.values.reshape(-1, n_outputs), places.dtype)
     corners: list[tuple[Any, Any]] = [(0, 1.0)]  # index of a cell, and its share
     for axis, size in enumerate(sizes):
-        place = places[:, axis]
-        code = xp.astype(place, xp.int64)
-        sides: list[tuple[Any, Any]] = [(code, 1.0)]
-        if _is_interpolated(term, axis):
-            share = (place - xp.astype(code, places.dtype))[:, None]
-            sides = [(code, 1.0 - share), (xp.minimum(code + 1, xp.asarray(size - 1)), share)]
+        place, last = places[:, axis], last_code(term, axis)
+        sides: list[tuple[Any, Any]]
+        if last:
+            share = place[:, None]
+            sides = [(np.array([1]), 1.0 - share), (np.array([last]), share)]
+        else:
+            code = xp.astype(place, xp.int64)
+            sides = [(code, 1.0)]
+            if _is_interpolated(term, axis):
+                share = (place - xp.astype(code, places.dtype))[:, None]
+                sides = [(code, 1.0 - share), (xp.minimum(code + 1, xp.asarray(size - 1)), share)]
         corners = [
             (size * index + next_index, of_cell * of_side)
             for index, of_cell in corners

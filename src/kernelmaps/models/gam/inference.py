@@ -225,6 +225,7 @@ def fitted_term(i: int, outputs: Sequence[_Output]) -> FittedTerm:
         main_parts,
         increment_errors=np.stack(increment_errors, axis=-1) if has_increments else None,
         positions=() if term.pair is None else term.pair.positions,
+        linear=() if term.pair is None else term.pair.linear,
         n_functions=term.basis.n_functions, extrapolation=term.extrapolation,
     )  # fmt: skip
 

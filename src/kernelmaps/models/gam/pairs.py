@@ -46,6 +46,8 @@ class PairOptions:
 
 PAIRS = PairOptions()
 
+LinearSides = tuple[bool, bool]  # whether a pair is linear in its first and in its second column
+
 
 @dataclass(frozen=True)
 class CoarseCodes:
@@ -71,7 +73,8 @@ class CoarseCodes:
 class PairTerm:
     """A pair's coarse codes and functions; pair code = first · second.size + second.
 
-    `positions` are the means of the coarse bins of both columns; a category has none.
+    `positions` are the means of the coarse bins of both columns; a category has none. `linear` are
+    the columns that the pair is linear in.
     """
 
     columns: tuple[int, int]
@@ -80,6 +83,7 @@ class PairTerm:
     marginal_bases: tuple[MarginalBasis, MarginalBasis]
     counts: np.ndarray
     positions: tuple[np.ndarray, np.ndarray]
+    linear: LinearSides
 
     def basis(self, n_functions: int = PAIRS.max_functions) -> TermBasis:
         """The smoothest functions of the pair."""
@@ -95,14 +99,8 @@ class PairTerm:
         return row_start[first] + self.second.of_code.astype(dtype)[second]
 
 
-def coarse_codes(
-    book: Codebook, counts: np.ndarray, max_codes: int, linear: bool = False
-) -> CoarseCodes:
-    """At most `max_codes` codes: even bins for numbers, frequent levels of a category.
-
-    If a pair is to be `linear` in the column, the outermost codes stay as they are, since a line is
-    interpolated between the means of its bins and constant beyond them.
-    """
+def coarse_codes(book: Codebook, counts: np.ndarray, max_codes: int) -> CoarseCodes:
+    """At most `max_codes` codes: even bins for numbers, frequent levels of a category."""
     if book.kind == "category":
         return _frequent_levels(counts, max_codes)
     counts = counts[1:]
@@ -111,10 +109,7 @@ def coarse_codes(
         return CoarseCodes(np.arange(n_bins + 1, dtype=np.uint8), n_bins + 1)
     rank = (np.cumsum(counts) - 0.5 * counts) / max(counts.sum(), 1e-300)
     value = (book.nodes - book.nodes[0]) / (book.nodes[-1] - book.nodes[0])
-    n_even = max(n_bins - 2, 1) if linear else n_bins
-    bins = np.minimum((axis_between(rank, value) * n_even).astype(np.int64), n_even - 1)
-    if linear and n_bins > 2:
-        bins[0], bins[-1] = -1, n_even
+    bins = np.minimum((axis_between(rank, value) * n_bins).astype(np.int64), n_bins - 1)
     _, bins = np.unique(bins, return_inverse=True)
     return CoarseCodes(np.concatenate([[0], bins + 1]).astype(np.uint8), int(bins.max()) + 2)
 
@@ -164,7 +159,6 @@ def sums_by_pair(
     return tables_of_pairs(small, places, np.stack(values), size, n_jobs)
 
 
-LinearSides = tuple[bool, bool]  # whether a pair is linear in its first and in its second column
 PairCodes = tuple[CoarseCodes, CoarseCodes]
 
 
@@ -177,8 +171,9 @@ def pair_codes(
     `counts` are the weights of the codes of all columns.
     """
     sizes = _side_sizes((books[columns[0]], books[columns[1]]), requested)
-    sides = zip(columns, sizes, requested or (False, False), strict=True)
-    first, second = (coarse_codes(books[j], counts[j], size, linear) for j, size, linear in sides)
+    first, second = (
+        coarse_codes(books[j], counts[j], size) for j, size in zip(columns, sizes, strict=True)
+    )
     return first, second
 
 
@@ -190,17 +185,18 @@ def build_pair(
 
     A pair that was `requested` may be linear in some columns.
     """
-    marginal_bases, positions = [], []
+    marginal_bases, positions, linear = [], [], requested or (False, False)
     for axis, (j, coarse) in enumerate(zip(columns, codes, strict=True)):
         category, weight = books[j].kind == "category", cells.sum(axis=1 - axis)
         positions.append(bin_means(coarse, books[j].nodes, counts[j]))
-        if requested is not None and requested[axis]:
+        if linear[axis]:
             marginal_bases.append(linear_marginal_basis(positions[axis], weight))
         else:
             marginal_bases.append(marginal_basis(weight, category))
     return PairTerm(
-        columns, *codes, (marginal_bases[0], marginal_bases[1]), cells, (positions[0], positions[1])
-    )
+        columns, *codes, (marginal_bases[0], marginal_bases[1]), cells,
+        (positions[0], positions[1]), linear,
+    )  # fmt: skip
 
 
 def bin_means(coarse: CoarseCodes, nodes: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -67,6 +67,8 @@ class FittedTerm:
     positions : tuple of ndarray
         For pairs: the means of the coarse bins of both columns, between which values are
         interpolated; a column without any has steps.
+    linear : tuple of bool
+        For pairs: whether they are linear in each column, beyond the training rows, too.
     n_functions : int
         Basis functions, of which penalties leave as much as `edf` says; 0 where not known.
     extrapolation : {"constant", "linear"}
@@ -90,6 +92,7 @@ class FittedTerm:
         optional(array("f8", "_ outputs", low=0)), default=None
     )
     positions: tuple[np.ndarray, ...] = saved(anything, default=())
+    linear: tuple[bool, ...] = saved(anything, default=())
     n_functions: int = saved(integer(0), default=0)
     extrapolation: str = saved(text(("constant", "linear")), default="constant")
 
@@ -115,6 +118,10 @@ class FittedTerm:
             array("f8", "_", least=0)(nodes, f"the term {self.name!r}", {})
             if len(nodes) not in (0, self.values.shape[axis] - 1) or (np.diff(nodes) <= 0).any():
                 raise SchemaError(f"the positions of the term {self.name!r} are not in order")
+        if self.linear and not (
+            pair and len(self.linear) == 2 and all(isinstance(side, bool) for side in self.linear)
+        ):
+            raise SchemaError(f"the term {self.name!r} is linear in other columns")
         if self.main_parts and (not pair or len(self.main_parts) != 2):
             raise SchemaError(f"the term {self.name!r} has parts of other columns")
         for axis, main_effect in enumerate(self.main_parts):
@@ -242,6 +249,7 @@ class AdditivePredictor:
                 kind=kinds.get(t.kind, t.kind),
                 extrapolation="constant",
                 main_parts=(),
+                linear=(),
             )
             for t in self.terms
         )
