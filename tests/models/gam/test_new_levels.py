@@ -23,11 +23,16 @@ def variance_components(y, n_levels, n_each):
 
 @pytest.mark.parametrize("n_levels", [20, 300])  # few levels, and those of a large factor
 def test_the_error_of_a_new_level_is_that_of_the_one_way_layout(n_levels, seed):
-    """τ² + τ²/m + σ²/n: its effect, and the error of the mean of the m levels as that of all."""
+    """τ² + τ²/m + σ²/n: its effect, and the error of the mean of the m levels as that of all.
+
+    τ² has a factor ν/(ν − 2) of a t distribution, with ν = (m − 1)κ² for a share κ of the effects
+    that shrinkage leaves.
+    """
     X, y = layout(np.random.default_rng(seed), n_levels, 8)
     model = km.AdditiveRegressor().fit(X, y)
     within, between = variance_components(y, n_levels, 8)
-    expected = np.sqrt(between + between / n_levels + within / len(y))
+    df = (n_levels - 1) * (8 * between / (8 * between + within)) ** 2
+    expected = np.sqrt(between * df / (df - 2) * (1 + 1 / n_levels) + within / len(y))
     new = pd.DataFrame({"site": ["new", "newer", None, "s0"]})
     prediction, errors = model.predict(new, return_std=True)
     np.testing.assert_allclose(prediction[:3], y.mean(), atol=1e-3)
@@ -41,7 +46,7 @@ def test_the_error_of_a_new_level_is_that_of_the_one_way_layout(n_levels, seed):
 
 
 def test_intervals_cover_the_means_and_rows_of_new_levels(seed):
-    """95 % intervals by normal quantiles; with t of 29 degrees of freedom they would have .95."""
+    """Intervals by normal quantiles; errors are those of t with about 20 degrees of freedom."""
     rng = np.random.default_rng(seed)
     of_means, of_rows = [], []
     for _ in range(60):
@@ -55,8 +60,20 @@ def test_intervals_cover_the_means_and_rows_of_new_levels(seed):
         of_means.append(np.mean(np.abs(means - prediction) < 1.96 * error))
         of_rows.append(np.mean((rows > low) & (rows < high)))
     # By chance a variance of 29 degrees of freedom varies by √(2/29): coverages of fits by 0.03.
-    assert np.mean(of_means) == pytest.approx(0.94, abs=0.025)
+    assert np.mean(of_means) == pytest.approx(0.95, abs=0.025)
     assert np.mean(of_rows) == pytest.approx(0.9, abs=0.025)
+
+
+def test_few_levels_have_uncertain_variances():
+    """Five levels: t of four degrees of freedom; normal errors would cover .86 of new means."""
+    rng, covered = np.random.default_rng(0), []
+    for _ in range(100):
+        X, y = layout(rng, 5, 40)
+        model = km.AdditiveRegressor(n_jobs=1).fit(X, y)
+        (prediction,), (error,) = model.predict(pd.DataFrame({"site": ["new"]}), return_std=True)
+        covered.append(np.mean(np.abs(rng.normal(size=40) - prediction) < 1.96 * error))
+    # Coverages of fits vary by about .1.
+    assert np.mean(covered) == pytest.approx(0.95, abs=0.04)
 
 
 @pytest.mark.parametrize(("n_levels", "n_each"), [(20, 40), (300, 8)])
@@ -77,13 +94,14 @@ def test_levels_that_share_a_code_differ_from_their_mean(n_levels, n_each, seed)
 
 @pytest.mark.parametrize("linear", [True, False])
 def test_new_levels_have_slopes_and_curves_of_their_own(linear, seed):
-    """95 % intervals cover means of new sites, whose slopes or waves have not been seen."""
+    """95 % intervals cover means of new sites, whose slopes or curves have not been seen."""
     rng, covered, without = np.random.default_rng(seed), [], []
 
     def rows(n_levels, n_each):
         code, x = np.repeat(np.arange(n_levels), n_each), rng.random(n_levels * n_each)
-        effect = rng.normal(size=(2, n_levels))[:, code]
-        mean = 0.3 * effect[0] + effect[1] * (2 * (x - 0.5) if linear else np.sin(6 * x))
+        waves = np.cos(np.pi * np.arange(1, 5)[:, None] * x) / 2
+        functions = np.stack([0.3 + 0 * x, *(2 * (x - 0.5)[None] if linear else waves)])
+        mean = np.sum(rng.normal(size=(len(functions), n_levels))[:, code] * functions, axis=0)
         return pd.DataFrame({"x": x, "site": [f"s{k}" for k in code]}), mean
 
     for _ in range(6):
@@ -101,7 +119,9 @@ def test_new_levels_have_slopes_and_curves_of_their_own(linear, seed):
         without.append(model.predictor_.score_errors(columns, "test", new_levels=False).max())
         assert not linear or spread > 1.1  # a slope adds most at the ends
     # Variances of 40 effects and slopes vary by √(2/40); means of 6 fits of 300 rows by .015.
-    assert np.mean(covered) == pytest.approx(0.94, abs=0.04)
+    # Curves vary more at the ends of x than their prior says, which costs some per cent; without
+    # their variance, intervals cover .6.
+    assert np.mean(covered) == pytest.approx(0.95, abs=0.04 if linear else 0.07)
     assert max(without) < 0.6
 
 

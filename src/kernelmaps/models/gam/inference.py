@@ -85,8 +85,8 @@ def build_predictor(
     outputs = [_Output.of(slices, fit, df) for fit, df in zip(fits, residual_df, strict=True)]
     is_category = [book.kind == "category" for book in model.design.books]
     unseen = [
-        new_levels(term, [is_category[j] for j in term.columns], fits, smoothing)
-        for term, _, smoothing in slices
+        new_levels(term, [is_category[j] for j in term.columns], fits, span, smoothing)
+        for term, span, smoothing in slices
     ]
     terms = []
     for i, (term, _, _) in enumerate(slices):

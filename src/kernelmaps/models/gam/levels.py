@@ -29,6 +29,10 @@ from .codebooks import MISSING, OTHER
 from .fitting import FittedDesign, RoughModel
 from .training_rows import DesignTerm
 
+# Degrees of freedom of the variance of levels, at least: with fewer, the variance of a t
+# distribution grows beyond twice that of a normal one, and is infinite for two.
+_FEWEST_DF = 4.0
+
 
 @dataclass(frozen=True)
 class LevelEffects:
@@ -144,9 +148,12 @@ class NewLevels(NamedTuple):
 
 
 def new_levels(
-    term: DesignTerm, is_category: Sequence[bool], fits: Sequence[PenalisedFit], smoothing: slice
-) -> NewLevels:
+    term: DesignTerm, is_category: Sequence[bool], fits: Sequence[PenalisedFit], span: slice,
+    smoothing: slice,
+) -> NewLevels:  # fmt: skip
     r"""What the fits do not show of the levels of a term; `is_category` is of its columns.
+
+    `span` and `smoothing` are where its coefficients and λ are.
 
     With :math:`σ^2` the variance of the levels, that of an effect is
 
@@ -156,13 +163,15 @@ def new_levels(
       of the levels: it differs from the mean of all levels, and that of the rows, which the
       prediction has, differs from this mean. Effects of a large factor have this variance already.
 
-    A pair has the same for the slope or the curve of a level.
+    A pair has the same for the slope or the curve of a level. The variance of the levels is
+    estimated with few degrees of freedom, ν: new levels have a t distribution, with the variance
+    :math:`σ^2 ν/(ν - 2)`.
     """
     functions, variances = [np.zeros((term.counts.size, 0))], [np.zeros((len(fits), 0))]
     for axis in np.flatnonzero(is_category).tolist() if term.basis.n_functions else ():
         counts = term.counts.sum(axis=1 - axis) if term.pair is not None else term.counts
         deviation = _level_deviation(term, axis)
-        scale = np.array([fit.dispersion / np.exp(fit.rho[smoothing][0]) for fit in fits])
+        scale = np.array([_variance_scale(fit, span, smoothing) for fit in fits])
         for code in (MISSING, OTHER):
             at_codes = np.zeros((len(counts), len(deviation)))
             at_codes[code] = deviation
@@ -172,6 +181,16 @@ def new_levels(
     of_all = np.hstack(variances)
     used = of_all.any(axis=0)
     return NewLevels(np.hstack(functions)[:, used], of_all[:, used])
+
+
+def _variance_scale(fit: PenalisedFit, span: slice, smoothing: slice) -> float:
+    """φ/λ of a term, as a factor of the variance of a t distribution.
+
+    The REML estimate of log λ has the variance 2/ν with ν the sum of the squared degrees of freedom
+    of the coefficients, m − 1 for m levels of very many rows.
+    """
+    df = max(float(np.sum(fit.edf[span] ** 2)), _FEWEST_DF)
+    return fit.dispersion / float(np.exp(fit.rho[smoothing][0])) * df / (df - 2)
 
 
 def _new_share(counts: np.ndarray, code: int, is_large: bool) -> float:
