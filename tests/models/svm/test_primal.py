@@ -1,9 +1,12 @@
 """Newton's method ends where coordinate descent does, and where that one does not get to."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer
+from sklearn.exceptions import ConvergenceWarning
 
 import kernelmaps as km
 from kernelmaps.models.svm.primal import PrimalFit
@@ -97,8 +100,10 @@ def test_a_large_cost_is_approached_through_smaller_ones(seed, monkeypatch):
     options = {"C": 1e6, "solver": "primal"}
     model = km.AdditiveSVC(km.SplineMap(16, order=2), **options).fit(X, y)
     monkeypatch.setattr(PrimalFit, "approach_cost", lambda fit: None)
-    direct = km.AdditiveSVC(km.SplineMap(16, order=2), **options).fit(X, y)
-    np.testing.assert_allclose(model.objective_, direct.objective_, rtol=2e-3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # it may take more than are allowed
+        direct = km.AdditiveSVC(km.SplineMap(16, order=2), **options).fit(X, y)
+    assert model.objective_[0] <= 1.001 * direct.objective_[0]
     assert model.n_iter_ < direct.n_iter_
 
 
@@ -110,10 +115,24 @@ def test_auto_turns_to_newton_where_coordinates_are_slow(seed):
     assert fast.solver_ == "dual"
 
 
-def test_what_newton_cannot_do_is_refused():
-    X, y = np.random.default_rng(0).random((20, 400)), np.arange(20.0)
-    with pytest.raises(ValueError, match="at most 3000 columns"):
-        km.AdditiveSVR(km.SplineMap(10), solver="primal").fit(X, y)
+def test_any_number_of_columns_and_codes_have_their_minimum(seed):
+    """Hessians of many columns are not formed; codes are rows of a map, too."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((40, 400))
+    y, options = X[:, 0] + 0.1 * rng.normal(size=40), {"C": 10.0, "tol": 1e-6, "random_state": 0}
+    options["max_iter"] = 20000
+    anchors = km.AnchorMap("chi2", 10).fit(X)
+    for feature_map, rows in ((km.SplineMap(10), X), (anchors, anchors.encode(X))):
+        dual, primal = (
+            km.AdditiveSVR(feature_map, solver=solver, **options).fit(rows, y)
+            for solver in ("dual", "primal")
+        )
+        assert primal.solver_ == "primal"
+        np.testing.assert_allclose(primal.objective_, dual.objective_, rtol=2e-6)
+
+
+def test_other_solvers_are_refused():
+    X, y = np.random.default_rng(0).random((20, 4)), np.arange(20.0)
     with pytest.raises(ValueError, match="solver must be one of 'auto', 'dual', 'primal'"):
         km.AdditiveSVR(solver="newton").fit(X, y)
 

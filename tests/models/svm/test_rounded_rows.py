@@ -112,14 +112,18 @@ def test_the_gap_of_the_rows_themselves_is_certified(
     monkeypatch.setattr(map_tables, "_FRACTIONS", 2**7)
     X, score = data(dtype=dtype)
     y = score > np.median(score)
-    model = km.AdditiveSVC(km.SplineMap(8), C=1.0, loss=loss, random_state=0).fit(X, y)
+    model = km.AdditiveSVC(km.SplineMap(8), C=1.0, loss=loss, solver="dual", random_state=0).fit(
+        X, y
+    )
     assert went_over == [np.uint16]
     primal, gap = certificate(model, X, y)
     rounding = 1e-5 if dtype == np.float32 else 1e-9
     assert gap <= (model.tol + rounding) * primal
     assert gap == pytest.approx(model.duality_gap_[0], abs=1e-3 * rounding**0.5 * primal)
     monkeypatch.setattr(training, "START_ON_ROUNDED_ROWS", False)
-    plain = km.AdditiveSVC(km.SplineMap(8), C=1.0, loss=loss, random_state=0).fit(X, y)
+    plain = km.AdditiveSVC(km.SplineMap(8), C=1.0, loss=loss, solver="dual", random_state=0).fit(
+        X, y
+    )
     assert len(went_over) == 1
     assert model.objective_[0] == pytest.approx(plain.objective_[0], rel=2e-3)
     both = model.decision_function(X), plain.decision_function(X)
@@ -144,7 +148,8 @@ def test_the_result_does_not_depend_on_threads(small_is_large, went_over):
     X, score = data()
     y = score > 0
     one, two = (
-        km.AdditiveSVC(km.SplineMap(8), C=1.0, random_state=0, n_jobs=n).fit(X, y) for n in (1, 2)
+        km.AdditiveSVC(km.SplineMap(8), C=1.0, solver="dual", random_state=0, n_jobs=n).fit(X, y)
+        for n in (1, 2)
     )
     assert len(went_over) == 2
     np.testing.assert_array_equal(one.dual_coef_, two.dual_coef_)

@@ -8,12 +8,14 @@ from scipy import sparse
 
 import kernelmaps as km
 from kernelmaps.models.losses import LOSSES, make_loss
-from kernelmaps.models.rows.mapped import MapColumns, TwoValuedColumns
+from kernelmaps.models.rows.band_rows import BandRows
+from kernelmaps.models.rows.map_tables import basis_tables, lanes_for
+from kernelmaps.models.rows.two_valued import TwoValuedColumns
 from kernelmaps.models.svm import training
 from kernelmaps.models.svm.scale import SCALED_CURVATURE_RATIO, curvature_ratio, mean_square
 from kernelmaps.models.svm.solver_costs import TrainingSize
 
-SIZE = TrainingSize(2000, 100_000, 501, 1, curvature_ratio=1.0, tol=1e-3, has_corners=False)
+SIZE = TrainingSize(2000, 100_000, 4, 1, curvature_ratio=1.0, tol=1e-3, has_corners=False)
 
 
 def table(seed, n=300):
@@ -26,34 +28,33 @@ def table(seed, n=300):
 
 
 @pytest.mark.parametrize("feature_map", [km.SplineMap(), km.SplineMap(8, order=2)])
-def test_reduced_columns_have_the_inner_products_of_the_map(seed, feature_map):
+def test_codes_have_the_inner_products_of_the_map(seed, feature_map):
     """Up to constants, which an intercept absorbs: centred Gram matrices are equal."""
-    X, _ = table(seed)
+    X = table(seed)[0][:, 2:]
     fitted = feature_map.fit(X)
-    columns = TwoValuedColumns.of(fitted.transform, fitted._columns_per_feature(), X, True)
-    assert columns.is_two_valued.tolist() == [False, False, True, True, True]
-    reduced, full = columns.reduced(X), fitted.transform(X)
-    assert reduced.shape[1] == columns.n_columns == 2 * full.shape[1] // 5 + 3
-    grams = [Z @ Z.T for Z in (reduced - reduced.mean(axis=0), full - full.mean(axis=0))]
+    columns = TwoValuedColumns.of(fitted.transform, fitted._columns_per_feature(), X)
+    codes, spec = columns.coded(X)
+    rows = BandRows(basis_tables(spec, codes, np.float64, lanes_for(1)), codes)
+    assert rows.n_weights == 3
+    coded, full = np.stack([rows.scores(unit) for unit in np.eye(3)], axis=1), fitted.transform(X)
+    grams = [Z @ Z.T for Z in (coded - coded.mean(axis=0), full - full.mean(axis=0))]
     np.testing.assert_allclose(*grams, atol=1e-10 * np.abs(grams[1]).max())
-    weights = np.random.default_rng(seed).normal(size=(columns.n_columns, 2))
-    weights[-3] = 0  # of the constant column
+    weights = np.random.default_rng(seed).normal(size=(3, 2))
+    weights[0] = 0  # of the constant column
     expanded = columns.expanded(weights)
     atol = 1e-9 * np.abs(expanded).max()
     np.testing.assert_allclose(
-        reduced @ weights, full @ expanded - columns.absorbed(weights), atol=atol
+        coded @ weights, full @ expanded - columns.absorbed(weights), atol=atol
     )
     np.testing.assert_allclose((weights**2).sum(axis=0), (expanded**2).sum(axis=0))
 
 
-def test_sparse_rows_and_models_without_intercept_have_all_columns(seed):
+def test_rows_of_other_columns_have_no_codes(seed):
     X, _ = table(seed)
     fitted = km.SplineMap().fit(X)
     widths = fitted._columns_per_feature()
-    for rows, intercept in ((X, False), (sparse.csr_matrix(X), True)):
-        columns = TwoValuedColumns.of(fitted.transform, widths, rows, intercept)
-        assert not columns.is_two_valued.any()
-        assert columns.n_columns == widths.sum()
+    for rows in (X, sparse.csr_matrix(X[:, 2:])):
+        assert TwoValuedColumns.of(fitted.transform, widths, rows) is None
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -89,23 +90,23 @@ def test_no_other_intercept_is_better(seed, feature_map, solver):
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "log_loss"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_codes_of_two_values_have_the_same_minimum(monkeypatch, seed, loss, n_classes):
-    """Coordinate descent takes codes where all columns have two values, one of them constant."""
+    """Solvers take codes where all columns have two values, one of them constant."""
     rng = np.random.default_rng(seed)
     X = np.where(rng.random((300, 6)) < 0.3, [1.0, 2.0, -1.0, 5.0, 0.5, 3.0], 0.0)
     X[:, 5] = 3.0
     y = np.digitize(X[:, 0] - X[:, 2] + 0.3 * rng.normal(size=300), [0.5, 1.5][: n_classes - 1])
-    solved, solve = [], training._solve_dual_of_codes
+    coded, code = [], TwoValuedColumns.coded
 
     def counted(*arguments):
-        solved.append(arguments)
-        return solve(*arguments)
+        coded.append(arguments)
+        return code(*arguments)
 
-    monkeypatch.setattr(training, "_solve_dual_of_codes", counted)
+    monkeypatch.setattr(TwoValuedColumns, "coded", counted)
     options = {"loss": loss, "tol": 1e-6, "max_iter": 20000, "random_state": 0}
     auto, dual = (
         km.AdditiveSVC(None, 0.01, solver=s, **options).fit(X, y) for s in ("auto", "dual")
     )
-    assert len(solved) == 1  # not where the dual itself was requested: it needs no reduced columns
+    assert len(coded) == 1  # not where the dual itself was requested: it takes rows as they are
     np.testing.assert_allclose(auto.objective_, dual.objective_, rtol=2e-6)
     largest = np.sqrt((auto.feature_map_.transform(X) ** 2).sum(axis=1).max())
     error = 4 * largest * np.sqrt(2e-6 * auto.objective_.max())
@@ -113,22 +114,31 @@ def test_codes_of_two_values_have_the_same_minimum(monkeypatch, seed, loss, n_cl
 
 
 def test_costs_grow_with_what_they_depend_on():
-    for name in ("n_rows", "n_columns", "n_outputs", "curvature_ratio"):
+    for name in ("n_rows", "n_values", "band", "n_outputs", "curvature_ratio"):
         larger = replace(SIZE, **{name: 4 * getattr(SIZE, name)})
         assert larger.primal_seconds > SIZE.primal_seconds
     for name in ("n_values", "n_outputs", "curvature_ratio"):
         larger = replace(SIZE, **{name: 4 * getattr(SIZE, name)})
         assert larger.dual_seconds > SIZE.dual_seconds
     assert replace(SIZE, tol=1e-6).dual_seconds > SIZE.dual_seconds
+    assert replace(SIZE, of_codes=True).dual_seconds < SIZE.dual_seconds
     assert replace(SIZE, has_corners=True).primal_seconds > SIZE.primal_seconds
 
 
 def test_coordinate_descent_is_for_strong_regularisation_and_newton_for_weak():
     """One crossing: the dual's cost grows with κ, the primal's with its logarithm."""
-    solvers = [replace(SIZE, curvature_ratio=k).cheaper for k in np.geomspace(1e-3, 1e4, 50)]
+    size = replace(SIZE, has_corners=True)
+    solvers = [replace(size, curvature_ratio=k).cheaper for k in np.geomspace(1e-3, 1e4, 50)]
     assert solvers[0] == "dual"
     assert solvers[-1] == "primal"
     assert sorted(solvers) == solvers
+
+
+def test_newton_is_for_smooth_losses_and_outputs_share_visits_alone():
+    one = replace(SIZE, curvature_ratio=1e-3)
+    many = replace(one, n_outputs=16)
+    assert one.cheaper == "primal"
+    assert many.dual_seconds / one.dual_seconds < 8 < many.primal_seconds / one.primal_seconds
 
 
 def test_the_mean_square_is_the_trace_of_the_covariance(seed):
@@ -198,7 +208,7 @@ def test_only_one_solver_runs(seed, monkeypatch, C, solver):
     other = {"dual": "_solve_primal", "primal": "_solve_dual"}[solver]
     monkeypatch.setattr(training, other, refuse)
     X, score = table(seed, 1000)
-    assert km.AdditiveSVC(C=C).fit(X, score > 0).solver_ == solver
+    assert km.AdditiveSVC(C=C, loss="hinge").fit(X, score > 0).solver_ == solver
 
 
 def test_newton_starts_where_slow_coordinate_descent_ends(seed, monkeypatch):
@@ -214,19 +224,18 @@ def test_newton_starts_where_slow_coordinate_descent_ends(seed, monkeypatch):
     np.testing.assert_allclose(both.objective_, alone.objective_, rtol=1e-3)
 
 
-def test_halved_steps_read_no_rows(seed, monkeypatch):
+def test_lines_read_no_rows(seed, monkeypatch):
     """Scores on the line between two points are those of the points."""
-    passes, scores = [], MapColumns.scores
+    passes, scores = [], BandRows.scores
 
-    def counted(columns, beta):
+    def counted(rows, weights):
         passes.append(1)
-        return scores(columns, beta)
+        return scores(rows, weights)
 
-    monkeypatch.setattr(MapColumns, "scores", counted)
+    monkeypatch.setattr(BandRows, "scores", counted)
     X, score = table(seed)
     model = km.AdditiveSVC(loss="hinge", C=10.0, solver="primal").fit(X, score > 0)
-    # One for each step, and one for each of 17 widths of rounded corners; two before them.
-    assert len(passes) <= model.n_iter_ + 17 + 2
+    assert len(passes) == model.n_iter_
 
 
 @pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if loss.dual_rules])

@@ -78,3 +78,8 @@ def bands_of(spec: Spec, X: Any, dtype: np.dtype) -> Bands:
             "out_of_domain='clip' instead of 'extrapolate', or scale the features."
         )
     return Bands(curves.astype(np.float64), None, np.zeros(len(curves.origin), np.int32))
+
+
+def band_size(spec: Spec, widths: np.ndarray) -> int:
+    """Functions of a value that are not zero; `widths` are those of all functions of a feature."""
+    return spec.arrays["band_coef"].shape[-1] if "mix" in spec.arrays else int(widths.max())

@@ -13,7 +13,7 @@ from ...hashing import mixed_bits
 from ...schema import State, array
 from ..losses import Logistic
 from ..probabilities import calibrated
-from ..rows.mapped import MapColumns, MappedRows
+from ..rows.matrix import MatrixRows
 from ..solvers.newton import Objective, minimise
 from .choosing import held_out_scores
 from .fitted_map import FittedMap
@@ -194,9 +194,9 @@ def platt(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> tuple
     many, few = weight[positive].sum(), weight[~positive].sum()
     target = np.where(positive, (many + 1) / (many + 2), 1 / (few + 2))
     spread = float(scores.std()) or 1.0
-    columns = MapColumns(lambda f: f, np.tile(scores / spread, 2)[:, None], 1, True)
+    Z = np.column_stack([np.tile(scores / spread, 2), np.ones(2 * len(scores))])
     labels = np.repeat([1.0, -1.0], len(scores))
-    rows = MappedRows(columns, labels, np.concatenate([weight * target, weight * (1 - target)]))
+    rows = MatrixRows(Z, labels, np.concatenate([weight * target, weight * (1 - target)]))
     objective = Objective(rows, Logistic(), np.zeros(2))
     start = objective.at(np.array([1.0, np.log((many + 1) / (few + 1))]))
     slope, shift = minimise(objective, start).point.beta.tolist()

@@ -1,10 +1,10 @@
-r"""Newton's method on the weights of a map: for problems that coordinate descent is slow on.
+r"""Newton's method on the weights of a map.
 
 .. math:: P(w, b) = ½\|w\|² + \sum_i c_i\,ℓ(y_i, ⟨w, ψ_i⟩ + b)
 
-is minimised by :mod:`..solvers.newton`, at a cost of n·D² for D columns of ψ and a Hessian. A few
-of these are enough, whatever C: for weak regularisation and smooth penalties (splines
-of second order), where coordinate descent on the dual is slow.
+is minimised by Newton steps, which conjugate gradients solve for (:mod:`..solvers.newton_cg`): each
+takes some passes over the bands of the rows, of n·d times a few operations. A few steps are enough,
+whatever C.
 
 :math:`α_i = -c_i ℓ'(y_i, f_i)` are feasible dual variables. With the gradient g of P by the weights
 their duality gap is
@@ -22,58 +22,84 @@ cost short.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...threads import limit_blas
-from ..losses import Loss, make_loss, name_with
-from ..rows.in_memory import EvaluationInMemory
-from ..rows.mapped import MapColumns, MappedRows
+from ..losses import LOSSES, Loss, make_loss, name_with
+from ..rows.band_rows import BandRows
+from ..rows.map_bands import Bands
 from ..solvers.dual import Solution
-from ..solvers.linear_systems import RIDGES, blas_threads
-from ..solvers.newton import NewtonOptions, Objective, Stop, minimise
+from ..solvers.linear_systems import blas_threads
+from ..solvers.newton_cg import CentredHessian, Preconditioner, conjugate_gradients
 
-MOST_COLUMNS = 3000  # a step factorises a matrix of this size
-_MOST_OPERATIONS = 2e12  # n·D² of a step
-# P falls until rounding errors end it, unless the certificate does so before.
-# The first ridge is next to nothing: beside a large cost it would hide the penalty.
-_NEWTON = NewtonOptions(
-    slow_ratio=0.3,  # L-BFGS steps with one Hessian that shrink less are worth a new Hessian
-    tol=1e-14,
-    value_scale=0.0,
-    max_iter=200,
-    max_halvings=60,
-    ridges=(1e-14, *RIDGES),
-)
-_ROUGH = replace(_NEWTON, tol=1e-2)  # on the way to the full cost
 _WIDTHS = 4.0 ** -np.arange(-1, 16)  # of smoothed corners, in units of the mean size of targets
-# Part of the gap that is due to the steps at their end, as a share of `tol` times P or of the part
-# due to smoothed corners.
-_SMALL_SHARE, _SMALL_BESIDE_CORNERS = 5e-2, 0.1
+_COST_STEP = 10.0  # from one cost to the next on the way to a large one
 _CERTIFICATES = 4  # attempts at a gap that is small by its estimate, each ten times as strict
+_MAX_STEPS = 200  # for one width or cost
+_MAX_HALVINGS = 60  # of a step
+_MAX_LINE_STEPS = 8  # along a direction; two or three are usual
+# Single precision: the least tolerance, and the error of the Hessian. On magic, spambase and
+# simulated tables, steps are as many as in double precision up to 0.02, and twice as many for 0.03.
+_SINGLE_TOL, _SINGLE_ERROR = 1e-4, 0.01
+# The curvature of an intercept where no loss has any: it keeps its step finite.
+_LEAST_CURVATURE = 1e-6
 
 
-def is_feasible(n_columns: int, n_rows: int) -> bool:
-    """Whether a step is affordable."""
-    return n_columns <= MOST_COLUMNS and n_rows * n_columns**2 <= _MOST_OPERATIONS
+@dataclass(frozen=True)
+class Accuracy:
+    """Where steps end: parts of the relative gap, as shares of `tol`.
+
+    In parentheses: processor time with other values, relative to that with the default.
+    """
+
+    rough_gap: float = 0.5  # relative gap on the way to the full cost
+    estimated: float = 0.8  # the gap that is certified next
+    # With smoothed corners, the part of the gap that is due to the weights: as a share of `tol`, or
+    # of the part that is due to the corners.
+    small: float = 5e-2
+    beside_corners: float = 0.1
+    forcing: float = 0.1  # of the residual of a Newton step
+    residual: float = 0.06  # of the gap that is asked for: a smaller residual adds nothing
+    line: float = 1e-3  # decrease along a direction that is left, of what it has brought
+    balance: float = 0.02  # of the gap: what an intercept that is not at its minimum adds
+
+
+ACCURACY = Accuracy()
+
+
+def is_single_enough(bands: Bands, problem: Any, cost: np.ndarray, tol: float) -> bool:
+    """Whether sums in single precision are exact enough, which take two thirds of the time.
+
+    Their error in the Hessian is that of sums of c·ℓ'' over all rows, transformed by R on both
+    sides; it must be small beside the penalty, whose Hessian is I.
+    """
+    loss = LOSSES[name_with(problem.loss)]
+    if loss.has_corners or tol < _SINGLE_TOL:  # corners have curvatures of any size
+        return False
+    curvature = loss.svm_factor * loss.max_curvature * float(cost.sum())
+    transforms = np.eye(1)[None] if bands.transforms is None else bands.transforms
+    norm = max(float(np.linalg.norm(R, 2)) for R in transforms)
+    return float(np.finfo(np.float32).eps) * curvature * norm**2 <= _SINGLE_ERROR
 
 
 def solve_primal(
-    columns: MapColumns, problem: Any, examples: np.ndarray, tol: float,
+    rows: BandRows, problem: Any, examples: np.ndarray, fit_intercept: bool, tol: float,
     start: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Solution:  # fmt: skip
-    """Minimise P for all outputs; the solution has weights [column][output].
+    """Minimise P for all outputs; the solution has weights [feature][function][output] of bands.
 
     Parameters
     ----------
-    columns : MapColumns
-        Of the examples.
+    rows : BandRows
+        The examples.
     problem : SVMProblem
         Loss, targets and costs of all rows.
     examples : int32[m]
         Which of them take part.
+    fit_intercept : bool
     tol : float
         Relative duality gap that is wanted.
     start : (ndarray, ndarray), optional
@@ -82,18 +108,18 @@ def solve_primal(
     outputs, cost, y = problem.positive.size, problem.cost[examples], problem.y[examples]
     loss = make_loss(name_with(problem.loss), y, epsilon=problem.epsilon)
     primal, gap, first, intercept = np.zeros((4, outputs))
-    weights, alpha = np.zeros((columns.n_columns, outputs)), np.zeros((problem.y.size, outputs))
-    n_iter = 0
-    with limit_blas(blas_threads(columns.n_columns)):
+    weights = np.zeros((rows.n_features, rows.width, outputs))
+    alpha, n_iter = np.zeros((problem.y.size, outputs)), 0
+    with limit_blas(blas_threads(rows.n_weights)):
         for k, code in enumerate(problem.positive):
             target = np.where(y == code, 1.0, -1.0) if loss.of_labels else y
-            fit = PrimalFit(columns, loss, target, cost, tol)
+            fit = PrimalFit(rows, loss, target, cost, fit_intercept, tol)
             first[k] = fit.value()
             if start is not None:
                 fit.start_from(start[0][examples, k], start[1][k])
             primal[k], gap[k], alpha[examples, k] = fit.minimise()
-            weights[:, k] = fit.weights[: columns.n_columns]
-            intercept[k] = fit.weights[-1] if columns.fit_intercept else 0.0
+            weights[:, :, k] = rows.band_weights(fit.point.weights)
+            intercept[k] = fit.point.intercept
             n_iter = max(n_iter, fit.n_iter)
     # Small beside the objective or, where that is next to zero (targets that the intercept alone
     # explains), beside rounding errors of where it began.
@@ -102,38 +128,143 @@ def solve_primal(
     return Solution(weights, intercept, alpha, primal, gap, n_iter, visits, small, "primal")
 
 
+@dataclass(frozen=True)
+class Point:
+    """Weights and an intercept, and the scores of all rows without the intercept."""
+
+    weights: np.ndarray
+    intercept: float
+    scores: np.ndarray
+
+    @property
+    def eta(self) -> np.ndarray:
+        """Scores f."""
+        return self.scores + self.intercept
+
+
+@dataclass(frozen=True)
+class Line:
+    """P on the plane of a direction of the weights and the intercept: no pass over the rows.
+
+    Attributes
+    ----------
+    fit : PrimalFit
+    loss : Loss
+        With smoothed corners.
+    cost : ndarray
+        Factors of the losses.
+    start : Point
+    direction, scores : ndarray
+        Of the weights, and what one of it adds to the scores.
+    """
+
+    fit: PrimalFit
+    loss: Loss
+    cost: np.ndarray
+    start: Point
+    direction: np.ndarray
+    scores: np.ndarray
+
+    def _eta(self, step: float, intercept: float) -> np.ndarray:
+        return self.start.scores + step * self.scores + intercept
+
+    def value(self, step: float, intercept: float) -> float:
+        """P."""
+        w, p = self.start.weights, self.direction
+        square = float(w @ w) + 2 * step * float(w @ p) + step**2 * float(p @ p)
+        losses = self.loss.value(self.fit.y, self._eta(step, intercept))
+        return 0.5 * square + float(self.cost @ losses)
+
+    def at(self, step: float, intercept: float) -> Point:
+        weights = self.start.weights + step * self.direction
+        return Point(weights, intercept, self.start.scores + step * self.scores)
+
+    def minimise(self, step: float, change: float, highest: float) -> tuple[Point, float] | None:
+        """The minimum of P on the plane, from a step and a change of the intercept on.
+
+        None if none of ever shorter steps leads to a P of at most `highest`.
+        """
+        value, begin = np.inf, self.start.intercept
+        for halvings in range(_MAX_HALVINGS):
+            length, intercept = step * 0.5**halvings, begin + change * 0.5**halvings
+            value = self.value(length, intercept)
+            if value <= highest:
+                break
+        else:
+            return None
+        step = length
+        for _ in range(_MAX_LINE_STEPS):
+            move, decrease, imbalance = self._newton_step(step, intercept)
+            enough = ACCURACY.line * (highest - value) + 1e-14 * abs(value)
+            if decrease <= enough and imbalance <= ACCURACY.balance * self.fit.tol * value:
+                break
+            trial = None
+            for halvings in range(_MAX_LINE_STEPS):
+                length = 0.5**halvings
+                trial = step + length * move[0], intercept + length * move[1]
+                trial_value = self.value(*trial)
+                if trial_value <= value:
+                    break
+            else:
+                break
+            (step, intercept), value = trial, trial_value
+        return self.at(step, intercept), value
+
+    def _newton_step(
+        self, step: float, intercept: float
+    ) -> tuple[tuple[float, float], float, float]:
+        """A Newton step on the plane, the decrease that it predicts, and |∂P/∂b| (1 + |b|)."""
+        w, p, z = self.start.weights, self.direction, self.scores
+        slope, curvature = self.loss.derivatives(self.fit.y, self._eta(step, intercept))
+        slope, curvature = self.cost * slope, self.cost * curvature
+        by_step = float(w @ p) + step * float(p @ p) + float(slope @ z)
+        weighted = curvature * z
+        step_curvature = float(p @ p) + float(weighted @ z)
+        by_intercept = intercept_curvature = 0.0
+        if self.fit.fit_intercept:
+            by_intercept, intercept_curvature = float(slope.sum()), float(curvature.sum())
+        mixed = float(weighted.sum()) if intercept_curvature else 0.0
+        determinant = step_curvature * intercept_curvature - mixed**2
+        if determinant > 1e-12 * step_curvature * intercept_curvature:
+            move = (
+                (mixed * by_intercept - intercept_curvature * by_step) / determinant,
+                (mixed * by_step - step_curvature * by_intercept) / determinant,
+            )
+        elif intercept_curvature:
+            move = 0.0, -by_intercept / intercept_curvature
+        else:
+            move = (-by_step / step_curvature if step_curvature else 0.0), 0.0
+        decrease = -0.5 * (by_step * move[0] + by_intercept * move[1])
+        return move, decrease, abs(by_intercept) * (1 + abs(intercept))
+
+
 class PrimalFit:
     """The fit of one output: weights, the width of smoothed corners, and the certificate there."""
 
     def __init__(
-        self, columns: MapColumns, loss: Loss, y: np.ndarray, cost: np.ndarray, tol: float
-    ) -> None:
-        self.columns, self.loss, self.cost, self.tol = columns, loss, cost, tol
-        self.rows = MappedRows(columns, y, loss.svm_factor * cost)
-        self.penalty = columns.penalty
+        self, rows: BandRows, loss: Loss, y: np.ndarray, cost: np.ndarray, fit_intercept: bool,
+        tol: float,
+    ) -> None:  # fmt: skip
+        self.rows, self.loss, self.y, self.cost = rows, loss, y, cost
+        self.fit_intercept, self.tol = fit_intercept, tol
+        self.loss_cost = loss.svm_factor * cost
+        self.point = Point(np.zeros(rows.n_weights), 0.0, np.zeros(len(y)))
         self.n_iter, self.is_started = 0, False
-        self.point: Any = self.rows.at(loss, np.zeros(len(self.penalty)))
-
-    @property
-    def weights(self) -> np.ndarray:
-        """Weights of the columns, and the intercept."""
-        return self.point.beta
+        self.preconditioner = Preconditioner()
 
     def value(self) -> float:
         """P, with the corners of the loss as they are."""
-        losses = float(self.rows.weight @ self.loss.value(self.rows.y, self.point.eta))
-        return 0.5 * float(self.penalty @ self.point.beta**2) + losses
+        w = self.point.weights
+        losses = self.loss_cost @ self.loss.value(self.y, self.point.eta)
+        return 0.5 * float(w @ w) + float(losses)
 
     def start_from(self, alpha: np.ndarray, intercept: float) -> None:
         """Start from the weights Σ α_i ψ_i, if P is lower there than without weights."""
-        weights = self.columns.adjoint(alpha)
-        if self.columns.fit_intercept:
-            weights[-1] = intercept
         before, lowest = self.point, self.value()
-        self.point = self.rows.at(self.loss, weights)
-        if self.value() < lowest:
-            self.is_started = True
-        else:
+        weights = self.rows.adjoint(alpha)
+        self.point = Point(weights, float(intercept), self.rows.scores(weights))
+        self.is_started = self.value() < lowest
+        if not self.is_started:
             self.point = before
 
     def minimise(self) -> tuple[float, float, np.ndarray]:
@@ -142,7 +273,7 @@ class PrimalFit:
         Returns the certificate there.
         """
         if self.loss.has_corners:
-            scale = float(np.average(np.abs(self.rows.y), weights=self.cost)) or 1.0
+            scale = float(np.average(np.abs(self.y), weights=self.cost)) or 1.0
             stages = [(width, self.tol) for width in scale * _WIDTHS]
         else:
             if self.loss.curvature_varies and not self.is_started:
@@ -150,58 +281,82 @@ class PrimalFit:
             stages = [(1.0, self.tol / 10.0**k) for k in range(_CERTIFICATES)]
         for width, tol in stages:
             loss = self.loss.smoothed(width)
-            self._newton(Objective(self.rows, loss, self.penalty), _NEWTON, self._is_small(tol))
-            primal, gap, alpha = self.certify()
-            if gap <= 0.5 * self.tol * primal:
+            self._newton(loss, self.loss_cost, tol)
+            primal, gap, alpha = self.certify(loss)
+            if gap <= self.tol * primal:
                 break
         return primal, gap, alpha
 
     def approach_cost(self) -> None:
-        """Go near the minima of the costs divided by powers of ten, the smallest costs first."""
-        for power in range(int(np.ceil(np.log10(self.cost.max()))), 0, -1):
-            rows = replace(self.rows, weight=self.rows.weight / 10.0**power)
-            self._newton(Objective(rows, self.loss, self.penalty), _ROUGH, None)
+        """Go near the minima of smaller costs, the smallest first."""
+        n_steps = int(np.ceil(np.log(self.cost.max()) / np.log(_COST_STEP)))
+        for power in range(n_steps, 0, -1):
+            cost = self.loss_cost / _COST_STEP**power
+            self._newton(self.loss, cost, ACCURACY.rough_gap / ACCURACY.estimated)
 
-    def _newton(self, objective: Objective, options: NewtonOptions, stop: Stop | None) -> None:
-        result = minimise(objective, objective.at(self.point.beta), options, stop)
-        self.n_iter += result.n_iter
-        self.point = result.point
-
-    def _is_small(self, tol: float) -> Stop:
-        """Whether little of the gap is due to anything but smoothed corners."""
-
-        def stop(point: EvaluationInMemory, gradient: np.ndarray) -> bool:
-            smoothing = (
-                self._fenchel_sum(point, self._duals(point)) if self.loss.has_corners else 0.0
-            )
+    def _newton(self, loss: Loss, cost: np.ndarray, tol: float) -> None:
+        """Take Newton steps until the relative gap is about `tol`, but for smoothed corners."""
+        for _ in range(_MAX_STEPS):
+            eta, w = self.point.eta, self.point.weights
+            slope, curvature = loss.derivatives(self.y, eta)
+            slope, curvature = cost * slope, cost * curvature
+            gradient = w + self.rows.adjoint(slope)
+            by_intercept = float(slope.sum()) if self.fit_intercept else 0.0
+            value = 0.5 * float(w @ w) + float(cost @ loss.value(self.y, eta))
             # Scaling the α to sum to zero moves the gap by about |b| times their sum.
-            unbalanced = (1 - self.penalty) * np.abs(gradient) @ (1 + np.abs(point.beta))
-            steps = 0.5 * float(self.penalty @ gradient**2) + float(unbalanced)
-            value = float(point.value + 0.5 * self.penalty @ point.beta**2)
-            return steps <= max(_SMALL_SHARE * tol * value, _SMALL_BESIDE_CORNERS * smoothing)
+            imbalance = abs(by_intercept) * (1 + abs(self.point.intercept))
+            limit = ACCURACY.estimated * tol * value
+            if loss.has_corners:
+                corners = ACCURACY.beside_corners * self._fenchel_sum(eta, -slope)
+                limit = max(ACCURACY.small * tol * value, corners)
+            if 0.5 * float(gradient @ gradient) + imbalance <= limit:
+                return
+            line, change = self._direction(loss, cost, (gradient, by_intercept, curvature), limit)
+            self.n_iter += 1
+            lowest = line.minimise(1.0, change, value + 1e-12 * abs(value))
+            if lowest is None or not lowest[1] < value:  # rounding errors do not let it go on
+                return
+            self.point = lowest[0]
 
-        return stop
+    def _direction(
+        self, loss: Loss, cost: np.ndarray, derivatives: tuple[np.ndarray, float, np.ndarray],
+        limit: float,
+    ) -> tuple[Line, float]:  # fmt: skip
+        """The direction of a Newton step, and the change of the intercept."""
+        gradient, by_intercept, curvature = derivatives
+        hessian = CentredHessian.of(self.rows, curvature, self.fit_intercept)
+        enough = ACCURACY.residual * limit
+        direction, n_products = conjugate_gradients(
+            hessian.product,
+            self.preconditioner.of(hessian),
+            by_intercept * hessian.mean - gradient,
+            ACCURACY.forcing,
+            lambda residual: 0.5 * float(residual @ residual) <= enough,
+        )
+        self.preconditioner.count(hessian, n_products)
+        scores = self.rows.scores(direction)
+        change = 0.0
+        if self.fit_intercept:
+            total = max(hessian.total, _LEAST_CURVATURE)
+            change = -(by_intercept + float(curvature @ scores)) / total
+        return Line(self, loss, cost, self.point, direction, scores), change
 
-    def certify(self) -> tuple[float, float, np.ndarray]:
-        """P, the duality gap of the weights, and the dual variables α."""
-        alpha = self._duals(self.point)
-        if self.columns.fit_intercept:
+    def certify(self, loss: Loss) -> tuple[float, float, np.ndarray]:
+        """P, the duality gap of the weights, and the dual variables α = −cℓ' of a smoothed loss."""
+        eta = self.point.eta
+        alpha = -self.loss_cost * loss.derivatives(self.y, eta)[0]
+        if self.fit_intercept:
             alpha = _balanced(alpha)
-        difference = self.penalty * (self.point.beta - self.columns.adjoint(alpha))
-        gap = 0.5 * float(difference @ difference) + self._fenchel_sum(self.point, alpha)
+        difference = self.point.weights - self.rows.adjoint(alpha)
+        gap = 0.5 * float(difference @ difference) + self._fenchel_sum(eta, alpha)
         return self.value(), gap, alpha
 
-    def _duals(self, point: EvaluationInMemory) -> np.ndarray:
-        """α = −cℓ'."""
-        return -self.rows.weight * point.loss.derivatives(self.rows.y, point.eta)[0]
-
-    def _fenchel_sum(self, point: EvaluationInMemory, alpha: np.ndarray) -> float:
+    def _fenchel_sum(self, eta: np.ndarray, alpha: np.ndarray) -> float:
         """Σ cℓ(f) + (cℓ)*(−α) + αf: not negative, and zero for the α of this f."""
         rules: Any = self.loss.dual_rules
-        y, epsilon = self.rows.y, getattr(self.loss, "epsilon", 0.0)
-        losses = self.rows.weight * self.loss.value(y, point.eta)
-        conjugates = rules.conjugate(y, alpha, self.cost, epsilon)
-        return float(np.sum(losses + conjugates + alpha * point.eta))
+        losses = self.loss_cost * self.loss.value(self.y, eta)
+        conjugates = rules.conjugate(self.y, alpha, self.cost, getattr(self.loss, "epsilon", 0.0))
+        return float(np.sum(losses + conjugates + alpha * eta))
 
 
 def _balanced(alpha: np.ndarray) -> np.ndarray:

@@ -7,8 +7,8 @@ The number of visits to an example grows as
 .. math:: κ = c\,ℓ''\, \overline{\|ψ - m\|^2},
 
 the means of costs and norms taken over the examples (:mod:`.scale`). Newton's method needs few
-steps more where κ grows (it is their logarithm that counts), but each costs a product of all pairs
-of columns.
+steps more where κ grows (it is their logarithm that counts), each of which takes some passes over
+the rows. Its passes are shorter than visits, but not shared by the outputs.
 
 The constants were read off times of one core of an ARM Neoverse N1: splines of order 0, 1 and 2 and
 trigonometric functions, three losses, C from 0.001 to 1000, 2000 × 50 and 10,000 × 20 values. Their
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..rows.mapped import MEMORY_LIMIT
+from ..rows.band_rows import MEMORY_LIMIT
 
 
 @dataclass(frozen=True)
@@ -31,24 +31,24 @@ class SolverCosts:
     # Coordinate descent. Each visit to an example looks its values up: 20 ns (order 0) to 50 ns
     # (log loss, trigonometric) each.
     per_value: float = 30e-9
+    per_code: float = 8e-9  # the same for dense rows of integers: usps, 10 lanes
     per_visit: float = 120e-9  # the same for each example: codes of 2000 × 180 and 32,561 × 123
     shared_lanes: float = 1.5  # outputs that take as long as what is done once for all of them
     first_visits: float = 6.0  # visits to each example for κ → 0
     visits_per_ratio: float = 4.0  # further visits per κ; measured: 2.5 to 6
     measured_gap: float = 1e-3  # the relative duality gap that visits were counted to
 
-    # Newton's method.
-    per_product: float = 1 / 1.5e10  # of two columns, per row: a matrix product of BLAS
-    per_entry: float = 0.5e-9  # of a stored ψ(X) that is read for a score or a gradient
-    per_computed_entry: float = 3e-9  # of ψ(X) that is computed anew
-    per_step: float = 3e-4  # what a step does beside its sums over entries
-    per_row: float = 5e-8  # the same for each row: losses and their derivatives
-    hessians: float = 1.0  # for κ < 1, and for each further factor of ten
-    steps_per_hessian: float = 8.0
-    # Smoothed corners need more Hessians, but few rows lie on a corner.
-    hessians_with_corners: float = 15.0
-    steps_with_corners: float = 4.5
-    rows_on_corners: float = 1 / 6
+    # Newton's method: passes over the bands of the rows, of 2 ns for a value with four functions.
+    per_entry: float = 0.55e-9  # a function of a value's band, in a pass
+    per_located_value: float = 10e-9  # once, or in each pass
+    per_pass: float = 5e-5  # what a pass does beside its sums
+    per_row: float = 1e-7  # losses and their derivatives, in a step
+    passes: float = 14.0  # in a step: products, the gradient, blocks, scores
+    steps: float = 1.5  # for κ → 0
+    steps_per_digit: float = 1.2  # further steps for each factor of ten in κ
+    # Smoothed corners: steps for κ < 1 and for each further factor of ten, and passes in one.
+    steps_with_corners: float = 16.0
+    passes_with_corners: float = 30.0
 
     # κ beyond which a penalty lies below the rounding of the losses, and Newton's method has
     # nothing to go by; the gap of coordinate descent stays at most twice the objective.
@@ -69,8 +69,8 @@ class TrainingSize:
     n_values : int
         Values of all rows that are looked up: those that are stored, of sparse rows; of columns of
         two values, those that are not the smaller one.
-    n_columns : int
-        Coefficients of an output.
+    band : int
+        Functions of a value that are not zero.
     n_outputs : int
     curvature_ratio : float
         κ.
@@ -78,15 +78,18 @@ class TrainingSize:
         Relative duality gap.
     has_corners : bool
         Whether the derivative of the loss jumps.
+    of_codes : bool
+        Whether rows are dense integers, whose functions are looked up.
     """
 
     n_rows: int
     n_values: int
-    n_columns: int
+    band: int
     n_outputs: int
     curvature_ratio: float
     tol: float
     has_corners: bool
+    of_codes: bool = False
 
     @property
     def visits(self) -> float:
@@ -97,22 +100,22 @@ class TrainingSize:
     @property
     def dual_seconds(self) -> float:
         lanes = (COSTS.shared_lanes + self.n_outputs) / (COSTS.shared_lanes + 1)
-        a_visit = COSTS.per_value * self.n_values + COSTS.per_visit * self.n_rows
+        per_value = COSTS.per_code if self.of_codes else COSTS.per_value
+        a_visit = per_value * self.n_values + COSTS.per_visit * self.n_rows
         return a_visit * lanes * self.visits
 
     @property
     def primal_seconds(self) -> float:
-        n, d, growth = self.n_rows, self.n_columns, 1 + np.log10(1 + self.curvature_ratio)
-        hessians, steps, share = COSTS.hessians * growth, COSTS.steps_per_hessian, 1.0
+        digits = np.log10(1 + self.curvature_ratio)
+        steps, passes = COSTS.steps + COSTS.steps_per_digit * digits, COSTS.passes
         if self.has_corners:
-            hessians, steps = COSTS.hessians_with_corners * growth, COSTS.steps_with_corners
-            share = COSTS.rows_on_corners
-        stored = 8 * n * d <= MEMORY_LIMIT
-        entry = COSTS.per_entry if stored else COSTS.per_computed_entry
-        a_step = COSTS.per_step + COSTS.per_row * n + 2 * entry * n * d
-        a_hessian = COSTS.per_product * (share * n * d**2 + d**3 / 3)
-        map_once = COSTS.per_computed_entry * n * d
-        return map_once + self.n_outputs * hessians * (a_hessian + steps * a_step)
+            steps, passes = COSTS.steps_with_corners * (1 + digits), COSTS.passes_with_corners
+        a_pass = COSTS.per_pass + COSTS.per_entry * self.n_values * self.band
+        located = COSTS.per_located_value * self.n_values
+        if 8 * self.n_values * self.band > MEMORY_LIMIT:  # located in each pass
+            a_pass, located = a_pass + located, 0.0
+        a_step = passes * a_pass + COSTS.per_row * self.n_rows
+        return located + self.n_outputs * steps * a_step
 
     @property
     def cheaper(self) -> str:

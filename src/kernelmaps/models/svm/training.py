@@ -11,16 +11,19 @@ the algorithm and :mod:`..solvers._dual_loops` for the form in which the weights
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from ...engine import Spec, apply
 from ...static_int import StaticInt
 from ...threads import resolve_threads, run_interruptibly
 from ..losses import LOSSES, make_loss
+from ..rows.band_rows import BandRows
+from ..rows.map_bands import band_size
 from ..rows.map_tables import (
     bands_of,
     basis_tables,
@@ -30,17 +33,12 @@ from ..rows.map_tables import (
     tables_of_fractions,
     unpack_weights,
 )
-from ..rows.mapped import (
-    PROBED_ROWS,
-    MapColumns,
-    TwoValuedColumns,
-    reduced_columns,
-    two_valued,
-)
+from ..rows.two_valued import TwoValuedColumns
 from ..solvers._dual_loops import SVMProblem
 from ..solvers.dual import DualOptions, Solution, solve
+from ..solvers.newton_cg import MOST_FACTORISED
 from .fitted_map import FittedMap
-from .primal import MOST_COLUMNS, is_feasible, solve_primal
+from .primal import is_single_enough, solve_primal
 from .problem import MOST_LANES, SMALL, Options, Targets, costs_of, precision_of
 from .scale import curvature_ratio, mean_square
 from .solver_costs import COSTS, TrainingSize
@@ -191,116 +189,128 @@ def solve_group(
         Gives the rows rounded to fractions of bins, and the bits of a fraction; or None.
     """
     examples = np.flatnonzero(problem.cost > 0).astype(np.int32)
-    columns, epochs = _choose_solver(rows, problem, fitted, options, examples)
-    if epochs > 0:
-        of_dual = replace(dual, max_iter=epochs)
-        if columns is not None and columns.is_two_valued.all():
-            solution = _solve_dual_of_codes(
-                rows, problem, fitted, columns, examples, of_dual, alpha, intercept
-            )
-        else:
-            solution = _solve_dual(
-                rows, problem, fitted.spec, examples, of_dual, alpha, intercept, codes
-            )
-        if solution.converged or epochs == options.max_iter:
-            return solution
-        alpha, intercept = solution.alpha, solution.intercept
-    assert columns is not None
-    start = (alpha, intercept) if intercept is not None and alpha.any() else None
-    return _solve_primal(rows, problem, fitted, columns, examples, options, start)
-
-
-def _solve_dual_of_codes(
-    rows: Any, problem: SVMProblem, fitted: FittedMap, columns: TwoValuedColumns,
-    examples: np.ndarray, dual: DualOptions, alpha: np.ndarray, intercept: np.ndarray | None,
-) -> Solution:  # fmt: skip
-    """Coordinate descent where all columns have two values: on codes, zero for one of the two."""
-    coded, spec = columns.coded(rows)
-    solution = _solve_dual(coded, problem, spec, examples, dual, alpha, intercept, lambda: None)
+    plan = _choose_solver(rows, problem, fitted, options, examples)
+    if plan.columns is not None:
+        codes = _no_rounded_rows
+    solution = None
+    if plan.epochs > 0:
+        of_dual = replace(dual, max_iter=plan.epochs)
+        solution = _solve_dual(plan, problem, examples, of_dual, alpha, intercept, codes)
+        if not solution.converged and plan.epochs < options.max_iter:
+            alpha, intercept, solution = solution.alpha, solution.intercept, None
+    if solution is None:
+        start = (alpha, intercept) if intercept is not None and alpha.any() else None
+        solution = _solve_primal(plan, problem, examples, options, start)
+    if plan.columns is None:
+        return solution
+    # The weights of codes as those of ψ.
     weights = solution.weights[:, 0]
     bands = bands_of(fitted.spec, rows, np.dtype(precision_of(rows, dual.tol)))
     return replace(
         solution,
-        weights=bands.band_weights(columns.expanded(weights)),
-        intercept=solution.intercept - columns.absorbed(weights),
+        weights=bands.band_weights(plan.columns.expanded(weights)),
+        intercept=solution.intercept - plan.columns.absorbed(weights),
     )
 
 
+@dataclass(frozen=True)
+class SolverPlan:
+    """Which solver runs, and on what.
+
+    Attributes
+    ----------
+    rows : array or CSR
+        The rows, or codes of columns of two values.
+    spec : Spec
+        Their map.
+    columns : TwoValuedColumns, optional
+        What the codes stand for.
+    epochs : int
+        Epochs of coordinate descent; Newton's method follows if they are fewer than `max_iter` and
+        not enough.
+    """
+
+    rows: Any
+    spec: Spec
+    columns: TwoValuedColumns | None
+    epochs: int
+
+
+def _no_rounded_rows() -> None:
+    """Codes are not rounded."""
+
+
 def _solve_dual(
-    rows: Any, problem: SVMProblem, spec: Spec, examples: np.ndarray, dual: DualOptions,
+    plan: SolverPlan, problem: SVMProblem, examples: np.ndarray, dual: DualOptions,
     alpha: np.ndarray, intercept: np.ndarray | None, codes: RoundedRows,
 ) -> Solution:  # fmt: skip
     """Coordinate descent."""
-    n_outputs, precision = problem.positive.size, precision_of(rows, dual.tol)
-    tables = basis_tables(spec, rows, precision, lanes_for(n_outputs))
+    n_outputs, precision = problem.positive.size, precision_of(plan.rows, dual.tol)
+    tables = basis_tables(plan.spec, plan.rows, precision, lanes_for(n_outputs))
     rounded_rows = codes()
     approximate = None
     if rounded_rows is not None:
         approximate = tables_of_fractions(tables, rounded_rows[1]), rows_of(rounded_rows[0])
-    solution = solve(tables, rows_of(rows), problem, examples, dual, alpha, intercept, approximate)
+    rows = rows_of(plan.rows)
+    solution = solve(tables, rows, problem, examples, dual, alpha, intercept, approximate)
     return replace(solution, weights=unpack_weights(solution.weights, tables, n_outputs))
 
 
 def _solve_primal(
-    rows: Any, problem: SVMProblem, fitted: FittedMap, columns: TwoValuedColumns,
-    examples: np.ndarray, options: Options, start: Start | None,
+    plan: SolverPlan, problem: SVMProblem, examples: np.ndarray, options: Options,
+    start: Start | None,
 ) -> Solution:  # fmt: skip
-    """Newton's method."""
-    bands = bands_of(fitted.spec, rows, np.dtype(precision_of(rows, options.tol)))
-    X = rows if len(examples) == rows.shape[0] else rows[examples]
-    mapped = MapColumns(columns.reduced, X, columns.n_columns, options.fit_intercept)
-    if start is not None and columns.is_two_valued.any():
-        weights = np.stack([mapped.adjoint(alpha) for alpha in start[0][examples].T], axis=1)
-        start = start[0], start[1] + columns.absorbed(weights[: columns.n_columns])
-    solution = solve_primal(mapped, problem, examples, options.tol, start)
-    return replace(
-        solution,
-        weights=bands.band_weights(columns.expanded(solution.weights)),
-        intercept=solution.intercept - columns.absorbed(solution.weights),
-    )
+    """Newton's method, in single precision where that is exact enough."""
+    X = plan.rows if len(examples) == plan.rows.shape[0] else plan.rows[examples]
+    tables = basis_tables(plan.spec, X, np.float64, lanes_for(1))
+    single = is_single_enough(tables.bands, problem, problem.cost[examples], options.tol)
+    for dtype in (np.float32, np.float64) if single else (np.float64,):
+        rows = BandRows(tables, X, dtype)
+        solution = solve_primal(rows, problem, examples, options.fit_intercept, options.tol, start)
+        if solution.converged:
+            break
+    return solution
 
 
 def _choose_solver(
     rows: Any, problem: SVMProblem, fitted: FittedMap, options: Options, examples: np.ndarray
-) -> tuple[TwoValuedColumns | None, int]:
-    """Columns for Newton's method, and the epochs of coordinate descent before it: 0 for none."""
+) -> SolverPlan:
+    """The solver that the options name, or the one of lower predicted cost."""
+    plan = SolverPlan(rows, fitted.spec, None, options.max_iter)
+    if options.solver == "dual":
+        return plan
     n, widths = len(examples), np.asarray(fitted.feature_map._columns_per_feature())
-    # A few rows tell most columns of more than two values: wide rows are not copied to count them.
-    probe = two_valued(rows[examples[:PROBED_ROWS]], options.fit_intercept)
-    n_columns, columns = reduced_columns(widths, probe), None
-    if options.solver != "dual" and not fitted.on_codes and is_feasible(n_columns, n):
-        transform = partial(apply, fitted.spec, n_jobs=options.n_jobs)  # of rows that are checked
-        X = rows if n == rows.shape[0] else rows[examples]
-        columns = TwoValuedColumns.of(transform, widths, X, options.fit_intercept)
-        n_columns = columns.n_columns
-    if columns is None or not is_feasible(n_columns, n):
-        if options.solver == "primal":
-            raise ValueError(
-                f"{options.owner}: solver='primal' is for values (not codes) and at most "
-                f"{MOST_COLUMNS} columns of the map; here are {n_columns} columns and "
-                f"{n} rows. Use solver='dual', or a smaller map."
-            )
-        return None, options.max_iter
+    X = rows if n == rows.shape[0] else rows[examples]
+    columns = None
+    if options.fit_intercept and not fitted.on_codes:
+        columns = TwoValuedColumns.of(partial(apply, fitted.spec), widths, X)
+    if columns is not None:
+        plan = SolverPlan(*columns.coded(rows), columns, options.max_iter)
     if options.solver == "primal":
-        return columns, 0
+        return replace(plan, epochs=0)
+    # Of wide rows, examples have little in common: coordinate descent takes far fewer visits than
+    # are predicted, and the Hessian of the weights is not factorised.
+    if (len(widths) if columns is not None else int(widths.sum())) > MOST_FACTORISED:
+        return plan
     cost, y = problem.cost[examples], problem.y[examples]
     loss = make_loss(options.loss, y, epsilon=options.epsilon)
     square = mean_square(fitted.spec, X, cost, COSTS.sample_rows)
     size = TrainingSize(
         n_rows=n,
-        n_values=columns.count_high(X) if columns.is_two_valued.all() else rows.size,
-        n_columns=columns.n_columns + 1,
+        n_values=plan.rows.size,
+        band=band_size(plan.spec, widths) if columns is None else 1,
         n_outputs=problem.positive.size,
         curvature_ratio=curvature_ratio(loss, y, cost, square),
         tol=options.tol,
         has_corners=loss.has_corners,
+        of_codes=rows.dtype.kind == "u" and not issparse(rows),
     )
     if size.curvature_ratio > COSTS.max_curvature_ratio:  # Newton's method would end anywhere
-        return None, options.max_iter
+        return plan
     if size.cheaper == "primal":
-        return columns, 0
+        return replace(plan, epochs=0)
     most = max(_LEAST_EPOCHS, int(_EPOCHS_PER_VISIT * size.visits))
-    return columns, min(most, options.max_iter)
+    return replace(plan, epochs=min(most, options.max_iter))
 
 
 def _rounded_rows(rows: Any, fitted: FittedMap, options: Options) -> tuple[np.ndarray, int] | None:

@@ -1,0 +1,192 @@
+"""Compiled loops over rows as entries of their bands.
+
+A value of a row is located once, and its band, the few functions of its feature that are not zero
+there, is stored as one entry (:class:`BandArrays`). Scores, sums over rows and products with a
+Hessian then read the entries alone.
+
+The loops rely on entries that :func:`write_entries` made, and on weights of all features and one
+vector more.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...compiling import njit
+from ...engine.simd.polynomials import polynomial, vectors
+from ...engine.simd.vectors import ONE, add, fill, fold, item, load, multiply_add, put, store, zeros
+from ...engine.table.entry import BoundRoutine, bind, call, entry, routine
+from ...engine.table.layout import LocalPolynomials
+from ...engine.table.packing import packed
+from ...engine.table.update import (
+    FAST,
+    Basis,
+    RowArrays,
+    RowWorkspace,
+    feature_of,
+    locate_row,
+    routines_of,
+)
+from ...static_int import StaticInt
+
+
+class BandArrays(NamedTuple):
+    """Entries of the values of some rows, row after row."""
+
+    indptr: np.ndarray  # int64[rows + 1]: the entries of a row
+    first: np.ndarray  # int32[entries]: the first weight that an entry touches
+    values: np.ndarray  # T, flat [entry][function], padded with zeros
+    chunk: StaticInt  # functions in a vector
+    several: StaticInt  # flag: an entry has more vectors than one
+    parts: int  # vectors in an entry
+
+
+class EntryTarget(NamedTuple):
+    """Where the entries of a basis are written."""
+
+    table: LocalPolynomials
+    stride: int  # weights of each feature
+    first: np.ndarray
+    values: np.ndarray
+
+
+@routine()
+def _write_row(target, rows, work, begin, at, n):
+    """Write the entries of the n located values, from the entry `at` on."""
+    table, locations = target.table, work.locations
+    for k in range(n):
+        piece, u = np.int64(item(locations.piece, k)), item(locations.u, k)
+        j = feature_of(rows, begin + k, begin)
+        put(target.first, at + k, j * target.stride + item(table.first, piece))
+        for v in range(vectors(table)):
+            place = ((at + k) * vectors(table) + v) * table.chunk
+            store(target.values, place, polynomial(table, piece, u, v))
+
+
+@entry()
+def _write_rows(write, work, rows, workspace, start, indptr):
+    """Write the entries of the rows from `start` on."""
+    for i in range(indptr.size - 1):
+        begin, n = locate_row(work, rows, start + i, workspace)
+        call(write, rows, workspace, begin, indptr[i], n)
+
+
+def write_entries(
+    basis: Basis, rows: RowArrays, workspace: RowWorkspace, span: tuple[int, int]
+) -> BandArrays:
+    """The entries of the rows from one row to before another."""
+    start, end = span
+    counts = np.diff(rows.indptr[start : end + 1]) if rows.sparse else rows.width
+    indptr = np.zeros(end - start + 1, np.int64)
+    indptr[1:] = np.cumsum(np.broadcast_to(counts, end - start))
+    table = basis.values
+    first = np.empty(indptr[-1], np.int32)
+    values = np.empty(indptr[-1] * table.chunk * table.parts, table.coef.dtype)
+    work, packed_rows, packed_workspace = routines_of(basis, rows, workspace)
+    target = packed(EntryTarget(table, basis.stride, first, values))
+    write = bind(_write_row, (target,), (packed_rows, packed_workspace), 3)
+    _write_rows(BoundRoutine(*write), work, packed_rows, packed_workspace, start, indptr)
+    return BandArrays(indptr, first, values, table.chunk, table.several, table.parts)
+
+
+@njit(**FAST)
+def _row_score(bands, i, w):
+    """The score of row i. Two sums hide the latency of the adds."""
+    t, end = item(bands.indptr, i), item(bands.indptr, i + 1)
+    size, parts = bands.chunk, vectors(bands)
+    a = zeros(w, size)
+    b = a
+    while t < end:
+        for v in range(parts):
+            at, place = t * parts + v, item(bands.first, t) + v * size
+            a = multiply_add(load(bands.values, at * size, size), load(w, place, size), a)
+        if t + 1 < end:
+            for v in range(parts):
+                at, place = (t + 1) * parts + v, item(bands.first, t + 1) + v * size
+                b = multiply_add(load(bands.values, at * size, size), load(w, place, size), b)
+        t += 2
+    return fold(add(a, b), ONE)
+
+
+@njit(**FAST)
+def _add_row(bands, i, value, w):
+    """Add a multiple of row i to weights."""
+    size, parts = bands.chunk, vectors(bands)
+    factor = fill(w, value, size)
+    for t in range(item(bands.indptr, i), item(bands.indptr, i + 1)):
+        for v in range(parts):
+            place = item(bands.first, t) + v * size
+            phi = load(bands.values, (t * parts + v) * size, size)
+            store(w, place, multiply_add(phi, factor, load(w, place, size)))
+
+
+@entry(fastmath=True)
+def scores(bands, w, out):
+    """out[i] = ⟨w, Φ_i⟩."""
+    for i in range(out.size):
+        store(out, i, _row_score(bands, i, w))
+
+
+@entry(fastmath=True)
+def add_rows(bands, factors, w):
+    """w += Σ factors[i] Φ_i, over rows whose factor is not zero."""
+    for i in range(factors.size):
+        if factors[i] != 0:
+            _add_row(bands, i, factors[i], w)
+
+
+@entry(fastmath=True)
+def add_products(bands, factors, p, shift, score, w):
+    """w += Σ factors[i] (⟨p, Φ_i⟩ − shift) Φ_i, over rows whose factor is not zero.
+
+    `score` is memory for one number.
+    """
+    for i in range(factors.size):
+        if factors[i] != 0:
+            store(score, 0, _row_score(bands, i, p))
+            _add_row(bands, i, factors[i] * (score[0] - shift), w)
+
+
+@entry(fastmath=True)
+def add_block_products(bands, factors, stride, out):
+    """out[j] += Σ factors[i] Φ_ij Φ_ijᵀ for each feature j, of rows whose factor is not zero.
+
+    `out` is flat, [feature][function][function], each with `stride` functions.
+    """
+    size, parts = bands.chunk, vectors(bands)
+    for i in range(factors.size):
+        if factors[i] != 0:
+            for t in range(item(bands.indptr, i), item(bands.indptr, i + 1)):
+                first = item(bands.first, t)
+                column = first % stride
+                for k in range(size * parts):
+                    value = factors[i] * item(bands.values, t * parts * size + k)
+                    factor = fill(out, value, size)
+                    for v in range(parts):
+                        place = (first + k) * stride + column + v * size
+                        phi = load(bands.values, (t * parts + v) * size, size)
+                        store(out, place, multiply_add(phi, factor, load(out, place, size)))
+
+
+@entry(fastmath=True)
+def write_dense(bands, factors, stride, width, n_weights, out):
+    """Write the rows whose factor is not zero, times the factor, one after the other.
+
+    `out` is flat, with `n_weights` zeros for each of them, `width` for each feature, and one vector
+    more: an entry that is padded adds zeros to what lies behind its feature.
+    """
+    size, parts = bands.chunk, vectors(bands)
+    start = 0
+    for i in range(factors.size):
+        if factors[i] != 0:
+            factor = fill(out, factors[i], size)
+            for t in range(item(bands.indptr, i), item(bands.indptr, i + 1)):
+                first = item(bands.first, t)
+                first -= (first // stride) * (stride - width)
+                for v in range(parts):
+                    place = start + first + v * size
+                    phi = load(bands.values, (t * parts + v) * size, size)
+                    store(out, place, multiply_add(phi, factor, load(out, place, size)))
+            start += n_weights

@@ -1,0 +1,198 @@
+"""Rows through a map as entries of their bands: sums over rows without ψ(X).
+
+The columns of a map are ψ = RΦ, where few entries of Φ, the *band* of a value, are not zero (see
+:mod:`kernelmaps.engine.table.update`). A pass over n rows of d values reads n·d bands; ψ(X) itself
+has all functions of a feature for each value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ...engine.table.memory import aligned
+from ...engine.table.packing import packed
+from ...threads import check_stop
+from . import _band_loops
+from .map_tables import BasisTables, rows_of, workspace_for
+
+# Bytes of the bands up to which they stay in memory; of more rows they are computed in each pass.
+MEMORY_LIMIT = 2**26
+BLOCK_VALUES = 2**20  # numbers of bands that are computed at a time
+_VECTOR = 64  # numbers after the last weight that vectors may touch
+
+Blocks = Iterator[tuple[slice, Any]]  # rows, and their packed `BandArrays`
+
+
+@dataclass(frozen=True)
+class BandRows:
+    """ψ(X) as a solver sees it; weights w are flat, [feature][function].
+
+    Features with fewer functions than others have weights that touch nothing.
+
+    Attributes
+    ----------
+    tables : BasisTables
+        Of one lane, in double precision.
+    X : array or CSR
+    dtype : dtype
+        Of the bands that are stored, of products and sums.
+    """
+
+    tables: BasisTables
+    X: Any
+    dtype: Any = np.float64
+
+    @property
+    def n_rows(self) -> int:
+        return self.X.shape[0]  # CSR matrices have no length
+
+    @cached_property
+    def n_features(self) -> int:
+        return self.tables.bands.table.n_features
+
+    @cached_property
+    def width(self) -> int:
+        """Functions of a feature, the most that one has."""
+        return int(self.tables.bands.table.width.max())
+
+    @property
+    def n_weights(self) -> int:
+        return self.n_features * self.width
+
+    @property
+    def epsilon(self) -> float:
+        """The relative rounding error of the sums."""
+        return float(np.finfo(self.dtype).eps)
+
+    @property
+    def entries_per_row(self) -> float:
+        """Numbers that a product reads of a row."""
+        return self._band_size * self.X.size / max(self.n_rows, 1)
+
+    @property
+    def _band_size(self) -> int:
+        values = self.tables.basis.values
+        return values.chunk * values.parts
+
+    @cached_property
+    def _transforms(self) -> np.ndarray | None:
+        """R of each feature, or the one that all share; None for the identity."""
+        bands = self.tables.bands
+        if bands.transforms is None:
+            return None
+        of_feature = bands.transform_of[bands.table.set_of]
+        shared = bool((of_feature == of_feature[0]).all())
+        return bands.transforms[of_feature[:1] if shared else of_feature]
+
+    def __iter__(self) -> Blocks:
+        check_stop()
+        size = self.X.size * self._band_size * np.dtype(self.dtype).itemsize
+        return iter(self._stored if size <= MEMORY_LIMIT else self._computed())
+
+    @cached_property
+    def _stored(self) -> list[tuple[slice, Any]]:
+        return list(self._computed())
+
+    def _computed(self) -> Blocks:
+        rows = rows_of(self.X)
+        workspace = workspace_for(self.tables, rows)
+        step = max(1, int(BLOCK_VALUES / max(self.entries_per_row, 1)))
+        for begin in range(0, self.n_rows, step):
+            end = min(begin + step, self.n_rows)
+            bands = _band_loops.write_entries(self.tables.basis, rows, workspace, (begin, end))
+            values = bands.values.astype(self.dtype, copy=False)
+            yield slice(begin, end), packed(bands._replace(values=values))
+
+    def band_weights(self, w: np.ndarray) -> np.ndarray:
+        """Weights v = Rᵀw of the bands, [feature][function]: ⟨w, RΦ⟩ = ⟨v, Φ⟩."""
+        w = w.reshape(self.n_features, self.width)
+        if self._transforms is None:
+            return w
+        if len(self._transforms) == 1:
+            return w @ self._transforms[0]
+        return np.matmul(w[:, None, :], self._transforms)[:, 0]
+
+    def _laid_out(self, w: np.ndarray) -> np.ndarray:
+        """Weights of the bands as loops take them."""
+        flat = self._zeros()
+        self._by_feature(flat)[:] = self.band_weights(w)
+        return flat
+
+    def _zeros(self) -> np.ndarray:
+        """Weights or sums of the loops, [feature][function]; vectors may touch what follows."""
+        return aligned(self.tables.n_weights + _VECTOR, self.dtype)
+
+    def _by_feature(self, flat: np.ndarray) -> np.ndarray:
+        """Weights or sums of the loops as [feature][function]: a view."""
+        tables = self.tables
+        return flat[: tables.n_weights].reshape(-1, tables.stride)[:, : self.width]
+
+    def _transformed(self, flat: np.ndarray) -> np.ndarray:
+        """R times sums of bands."""
+        sums = self._by_feature(flat).astype(np.float64, copy=False)
+        if self._transforms is None:
+            return sums.ravel()
+        if len(self._transforms) == 1:
+            return (sums @ self._transforms[0].T).ravel()
+        return np.matmul(self._transforms, sums[:, :, None]).ravel()
+
+    def scores(self, w: np.ndarray) -> np.ndarray:
+        """ψ(X) w."""
+        v, out = packed(self._laid_out(w)), np.empty(self.n_rows, self.dtype)
+        for rows, bands in self:
+            _band_loops.scores(bands, v, out[rows])
+        return out.astype(np.float64, copy=False)
+
+    def adjoint(self, values: np.ndarray) -> np.ndarray:
+        """ψ(X)ᵀ v."""
+        factors, flat = values.astype(self.dtype, copy=False), self._zeros()
+        for rows, bands in self:
+            _band_loops.add_rows(bands, factors[rows], flat)
+        return self._transformed(flat)
+
+    def product(self, weight: np.ndarray, w: np.ndarray, shift: float = 0.0) -> np.ndarray:
+        """ψ(X)ᵀ W (ψ(X) w − shift); rows without a weight are left out."""
+        factors, flat = weight.astype(self.dtype, copy=False), self._zeros()
+        v, score = self._laid_out(w), np.zeros(1, self.dtype)
+        shift = np.dtype(self.dtype).type(shift)
+        for rows, bands in self:
+            _band_loops.add_products(bands, factors[rows], v, shift, score, flat)
+        return self._transformed(flat)
+
+    def blocks(self, weight: np.ndarray) -> np.ndarray:
+        """The block of ψ(X)ᵀ W ψ(X) of each feature, [feature][function][function]."""
+        n, stride = self.n_features, self.tables.stride
+        factors = weight.astype(self.dtype, copy=False)
+        flat = aligned(n * stride**2 + _VECTOR * stride, self.dtype)
+        for rows, bands in self:
+            _band_loops.add_block_products(bands, factors[rows], stride, flat)
+        blocks = flat[: n * stride**2].reshape(n, stride, stride)
+        blocks = blocks[:, : self.width, : self.width].astype(np.float64)
+        if self._transforms is not None:
+            blocks = self._transforms @ blocks @ self._transforms.transpose(0, 2, 1)
+        return blocks
+
+    def gram(self, weight: np.ndarray) -> np.ndarray:
+        """ψ(X)ᵀ W ψ(X) of weights that are not negative; rows without a weight are left out."""
+        n, stride, width, n_weights = (
+            self.n_features,
+            self.tables.stride,
+            self.width,
+            self.n_weights,
+        )
+        gram, roots = np.zeros((n_weights,) * 2), np.sqrt(weight).astype(self.dtype, copy=False)
+        for rows, bands in self:
+            n_rows = int(np.count_nonzero(roots[rows]))
+            flat = aligned(n_rows * n_weights + _VECTOR, self.dtype)
+            _band_loops.write_dense(bands, roots[rows], stride, width, n_weights, flat)
+            dense = flat[: n_rows * n_weights].reshape(n_rows, n_weights)
+            gram += dense.T @ dense
+        if self._transforms is not None:  # of the rows, and, transposed, of the columns
+            for _ in range(2):
+                gram = (self._transforms @ gram.reshape(n, width, -1)).reshape(gram.shape).T
+        return np.ascontiguousarray(gram)
