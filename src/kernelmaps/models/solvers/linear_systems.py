@@ -81,14 +81,12 @@ class PenalisedSystem:
     levels: ConditionalLevels | None = None
 
     @classmethod
-    def of(
-        cls, problem: NormalEquations, diagonal: np.ndarray, ridges: Sequence[float] = RIDGES
-    ) -> PenalisedSystem:
+    def of(cls, problem: NormalEquations, diagonal: np.ndarray) -> PenalisedSystem:
         if problem.levels is None:
-            return cls(cholesky_factor(problem.gram, diagonal, ridges))
+            return cls(cholesky_factor(problem.gram, diagonal))
         n = len(problem.gram)
         levels = ConditionalLevels(problem.levels, float(diagonal[n]))
-        return cls(cholesky_factor(levels.reduced(problem.gram), diagonal[:n], ridges), levels)
+        return cls(cholesky_factor(levels.reduced(problem.gram), diagonal[:n]), levels)
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """(G + diag(d))⁻¹ times a vector."""

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -23,10 +22,9 @@ from ..losses import Loss
 from ..rows.in_memory import EvaluationInMemory
 from ..rows.protocol import LossEvaluation, LossRows, NormalEquations
 from .inequalities import constrained_minimum
-from .linear_systems import RIDGES, PenalisedSystem
+from .linear_systems import PenalisedSystem
 
 Solve = Callable[[np.ndarray], np.ndarray]  # a system with a Hessian
-Stop = Callable[[Any, np.ndarray], bool]  # of a point and the gradient of P there
 
 
 @dataclass(frozen=True)
@@ -40,13 +38,9 @@ class NewtonOptions:
     max_iter: int = 100  # Hessians
     max_halvings: int = 30  # of a step; 2⁻³⁰ of it is beyond rounding
     max_quasi_newton: int = 20  # steps with one Hessian; three to six are usual
-    # A new Hessian is computed where the decrement of a quasi-Newton step is more than this times
-    # that of two steps before: additive SVMs with a large C need it, fits of GAMs do not change.
-    slow_ratio: float = np.inf
     # Decrement, in units of tol, after which a quasi-Newton step is the last one: it converges
     # linearly, so that its decrement says less about the error than that of a Newton step.
     quasi_newton_end: float = 1e-4
-    ridges: tuple[float, ...] = RIDGES  # of Hessians; see `linear_systems`
 
     def size_of(self, value: float) -> float:
         """What changes of P are compared with."""
@@ -119,9 +113,8 @@ class NewtonResult:
 
 
 def minimise(
-    objective: Objective, point: LossEvaluation, options: NewtonOptions = NEWTON,
-    stop: Stop | None = None,
-) -> NewtonResult:  # fmt: skip
+    objective: Objective, point: LossEvaluation, options: NewtonOptions = NEWTON
+) -> NewtonResult:
     """Minimise P from `point`, for fixed penalties.
 
     Parameters
@@ -130,13 +123,11 @@ def minimise(
     point : LossEvaluation
         ``objective.at(beta)`` for the β to start from.
     options : NewtonOptions
-    stop : callable, optional
-        A condition under which quasi-Newton steps end, in addition to their tolerance.
     """
     n_iter, next_loss = 0, objective.loss
     for _ in range(options.max_iter):
         problem = point.working_problem()
-        system = PenalisedSystem.of(problem, objective.penalty, options.ridges)
+        system = PenalisedSystem.of(problem, objective.penalty)
         # By the gradient: solving for the minimum itself leaves errors of the size of the condition
         # number, which steps cannot correct.
         minimum = point.beta - system.solve(objective.gradient(point))
@@ -151,9 +142,8 @@ def minimise(
         converged = before - value <= options.tol * options.size_of(value)
         if not converged and objective.allows_quasi_newton:
             point, decrements, converged = quasi_newton_steps(
-                objective, point, system.solve, options.quasi_newton_end * options.tol, options,
-                stop,
-            )  # fmt: skip
+                objective, point, system.solve, options.quasi_newton_end * options.tol, options
+            )
             n_iter += len(decrements)
         if converged:
             break
@@ -194,23 +184,19 @@ def halved_step(
 
 def quasi_newton_steps(
     objective: Objective, point: LossEvaluation, solve: Solve, tol: float,
-    options: NewtonOptions = NEWTON, stop: Stop | None = None,
+    options: NewtonOptions = NEWTON,
 ) -> tuple[LossEvaluation, list[float], bool]:  # fmt: skip
     """Take L-BFGS steps from a Hessian of an earlier point.
 
-    They end where the decrement ½∇PᵀH⁻¹∇P is at most `tol` times P, or where `stop` is true.
-    Returns the last point, the decrements, and whether one of these was the reason.
+    They end where the decrement ½∇PᵀH⁻¹∇P is at most `tol` times P. Returns the last point, the
+    decrements, and whether this was the reason.
     """
     memory = LbfgsMemory()
     decrements: list[float] = []
     gradient = objective.gradient(point)
     for _ in range(options.max_quasi_newton):
-        if stop is not None and stop(point, gradient):
-            return point, decrements, True
         direction = memory.solve(solve, gradient)
         decrements.append(0.5 * float(gradient @ direction))  # no difference of large sums
-        if len(decrements) > 2 and decrements[-1] > options.slow_ratio * decrements[-3]:
-            break
         beta, last_gradient = point.beta, gradient
         point, _ = damped_step(objective, point, beta - direction, options)
         if decrements[-1] <= tol * options.size_of(objective.value(point)):
