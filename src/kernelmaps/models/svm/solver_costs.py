@@ -44,8 +44,8 @@ class SolverCosts:
     per_pass: float = 5e-5  # what a pass does beside its sums
     per_row: float = 1e-7  # losses and their derivatives, in a step
     passes: float = 14.0  # in a step: products, the gradient, blocks, scores
-    steps: float = 1.5  # for κ → 0
-    steps_per_digit: float = 1.2  # further steps for each factor of ten in κ
+    steps: float = 2.0  # for κ → 0; measured: 1 to 4
+    steps_per_digit: float = 1.7  # further steps for each factor of ten in κ; measured: 1 to 3
     # Smoothed corners: steps for κ < 1 and for each further factor of ten, and passes in one.
     steps_with_corners: float = 16.0
     passes_with_corners: float = 30.0
