@@ -271,7 +271,6 @@ def test_every_file_with_compiled_functions_is_looked_at():
         "engine/table/locate.py",  # overload, routine
         "engine/table/update.py",
         "models/gam/_loops.py",
-        "models/solvers/_loops.py",
         "stats/_pair_loops.py",
     }
     assert found | COMPILED_ELSEWHERE <= set(compiled_files())

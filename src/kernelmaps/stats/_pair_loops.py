@@ -57,24 +57,3 @@ def gather_codes(codes: np.ndarray, values: np.ndarray, first: np.ndarray, out: 
         term_values = values[first[j] :]
         for i in range(codes.shape[1]):
             out[i] += term_values[codes[j, i]]
-
-
-@njit(cache=True, nogil=True)
-def scaled_matrix(
-    codes: np.ndarray, scale: np.ndarray, values: np.ndarray, first: np.ndarray,
-    columns: np.ndarray, out: np.ndarray,
-) -> None:  # fmt: skip
-    """Rows scale · [1, B_1[c_1], B_2[c_2], …] as columns: the loop is along the rows of codes.
-
-    `values` are the functions of all terms, one after another, at all codes of their term.
-    """
-    for i in range(scale.size):  # not `out[0] = scale`: it takes seconds to compile
-        out[0, i] = scale[i]
-    at = 0
-    for j in range(columns.size - 1):
-        term_codes, size = codes[j], first[j + 1] - first[j]
-        for c in range(columns[j], columns[j + 1]):
-            function, row = values[at : at + size], out[c]
-            for i in range(scale.size):
-                row[i] = scale[i] * function[term_codes[i]]
-            at += size

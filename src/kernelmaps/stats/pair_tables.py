@@ -508,15 +508,23 @@ def _fill_from_rows(
     gram: np.ndarray, new: np.ndarray, n_jobs: int | None,
 ) -> None:  # fmt: skip
     """Fill in the rows and columns of ZᵀWZ that are new, from Zᵀ√W of some rows at a time."""
-    first, start = _offsets(bases)
+    _, start = _offsets(bases)
     root, all_new = np.sqrt(weight), bool(new.all())
-    values = np.concatenate([basis.T.ravel() for basis in bases])
+    terms = [
+        (term_codes, np.ascontiguousarray(basis.T), slice(*columns))
+        for term_codes, basis, columns in zip(codes, bases, pairwise(start), strict=True)
+    ]
 
     def products(begin: int, end: int) -> np.ndarray:
         out = np.zeros((np.count_nonzero(new), len(gram)))
-        for rows, stacked in _stacks(codes, begin, end, _COSTS.dense_rows):
-            Z = np.empty((len(gram), stacked.shape[1]))
-            _loops().scaled_matrix(stacked, root[rows], values, first, start, Z)
+        for at in range(begin, end, _COSTS.dense_rows):
+            rows = slice(at, min(at + _COSTS.dense_rows, end))
+            Z = np.empty((len(gram), rows.stop - rows.start))
+            Z[0] = 1.0
+            for term_codes, functions, columns in terms:
+                # Codes are below their number: nothing is clipped, and nothing checked.
+                np.take(functions, term_codes[rows], axis=1, out=Z[columns], mode="clip")
+            Z *= root[rows]
             out += (Z if all_new else Z[new]) @ Z.T
         return out
 

@@ -12,7 +12,7 @@ from kernelmaps.models.losses import make_loss
 from kernelmaps.models.rows.basis import LevelBasis, TermBasis
 from kernelmaps.models.rows.in_memory import TermRows
 from kernelmaps.models.rows.protocol import LevelSums
-from kernelmaps.models.solvers.levels import ConditionalLevels
+from kernelmaps.models.solvers.levels import ConditionalLevels, block_sums
 from kernelmaps.models.solvers.pirls import fit_penalised
 from kernelmaps.models.solvers.reml import (
     Penalties,
@@ -136,3 +136,16 @@ def test_gram_matrices_of_levels_that_share_a_weight(seed, shared):
     ratios = levels.border / (weight + 0.7)[:, None]
     for w in (levels.precision, np.full(5000, 0.7), 0.49 / levels.precision):
         np.testing.assert_allclose(levels.ratio_gram(w), ratios.T @ (w[:, None] * ratios))
+
+
+def test_sums_over_blocks_are_those_of_their_entries(seed):
+    """Blocks without rows, and rows before the first block, included."""
+    rng = np.random.default_rng(seed)
+    root, d, u = rng.normal(size=(9, 9)), rng.random(9), rng.normal(size=9)
+    V, bounds = root @ root.T, np.array([1, 4, 4, 5, 9])
+    squares, products = block_sums(V, d, u, bounds)
+    for a in range(4):
+        for b in range(4):
+            i, j = (slice(bounds[k], bounds[k + 1]) for k in (a, b))
+            assert squares[a, b] == pytest.approx(d[i] @ V[i, j] ** 2 @ d[j], rel=1e-12)
+            assert products[a, b] == pytest.approx(u[i] @ V[i, j] @ u[j], abs=1e-12)

@@ -153,20 +153,25 @@ def _profiles(
 
     n_curves, n_bands, size = equations.gram.shape
     n_outputs, n_smoothing = equations.rhs.shape[1], smoothing.shape[1]
-    n_rows = n_bands + n_outputs + keep_line
-    system, penalty = np.zeros((2, n_curves, n_rows, size))
-    system[:, :n_bands], penalty[:, :n_bands] = equations.gram, equations.penalty
-    system[:, n_bands : n_bands + n_outputs] = equations.rhs
+    system = np.zeros((n_curves, size, n_bands + n_outputs + keep_line, n_smoothing))
+    gram, penalty, rhs = (
+        bands.transpose(0, 2, 1)[..., None]
+        for bands in (equations.gram, equations.penalty, equations.rhs)
+    )
+    np.multiply(penalty, smoothing[:, None, None], out=system[:, :, :n_bands])
+    system[:, :, :n_bands] += gram
+    system[:, :, n_bands : n_bands + n_outputs] = rhs
     if keep_line:
-        system[:, -1, 0], system[:, -1, -1] = -1.0, 1.0
-    squares, cross = np.zeros((2, n_curves, n_rows - n_bands, n_smoothing))
-    logdet, factor = np.empty((n_curves, n_smoothing)), np.empty((n_bands + 1, n_rows, n_smoothing))
-    _loops.profiles(system, penalty, smoothing, factor, squares, cross, logdet)
+        system[:, 0, -1], system[:, -1, -1] = -1.0, 1.0
+    _loops.eliminate(system, n_bands)
+    logdet, solution = 2 * np.log(system[:, :, 0]).sum(axis=1), system[:, :, n_bands:]
+    squares = np.sum(solution**2, axis=1)
     if not keep_line:
         return squares, logdet
+    cross = np.sum(solution[:, :, :-1] * solution[:, :, -1:], axis=1)
     share = smoothing / equations.steps.sum(axis=1, keepdims=True)
     remaining = 1 - share * squares[:, -1]
-    by_line = cross[:, :-1] ** 2 * (share / remaining)[:, None]
+    by_line = cross**2 * (share / remaining)[:, None]
     return squares[:, :-1] + by_line, logdet + np.log(remaining)
 
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from ..rows.protocol import LevelSums
 
@@ -191,12 +192,9 @@ class BlockCovariance:
         Group a has the coefficients from ``bounds[a]`` to before ``bounds[a + 1]``; the levels are
         the last group.
         """
-        from . import _loops
-
         n, n_groups = len(self.dense), len(bounds) - 1
-        squares, products = np.zeros((2, n_groups, n_groups))
         of_dense = np.minimum(bounds, n)
-        _loops.block_sums(self.dense, d[:n], u[:n], of_dense, squares, products)
+        squares, products = block_sums(self.dense, d[:n], u[:n], of_dense)
         if self.levels is None:
             return squares, products
         penalty, of_levels, precision = self.levels.penalty, u[n:], self.levels.precision
@@ -219,3 +217,18 @@ class BlockCovariance:
         for sums, row in zip((squares, products), with_levels, strict=True):
             sums[-1], sums[:, -1] = row, row
         return squares, products
+
+
+def block_sums(
+    V: np.ndarray, d: np.ndarray, u: np.ndarray, bounds: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sums of d_i V_il² d_l and of u_i V_il u_l over the blocks of a symmetric V.
+
+    Block a has the rows from ``bounds[a]`` to before ``bounds[a + 1]``, if there are any; those
+    before the first block do not count.
+    """
+    rows, shape = np.arange(bounds[0], bounds[-1]), (len(bounds) - 1, len(V))
+    by_block = csr_array((d[rows], rows, bounds - bounds[0]), shape)
+    squares = by_block @ (by_block @ (V * V)).T
+    by_block.data = u[rows]
+    return squares, by_block @ (by_block @ V).T
