@@ -8,8 +8,12 @@ is installed, pyGAM where it is.
 
 from __future__ import annotations
 
+import os
+import pickle
+import resource
 import shutil
 import subprocess
+import sys
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +21,7 @@ from time import process_time
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import kernelmaps as km
 
@@ -281,7 +286,96 @@ def race_file(bench: Bench, rows: int, columns: int, dtype: str, most_mib: int) 
     bench.measure(f"{name}: memory", fit["peak_mib"], "MiB", at_most=most_mib)
 
 
+FRAME = """
+import sys
+from time import process_time
+import numpy as np
+import pandas as pd
+rng = np.random.default_rng(0)
+X = pd.DataFrame(rng.normal(size=(3000, 8)), columns=list("abcdefgh"))
+X["level"] = rng.choice(["u", "v", "w"], 3000)
+y = X["a"] ** 2 + X["b"] * X["c"] + rng.normal(size=3000)
+"""
+BOOSTING = """
+from sklearn.ensemble import HistGradientBoostingRegressor
+X["level"] = X["level"].astype("category")
+HistGradientBoostingRegressor(categorical_features="from_dtype").fit(X, y)
+print(process_time())
+"""
+GAM = """
+import kernelmaps as km
+km.AdditiveRegressor(interactions=sys.argv[1] if len(sys.argv) > 1 else None).fit(X, y)
+print(process_time())
+"""
+PREDICT = """
+import sys
+import pandas as pd
+from sklearn.ensemble import HistGradientBoostingRegressor
+import pickle
+with open(sys.argv[1], "rb") as file:
+    model = pickle.load(file)
+pd.DataFrame({"y": model.predict(pd.read_csv(sys.argv[2]))}).to_csv(sys.argv[3])
+"""
+
+
+def race_first_fit(bench: Bench, repeats: int = 3) -> None:
+    """The first fit of a frame of 3000 × 9 with nothing compiled, beside boosting.
+
+    Both are processes of their own, from their start to the end of the fit, imports included.
+    """
+
+    def seconds(script: str, *arguments: str) -> float:
+        with tempfile.TemporaryDirectory() as cache:
+            words = [sys.executable, "-c", FRAME + script, *arguments]
+            env = os.environ | {"NUMBA_CACHE_DIR": cache}
+            return float(subprocess.run(words, env=env, capture_output=True, check=True).stdout)
+
+    theirs = min(seconds(BOOSTING) for _ in range(repeats))
+    for words, arguments, most in (("no pairs", [], 3.5), ("pairs", ["auto"], 5.0)):
+        best = min(seconds(GAM, *arguments) for _ in range(repeats))
+        what = f"first fit of a process, nothing compiled, {words}"
+        row = bench.measure(what, best, "processor s", at_most=most)
+        row.peer, row.theirs, row.ratio = "HistGradientBoosting", theirs, theirs / best
+
+
+def processor_seconds(words: list[str]) -> float:
+    """Processor time of a process, from its start to its end."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(words, capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def race_command(bench: Bench, repeats: int = 3) -> None:
+    """Predictions of 500 rows of a CSV file by the command line, beside a script of boosting."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(3000, 8)), columns=list("abcdefgh"))
+    y = X["a"] ** 2 + X["b"] + rng.normal(size=3000)
+    with tempfile.TemporaryDirectory() as folder:
+        rows, ours_file, theirs_file, out = (
+            str(Path(folder) / name) for name in ("rows.csv", "gam.kmap", "boosting.pkl", "out.csv")
+        )
+        X[:500].to_csv(rows, index=False)
+        km.save(km.AdditiveRegressor().fit(X, y), ours_file)
+        Path(theirs_file).write_bytes(pickle.dumps(HistGradientBoostingRegressor().fit(X, y)))
+        command = [sys.executable, "-m", "kernelmaps", "predict", ours_file, rows, "--out", out]
+        script = [sys.executable, "-c", PREDICT, theirs_file, rows, out]
+        used, theirs = (
+            min(processor_seconds(words) for _ in range(repeats)) for words in (command, script)
+        )
+    row = bench.measure("kernelmaps predict, 500 rows", used, "processor s", at_most=1.0)
+    row.peer, row.theirs, row.ratio = (
+        "a script: HistGradientBoosting, pickle",
+        theirs,
+        theirs / used,
+    )
+
+
 def run(bench: Bench) -> None:
+    race_first_fit(bench)
+    race_command(bench)
     if bench.data is None or not (Path(bench.data) / "tables").is_dir():
         print("tables need --data FOLDER with a folder `tables` of Parquet files")
         return

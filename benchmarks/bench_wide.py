@@ -32,6 +32,13 @@ SIZES = [
     (100_000, 230, "log_loss", 60, 2048),
     (500_000, 230, "log_loss", 300, 3072),
 ]
+# Rows and columns of searches for pairs, and the most seconds and MiB; also the most times the fit
+# without pairs, in the same run.
+PAIRS = [
+    (1_000, 500, 20, 1024, 5.0),
+    (500, 2_000, 60, 2048, 5.0),
+    (5_000, 2_000, 240, 3072, 5.0),
+]
 # Rows, levels of a factor beside eight columns of numbers, loss, and the most seconds and MiB.
 LEVELS = [
     (50_000, 1_000, "squared_error", 5, 1024),
@@ -57,15 +64,17 @@ def effect(X: np.ndarray, of: str) -> np.ndarray:
     return X @ beta if of == "all" else np.zeros(len(X))
 
 
-def fit_once(rows: int, columns: int, loss: str) -> None:
+def fit_once(rows: int, columns: int, loss: str, interactions: str | None = None) -> None:
     """Fit, and print seconds and MiB."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(rows, columns))
     score = effect(X, "few") + rng.normal(size=rows)
+    if interactions is not None:
+        score += X[:, 0] * X[:, 1]
     if loss == "log_loss":
-        model, y = km.AdditiveClassifier(), (score > 0).astype(int)
+        model, y = km.AdditiveClassifier(interactions=interactions), (score > 0).astype(int)
     else:
-        model, y = km.AdditiveRegressor(), score
+        model, y = km.AdditiveRegressor(interactions=interactions), score
     model.fit(X[:200, :3], y[:200])  # compiles
     start = process_time()
     model.fit(X, y)
@@ -123,6 +132,25 @@ def race_sizes(bench: Bench) -> None:
         bench.measure(f"{what}: memory", peak, "MiB", at_most=most_mib)
 
 
+def race_pairs(bench: Bench) -> None:
+    """Time and memory of searches for pairs, beside the fit without pairs."""
+    for rows, columns, most_seconds, most_mib, most_times in PAIRS[: 1 if bench.quick else None]:
+        words = [sys.executable, "-m", __name__, str(rows), str(columns), "squared_error"]
+        outputs = [
+            subprocess.run([*words, *more], capture_output=True, text=True, check=True).stdout
+            for more in ((), ("auto",))
+        ]
+        (alone, _), (seconds, peak) = map(json.loads, outputs)
+        what = f"{rows:,} × {columns:,}, pairs"
+        bench.measure(f"{what}: fit", seconds, "s", at_most=most_seconds)
+        row = bench.measure(
+            f"{what}: fit", seconds, "s", peer="the fit without pairs", theirs=alone
+        )
+        row.ratio, row.target = alone / seconds, f"≥ 1/{most_times:g}"
+        row.reached = seconds <= most_times * alone
+        bench.measure(f"{what}: memory", peak, "MiB", at_most=most_mib)
+
+
 def race_errors(bench: Bench) -> None:
     """Errors beside ridge regression with a tuned penalty."""
     for rows, columns, of in ERRORS:
@@ -142,7 +170,12 @@ def race_errors(bench: Bench) -> None:
         bench.measure(what, ours, "rmse", peer="RidgeCV", theirs=theirs, details=details)
 
 
-PARTS = {"errors": race_errors, "sizes": race_sizes, "levels": race_levels}
+PARTS = {
+    "errors": race_errors,
+    "sizes": race_sizes,
+    "pairs": race_pairs,
+    "levels": race_levels,
+}
 
 
 def run(bench: Bench, parts: Sequence[str] = tuple(PARTS)) -> None:
@@ -151,5 +184,8 @@ def run(bench: Bench, parts: Sequence[str] = tuple(PARTS)) -> None:
 
 
 if __name__ == "__main__":
-    fit = fit_levels if sys.argv[-1] == "levels" else fit_once
-    fit(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    size = int(sys.argv[1]), int(sys.argv[2])
+    if sys.argv[-1] == "levels":
+        fit_levels(*size, sys.argv[3])
+    else:
+        fit_once(*size, *sys.argv[3:])
