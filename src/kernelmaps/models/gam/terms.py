@@ -42,6 +42,10 @@ class CurveOptions:
     empty_axis_cost: float = 3.0
     # Log-likelihood by which an axis of ranks has to be better than that of the values, on which
     # straight effects are straight: 3 is strong evidence (a ratio of 20; Kass and Raftery 1995).
+    # It does not count if each bin has a coefficient: the axes then differ by the penalty alone,
+    # and ranks keep a few large values from deciding. With 7 or 25 values the error of lines rises
+    # by 3 to 6 %, that of logarithms falls by 7 to 9 %; R² of ames and Boston in the arena rises by
+    # 0.006 and 0.011.
     rank_axis_cost: float = 3.0
     # Steps between values, as shares of their range, whose differences are rounding errors.
     same_step: float = 1e-12
@@ -413,7 +417,7 @@ def _best_axes(curves: Sequence[Curve]) -> list[np.ndarray]:
     """Positions on the axis on which a curve of its column alone explains the targets best.
 
     Of the axes to compare, the last is that of the values; the others must be better by more than
-    chance.
+    chance, unless each bin has a coefficient.
     """
     axes = [_axes(curve) for curve in curves]
     best = [of_curve[-1] for of_curve in axes]
@@ -424,10 +428,11 @@ def _best_axes(curves: Sequence[Curve]) -> list[np.ndarray]:
         targets = [curves[k].column.targets for k in batch for _ in range(n_axes)]
         equations = _normal_equations(position, targets, options)
         value = curve_likelihoods(equations, targets)
-        if position.shape[1] > options["n_bases"]:  # else each bin has a coefficient
+        each_bin = position.shape[1] <= options["n_bases"]  # has a coefficient, and some rows
+        if not each_bin:
             value -= CURVES.empty_axis_cost * equations.empty_share
         value = value.reshape(len(batch), n_axes)
-        value[:, :-1] -= CURVES.rank_axis_cost
+        value[:, :-1] -= 0.0 if each_bin else CURVES.rank_axis_cost
         for k, axis in zip(batch, np.argmax(value, axis=1).tolist(), strict=True):
             best[k] = axes[k][axis]
     return best
