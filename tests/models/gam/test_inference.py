@@ -57,6 +57,24 @@ def test_a_line_of_few_rows_has_an_f_test():
     assert 0.03 < np.mean(np.array(p_values) < 0.05) < 0.075
 
 
+def test_parametric_terms_have_the_inference_of_least_squares(seed):
+    """Dispersion, standard errors and t tests with n − p degrees of freedom, p half of n."""
+    rng = np.random.default_rng(seed)
+    n, p = 40, 19
+    X, y = rng.normal(size=(n, p)), rng.normal(size=n)
+    model = km.AdditiveRegressor(terms=dict.fromkeys(range(p), "parametric"), n_jobs=1).fit(X, y)
+    Z = np.column_stack([np.ones(n), X])
+    beta, squares, _, _ = np.linalg.lstsq(Z, y, rcond=None)
+    dispersion = squares[0] / (n - p - 1)
+    covariance = dispersion * np.linalg.inv(Z.T @ Z)
+    assert model.dispersion_[0] == pytest.approx(dispersion, rel=1e-6)
+    _, errors = model.predict(X, return_std=True)
+    np.testing.assert_allclose(errors**2, np.sum((Z @ covariance) * Z, axis=1), rtol=1e-5)
+    expected = 2 * stats.t.sf(np.abs(beta) / np.sqrt(np.diag(covariance)), n - p - 1)
+    p_values = {term.columns[0]: term.p_value[0] for term in model.predictor_.terms}
+    np.testing.assert_allclose([p_values[j] for j in range(p)], expected[1:], rtol=1e-4)
+
+
 def test_wald_statistics_are_those_of_linear_models(seed):
     rng = np.random.default_rng(seed)
     root = rng.normal(size=(4, 4))

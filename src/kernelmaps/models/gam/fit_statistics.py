@@ -1,12 +1,12 @@
 r"""Statistics of a fitted GAM as a whole: deviance, log-likelihood, AIC and the REML score.
 
 The REML score is −log of the restricted likelihood in Laplace's approximation (Wood 2011), exact
-for squared error. With H the Hessian of the losses, d the penalties and one coefficient (the
-intercept) without one,
+for squared error. With H the Hessian of the losses, d the penalties and p coefficients (the
+intercept and those of parametric terms) without one,
 
 .. math:: -\ell(β) + \frac{1}{2φ} β^\top \mathrm{diag}(d) β
           + ½ \log\Big|\frac{H + \mathrm{diag}(d)}{φ}\Big| - ½ \sum_i \log\frac{d_i}{φ}
-          - ½ \log 2π .
+          - \frac{p}{2} \log 2π .
 
 Where the dispersion φ is estimated, :math:`-\ell` is that of a normal distribution with half the
 deviance in the place of squares (the extended quasi-likelihood).
@@ -21,7 +21,7 @@ import numpy as np
 
 from ..losses import Loss, LossTotals
 from ..solvers.pirls import PenalisedFit
-from ..solvers.reml import Penalties
+from ..solvers.reml import REML, Penalties
 from .fitting import FittedDesign
 
 
@@ -74,11 +74,13 @@ def _reml_score(
     logdet = fit.posterior.logdet()  # of the active coefficients
     active = penalty[fit.active]
     # Not the logarithm of the ratio: the dispersion of constant targets is next to nothing.
-    prior = (np.log(active[active > 0]) - np.log(fit.dispersion)).sum()
+    penalised = active > REML.no_penalty
+    prior = (np.log(active[penalised]) - np.log(fit.dispersion)).sum()
     if loss.estimates_dispersion:
         scale = 0.5 * totals.weight * np.log(2 * np.pi * fit.dispersion)
         minus_likelihood = (value - totals.saturated) / fit.dispersion + scale
     else:
         minus_likelihood = -loss.log_likelihood(value, totals, fit.dispersion)
     shrinkage = 0.5 * float(penalty @ fit.beta**2) / fit.dispersion
-    return float(minus_likelihood + shrinkage - 0.5 * (logdet + prior + np.log(2 * np.pi)))
+    flat = np.count_nonzero(~penalised) * np.log(2 * np.pi)
+    return float(minus_likelihood + shrinkage - 0.5 * (logdet + prior + flat))

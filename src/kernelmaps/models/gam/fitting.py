@@ -11,6 +11,7 @@ from ..losses import Loss, Squared
 from ..rows.basis import LevelBasis
 from ..rows.in_memory import GramCache, TermRows
 from ..solvers.pirls import PenalisedFit, fit_penalised
+from ..solvers.reml import REML
 from .adding_terms import RoughFit, WarmStart, approach_minimum, fit_added_terms
 from .design import AdditiveDesign, GamSettings
 from .training_rows import DesignTerm
@@ -22,9 +23,6 @@ MAX_START_OVER_ROWS = 2.0
 # fit starts from them. Rough fits of rows in memory use Gram matrices of nearby weights, those of
 # streams do not: from the same start, both end at the same smoothing parameters.
 START_GRID = 0.5
-# Smoothing parameter of a term without a penalty, in units of a row: small beside any number of
-# rows.
-NO_PENALTY = 1e-8
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ def _initial_smoothing(
     for term in design.ordered_terms:
         given, count = settings.smoothing, term.basis.n_smoothing
         if term.kind == "parametric":
-            given = NO_PENALTY
+            given = REML.no_penalty
         elif isinstance(given, dict):
             given = given.get(term.columns[0]) if term.pair is None else None
         rho += [design.log_rows if given is None else np.log(max(given, 1e-300))] * count

@@ -8,11 +8,12 @@ For :math:`z ∼ N(Zβ, φW^{-1})` with prior precisions :math:`d/φ` of the coe
 :math:`d_i = λ_{g(i)} s_i` (zero for the intercept), :math:`G = Z^\top WZ`,
 :math:`r = Z^\top Wz` and :math:`q = z^\top Wz` are all that the criterion needs:
 
-.. math:: 2ℓ(ρ) = \frac{D}{φ} + (n - 1)\log φ + \log|G + \mathrm{diag}(d)| - \sum_j m_j ρ_j,
+.. math:: 2ℓ(ρ) = \frac{D}{φ} + (n - p)\log φ + \log|G + \mathrm{diag}(d)| - \sum_j m_j ρ_j,
           \qquad D = q - r^\top β, \quad ρ = \log λ,
 
-:math:`m_j` being the number of coefficients with the smoothing parameter j. φ is known (log loss)
-or profiled out, :math:`φ = D/(n-1)`. With :math:`V = (G + \mathrm{diag}(d))^{-1}` and sums over the
+:math:`m_j` being the number of coefficients with the smoothing parameter j, and p that of the
+coefficients without a penalty, the intercept among them. φ is known (log loss) or profiled out,
+:math:`φ = D/(n-p)`. With :math:`V = (G + \mathrm{diag}(d))^{-1}` and sums over the
 coefficients of a smoothing parameter,
 
 .. math:: 2ℓ_j = b_j/φ + t_j - m_j, \qquad b_j = \sum_i d_i β_i^2, \quad t_j = \sum_i d_i V_{ii},
@@ -88,6 +89,9 @@ class RemlOptions:
     # Precision of ρ (standard deviation 3) in the covariance for its uncertainty: a function that
     # has vanished says nothing about its ρ.
     min_precision: float = 1 / 9
+    # Smoothing parameter of a term without a penalty, in units of a row: small beside any number of
+    # rows. Coefficients with penalties up to it count as unpenalised.
+    no_penalty: float = 1e-8
 
 
 REML = RemlOptions()
@@ -137,6 +141,11 @@ class Penalties:
         smoothing = np.zeros(self.count + 1)  # the last for index −1
         np.exp(rho, out=smoothing[:-1])
         return self.scale * smoothing[self.smoothing_index]
+
+    def residual_df(self, rho: np.ndarray, total_weight: float) -> float:
+        """Rows less the coefficients without a penalty, and less the intercept in any case."""
+        unpenalised = np.count_nonzero(self.diagonal(rho) <= REML.no_penalty)
+        return max(total_weight - max(unpenalised, 1), 1.0)
 
     @cached_property
     def ranks(self) -> np.ndarray:
@@ -299,7 +308,7 @@ def penalised_fit(
     logdet = system.logdet()
     inverse = system.inverse()
     deviance = max(problem.square - problem.rhs @ beta, 1e-300 + 1e-14 * problem.square)
-    residual_df = max(problem.total_weight - 1.0, 1.0)
+    residual_df = penalties.residual_df(rho, problem.total_weight)
     phi = deviance / residual_df if dispersion is None else dispersion
     ranks = penalties.ranks
     criterion = 0.5 * (deviance / phi + residual_df * np.log(phi) + logdet - ranks @ rho)
@@ -321,7 +330,7 @@ def reml_hessian(
     trace_terms, beta_terms = fit.inverse.group_sums(diagonal, product, penalties.bounds)
     hessian = np.diag(squares + fit.traces) - 2 / fit.dispersion * beta_terms - trace_terms
     if profiled:
-        hessian -= np.outer(squares, squares) / max(total_weight - 1.0, 1.0)
+        hessian -= np.outer(squares, squares) / penalties.residual_df(fit.rho, total_weight)
     return 0.5 * hessian
 
 
