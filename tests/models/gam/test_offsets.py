@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 import kernelmaps as km
 from kernelmaps.exceptions import MissingTargetWarning
@@ -90,7 +90,8 @@ def test_binomial_counts_are_single_trials(seed):
         model.decision_function(X, return_std=True),
         single.decision_function(X, return_std=True), rtol=1e-4, atol=1e-6,
     )  # fmt: skip
-    assert model.deviance_explained_ == pytest.approx(single.deviance_explained_)
+    explained = [m.null_deviance_ - m.deviance_ for m in (model, single)]
+    assert explained[0] == pytest.approx(explained[1])
     again = model.fit(X.to_numpy(object), successes, trials=trials, offset=np.ones(200))
     assert again.intercept_[0] == pytest.approx(single.intercept_[0] - 1, abs=1e-4)
     again.fit(X, successes > 0)  # the next fit is of labels
@@ -102,6 +103,8 @@ def test_wrong_counts_and_offsets_are_refused(seed):
     for y, trials in (([3] * 50, [2] * 50), ([0.5] * 50, [1] * 50), ([-1] * 50, [1] * 50)):
         with pytest.raises(ValueError, match="whole numbers of successes"):
             km.AdditiveClassifier().fit(X, y, trials=trials)
+    with pytest.raises(ValueError, match="class_weight is for labels"):
+        km.AdditiveClassifier(class_weight="balanced").fit(X, np.ones(50), trials=np.ones(50) * 2)
     with pytest.raises(ValueError, match="offset must hold 50 finite numbers"):
         km.AdditiveRegressor().fit(X, eta, offset=offset[:20])
     with pytest.raises(ValueError, match=r"offset must hold 50 finite numbers.*\(50, 2\)"):
@@ -138,6 +141,23 @@ def test_rows_without_a_target_leave_their_offset_out(seed):
     rows = y.notna().to_numpy()
     expected = km.AdditiveRegressor().fit(X[rows], y[rows], offset=offset[rows])
     np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+
+
+def test_deviances_of_counts_are_those_of_binomial_distributions(seed):
+    """As in R: zero where each row has its own share, which that of single trials is not."""
+    rng, X, eta, _ = rows(seed, 300)
+    trials = rng.integers(0, 20, 300)
+    successes = rng.binomial(trials, 1 / (1 + np.exp(-eta)))
+    model = km.AdditiveClassifier().fit(X, successes, trials=trials)
+
+    def deviance(p):
+        terms = special.xlogy(successes, p) + special.xlogy(trials - successes, 1 - p)
+        return -2 * terms.sum()
+
+    smallest = deviance(successes / np.maximum(trials, 1))
+    null = deviance(np.full(300, successes.sum() / trials.sum())) - smallest
+    assert model.null_deviance_ == pytest.approx(null)
+    assert model.deviance_ == pytest.approx(deviance(model.predict_proba(X)[:, 1]) - smallest)
 
 
 def test_scores_and_checks_of_counts_are_those_of_single_trials(seed, tmp_path):

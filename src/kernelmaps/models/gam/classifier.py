@@ -19,7 +19,7 @@ from ...data.frames import is_frame
 from ...data.opening import in_memory
 from ...data.sources import Source
 from ..inputs import coded_labels, targets_of, weights_of
-from ..losses import Loss, make_loss
+from ..losses import BinomialCounts, Loss, make_loss
 from ..probabilities import class_probabilities, sigmoid
 from .base import GeneralizedAdditiveModel
 from .design import GamSettings
@@ -176,12 +176,22 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             The fitted model.
         """
         if trials is not None:
+            if self.class_weight is not None:
+                raise ValueError(
+                    "AdditiveClassifier: class_weight is for labels, and trials= for numbers of "
+                    "successes. Leave one of them out."
+                )
             X, y, sample_weight, offset = self._single_trials(X, y, sample_weight, trials, offset)
         self._counts_trials = trials is not None
         self._fit(X, y, sample_weight, None, offset)
         self._exposed = offset is not None
         if trials is not None:  # rows of the table, each of which was fitted as two
-            self._n_rows = int(np.count_nonzero(sample_weight.reshape(2, -1).any(axis=0)))
+            successes, failures = sample_weight.reshape(2, -1)
+            self._n_rows = int(np.count_nonzero(successes + failures))
+            counts = BinomialCounts(trials=successes + failures)
+            saturated = float(counts.saturated(successes).sum())  # each row with its own share
+            self.deviance_ -= 2 * saturated
+            self.null_deviance_ -= 2 * saturated
         self.intercept_ = self.predictor_.intercept
         return self
 
