@@ -21,7 +21,7 @@ import numpy as np
 
 from ..losses import Loss, LossTotals
 from ..solvers.pirls import PenalisedFit
-from ..solvers.reml import REML, Penalties
+from ..solvers.reml import Penalties, is_penalised
 from .fitting import FittedDesign
 
 
@@ -74,7 +74,7 @@ def _reml_score(
     logdet = fit.posterior.logdet()  # of the active coefficients
     active = penalty[fit.active]
     # Not the logarithm of the ratio: the dispersion of constant targets is next to nothing.
-    penalised = active > REML.no_penalty
+    penalised = is_penalised(active)
     prior = (np.log(active[penalised]) - np.log(fit.dispersion)).sum()
     if loss.estimates_dispersion:
         scale = 0.5 * totals.weight * np.log(2 * np.pi * fit.dispersion)

@@ -90,11 +90,16 @@ class RemlOptions:
     # has vanished says nothing about its ρ.
     min_precision: float = 1 / 9
     # Smoothing parameter of a term without a penalty, in units of a row: small beside any number of
-    # rows. Coefficients with penalties up to it count as unpenalised.
+    # rows.
     no_penalty: float = 1e-8
 
 
 REML = RemlOptions()
+
+
+def is_penalised(diagonal: np.ndarray) -> np.ndarray:
+    """Which of these penalties are penalties; exp(log λ) may be rounded."""
+    return diagonal > 2 * REML.no_penalty
 
 
 @dataclass(frozen=True)
@@ -144,7 +149,7 @@ class Penalties:
 
     def residual_df(self, rho: np.ndarray, total_weight: float) -> float:
         """Rows less the coefficients without a penalty, and less the intercept in any case."""
-        unpenalised = np.count_nonzero(self.diagonal(rho) <= REML.no_penalty)
+        unpenalised = np.count_nonzero(~is_penalised(self.diagonal(rho)))
         return max(total_weight - max(unpenalised, 1), 1.0)
 
     @cached_property
