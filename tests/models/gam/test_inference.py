@@ -86,6 +86,25 @@ def test_wald_statistics_are_those_of_linear_models(seed):
     assert estimated.p_value == pytest.approx(stats.f.sf(exact / 4, 4, 20))
 
 
+def test_what_the_sample_of_rows_adds_chooses_no_directions():
+    """It counts in the test, not in its directions."""
+    beta, covariance, sampling = np.array([1.0, 0.0]), np.diag([0.02, 0.01]), np.diag([0.02, 9.0])
+    test = wald_test(beta, covariance, 1.0, sampling=sampling)
+    assert test.statistic == pytest.approx(1 / 0.04)
+
+
+def test_main_effects_beside_a_pair_are_significant():
+    """A line of six standard errors, with that of the joint distribution, in all of ten tables."""
+    p_values = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(600, 2))
+        y = 0.5 * X[:, 0] + X[:, 0] * X[:, 1] + rng.normal(size=600)
+        model = km.AdditiveRegressor(interactions=[(0, 1)], n_jobs=1).fit(X, y)
+        p_values.append(model.predictor_.terms[0].p_value[0])
+    assert max(p_values) < 1e-3
+
+
 def test_random_effects_with_a_known_variance_have_a_mixture(seed):
     """Against simulated coefficients of the null distribution."""
     rng = np.random.default_rng(seed)

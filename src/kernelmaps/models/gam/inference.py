@@ -323,22 +323,30 @@ class DisplayedFunction:
         beta = in_basis @ self.beta
         if not beta.any():
             return NO_TEST
-        covariance = in_basis @ self.posterior @ in_basis.T
         if not category:
-            return wald_test(beta, covariance, edf, residual_df)
+            of_fit, of_sample = np.split(in_basis, [len(self.at)], axis=1)
+            covariance = of_fit @ self.posterior[: len(self.at), : len(self.at)] @ of_fit.T
+            return wald_test(beta, covariance, edf, residual_df, of_sample @ of_sample.T)
+        covariance = in_basis @ self.posterior @ in_basis.T
         prior = (in_basis * self.prior_variance) @ in_basis.T
         return random_effects_test(beta, covariance, prior, residual_df)
 
 
 def wald_test(
-    beta: np.ndarray, covariance: np.ndarray, edf: float, residual_df: float = np.inf
-) -> TermTest:
-    """Wald's test with a pseudo-inverse of rank about edf."""
-    values, vectors = eigh(covariance)
+    beta: np.ndarray, covariance: np.ndarray, edf: float, residual_df: float = np.inf,
+    sampling: np.ndarray | float = 0.0,
+) -> TermTest:  # fmt: skip
+    """Wald's test in about edf directions, those of the largest posterior variances.
+
+    Penalties shrink the others. `sampling` is the covariance that the sample of rows adds where a
+    function has parts of pairs. It is largest in rough directions, and chooses none: an effect
+    along a line could otherwise be left out of its own test.
+    """
     rank = int(np.clip(np.round(edf), 1, len(beta)))
-    largest = slice(len(values) - rank, None)
-    along = vectors[:, largest].T @ beta
-    statistic = float(np.sum(along**2 / np.maximum(values[largest], 1e-300)))
+    directions = eigh(covariance)[1][:, len(beta) - rank :]
+    values, vectors = eigh(directions.T @ (covariance + sampling) @ directions)
+    along = vectors.T @ (directions.T @ beta)
+    statistic = float(np.sum(along**2 / np.maximum(values, 1e-300)))
     if residual_df == np.inf:
         return TermTest(statistic, float(rank), float(special.chdtrc(rank, statistic)))
     ratio = statistic / rank
