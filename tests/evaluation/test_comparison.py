@@ -439,6 +439,10 @@ def test_without_time_for_a_trial_a_method_is_not_started(many, monkeypatch):
     assert left_out
     assert {row.status for row in left_out} == {"not started"}
     assert len(result.finished()) >= 2
+    n_not_started = sum(row.status == "not started" for row in result.rows)
+    text = " ".join(str(result).split())
+    assert text.count("(not started:") == 5
+    assert f"and {n_not_started - 5} more not started" in text
 
 
 # ---- the penalty --------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from ..inspection.panels import write_figure
 from .candidates import expression, import_lines
 from .results import Results, Row, is_tie, tied
 
+_MOST_NOT_STARTED = 5  # methods that have a line each
 _STYLES = {"linear": "dim", "exact": "bold", "map": "", "sklearn": "cyan", "boosting": "dim"}
 _COLORS = {
     "map": "#c8553d",
@@ -209,8 +210,13 @@ def comparison_table(result: Results) -> Any:
     if unfinished:
         table.add_section()
         table.add_row(Text("not compared: on other rows, or not finished", style="italic"))
+    not_started = [row for row in unfinished if row.status == "not started"]
+    hidden = not_started[_MOST_NOT_STARTED:]
     for row in unfinished:
-        table.add_row(*_cells(row, " ", with_status=True), style="dim")
+        if row not in hidden:
+            table.add_row(*_cells(row, " ", with_status=True), style="dim")
+    if hidden:
+        table.add_row(Text(f"  and {len(hidden)} more not started", style="dim"))
     return table
 
 
