@@ -25,16 +25,23 @@ from ..losses import Loss
 # 1.7 and 4.3.
 SCALED_CURVATURE_RATIO = 6.0
 _MOST_ROWS = 1024  # whose squared distances are averaged: the mean is exact to some percent
+# Variances, relative to mean squares, that are rounding errors of the means of so many rows.
+_ROUNDING = _MOST_ROWS * float(np.finfo(np.float64).eps)
 
 
 def mean_square(spec: Spec, X: Any, weight: np.ndarray, n_rows: int = _MOST_ROWS) -> float:
-    """The weighted mean of ‖ψ − m‖² over rows of positive weight, or some of them."""
+    """The weighted mean of ‖ψ − m‖² over rows of positive weight, or some of them.
+
+    Zero, not a rounding error, where these are mapped alike.
+    """
     some = np.flatnonzero(weight > 0)
     some = some[:: -(-len(some) // n_rows)]
     psi, share = apply(spec, X[some]), weight[some] / weight[some].sum()
     squares = psi.multiply(psi) if sparse.issparse(psi) else np.square(psi, dtype=np.float64)
     mean = share @ psi
-    return float(np.sum(share @ squares) - np.sum(np.square(mean, dtype=np.float64)))
+    square = float(np.sum(share @ squares))
+    variance = square - float(np.sum(np.square(mean, dtype=np.float64)))
+    return variance if variance > _ROUNDING * square else 0.0
 
 
 def max_curvature(loss: Loss, y: np.ndarray, weight: np.ndarray) -> float:
@@ -57,6 +64,6 @@ def curvature_ratio(loss: Loss, y: np.ndarray, cost: np.ndarray, square: float) 
 def scaled_C(spec: Spec, X: Any, loss: Loss, y: np.ndarray, weight: np.ndarray) -> float:
     """The C of ``C="scale"``; 1 where all rows are mapped alike."""
     square = mean_square(spec, X, weight)
-    if square <= 0:
+    if not square:
         return 1.0
     return SCALED_CURVATURE_RATIO / (max_curvature(loss, y, weight) * square)
