@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 import kernelmaps as km
 from kernelmaps.models.losses import LOSSES, make_loss
@@ -113,6 +114,21 @@ def test_codes_of_two_values_have_the_same_minimum(monkeypatch, seed, loss, n_cl
     np.testing.assert_allclose(auto.decision_function(X), dual.decision_function(X), atol=error)
 
 
+def test_newton_goes_on_where_epochs_are_not_enough(recwarn):
+    """Coordinate descent was predicted to be cheaper, and would end at `max_iter`."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 8))
+    y = X[:, 0] + np.sin(3 * X[:, 1]) + rng.normal(size=400) > 0
+    options = {"C": 1.0, "loss": "hinge", "max_iter": 3, "random_state": 0}
+    with pytest.warns(ConvergenceWarning, match="max_iter=3 epochs"):
+        km.AdditiveSVC(solver="dual", **options).fit(X, y)
+    recwarn.clear()
+    model = km.AdditiveSVC(**options).fit(X, y)
+    assert not recwarn.list
+    assert model.solver_ == "primal"
+    assert model.duality_gap_[0] <= model.tol * model.objective_[0]
+
+
 def test_costs_grow_with_what_they_depend_on():
     for name in ("n_rows", "n_values", "band", "n_outputs", "curvature_ratio"):
         larger = replace(SIZE, **{name: 4 * getattr(SIZE, name)})
@@ -181,6 +197,16 @@ def test_the_scale_of_C_is_that_of_the_map(seed, feature_map):
     assert pytest.approx(SCALED_CURVATURE_RATIO / (2 * trace)) == model.C_
     smoother = km.AdditiveSVC(feature_map, loss="log_loss").fit(X, score > 0)
     assert pytest.approx(8 * model.C_) == smoother.C_
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "log_loss"])
+def test_a_table_of_constants_gives_the_best_intercept(loss):
+    X, y = np.full((400, 2), [1.0, 0.3]), np.arange(400) % 10 < 7
+    model = km.AdditiveSVC(loss=loss, tol=1e-6).fit(X, y)
+    assert model.C_ == 1.0
+    best = {"squared_hinge": 0.4, "hinge": 1.0, "log_loss": np.log(7 / 3)}[loss]
+    # A gap of 1e-6 P moves a mean of 400 rows by about a thousandth; that of the hinge, by less.
+    np.testing.assert_allclose(model.decision_function(X), best, atol=5e-3)
 
 
 def test_scaled_C_in_chunks_is_that_of_the_first(seed):

@@ -59,7 +59,9 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
     tol : float, default=1e-3
         Training ends with a certified duality gap of at most `tol` times the objective.
     max_iter : int, default=1000
-        Largest number of epochs; if they are not enough, a ConvergenceWarning states the gap.
+        Largest number of epochs of coordinate descent. If they are not enough, Newton's method
+        goes on for ``solver="auto"``, up to 3000 columns of the map; else a ConvergenceWarning
+        states the gap.
     class_weight : dict or "balanced", optional
         Weights of the classes' examples.
     multi_class : {"ovr", "ovo"}, default="ovr"

@@ -56,7 +56,9 @@ class AdditiveSVR(ScoresAnywhere, RegressorMixin, AdditiveSVM):
     tol : float, default=1e-3
         Training ends with a certified duality gap of at most `tol` times the objective.
     max_iter : int, default=1000
-        Largest number of epochs; if they are not enough, a ConvergenceWarning states the gap.
+        Largest number of epochs of coordinate descent. If they are not enough, Newton's method
+        goes on for ``solver="auto"``, up to 3000 columns of the map; else a ConvergenceWarning
+        states the gap.
     cv : int, splitter or iterable, default=5
         Folds that choose among several values of C.
     solver : {"auto", "dual", "primal"}, default="auto"

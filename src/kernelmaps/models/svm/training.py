@@ -196,7 +196,7 @@ def solve_group(
     if plan.epochs > 0:
         of_dual = replace(dual, max_iter=plan.epochs)
         solution = _solve_dual(plan, problem, examples, of_dual, alpha, intercept, codes)
-        if not solution.converged and plan.epochs < options.max_iter:
+        if not solution.converged and plan.newton_follows:
             alpha, intercept, solution = solution.alpha, solution.intercept, None
     if solution is None:
         start = (alpha, intercept) if intercept is not None and alpha.any() else None
@@ -226,14 +226,16 @@ class SolverPlan:
     columns : TwoValuedColumns, optional
         What the codes stand for.
     epochs : int
-        Epochs of coordinate descent; Newton's method follows if they are fewer than `max_iter` and
-        not enough.
+        Epochs of coordinate descent.
+    newton_follows : bool
+        Whether Newton's method goes on where they are not enough.
     """
 
     rows: Any
     spec: Spec
     columns: TwoValuedColumns | None
     epochs: int
+    newton_follows: bool = False
 
 
 def _no_rounded_rows() -> None:
@@ -310,7 +312,7 @@ def _choose_solver(
     if size.cheaper == "primal":
         return replace(plan, epochs=0)
     most = max(_LEAST_EPOCHS, int(_EPOCHS_PER_VISIT * size.visits))
-    return replace(plan, epochs=min(most, options.max_iter))
+    return replace(plan, epochs=min(most, options.max_iter), newton_follows=True)
 
 
 def _rounded_rows(rows: Any, fitted: FittedMap, options: Options) -> tuple[np.ndarray, int] | None:
