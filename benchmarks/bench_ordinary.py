@@ -34,6 +34,7 @@ from time import process_time
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
@@ -159,7 +160,7 @@ def race_table(bench: Bench, name: str) -> None:
     """All maps and losses on one table."""
     X, y = TABLES[name](bench)
     repeats = 1 if bench.quick else 2
-    maps = {key: m.fit(X) for key, m in list(MAPS.items())[: 1 if bench.quick else None]}
+    maps = {key: clone(m).fit(X) for key, m in list(MAPS.items())[: 1 if bench.quick else None]}
     for loss in LOSSES:
         raw = {C: peer_seconds(X, y, loss, C, repeats) for C in CS}
         for key, feature_map in maps.items():
