@@ -37,7 +37,7 @@ SIZES = [
 PAIRS = [
     (1_000, 500, 20, 1024, 5.0),
     (500, 2_000, 60, 2048, 5.0),
-    (5_000, 2_000, 240, 3072, 5.0),
+    (2_000, 2_000, 120, 2048, 5.0),
 ]
 # Rows, levels of a factor beside eight columns of numbers, loss, and the most seconds and MiB.
 LEVELS = [
