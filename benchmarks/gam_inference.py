@@ -281,7 +281,7 @@ def quantile_intervals(setting: Quantiles, rng: np.random.Generator) -> tuple[fl
     return float(np.mean((observed >= low) & (observed <= high))), float(constant)
 
 
-class Part(NamedTuple):
+class Simulation(NamedTuple):
     """Settings, what one sample of a setting gives, and what the shares of samples are called."""
 
     settings: Sequence[Any]
@@ -291,14 +291,14 @@ class Part(NamedTuple):
 
 
 PARTS = {
-    "factors": Part(FACTORS, p_values, ("below 0.05", "F test"), 0.05),
-    "coverage": Part(list(LOSSES), coverage, ("means (0.95)", "new observations (0.90)")),
-    "pairs": Part(PAIRS, chosen_pairs, ("false pair", "true pair")),
-    "anova": Part(NESTED, anova_p_value, ("below 0.05",), 0.05),
-    "new levels": Part(
+    "factors": Simulation(FACTORS, p_values, ("below 0.05", "F test"), 0.05),
+    "coverage": Simulation(list(LOSSES), coverage, ("means (0.95)", "new observations (0.90)")),
+    "pairs": Simulation(PAIRS, chosen_pairs, ("false pair", "true pair")),
+    "anova": Simulation(NESTED, anova_p_value, ("below 0.05",), 0.05),
+    "new levels": Simulation(
         NEW_LEVELS, new_level_coverage, ("means of new levels (0.95)", "their rows (0.90)")
     ),
-    "quantiles": Part(
+    "quantiles": Simulation(
         QUANTILES, quantile_intervals, ("new observations (0.90)", "nearly constant")
     ),
 }

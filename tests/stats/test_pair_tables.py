@@ -40,11 +40,11 @@ def test_cross_products_are_those_of_the_rows(seed, n, n_jobs, dense_rows, monke
     np.testing.assert_allclose(right, Z.T @ (weight * y), atol=1e-11 * n)
     alone = right_sides(codes, bases, weight * y, n_jobs)
     np.testing.assert_allclose(alone, Z.T @ (weight * y), atol=1e-11 * n)
-    # Where the products of the first and the last term are known, those of the other follow.
+    # Where the products of the first and the last term are cached, those of the other follow.
     before = gram.copy()
     before[1 + 3 : 1 + 3 + 5] = before[:, 1 + 3 : 1 + 3 + 5] = np.nan
-    known = before, [False, True, False]
-    again = cross_products(codes, bases, weight, weight * y, n_jobs, known=known)
+    cached = before, [False, True, False]
+    again = cross_products(codes, bases, weight, weight * y, n_jobs, cached=cached)
     for actual, expected in zip(again, (gram, right), strict=True):
         np.testing.assert_allclose(actual, expected, atol=1e-11 * n)
     assert again[0] is before

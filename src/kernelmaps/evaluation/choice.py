@@ -279,33 +279,33 @@ def choose(
     _check_search(families, held_out_rows, budget)
     requirements = {**limits, "error": error, "confidence": confidence}
     random_state = seed_of(random_state)
-    table = _Table.of(X, kernel)
-    if table.remarks:
-        warnings.warn(f"choose: {' '.join(table.remarks)}", SuspectColumnWarning, stacklevel=2)
-    X, kernel, scaler = scaled_kernel(kernel, table.rows, random_state)
+    rows = _Rows.of(X, kernel)
+    if rows.remarks:
+        warnings.warn(f"choose: {' '.join(rows.remarks)}", SuspectColumnWarning, stacklevel=2)
+    X, kernel, scaler = scaled_kernel(kernel, rows.measured, random_state)
     search = interruptible(_Search, X, kernel, requirements, held_out_rows, random_state, budget)
     for advice in search.advice:
         warnings.warn(f"choose: {advice}", KernelScaleWarning, stacklevel=2)
     groups = _families(kernel, families, random_state)
     for family in track(groups, lambda group: group[0].family, enabled=progress):
         interruptible(search.go_through, family)
-    return table.completed(search.result(), scaler)
+    return rows.completed(search.result(), scaler)
 
 
 @dataclass(frozen=True)
-class _Table:
+class _Rows:
     """Rows as they were passed, those that are measured, and what is to be said about them.
 
     `columns` are the names of the columns that are used, if some of a frame are left out.
     """
 
-    given: Any
-    rows: Any
+    passed: Any
+    measured: Any
     remarks: list[str]
     columns: list[str] | None = None
 
     @classmethod
-    def of(cls, X: Any, kernel: Any) -> _Table:
+    def of(cls, X: Any, kernel: Any) -> _Rows:
         names, rows = feature_names_of(X), checked_rows(X, "choose", ensure_min_samples=8)
         if names is None:
             return cls(X, rows, suspect_columns(rows))
@@ -316,7 +316,7 @@ class _Table:
 
     def completed(self, choice: Choice, scaler: Any) -> Choice:
         """The choice with a map that takes rows as they were passed."""
-        if not hasattr(self.given, "columns"):
+        if not hasattr(self.passed, "columns"):
             map_ = choice.map if scaler is None else make_pipeline(scaler, choice.map)
             return replace(choice, map=map_)
         # Fitted to the frame, the map checks the names of the columns of later ones.
@@ -326,7 +326,7 @@ class _Table:
         if self.columns is not None:
             steps.insert(0, make_column_transformer(("passthrough", self.columns)))
         made = make_pipeline(*steps) if len(steps) > 1 else steps[0]
-        return replace(choice, map=made.fit(self.given), columns=self.columns)
+        return replace(choice, map=made.fit(self.passed), columns=self.columns)
 
 
 def upper_bound(largest: np.ndarray, confidence: float, n_fresh: int | None = None) -> float:

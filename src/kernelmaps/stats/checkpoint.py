@@ -161,8 +161,8 @@ def _stored_digests(array: np.ndarray | None) -> list[bytes]:
 def _question(stats: Any) -> list[Any]:
     """What is summed, whatever was added so far: kinds, targets, given classes, parts."""
     parts = getattr(stats, "parts", [stats])
-    given = [p.classes.tolist() if p.closed else None for p in parts[:1]]
-    return [type(stats).__name__, len(parts), parts[0].target, *given]
+    classes = [p.classes.tolist() if p.closed else None for p in parts[:1]]
+    return [type(stats).__name__, len(parts), parts[0].target, *classes]
 
 
 def _digest(block: Block) -> bytes:

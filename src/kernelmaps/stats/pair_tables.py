@@ -335,7 +335,7 @@ def cross_products(
     product: np.ndarray,
     n_jobs: int | None = None,
     local: Sequence[LocalBasis | None] | None = None,
-    known: tuple[np.ndarray, Sequence[bool]] | None = None,
+    cached: tuple[np.ndarray, Sequence[bool]] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Return G = ZᵀWZ and Zᵀv for Z = [1, B_1, B_2, …] at the codes of rows in memory.
 
@@ -355,7 +355,7 @@ def cross_products(
     local : sequence of LocalBasis or None, optional
         The same bases as products, where they are: a table is then reduced before matrices are
         multiplied.
-    known : tuple of (ndarray, sequence of bool), optional
+    cached : tuple of (ndarray, sequence of bool), optional
         G with the blocks of some terms computed before, and for each term whether it is new: the
         rows and columns of new terms are filled in.
     """
@@ -363,7 +363,7 @@ def cross_products(
         return np.array([[weight.sum()]]), right_sides(codes, bases, product, n_jobs)
     width = np.array([basis.shape[1] for basis in bases], np.int64)
     size = 1 + int(width.sum())
-    gram, new = (np.zeros((size, size)), [True] * len(bases)) if known is None else known
+    gram, new = (np.zeros((size, size)), [True] * len(bases)) if cached is None else cached
     is_new = np.array(new, bool)
     codes, bases = zip(*(_in_use(*term) for term in zip(codes, bases, strict=True)))
     first, second = np.triu_indices(len(bases))

@@ -34,7 +34,7 @@ from .levels import LevelEffects, new_levels, without_levels
 from .pairs import PAIRS
 from .posterior import posterior_of
 from .predictor import AdditivePredictor, FittedTerm
-from .purification import Deviations, Part, Projection, Slices, displayed_parts, pair_sides
+from .purification import Deviations, DisplayedPart, Projection, Slices, displayed_parts, pair_sides
 from .score_tests import mixture_tail
 from .training_rows import Pair
 
@@ -263,7 +263,7 @@ class DisplayedFunction:
 
     @classmethod
     def of(
-        cls, parts: Sequence[Part], sampling: Sequence[Deviations], fit: PenalisedFit,
+        cls, parts: Sequence[DisplayedPart], sampling: Sequence[Deviations], fit: PenalisedFit,
         penalty: np.ndarray, shape: tuple[int, int],
     ) -> DisplayedFunction:  # fmt: skip
         """The sum of parts; `shape` is that of the term's basis."""

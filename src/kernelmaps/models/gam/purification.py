@@ -95,7 +95,7 @@ class Side(NamedTuple):
         return cls(position, term.basis, coarse, values.T @ (term.counts[:, None] * values))
 
 
-class Part(NamedTuple):
+class DisplayedPart(NamedTuple):
     """What a displayed function has of the coefficients at `span`, one column for each of them.
 
     `functions` are values at the codes of the term, `in_basis` are coefficients in its basis.
@@ -109,7 +109,7 @@ class Part(NamedTuple):
 class Deviations(NamedTuple):
     """Independent deviations of a displayed function that come from the sample of rows.
 
-    `functions` and `in_basis` are as those of `Part`, with one column for each deviation.
+    `functions` and `in_basis` are as those of `DisplayedPart`, with one column for each deviation.
     """
 
     functions: np.ndarray
@@ -162,10 +162,10 @@ class Projection:
         """What moves to a column at its codes, for coefficients of the pair."""
         return self.sides[axis].basis.values @ (self.to_main[axis] @ beta)
 
-    def pure_part(self, functions: np.ndarray, span: slice) -> Part:
+    def pure_part(self, functions: np.ndarray, span: slice) -> DisplayedPart:
         """The pair without what moves."""
         in_basis = np.eye(functions.shape[1]) + self._in_basis(self.to_main)
-        return Part(functions + self._in_cells(self.to_main), span, in_basis)
+        return DisplayedPart(functions + self._in_cells(self.to_main), span, in_basis)
 
     def pure_deviations(self) -> Deviations:
         """Deviations of the pair that come from the sample of rows: those of what moves."""
@@ -273,7 +273,7 @@ def pair_sides(slices: Slices) -> dict[int, tuple[Side, Side]]:
 
 def displayed_parts(
     i: int, slices: Slices, projections: Mapping[int, Projection]
-) -> tuple[list[Part], list[Deviations]]:
+) -> tuple[list[DisplayedPart], list[Deviations]]:
     """What the displayed function of a term consists of, in one output.
 
     Parts are those of the term itself, and those that move to it from pairs. Of a large factor,
@@ -285,12 +285,12 @@ def displayed_parts(
         return [pair.pure_part(term.basis.values, span)], [pair.pure_deviations()]
     parts, deviations, rows = [], [], slice(0)
     if isinstance(term.basis, TermBasis):
-        parts.append(Part(term.basis.values, span, np.eye(term.basis.n_functions)))
+        parts.append(DisplayedPart(term.basis.values, span, np.eye(term.basis.n_functions)))
         rows = slice(None)
     for at, pair in projections.items():
         for side, to_main, of_rows in zip(pair.sides, pair.to_main, pair.deviations, strict=True):
             if side.term == i:
                 values = side.basis.values
-                parts.append(Part(values @ to_main, slices[at][1], to_main[rows]))
+                parts.append(DisplayedPart(values @ to_main, slices[at][1], to_main[rows]))
                 deviations.append(Deviations(values @ of_rows, of_rows[rows]))
     return parts, deviations

@@ -47,7 +47,7 @@ class GramCache:
             return weight
         return cached
 
-    def known_blocks(
+    def cached_blocks(
         self, bases: Sequence[Basis], weight: np.ndarray
     ) -> tuple[np.ndarray, list[bool]]:
         """ZᵀWZ of some terms with the blocks that are cached, and which terms are new.
@@ -208,8 +208,8 @@ class TermRows:
             return gram, self._with_levels(rhs, response)
         codes, bases = self._dense
         values, local = [basis.values for basis in bases], [basis.local for basis in bases]
-        known = None if cache is None else cache.known_blocks(self.bases, weight)
-        gram, rhs = cross_products(codes, values, weight, response, self.n_jobs, local, known)
+        cached = None if cache is None else cache.cached_blocks(self.bases, weight)
+        gram, rhs = cross_products(codes, values, weight, response, self.n_jobs, local, cached)
         if cache is not None:
             cache.store(self.bases, weight, gram)
         return gram, self._with_levels(rhs, response)
