@@ -243,6 +243,12 @@ class ActiveSet:
         return scatter(values, self.indices, len(self.all_penalties.scale))
 
 
+def screens_terms(rows: SolverRows, fixed: np.ndarray) -> bool:
+    """Whether a fit of these rows screens its terms; `fixed` as in `fit_penalised`."""
+    penalties = Penalties.of_bases(rows.bases)
+    return penalties.n_dense > PIRLS.screen_above and _may_restrict(rows, fixed)
+
+
 def _may_restrict(rows: SolverRows, fixed: np.ndarray) -> bool:
     """Whether to use an active set: for estimated smoothing parameters without constraints."""
     return rows.constraints is None and not fixed.all()
