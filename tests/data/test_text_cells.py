@@ -4,12 +4,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from kernelmaps.data import text_cells
+from kernelmaps.data.dates import DATE_FORMS
 from kernelmaps.data.text_cells import (
     CLOCK,
     NUMBER_FORMS,
     Cells,
     NumberFormat,
     Text,
+    find_date_format,
     find_number_format,
     why_category,
 )
@@ -160,3 +163,29 @@ def test_cells_are_encoded_without_the_blanks_around_them():
     assert cells.distinct.to_pylist() == ["b", "a"]
     assert cells.codes.tolist() == [0, 1, -1, 1, 0]
     assert cells.counts.tolist() == [2, 2]
+
+
+def test_no_form_of_dates_or_numbers_is_tried_on_words(monkeypatch):
+    def fail(cells, form):
+        raise AssertionError(f"{form} was tried")
+
+    monkeypatch.setattr(text_cells, "parse_dates", fail)
+    monkeypatch.setattr(text_cells, "numbers_in", fail)
+    words = Text(pa.array(["north", "south", "may", "e", "1st", None]))
+    assert find_number_format(words) is None
+    assert find_date_format(words) is None
+    assert why_category(words) == ""
+
+
+def test_each_form_is_tried_once_on_the_first_cells(monkeypatch):
+    tried = []
+
+    def unreadable(cells, form):
+        tried.append(form)
+        return np.full(len(cells), np.datetime64("NaT", "s"))
+
+    monkeypatch.setattr(text_cells, "parse_dates", unreadable)
+    codes = Text(pa.array(["a1", "b2", "c3"]))
+    assert find_date_format(codes) is None
+    assert why_category(codes) == ""
+    assert tried == list(DATE_FORMS)

@@ -64,6 +64,8 @@ def parse_dates(cells: pa.Array, form: str) -> np.ndarray:
     """
     groups = pc.extract_regex(cells, f"^{_LAYOUTS[form]}{_TIME}$")
     matched = pc.is_valid(groups).to_numpy(zero_copy_only=False)
+    if not matched.any():
+        return np.full(len(cells), np.datetime64("NaT", "s"))
     parts = dict(zip((field.name for field in groups.type), groups.flatten(), strict=True))
 
     def number(name: str, default: str = "0") -> np.ndarray:

@@ -7,7 +7,7 @@ applies it to all of them at once.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -160,6 +160,32 @@ class Text:
             self._remembered[form] = dates
         return self._remembered[form]
 
+    @cached_property
+    def _first_cells(self) -> pa.Array:
+        """The first different cells that are not missing."""
+        places = np.flatnonzero(self.cells.present(NUMBER_GAPS))[:_CELLS_TRIED]
+        return self.cells.distinct.take(pa.array(places))
+
+    @cached_property
+    def _has_digits(self) -> bool:
+        """Whether half of the first different cells have a digit, as all numbers and dates do."""
+        digits = pc.sum(pc.match_substring_regex(self._first_cells, r"\d"), min_count=0).as_py()
+        return bool(2 * digits >= len(self._first_cells))
+
+    @cached_property
+    def _promising(self) -> dict[str, bool]:
+        return {}
+
+    def is_promising(self, form: str) -> bool:
+        """Whether half of the first different cells are written in a form of numbers or dates."""
+        if form not in self._promising and self._has_digits:
+            if form in NUMBER_FORMS:
+                unread = np.isnan(numbers_in(self._first_cells, form)[0])
+            else:
+                unread = np.isnat(parse_dates(self._first_cells, form))
+            self._promising[form] = bool(2 * unread.sum() <= len(unread))
+        return self._promising.get(form, False)
+
     def __len__(self) -> int:
         return len(self.array)
 
@@ -221,7 +247,7 @@ def find_number_format(column: Text, *, codes_too: bool = False) -> NumberFormat
     if _all_in_brackets(column, present):
         return None
     for form in NUMBER_FORMS:
-        if not _promising(column, present, form, _unread_numbers):
+        if not column.is_promising(form):
             continue
         how = NumberFormat(form, _most_frequent(column.units(form), counts))
         readable = present & ~np.isnan(column.numbers(how))
@@ -236,20 +262,6 @@ def find_number_format(column: Text, *, codes_too: bool = False) -> NumberFormat
 def _all_in_brackets(column: Text, present: np.ndarray) -> bool:
     bracketed = pc.match_substring_regex(column.cells.distinct, _ACCOUNTING)
     return bool(present.any() and bracketed.to_numpy(zero_copy_only=False)[present].all())
-
-
-def _promising(column: Text, present: np.ndarray, form: str, unread: Callable) -> bool:
-    """Whether a format reads half of the first different cells."""
-    head = column.cells.distinct.take(pa.array(np.flatnonzero(present)[:_CELLS_TRIED]))
-    return bool(2 * unread(head, form).sum() <= len(head))
-
-
-def _unread_numbers(cells: pa.Array, form: str) -> np.ndarray:
-    return np.isnan(numbers_in(cells, form)[0])
-
-
-def _unread_dates(cells: pa.Array, form: str) -> np.ndarray:
-    return np.isnat(parse_dates(cells, form))
 
 
 def _accepted(bad: int, good: int, rows: int) -> bool:
@@ -274,7 +286,7 @@ def find_date_format(column: Text) -> tuple[str, bool] | None:
         return None
     candidates = []
     for form in DATE_FORMS:
-        if not _promising(column, present, form, _unread_dates):
+        if not column.is_promising(form):
             continue
         readable = present & ~np.isnat(column.dates(form))
         bad = int(counts[~readable].sum())
@@ -299,7 +311,7 @@ def why_category(column: Text) -> str:
     if _all_in_brackets(column, present):
         return "numbers in brackets alone, whose sign is not clear"
     for form in NUMBER_FORMS:
-        if not _promising(column, present, form, _unread_numbers):
+        if not column.is_promising(form):
             continue
         values, units = column._numbers_and_units(form)
         readable = present & ~np.isnan(values)
@@ -310,7 +322,7 @@ def why_category(column: Text) -> str:
         if _mostly(readable, counts):
             return f"numbers, and {_others(column, present & ~readable)} beside them"
     for form in DATE_FORMS:
-        if not _promising(column, present, form, _unread_dates):
+        if not column.is_promising(form):
             continue
         readable = present & ~np.isnat(column.dates(form))
         if _mostly(readable, counts):
