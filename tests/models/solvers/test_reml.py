@@ -85,16 +85,22 @@ def test_coefficients_solve_the_ridge_problem(seed):
     assert fit.dispersion == pytest.approx(penalised / (len(y) - 1), rel=1e-6)
 
 
-def test_uncertain_smoothing_parameters_widen_the_covariance(seed):
-    """By JHJᵀ, with J the derivative of β by the logarithms of the smoothing parameters."""
+@pytest.mark.parametrize("convex", [True, False])
+def test_uncertain_smoothing_parameters_widen_the_covariance(seed, convex):
+    """By JHJᵀ, with J the derivative of β by the logarithms of the smoothing parameters.
+
+    H is without its negative part, where the criterion is not convex: far from its minimum.
+    """
     _, _, problem, penalties = least_squares(seed, 200)
-    fit = estimate_smoothing(problem, penalties, np.zeros(3))
+    rho = np.array([0.0, 0.0, 4.0]) if convex else np.array([12.0, 0.0, 0.0])
+    fit = penalised_fit(problem, penalties, rho)
     step, J = 1e-4, np.zeros((8, 3))
     for j in range(3):
         move = step * np.eye(3)[j]
         up, down = (penalised_fit(problem, penalties, fit.rho + s * move) for s in (1, -1))
         J[:, j] = (up.beta - down.beta) / (2 * step)
     values, vectors = np.linalg.eigh(reml_hessian(fit, penalties, problem.total_weight, True))
+    assert (values[0] > 0) == convex
     H = vectors / (np.maximum(values, 0) + 1 / 9) @ vectors.T
     deviations = smoothing_deviations(fit, problem, penalties, np.ones(3, bool), True)
     wider = deviations @ deviations.T

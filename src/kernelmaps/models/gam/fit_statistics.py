@@ -26,7 +26,11 @@ from .fitting import FittedDesign
 
 
 class FitStatistics(NamedTuple):
-    """Of all outputs together; `corrected_edf` is :func:`corrected_edf`."""
+    """Of all outputs together.
+
+    `corrected_edf` are the degrees of freedom with those that the estimation of the smoothing
+    parameters uses (`edf2` in mgcv).
+    """
 
     deviance: float
     null_deviance: float
@@ -48,24 +52,11 @@ def fit_statistics(model: FittedDesign, losses: Sequence[Loss]) -> FitStatistics
         log_likelihood += loss.log_likelihood(value, totals, fit.dispersion)
         parameters += float(fit.edf.sum()) + loss.has_scale
         reml += _reml_score(loss, fit, totals, value, penalty)
-        edf += corrected_edf(fit, penalty)
+        edf += float(fit.edf.sum()) + fit.smoothing_edf
     aic = 2 * (parameters - log_likelihood)
     return FitStatistics(
         2 * float(residual), 2 * float(null), float(log_likelihood), float(aic), float(reml), edf
     )
-
-
-def corrected_edf(fit: PenalisedFit, penalty: np.ndarray) -> float:
-    r"""Degrees of freedom with those that the estimation of the smoothing parameters uses.
-
-    With V the posterior covariance and :math:`CC^\top` what the uncertainty of the smoothing
-    parameters adds to it, :math:`\operatorname{tr}((V + CC^\top) H)/φ`, where
-    :math:`H/φ = V^{-1} - \mathrm{diag}(d)/φ` (Wood, Pya and Säfken 2016; `edf2` in mgcv).
-    """
-    deviations = fit.smoothing_deviations
-    added = fit.posterior.squared_lengths(deviations).sum()
-    penalised = np.sum(penalty[fit.active] @ deviations**2) / fit.dispersion
-    return float(fit.edf.sum() + added - penalised)
 
 
 def _reml_score(

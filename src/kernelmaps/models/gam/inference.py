@@ -244,7 +244,7 @@ class DisplayedFunction:
         The combinations at the codes of the term, and in its basis.
     beta, prior_variance : ndarray of shape (m,)
         Of coefficients and deviations.
-    posterior, deviations : ndarray of shape (m, m), (m, …)
+    posterior, of_smoothing : ndarray of shape (m, m)
         Covariance of all, and what the uncertainty of the smoothing parameters adds to it.
     intercept : ndarray of shape (1 + m,)
         Covariances of the intercept, its variance first.
@@ -257,7 +257,7 @@ class DisplayedFunction:
     beta: np.ndarray
     prior_variance: np.ndarray
     posterior: np.ndarray
-    deviations: np.ndarray
+    of_smoothing: np.ndarray
     intercept: np.ndarray
     at: np.ndarray
 
@@ -277,15 +277,15 @@ class DisplayedFunction:
         of_codes, in_basis = np.split(np.hstack(blocks), shape[:1])
         places = np.concatenate(at)
         n, m = len(places), of_codes.shape[1]
-        posterior = np.eye(m)
+        posterior, of_smoothing = np.eye(m), np.zeros((m, m))
         posterior[:n, :n] = fit.covariance[np.ix_(places, places)]
+        deviations = fit.smoothing_deviations[places]
+        of_smoothing[:n, :n] = deviations @ deviations.T
         active = fit.active[places]
         prior = fit.dispersion / np.maximum(penalty[active], 1e-300)
-        more = np.zeros((m - n, fit.smoothing_deviations.shape[1]))
         return cls(
             of_codes, in_basis, np.append(fit.beta[active], np.zeros(m - n)),
-            np.append(prior, np.ones(m - n)), posterior,
-            np.concatenate([fit.smoothing_deviations[places], more]),
+            np.append(prior, np.ones(m - n)), posterior, of_smoothing,
             np.concatenate([fit.covariance[:1, 0], fit.covariance[0, places], np.zeros(m - n)]),
             places,
         )  # fmt: skip
@@ -307,8 +307,8 @@ class DisplayedFunction:
 
     def _variances(self, functions: np.ndarray) -> np.ndarray:
         """Variances of combinations, with uncertain smoothing parameters."""
-        smoothing = np.sum((functions @ self.deviations) ** 2, axis=1)
-        return np.sum((functions @ self.posterior) * functions, axis=1) + smoothing
+        covariance = self.posterior + self.of_smoothing
+        return np.sum((functions @ covariance) * functions, axis=1)
 
     def level_errors(self, effects: LevelEffects, fit: PenalisedFit) -> np.ndarray:
         """Standard errors of the sum of the effects of a large factor and this function."""

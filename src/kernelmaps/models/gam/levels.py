@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..rows.basis import LevelBasis, TermBasis
+from ..solvers.index_blocks import IndexBlocks
 from ..solvers.levels import BlockCovariance
 from ..solvers.pirls import PenalisedFit
 from .adding_terms import RoughFit
@@ -244,9 +245,10 @@ def variance_test(fit: PenalisedFit) -> tuple[float, np.ndarray]:
     of_levels = levels.weight @ theta**2
     statistic = float(of_levels - pulled @ np.linalg.solve(gram, pulled)) / fit.dispersion
     diagonal = np.repeat([0.0, levels.penalty], [n, m])
-    squares, _ = inverse.group_sums(diagonal, diagonal, np.array([n, n + m]))
+    blocks = IndexBlocks(np.repeat([-1, 0], [n, m]), 1)
+    squares, _ = inverse.block_sums(diagonal, diagonal, blocks)
     kappa = levels.weight / levels.precision
-    mean = m - 2 * inverse.penalised_diagonal(diagonal)[1] + float(squares[-1, -1])
+    mean = m - 2 * inverse.penalised_diagonal(diagonal)[1] + float(squares[0, 0])
     return statistic, kappa**2 * mean / max(float(np.sum(kappa**2)), 1e-300)
 
 

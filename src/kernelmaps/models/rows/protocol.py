@@ -94,12 +94,13 @@ class NormalEquations:
         return NormalEquations(gram, self.rhs[active], self.square, self.total_weight, levels)
 
     def product(self, beta: np.ndarray) -> np.ndarray:
-        """ZᵀWZβ."""
+        """ZᵀWZβ, for one or more columns β."""
         if self.levels is None:
             return self.gram @ beta
         dense, theta = np.split(beta, [len(self.gram)])
         border, weight = self.levels.border, self.levels.weight
-        return np.concatenate([self.gram @ dense + theta @ border, border @ dense + weight * theta])
+        of_levels = border @ dense + (weight * theta.T).T
+        return np.concatenate([self.gram @ dense + border.T @ theta, of_levels])
 
     def __add__(self, other: NormalEquations) -> NormalEquations:
         levels = self.levels

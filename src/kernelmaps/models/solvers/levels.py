@@ -24,9 +24,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from ..rows.protocol import LevelSums
+from .index_blocks import IndexBlocks, block_sums
 
 _BLOCK_LEVELS = 2048  # whose products are held at a time: some MB, for hundreds of coefficients
 
@@ -162,15 +162,6 @@ class BlockCovariance:
         of_levels = 0.0 if self.levels is None else float(np.log(self.levels.variances).sum())
         return float(np.linalg.slogdet(self.dense)[1]) + of_levels
 
-    def squared_lengths(self, vectors: np.ndarray) -> np.ndarray:
-        """xᵀV⁻¹x of each column x: that of β, and that of what β does not say of the levels."""
-        n = len(self.dense)
-        lengths = np.sum(vectors[:n] * np.linalg.solve(self.dense, vectors[:n]), axis=0)
-        if self.levels is not None:
-            beyond = vectors[n:] + self.levels.means(vectors[:n])
-            lengths += (1 / self.levels.variances) @ beyond**2
-        return lengths
-
     def scaled(self, dispersion: float) -> BlockCovariance:
         """φV."""
         levels = None if self.levels is None else replace(self.levels, dispersion=dispersion)
@@ -184,51 +175,34 @@ class BlockCovariance:
         of_levels += np.sum(self.dense * self.levels.penalty_gram)
         return diagonal[: len(self.dense)] * self.dense.diagonal(), float(of_levels)
 
-    def group_sums(
-        self, d: np.ndarray, u: np.ndarray, bounds: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Sums of d_i V_il² d_l and of u_i V_il u_l over pairs of groups of coefficients.
-
-        Group a has the coefficients from ``bounds[a]`` to before ``bounds[a + 1]``; the levels are
-        the last group.
-        """
-        n, n_groups = len(self.dense), len(bounds) - 1
-        of_dense = np.minimum(bounds, n)
-        squares, products = block_sums(self.dense, d[:n], u[:n], of_dense)
+    def columns(self, u: np.ndarray, blocks: IndexBlocks) -> np.ndarray:
+        """V times the vectors that have u in the coefficients of a block, one for each block."""
+        vectors = blocks.rows(u)
         if self.levels is None:
+            return (vectors @ self.dense).T
+        return self.dot(vectors.toarray().T)
+
+    def block_sums(
+        self, d: np.ndarray, u: np.ndarray, blocks: IndexBlocks
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Sums of d_i V_il² d_l and of u_i V_il u_l over pairs of blocks of coefficients.
+
+        The levels, if they are in a block, are all of it.
+        """
+        n = len(self.dense)
+        of_dense = blocks.first(n)
+        squares, products = block_sums(self.dense, d[:n], u[:n], of_dense)
+        if self.levels is None or blocks.index[n] < 0:
             return squares, products
         penalty, of_levels, precision = self.levels.penalty, u[n:], self.levels.precision
         gram = self.dense @ self.levels.penalty_gram
         pulled = self.dense @ self.levels.adjoint(of_levels)  # V Rᵀ u
-        with_levels = np.zeros((2, n_groups))
-        for row, values in zip(
-            with_levels,
-            (d[:n] * np.sum(gram * self.dense, axis=1), -u[:n] * pulled),
-            strict=True,
-        ):
-            cumulative = np.concatenate([[0.0], np.cumsum(values)])
-            row[:] = cumulative[of_dense[1:]] - cumulative[of_dense[:-1]]
-        with_levels[0, -1] = np.sum((penalty / precision) ** 2) + np.sum(gram * gram.T)
-        with_levels[0, -1] += 2 * np.sum(
-            self.dense * self.levels.ratio_gram(penalty**2 / precision)
-        )
-        with_levels[1, -1] = np.sum(of_levels**2 / precision)
-        with_levels[1, -1] += self.levels.adjoint(of_levels) @ pulled
-        for sums, row in zip((squares, products), with_levels, strict=True):
-            sums[-1], sums[:, -1] = row, row
+        block = blocks.index[n]
+        row = of_dense.sums(d[:n] * np.sum(gram * self.dense, axis=1))
+        row[block] = np.sum((penalty / precision) ** 2) + np.sum(gram * gram.T)
+        row[block] += 2 * np.sum(self.dense * self.levels.ratio_gram(penalty**2 / precision))
+        squares[block], squares[:, block] = row, row
+        row = of_dense.sums(-u[:n] * pulled)
+        row[block] = np.sum(of_levels**2 / precision) + self.levels.adjoint(of_levels) @ pulled
+        products[block], products[:, block] = row, row
         return squares, products
-
-
-def block_sums(
-    V: np.ndarray, d: np.ndarray, u: np.ndarray, bounds: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of d_i V_il² d_l and of u_i V_il u_l over the blocks of a symmetric V.
-
-    Block a has the rows from ``bounds[a]`` to before ``bounds[a + 1]``, if there are any; those
-    before the first block do not count.
-    """
-    rows, shape = np.arange(bounds[0], bounds[-1]), (len(bounds) - 1, len(V))
-    by_block = csr_array((d[rows], rows, bounds - bounds[0]), shape)
-    squares = by_block @ (by_block @ (V * V)).T
-    by_block.data = u[rows]
-    return squares, by_block @ (by_block @ V).T

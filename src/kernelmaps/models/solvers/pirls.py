@@ -96,6 +96,8 @@ class PenalisedFit:
         Posterior covariance of those for these smoothing parameters.
     smoothing_deviations : ndarray
         C, where CCᵀ is what the uncertainty of these adds.
+    smoothing_edf : float
+        Degrees of freedom that estimating them uses, tr(CCᵀ ZᵀWZ)/φ (Wood, Pya and Säfken 2016).
     rho : ndarray
         Logarithms of the smoothing parameters.
     edf : ndarray
@@ -112,6 +114,7 @@ class PenalisedFit:
     active: np.ndarray
     posterior: BlockCovariance
     smoothing_deviations: np.ndarray
+    smoothing_edf: float
     rho: np.ndarray
     edf: np.ndarray
     dispersion: float
@@ -293,10 +296,15 @@ def _fit_squared(
     beta[0] += mean
     return PenalisedFit(
         active.scatter(beta), active.indices, fit.inverse.scaled(fit.dispersion), deviations,
-        fit.rho,
+        _smoothing_edf(fit, problem, deviations), fit.rho,
         fit.edf_of_all(active.indices, penalties, n), fit.dispersion, float(objective), 1, True,
         fit.converged,
     )  # fmt: skip
+
+
+def _smoothing_edf(fit: WorkingFit, problem: NormalEquations, deviations: np.ndarray) -> float:
+    """tr(CCᵀG)/φ."""
+    return float(np.sum(deviations * problem.product(deviations)) / fit.dispersion)
 
 
 def _fit_screened(
@@ -492,7 +500,8 @@ def _posterior(state: PirlsState, selection: SmoothingSelection) -> PenalisedFit
     return PenalisedFit(
         active.scatter(state.point.beta), active.indices,
         solution.inverse_in(active).scaled(fit.dispersion),
-        rearranged(deviations, fitted.indices, active.indices), fit.rho, edf, fit.dispersion,
+        rearranged(deviations, fitted.indices, active.indices),
+        _smoothing_edf(fit, solution.problem, deviations), fit.rho, edf, fit.dispersion,
         objective.value(state.point), state.n_steps, state.converged, selection.converged,
     )  # fmt: skip
 

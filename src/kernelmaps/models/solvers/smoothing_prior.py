@@ -35,9 +35,12 @@ to vanish.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+
+from .index_blocks import IndexBlocks
 
 
 @dataclass(frozen=True)
@@ -215,16 +218,29 @@ class PriorParameterisation:
         by_common = self.in_null_space.sum() * of_prior[smallest] + 0.5 * common / (1 + common)
         return np.append(out, out[self.in_null_space].sum() - by_common)
 
-    def penalised_hessian(self, rho: np.ndarray, hessian: np.ndarray) -> np.ndarray:
-        """Second derivatives of ℓ − log p by θ, from those of ℓ by ρ."""
-        of_prior = self._summands(rho)[2]
-        out = hessian + np.diag(of_prior)
-        if not self.in_null_space.any():
-            return out
+    def penalised_hessian(
+        self, rho: np.ndarray, moving: np.ndarray, hessian_of: Callable[[IndexBlocks], np.ndarray]
+    ) -> np.ndarray:
+        """Second derivatives of ℓ − log p by the coordinates θ that are `moving`.
+
+        Few move in a model of many columns: most null spaces have the shared variance.
+        ``hessian_of(blocks)`` gives the second derivatives of ℓ by ρ, added up over blocks of
+        smoothing parameters.
+        """
+        count = len(self.offset)
+        alone = np.flatnonzero(moving[:count])
+        index, common_moves = np.full(count, -1), bool(moving[count:].any())
+        index[alone] = np.arange(len(alone))
+        if common_moves:
+            index[self.in_null_space & ~moving[:count]] = len(alone)
+        of_prior, blocks = self._summands(rho)[2], IndexBlocks(index, len(alone) + common_moves)
+        hessian = hessian_of(blocks) + np.diag(blocks.sums(of_prior))
+        if not common_moves:
+            return hessian
+        by_theta = np.eye(blocks.count)  # derivatives of ρ: the shared θ moves all null spaces
+        by_theta[:-1, -1] = self.in_null_space[alone]
+        hessian = by_theta.T @ hessian @ by_theta
         smallest, common = self._common(rho)
-        border = out[:, self.in_null_space].sum(axis=1)
-        by_common = (
-            self.in_null_space.sum() * of_prior[smallest] - 0.25 * common / (1 + common) ** 2
-        )
-        corner = float(border[self.in_null_space].sum()) - by_common
-        return np.block([[out, border[:, None]], [border, np.array([[corner]])]])
+        hessian[-1, -1] -= self.in_null_space.sum() * of_prior[smallest]
+        hessian[-1, -1] += 0.25 * common / (1 + common) ** 2
+        return hessian

@@ -1,0 +1,48 @@
+"""Blocks of coefficients or of smoothing parameters, and sums over them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+
+@dataclass(frozen=True)
+class IndexBlocks:
+    """Disjoint sets of coefficients or of smoothing parameters.
+
+    Attributes
+    ----------
+    index : ndarray of int
+        The block of each, −1 if it is in none.
+    count : int
+        Number of blocks.
+    """
+
+    index: np.ndarray
+    count: int
+
+    def first(self, n: int) -> IndexBlocks:
+        """The same blocks of the first n alone."""
+        return IndexBlocks(self.index[:n], self.count)
+
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """Sums of values over each block."""
+        return np.bincount(self.index + 1, values, self.count + 1)[1:]
+
+    def rows(self, values: np.ndarray) -> csr_array:
+        """A matrix with a row for each block: the values of its members, zero elsewhere."""
+        members = np.flatnonzero(self.index >= 0)
+        shape = self.count, len(self.index)
+        return csr_array((values[members], (self.index[members], members)), shape)
+
+
+def block_sums(
+    V: np.ndarray, d: np.ndarray, u: np.ndarray, blocks: IndexBlocks
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sums of d_i V_il² d_l and of u_i V_il u_l over pairs of blocks, for a symmetric V."""
+    by_block = blocks.rows(d)
+    squares = by_block @ (by_block @ (V * V)).T
+    by_block = blocks.rows(u)
+    return squares, by_block @ (by_block @ V).T
