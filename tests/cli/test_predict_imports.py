@@ -14,37 +14,40 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from command_line import invoke
 
 import kernelmaps as km
 from kernelmaps.exceptions import FileFormatError, OutOfDomainWarning
 from kernelmaps.model_files import load_with_metadata
 from kernelmaps.models.svm.saved import EstimatorNeeded
 
-# A command in a process of its own: what it prints, and the packages that are loaded at its end.
+# Commands in a process of their own: what they print, and the packages that are loaded at the end.
 PROBE = """
 import json, sys
 from kernelmaps.cli import run
-sys.argv = ["kernelmaps", *sys.argv[1:]]
-try:
-    run()
-finally:
-    print(json.dumps(sorted({name.split(".")[0] for name in sys.modules})), file=sys.stderr)
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["kernelmaps", *arguments]
+    try:
+        run()
+    except SystemExit as end:
+        assert not end.code
+    print("end of the command")
+print(json.dumps(sorted({name.split(".")[0] for name in sys.modules})), file=sys.stderr)
 """
 HEAVY = {"sklearn", "pandas", "numba", "matplotlib", "dask"}
 N_ROWS = 400
 
 
-def predict(*arguments):
-    """The lines that the command prints, without the header, and the packages that it loads."""
+def predict(*commands):
+    """The lines that each command prints, without the header, and the packages that all load."""
+    words = [["predict", *map(str, command)] for command in commands]
     done = subprocess.run(
-        [sys.executable, "-c", PROBE, "predict", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-c", PROBE, json.dumps(words)], capture_output=True, text=True, check=True
     )
-    return list(csv.reader(io.StringIO(done.stdout)))[1:], set(
-        json.loads(done.stderr.splitlines()[-1])
-    )
+    printed = done.stdout.split("end of the command\n")[:-1]
+    assert len(printed) == len(commands)
+    lines = [list(csv.reader(io.StringIO(text)))[1:] for text in printed]
+    return *lines, set(json.loads(done.stderr.splitlines()[-1]))
 
 
 @pytest.fixture(scope="module")
@@ -86,21 +89,22 @@ def model_of(kind, table, signal):
     return model, {}, ["--proba"], model.predict_proba(X)
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-@pytest.mark.parametrize("kind", ["numbers", "counts", "labels", "classes"])
-def test_predictions_of_a_gam_need_no_estimator(kind, suffix, table, signal, tmp_path):
-    model, metadata, options, expected = model_of(kind, table, signal)
-    saved, data = tmp_path / "model.kmap", tmp_path / f"new{suffix}"
-    km.save(model, saved, metadata=metadata)
-    if suffix == ".csv":
-        pa.csv.write_csv(table, data)
-    else:
-        pa.parquet.write_table(table, data)
-    lines, packages = predict(saved, data, *options)
+def test_predictions_of_a_gam_need_no_estimator(table, signal, tmp_path):
+    text, parquet = tmp_path / "new.csv", tmp_path / "new.parquet"
+    pa.csv.write_csv(table, text)
+    pa.parquet.write_table(table, parquet)
+    commands, predictions = [], []
+    for kind in ("numbers", "counts", "labels", "classes"):
+        model, metadata, options, expected = model_of(kind, table, signal)
+        saved = tmp_path / f"{kind}.kmap"
+        km.save(model, saved, metadata=metadata)
+        commands += [(saved, data, *options) for data in (text, parquet)]
+        predictions += [expected.reshape(N_ROWS, -1).tolist()] * 2
+    *printed, packages = predict(*commands)
     assert packages & HEAVY == set()
     assert {"numpy", "pyarrow"} <= packages  # the probe would have seen others
-    rows = expected.reshape(N_ROWS, -1).tolist()
-    assert lines == [[str(value) for value in row] for row in rows]  # as repr: all bits
+    for lines, rows in zip(printed, predictions, strict=True):
+        assert lines == [[str(value) for value in row] for row in rows]  # as repr: all bits
 
 
 # Sums of a few numbers of size 1 in another order: each rounding is at most 1.1e-16 of them.
@@ -137,17 +141,19 @@ def save(model, path):
     return path
 
 
-@pytest.mark.parametrize(
-    ("kind", "suffix"),
-    [("numbers", ".csv"), ("labels", ".csv"), ("classes", ".parquet"), ("curves", ".csv")],
-)
-def test_predictions_of_an_additive_svm_need_no_estimator(kind, suffix, rows, tmp_path):
-    model, options, expected = svm_of(kind, rows)
-    saved, data = save(model, tmp_path / "m.kmap"), write(rows, tmp_path / f"new{suffix}")
-    lines, packages = predict(saved, data, *options)
+def test_predictions_of_an_additive_svm_need_no_estimator(rows, tmp_path):
+    data = {suffix: write(rows, tmp_path / f"new{suffix}") for suffix in (".csv", ".parquet")}
+    commands, predictions = [], []
+    for kind in ("numbers", "labels", "classes", "curves"):
+        model, options, expected = svm_of(kind, rows)
+        saved = save(model, tmp_path / f"{kind}.kmap")
+        commands.append((saved, data[".parquet" if kind == "classes" else ".csv"], *options))
+        predictions.append(expected)
+    *printed, packages = predict(*commands)
     assert packages & HEAVY == set()
-    predicted = np.array(lines, dtype=float).reshape(expected.shape)
-    np.testing.assert_allclose(predicted, expected, rtol=0, atol=ROUNDING)
+    for lines, expected in zip(printed, predictions, strict=True):
+        predicted = np.array(lines, dtype=float).reshape(expected.shape)
+        np.testing.assert_allclose(predicted, expected, rtol=0, atol=ROUNDING)
 
 
 MAPS = [
@@ -211,12 +217,10 @@ def test_the_command_says_what_the_estimator_says(rows, tmp_path):
     far = rows[:5].copy()
     far[0, 1] = 2.0
     saved, data = save(model, tmp_path / "m.kmap"), write(far, tmp_path / "new.csv")
-    done = subprocess.run(
-        [sys.executable, "-m", "kernelmaps", "predict", saved, data],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert "column 'c1' reaches [0" in done.stderr
-    assert "They are clipped to it." in done.stderr
+    done = invoke("predict", saved, data)
+    said = " ".join(done.stderr.split())
+    assert "column 'c1' reaches [0" in said
+    assert "They are clipped to it." in said
     with pytest.warns(OutOfDomainWarning):
         expected = model.predict(far).tolist()
     assert done.stdout.split()[1:] == [str(value) for value in expected]
@@ -258,22 +262,25 @@ def test_a_damaged_machine_is_refused_as_by_its_estimator(rows, tmp_path):
 def test_models_that_need_their_estimator_are_predicted_with_it(rows, tmp_path):
     model = km.StreamingRidge(feature_map=km.HomogeneousMap()).fit(rows, rows[:, 0])
     saved, data = save(model, tmp_path / "model.kmap"), write(rows, tmp_path / "new.csv")
-    lines, packages = predict(saved, data)
+    lines, packages = predict((saved, data))
     assert "sklearn" in packages
     assert lines == [[str(value)] for value in model.predict(rows).tolist()]
 
 
-@pytest.mark.parametrize("nanoseconds", [0, 1])
-def test_times_are_carried_along_without_pandas(nanoseconds, table, signal, tmp_path):
-    model, _, _, _ = model_of("numbers", table, signal)
-    km.save(model, tmp_path / "model.kmap")
-    moved = table["day"].cast(pa.int64()).to_numpy() + nanoseconds
-    at = table.append_column("at", pa.array(moved).cast(pa.timestamp("ns")))
-    pa.parquet.write_table(at.slice(0, 2), tmp_path / "new.parquet")
-    lines, packages = predict(tmp_path / "model.kmap", tmp_path / "new.parquet", "--keep", "at")
+def test_times_are_carried_along_without_pandas(table, signal, tmp_path):
+    km.save(model_of("labels", table, signal)[0], tmp_path / "model.kmap")
+    commands, times = [], []
+    for nanoseconds in (0, 1):
+        times.append(table["day"].cast(pa.int64()).to_numpy() + nanoseconds)
+        at = table.append_column("at", pa.array(times[-1]).cast(pa.timestamp("ns")))
+        data = tmp_path / f"new{nanoseconds}.parquet"
+        pa.parquet.write_table(at.slice(0, 2), data)
+        commands.append((tmp_path / "model.kmap", data, "--keep", "at"))
+    *printed, packages = predict(*commands)
     assert "pandas" not in packages
-    shown = [np.datetime64(line[0]).astype("datetime64[ns]").astype(int) for line in lines]
-    assert shown == moved[:2].tolist()
+    for lines, expected in zip(printed, times, strict=True):
+        shown = [np.datetime64(line[0]).astype("datetime64[ns]").astype(int) for line in lines]
+        assert shown == expected[:2].tolist()
 
 
 def test_a_model_to_predict_is_checked_as_an_estimator_is(table, signal, tmp_path):
