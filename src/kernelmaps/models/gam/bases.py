@@ -553,14 +553,33 @@ def tensor_basis(
     order = np.argsort(-variances / penalty, axis=None, kind="stable")
     candidates = order[: BASES.candidates_factor * most + BASES.candidates_offset]
     a, b = np.unravel_index(candidates, variances.shape)
-    root = np.sqrt(penalty[a, b])
-    raw = first.functions[:, None, a] * (second.functions[:, b] / root)
-    raw, share = raw.reshape(counts.size, -1) - means[a, b] / root, counts.ravel() / total
-    cells = np.flatnonzero(share)  # most pairs have many cells without rows
-    rows = np.sqrt(share[cells])[:, None] * raw[cells]
+    scale = 1 / np.sqrt(penalty[a, b])
+    cells = np.nonzero(counts)  # most pairs have many cells without rows
+    products = first.functions[np.ix_(cells[0], a)] * second.functions[np.ix_(cells[1], b)]
+    rows = np.sqrt(counts[cells] / total)[:, None] * ((products - means[a, b]) * scale)
     smoothest, rotation = _smoothest(rows.T @ rows, most)
+    rotation *= scale[:, None]
+    values = _sums_of_products(first, second, (a, b), rotation) - means[a, b] @ rotation
     unit = _product_unit(penalty, variances)
-    return TermBasis(raw @ rotation, 1 / (unit * smoothest), np.zeros(len(smoothest), np.int64))
+    return TermBasis(values, 1 / (unit * smoothest), np.zeros(len(smoothest), np.int64))
+
+
+def _sums_of_products(
+    first: MarginalBasis,
+    second: MarginalBasis,
+    products: tuple[np.ndarray, np.ndarray],
+    weights: np.ndarray,
+) -> np.ndarray:
+    """Weighted sums of products of functions in all cells, summed over one column at a time.
+
+    The products themselves, in all cells, would take several times as long.
+    """
+    (used_a, a), (used_b, b) = (np.unique(index, return_inverse=True) for index in products)
+    grid = np.zeros((len(used_a), len(used_b), weights.shape[1]))
+    grid[a, b] = weights
+    over_second = np.tensordot(second.functions[:, used_b], grid, (1, 1))
+    values = np.tensordot(first.functions[:, used_a], over_second, (1, 1))
+    return values.reshape(-1, weights.shape[1])
 
 
 def new_level_variances(
