@@ -45,7 +45,7 @@ def test_the_row_says_what_a_hand_made_pipeline_says(data, result):
         feature_map = km.HomogeneousMap("chi2", n_components=3).fit(X[train])
         Z = feature_map.transform(X[train])
         scale = np.sqrt(np.mean(np.sum(Z**2, axis=1)))
-        model = LinearSVC(C=10.0, dual=False).fit(Z / scale, y[train])
+        model = LinearSVC(C=10.0, dual=False, tol=0.01).fit(Z / scale, y[train])
         scores.append(model.score(feature_map.transform(X[test]) / scale, y[test]))
     row = result["HomogeneousMap 3"]
     assert row.score == pytest.approx(np.mean(scores), abs=1e-12)
@@ -251,7 +251,7 @@ class Clock:
     def seconds(self, method, n):
         return self.rate * n * (50 if method.kind in self.slow else 1)
 
-    def run_trial(self, method, problem, n_penalties):
+    def run_trial(self, method, problem, n_penalties, seconds):
         return trials.Trial(500, self.seconds(method, 500), 0.0, method.growth)
 
     def measure(self, method, problem, seconds):
@@ -316,9 +316,11 @@ def test_few_rows_are_not_sampled(budget, all_of_them, many, monkeypatch):
 def test_no_round_is_spent_on_nearly_all_rows(many, monkeypatch):
     clock = Clock(monkeypatch)
     X, y = many
-    km.compare(X[:5000], y[:5000], budget=100.0, **ALL)
-    of_exact_machines = 2000
-    assert {n for _, n in clock.calls} - {of_exact_machines} == {500, 1500, 5000}
+    km.compare(X[:5000], y[:5000], budget=80.0, **ALL)
+    rows = {n for _, n in clock.calls}
+    assert max(rows) == 5000
+    assert len(rows) > 1
+    assert not any(5000 / 1.5 < n < 5000 for n in rows)
 
 
 def test_every_map_and_exact_machine_of_the_demo_finishes_on_all_digits(monkeypatch):
@@ -331,16 +333,35 @@ def test_every_map_and_exact_machine_of_the_demo_finishes_on_all_digits(monkeypa
 
 
 def test_what_did_not_finish_cannot_win(many, monkeypatch):
-    """Boosting would have the best score, but takes all the time: it is shown, and does not win."""
-    Clock(monkeypatch, score=lambda label: 0.99 if "boosting" in label else 0.5, slow=["boosting"])
+    """A method is stopped on fewer rows with the best score: it is shown, and does not win."""
+    Clock(monkeypatch)
     result = km.compare(*many, budget=300.0, **ALL)
-    row = result["gradient boosting"]
-    assert row.status == "stopped"
+    row = next(row for row in result.rows if row.status == "stopped" and row.kind == "map")
+    better = dataclasses.replace(row, score=0.99)
+    rows = [better if item is row else item for item in result.rows]
+    result = dataclasses.replace(result, rows=rows)
     assert result.best().label != row.label
     assert result.recommended().label != row.label
     assert row.label not in [item.label for item in result.pareto()]
     assert "not compared" in str(result)
-    assert "Gradient boosting did not finish" in " ".join(result.use_this())
+
+
+def test_the_best_method_is_in_the_last_round_though_it_is_slow(many, monkeypatch):
+    """Boosting takes 25 s on 500 rows: the rounds that follow have rows that it can finish."""
+    Clock(monkeypatch, score=lambda label: 0.99 if "boosting" in label else 0.5, slow=["boosting"])
+    result = km.compare(*many, budget=300.0, **ALL)
+    assert result.recommended().label == "gradient boosting"
+    assert result.recommended().rows < 20_000
+    assert f"on {result.recommended().rows:,} of 20,000 rows" in result.use_this()[0]
+
+
+def test_a_method_that_takes_a_fifth_of_the_budget_on_few_rows_is_not_started(many, monkeypatch):
+    clock = Clock(monkeypatch, slow=["boosting"])
+    result = km.compare(*many, budget=100.0, **ALL)
+    row = result["gradient boosting"]
+    assert row.status == "not started"
+    assert row.note.startswith("needs about")
+    assert row.label not in [label for label, _ in clock.calls]
 
 
 def test_boosting_is_that_of_scikit_learn(few_trees):
@@ -429,7 +450,7 @@ def test_a_slow_method_does_not_keep_quick_ones_from_finishing(many, monkeypatch
 def test_without_time_for_a_trial_a_method_is_not_started(many, monkeypatch):
     clock = Clock(monkeypatch)
 
-    def slow_trial(method, problem, n_penalties):
+    def slow_trial(method, problem, n_penalties, seconds):
         clock.now += 10.0
         return trials.Trial(500, 1.0, 0.0, method.growth)
 
@@ -441,8 +462,8 @@ def test_without_time_for_a_trial_a_method_is_not_started(many, monkeypatch):
     assert len(result.finished()) >= 2
     n_not_started = sum(row.status == "not started" for row in result.rows)
     text = " ".join(str(result).split())
-    assert text.count("(not started:") == 5
-    assert f"and {n_not_started - 5} more not started" in text
+    assert text.count("(not started:") == 0
+    assert f"{n_not_started} not started" in text
 
 
 # ---- the penalty --------------------------------------------------------------------------------
@@ -471,7 +492,7 @@ def test_the_penalty_is_that_of_a_grid_search_in_the_first_training_rows():
     kernel = fitted_to_data("gaussian", StandardScaler().fit_transform(X))
     Z = km.MeanNormScaler().fit_transform(rows)
     for label, machine, inputs in (
-        ("plain linear", LinearSVC(dual=False), Z),
+        ("plain linear", LinearSVC(dual=False, tol=0.01), Z),
         ("exact gaussian", SVC(kernel="precomputed"), kernel(rows)),
     ):
         search = GridSearchCV(machine, {"C": penalties}, cv=folds).fit(inputs, y[train])
@@ -555,10 +576,11 @@ def test_little_data_is_measured_with_one_thread_of_blas(many, monkeypatch):
 def test_slow_peers_and_compiling_do_not_eat_the_budget(many, monkeypatch):
     rows = []
     for slow in ((), ("sklearn", "exact", "boosting")):
-        Clock(monkeypatch, slow=slow)
+        clock = Clock(monkeypatch, slow=slow)
         result = km.compare(*many, budget=60.0, **ALL)
-        rows.append({row.label: row.rows for row in result.rows if row.kind == "map"})
-    assert rows[0] == rows[1]
+        assert clock.measuring <= 60.0
+        rows.append(min(row.rows for row in result.finished("map")))
+    assert rows[0] <= rows[1]
 
 
 def test_a_short_budget_looks_at_splines_and_at_the_machine_of_the_gaussian(many, monkeypatch):
@@ -577,7 +599,7 @@ def test_each_method_is_warmed_up_once_and_pays_for_what_is_not_compiling(many, 
     """A warm-up maps as many rows as a trial: what it takes beyond that time is compiling."""
     clock, warmed = Clock(monkeypatch), []
 
-    def trial(method, problem, n_penalties):
+    def trial(method, problem, n_penalties, seconds):
         clock.now += 0.5
         return trials.Trial(500, 0.5, 0.0, method.growth)
 
@@ -589,9 +611,9 @@ def test_each_method_is_warmed_up_once_and_pays_for_what_is_not_compiling(many, 
     monkeypatch.setattr(halving, "run_trial", trial)
     monkeypatch.setattr(halving, "warm_up", warm_up)
     result = km.compare(*many, budget=100.0, **ALL)
-    assert len(warmed) == len(set(warmed)) == len(result.rows)
+    assert len(warmed) == len(set(warmed)) > len(result.finished())
     assert clock.measuring <= 100.0
-    assert clock.measuring >= len(result.rows)
+    assert clock.measuring >= len(warmed)
 
 
 def test_an_error_that_does_not_fit_is_not_measured(many, monkeypatch):

@@ -137,8 +137,8 @@ def compare(
         Penalty of linear models and kernel machines (1/C for ridge regression). Of several values,
         a cross-validation on at most 500 rows chooses one for each method.
     budget : float, optional
-        Seconds of measuring, without compilation: all methods run on few rows, the best of them on
-        all. What does not fit is listed with the time that it needs, or the rows that it saw.
+        Seconds of measuring, without compilation: one method of each sort first, then more of what
+        does well. What does not fit is listed with the time that it needs, or the rows that it saw.
     exact_rows : int
         Largest number of rows for exact kernel machines.
     name, feature_names : str, sequence of str

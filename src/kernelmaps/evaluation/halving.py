@@ -1,20 +1,18 @@
-"""Successive halving: many methods on few rows, the best of them on all, within a budget.
+"""Many methods within a budget: the most different ones first, then more of what does well.
 
-Scores can only be compared on the same rows and folds. So a budget first shortens the list of
-methods, and shrinks the rows only where even the two best would not finish: every round measures
-the methods that are left on three times as many rows, and at most half of them go on. Those that
-reach the last round are *finished*; all others are shown with what they had when they were stopped.
-Up to four times the rows of a first round, a sample costs almost as much as it saves: there is one
-round on all rows, in the order of the list, of the methods that fit into the time.
+Scores can only be compared on the same rows and folds. So one method of each sort comes first: the
+plain linear model, the kernel machine that most people would train, one map for each kernel, and
+boosting. A trial on few rows predicts their times, which say how many rows the first round takes:
+all of them, if there is time for it. The time that is left goes to the other methods, those of the
+kernel with the best score first. Each has its trial, so that nothing is started that cannot finish;
+what does not fit is listed with the time that it needs. Before a method is measured for the first
+time, its penalty C is chosen from a few values, for all in the same way.
 
-A trial on few rows comes first and predicts the time of each method, so that nothing is started
-that cannot finish; what does not fit is listed with the time that it needs. Before a method is
-measured for the first time, its penalty C is chosen from a few values, for all in the same way.
-
-Two thirds of the budget belong to maps and the plain linear model, one quarter to what they are
-compared with (exact kernel machines, scikit-learn's maps, boosting), which are measured on few rows
-first and on those of the last round only if that fits; the rest to the errors of the maps. The time
-of compiling belongs to none of them.
+If the first round had fewer rows, successive halving follows: every round measures the best methods
+on three times as many rows, and at most half of them go on. The best method so far always does,
+or else there is no further round. Those that reach the last round are *finished*; all others are
+shown with what they had when they were stopped. A part of the budget is for the errors of the maps.
+The time of compiling does not count.
 """
 
 from __future__ import annotations
@@ -31,17 +29,24 @@ from ..progress import track
 from ..threads import interruptible
 from .measuring import Problem, measure, measure_error, warm_up
 from .methods import Method
-from .results import Row
+from .results import NO_TRIAL, Row
 from .trials import Trial, fixed_part, grown, run_trial, tune
 
 _FIRST_ROWS = 500
-_WORTH = 4  # times the first rows, up to which all methods run on all rows at once
+_WORTH = 4  # times the first rows, up to which a sample costs almost as much as it saves
 _FACTOR = 3  # rows of a round, over those of the one before
 _NEARLY = 1.5  # times the rows of a round are all rows: it takes them all, and is the last
-_MAPS, _PEERS = 0.65, 0.25  # of the budget, for maps and for what they are compared with
+_ERRORS = 0.1  # of the budget, for errors of maps
 _AGAIN = 0.05  # of the budget, for the recommended method on the rows of exact machines
-_TRIALS = 1 / 3  # of the time of each sort of work, for predicting times
+_TRIAL = 0.02  # of the budget, the most that a trial on more than a few rows may take
+_TRIALS = 0.3  # of the budget, after which no further method of the first round has a trial
 _SAFETY = 0.8  # of the time left that a round is planned for: predictions are rough
+# Of the budget, the most that one method of the first round may take on few rows. Boosting with ten
+# classes takes 5 s on 500 rows: in 10 s, ten other methods tell more.
+_MOST_FOR_ONE = 0.2
+# Of the time: up to which the first methods run on all rows at once; else what they take on fewer
+# rows, and what is kept for rounds on more. The rest is for other methods.
+_WHOLE_SHARE, _FIRST_SHARE, _LATER_SHARE = 0.5, 0.25, 0.4
 
 
 RBF_MACHINE = "exact gaussian"
@@ -67,8 +72,24 @@ def row_order(
     return np.concatenate([order[first], order[~first]])
 
 
-def _rivals(methods: Iterable[Method]) -> int:
-    return sum(method.kind != "linear" for method in methods)
+def _rivals(methods: Iterable[Method]) -> list[Method]:
+    """Methods that can be recommended instead of the plain linear model."""
+    return [method for method in methods if method.kind not in ("linear", "exact")]
+
+
+def representatives(methods: Sequence[Method]) -> list[Method]:
+    """One method of each sort: linear, an exact machine, a map for each kernel, and boosting.
+
+    Of exact machines it is `RBF_MACHINE`, if there is one; of others, the first in the list.
+    """
+    exact = [method for method in methods if method.kind == "exact"]
+    machine = next((method for method in exact if method.label == RBF_MACHINE), (*exact, None)[0])
+    first: dict[tuple[str, str], Method] = {}
+    for method in methods:
+        if method.kind != "sklearn" and (method.kind != "exact" or method is machine):
+            first.setdefault((method.kind, method.kernel if method.kind == "map" else ""), method)
+    kinds = ("linear", "exact", "map", "boosting")
+    return sorted(first.values(), key=lambda method: kinds.index(method.kind))
 
 
 class Rounds:
@@ -97,10 +118,8 @@ class Rounds:
         self.n = problem.X.shape[0]
         self.limited = budget is not None
         total = np.inf if budget is None else budget
-        # Seconds that each sort of work may still take.
-        shares = {"maps": _MAPS, "peers": _PEERS, "errors": 1 - _MAPS - _PEERS}
-        self.left = {sort: share * total for sort, share in shares.items()}
         self.total, self.start, self.compiling = total, perf_counter(), 0.0
+        self.longest_trial = 0.0  # seconds
         self.trials: dict[str, Trial] = {}
         self.tuned: dict[str, Method] = {}  # with the penalty that was chosen
         self.results: dict[str, Row] = {}
@@ -113,11 +132,12 @@ class Rounds:
 
     def run(self, methods: Sequence[Method]) -> Rounds:
         """Measure; Ctrl-C ends it with what is finished by then."""
-        maps = [method for method in methods if not method.is_peer]
-        peers = [method for method in methods if method.is_peer]
         try:
-            self._all_rounds(maps)
-            self._run_peers(peers)
+            if self.limited:
+                self._within_budget(methods)
+            else:
+                self.rows = self.n
+                self._round(methods, self.n)
             self._measure_errors(methods)
         except KeyboardInterrupt:
             self.interrupted = True
@@ -126,40 +146,98 @@ class Rounds:
             self._set_status(method)
         return self
 
+    @property
+    def remaining(self) -> float:
+        """Seconds of the budget that are left, all that was done so far counted but compiling."""
+        return self.total - (perf_counter() - self.start - self.compiling)
+
+    @property
+    def available(self) -> float:
+        """Seconds that are left for measuring scores."""
+        return self.remaining - _ERRORS * self.total if self.limited else np.inf
+
     def first_rows(self) -> int:
-        """Rows of the first round: enough for some of every class in every fold."""
+        """The fewest rows of a round: enough for some of every class in every fold."""
         if not self.limited:
             return self.n
         n_classes = 1 if self.problem.task != "classification" else len(np.unique(self.problem.y))
-        first = max(_FIRST_ROWS, 2 * self.problem.cv * n_classes)
-        return self.n if self.n <= _WORTH * first else first
+        return min(self.n, max(_FIRST_ROWS, 2 * self.problem.cv * n_classes))
 
     # ---- rounds ---------------------------------------------------------------------------------
 
-    def _run_trials(self, methods: Sequence[Method], sort: str) -> None:
-        """Predict the times of methods, as far as a share of the time allows."""
-        if not self.limited:
+    def _within_budget(self, methods: Sequence[Method]) -> None:
+        first = representatives(methods)
+        for method in track(first, f"{len(first)} methods on few rows", enabled=self.progress):
+            if self.total - self.remaining <= _TRIALS * self.total:
+                self._run_trial(method)
+        few, most = self.first_rows(), _MOST_FOR_ONE * self.total
+        quick = [method for method in first if self.predicted(method, few) <= most]
+        first = quick if len(quick) > 1 else first[:2]
+        self.rows = self._rows_for(first)
+        self._round(first, self.rows)
+        share = 0.0 if self.rows == self.n else _LATER_SHARE
+        self._more(methods, keep=share * self.total)
+        while self.rows < self.n and (plan := self._next(self._ranked(methods))) is not None:
+            going, self.rows = plan
+            self._round(going, self.rows)
+        self._more(methods)
+
+    def _rows_for(self, methods: Sequence[Method]) -> int:
+        """Rows of the first round: all, if the methods fit; else so many that more can follow."""
+        few, whole = self.first_rows(), self._seconds_for(methods, self.n)
+        if self.n <= _WORTH * few or whole <= _WHOLE_SHARE * self.available:
+            return self.n
+        rows = self.n // _FACTOR
+        while rows > few and self._seconds_for(methods, rows) > _FIRST_SHARE * self.available:
+            rows = max(few, int(rows / 1.25))
+        return rows
+
+    def _seconds_for(self, methods: Iterable[Method], rows: int) -> float:
+        return sum(self.predicted(method, rows) for method in methods)
+
+    def _more(self, methods: Sequence[Method], keep: float = 0.0) -> None:
+        """Measure further methods on the rows of this round, the most promising first.
+
+        It ends where no more than `keep` would be left after the longest trial.
+        """
+        waiting = [m for m in methods if self.predicted(m, self.rows) > 0]
+        while waiting and self.available - keep > self.longest_trial:
+            method = max(waiting, key=self._promise)
+            waiting.remove(method)
+            self._run_trial(method)
+            if self.predicted(method, self.rows) <= _SAFETY * (self.available - keep):
+                self._round([method], self.rows)
+
+    def _promise(self, method: Method) -> tuple[float, bool]:
+        """The best score of its kernel's maps; of one kernel, scikit-learn's maps come last."""
+        scores = [
+            row.score or 0.0
+            for row in self.results.values()
+            if row.kernel == method.kernel and row.kind != "exact"
+        ]
+        return max(scores, default=-np.inf), method.kind != "sklearn"
+
+    def _run_trial(self, method: Method) -> None:
+        """Predict the time of a method, once."""
+        if method.label in self.trials or method.label in self.failures:
             return
-        keep = (1 - _TRIALS) * self.left[sort]
-        for method in track(methods, f"{len(methods)} methods on few rows", enabled=self.progress):
-            if self.left[sort] <= keep and len(self.trials) > 1:
-                break
-            try:
-                warming = self._warm_up(method, self.problem)
-                start = perf_counter()
-                trial = interruptible(run_trial, method, self.problem, len(self.penalties))
-            except (ValueError, TypeError, MemoryError) as error:
-                self.failures[method.label] = str(error).splitlines()[0]
-                continue
-            self.trials[method.label] = trial
-            spent = perf_counter() - start
-            # A warm-up maps as many rows as a trial; what it takes beyond that is compiling.
-            mapping = min(warming, spent)
-            self.compiling -= mapping
-            self.left[sort] -= spent + mapping
+        try:
+            warming = self._warm_up(method, self.problem)
+            start = perf_counter()
+            arguments = len(self.penalties), _TRIAL * self.total
+            trial = interruptible(run_trial, method, self.problem, *arguments)
+        except (ValueError, TypeError, MemoryError) as error:
+            self.failures[method.label] = str(error).splitlines()[0]
+            return
+        self.trials[method.label] = trial
+        spent = perf_counter() - start
+        # A warm-up maps as many rows as a trial; what it takes beyond that is compiling.
+        mapping = min(warming, spent)
+        self.compiling -= mapping
+        self.longest_trial = max(self.longest_trial, spent + mapping)
 
     def _warm_up(self, method: Method, problem: Problem) -> float:
-        """Compile the loops of a method, once; the seconds, which no sort of work is charged."""
+        """Compile the loops of a method, once; the seconds, which are not part of the budget."""
         if method.label in self.warm:
             return 0.0
         start = perf_counter()
@@ -169,46 +247,22 @@ class Rounds:
         self.compiling += seconds
         return seconds
 
-    @property
-    def remaining(self) -> float:
-        """Seconds of the budget that are left, all that was done so far counted but compiling."""
-        return self.total - (perf_counter() - self.start - self.compiling)
-
-    def _all_rounds(self, methods: list[Method]) -> None:
-        self._run_trials(methods, "maps")
-        going, rows = methods, self.first_rows()
-        share = 1.0 if rows == self.n else 0.5
-        while going:
-            # What the first round cannot measure in its share of the time is not run at all.
-            self._round(going, rows, "maps", keep=(1 - share) * self.left["maps"])
-            share = 1.0
-            self.rows = rows
-            if rows == self.n:
-                break
-            plan = self._next(self._ranked(going))
-            if plan is None:
-                break
-            going, rows = plan
-        # What time is left goes to the next best that were stopped, and to those not started.
-        if self.limited:
-            later = [method for method in methods if method.label not in self.results]
-            for method in [*self._ranked(methods), *later]:
-                if self.predicted(method, self.rows) <= _SAFETY * self.left["maps"]:
-                    self._round([method], self.rows, "maps")
-
     def _next(self, ranked: list[Method]) -> tuple[list[Method], int] | None:
         """Methods and rows of the next round, best first; None if no further one is worth it."""
-        left = _SAFETY * self.left["maps"]
-        if sum(self.predicted(method, self.n) for method in ranked) <= left:
+        left = _SAFETY * self.available
+        if self._seconds_for(ranked, self.n) <= left:
             return ranked, self.n
         rows = _FACTOR * self.rows
         if _NEARLY * rows >= self.n:
             rows = self.n
         rounds = max(1, int(np.ceil(np.log(self.n / (_NEARLY * self.rows)) / np.log(_FACTOR))))
         most = len(ranked) if rows == self.n else max(3, -(-len(ranked) // 2))
-        while rows >= 1.5 * self.rows:
+        rivals = _rivals(ranked)
+        while rivals and rows >= 1.5 * self.rows:
             going = self._fitting(ranked, rows, left / rounds)[:most]
-            if _rivals(going) >= min(2, _rivals(ranked)):
+            fitting = _rivals(going)
+            # What is best so far must not drop out because it is slow.
+            if rivals[:1] == fitting[:1] and len(fitting) >= min(2, len(rivals)):
                 return going, rows
             rounds, rows = 1, int(rows / 1.25)
         return None
@@ -226,37 +280,8 @@ class Rounds:
                 seconds -= cost
         return planned
 
-    def _run_peers(self, peers: list[Method]) -> None:
-        """Measure what maps are compared with: `RBF_MACHINE` first, then the other exact machines.
-
-        Their time is what maps have left, less that for errors.
-        """
-        if not peers or not self.rows:
-            return
-        if not self.limited:
-            self._round(peers, self.rows, "peers")
-            return
-        self.left["peers"] = self.remaining - self.left["errors"]
-        kinds = ("exact", "sklearn", "boosting")
-        peers = sorted(peers, key=lambda method: kinds.index(method.kind))
-        self._run_group([method for method in peers if method.label == RBF_MACHINE])
-        self._run_group([method for method in peers if method.label != RBF_MACHINE])
-
-    def _run_group(self, peers: list[Method]) -> None:
-        """The rows of the last round, cheapest first; few rows before, unless all of them fit."""
-        self._run_trials(peers, "peers")
-        few = min(self.rows, self.first_rows())
-        costs = [self.predicted(method, self.rows) for method in peers]
-        if few < self.rows and sum(costs) > _SAFETY * self.left["peers"]:
-            self._round(peers, few, "peers", keep=0.5 * self.left["peers"])
-        peers = sorted(peers, key=lambda method: self.predicted(method, self.rows))
-        self._round(
-            self._fitting(peers, self.rows, _SAFETY * self.left["peers"]), self.rows, "peers"
-        )
-        self._round(peers, self.rows, "peers")  # those for which there is time left
-
-    def _round(self, methods: Sequence[Method], rows: int, sort: str, keep: float = 0.0) -> None:
-        """Measure methods on some rows, until no more than `keep` is left for their sort."""
+    def _round(self, methods: Sequence[Method], rows: int) -> None:
+        """Measure methods on some rows, as long as there is time for them."""
         words = f"{len(methods)} methods on {rows} rows"
         enabled = self.progress if len(methods) > 1 else False
         for method in track(methods, words, enabled=enabled):
@@ -266,14 +291,14 @@ class Rounds:
                 continue
             # However small the budget, there are two results to compare.
             free = not self.limited or len(self.results) < 2
-            seconds = np.inf if free else self.left[sort] - keep
-            if not free and self.predicted(method, rows) > seconds:
+            if not free and self.predicted(method, rows) > self.available:
                 continue
             problem = self.problem.of_rows(n_rows)
             try:
                 self._warm_up(method, problem)
-                self._tune(method, sort)
+                self._tune(method)
                 start = perf_counter()
+                seconds = np.inf if free else self.available
                 row, losses = interruptible(measure, self.tuned[method.label], problem, seconds)
                 if self.problem.task == "none":
                     row = replace(row, error=interruptible(measure_error, method, problem))
@@ -282,22 +307,19 @@ class Rounds:
                 self.results.pop(method.label, None)
                 continue
             spent = perf_counter() - start
-            self.left[sort] -= spent
             self.results[method.label] = row
             if losses is not None:
                 self.losses[method.label] = losses
             share = len(row.fold_scores) / problem.cv or 1.0  # of the folds that were done
             self.costs.setdefault(method.label, []).append((n_rows, spent / share))
 
-    def _tune(self, method: Method, sort: str) -> None:
+    def _tune(self, method: Method) -> None:
         """Choose the penalty of a method before it is measured for the first time."""
         if method.label in self.tuned:
             return
-        start = perf_counter()
         if len(self.penalties) > 1:
             method = interruptible(tune, method, self.problem, self.penalties)
         self.tuned[method.label] = method
-        self.left[sort] -= perf_counter() - start
 
     def again_on(self, label: str, rows: int) -> tuple[Row, np.ndarray]:
         """A finished method on fewer rows, and its losses: beside machines that saw no more."""
@@ -305,17 +327,14 @@ class Rounds:
 
     def _measure_errors(self, methods: Sequence[Method]) -> None:
         """Errors of the maps, those that finished first; they do not depend on the folds."""
-        if self.limited:
-            self.left["errors"] = self.remaining - _AGAIN * self.total
+        keep = _AGAIN * self.total if self.limited else 0.0
         missing = [m for m in self._ranked(methods) if self.results[m.label].error is None]
         for method in track(missing, "errors of the maps", enabled=self.progress):
             # To measure an error, a map is fitted and applied to about as many rows as in a fold.
-            if self.left["errors"] <= self.results[method.label].map_seconds:
+            if self.remaining - keep <= self.results[method.label].map_seconds:
                 continue
-            start = perf_counter()
             error = interruptible(measure_error, method, self.problem)
             self.results[method.label] = replace(self.results[method.label], error=error)
-            self.left["errors"] -= perf_counter() - start
 
     def _most_common_rows(self) -> int:
         """Rows that most methods were measured on when the round was interrupted."""
@@ -372,7 +391,7 @@ class Rounds:
 
     def _not_started(self, method: Method) -> Row:
         seconds = self.predicted(method, self.rows or self.n)
-        unknown = "no time for a trial" if self.limited else ""
+        unknown = NO_TRIAL if self.limited else ""
         rounded = float(f"{seconds:.2g}")
         needs = f"needs about {rounded:g} s" if np.isfinite(seconds) else unknown
         names = method.label, method.kind, method.kernel

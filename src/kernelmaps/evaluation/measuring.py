@@ -85,7 +85,8 @@ class _FoldMeasurement(NamedTuple):
 def warm_up(method: Method, problem: Problem) -> None:
     """Compile, or load, what the method runs, so that it is not part of any measurement."""
     few = problem.X[:WARM_ROWS]
-    with warnings.catch_warnings(action="ignore"):
+    threads = limit_threads(method, few.shape[0] * few.shape[1])
+    with warnings.catch_warnings(action="ignore"), threads:
         if method.kind == "map":
             _pipeline(method.steps).fit_transform(few)
         elif method.exact is not None:
@@ -144,11 +145,11 @@ def measure(method: Method, problem: Problem, seconds: float = np.inf) -> tuple[
 
 def limit_threads(method: Method, n_cells: int) -> Any:
     """One thread for other libraries on little data: their threads would wait for one another."""
-    if n_cells > _ONE_THREAD_CELLS or method.kind not in ("boosting", "sklearn"):
+    if n_cells > _ONE_THREAD_CELLS:
         return nullcontext()
-    if method.kind == "sklearn":
-        return limit_blas(1)
-    return pools().limit(limits=1, user_api="openmp")
+    if method.kind == "boosting":
+        return pools().limit(limits=1, user_api="openmp")
+    return limit_blas(1)
 
 
 def _one_fold(

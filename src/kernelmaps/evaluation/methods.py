@@ -169,8 +169,10 @@ def linear_model(task: str, C: float) -> Any:
     if task == "none":
         return None
     # The dual solver, which is the default for fewer rows than columns, does not converge in its
-    # 1000 passes for C = 100; the primal one does, in a fifth of the time.
-    return Ridge(alpha=1 / C) if task == "regression" else LinearSVC(C=C, dual=False)
+    # 1000 passes for C = 100; the primal one does, in a fifth of the time. LIBLINEAR's default
+    # tolerance for it is 0.01: digits take a third less time than with scikit-learn's 0.0001, and
+    # the accuracies of nine methods differ by 0.3 points at most, in both directions.
+    return Ridge(alpha=1 / C) if task == "regression" else LinearSVC(C=C, dual=False, tol=0.01)
 
 
 def _penalty_name(model: Any) -> str | None:
@@ -270,7 +272,6 @@ def baselines(
 def _kernel_machine(task: str, C: float) -> Any:
     from sklearn.compose import TransformedTargetRegressor
     from sklearn.kernel_ridge import KernelRidge
-    from sklearn.multiclass import OneVsRestClassifier
     from sklearn.preprocessing import KernelCenterer
     from sklearn.svm import SVC
 
@@ -279,8 +280,7 @@ def _kernel_machine(task: str, C: float) -> Any:
         # targets is the same as an intercept that is not penalised, as Ridge has it.
         machine = make_pipeline(KernelCenterer(), KernelRidge(alpha=1 / C, kernel="precomputed"))
         return TransformedTargetRegressor(machine, transformer=StandardScaler(with_std=False))
-    # One against the rest, as LinearSVC does.
-    return OneVsRestClassifier(SVC(kernel="precomputed", C=C))
+    return SVC(kernel="precomputed", C=C)
 
 
 def _boosting(task: str) -> Any:

@@ -8,9 +8,8 @@ from typing import Any
 
 from ..inspection.panels import write_figure
 from .candidates import expression, import_lines
-from .results import Results, Row, is_tie, tied
+from .results import NO_TRIAL, Results, Row, is_tie, tied
 
-_MOST_NOT_STARTED = 5  # methods that have a line each
 _STYLES = {"linear": "dim", "exact": "bold", "map": "", "sklearn": "cyan", "boosting": "dim"}
 _COLORS = {
     "map": "#c8553d",
@@ -33,7 +32,10 @@ def use_this(result: Results) -> list[str]:
     which = _of_finished(result)
     if use is best:
         reason = f"it has the best score{which}"
-        reason += f", and {_slower(len(slower))}" if slower else ""
+        if use.rows < result.data["rows"]:
+            reason += f" on {use.rows:,} of {result.data['rows']:,} rows"
+        elif slower:
+            reason += f", and {_slower(len(slower))}"
     else:
         pace = (best.seconds + best.predict_seconds) / max(use.seconds + use.predict_seconds, 1e-9)
         reason = (
@@ -198,7 +200,7 @@ def comparison_table(result: Results) -> Any:
     if result.on_exact_rows is not None:
         caption.append(_beside_exact(result))
     if len(ties) > 1:
-        caption.append("= statistically tied with the best; * the fastest of these.")
+        caption.append("= statistically tied with the best; * the recommended one.")
     shape = f"{result.data['rows']:,} × {result.data['columns']:,}"
     title, caption = f"{result.data['name']} ({shape})", [*caption, *result.notes]
     numbers = ("cols", "max rel.\nerror", result.score_name, "map\nms", "fit\nms", "test\nms")
@@ -210,13 +212,13 @@ def comparison_table(result: Results) -> Any:
     if unfinished:
         table.add_section()
         table.add_row(Text("not compared: on other rows, or not finished", style="italic"))
-    not_started = [row for row in unfinished if row.status == "not started"]
-    hidden = not_started[_MOST_NOT_STARTED:]
+    # A method that was not started has a line if the time that it needs is known.
+    hidden = [row for row in unfinished if row.note == NO_TRIAL]
     for row in unfinished:
         if row not in hidden:
             table.add_row(*_cells(row, " ", with_status=True), style="dim")
     if hidden:
-        table.add_row(Text(f"  and {len(hidden)} more not started", style="dim"))
+        table.add_row(Text(f"  {len(hidden)} not started", style="dim"))
     return table
 
 

@@ -10,6 +10,8 @@ import numpy as np
 from .errors import KernelError
 
 FINISHED = "finished"
+NO_TRIAL = "no time for a trial"
+"""Note of a method that was not started, and whose time is not known."""
 # Of accuracy, or R²: on few rows two standard errors are several points, and a method that loses
 # these is not as good as the best one, though the rows do not prove it.
 _MOST_LOST = 0.01
@@ -182,9 +184,13 @@ class Results:
     def recommended(self) -> Row | None:
         """Of all that are tied with the best, the one that trains and predicts fastest.
 
-        Exact kernel machines are not recommended: their cost grows with the square of the rows.
+        If the comparison took a part of the rows only, it is the best one: more rows tell tied
+        methods apart, and most often for those of the higher score. Exact kernel machines are not
+        recommended: their cost grows with the square of the rows.
         """
         good = self.ties(exact=False)
+        if good and good[0].rows < self.data["rows"]:
+            return good[0]
         return min(good, key=lambda row: row.seconds + row.predict_seconds, default=None)
 
     def pareto(self, cost: str = "seconds", gain: str = "score") -> list[Row]:

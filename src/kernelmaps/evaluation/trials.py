@@ -16,15 +16,15 @@ from .measuring import Problem, fit_features, for_library, judge, limit_threads
 from .methods import Method, penalty_of, with_penalty
 
 TRIAL_ROWS = 500
-"""Rows of a trial at most."""
-_SMALLER = 3  # times fewer rows of a second trial, which tells what part of the time is fixed
+"""Rows of a first trial at most, and of the search for a penalty."""
+_SMALLER = 3  # times fewer rows of another trial, which tells what part of the time is fixed
+_LARGER = 4  # times the rows of a further trial, if these are no more than half of all
 _MOST_FIXED = 0.95  # of a time, at most, that does not grow with the rows: measurements are rough
-# The same of a trial, whose times are those of milliseconds. On 500 to 6435 rows of two tables,
-# times of nine methods grew by factors of 3 to 21 (median 9); half of them fixed, it is 9.
-_MOST_FIXED_OF_TRIAL = 0.5
-_ONCE = (
-    0.8  # of the time of all rows that few rows take if something was computed for the first time
-)
+# The same of a first trial, whose times are those of milliseconds. On 500 to 6435 rows of two
+# tables, times of nine methods grew by factors of 3 to 21 (median 9); half of them fixed, it is 9.
+_MOST_FIXED_OF_FEW = 0.5
+# Of the time of all rows that few rows take if something was computed for the first time.
+_ONCE = 0.8
 _TIMED_TREES = 2, 8  # of boosting
 
 
@@ -73,28 +73,42 @@ def fixed_part(smaller: tuple[int, float], larger: tuple[int, float], growth: fl
     return float(np.clip(share, 0.0, _MOST_FIXED))
 
 
-def run_trial(method: Method, problem: Problem, n_penalties: int = 1) -> Trial:
-    """Fit a method to few rows, and to fewer, to predict the time of its cross-validation."""
-    few, cv, growth = _few_rows(method, problem), problem.cv, method.growth
-    rows, smaller = few.X.shape[0], _smaller_rows(few)
+def run_trial(
+    method: Method, problem: Problem, n_penalties: int = 1, seconds: float = 0.0
+) -> Trial:
+    """Fit a method to few rows, and to fewer, to predict the time of its cross-validation.
+
+    Trials on more rows follow, as long as one takes no more than `seconds`: what takes milliseconds
+    on few rows says little of many.
+    """
+    few, growth, cv = _few_rows(method, problem), method.growth, problem.cv
     seconds_of = _boosting_seconds if method.kind == "boosting" else _seconds
     fixed = of_fewer = 0.0
     with _quiet(method, few):
         # Fewer rows first: what is computed once (a design) then is no part of the later times.
-        if smaller:
+        if smaller := _smaller_rows(few):
             of_fewer = sum(seconds_of(method, problem.of_rows(smaller)))
         map_seconds, fit_seconds = seconds_of(method, few)
-        seconds = map_seconds + fit_seconds
-        if smaller and of_fewer >= _ONCE * seconds:
+        rows, spent = few.X.shape[0], map_seconds + fit_seconds
+        if smaller and of_fewer >= _ONCE * spent:
             of_fewer = sum(seconds_of(method, problem.of_rows(smaller)))
-    if smaller:
-        fixed = fixed_part((smaller, of_fewer), (rows, seconds), growth)
-        fixed = min(fixed, _MOST_FIXED_OF_TRIAL)
+        if smaller:
+            fixed = fixed_part((smaller, of_fewer), (rows, spent), growth)
+            fixed = min(fixed, _MOST_FIXED_OF_FEW)
+        most_rows = min(problem.X.shape[0] // 2, method.max_rows or problem.X.shape[0])
+        # What a trial takes itself, of the time that it predicts.
+        share = sum(_TIMED_TREES) / method.model.max_iter if method.kind == "boosting" else 1.0
+        while (
+            _LARGER * rows <= most_rows and share * spent * grown(_LARGER, growth, fixed) <= seconds
+        ):
+            before, rows = (rows, spent), _LARGER * rows
+            spent = sum(seconds_of(method, problem.of_rows(rows)))
+            fixed = fixed_part(before, (rows, spent), growth)
     if method.kind == "boosting":  # all rows: a fold has fewer
-        return Trial(rows, (cv - 1) * seconds, 0.0, growth, fixed)
+        return Trial(rows, (cv - 1) * spent, 0.0, growth, fixed)
     tuning = map_seconds + n_penalties * cv * fit_seconds if n_penalties > 1 else 0.0
     # The held-out rows of a fold are mapped, too, and the fit here had the rows of one fold less.
-    return Trial(rows, cv * cv / (cv - 1) * seconds, tuning, growth, fixed)
+    return Trial(rows, cv * cv / (cv - 1) * spent, tuning, growth, fixed)
 
 
 def _smaller_rows(problem: Problem) -> int:
