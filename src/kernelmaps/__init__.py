@@ -58,7 +58,7 @@ _EXPORTS = {
     "kernelmaps.evaluation.comparison": ["compare"],
     "kernelmaps.evaluation.choice": ["choose"],
     "kernelmaps.evaluation.model_report": ["model_report"],
-    "kernelmaps.evaluation.methods": ["MeanNormScaler"],
+    "kernelmaps.evaluation.methods": ["ColumnSelector", "MeanNormScaler"],
     "kernelmaps.model_files": ["load", "save"],
 }
 _SUBMODULES = [

@@ -67,6 +67,20 @@ def test_every_finished_row_is_a_pipeline_that_gives_its_score(data, result):
         result.estimator("exact chi2")
 
 
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_a_recommended_pipeline_is_saved_as_a_model_file(data, task, tmp_path):
+    """Standardised and scaled columns, a map and a linear model, of classes and of numbers."""
+    X, y = data
+    target = y if task == "classification" else X @ np.arange(12.0)
+    for label in ("plain linear", "HomogeneousMap 3"):
+        result = km.compare(X, target, C=10.0, **QUICK)
+        model = result.estimator(label).fit(X, target)
+        km.save(model, tmp_path / "model.kmap")
+        again = km.load(tmp_path / "model.kmap")
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
+        assert [name for name, _ in again.steps] == [name for name, _ in model.steps]
+
+
 def test_errors_shrink_with_the_size_and_come_in_parts(result):
     small, large = (result[f"HomogeneousMap {size}"].error for size in (3, 7))
     assert large.rms < small.rms

@@ -271,9 +271,6 @@ def expression(value: Any) -> str:
         return f"[{', '.join(map(expression, value))}]"
     if not hasattr(value, "get_params"):
         return repr(value)
-    if hasattr(value, "transformers"):  # a selection of columns
-        selected = [f"({step!r}, {columns!r})" for _, step, columns in value.transformers]
-        return f"make_column_transformer({', '.join(selected)})"
     if hasattr(value, "steps"):
         return f"make_pipeline({', '.join(expression(step) for _, step in value.steps)})"
     prefix = "km." if _is_ours(value) else ""

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 
 from ..arguments import argument, check_count, check_positive, is_number, parameter
@@ -37,7 +36,7 @@ from ..sparse_rows import dense
 from ..threads import check_stop, interruptible
 from . import candidates as maps
 from .checks import checked_rows, feature_names_of, informative_columns, suspect_columns
-from .methods import scaled_kernel
+from .methods import ColumnSelector, scaled_kernel
 from .presentation import number, numbers_table
 
 ADDITIVE_SIZES = (1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 15, 19, 25, 33)
@@ -324,7 +323,7 @@ class _Rows:
         if scaler is not None:
             steps.insert(0, clone(scaler))
         if self.columns is not None:
-            steps.insert(0, make_column_transformer(("passthrough", self.columns)))
+            steps.insert(0, ColumnSelector(self.columns))
         made = make_pipeline(*steps) if len(steps) > 1 else steps[0]
         return replace(choice, map=made.fit(self.passed), columns=self.columns)
 

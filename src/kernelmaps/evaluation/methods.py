@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..device import refuse_gpu_array
 from ..kernels import Exponential, Gaussian, Kernel, Polynomial, SkewedChi2
 from ..maps.base import JointMap
+from ..schema import State, integer, names, number
 from ..sparse_rows import check_sparse
 from .candidates import expression, fitted_to_data, kernel_code, kernel_label, standardises
 
@@ -40,6 +42,10 @@ class MeanNormScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     >>> float(np.mean(np.sum(Z**2, axis=1)))
     1.0
     """
+
+    _state = State(
+        {"scale_": number(above=0), "n_features_in_": integer(1)}, {"feature_names_in_": names}
+    )
 
     def fit(self, X: Any, y: Any = None) -> MeanNormScaler:
         """Learn the factor from the mean squared norm of the rows.
@@ -90,6 +96,86 @@ class MeanNormScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class ColumnSelector(TransformerMixin, BaseEstimator):
+    """Select columns of a data frame by their names, whatever else it holds.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Names of the columns, in the order in which they are wanted.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Columns of the frame seen in `fit`.
+
+    Examples
+    --------
+    >>> import pandas as pd, kernelmaps as km
+    >>> frame = pd.DataFrame({"id": [7, 8], "width": [0.5, 1.5]})
+    >>> list(km.ColumnSelector(["width"]).fit_transform(frame))
+    ['width']
+    """
+
+    _state = State({"n_features_in_": integer(1)})
+
+    def __init__(self, columns: Sequence[str] = ()) -> None:
+        self.columns = columns
+
+    def fit(self, X: Any, y: Any = None) -> ColumnSelector:
+        """Check that the frame has the columns.
+
+        Parameters
+        ----------
+        X : data frame of shape (n_samples, n_features)
+            Rows.
+        y : ignored
+
+        Returns
+        -------
+        self : ColumnSelector
+            The fitted selector.
+        """
+        self.transform(X)
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """The columns of a frame.
+
+        Parameters
+        ----------
+        X : data frame of shape (n_samples, n_features)
+            Rows; further columns, and another order of columns, change nothing.
+
+        Returns
+        -------
+        data frame of shape (n_samples, n_columns)
+            The selected columns.
+        """
+        if not hasattr(X, "columns"):
+            raise TypeError(
+                "ColumnSelector selects columns by name, and X has no names: pass a data frame."
+            )
+        missing = [name for name in self.columns if name not in X.columns]
+        if missing:
+            raise ValueError(f"ColumnSelector: X has no columns {missing}.")
+        return X[list(self.columns)]
+
+    def _check_state(self) -> None:
+        if not isinstance(self.columns, list) or not all(isinstance(n, str) for n in self.columns):
+            raise TypeError("columns must be a list of names")
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.columns)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.no_validation = True  # names are all that it looks at
         return tags
 
 

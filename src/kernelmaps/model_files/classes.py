@@ -46,6 +46,9 @@ _RECORDS = {
     "SignCauchy": "kernelmaps.kernels.signs",
     "Linear": "kernelmaps.kernels.additive",
     "PerFeature": "kernelmaps.kernels.per_feature",
+    # Steps in front of maps, and behind them, in pipelines that `compare` and `choose` make.
+    "MeanNormScaler": "kernelmaps.evaluation.methods",
+    "ColumnSelector": "kernelmaps.evaluation.methods",
 }
 # Models that can predict without their estimator, which would import scikit-learn.
 _FITTED = {
