@@ -98,7 +98,7 @@ class Loss:
     dual_rules: ClassVar[DualRules | None] = None  # of additive SVMs; None for a loss of GAMs alone
     for_gam = True  # whether GAMs have it: exp(−ℓ/φ) is a likelihood, or nearly
     of_labels = False  # whether y is ±1
-    has_corners = False  # whether the derivative jumps; see `smoothed`
+    has_corners = False  # whether the derivative jumps: see `Hinges`
     svm_factor = 1.0  # the loss of SVMs is so many times ℓ: (y − f)², but ½(y − f)² of GAMs
     # Largest second derivative of ℓ. Of a loss with corners, the jump of its derivative: a second
     # derivative is this over a length, see `svm.scale.max_curvature`.
@@ -121,10 +121,6 @@ class Loss:
 
     def start_loss(self) -> Loss:
         """The loss of a model to start from: this one, unless its curvature is that of few rows."""
-        return self
-
-    def smoothed(self, width: float) -> Loss:
-        """The loss with its corners replaced by parabolas of this width."""
         return self
 
     def initial_intercept(self, y: np.ndarray, weight: np.ndarray, offset: np.ndarray) -> float:
@@ -582,29 +578,19 @@ class Quantile(Loss):
 
 
 @dataclass(frozen=True)
-class Ramp(Loss):
-    """Losses made of max(0, s), whose corner may be a parabola on [0, width].
+class Hinges(Loss):
+    """Losses that are sums of hinges, max(0, m − sη) with a sign s and a margin m."""
 
-    Beyond the parabola derivatives are exactly 0 and 1: dual variables reach their bounds.
-    """
-
-    width: float = 0.0
     for_gam = False
     has_corners = True
 
-    def smoothed(self, width):
-        return replace(self, width=width)
+    def hinges(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Signs and margins, [hinge of a row][row]."""
+        raise NotImplementedError
 
-    def _ramp(self, s: np.ndarray) -> np.ndarray:
-        """Value of the ramp: s²/(2 width) on the parabola, s − width/2 beyond it."""
-        width = max(self.width, 1e-300)
-        on_parabola = np.minimum(np.maximum(s, 0), width)
-        return on_parabola * (0.5 / width) * on_parabola + np.maximum(s - width, 0)
-
-    def _ramp_derivatives(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """First and second derivative of the ramp."""
-        width = max(self.width, 1e-300)
-        return np.minimum(np.maximum(s / width, 0), 1), ((s > 0) & (s < width)) / width
+    def value(self, y, eta):
+        sign, margin = self.hinges(y)
+        return np.maximum(margin - sign * eta, 0).sum(axis=0)
 
 
 def _epsilon_insensitive(y, f, epsilon):
@@ -623,20 +609,17 @@ def _epsilon_insensitive_step(y, f, alpha, q, c, epsilon):
 
 
 @dataclass(frozen=True)
-class EpsilonInsensitive(Ramp):
-    """max(0, |r| − e) of r = y − η."""
+class EpsilonInsensitive(Hinges):
+    """max(0, |r| − e) of r = y − η: two hinges."""
 
     epsilon: float = 0.0
     dual_rules = DualRules(
         _epsilon_insensitive, _epsilon_insensitive_conjugate, _epsilon_insensitive_step
     )
 
-    def value(self, y, eta):
-        return self._ramp(np.abs(eta - y) - self.epsilon)
-
-    def derivatives(self, y, eta):
-        derivative, curvature = self._ramp_derivatives(np.abs(eta - y) - self.epsilon)
-        return np.sign(eta - y) * derivative, curvature
+    def hinges(self, y):
+        sign = np.repeat([[1.0], [-1.0]], len(y), axis=1)
+        return sign, sign * y - self.epsilon
 
 
 def _hinge(y, f, epsilon):
@@ -654,18 +637,14 @@ def _hinge_step(y, f, alpha, q, c, epsilon):
 
 
 @dataclass(frozen=True)
-class Hinge(Ramp):
+class Hinge(Hinges):
     """max(0, 1 − yη)."""
 
     dual_rules = DualRules(_hinge, _hinge_conjugate, _hinge_step)
     of_labels = True
 
-    def value(self, y, eta):
-        return self._ramp(1 - y * eta)
-
-    def derivatives(self, y, eta):
-        derivative, curvature = self._ramp_derivatives(1 - y * eta)
-        return -y * derivative, curvature
+    def hinges(self, y):
+        return y[None], np.ones((1, len(y)))
 
 
 LOSSES: dict[str, type[Loss]] = {

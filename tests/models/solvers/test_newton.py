@@ -44,15 +44,14 @@ class MatrixEvaluation:
         return NormalEquations(gram, gram @ self.beta - self.gradient(), np.nan, len(rows.y))
 
 
-@pytest.mark.parametrize("name", ["squared_hinge", "hinge", "log_loss", "epsilon_insensitive"])
+@pytest.mark.parametrize("name", ["squared_hinge", "log_loss"])
 def test_losses_of_additive_svms_are_minimised(name, seed):
-    """The gradient vanishes, for losses with corners after these are rounded off."""
+    """The gradient vanishes."""
     rng = np.random.default_rng(seed)
     Z = np.column_stack([rng.normal(size=(400, 8)), np.ones(400)])
     y = Z @ rng.normal(size=9) + rng.normal(size=400)
-    loss = make_loss(name, y, epsilon=0.1).smoothed(0.3)
-    y = np.sign(y) if loss.of_labels else y
-    rows = MatrixRows(Z, y, rng.random(400) + 0.1)
+    loss = make_loss(name, y)
+    rows = MatrixRows(Z, np.sign(y), rng.random(400) + 0.1)
     objective = Objective(rows, loss, np.append(np.ones(8), 0.0))
     start = objective.at(np.zeros(9))
     result = minimise(objective, start)

@@ -260,7 +260,7 @@ def test_lines_read_no_rows(seed, monkeypatch):
 
     monkeypatch.setattr(BandRows, "scores", counted)
     X, score = table(seed)
-    model = km.AdditiveSVC(loss="hinge", C=10.0, solver="primal").fit(X, score > 0)
+    model = km.AdditiveSVC(C=10.0, solver="primal").fit(X, score > 0)
     assert len(passes) == model.n_iter_
 
 

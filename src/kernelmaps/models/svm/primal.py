@@ -11,13 +11,13 @@ their duality gap is
 
 .. math:: P(w, b) - D(α) = ½\|g\|² + \sum_i \big(c_iℓ(y_i, f_i) + (c_iℓ)^*(-α_i) + α_i f_i\big),
 
-whose sum is zero unless corners of the loss are smoothed. With an intercept, the α are scaled to
-sum to zero before the gap is certified.
+whose sum is zero for these α. With an intercept, they are scaled to sum to zero before the gap is
+certified.
 
-Two continuations keep the number of steps small. Corners of a loss are smoothed by a parabola,
-whose width shrinks until the gap is small enough. Losses whose curvature varies from row to row are
-minimised for small costs first: from zero at once, rows that change sides keep the steps of a large
-cost short.
+Losses whose curvature varies from row to row are minimised for small costs first: from zero at
+once, rows that change sides keep the steps of a large cost short. Losses with corners have no
+second derivatives: an interior-point method (:mod:`..solvers.interior_point`) takes steps of the
+same kind.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from ..losses import LOSSES, Loss, make_loss, name_with
 from ..rows.band_rows import BandRows
 from ..rows.map_bands import Bands
 from ..solvers.dual import Solution
+from ..solvers.interior_point import InteriorPointFit, balanced
 from ..solvers.linear_systems import blas_threads
 from ..solvers.newton_cg import CentredHessian, Preconditioner, conjugate_gradients
 
-_WIDTHS = 4.0 ** -np.arange(-1, 16)  # of smoothed corners, in units of the mean size of targets
 _COST_STEP = 10.0  # from one cost to the next on the way to a large one
 _CERTIFICATES = 4  # attempts at a gap that is small by its estimate, each ten times as strict
-_MAX_STEPS = 200  # for one width or cost
+_MAX_STEPS = 200  # for one cost
 _MAX_HALVINGS = 60  # of a step
 _MAX_LINE_STEPS = 8  # along a direction; two or three are usual
 # Single precision: the least tolerance, and the error of the Hessian. On magic, spambase and
@@ -58,10 +58,6 @@ class Accuracy:
 
     rough_gap: float = 0.5  # relative gap on the way to the full cost
     estimated: float = 0.8  # the gap that is certified next
-    # With smoothed corners, the part of the gap that is due to the weights: as a share of `tol`, or
-    # of the part that is due to the corners.
-    small: float = 5e-2
-    beside_corners: float = 0.1
     forcing: float = 0.1  # of the residual of a Newton step
     residual: float = 0.06  # of the gap that is asked for: a smaller residual adds nothing
     line: float = 1e-3  # decrease along a direction that is left, of what it has brought
@@ -114,7 +110,8 @@ def solve_primal(
     with limit_blas(blas_threads(rows.n_weights)):
         for k, code in enumerate(problem.positive):
             target = np.where(y == code, 1.0, -1.0) if loss.of_labels else y
-            fit = PrimalFit(rows, loss, target, cost, fit_intercept, tol)
+            kind: Any = InteriorPointFit if loss.has_corners else PrimalFit
+            fit = kind(rows, loss, target, cost, fit_intercept, tol)
             first[k] = fit.value()
             if start is not None:
                 fit.start_from(start[0][examples, k], start[1][k])
@@ -150,8 +147,6 @@ class Line:
     Attributes
     ----------
     fit : PrimalFit
-    loss : Loss
-        With smoothed corners.
     cost : ndarray
         Factors of the losses.
     start : Point
@@ -160,7 +155,6 @@ class Line:
     """
 
     fit: PrimalFit
-    loss: Loss
     cost: np.ndarray
     start: Point
     direction: np.ndarray
@@ -173,7 +167,7 @@ class Line:
         """P."""
         w, p = self.start.weights, self.direction
         square = float(w @ w) + 2 * step * float(w @ p) + step**2 * float(p @ p)
-        losses = self.loss.value(self.fit.y, self._eta(step, intercept))
+        losses = self.fit.loss.value(self.fit.y, self._eta(step, intercept))
         return 0.5 * square + float(self.cost @ losses)
 
     def at(self, step: float, intercept: float) -> Point:
@@ -216,7 +210,7 @@ class Line:
     ) -> tuple[tuple[float, float], float, float]:
         """A Newton step on the plane, the decrease that it predicts, and |∂P/∂b| (1 + |b|)."""
         w, p, z = self.start.weights, self.direction, self.scores
-        slope, curvature = self.loss.derivatives(self.fit.y, self._eta(step, intercept))
+        slope, curvature = self.fit.loss.derivatives(self.fit.y, self._eta(step, intercept))
         slope, curvature = self.cost * slope, self.cost * curvature
         by_step = float(w @ p) + step * float(p @ p) + float(slope @ z)
         weighted = curvature * z
@@ -240,7 +234,7 @@ class Line:
 
 
 class PrimalFit:
-    """The fit of one output: weights, the width of smoothed corners, and the certificate there."""
+    """The fit of one output by Newton's method: weights, and the certificate there."""
 
     def __init__(
         self, rows: BandRows, loss: Loss, y: np.ndarray, cost: np.ndarray, fit_intercept: bool,
@@ -254,7 +248,7 @@ class PrimalFit:
         self.preconditioner = Preconditioner()
 
     def value(self) -> float:
-        """P, with the corners of the loss as they are."""
+        """P."""
         w = self.point.weights
         losses = self.loss_cost @ self.loss.value(self.y, self.point.eta)
         return 0.5 * float(w @ w) + float(losses)
@@ -269,21 +263,12 @@ class PrimalFit:
             self.point = before
 
     def minimise(self) -> tuple[float, float, np.ndarray]:
-        """Go to the minimum, with ever less smoothed corners where the loss has them.
-
-        Returns the certificate there.
-        """
-        if self.loss.has_corners:
-            scale = float(np.average(np.abs(self.y), weights=self.cost)) or 1.0
-            stages = [(width, self.tol) for width in scale * _WIDTHS]
-        else:
-            if self.loss.curvature_varies and not self.is_started:
-                self.approach_cost()
-            stages = [(1.0, self.tol / 10.0**k) for k in range(_CERTIFICATES)]
-        for width, tol in stages:
-            loss = self.loss.smoothed(width)
-            self._newton(loss, self.loss_cost, tol)
-            primal, gap, alpha = self.certify(loss)
+        """Go to the minimum; the certificate there."""
+        if self.loss.curvature_varies and not self.is_started:
+            self.approach_cost()
+        for attempt in range(_CERTIFICATES):
+            self._newton(self.loss_cost, self.tol / 10.0**attempt)
+            primal, gap, alpha = self.certify()
             if gap <= self.tol * primal:
                 break
         return primal, gap, alpha
@@ -293,26 +278,23 @@ class PrimalFit:
         n_steps = int(np.ceil(np.log(self.cost.max()) / np.log(_COST_STEP)))
         for power in range(n_steps, 0, -1):
             cost = self.loss_cost / _COST_STEP**power
-            self._newton(self.loss, cost, ACCURACY.rough_gap / ACCURACY.estimated)
+            self._newton(cost, ACCURACY.rough_gap / ACCURACY.estimated)
 
-    def _newton(self, loss: Loss, cost: np.ndarray, tol: float) -> None:
-        """Take Newton steps until the relative gap is about `tol`, but for smoothed corners."""
+    def _newton(self, cost: np.ndarray, tol: float) -> None:
+        """Take Newton steps until the relative gap is about `tol`."""
         for _ in range(_MAX_STEPS):
             eta, w = self.point.eta, self.point.weights
-            slope, curvature = loss.derivatives(self.y, eta)
+            slope, curvature = self.loss.derivatives(self.y, eta)
             slope, curvature = cost * slope, cost * curvature
             gradient = w + self.rows.adjoint(slope)
             by_intercept = float(slope.sum()) if self.fit_intercept else 0.0
-            value = 0.5 * float(w @ w) + float(cost @ loss.value(self.y, eta))
+            value = 0.5 * float(w @ w) + float(cost @ self.loss.value(self.y, eta))
             # Scaling the α to sum to zero moves the gap by about |b| times their sum.
             imbalance = abs(by_intercept) * (1 + abs(self.point.intercept))
             limit = ACCURACY.estimated * tol * value
-            if loss.has_corners:
-                corners = ACCURACY.beside_corners * self._fenchel_sum(eta, -slope)
-                limit = max(ACCURACY.small * tol * value, corners)
             if 0.5 * float(gradient @ gradient) + imbalance <= limit:
                 return
-            line, change = self._direction(loss, cost, (gradient, by_intercept, curvature), limit)
+            line, change = self._direction(cost, (gradient, by_intercept, curvature), limit)
             self.n_iter += 1
             lowest = line.minimise(1.0, change, value + 1e-12 * abs(value))
             if lowest is None or not lowest[1] < value:  # rounding errors do not let it go on
@@ -320,7 +302,7 @@ class PrimalFit:
             self.point = lowest[0]
 
     def _direction(
-        self, loss: Loss, cost: np.ndarray, derivatives: tuple[np.ndarray, float, np.ndarray],
+        self, cost: np.ndarray, derivatives: tuple[np.ndarray, float, np.ndarray],
         limit: float,
     ) -> tuple[Line, float]:  # fmt: skip
         """The direction of a Newton step, and the change of the intercept."""
@@ -340,14 +322,14 @@ class PrimalFit:
         if self.fit_intercept:
             total = max(hessian.total, _LEAST_CURVATURE)
             change = -(by_intercept + float(curvature @ scores)) / total
-        return Line(self, loss, cost, self.point, direction, scores), change
+        return Line(self, cost, self.point, direction, scores), change
 
-    def certify(self, loss: Loss) -> tuple[float, float, np.ndarray]:
-        """P, the duality gap of the weights, and the dual variables α = −cℓ' of a smoothed loss."""
+    def certify(self) -> tuple[float, float, np.ndarray]:
+        """P, the duality gap of the weights, and the dual variables α = −cℓ'."""
         eta = self.point.eta
-        alpha = -self.loss_cost * loss.derivatives(self.y, eta)[0]
+        alpha = -self.loss_cost * self.loss.derivatives(self.y, eta)[0]
         if self.fit_intercept:
-            alpha = _balanced(alpha)
+            alpha = balanced(alpha)
         difference = self.point.weights - self.rows.adjoint(alpha)
         gap = 0.5 * float(difference @ difference) + self._fenchel_sum(eta, alpha)
         return self.value(), gap, alpha
@@ -358,10 +340,3 @@ class PrimalFit:
         losses = self.loss_cost * self.loss.value(self.y, eta)
         conjugates = rules.conjugate(self.y, alpha, self.cost, getattr(self.loss, "epsilon", 0.0))
         return float(np.sum(losses + conjugates + alpha * eta))
-
-
-def _balanced(alpha: np.ndarray) -> np.ndarray:
-    """Duals that sum to zero: those of the larger side shrink, which is feasible for every loss."""
-    total = float(alpha.sum())
-    side = np.where(alpha * total > 0, alpha, 0.0)
-    return alpha - side * (total / float(side.sum())) if total and side.any() else alpha
