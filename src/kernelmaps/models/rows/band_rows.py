@@ -178,21 +178,27 @@ class BandRows:
         return blocks
 
     def gram(self, weight: np.ndarray) -> np.ndarray:
-        """ψ(X)ᵀ W ψ(X) of weights that are not negative; rows without a weight are left out."""
-        n, stride, width, n_weights = (
-            self.n_features,
-            self.tables.stride,
-            self.width,
-            self.n_weights,
-        )
-        gram, roots = np.zeros((n_weights,) * 2), np.sqrt(weight).astype(self.dtype, copy=False)
-        for rows, bands in self:
-            n_rows = int(np.count_nonzero(roots[rows]))
-            flat = aligned(n_rows * n_weights + _VECTOR, self.dtype)
-            _band_loops.write_dense(bands, roots[rows], stride, width, n_weights, flat)
-            dense = flat[: n_rows * n_weights].reshape(n_rows, n_weights)
-            gram += dense.T @ dense
+        """ψ(X)ᵀ W ψ(X); rows without a weight are left out."""
+        n, width = self.n_features, self.width
+        gram = np.zeros((self.n_weights,) * 2)
+        for sign in (1.0, -1.0):
+            roots = np.sqrt(np.maximum(sign * weight, 0.0)).astype(self.dtype, copy=False)
+            if roots.any():
+                gram += sign * self._gram_of_roots(roots)
         if self._transforms is not None:  # of the rows, and, transposed, of the columns
             for _ in range(2):
                 gram = (self._transforms @ gram.reshape(n, width, -1)).reshape(gram.shape).T
         return np.ascontiguousarray(gram)
+
+    def _gram_of_roots(self, roots: np.ndarray) -> np.ndarray:
+        """Φᵀ W Φ, from the square roots of W."""
+        n_weights, gram = self.n_weights, np.zeros((self.n_weights,) * 2)
+        for rows, bands in self:
+            n_rows = int(np.count_nonzero(roots[rows]))
+            flat = aligned(n_rows * n_weights + _VECTOR, self.dtype)
+            _band_loops.write_dense(
+                bands, roots[rows], self.tables.stride, self.width, n_weights, flat
+            )
+            dense = flat[: n_rows * n_weights].reshape(n_rows, n_weights)
+            gram += dense.T @ dense
+        return gram

@@ -11,7 +11,8 @@ Its diagonal blocks, one for each feature, precondition it: for independent feat
 it but for the noise of the sample. Where features are correlated, or few rows have curvature, steps
 take many products. Once these have taken as long as it takes to form and to factorise the Hessian,
 that is done, and its factor preconditions the steps that follow: at most twice the time of the
-better of the two.
+better of the two. From one step to the next, the rows whose weight has changed are added to the
+blocks and to the Hessian, not all of them.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from .linear_systems import cholesky_factor, cholesky_solve
 Solve = Callable[[np.ndarray], np.ndarray]
 
 MOST_FACTORISED = 3000  # weights, at most, of a Hessian that is formed
+# Change of a weight, relative to the weight, up to which sums for preconditioners are not updated.
+LEAST_CHANGE = 0.2
 _MAX_PRODUCTS = 500  # of one step; the next one continues
 # Ridges of a Hessian in units of rounding errors; see `linear_systems`.
 _RIDGES = 10.0, 1e4, 1e7, 1e10
@@ -78,6 +81,73 @@ class ProductRows(Protocol):
         ...
 
 
+class RowSums:
+    """Sums over rows, linear in weights of the rows, for weights that change from step to step.
+
+    Only rows whose weight has changed are summed again: of a squared hinge loss, whose second
+    derivative is 0 or 2, those that change sides.
+
+    Attributes
+    ----------
+    sum_of : callable
+        Gives the sums of weights.
+    least_change : float
+        The share of a weight up to which its change is ignored.
+    weight, value : ndarray
+        The weights of the last sums, and these.
+    """
+
+    def __init__(self, sum_of: Callable[[np.ndarray], np.ndarray], least_change: float) -> None:
+        self.sum_of, self.least_change = sum_of, least_change
+        self.weight = self.value = np.zeros(0)
+
+    def change(self, weight: np.ndarray) -> np.ndarray:
+        """What to add to the weights of the last sums."""
+        if not len(self.weight):
+            return weight
+        change = weight - self.weight
+        least = self.least_change * np.maximum(weight, self.weight)
+        return np.where(np.abs(change) > least, change, 0.0)
+
+    def at(self, weight: np.ndarray) -> np.ndarray:
+        """The sums for these weights."""
+        change = self.change(weight)
+        if 2 * np.count_nonzero(change) > np.count_nonzero(weight):
+            self.weight, self.value = weight.copy(), self.sum_of(weight)
+        elif change.any():
+            self.weight, self.value = self.weight + change, self.value + self.sum_of(change)
+        return self.value
+
+    def rescale(self, factor: float) -> None:
+        """Multiply the weights and the sums."""
+        self.weight, self.value = factor * self.weight, factor * self.value
+
+
+class CentredSums:
+    """ZᵀWZ − s m mᵀ, or blocks of it, for weights that change from step to step."""
+
+    def __init__(self, rows: ProductRows, matrix_of: Callable[[np.ndarray], np.ndarray]) -> None:
+        self.matrix = RowSums(matrix_of, LEAST_CHANGE)
+        self.vector = RowSums(rows.adjoint, LEAST_CHANGE)
+
+    def at(self, weight: np.ndarray, is_centred: bool) -> np.ndarray:
+        """The matrix for these weights; not centred for a model without an intercept."""
+        matrix, total = self.matrix.at(weight), float(self.matrix.weight.sum())
+        if not (is_centred and total):
+            return matrix.copy()
+        mean = self.vector.at(weight).reshape(*matrix.shape[:-1]) / total
+        return matrix - (total * mean)[..., :, None] * mean[..., None, :]
+
+    def n_changed(self, weight: np.ndarray) -> int:
+        """Rows that are summed next."""
+        return int(np.count_nonzero(self.matrix.change(weight)))
+
+    def rescale(self, factor: float) -> None:
+        """Multiply all weights."""
+        self.matrix.rescale(factor)
+        self.vector.rescale(factor)
+
+
 @dataclass(frozen=True)
 class CentredHessian:
     """I + ZᵀWZ − s m mᵀ; without an intercept, s and m are zero."""
@@ -88,54 +158,41 @@ class CentredHessian:
     mean: np.ndarray
 
     @classmethod
-    def of(cls, rows: ProductRows, weight: np.ndarray, fit_intercept: bool) -> CentredHessian:
+    def of(
+        cls, rows: ProductRows, weight: np.ndarray, fit_intercept: bool,
+        adjoint: Solve | None = None,
+    ) -> CentredHessian:  # fmt: skip
+        """The Hessian for these weights; `adjoint` gives Zᵀv, by default that of the rows."""
         total = float(weight.sum()) if fit_intercept else 0.0
         if not total:
             return cls(rows, weight, 0.0, np.zeros(rows.n_weights))
-        return cls(rows, weight, total, rows.adjoint(weight) / total)
+        return cls(rows, weight, total, (adjoint or rows.adjoint)(weight) / total)
 
     def product(self, p: np.ndarray) -> np.ndarray:
         """The Hessian times a vector; Σ W(Zp − mᵀp) is zero, and needs no centring again."""
         return p + self.rows.product(self.weight, p, float(self.mean @ p))
-
-    def block_solver(self) -> Solve:
-        """Solve with the blocks of the features."""
-        blocks = self.rows.blocks(self.weight)
-        n, width = blocks.shape[:2]
-        mean = self.mean.reshape(n, width)
-        # What is left of functions without variance is rounding, which must not be negative.
-        rounding = 4 * self.rows.epsilon * np.trace(blocks, axis1=1, axis2=2)
-        blocks -= (self.total * mean)[:, :, None] * mean[:, None, :]
-        blocks += (1 + rounding)[:, None, None] * np.eye(width)
-        inverses = np.linalg.inv(blocks)
-        return lambda r: np.matmul(inverses, r.reshape(n, width, 1)).ravel()
-
-    def solver(self) -> Solve:
-        """Solve with the Hessian itself."""
-        gram = self.rows.gram(self.weight)
-        gram -= np.multiply.outer(self.total * self.mean, self.mean)
-        ridges = [self.rows.epsilon * factor for factor in _RIDGES]
-        factor = cholesky_factor(gram, np.ones(len(gram)), ridges)
-        return lambda r: cholesky_solve(factor, r)
 
     @property
     def product_seconds(self) -> float:
         n_rows = np.count_nonzero(self.weight)
         return COSTS.per_product + COSTS.per_entry * self.rows.entries_per_row * n_rows
 
-    @property
-    def factor_seconds(self) -> float:
-        """Of forming and factorising the Hessian."""
-        n_rows, n_weights = np.count_nonzero(self.weight), self.rows.n_weights
+    def factor_seconds(self, n_rows: int) -> float:
+        """Of adding so many rows to the Hessian, and factorising it."""
+        n_weights = self.rows.n_weights
         return COSTS.per_multiplication * (n_rows * n_weights**2 + n_weights**3 / 3)
 
 
-@dataclass
 class Preconditioner:
-    """Solvers with an approximation of Hessians, for steps of one problem.
+    """Solvers with an approximation of Hessians, for the steps of one problem.
 
     Attributes
     ----------
+    rows : ProductRows
+    blocks, gram : CentredSums
+        The blocks of the features, and all of ZᵀWZ.
+    adjoint : RowSums
+        ZᵀW1, of exact weights.
     factorised : callable, optional
         The solver of the last Hessian that was factorised.
     n_factorised : int
@@ -143,23 +200,52 @@ class Preconditioner:
         Predicted time of the products since.
     """
 
-    factorised: Solve | None = None
-    n_factorised: int = 0
-    seconds: float = 0.0
+    def __init__(self, rows: ProductRows) -> None:
+        self.rows = rows
+        self.blocks, self.gram = CentredSums(rows, rows.blocks), CentredSums(rows, rows.gram)
+        self.adjoint = RowSums(rows.adjoint, 0.0)
+        self.factorised: Solve | None = None
+        self.n_factorised, self.seconds = 0, 0.0
+
+    def hessian(self, weight: np.ndarray, fit_intercept: bool) -> CentredHessian:
+        """The Hessian of a step."""
+        return CentredHessian.of(self.rows, weight, fit_intercept, self.adjoint.at)
 
     def of(self, hessian: CentredHessian) -> Solve:
         """The solver for a step with this Hessian."""
-        if hessian.rows.n_weights > MOST_FACTORISED or self.seconds <= hessian.factor_seconds:
-            # Blocks of former steps are not worth keeping: steps of a large cost take more products
-            # by them, and those of a small one are few.
-            return self.factorised or hessian.block_solver()
-        self.factorised, self.seconds = hessian.solver(), 0.0
-        self.n_factorised += 1
-        return self.factorised
+        few_weights = self.rows.n_weights <= MOST_FACTORISED
+        if few_weights and self.seconds > 0:
+            n_rows = self.gram.n_changed(hessian.weight)
+            if self.seconds > hessian.factor_seconds(n_rows):
+                self.factorised, self.seconds = self.factor_solver(hessian), 0.0
+                self.n_factorised += 1
+        return self.factorised or self.block_solver(hessian)
+
+    def block_solver(self, hessian: CentredHessian) -> Solve:
+        """Solve with the blocks of the features."""
+        blocks = self.blocks.at(hessian.weight, hessian.total > 0)
+        n, width = blocks.shape[:2]
+        # What is left of functions without variance is rounding, which must not be negative.
+        rounding = 4 * self.rows.epsilon * np.trace(self.blocks.matrix.value, axis1=1, axis2=2)
+        blocks += (1 + rounding)[:, None, None] * np.eye(width)
+        inverses = np.linalg.inv(blocks)
+        return lambda r: np.matmul(inverses, r.reshape(n, width, 1)).ravel()
+
+    def factor_solver(self, hessian: CentredHessian) -> Solve:
+        """Solve with the Hessian itself."""
+        gram = self.gram.at(hessian.weight, hessian.total > 0)
+        ridges = [self.rows.epsilon * factor for factor in _RIDGES]
+        factor = cholesky_factor(gram, np.ones(len(gram)), ridges)
+        return lambda r: cholesky_solve(factor, r)
+
+    def rescale(self, factor: float) -> None:
+        """Prepare for weights that are all multiplied."""
+        for sums in (self.blocks, self.gram, self.adjoint):
+            sums.rescale(factor)
 
     def count(self, hessian: CentredHessian, n_products: int) -> None:
         """Count the time of products."""
-        n_entries = 0 if self.factorised is None else hessian.rows.n_weights**2
+        n_entries = 0 if self.factorised is None else self.rows.n_weights**2
         a_product = hessian.product_seconds + COSTS.per_factor_entry * n_entries
         self.seconds += n_products * a_product
 
