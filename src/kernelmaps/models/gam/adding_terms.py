@@ -100,8 +100,7 @@ def fit_added_terms(rows: SolverRows, loss: Loss, start: WarmStart) -> RoughFit:
     constraints = None if rows.constraints is None else rows.constraints[:, active]
     with limit_blas(blas_threads(len(active))):
         if isinstance(loss, Squared):
-            problem, mean = rows.squared_problem()
-            problem = problem.restricted(active)
+            problem, mean = _squared_problem(rows, active)
             fit = fit_bordered(problem, penalties, start, loss.dispersion, constraints)
             beta = fit.beta.copy()
             beta[0] += mean
@@ -126,6 +125,17 @@ def _active_set(penalties: Penalties, start: WarmStart, total_weight: float) -> 
     active = np.append(~start.fixed, False)[penalties.smoothing_index]  # the last for index −1
     active[penalties.active_set(start.rho, total_weight)] = True
     return np.flatnonzero(active)
+
+
+def _squared_problem(rows: SolverRows, active: np.ndarray) -> tuple[NormalEquations, float]:
+    """The problem of squared loss in the active set, by the Gram cache if the rows have one.
+
+    All coefficients of a table with many columns would be too many for a Gram matrix.
+    """
+    if isinstance(rows, TermRows) and rows.gram_cache is None:
+        return rows.restricted(active).squared_problem()
+    problem, mean = rows.squared_problem()
+    return problem.restricted(active), mean
 
 
 def _working_problem(

@@ -105,7 +105,7 @@ def _fit_output_roughly(
 ) -> RoughFit:  # fmt: skip
     """One output of `fit_outputs_roughly`."""
     rows = design.rows.with_terms(design.ordered_terms, design.constraint_matrix(), output)
-    if isinstance(rows, TermRows):
+    if isinstance(rows, TermRows) and not rows.are_few:
         rows = replace(rows, gram_cache=cache)
     rho, fixed = _initial_smoothing(design, settings)
     start = _warm_start(design, before, output, rho)

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...threads import limit_blas
 from ..losses import Loss
 from ..rows.basis import coefficient_slices
 from ..rows.in_memory import GramCache
@@ -195,9 +196,10 @@ class InteractionSearch:
             place = {pair: at for at, pair in enumerate(pairs) if pair in screened}
             squares = rows.derivative_tables(*at_fit, list(screened), coarse, ("squared_gradient",))
             tables = np.concatenate([tables[[place[pair] for pair in screened]], squares], axis=1)
-            p_values = ordered_p_values(
-                list(screened), tables, marginal_bases, fit.dispersion, level
-            )
+            with limit_blas(1):  # matrices of some dozen rows: threads would only wait
+                p_values = ordered_p_values(
+                    list(screened), tables, marginal_bases, fit.dispersion, level
+                )
             for pair, p in p_values.items():
                 of_output = PairEvidence(p, -screened[pair])
                 evidence[pair] = min(evidence.get(pair, NO_EVIDENCE), of_output)

@@ -18,6 +18,10 @@ from .protocol import LevelSums, NormalEquations
 # share of their sum; see `GramCache.weights_near`. Gradients are exact either way; only rough fits
 # take such a matrix, and the last model is fitted exactly.
 NEAR_WEIGHTS = 0.2
+# Rows, in units of the coefficients, up to which systems are solved in the space of the rows: with
+# n = p/2, a factor there and products with it take n³/3 + 2n²p operations, an inverse in the space
+# of the coefficients p³, twice as many.
+FEW_ROWS = 0.5
 
 
 @dataclass
@@ -119,9 +123,7 @@ class TermRows:
             mean = float(np.average(y, weights=self.weight))
         response = self.weight * (y - mean)
         square = float(response @ (y - mean))
-        gram, rhs = self.gram_and_rhs(self.weight, response)
-        levels = self.level_sums(self.weight)
-        return NormalEquations(gram, rhs, square, self.total_weight, levels), mean
+        return self.normal_equations(self.weight, response, square), mean
 
     def initial_intercept(self, loss: Loss) -> float:
         return loss.initial_intercept(self.y, self.weight, self.offset)
@@ -155,9 +157,13 @@ class TermRows:
     @cached_property
     def _matrix(self) -> np.ndarray | None:
         """Z without levels, if there are functions at the values of rows: these are few."""
-        codes, bases = self._dense
-        if all(basis.at_rows is None for basis in bases):
+        if all(basis.at_rows is None for basis in self._dense[1]):
             return None
+        return self._dense_matrix()
+
+    def _dense_matrix(self) -> np.ndarray:
+        """Z without levels."""
+        codes, bases = self._dense
         blocks = [
             basis.values[of_term] if basis.at_rows is None else basis.at_rows
             for of_term, basis in zip(codes, bases, strict=True)
@@ -196,6 +202,23 @@ class TermRows:
         )
         return LevelSums(border, border[:, 0].copy())
 
+    @property
+    def are_few(self) -> bool:
+        """Whether there are far fewer rows than coefficients, so that Z is small beside ZᵀZ."""
+        n_coefficients = 1 + sum(basis.n_functions for basis in self.bases)
+        return not self.n_levels and len(self.y) <= FEW_ROWS * n_coefficients
+
+    def normal_equations(
+        self, weight: np.ndarray, response: np.ndarray, square: float
+    ) -> NormalEquations:
+        """The problem with working weights W, Zᵀv on the right side, and zᵀWz."""
+        if self.are_few:
+            root = np.sqrt(weight)[:, None] * self._dense_matrix()
+            rhs = self.adjoint(response)
+            return NormalEquations(root.T @ root, rhs, square, self.total_weight, root=root)
+        gram, rhs = self.gram_and_rhs(weight, response)
+        return NormalEquations(gram, rhs, square, self.total_weight, self.level_sums(weight))
+
     def gram_and_rhs(
         self, weight: np.ndarray, response: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -219,8 +242,8 @@ class TermRows:
 class EvaluationInMemory:
     """Coefficients, and the linear predictors and losses of rows in memory.
 
-    `rows` have targets, weights and offsets, `gram_and_rhs`, `level_sums` and `adjoint`: those of
-    `TermRows`, say.
+    `rows` have targets, weights and offsets, `normal_equations` and `adjoint`: those of `TermRows`,
+    say.
     """
 
     beta: np.ndarray
@@ -248,8 +271,7 @@ class EvaluationInMemory:
         response = weight * (self.eta - rows.offset) - rows.weight * gradient
         positive = weight > 0
         square = float(np.sum(response[positive] ** 2 / weight[positive]))
-        gram, rhs = rows.gram_and_rhs(weight, response)
-        return NormalEquations(gram, rhs, square, rows.total_weight, rows.level_sums(weight))
+        return rows.normal_equations(weight, response, square)
 
     def gradient(self) -> np.ndarray:
         """Derivatives of the losses by the coefficients."""

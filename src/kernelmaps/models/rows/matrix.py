@@ -8,6 +8,7 @@ import numpy as np
 
 from ..losses import Loss
 from .in_memory import EvaluationInMemory
+from .protocol import NormalEquations
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,9 @@ class MatrixRows:
         """Zᵀv."""
         return self.Z.T @ values
 
-    def gram_and_rhs(
-        self, weight: np.ndarray, response: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """ZᵀWZ and Zᵀv."""
-        return self.Z.T @ (weight[:, None] * self.Z), self.adjoint(response)
-
-    def level_sums(self, weight: np.ndarray) -> None:
-        """There are no levels."""
+    def normal_equations(
+        self, weight: np.ndarray, response: np.ndarray, square: float
+    ) -> NormalEquations:
+        """The problem with working weights W, Zᵀv on the right side, and zᵀWz."""
+        gram = self.Z.T @ (weight[:, None] * self.Z)
+        return NormalEquations(gram, self.adjoint(response), square, self.total_weight)

@@ -71,6 +71,8 @@ class NormalEquations:
         Sum of the sample weights: n where all are one.
     levels : LevelSums, optional
         ZᵀWZ of the levels of a large factor.
+    root : ndarray, optional
+        :math:`W^{1/2}Z`, if there are far fewer rows than coefficients.
     """
 
     gram: np.ndarray
@@ -78,6 +80,7 @@ class NormalEquations:
     square: float
     total_weight: float
     levels: LevelSums | None = None
+    root: np.ndarray | None = None
 
     @property
     def working_weight(self) -> float:
@@ -90,11 +93,15 @@ class NormalEquations:
         if levels is not None:
             dense = active[active < len(self.gram)]
             levels = LevelSums(levels.border[:, dense], levels.weight)
-        gram = self.gram[np.ix_(dense, dense)]
-        return NormalEquations(gram, self.rhs[active], self.square, self.total_weight, levels)
+        gram, root = self.gram[np.ix_(dense, dense)], self.root
+        if root is not None:
+            root = root[:, active]
+        return NormalEquations(gram, self.rhs[active], self.square, self.total_weight, levels, root)
 
     def product(self, beta: np.ndarray) -> np.ndarray:
         """ZᵀWZβ, for one or more columns β."""
+        if self.root is not None:
+            return self.root.T @ (self.root @ beta)
         if self.levels is None:
             return self.gram @ beta
         dense, theta = np.split(beta, [len(self.gram)])

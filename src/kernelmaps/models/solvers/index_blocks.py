@@ -27,6 +27,10 @@ class IndexBlocks:
         """The same blocks of the first n alone."""
         return IndexBlocks(self.index[:n], self.count)
 
+    def sizes(self) -> np.ndarray:
+        """Number of members of each block."""
+        return np.bincount(self.index + 1, minlength=self.count + 1)[1:]
+
     def sums(self, values: np.ndarray) -> np.ndarray:
         """Sums of values over each block."""
         return np.bincount(self.index + 1, values, self.count + 1)[1:]

@@ -16,20 +16,22 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import nnls
 
-from .levels import BlockCovariance
+from .linear_systems import Covariance
 
 
 def constrained_minimum(
-    beta: np.ndarray, inverse: BlockCovariance, constraints: np.ndarray | None
+    beta: np.ndarray, inverse: Covariance, constraints: np.ndarray | None
 ) -> np.ndarray:
     """The minimum under Cβ ≥ 0 from the free minimum `beta`; see the module's docstring.
 
     Levels of a large factor, which have no constraints, take the values that are best beside the
     other coefficients.
     """
+    if constraints is None:
+        return beta
     n = len(inverse.dense)
     free, theta = beta[:n], beta[n:]
-    if constraints is None or not (constraints @ free < 0).any():
+    if not (constraints @ free < 0).any():
         return beta
     factor = cholesky(inverse.dense, lower=True)
     start = solve_triangular(factor, free, lower=True)

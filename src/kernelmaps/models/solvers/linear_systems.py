@@ -1,6 +1,7 @@
 """Symmetric positive definite systems G + diag(d), and coefficients of an active set.
 
-Levels of a large factor are eliminated first (:mod:`.levels`).
+Levels of a large factor are eliminated first (:mod:`.levels`). Systems of few rows are solved in
+the space of the rows (:mod:`.row_space`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from scipy.linalg import lapack
 from ...threads import available_threads
 from ..rows.protocol import NormalEquations
 from .levels import BlockCovariance, ConditionalLevels
+from .row_space import LowRankCovariance, RowSpaceSystem
 
 # Ridges, in units of G's mean diagonal: the first one with which G + diag(d) has a Cholesky factor
 # is added, since columns without rows make G singular.
@@ -66,9 +68,24 @@ def _mirror(matrix: np.ndarray) -> None:
         np.copyto(tile, tile.T, where=_BELOW[: len(tile), : len(tile)])
 
 
+Covariance = BlockCovariance | LowRankCovariance
+
+
+def penalised_system(
+    problem: NormalEquations, diagonal: np.ndarray
+) -> PenalisedSystem | RowSpaceSystem:
+    """G + diag(d) of normal equations, factorised, in the smaller of two spaces."""
+    if problem.root is not None:
+        mean = float(problem.gram.diagonal().mean())
+        system = RowSpaceSystem.of(problem.root, diagonal + RIDGES[0] * mean, mean)
+        if system is not None:
+            return system
+    return PenalisedSystem.of(problem, diagonal)
+
+
 @dataclass(frozen=True)
 class PenalisedSystem:
-    """G + diag(d) of normal equations, factorised.
+    """G + diag(d) of normal equations, factorised in the space of the coefficients.
 
     Attributes
     ----------

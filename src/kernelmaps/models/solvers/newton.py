@@ -22,7 +22,7 @@ from ..losses import Loss
 from ..rows.in_memory import EvaluationInMemory
 from ..rows.protocol import LossEvaluation, LossRows, NormalEquations
 from .inequalities import constrained_minimum
-from .linear_systems import PenalisedSystem
+from .linear_systems import penalised_system
 
 Solve = Callable[[np.ndarray], np.ndarray]  # a system with a Hessian
 
@@ -127,7 +127,7 @@ def minimise(
     n_iter, next_loss = 0, objective.loss
     for _ in range(options.max_iter):
         problem = point.working_problem()
-        system = PenalisedSystem.of(problem, objective.penalty)
+        system = penalised_system(problem, objective.penalty)
         # By the gradient: solving for the minimum itself leaves errors of the size of the condition
         # number, which steps cannot correct.
         minimum = point.beta - system.solve(objective.gradient(point))

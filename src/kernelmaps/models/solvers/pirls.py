@@ -30,8 +30,7 @@ from ...threads import limit_blas
 from ..losses import Loss, Squared
 from ..rows.protocol import LossEvaluation, NormalEquations, SolverRows
 from .inequalities import constrained_minimum
-from .levels import BlockCovariance
-from .linear_systems import blas_threads, rearranged, scatter
+from .linear_systems import Covariance, blas_threads, rearranged, scatter
 from .newton import NewtonOptions, Objective, damped_step, halved_step, minimise, quasi_newton_steps
 from .reml import (
     REML,
@@ -92,7 +91,7 @@ class PenalisedFit:
         Coefficients, the intercept first.
     active : ndarray of int
         The coefficients that are not left out.
-    posterior : BlockCovariance
+    posterior : Covariance
         Posterior covariance of those for these smoothing parameters.
     smoothing_deviations : ndarray
         C, where CCᵀ is what the uncertainty of these adds.
@@ -112,7 +111,7 @@ class PenalisedFit:
 
     beta: np.ndarray
     active: np.ndarray
-    posterior: BlockCovariance
+    posterior: Covariance
     smoothing_deviations: np.ndarray
     smoothing_edf: float
     rho: np.ndarray
@@ -347,7 +346,7 @@ class WorkingSolution:
     active: ActiveSet
     problem: NormalEquations
 
-    def inverse_in(self, active: ActiveSet) -> BlockCovariance:
+    def inverse_in(self, active: ActiveSet) -> Covariance:
         """The inverse of the problem in the coefficients of another active set."""
         penalties, indices = self.active.all_penalties, self.active.indices
         return self.fit.inverse_in(active.indices, indices, penalties, self.problem.working_weight)

@@ -35,7 +35,7 @@ from ..rows.basis import Basis, count_levels
 from ..rows.protocol import LevelSums, NormalEquations
 from .index_blocks import IndexBlocks
 from .levels import BlockCovariance
-from .linear_systems import PenalisedSystem, rearranged
+from .linear_systems import Covariance, penalised_system, rearranged
 from .smoothing_prior import PriorParameterisation, SmoothingPrior
 
 
@@ -239,7 +239,7 @@ class WorkingFit:
     ----------
     beta : ndarray
         Coefficients, the intercept first.
-    inverse : BlockCovariance
+    inverse : Covariance
         V = (G + diag(d))⁻¹; φV is the posterior covariance of β.
     traces : ndarray
         Sums of d_i V_ii over the coefficients of each smoothing parameter.
@@ -254,7 +254,7 @@ class WorkingFit:
     """
 
     beta: np.ndarray
-    inverse: BlockCovariance
+    inverse: Covariance
     traces: np.ndarray
     rho: np.ndarray
     dispersion: float
@@ -281,7 +281,7 @@ class WorkingFit:
 
     def inverse_in(
         self, other: np.ndarray, active: np.ndarray, penalties: Penalties, working_weight: float
-    ) -> BlockCovariance:
+    ) -> Covariance:
         """V of other coefficients than those of the fit, which has most of them.
 
         Those that it has not have the variances that their penalties leave them.
@@ -304,7 +304,7 @@ def penalised_fit(
 ) -> WorkingFit:
     """Fit with given smoothing parameters; a `dispersion` of None is estimated."""
     diagonal = penalties.diagonal(rho)
-    system = PenalisedSystem.of(problem, diagonal)
+    system = penalised_system(problem, diagonal)
     beta = system.solve(problem.rhs)
     logdet = system.logdet()
     inverse = system.inverse()
