@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 
 import kernelmaps as km
 from kernelmaps.evaluation.candidates import candidates
-from kernelmaps.evaluation.choice import ADDITIVE_SIZES, _Search, upper_bound
+from kernelmaps.evaluation.choice import ADDITIVE_SIZES, Evidence, _Search, upper_bound
 from kernelmaps.exceptions import KernelScaleWarning, SuspectColumnWarning, ToleranceError
 
 # What is chosen does not depend on how maps are run; commands and pages choose by the fast form.
@@ -152,6 +152,28 @@ def test_a_frame_gives_what_its_features_give(X):
     made = eval(chosen.code(), parts).fit(wide)
     np.testing.assert_array_equal(made.transform(wide), plain.map.transform(X))
     assert chosen.to_dict()["columns"] == list(frame)
+
+
+@pytest.mark.parametrize("convergence", ["geometric", "power"])
+def test_a_family_that_cannot_reach_the_tolerance_is_given_up(convergence, X, monkeypatch):
+    """Errors 2⁻ⁿ reach 1e-8 with 27 of at most 33 columns; errors 1/n reach 1/33."""
+    sizes = []
+
+    def measured(self, candidate):
+        n = candidate.size
+        sizes.append(n)
+        bound = 2.0**-n if convergence == "geometric" else 1.0 / n
+        return Evidence(candidate, n, bound, bound, 0.0, bound, 0.95, 1, 0.0)
+
+    monkeypatch.setattr(_Search, "_measured", measured)
+    options = {"max_error": 1e-8, **COSINES}
+    if convergence == "geometric":
+        assert km.choose(X, "chi2", **options).evidence.candidate.size == 33
+        return
+    with pytest.raises(ToleranceError, match="fall too slowly") as caught:
+        km.choose(X, "chi2", **options)
+    assert "Larger maps than HomogeneousMap 9" in str(caught.value)
+    assert max(sizes) == 9
 
 
 def test_a_choice_with_selected_columns_is_saved(X, tmp_path):

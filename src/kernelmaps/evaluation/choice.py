@@ -44,6 +44,10 @@ JOINT_SIZES = tuple(2**power for power in range(6, 15))
 _BLOCKS = 16
 _MARGIN = 1.1  # over the largest error seen: the chosen one is the luckiest of many candidates
 _PATIENCE = 20.0  # seconds for one candidate, after which no larger one of its family is tried
+# Times the tolerance: a family whose largest map is predicted to have a larger error is given up.
+# The prediction is an optimistic one, see `_cannot_reach`.
+_OUT_OF_REACH = 3.0
+_SETTLED_SIZE = 4  # from which on errors fall as those of larger sizes do, or faster
 # Of the mean of k(x, x). A smaller tolerance is most likely meant as a relative one: on histograms
 # with a sum of 1, tolerances from 0.001 on are common, and k(x, x) is 1.
 _SMALL_SHARE = 5e-4
@@ -261,9 +265,10 @@ def choose(
     Notes
     -----
     With `max_error`, families come in the order of their cost, and errors are taken to fall with
-    the size: sizes are doubled until an error is within the tolerance, and bisected. Of a later
-    family, the size of the smallest map so far is measured first, and smaller ones if that is
-    accurate enough.
+    the size: sizes are doubled until an error is within the tolerance, and bisected. A family whose
+    errors fall so slowly that its largest map would not be within the tolerance is given up. Of a
+    later family, the size of the smallest map so far is measured first, and smaller ones if that
+    is accurate enough.
 
     Examples
     --------
@@ -394,6 +399,7 @@ class _Search:
         self.splits = [self._split(order, start) for start in (0, self.n_held)]
         self.end = np.inf if budget is None else perf_counter() + budget
         self.measured: list[Evidence] = []
+        self.out_of_reach: list[str] = []  # the last maps of families that were given up
         self.advice = self._advice()
         self.notes: list[str] = self.advice.copy()
 
@@ -452,8 +458,25 @@ class _Search:
                 low = place + 1
                 if self._too_large(evidence, or_equal=True):
                     high = min(high, low)
+                elif high == len(family) and self._cannot_reach(family):
+                    self.out_of_reach.append(evidence.label)
+                    return
             doubled = int(np.searchsorted(sizes, 2 * family[place].size))
             place = (low + high) // 2 if high < len(family) else min(doubled, len(family) - 1)
+
+    def _cannot_reach(self, family: list[maps.Candidate]) -> bool:
+        """Whether the largest size of a family is far from the tolerance, by its last two errors.
+
+        Errors are taken to fall geometrically with the size. They do where maps converge fastest (a
+        smooth kernel), and else more slowly: for a kernel with a kink as a power of the size.
+        """
+        errors = [(e.candidate.size, e.bound) for e in self.measured if e.candidate in family]
+        if len(errors) < 2 or errors[-2][0] < _SETTLED_SIZE:
+            return False
+        (size, bound), (larger, smaller_bound) = errors[-2:]
+        rate = np.log(smaller_bound / bound) / (larger - size)
+        log_error = np.log(smaller_bound) + rate * (family[-1].size - larger)
+        return bool(log_error > np.log(_OUT_OF_REACH * self.requirements["max_error"]))
 
     @property
     def _smallest_size(self) -> float:
@@ -555,6 +578,8 @@ class _Search:
             if item is not best
         ]
         rejected.sort(key=lambda item: (item.columns, item.bound))
+        if given_up := self._given_up().strip():
+            self.notes.append(given_up)
         fitted = self._fitted(best.candidate, self.X)
         evidence = replace(best, verdict="chosen", certificate=fitted.certificate_)
         return Choice(fitted, evidence, rejected, self.kernel, self.requirements, self.notes)
@@ -572,9 +597,17 @@ class _Search:
             f"{self.requirements['error']} error on fresh pairs at most {nearest.bound:.3g} "
             f"({nearest.confidence:.0%} confidence), {nearest.seconds:.3g} s for all rows. "
             + ("Others were not measured, since the budget was spent. " if self.is_over else "")
+            + self._given_up()
             + " ".join(["Allow a larger error, more columns or more time.", *self.advice]),
             best=nearest,
         )
+
+    def _given_up(self) -> str:
+        """A sentence about families of which larger maps would not meet the tolerance either."""
+        if not self.out_of_reach:
+            return ""
+        labels = ", ".join(self.out_of_reach)
+        return f"Larger maps than {labels} were not measured: their errors fall too slowly. "
 
     def _verdict(self, item: Evidence, best: Evidence) -> str:
         if excess := self._excess(item):
