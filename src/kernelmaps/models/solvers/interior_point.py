@@ -112,7 +112,7 @@ class InteriorPointFit:
     ) -> None:
         self.rows, self.cost, self.fit_intercept, self.tol = rows, cost, fit_intercept, tol
         self.sign, self.margin = loss.hinges(y)
-        self.n_iter, self.preconditioner = 0, Preconditioner()
+        self.n_iter, self.preconditioner = 0, Preconditioner(rows)
         self.primal, self.dual, self._signed = np.inf, 0.0, np.zeros(self.sign.shape)
         self.first = self._first_point()
         self._note_primal(self.first)
@@ -241,7 +241,7 @@ class StepSystem:
     @classmethod
     def of(cls, fit: InteriorPointFit, point: Iterate) -> StepSystem:
         weight = 1 / (point.slack / point.dual + point.excess / point.reserve)
-        hessian = CentredHessian.of(fit.rows, weight.sum(axis=0), fit.fit_intercept)
+        hessian = fit.preconditioner.hessian(weight.sum(axis=0), fit.fit_intercept)
         return cls(fit, point, weight, hessian, fit.preconditioner.of(hessian))
 
     def direction(self, of_slack: Any, of_excess: Any, residual_share: float) -> Iterate:
