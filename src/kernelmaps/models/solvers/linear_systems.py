@@ -75,8 +75,8 @@ def penalised_system(
     problem: NormalEquations, diagonal: np.ndarray
 ) -> PenalisedSystem | RowSpaceSystem:
     """G + diag(d) of normal equations, factorised, in the smaller of two spaces."""
-    if problem.root is not None:
-        mean = float(problem.gram.diagonal().mean())
+    mean = float(problem.gram.diagonal().mean())
+    if problem.root is not None and mean > 0:
         system = RowSpaceSystem.of(problem.root, diagonal + RIDGES[0] * mean, mean)
         if system is not None:
             return system

@@ -29,10 +29,14 @@ from scipy.linalg import lapack
 
 from .index_blocks import IndexBlocks, block_sums
 
-# Penalties, in units of their median or of the mean diagonal of XᵀX, that are raised by this for a
-# time. With p coefficients, LLᵀ has a condition number of about p times its inverse: V has nine
-# digits.
+# Penalties are raised if they are less, in units of the mean diagonal of XᵀX: with p coefficients,
+# LLᵀ has a condition number of about p times its inverse, and V nine digits.
 LEAST_PENALTY = 1e-4
+RAISED_BY = 0.1  # δ in the same unit: the difference of I/δ and V₀[F, F] cancels no digits
+# Coefficients, in units of the rows, whose penalties lose no digits however small they are, if they
+# are all alike: the rows determine at most four fifths of these, and penalties the others. In the
+# place of a larger mean diagonal, the unit is then the largest of as many smallest penalties.
+SATURATING = 1.25
 
 
 @dataclass(frozen=True)
@@ -141,16 +145,19 @@ class RowSpaceSystem:
     def of(cls, root: np.ndarray, diagonal: np.ndarray, mean: float) -> RowSpaceSystem | None:
         """The system of X and d > 0; `mean` is that of the diagonal of XᵀX.
 
-        None if so many penalties are far below the others that a system of the coefficients is smaller, or
-        if it is singular.
+        None if so many penalties are far below the others that a system of the coefficients is
+        smaller, or if it is singular.
         """
-        least = LEAST_PENALTY * min(mean, float(np.median(diagonal)))
-        raised = np.flatnonzero(diagonal < least)
         n, p = root.shape
+        saturating = int(SATURATING * n)
+        if 2 * n > p:
+            return None
+        least = LEAST_PENALTY * min(mean, float(np.partition(diagonal, saturating)[saturating]))
+        raised, by = np.flatnonzero(diagonal < least), RAISED_BY * mean
         if 2 * (n + len(raised)) > p:
             return None
         penalty = diagonal.copy()
-        penalty[raised] += least
+        penalty[raised] += by
         scaled = root / np.sqrt(penalty)
         system = scaled @ scaled.T
         system.flat[:: n + 1] += 1.0
@@ -161,12 +168,12 @@ class RowSpaceSystem:
         cross = -inner[:, raised].T @ inner  # V₀[F, :]
         cross[np.arange(len(raised)), raised] += 1 / penalty[raised]
         border = -cross[:, raised]
-        border.flat[:: len(border) + 1] += 1 / least
+        border.flat[:: len(border) + 1] += 1 / by
         of_border, info = lapack.dpotrf(border, lower=1, clean=0)
         if info != 0:
             return None
         outer = lapack.dtrtrs(of_border, cross, lower=1)[0] if len(raised) else cross
-        logdet = np.sum(np.log(penalty)) + len(raised) * np.log(least)
+        logdet = np.sum(np.log(penalty)) + len(raised) * np.log(by)
         logdet += 2 * sum(np.sum(np.log(factor.diagonal())) for factor in (lower, of_border))
         signs = np.repeat([-1.0, 1.0], [n, len(raised)])
         factors = np.concatenate([inner, outer])
