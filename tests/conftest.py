@@ -33,24 +33,29 @@ _SEED = int(os.environ.get(_VARIABLE) or 20240229)
 gc.set_threshold(50_000, 20, 20)
 
 
-# Files that take longest are begun first: two processes then end at about the same time.
+# Files that take longest are begun first: two processes then end at about the same time. The first
+# two stand for all files that go to the same process with them, see `_TOGETHER`.
 _LONGEST = (
     "models/svm/test_prediction.py",
-    "models/svm/test_svm.py",
     "laws/test_estimators.py",
-    "maps/test_anchor.py",
-    "models/svm/test_checks.py",
+    "repository/test_docs.py",
+    "models/gam/test_estimators.py",
+    "evaluation/test_comparison.py",
+    "cli/test_commands_on_tables.py",
+    "models/gam/test_inference.py",
+    "models/gam/test_large_factors.py",
     "cli/test_commands.py",
     "design/test_tables.py",
-    "repository/test_docs.py",
-    "engine/test_interpreted.py",
-    "laws/test_certificates.py",
-    "leaves/test_interrupts.py",
-    "laws/test_maps.py",
-    "models/test_device_rows.py",
-    "model_files/test_model_files.py",
+    "evaluation/test_choice.py",
+    "models/gam/test_few_rows.py",
+    "install/test_core_install.py",
     "design/test_multidim.py",
+    "model_files/test_model_files.py",
+    "design/test_refine.py",
+    "cli/test_predict_imports.py",
     "stats/test_dask.py",
+    "leaves/test_interrupts.py",
+    "models/test_device_rows.py",
     # Processes of its own, which find what the files above have compiled. Not at the end of all:
     # the other process would wait for it.
     "model_files/test_mutated_files.py",
