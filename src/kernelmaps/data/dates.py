@@ -44,6 +44,8 @@ _LAYOUTS = {
 DATE_FORMS = tuple(_LAYOUTS)
 """How dates may be written; of 3/4/2025 the month comes first, unless it can only be the day. A
 month without a day stands for its first day."""
+DATE_MARK = r"[-/., ]\d"
+"""What dates of all these forms have: a separator before a digit."""
 _CLOCK = r"(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2})(?:[.,](?P<f>\d+))?)?"
 _TIME = rf"(?:[T ]\s?{_CLOCK}\s?(?P<p>[AaPp][Mm])?\s?(?P<z>[Zz]|[+-]\d{{2}}:?\d{{2}})?)?"
 _MONTHS = (
@@ -63,9 +65,9 @@ def parse_dates(cells: pa.Array, form: str) -> np.ndarray:
     NaT if unreadable.
     """
     groups = pc.extract_regex(cells, f"^{_LAYOUTS[form]}{_TIME}$")
-    matched = pc.is_valid(groups).to_numpy(zero_copy_only=False)
-    if not matched.any():
+    if groups.null_count == len(cells):
         return np.full(len(cells), np.datetime64("NaT", "s"))
+    matched = pc.is_valid(groups).to_numpy(zero_copy_only=False)
     parts = dict(zip((field.name for field in groups.type), groups.flatten(), strict=True))
 
     def number(name: str, default: str = "0") -> np.ndarray:
@@ -95,6 +97,8 @@ def hours_in(cells: pa.Array) -> np.ndarray:
     """
     clock = rf"{_CLOCK}\s?(?P<p>[AaPp][Mm])?"
     groups = pc.extract_regex(cells, rf"^(?:(?P<D>-?\d{{1,7}}) days?,? ?\+?)?(?:{clock})?$")
+    if groups.null_count == len(cells):
+        return np.full(len(cells), np.nan)
     parts = dict(zip((field.name for field in groups.type), groups.flatten(), strict=True))
     day_or_hour = pc.binary_join_element_wise(parts["D"], parts["H"], "")
     matched = pc.fill_null(pc.not_equal(day_or_hour, ""), False).to_numpy(zero_copy_only=False)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .dates import DATE_FORMS, ISO, hours_in, parse_dates
+from .dates import DATE_FORMS, DATE_MARK, ISO, hours_in, parse_dates
 
 LABEL_GAPS = ("", "na", "n/a", "#n/a", "<na>", "nan", "null", "?")
 """What stands for a missing label, in small letters; "none" may be the name of a class."""
@@ -45,6 +45,7 @@ _LETTER = r"A-Za-z[:^ascii:]"
 _BEFORE = rf"[A-Za-z]{{0,3}}\p{{Sc}}|{_CURRENCY_CODES}|Rs\.?|kr\.?|Fr\.?"
 _AFTER = rf"[{_LETTER}%$'\"][{_LETTER}%$/^.]*[23]?(?: [{_LETTER}]+)?"
 _ACCOUNTING = r"^([^()\d]*)\(([^()+\-−]*\d[^()+\-−]*)\)$"  # (12.50) and $(12.50) are negative
+_NUMBER_MARK = r"\d"  # what numbers of all forms have
 _ORDINALS = {"st", "nd", "rd", "th"}
 _LEADING_ZERO = r"^[+-]?0\d+$"
 _WHOLE = r"^([+-]?\d+)\.0+$"
@@ -167,24 +168,29 @@ class Text:
         return self.cells.distinct.take(pa.array(places))
 
     @cached_property
-    def _has_digits(self) -> bool:
-        """Whether half of the first different cells have a digit, as all numbers and dates do."""
-        digits = pc.sum(pc.match_substring_regex(self._first_cells, r"\d"), min_count=0).as_py()
-        return bool(2 * digits >= len(self._first_cells))
-
-    @cached_property
-    def _promising(self) -> dict[str, bool]:
+    def _half_match(self) -> dict[str, bool]:
         return {}
 
-    def is_promising(self, form: str) -> bool:
-        """Whether half of the first different cells are written in a form of numbers or dates."""
-        if form not in self._promising and self._has_digits:
+    def _matches_half(self, form: str) -> bool:
+        """Whether half of the first different cells have a form, or match a pattern."""
+        if form not in self._half_match:
+            cells = self._first_cells
             if form in NUMBER_FORMS:
-                unread = np.isnan(numbers_in(self._first_cells, form)[0])
+                matched = ~np.isnan(numbers_in(cells, form)[0])
+            elif form in DATE_FORMS:
+                matched = ~np.isnat(parse_dates(cells, form))
             else:
-                unread = np.isnat(parse_dates(self._first_cells, form))
-            self._promising[form] = bool(2 * unread.sum() <= len(unread))
-        return self._promising.get(form, False)
+                matched = pc.match_substring_regex(cells, form).to_numpy(zero_copy_only=False)
+            self._half_match[form] = bool(2 * matched.sum() >= len(cells))
+        return self._half_match[form]
+
+    def is_promising(self, form: str) -> bool:
+        """Whether half of the first different cells are written in a form of numbers or dates.
+
+        What all of these have is looked for first, which is cheaper than the form itself.
+        """
+        mark = DATE_MARK if form in DATE_FORMS else _NUMBER_MARK
+        return self._matches_half(mark) and self._matches_half(form)
 
     def __len__(self) -> int:
         return len(self.array)
@@ -218,6 +224,8 @@ def numbers_in(cells: pa.Array, form: str) -> tuple[np.ndarray, pa.Array]:
         rf"(?P<digits>{_DIGITS[form]}){blank}(?P<after>{_AFTER})?$"
     )
     groups = pc.extract_regex(cells, pattern)
+    if groups.null_count == len(cells):
+        return np.full(len(cells), np.nan), pa.nulls(len(cells), pa.string())
     parts = dict(zip((field.name for field in groups.type), groups.flatten(), strict=True))
     digits = parts["digits"]
     if form != "plain":
