@@ -250,7 +250,7 @@ class Clock:
 
     def __init__(self, monkeypatch, seconds_per_row=1e-3, score=lambda label: 0.5, slow=()):
         self.now, self.compiling, self.calls = 0.0, 0.0, []
-        self.rate, self.score, self.slow = seconds_per_row, score, slow
+        self.rate, self.score, self.slow, self.factor = seconds_per_row, score, slow, 50
         monkeypatch.setattr(halving, "run_trial", self.run_trial)
         monkeypatch.setattr(halving, "tune", lambda method, problem, penalties: method)
         monkeypatch.setattr(halving, "measure", self.measure)
@@ -263,7 +263,7 @@ class Clock:
         self.now += 100.0
 
     def seconds(self, method, n):
-        return self.rate * n * (50 if method.kind in self.slow else 1)
+        return self.rate * n * (self.factor if method.kind in self.slow else 1)
 
     def run_trial(self, method, problem, n_penalties, seconds):
         return trials.Trial(500, self.seconds(method, 500), 0.0, method.growth)
@@ -303,10 +303,10 @@ def test_a_budget_is_kept_and_subsampling_stated(budget, many, monkeypatch):
 
 
 def test_a_budget_shortens_the_list_before_it_shrinks_the_rows(many, monkeypatch):
-    """At 300 s, 20 s for a method on all rows: the best few finish, on all rows, and win."""
+    """At 240 s, 20 s for a method on all rows: the best few finish, on all rows, and win."""
     best = "HomogeneousMap 5, intersection"
     Clock(monkeypatch, score=lambda label: 0.9 if label == best else 0.5)
-    result = km.compare(*many, budget=300.0, **ALL)
+    result = km.compare(*many, budget=240.0, **ALL)
     assert result.best().label == best
     assert result[best].rows == 20_000
     stopped = [row for row in result.rows if row.status == "stopped"]
@@ -349,7 +349,7 @@ def test_every_map_and_exact_machine_of_the_demo_finishes_on_all_digits(monkeypa
 def test_what_did_not_finish_cannot_win(many, monkeypatch):
     """A method is stopped on fewer rows with the best score: it is shown, and does not win."""
     Clock(monkeypatch)
-    result = km.compare(*many, budget=300.0, **ALL)
+    result = km.compare(*many, budget=60.0, **ALL)
     row = next(row for row in result.rows if row.status == "stopped" and row.kind == "map")
     better = dataclasses.replace(row, score=0.99)
     rows = [better if item is row else item for item in result.rows]
@@ -361,15 +361,19 @@ def test_what_did_not_finish_cannot_win(many, monkeypatch):
 
 
 def test_the_best_method_is_in_the_last_round_though_it_is_slow(many, monkeypatch):
-    """Boosting takes 25 s on 500 rows: the rounds that follow have rows that it can finish."""
-    Clock(monkeypatch, score=lambda label: 0.99 if "boosting" in label else 0.5, slow=["boosting"])
-    result = km.compare(*many, budget=300.0, **ALL)
+    """Boosting takes 160 s on all rows: the rounds that follow have rows that it can finish."""
+    clock = Clock(
+        monkeypatch, score=lambda label: 0.99 if "boosting" in label else 0.5, slow=["boosting"]
+    )
+    clock.factor = 8
+    result = km.compare(*many, budget=100.0, **ALL)
     assert result.recommended().label == "gradient boosting"
     assert result.recommended().rows < 20_000
     assert f"on {result.recommended().rows:,} of 20,000 rows" in result.use_this()[0]
 
 
-def test_a_method_that_takes_a_fifth_of_the_budget_on_few_rows_is_not_started(many, monkeypatch):
+def test_a_method_that_would_cost_the_first_round_most_rows_is_not_in_it(many, monkeypatch):
+    """Boosting takes 25 s on 500 rows, where others take half a second."""
     clock = Clock(monkeypatch, slow=["boosting"])
     result = km.compare(*many, budget=100.0, **ALL)
     row = result["gradient boosting"]
@@ -443,7 +447,8 @@ def test_what_cannot_finish_is_not_started_and_says_what_it_needs(many, monkeypa
     X, y = many
     result = km.compare(X[:2000], y[:2000], budget=70.0, **ALL)  # 28 methods, 2 s each
     row = result["gradient boosting"]
-    predicted = 25 * 4 ** _boosting().growth  # on 500 rows 25 s
+    # 25 s on 500 rows. Times of other methods grow linearly, where a power of 1.3 was predicted.
+    predicted = 25 * 4 ** (_boosting().growth + 1 - 1.3)
     assert (row.status, row.note) == ("not started", f"needs about {predicted:.2g} s")
     assert f"gradient boosting (not started: {row.note})" in " ".join(str(result).split())
     assert "Not started" in " ".join(result.notes)
@@ -457,8 +462,9 @@ def test_a_slow_method_does_not_keep_quick_ones_from_finishing(many, monkeypatch
     X, y = many
     result = km.compare(X[:2000], y[:2000], budget=70.0, **ALL)
     assert {row.kind for row in result.rows if not row.finished} == {"exact"}
-    # 25 s on 500 rows, which grow with their square.
-    assert {row.note for row in result.rows if row.kind == "exact"} == {"needs about 400 s"}
+    # 25 s on 500 rows, which grow with their square; other times grow by 4, not by the power 1.3.
+    note = f"needs about {float(f'{25 * 4**2 * 4**-0.3:.2g}'):g} s"
+    assert {row.note for row in result.rows if row.kind == "exact"} == {note}
 
 
 def test_without_time_for_a_trial_a_method_is_not_started(many, monkeypatch):
@@ -476,8 +482,9 @@ def test_without_time_for_a_trial_a_method_is_not_started(many, monkeypatch):
     assert len(result.finished()) >= 2
     n_not_started = sum(row.status == "not started" for row in result.rows)
     text = " ".join(str(result).split())
-    assert text.count("(not started:") == 0
-    assert f"{n_not_started} not started" in text
+    n_known = sum(row.note.startswith("needs") for row in result.rows)
+    assert text.count("(not started:") == n_known < n_not_started
+    assert f"{n_not_started - n_known} not started" in text
 
 
 # ---- the penalty --------------------------------------------------------------------------------
