@@ -601,7 +601,8 @@ def test_slow_peers_and_compiling_do_not_eat_the_budget(many, monkeypatch):
         result = km.compare(*many, budget=60.0, **ALL)
         assert clock.measuring <= 60.0
         rows.append(min(row.rows for row in result.finished("map")))
-    assert rows[0] <= rows[1]
+    # Each of two slow methods may cost the first round up to a factor of four.
+    assert rows[0] <= 2 * rows[1]
 
 
 def test_a_short_budget_looks_at_splines_and_at_the_machine_of_the_gaussian(many, monkeypatch):

@@ -45,7 +45,7 @@ _SAFETY = 0.8  # of the time left that a round is planned for: predictions are r
 # rows, and what is kept for rounds on more. With a quarter for the first round, boosting stopped
 # after 500 rows of spambase and 1328 of magic, although it is the best method on all rows.
 _WHOLE_SHARE, _FIRST_SHARE, _LATER_SHARE = 0.9, 0.4, 0.4
-# Slow methods are no part of the first round if there are so many times more rows without: boosting
+# A slow method is no part of the first round if there are so many times more rows without: boosting
 # with 26 classes takes 8 s on 500 rows.
 _COSTLY = 4
 _MOST_FOR_ONE = 0.4  # of the budget, the most that one method may take
@@ -211,7 +211,7 @@ class Rounds:
         for count in range(1, len(methods) - 1):
             costly = by_cost[-count:]
             others = [method for method in methods if method not in costly]
-            if self._rows_for(others) >= _COSTLY * rows:
+            if self._rows_for(others) >= _COSTLY**count * rows:
                 return others
         return methods
 
