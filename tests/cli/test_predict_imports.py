@@ -259,8 +259,66 @@ def test_a_damaged_machine_is_refused_as_by_its_estimator(rows, tmp_path):
             state[entry] = before
 
 
+def streaming_of(kind, X, feature_map=None):
+    """A fitted streaming model."""
+    signal = np.sin(5 * X[:, 0]) + X[:, 1]
+    feature_map = km.HomogeneousMap() if feature_map is None else feature_map
+    if kind == "ridge":
+        return km.StreamingRidge(feature_map=feature_map).fit(X, signal)
+    if kind == "lasso":
+        return km.StreamingLasso(1e-3, feature_map=feature_map).fit(X, signal)
+    classes = np.digitize(signal, [0.0, 1.0]) if kind == "classes" else signal > 0.5
+    labels = np.array(["a", "b", "c"])[classes.astype(int)]
+    return km.StreamingRidgeClassifier([0.1, 1.0], feature_map=feature_map).fit(X, labels)
+
+
+@pytest.mark.parametrize("kind", ["ridge", "lasso", "labels", "classes"])
+def test_predictions_of_a_streaming_model_need_no_estimator(kind, rows, tmp_path):
+    model = streaming_of(kind, rows)
+    saved, data = save(model, tmp_path / "m.kmap"), write(rows, tmp_path / "new.csv")
+    lines, packages = predict(saved, data)
+    assert packages & HEAVY == set()
+    expected = model.predict(rows)
+    if kind in ("labels", "classes"):
+        assert [label for (label,) in lines] == expected.tolist()
+    else:
+        predicted = np.array(lines, dtype=float)[:, 0]
+        np.testing.assert_allclose(predicted, expected, rtol=0, atol=100 * ROUNDING)
+
+
+@pytest.mark.parametrize("feature_map", [*MAPS, None], ids=repr)
+def test_a_saved_streaming_model_scores_as_its_estimator_does(feature_map, rows, tmp_path):
+    model = km.StreamingRidge(feature_map=feature_map).fit(rows, np.sin(5 * rows[:, 0]))
+    light, _ = load_with_metadata(save(model, tmp_path / "m.kmap"), to_predict=True)
+    assert type(light).__name__ == "SavedStreamingRegressor"
+    # Coefficients of size 100 at most.
+    np.testing.assert_allclose(light.predict(rows), model.predict(rows), rtol=0, atol=1e-12)
+    with pytest.raises(EstimatorNeeded):
+        light.predict(np.full((1, 3), np.nan))
+    with pytest.raises(EstimatorNeeded):
+        light.predict(rows.astype(np.float32))
+
+
+def test_other_streaming_models_are_read_with_their_estimator(rows, tmp_path):
+    """Several kernels, several targets, pairs of classes, joint maps."""
+    several = [(slice(0, 2), km.HomogeneousMap()), ([2], None)]
+    joint = km.RandomFourierMap(n_components=8, random_state=0)
+    classes = np.digitize(rows[:, 0], [0.4, 0.7])
+    for model in (
+        km.StreamingRidge(feature_map=several).fit(rows, rows[:, 0]),
+        km.StreamingRidge(feature_map=km.HomogeneousMap()).fit(rows, rows[:, :2]),
+        km.StreamingRidge(feature_map=joint).fit(rows, rows[:, 0]),
+        km.StreamingRidgeClassifier(multi_class="ovo").fit(rows, classes),
+        km.StreamingRidgeClassifier().fit(rows, np.eye(3, dtype=int)[classes]),
+    ):
+        loaded, _ = load_with_metadata(save(model, tmp_path / "m.kmap"), to_predict=True)
+        assert type(loaded) is type(model)
+        np.testing.assert_array_equal(loaded.predict(rows), model.predict(rows))
+
+
 def test_models_that_need_their_estimator_are_predicted_with_it(rows, tmp_path):
-    model = km.StreamingRidge(feature_map=km.HomogeneousMap()).fit(rows, rows[:, 0])
+    joint = km.RandomFourierMap(n_components=8, random_state=0)
+    model = km.StreamingRidge(feature_map=joint).fit(rows, rows[:, 0])
     saved, data = save(model, tmp_path / "model.kmap"), write(rows, tmp_path / "new.csv")
     lines, packages = predict((saved, data))
     assert "sklearn" in packages

@@ -56,8 +56,21 @@ _FITTED = {
     "AdditiveClassifier": ("kernelmaps.models.gam.fitted", "FittedClassifier"),
     "AdditiveSVC": ("kernelmaps.models.svm.saved", "SavedSVC"),
     "AdditiveSVR": ("kernelmaps.models.svm.saved", "SavedSVR"),
+    "StreamingRidge": ("kernelmaps.models.streaming.saved", "SavedStreamingRegressor"),
+    "StreamingLasso": ("kernelmaps.models.streaming.saved", "SavedStreamingRegressor"),
+    "StreamingRidgeClassifier": ("kernelmaps.models.streaming.saved", "SavedStreamingClassifier"),
+    "StreamingLassoClassifier": ("kernelmaps.models.streaming.saved", "SavedStreamingClassifier"),
 }
-_SAVED_PARTS = {"AdditiveMachine": "SavedMachine", "Calibration": "SavedSigmoids"}
+_SAVED_MAP = "kernelmaps.models.svm.saved", "SavedMap"
+_SAVED_PARTS = {
+    "AdditiveMachine": ("kernelmaps.models.svm.saved", "SavedMachine"),
+    "Calibration": ("kernelmaps.models.svm.saved", "SavedSigmoids"),
+    "Features": ("kernelmaps.models.streaming.saved", "SavedFeatures"),
+    "Part": ("kernelmaps.models.streaming.saved", "SavedKernel"),
+    "LinearSolution": ("kernelmaps.models.streaming.saved", "SavedSolution"),
+    "Moments": ("kernelmaps.models.streaming.saved", "SavedMoments"),
+    "FoldMoments": ("kernelmaps.models.streaming.saved", "SavedFolds"),
+}
 _ESTIMATOR_PACKAGES = ("kernelmaps.maps.", "kernelmaps.models.")
 PLUGINS: dict[str, type] = {}  # by `register_class`
 
@@ -144,8 +157,8 @@ def fitted_part(name: str) -> type | None:
     is_map = kernelmaps._MODULE_OF.get(name, "").startswith("kernelmaps.maps.")
     if name in PLUGINS or not (is_map or name in _SAVED_PARTS):
         return None
-    saved = import_module("kernelmaps.models.svm.saved")
-    return getattr(saved, "SavedMap" if is_map else _SAVED_PARTS[name])
+    module, attribute = _SAVED_MAP if is_map else _SAVED_PARTS[name]
+    return getattr(import_module(module), attribute)
 
 
 def state_of(cls: Any) -> schema.State | None:

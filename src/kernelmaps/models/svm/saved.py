@@ -24,7 +24,7 @@ from .score_table import summed
 
 # Rows times features times outputs, for which NumPy takes about 2 seconds (0.11 µs each); the
 # imports of the estimator and its compiled loops take 3.
-_MOST_VALUES = 2**24
+MOST_VALUES = 2**24
 
 _OF_TRAINING = frozenset(
     [
@@ -48,7 +48,7 @@ class EstimatorNeeded(Exception):
     """The estimator of a saved model has to be loaded, to predict these rows or to refuse them."""
 
 
-class _SavedPart:
+class SavedPart:
     """A part of a file that is read to predict.
 
     Entries that are neither stated nor `unused` are refused, as the estimator refuses them.
@@ -63,7 +63,7 @@ class _SavedPart:
         return {key: item for key, item in entries.items() if key not in cls.unused}
 
 
-class SavedMap(_SavedPart):
+class SavedMap(SavedPart):
     """The spec of a fitted additive map, and the values that nothing has to be said about."""
 
     used_parameters = ("out_of_domain",)
@@ -102,7 +102,7 @@ class SavedMap(_SavedPart):
             raise EstimatorNeeded
 
 
-class SavedMachine(_SavedPart):
+class SavedMachine(SavedPart):
     """The scores of an `AdditiveMachine`: an offset and a sum of functions of single columns."""
 
     unused = frozenset({"tol", "term_means", "summary"})
@@ -132,14 +132,14 @@ class SavedMachine(_SavedPart):
             X = X.astype(np.float64)  # as maps do
         if type(X) is not np.ndarray or X.dtype != np.float64 or X.shape[1:] != (d,):
             raise EstimatorNeeded
-        if not 0 < X.size * outputs <= _MOST_VALUES:
+        if not 0 < X.size * outputs <= MOST_VALUES:
             raise EstimatorNeeded
         self.feature_map.check(X)
         bands = bands_of(self.feature_map.spec_, X, np.dtype(np.float64)).table
         return sums_array_api(summed(bands, self.weights), X)[0] + self.offset
 
 
-class SavedSigmoids(_SavedPart):
+class SavedSigmoids(SavedPart):
     """The fitted `Calibration` of a classifier."""
 
     unused = frozenset({"on_rows"})
@@ -147,7 +147,7 @@ class SavedSigmoids(_SavedPart):
     sigmoid: np.ndarray
 
 
-class SavedSVR(_SavedPart):
+class SavedSVR(SavedPart):
     """The predictions of a saved `AdditiveSVR`."""
 
     estimator = "AdditiveSVR"
@@ -167,7 +167,7 @@ class SavedSVR(_SavedPart):
             raise ValueError("machine_ has another number of features or outputs")
 
 
-class SavedSVC(_SavedPart):
+class SavedSVC(SavedPart):
     """The predictions of a saved `AdditiveSVC`, one class against the rest."""
 
     estimator = "AdditiveSVC"
