@@ -16,7 +16,7 @@ from kernelmaps.models.svm import training
 from kernelmaps.models.svm.scale import SCALED_CURVATURE_RATIO, curvature_ratio, mean_square
 from kernelmaps.models.svm.solver_costs import TrainingSize
 
-SIZE = TrainingSize(2000, 100_000, 4, 1, curvature_ratio=1.0, tol=1e-3, has_corners=False)
+SIZE = TrainingSize(2000, 100_000, 4, 1, 500, curvature_ratio=1.0, tol=1e-3, has_corners=False)
 
 
 def table(seed, n=300):
@@ -138,7 +138,9 @@ def test_costs_grow_with_what_they_depend_on():
         assert larger.dual_seconds > SIZE.dual_seconds
     assert replace(SIZE, tol=1e-6).dual_seconds > SIZE.dual_seconds
     assert replace(SIZE, of_codes=True).dual_seconds < SIZE.dual_seconds
-    assert replace(SIZE, has_corners=True).primal_seconds > SIZE.primal_seconds
+    corners = replace(SIZE, has_corners=True)
+    assert corners.primal_seconds > SIZE.primal_seconds
+    assert replace(corners, n_weights=1000).visits > corners.visits
 
 
 def test_coordinate_descent_is_for_strong_regularisation_and_newton_for_weak():
@@ -148,6 +150,41 @@ def test_coordinate_descent_is_for_strong_regularisation_and_newton_for_weak():
     assert solvers[0] == "dual"
     assert solvers[-1] == "primal"
     assert sorted(solvers) == solvers
+
+
+@pytest.mark.parametrize("curvature_ratio", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("has_corners", [False, True])
+def test_coordinate_descent_may_take_as_long_as_the_other_solver(curvature_ratio, has_corners):
+    """Or twice as long as predicted; no longer, so that both take at most twice the better one."""
+    size = replace(SIZE, curvature_ratio=curvature_ratio, has_corners=has_corners)
+    longest = size.max_visits * size.dual_seconds / size.visits
+    assert longest == pytest.approx(max(size.primal_seconds, 2 * size.dual_seconds))
+
+
+@pytest.mark.parametrize("n", [200, 400])
+def test_small_tables_do_not_run_epochs_in_vain(seed, monkeypatch, n):
+    """Epochs of few rows take as long as what they do beside visits."""
+    monkeypatch.setattr(training, "_solve_dual", None)
+    X, score = table(seed, n)
+    assert km.AdditiveSVC(C=30.0, loss="hinge").fit(X, score > 0).solver_ == "primal"
+
+
+def test_epochs_end_after_so_many_visits(seed, monkeypatch):
+    monkeypatch.setattr(TrainingSize, "cheaper", "dual")
+    monkeypatch.setattr(TrainingSize, "max_visits", 5)
+    visits, solve = [], training.solve
+
+    def recorded(*arguments):
+        solution = solve(*arguments)
+        visits.append(solution.n_visits)
+        return solution
+
+    monkeypatch.setattr(training, "solve", recorded)
+    X, score = table(seed)
+    model = km.AdditiveSVC(C=100.0, loss="hinge", random_state=0).fit(X, score > 0)
+    assert model.solver_ == "primal"
+    # One more epoch than fits, and a certificate.
+    assert 5 * len(X) < visits[0] <= 7 * len(X)
 
 
 def test_newton_is_for_smooth_losses_and_outputs_share_visits_alone():
@@ -239,8 +276,7 @@ def test_only_one_solver_runs(seed, monkeypatch, C, solver):
 
 def test_newton_starts_where_slow_coordinate_descent_ends(seed, monkeypatch):
     monkeypatch.setattr(TrainingSize, "cheaper", "dual")
-    monkeypatch.setattr(training, "_EPOCHS_PER_VISIT", 0)
-    monkeypatch.setattr(training, "_LEAST_EPOCHS", 30)
+    monkeypatch.setattr(TrainingSize, "max_visits", 30)
     X, score = table(seed)
     options = {"C": 100.0, "loss": "log_loss", "random_state": 0}
     both = km.AdditiveSVC(**options).fit(X, score > 0)

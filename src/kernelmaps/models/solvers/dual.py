@@ -116,6 +116,11 @@ class GapCertificate(NamedTuple):
 class Descent(Protocol):
     """Coordinate descent on some form of rows."""
 
+    @property
+    def n_visits(self) -> int:
+        """Visits to examples until now."""
+        ...
+
     def run_epoch(self) -> GapCertificate:
         """Take steps; primal values and gaps as estimated on the way."""
         ...
@@ -135,6 +140,7 @@ class DualOptions:
     seed: int
     n_threads: int
     progress: bool | None = False
+    max_visits: float = np.inf  # to examples, after which no further epoch starts
 
 
 @dataclass
@@ -221,6 +227,8 @@ def descend(solver: Descent, options: DualOptions) -> tuple[GapCertificate, int,
     factor, converged, n_iter = 1.0, False, 0
     for _ in track(range(options.max_iter), "training", enabled=options.progress):
         check_stop()
+        if solver.n_visits > options.max_visits:
+            break
         n_iter += 1
         estimate = solver.run_epoch()
         if not estimate.is_within(factor * options.tol):

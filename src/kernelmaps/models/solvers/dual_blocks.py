@@ -150,6 +150,10 @@ class DescentOverBlocks:
     read: Callable[[], Iterator[tuple[Any, int]]]
     for_groups: Callable[[Callable[[BlockDescent], Any]], list[Any]]
 
+    @property
+    def n_visits(self) -> int:
+        return sum(group.n_visits for group in self.groups)
+
     def run_epoch(self) -> GapCertificate:
         """A few epochs on each block; estimated primal values and gaps of all outputs."""
         totals = self._joined_totals(BlockDescent.run_block_epochs)

@@ -79,11 +79,9 @@ class Iterate(NamedTuple):
 
     def largest_step(self, direction: Iterate) -> float:
         """Length of the step to the nearest bound."""
-        length = np.inf
-        for x, d in zip(self[3:], direction[3:], strict=True):
-            falls = d < 0
-            length = min(length, float(np.min(x[falls] / -d[falls], initial=np.inf)))
-        return length
+        pairs = zip(self[3:], direction[3:], strict=True)
+        fastest = max(float(np.max(-d / x)) for x, d in pairs)  # all x are positive
+        return 1 / fastest if fastest > 0 else np.inf
 
     @property
     def complementarity(self) -> float:

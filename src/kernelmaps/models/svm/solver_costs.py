@@ -6,9 +6,10 @@ The number of visits to an example grows as
 
 .. math:: κ = c\,ℓ''\, \overline{\|ψ - m\|^2},
 
-the means of costs and norms taken over the examples (:mod:`.scale`). Newton's method needs few
-steps more where κ grows (it is their logarithm that counts), each of which takes some passes over
-the rows. Its passes are shorter than visits, but not shared by the outputs.
+the means of costs and norms taken over the examples (:mod:`.scale`). Newton's method, and the
+interior-point method of losses with corners, need few steps more where κ grows (it is their
+logarithm that counts), each of which takes some passes over the rows. Their passes are shorter than
+visits, but not shared by the outputs.
 
 The constants were read off times of one core of an ARM Neoverse N1: splines of order 0, 1 and 2 and
 trigonometric functions, three losses, C from 0.001 to 1000, 2000 × 50 and 10,000 × 20 values. Their
@@ -36,7 +37,15 @@ class SolverCosts:
     shared_lanes: float = 1.5  # outputs that take as long as what is done once for all of them
     first_visits: float = 6.0  # visits to each example for κ → 0
     visits_per_ratio: float = 4.0  # further visits per κ; measured: 2.5 to 6
+    # The same of losses with corners: for many more rows than weights (measured: 1.8 to 3.1), and
+    # for as many weights as rows (0.2 weights a row: 5.5 for noise, 2 to 3 for spambase).
+    visits_with_corners: float = 2.3
+    visits_of_weights: float = 14.0
     measured_gap: float = 1e-3  # the relative duality gap that visits were counted to
+    # Losses with corners: epochs, in which few examples are active, per visit to each example
+    # (measured: 3 to 7), and the time of one besides its visits.
+    epochs_per_visit: float = 4.0
+    per_epoch: float = 1e-4
 
     # Newton's method: passes over the bands of the rows, of 2 ns for a value with four functions.
     per_entry: float = 0.55e-9  # a function of a value's band, in a pass
@@ -46,9 +55,16 @@ class SolverCosts:
     passes: float = 14.0  # in a step: products, the gradient, blocks, scores
     steps: float = 2.0  # for κ → 0; measured: 1 to 4
     steps_per_digit: float = 1.7  # further steps for each factor of ten in κ; measured: 1 to 3
-    # Smoothed corners: steps for κ < 1 and for each further factor of ten, and passes in one.
-    steps_with_corners: float = 16.0
-    passes_with_corners: float = 30.0
+
+    # The interior-point method: the same, read off fits of the hinge loss to 2000 × 50 values, 0/1
+    # columns, spambase and adult one-hot.
+    interior_steps: float = 11.0  # measured: 5 to 17
+    interior_steps_per_digit: float = 1.5  # measured: 1 to 3
+    interior_passes: float = 14.0
+    interior_passes_per_digit: float = 16.0  # a product takes two; Gram matrices count as products
+    per_interior_value: float = 1.2e-9  # a value in a pass, beside its functions
+    per_interior_step: float = 7e-4
+    per_interior_row: float = 3e-7  # in a step
 
     # κ beyond which a penalty lies below the rounding of the losses, and Newton's method has
     # nothing to go by; the gap of coordinate descent stays at most twice the objective.
@@ -72,6 +88,8 @@ class TrainingSize:
     band : int
         Functions of a value that are not zero.
     n_outputs : int
+    n_weights : int
+        Of one output.
     curvature_ratio : float
         κ.
     tol : float
@@ -86,6 +104,7 @@ class TrainingSize:
     n_values: int
     band: int
     n_outputs: int
+    n_weights: int
     curvature_ratio: float
     tol: float
     has_corners: bool
@@ -95,26 +114,49 @@ class TrainingSize:
     def visits(self) -> float:
         """Visits of coordinate descent to each example."""
         digits = np.log(min(self.tol, 0.1)) / np.log(COSTS.measured_gap)  # linear convergence
-        return COSTS.first_visits + COSTS.visits_per_ratio * self.curvature_ratio * digits
+        per_ratio = COSTS.visits_per_ratio
+        if self.has_corners:
+            weights_per_row = min(self.n_weights / self.n_rows, 1.0)
+            per_ratio = COSTS.visits_with_corners + COSTS.visits_of_weights * weights_per_row
+        return COSTS.first_visits + per_ratio * self.curvature_ratio * digits
 
     @property
-    def dual_seconds(self) -> float:
+    def _visit_seconds(self) -> float:
+        """Of one visit to each example, epochs included."""
         lanes = (COSTS.shared_lanes + self.n_outputs) / (COSTS.shared_lanes + 1)
         per_value = COSTS.per_code if self.of_codes else COSTS.per_value
         a_visit = per_value * self.n_values + COSTS.per_visit * self.n_rows
-        return a_visit * lanes * self.visits
+        epochs = COSTS.epochs_per_visit if self.has_corners else 1.0
+        return a_visit * lanes + epochs * COSTS.per_epoch
+
+    @property
+    def dual_seconds(self) -> float:
+        return self._visit_seconds * self.visits
+
+    @property
+    def max_visits(self) -> float:
+        """Visits to each example after which coordinate descent has taken longer than predicted.
+
+        It has then taken as long as the other solver takes, and twice what was predicted: both
+        together take at most twice the time of the better one, or of its prediction.
+        """
+        return max(2 * self.visits, self.primal_seconds / self._visit_seconds)
 
     @property
     def primal_seconds(self) -> float:
         digits = np.log10(1 + self.curvature_ratio)
         steps, passes = COSTS.steps + COSTS.steps_per_digit * digits, COSTS.passes
+        per_row, per_step, per_value = COSTS.per_row, 0.0, 0.0
         if self.has_corners:
-            steps, passes = COSTS.steps_with_corners * (1 + digits), COSTS.passes_with_corners
-        a_pass = COSTS.per_pass + COSTS.per_entry * self.n_values * self.band
+            steps = COSTS.interior_steps + COSTS.interior_steps_per_digit * digits
+            passes = COSTS.interior_passes + COSTS.interior_passes_per_digit * digits
+            per_row, per_step = COSTS.per_interior_row, COSTS.per_interior_step
+            per_value = COSTS.per_interior_value
+        a_pass = COSTS.per_pass + (COSTS.per_entry * self.band + per_value) * self.n_values
         located = COSTS.per_located_value * self.n_values
         if 8 * self.n_values * self.band > MEMORY_LIMIT:  # located in each pass
             a_pass, located = a_pass + located, 0.0
-        a_step = passes * a_pass + COSTS.per_row * self.n_rows
+        a_step = passes * a_pass + per_row * self.n_rows + per_step
         return located + self.n_outputs * steps * a_step
 
     @property

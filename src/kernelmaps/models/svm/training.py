@@ -47,9 +47,6 @@ from .solver_costs import COSTS, TrainingSize
 # SMALL values on splines with uniform knots (see `map_tables.rounded`). Tests compare both ways.
 START_ON_ROUNDED_ROWS = True
 _ROUGH = 1e-5  # tolerances from which on rounded rows are worth a start
-# Epochs of coordinate descent, in units of the visits that are predicted, after which it is far
-# slower than predicted (an epoch of a loss with corners visits few of the examples), and at least.
-_EPOCHS_PER_VISIT, _LEAST_EPOCHS = 8, 100
 
 Start = tuple[np.ndarray, np.ndarray]  # dual variables [row][output] and intercepts
 RoundedRows = Callable[[], tuple[np.ndarray, int] | None]
@@ -194,7 +191,7 @@ def solve_group(
         codes = _no_rounded_rows
     solution = None
     if plan.epochs > 0:
-        of_dual = replace(dual, max_iter=plan.epochs)
+        of_dual = replace(dual, max_iter=plan.epochs, max_visits=plan.max_visits)
         solution = _solve_dual(plan, problem, examples, of_dual, alpha, intercept, codes)
         if not solution.converged and plan.newton_follows:
             alpha, intercept, solution = solution.alpha, solution.intercept, None
@@ -227,6 +224,8 @@ class SolverPlan:
         What the codes stand for.
     epochs : int
         Epochs of coordinate descent.
+    max_visits : float
+        Visits to examples after which no further epoch starts.
     newton_follows : bool
         Whether Newton's method goes on where they are not enough.
     """
@@ -235,6 +234,7 @@ class SolverPlan:
     spec: Spec
     columns: TwoValuedColumns | None
     epochs: int
+    max_visits: float = np.inf
     newton_follows: bool = False
 
 
@@ -292,7 +292,8 @@ def _choose_solver(
         return replace(plan, epochs=0)
     # Of wide rows, examples have little in common: coordinate descent takes far fewer visits than
     # are predicted, and the Hessian of the weights is not factorised.
-    if (len(widths) if columns is not None else int(widths.sum())) > MOST_FACTORISED:
+    n_weights = len(widths) if columns is not None else int(widths.sum())
+    if n_weights > MOST_FACTORISED:
         return plan
     cost, y = problem.cost[examples], problem.y[examples]
     loss = make_loss(options.loss, y, epsilon=options.epsilon)
@@ -302,6 +303,7 @@ def _choose_solver(
         n_values=plan.rows.size,
         band=band_size(plan.spec, widths) if columns is None else 1,
         n_outputs=problem.positive.size,
+        n_weights=n_weights,
         curvature_ratio=curvature_ratio(loss, y, cost, square),
         tol=options.tol,
         has_corners=loss.has_corners,
@@ -311,8 +313,7 @@ def _choose_solver(
         return plan
     if size.cheaper == "primal":
         return replace(plan, epochs=0)
-    most = max(_LEAST_EPOCHS, int(_EPOCHS_PER_VISIT * size.visits))
-    return replace(plan, epochs=min(most, options.max_iter), newton_follows=True)
+    return replace(plan, max_visits=n * size.max_visits, newton_follows=True)
 
 
 def _rounded_rows(rows: Any, fitted: FittedMap, options: Options) -> tuple[np.ndarray, int] | None:
