@@ -234,6 +234,8 @@ def _assemble(
 
 def _spread(first: np.ndarray, coef: np.ndarray, width: int) -> np.ndarray:
     """Coefficients of bands, (pieces, powers, band), among all columns of a feature."""
+    if coef.shape[2] == width:
+        return coef
     out = np.zeros((*coef.shape[:2], width))
     columns = first[:, None] + np.arange(coef.shape[2])
     np.put_along_axis(out, columns[:, None, :].repeat(coef.shape[1], 1), coef, axis=2)

@@ -91,7 +91,7 @@ class DescentConstants:
     balance_reserve: float = 4.0
     # How many of the largest variables are sorted for that; all are, if they do not suffice.
     balance_candidates: int = 256
-    mean_rows: int = 1000  # whose mean is m: any vector is right (100: 1.01; all rows: 1.00)
+    mean_rows: int = 250  # whose mean is m: any vector is right (100: 1.01; all rows: 1.00)
     quantised_share: float = 0.75  # of `max_iter`, at most, on quantised rows
 
 
