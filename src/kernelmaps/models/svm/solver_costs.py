@@ -122,11 +122,11 @@ class TrainingSize:
 
     @property
     def _visit_seconds(self) -> float:
-        """Of one visit to each example, epochs included."""
+        """Of one visit to each example; of losses with corners, with that of epochs."""
         lanes = (COSTS.shared_lanes + self.n_outputs) / (COSTS.shared_lanes + 1)
         per_value = COSTS.per_code if self.of_codes else COSTS.per_value
         a_visit = per_value * self.n_values + COSTS.per_visit * self.n_rows
-        epochs = COSTS.epochs_per_visit if self.has_corners else 1.0
+        epochs = COSTS.epochs_per_visit if self.has_corners else 0.0
         return a_visit * lanes + epochs * COSTS.per_epoch
 
     @property
