@@ -10,7 +10,7 @@ from scipy import sparse
 
 import kernelmaps as km
 from kernelmaps.engine import Spec, apply, evaluate, record_paths
-from kernelmaps.engine.extent import extent_of, first_not_finite
+from kernelmaps.engine.extent import extent_of, extent_of_rows, first_not_finite
 from kernelmaps.engine.families import waves_arrays
 from kernelmaps.engine.linear import BLAS_COLUMNS, BLAS_VALUES, _partition
 from kernelmaps.engine.piecewise import spec_of, table_of
@@ -322,13 +322,18 @@ def test_extent_is_that_of_numpy(dtype):
     tiny = np.finfo(dtype).smallest_subnormal
     long = np.zeros((300, 500), dtype)  # more than one block
     long[[0, 299], [0, 499]] = 2, -tiny
-    views = X[::3, ::2], np.asfortranarray(X), long[:, ::-1]
+    narrow = rng.normal(size=(2003, 3)).astype(dtype)  # rows that are compared side by side
+    views = X[::3, ::2], np.asfortranarray(X), long[:, ::-1], narrow
     for rows in (X, -abs(X), abs(X), 1 + abs(X), long, *views, np.array([[tiny, 0, -1]], dtype)):
         extent = extent_of(rows)
         sizes = abs(rows[rows != 0])
         assert (extent.minimum, extent.maximum) == (rows.min(), rows.max())
         assert extent.least == sizes.min()
         assert extent.is_finite
+        of_rows = extent_of_rows(rows)
+        assert (of_rows.minimum, of_rows.maximum) == (rows.min(), rows.max())
+        assert of_rows.least == sizes.min()
+        np.testing.assert_array_equal(of_rows.columns, [rows.min(axis=0), rows.max(axis=0)])
     zeros = extent_of(np.full((3, 2), -0.0, dtype))
     assert (zeros.minimum, zeros.maximum, zeros.least) == (0, 0, np.inf)
 
@@ -339,6 +344,7 @@ def test_first_value_that_is_not_finite_is_found(value):
     X[77, 11] = X[390, 2] = value
     for rows in (X, X.astype(np.float32)):
         assert not extent_of(rows).is_finite
+        assert not extent_of_rows(rows).is_finite
         assert first_not_finite(rows) == (77, 11)
 
 

@@ -6,6 +6,7 @@ once, which every first use would have to compile.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,16 +19,35 @@ EXACT_SIZES = (1e-150, 1e150)
 """Of float64 values: their squares and products are floating-point numbers, too."""
 
 _TAIL = 0.1  # of the fitted range, by which values may leave it before it is worth a warning
+_LONG_ROW = 512  # values of a row for which NumPy's loops are fast
 _BLOCK = 2**17  # values: shorter ones wait for the interpreter's lock
+
+
+ColumnRange = tuple[np.ndarray, np.ndarray]  # the smallest and the largest value of each column
 
 
 @dataclass(frozen=True)
 class Extent:
-    """Where the values of a batch lie: range, and the smallest magnitude that is not zero."""
+    """Where the values of a batch lie.
+
+    Attributes
+    ----------
+    minimum, maximum : float
+        Their range.
+    least_size : float or callable
+        The smallest magnitude that is not zero, or what computes it: few maps ask for it.
+    columns : ColumnRange, optional
+    """
 
     minimum: float
     maximum: float
-    least: float
+    least_size: float | Callable[[], float]
+    columns: ColumnRange | None = None
+
+    @property
+    def least(self) -> float:
+        """The smallest magnitude that is not zero."""
+        return self.least_size() if callable(self.least_size) else self.least_size
 
     @property
     def is_finite(self) -> bool:
@@ -45,6 +65,19 @@ def extent_of(X: np.ndarray, n_jobs: int | None = None) -> Extent:
     parts = in_threads(partial(_extremes, values), -(-values.size // _BLOCK), n_jobs)
     low, high, least = np.array(parts).T
     return Extent(float(low.min()), float(high.max()), float(least.min()))
+
+
+def extent_of_rows(X: np.ndarray, n_jobs: int | None = None) -> Extent:
+    """Range of a dense matrix, and those of its columns."""
+    if X.size == 0:
+        return extent_of(X, n_jobs)
+    low, high = column_range(X, n_jobs)
+    least = partial(_least, X, n_jobs)
+    return Extent(float(low.min()), float(high.max()), least, (low, high))
+
+
+def _least(X: np.ndarray, n_jobs: int | None) -> float:
+    return extent_of(X, n_jobs).least
 
 
 def _extremes(values: np.ndarray, begin: int, end: int) -> np.ndarray:
@@ -83,18 +116,32 @@ def first_not_finite(X: np.ndarray) -> tuple[int, int]:
     raise ValueError("all values are finite")
 
 
-def column_range(X: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+def column_range(X: np.ndarray, n_jobs: int | None = None) -> ColumnRange:
     """Smallest and largest value of each column of a dense matrix."""
 
     def of(begin: int, end: int) -> np.ndarray:
         rows = X[begin:end]
         if not len(rows):
             return np.repeat([[np.inf], [-np.inf]], X.shape[1], axis=1)
-        return np.stack([rows.min(axis=0), rows.max(axis=0)])
+        return np.stack([_along_columns(np.min, rows), _along_columns(np.max, rows)])
 
     parts = in_threads(of, len(X), n_jobs, worth_a_thread(X.shape[1]))
     lows, highs = zip(*parts, strict=True)
     return np.min(lows, axis=0).astype(np.float64), np.max(highs, axis=0).astype(np.float64)
+
+
+def _along_columns(reduce: Callable[..., np.ndarray], rows: np.ndarray) -> np.ndarray:
+    """The smallest or largest value of each column.
+
+    Several short rows are looked at as a long one, since NumPy's loops go along rows.
+    """
+    d = rows.shape[1]
+    count = min(_LONG_ROW // d, len(rows)) if rows.flags.c_contiguous else 1
+    if count < 2:
+        return reduce(rows, axis=0)
+    split = len(rows) // count * count
+    ends = reduce(rows[:split].reshape(-1, count * d), axis=0).reshape(count, d)
+    return reduce(np.concatenate([ends, rows[split:]]), axis=0)
 
 
 def leaves_domain(

@@ -34,9 +34,11 @@ from ..engine import Spec, apply, evaluate, gpu
 from ..engine.apply import apply_array_api, apply_sparse_tensor, stage_columns
 from ..engine.extent import (
     EXACT_SIZES,
+    ColumnRange,
     Extent,
     column_range,
     extent_of,
+    extent_of_rows,
     first_not_finite,
     leaves_domain,
 )
@@ -167,7 +169,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
 
     def _apply(self, X: Any, extent: Extent, out: np.ndarray | None = None) -> Any:
         """φ of checked rows."""
-        self._check_domain(X)
+        self._check_domain(X, extent.columns)
         return apply(self.spec_, X, out=out, n_jobs=self.n_jobs, extent=extent)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -198,8 +200,11 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
     def _check_rows(self, X: Any, *, reset: bool) -> tuple[Any, Extent]:
         """Rows as NumPy of a native dtype or CSR, with nothing that φ is not defined for."""
         X = self._native_rows(X, reset=reset)
-        values = X.data[None, :] if sparse.issparse(X) else X
-        extent = extent_of(values, self.n_jobs)
+        if sparse.issparse(X):
+            values = X.data[None, :]
+            extent = extent_of(values, self.n_jobs)
+        else:
+            values, extent = X, extent_of_rows(X, self.n_jobs)
         if not extent.is_finite:
             raise ValueError(self._not_finite_message(X, *first_not_finite(values)))
         self._check_extent(extent.minimum, extent.maximum, X.dtype, reset)
@@ -331,8 +336,11 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         if len(named) != self.n_features_in_:
             raise ValueError("feature_names_in_ must have one name for each feature")
 
-    def _check_domain(self, X: Any) -> None:
-        """Nothing by default; additive maps with a learned domain look at the columns."""
+    def _check_domain(self, X: Any, columns: ColumnRange | None = None) -> None:
+        """Nothing by default; additive maps with a learned domain look at the columns.
+
+        `columns` are their ranges, if these are known.
+        """
 
     def _check_extent(self, low: float, high: float, dtype: np.dtype, fitting: bool) -> None:
         """Refuse negative values of a map for x >= 0, and sizes whose squares or differences leave
@@ -387,11 +395,11 @@ class MapOfDomain(FeatureMap):
         if len(self.domain_[0]) not in (1, self.n_features_in_):
             raise ValueError("domain_ must have one range, or one for each feature")
 
-    def _check_domain(self, X: Any) -> None:
+    def _check_domain(self, X: Any, columns: ColumnRange | None = None) -> None:
         if self.domain_ is None or self.out_of_domain == "extrapolate" or X.shape[0] == 0:
             return
         lower, upper = (np.broadcast_to(end, X.shape[1]) for end in self._domain_for(X.dtype))
-        data_range = self._column_range(X)
+        data_range = columns or self._column_range(X)
         outside = leaves_domain(data_range, (lower, upper), self.out_of_domain)
         if not outside.any():
             return
@@ -511,7 +519,7 @@ class AdditiveMap(MapOfDomain):
             )
         check_number(self, "probability", probability, "between 0 and 1", lambda p: 0 < p < 1)
         X, extent = self._check_rows(X, reset=False)
-        self._check_domain(X)
+        self._check_domain(X, extent.columns)
         limits = self._known_limits(largest, max(abs(extent.minimum), abs(extent.maximum)))
         pairs = min(X.shape[0] // (4 if limits is None else 2), 2000)
         order = generator(random_state).permutation(X.shape[0])

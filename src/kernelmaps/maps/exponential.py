@@ -26,6 +26,7 @@ from sklearn.base import clone
 from ..arguments import check_count, check_positive
 from ..default_parts import DefaultParts
 from ..engine import Spec, apply
+from ..engine.extent import ColumnRange
 from ..engine.landmarks import landmark_spec
 from ..engine.outputs import output_dtype
 from ..kernels import Exponential, Gaussian, Kernel
@@ -247,8 +248,8 @@ class ExponentialMap(DefaultParts, JointMap):
         check_positive(self, "gamma", self.gamma, "a positive number, 'local', 'scale' or 'median'")
         return float(self.gamma)
 
-    def _check_domain(self, X: Any) -> None:
-        self.additive_map_._check_domain(X)
+    def _check_domain(self, X: Any, columns: ColumnRange | None = None) -> None:
+        self.additive_map_._check_domain(X, columns)
 
     @property
     def _non_negative(self) -> bool:  # type: ignore[override]

@@ -55,14 +55,16 @@ class FittedMap:
     def check(self, rows: Any) -> None:
         """Refuse values that the map is not defined for, warn of those outside its domain."""
         if not self.on_codes:
-            self.feature_map._check_rows(rows, reset=False)
-            self.feature_map._check_domain(rows)
+            self._checked(rows)
 
     def block(self, X: Any) -> Any:
         """One block of values, checked."""
-        rows, _ = self.feature_map._check_rows(X, reset=False)
-        self.feature_map._check_domain(rows)
-        return self.dense_unless_sparse_helps(rows)
+        return self.dense_unless_sparse_helps(self._checked(X))
+
+    def _checked(self, X: Any) -> Any:
+        rows, extent = self.feature_map._check_rows(X, reset=False)
+        self.feature_map._check_domain(rows, extent.columns)
+        return rows
 
 
 def map_of(feature_map: Any) -> Any:
@@ -100,12 +102,13 @@ def fit_map(
 def _fit_to_values(
     given: AdditiveMap, X: Any, weight: np.ndarray | None, n_jobs: int | None
 ) -> tuple[Any, FittedMap]:
-    counted = None
+    counted = columns = None
     if weight is not None and weight.any() and not weight.all():
         counted = np.flatnonzero(weight > 0)
     try:
         check_is_fitted(given)
-        rows, _ = given._check_rows(X, reset=False)
+        rows, extent = given._check_rows(X, reset=False)
+        columns = extent.columns
     except NotFittedError:
         unfitted = clone(given).set_params(n_jobs=n_jobs)
         given = unfitted.fit(X if counted is None else X[counted])
@@ -113,7 +116,10 @@ def _fit_to_values(
             rows = given._native_rows(X, reset=False)
         else:
             rows, _ = given._check_rows(X, reset=False)
-    given._check_domain(rows if counted is None else rows[counted])
+    if counted is None:
+        given._check_domain(rows, columns)
+    else:
+        given._check_domain(rows[counted])
     return rows, FittedMap(given)
 
 
