@@ -278,7 +278,7 @@ def test_a_chunk_is_learned_to_its_tolerance(seed):
 
 
 @pytest.mark.parametrize("few", [3, 50])
-@pytest.mark.parametrize("kind", ["str", "object", "int", "float"])
+@pytest.mark.parametrize("kind", ["str", "object", "int", "int8", "bool", "float"])
 def test_coded_labels_are_those_of_numpy(seed, kind, few):
     numbers = np.random.default_rng(seed).integers(-5, few - 5, 300)
     y = numbers.astype("U" if kind in ("str", "object") else kind)
@@ -288,6 +288,27 @@ def test_coded_labels_are_those_of_numpy(seed, kind, few):
     np.testing.assert_array_equal(classes, wanted[0])
     np.testing.assert_array_equal(codes, wanted[1])
     assert classes.dtype == wanted[0].dtype
+
+
+def test_arrays_and_lists_are_checked_alike(seed):
+    """Arrays of floats and integers, which need no conversion, take a shorter way."""
+    X, score = data(seed)
+    X, y = X.astype(np.float64), labels(score)
+    model = km.AdditiveSVC(random_state=0, **ONE).fit(X, y)
+    listed = km.AdditiveSVC(random_state=0, **ONE).fit(X.tolist(), y.tolist())
+    np.testing.assert_array_equal(model.machine_.weights, listed.machine_.weights)
+    assert model.n_features_in_ == listed.n_features_in_ == X.shape[1]
+    frame = pytest.importorskip("pandas").DataFrame(
+        X, columns=[f"column {j}" for j in range(X.shape[1])]
+    )
+    model.fit(frame, y)
+    assert not hasattr(model.fit(X, y), "feature_names_in_")
+    for wrong, targets in ((X, y[:-1]), (X[0], y), (X[:0], y[:0])):
+        with pytest.raises(ValueError):
+            model.fit(wrong, targets)
+    X[3, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(X, y)
 
 
 def test_labels_of_any_kind(seed):

@@ -290,7 +290,7 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         self._multilabel = y.ndim == 2 and y.shape[1] > 1
         if self._multilabel:
             return self._indicator_targets(y, weight)
-        y = column_or_1d(y, warn=True)
+        y = y if y.ndim == 1 else column_or_1d(y, warn=True)
         self.classes_, codes = coded_labels(y)
         if len(self.classes_) < 2:
             raise ValueError(
