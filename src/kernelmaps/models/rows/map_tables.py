@@ -90,18 +90,22 @@ def rows_of(X: Any) -> RowArrays:
 
 
 def basis_tables(
-    spec: Spec, X: Any, dtype: Any, lanes: StaticInt, *, all_codes: bool = False
-) -> BasisTables:
+    spec: Spec, X: Any, dtype: Any, lanes: StaticInt, *, all_codes: bool = False,
+    values_only: bool = False,
+) -> BasisTables:  # fmt: skip
     """Tables for X in the precision of `dtype`, for that many lanes.
 
-    `all_codes` asks for all codes of an integer type, not only for those up to the largest in X.
+    `all_codes` asks for all codes of an integer type, not only for those up to the largest in X;
+    `values_only` for a basis whose values are read and whose weights are not updated.
     """
     bands = bands_of(spec, X, np.dtype(dtype))
     blocks = _code_blocks(bands, X, all_codes) if X.dtype.kind == "u" else None
+    precision = np.dtype(dtype)
     if blocks is not None:
         block_of = np.arange(len(blocks))
-        return _assemble(bands, CODE, blocks, block_of, np.dtype(dtype), lanes)
-    return _assemble(bands, bands.table.binning, *_table_blocks(bands), np.dtype(dtype), lanes)
+        return _assemble(bands, CODE, blocks, block_of, precision, lanes, values_only)
+    binning = bands.table.binning
+    return _assemble(bands, binning, *_table_blocks(bands), precision, lanes, values_only)
 
 
 def rounded(spec: Spec, X: Any, dtype: np.dtype, threads: int) -> tuple[np.ndarray, int] | None:
@@ -204,6 +208,7 @@ def _assemble(
     block_of: np.ndarray,
     dtype: np.dtype,
     lanes: StaticInt,
+    values_only: bool = False,
 ) -> BasisTables:
     """Blocks of pieces, one after the other, in the layout of the loops."""
     table, transforms = bands.table, bands.transforms
@@ -211,22 +216,24 @@ def _assemble(
     first, coef, transform_of = zip(*blocks, strict=True)
     starts = np.cumsum([0, *map(len, first)])
     width = int(table.width.max())
-    phi = [_spread(*block[:2], width) for block in blocks]
     lay_out = partial(polynomials_of, dtype=dtype, mirrored=signed, most=_most_columns(lanes))
     values = update = lay_out(first, coef)
-    updates = phi
-    if transforms is not None:
-        products = [R.T @ R for R in transforms]
-        updates = [block @ products[r] for block, r in zip(phi, transform_of, strict=True)]
-        update = lay_out([np.zeros_like(columns) for columns in first], updates)
-    stride = max(_columns(update), int(values.first.max()) + _columns(values))
+    squares = Squares(np.zeros(0), StaticInt(1))
+    if not values_only:
+        phi = updates = [_spread(*block[:2], width) for block in blocks]
+        if transforms is not None:
+            products = [R.T @ R for R in transforms]
+            updates = [block @ products[r] for block, r in zip(phi, transform_of, strict=True)]
+            update = lay_out([np.zeros_like(columns) for columns in first], updates)
+        squares = _squares(phi, updates, signed)
+    stride = max(width, _columns(update), int(values.first.max()) + _columns(values))
     bins = _placed(bands, binning, starts, block_of, dtype)
     basis = Basis(
         bins=bins,
         packed_bins=packed_bins(bins),
         values=values,
         update=update,
-        squares=_squares(phi, updates, signed),
+        squares=squares,
         stride=stride,
     )
     return BasisTables(basis, lanes, table.n_features * stride, stride, bands)

@@ -264,7 +264,7 @@ def _solve_primal(
 ) -> Solution:  # fmt: skip
     """Newton's method, in single precision where that is exact enough."""
     X = plan.rows if len(examples) == plan.rows.shape[0] else plan.rows[examples]
-    tables = basis_tables(plan.spec, X, np.float64, lanes_for(1))
+    tables = basis_tables(plan.spec, X, np.float64, lanes_for(1), values_only=True)
     single = is_single_enough(tables.bands, problem, problem.cost[examples], options.tol)
     for dtype in (np.float32, np.float64) if single else (np.float64,):
         rows = BandRows(tables, X, dtype)
