@@ -49,7 +49,12 @@ def test_sums_are_those_of_the_columns(monkeypatch, seed, name, in_memory):
     np.testing.assert_allclose(rows.product(weight, w), gram @ w, atol=atol)
     shifted = rows.product(weight, w, 0.7)
     np.testing.assert_allclose(shifted, gram @ w - 0.7 * Z.T @ weight, atol=atol)
-    np.testing.assert_allclose(rows.gram(weight), gram, atol=atol)
+    signed = np.where(rng.random(len(Z)) < 0.5, weight, -weight)
+    of_signed = Z.T @ (signed[:, None] * Z)
+    for pairs_pay in (True, False):
+        monkeypatch.setattr(BandRows, "_pairs_pay", pairs_pay)
+        np.testing.assert_allclose(rows.gram(weight), gram, atol=atol)
+        np.testing.assert_allclose(rows.gram(signed), of_signed, atol=atol)
     blocks = gram.reshape(3, rows.width, 3, rows.width)[range(3), :, range(3)]
     np.testing.assert_allclose(rows.blocks(weight), blocks, atol=atol)
 

@@ -84,9 +84,10 @@ def test_a_hessian_is_factorised_once_products_took_as_long(monkeypatch, seed, m
     preconditioner.count(hessian, 2)
     factorised = preconditioner.of(hessian)
     assert preconditioner.n_factorised == (1 if most > 1 else 0)
-    # The factor serves until products have taken as long again.
-    preconditioner.count(hessian, 0)
-    assert (preconditioner.of(hessian) is factorised) == (most > 1)
+    # A solver serves as long as the weights stay; the factor, until products took as long again.
+    assert preconditioner.of(hessian) is factorised
+    other = CentredHessian.of(rows, weight[::-1].copy(), True)
+    assert (preconditioner.of(other) is factorised) == (most > 1)
 
 
 def test_sums_are_those_of_all_rows_and_add_those_that_changed(seed):
@@ -97,6 +98,7 @@ def test_sums_are_those_of_all_rows_and_add_those_that_changed(seed):
         summed.append(np.count_nonzero(weight))
         return rows.gram(weight)
 
+    assert not RowSums(rows.gram, 0.2).at(np.zeros(len(weight))).any()
     sums = RowSums(gram, 0.2)
     sums.at(weight)
     nearly = weight * rng.uniform(0.9, 1.1, len(weight))

@@ -171,6 +171,29 @@ def add_block_products(bands, factors, stride, out):
 
 
 @entry(fastmath=True)
+def add_pair_products(bands, factors, row_length, out):
+    """out += Σ factors[i] Φ_i Φ_iᵀ, on and above the diagonal, of rows whose factor is not zero.
+
+    `out` is flat, with `row_length` numbers for each weight.
+    """
+    size, parts = bands.chunk, vectors(bands)
+    for i in range(factors.size):
+        if factors[i] != 0:
+            factor, end = fill(out, factors[i], size), item(bands.indptr, i + 1)
+            for t in range(item(bands.indptr, i), end):
+                top = item(bands.first, t)
+                for s in range(t, end):
+                    left = item(bands.first, s)
+                    for v in range(parts):
+                        phi = load(bands.values, (s * parts + v) * size, size)
+                        phi = multiply_add(phi, factor, zeros(out, size))
+                        for k in range(size * parts):
+                            other = fill(out, item(bands.values, t * parts * size + k), size)
+                            place = (top + k) * row_length + left + v * size
+                            store(out, place, multiply_add(phi, other, load(out, place, size)))
+
+
+@entry(fastmath=True)
 def write_dense(bands, factors, stride, width, n_weights, out):
     """Write the rows whose factor is not zero, times the factor, one after the other.
 

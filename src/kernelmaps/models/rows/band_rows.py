@@ -25,6 +25,21 @@ MEMORY_LIMIT = 2**26
 BLOCK_VALUES = 2**20  # numbers of bands that are computed at a time
 _VECTOR = 64  # numbers after the last weight that vectors may touch
 
+
+@dataclass(frozen=True)
+class GramCosts:
+    """Times in seconds for each byte of a number, on one core of an ARM Neoverse N1."""
+
+    # A product of two entries' numbers, of sums that stay in the second-level cache (magic and
+    # 10,000 × 20: 0.06 to 0.09 ns) or do not (spambase and 2000 × 50: 0.09 to 0.11 ns).
+    per_cached_pair: float = 7e-11
+    per_pair: float = 1e-10
+    cache_bytes: int = 2**19
+    per_multiplication: float = 8.4e-12  # of a matrix product
+
+
+COSTS = GramCosts()
+
 Blocks = Iterator[tuple[slice, Any]]  # rows, and their packed `BandArrays`
 
 
@@ -179,26 +194,59 @@ class BandRows:
 
     def gram(self, weight: np.ndarray) -> np.ndarray:
         """ψ(X)ᵀ W ψ(X); rows without a weight are left out."""
-        n, width = self.n_features, self.width
-        gram = np.zeros((self.n_weights,) * 2)
-        for sign in (1.0, -1.0):
-            roots = np.sqrt(np.maximum(sign * weight, 0.0)).astype(self.dtype, copy=False)
-            if roots.any():
-                gram += sign * self._gram_of_roots(roots)
+        gram = self._gram_of_pairs(weight) if self._pairs_pay else self._gram_of_matrices(weight)
         if self._transforms is not None:  # of the rows, and, transposed, of the columns
             for _ in range(2):
-                gram = (self._transforms @ gram.reshape(n, width, -1)).reshape(gram.shape).T
+                gram = self._transforms @ gram.reshape(self.n_features, self.width, -1)
+                gram = gram.reshape((self.n_weights,) * 2).T
         return np.ascontiguousarray(gram)
 
-    def _gram_of_roots(self, roots: np.ndarray) -> np.ndarray:
-        """Φᵀ W Φ, from the square roots of W."""
-        n_weights, gram = self.n_weights, np.zeros((self.n_weights,) * 2)
+    def gram_seconds(self, n_rows: int) -> float:
+        """Predicted time of `gram` with so many rows that have a weight."""
+        itemsize = np.dtype(self.dtype).itemsize
+        return n_rows * itemsize * min(self._pair_seconds, self._matrix_seconds)
+
+    @property
+    def _pairs_pay(self) -> bool:
+        return self._pair_seconds < self._matrix_seconds
+
+    @property
+    def _pair_seconds(self) -> float:
+        """Of a row, for each byte of a number."""
+        n_bytes = np.dtype(self.dtype).itemsize * self.n_weights**2
+        a_pair = COSTS.per_cached_pair if n_bytes <= COSTS.cache_bytes else COSTS.per_pair
+        return a_pair * self.entries_per_row**2 / 2
+
+    @property
+    def _matrix_seconds(self) -> float:
+        return COSTS.per_multiplication * self.n_weights**2
+
+    def _gram_of_pairs(self, weight: np.ndarray) -> np.ndarray:
+        """Φᵀ W Φ by products of the entries of a row."""
+        tables, width, factors = self.tables, self.width, weight.astype(self.dtype, copy=False)
+        row_length = tables.n_weights + _VECTOR
+        flat = aligned(row_length**2, self.dtype)
         for rows, bands in self:
-            n_rows = int(np.count_nonzero(roots[rows]))
-            flat = aligned(n_rows * n_weights + _VECTOR, self.dtype)
-            _band_loops.write_dense(
-                bands, roots[rows], self.tables.stride, self.width, n_weights, flat
-            )
-            dense = flat[: n_rows * n_weights].reshape(n_rows, n_weights)
-            gram += dense.T @ dense
+            _band_loops.add_pair_products(bands, factors[rows], row_length, flat)
+        square = flat.reshape(row_length, row_length)[: tables.n_weights, : tables.n_weights]
+        n, stride = self.n_features, tables.stride
+        sums = square.reshape(n, stride, n, stride)[:, :width, :, :width].astype(np.float64)
+        # Products of different entries are there once, those of an entry with itself in full.
+        gram = sums + sums.transpose(2, 3, 0, 1)
+        gram[range(n), :, range(n)] *= 0.5
+        return gram.reshape((self.n_weights,) * 2)
+
+    def _gram_of_matrices(self, weight: np.ndarray) -> np.ndarray:
+        """Φᵀ W Φ by products of dense matrices."""
+        n_weights, gram = self.n_weights, np.zeros((self.n_weights,) * 2)
+        for sign in (1.0, -1.0):
+            roots = np.sqrt(np.maximum(sign * weight, 0.0)).astype(self.dtype, copy=False)
+            for rows, bands in self if roots.any() else ():
+                n_rows = int(np.count_nonzero(roots[rows]))
+                flat = aligned(n_rows * n_weights + _VECTOR, self.dtype)
+                _band_loops.write_dense(
+                    bands, roots[rows], self.tables.stride, self.width, n_weights, flat
+                )
+                dense = flat[: n_rows * n_weights].reshape(n_rows, n_weights)
+                gram += sign * (dense.T @ dense)
         return gram

@@ -30,6 +30,7 @@ Solve = Callable[[np.ndarray], np.ndarray]
 MOST_FACTORISED = 3000  # weights, at most, of a Hessian that is formed
 # Change of a weight, relative to the weight, up to which sums for preconditioners are not updated.
 LEAST_CHANGE = 0.2
+ROUNDING = 1e-12  # the same where sums have to be exact, up to the rounding of weights
 _MAX_PRODUCTS = 500  # of one step; the next one continues
 # Ridges of a Hessian in units of rounding errors; see `linear_systems`.
 _RIDGES = 10.0, 1e4, 1e7, 1e10
@@ -80,6 +81,10 @@ class ProductRows(Protocol):
         """ZᵀWZ."""
         ...
 
+    def gram_seconds(self, n_rows: int) -> float:
+        """Predicted time of `gram` with so many rows that have a weight."""
+        ...
+
 
 class RowSums:
     """Sums over rows, linear in weights of the rows, for weights that change from step to step.
@@ -101,7 +106,11 @@ class RowSums:
         self.sum_of, self.least_change = sum_of, least_change
         self.weight = self.value = np.zeros(0)
 
-    def change(self, weight: np.ndarray) -> np.ndarray:
+    def n_changed(self, weight: np.ndarray) -> int:
+        """Rows that are summed next."""
+        return int(np.count_nonzero(self._change(weight)))
+
+    def _change(self, weight: np.ndarray) -> np.ndarray:
         """What to add to the weights of the last sums."""
         if not len(self.weight):
             return weight
@@ -111,8 +120,9 @@ class RowSums:
 
     def at(self, weight: np.ndarray) -> np.ndarray:
         """The sums for these weights."""
-        change = self.change(weight)
-        if 2 * np.count_nonzero(change) > np.count_nonzero(weight):
+        change = self._change(weight)
+        is_first = not len(self.weight)
+        if is_first or 2 * np.count_nonzero(change) > np.count_nonzero(weight):
             self.weight, self.value = weight.copy(), self.sum_of(weight)
         elif change.any():
             self.weight, self.value = self.weight + change, self.value + self.sum_of(change)
@@ -121,31 +131,6 @@ class RowSums:
     def rescale(self, factor: float) -> None:
         """Multiply the weights and the sums."""
         self.weight, self.value = factor * self.weight, factor * self.value
-
-
-class CentredSums:
-    """ZᵀWZ − s m mᵀ, or blocks of it, for weights that change from step to step."""
-
-    def __init__(self, rows: ProductRows, matrix_of: Callable[[np.ndarray], np.ndarray]) -> None:
-        self.matrix = RowSums(matrix_of, LEAST_CHANGE)
-        self.vector = RowSums(rows.adjoint, LEAST_CHANGE)
-
-    def at(self, weight: np.ndarray, is_centred: bool) -> np.ndarray:
-        """The matrix for these weights; not centred for a model without an intercept."""
-        matrix, total = self.matrix.at(weight), float(self.matrix.weight.sum())
-        if not (is_centred and total):
-            return matrix.copy()
-        mean = self.vector.at(weight).reshape(*matrix.shape[:-1]) / total
-        return matrix - (total * mean)[..., :, None] * mean[..., None, :]
-
-    def n_changed(self, weight: np.ndarray) -> int:
-        """Rows that are summed next."""
-        return int(np.count_nonzero(self.matrix.change(weight)))
-
-    def rescale(self, factor: float) -> None:
-        """Multiply all weights."""
-        self.matrix.rescale(factor)
-        self.vector.rescale(factor)
 
 
 @dataclass(frozen=True)
@@ -179,8 +164,8 @@ class CentredHessian:
 
     def factor_seconds(self, n_rows: int) -> float:
         """Of adding so many rows to the Hessian, and factorising it."""
-        n_weights = self.rows.n_weights
-        return COSTS.per_multiplication * (n_rows * n_weights**2 + n_weights**3 / 3)
+        n_multiplications = self.rows.n_weights**3 / 3
+        return self.rows.gram_seconds(n_rows) + COSTS.per_multiplication * n_multiplications
 
 
 class Preconditioner:
@@ -189,12 +174,13 @@ class Preconditioner:
     Attributes
     ----------
     rows : ProductRows
-    blocks, gram : CentredSums
-        The blocks of the features, and all of ZᵀWZ.
-    adjoint : RowSums
-        ZᵀW1, of exact weights.
-    factorised : callable, optional
-        The solver of the last Hessian that was factorised.
+    blocks, gram, adjoint : RowSums
+        The blocks of the features, and all of ZᵀWZ, both of weights that are nearly those of a
+        step; ZᵀW1.
+    solver : callable, optional
+        The solver of the last step.
+    is_factorised : bool
+        Whether it is that of a Hessian, not of blocks.
     n_factorised : int
     seconds : float
         Predicted time of the products since.
@@ -202,10 +188,11 @@ class Preconditioner:
 
     def __init__(self, rows: ProductRows) -> None:
         self.rows = rows
-        self.blocks, self.gram = CentredSums(rows, rows.blocks), CentredSums(rows, rows.gram)
-        self.adjoint = RowSums(rows.adjoint, 0.0)
-        self.factorised: Solve | None = None
-        self.n_factorised, self.seconds = 0, 0.0
+        self.blocks = RowSums(rows.blocks, LEAST_CHANGE)
+        self.gram = RowSums(rows.gram, LEAST_CHANGE)
+        self.adjoint = RowSums(rows.adjoint, ROUNDING)
+        self.solver: Solve | None = None
+        self.is_factorised, self.n_factorised, self.seconds = False, 0, 0.0
 
     def hessian(self, weight: np.ndarray, fit_intercept: bool) -> CentredHessian:
         """The Hessian of a step."""
@@ -213,39 +200,61 @@ class Preconditioner:
 
     def of(self, hessian: CentredHessian) -> Solve:
         """The solver for a step with this Hessian."""
-        few_weights = self.rows.n_weights <= MOST_FACTORISED
-        if few_weights and self.seconds > 0:
-            n_rows = self.gram.n_changed(hessian.weight)
-            if self.seconds > hessian.factor_seconds(n_rows):
-                self.factorised, self.seconds = self.factor_solver(hessian), 0.0
-                self.n_factorised += 1
-        return self.factorised or self.block_solver(hessian)
+        if self._factor_pays(hessian):
+            self.solver, self.is_factorised, self.seconds = self.factor_solver(hessian), True, 0.0
+            self.n_factorised += 1
+        elif self.solver is None or (
+            not self.is_factorised and self.blocks.n_changed(hessian.weight)
+        ):
+            self.solver = self.block_solver(hessian)
+        return self.solver
+
+    def _factor_pays(self, hessian: CentredHessian) -> bool:
+        """Whether products have taken as long as it takes to factorise this Hessian."""
+        if self.rows.n_weights > MOST_FACTORISED or not self.seconds:
+            return False
+        n_rows = self.gram.n_changed(hessian.weight)
+        return n_rows > 0 and self.seconds > hessian.factor_seconds(n_rows)
 
     def block_solver(self, hessian: CentredHessian) -> Solve:
         """Solve with the blocks of the features."""
-        blocks = self.blocks.at(hessian.weight, hessian.total > 0)
+        blocks = self._centred(self.blocks, hessian)
         n, width = blocks.shape[:2]
         # What is left of functions without variance is rounding, which must not be negative.
-        rounding = 4 * self.rows.epsilon * np.trace(self.blocks.matrix.value, axis1=1, axis2=2)
+        rounding = 4 * self.rows.epsilon * np.trace(self.blocks.value, axis1=1, axis2=2)
         blocks += (1 + rounding)[:, None, None] * np.eye(width)
         inverses = np.linalg.inv(blocks)
         return lambda r: np.matmul(inverses, r.reshape(n, width, 1)).ravel()
 
     def factor_solver(self, hessian: CentredHessian) -> Solve:
         """Solve with the Hessian itself."""
-        gram = self.gram.at(hessian.weight, hessian.total > 0)
+        gram = self._centred(self.gram, hessian)
         ridges = [self.rows.epsilon * factor for factor in _RIDGES]
         factor = cholesky_factor(gram, np.ones(len(gram)), ridges)
         return lambda r: cholesky_solve(factor, r)
+
+    def _centred(self, sums: RowSums, hessian: CentredHessian) -> np.ndarray:
+        """ZᵀWZ − s m mᵀ, or blocks of it, of the weights of the sums."""
+        matrix, total, mean = sums.at(hessian.weight), hessian.total, hessian.mean
+        if not total:
+            return matrix.copy()
+        difference = float(np.abs(sums.weight - hessian.weight).max())
+        if difference > ROUNDING * float(hessian.weight.max()):  # centred by their own mean
+            total = float(sums.weight.sum())
+            mean = self.rows.adjoint(sums.weight) / total
+        mean = mean.reshape(matrix.shape[:-1])
+        return matrix - (total * mean)[..., :, None] * mean[..., None, :]
 
     def rescale(self, factor: float) -> None:
         """Prepare for weights that are all multiplied."""
         for sums in (self.blocks, self.gram, self.adjoint):
             sums.rescale(factor)
+        if not self.is_factorised:
+            self.solver = None
 
     def count(self, hessian: CentredHessian, n_products: int) -> None:
         """Count the time of products."""
-        n_entries = 0 if self.factorised is None else self.rows.n_weights**2
+        n_entries = self.rows.n_weights**2 if self.is_factorised else 0
         a_product = hessian.product_seconds + COSTS.per_factor_entry * n_entries
         self.seconds += n_products * a_product
 
