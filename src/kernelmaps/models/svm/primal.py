@@ -23,7 +23,7 @@ same kind.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,8 @@ from ..solvers.dual import Solution
 from ..solvers.interior_point import InteriorPointFit, balanced
 from ..solvers.linear_systems import blas_threads
 from ..solvers.newton_cg import Preconditioner, conjugate_gradients
+
+LossDerivatives = tuple[np.ndarray, np.ndarray]  # by the scores: first, second
 
 _COST_STEP = 10.0  # from one cost to the next on the way to a large one
 _CERTIFICATES = 4  # attempts at a gap that is small by its estimate, each ten times as strict
@@ -142,6 +144,14 @@ class Point:
         return self.scores + self.intercept
 
 
+class LineMinimum(NamedTuple):
+    """The minimum of P along a line, and the derivatives of the losses there, if known."""
+
+    point: Point
+    value: float
+    derivatives: LossDerivatives | None
+
+
 @dataclass(frozen=True)
 class Line:
     """P on the plane of a direction of the weights and the intercept: no pass over the rows.
@@ -176,7 +186,7 @@ class Line:
         weights = self.start.weights + step * self.direction
         return Point(weights, intercept, self.start.scores + step * self.scores)
 
-    def minimise(self, step: float, change: float, highest: float) -> tuple[Point, float] | None:
+    def minimise(self, step: float, change: float, highest: float) -> LineMinimum | None:
         """The minimum of P on the plane, from a step and a change of the intercept on.
 
         None if none of ever shorter steps leads to a P of at most `highest`.
@@ -190,8 +200,10 @@ class Line:
         else:
             return None
         step = length
+        derivatives = None
         for _ in range(_MAX_LINE_STEPS):
-            move, decrease, imbalance = self._newton_step(step, intercept)
+            derivatives = self._loss_derivatives(step, intercept)
+            move, decrease, imbalance = self._newton_step(step, intercept, *derivatives)
             enough = ACCURACY.line * (highest - value) + 1e-14 * abs(value)
             if decrease <= enough and imbalance <= ACCURACY.balance * self.fit.tol * value:
                 break
@@ -204,16 +216,19 @@ class Line:
                     break
             else:
                 break
-            (step, intercept), value = trial, trial_value
-        return self.at(step, intercept), value
+            (step, intercept), value, derivatives = trial, trial_value, None
+        return LineMinimum(self.at(step, intercept), value, derivatives)
+
+    def _loss_derivatives(self, step: float, intercept: float) -> LossDerivatives:
+        """First and second derivatives of the losses of all rows by their scores."""
+        slope, curvature = self.fit.loss.derivatives(self.fit.y, self._eta(step, intercept))
+        return self.cost * slope, self.cost * curvature
 
     def _newton_step(
-        self, step: float, intercept: float
+        self, step: float, intercept: float, slope: np.ndarray, curvature: np.ndarray
     ) -> tuple[tuple[float, float], float, float]:
         """A Newton step on the plane, the decrease that it predicts, and |∂P/∂b| (1 + |b|)."""
         w, p, z = self.start.weights, self.direction, self.scores
-        slope, curvature = self.fit.loss.derivatives(self.fit.y, self._eta(step, intercept))
-        slope, curvature = self.cost * slope, self.cost * curvature
         by_step = float(w @ p) + step * float(p @ p) + float(slope @ z)
         weighted = curvature * z
         step_curvature = float(p @ p) + float(weighted @ z)
@@ -285,13 +300,17 @@ class PrimalFit:
 
     def _newton(self, cost: np.ndarray, tol: float) -> None:
         """Take Newton steps until the relative gap is about `tol`."""
+        eta, w = self.point.eta, self.point.weights
+        value = 0.5 * float(w @ w) + float(cost @ self.loss.value(self.y, eta))
+        derivatives = None
         for _ in range(_MAX_STEPS):
             eta, w = self.point.eta, self.point.weights
-            slope, curvature = self.loss.derivatives(self.y, eta)
-            slope, curvature = cost * slope, cost * curvature
+            if derivatives is None:
+                slope, curvature = self.loss.derivatives(self.y, eta)
+                derivatives = cost * slope, cost * curvature
+            slope, curvature = derivatives
             gradient = w + self.rows.adjoint(slope)
             by_intercept = float(slope.sum()) if self.fit_intercept else 0.0
-            value = 0.5 * float(w @ w) + float(cost @ self.loss.value(self.y, eta))
             # Scaling the α to sum to zero moves the gap by about |b| times their sum.
             imbalance = abs(by_intercept) * (1 + abs(self.point.intercept))
             limit = ACCURACY.estimated * tol * value
@@ -300,9 +319,9 @@ class PrimalFit:
             line, change = self._direction(cost, (gradient, by_intercept, curvature), limit)
             self.n_iter += 1
             lowest = line.minimise(1.0, change, value + 1e-12 * abs(value))
-            if lowest is None or not lowest[1] < value:  # rounding errors do not let it go on
+            if lowest is None or not lowest.value < value:  # rounding errors do not let it go on
                 return
-            self.point = lowest[0]
+            self.point, value, derivatives = lowest
 
     def _direction(
         self, cost: np.ndarray, derivatives: tuple[np.ndarray, float, np.ndarray],
