@@ -133,7 +133,7 @@ def test_costs_grow_with_what_they_depend_on():
     for name in ("n_rows", "n_values", "band", "n_outputs", "curvature_ratio"):
         larger = replace(SIZE, **{name: 4 * getattr(SIZE, name)})
         assert larger.primal_seconds > SIZE.primal_seconds
-    for name in ("n_values", "n_outputs", "curvature_ratio"):
+    for name in ("n_values", "band", "n_outputs", "curvature_ratio"):
         larger = replace(SIZE, **{name: 4 * getattr(SIZE, name)})
         assert larger.dual_seconds > SIZE.dual_seconds
     assert replace(SIZE, tol=1e-6).dual_seconds > SIZE.dual_seconds
