@@ -272,18 +272,19 @@ def streaming_of(kind, X, feature_map=None):
     return km.StreamingRidgeClassifier([0.1, 1.0], feature_map=feature_map).fit(X, labels)
 
 
-@pytest.mark.parametrize("kind", ["ridge", "lasso", "labels", "classes"])
-def test_predictions_of_a_streaming_model_need_no_estimator(kind, rows, tmp_path):
-    model = streaming_of(kind, rows)
-    saved, data = save(model, tmp_path / "m.kmap"), write(rows, tmp_path / "new.csv")
-    lines, packages = predict(saved, data)
+def test_predictions_of_a_streaming_model_need_no_estimator(rows, tmp_path):
+    data, kinds = write(rows, tmp_path / "new.csv"), ("ridge", "lasso", "labels", "classes")
+    models = [streaming_of(kind, rows) for kind in kinds]
+    saved = [save(m, tmp_path / f"{kind}.kmap") for kind, m in zip(kinds, models, strict=True)]
+    *printed, packages = predict(*((path, data) for path in saved))
     assert packages & HEAVY == set()
-    expected = model.predict(rows)
-    if kind in ("labels", "classes"):
-        assert [label for (label,) in lines] == expected.tolist()
-    else:
-        predicted = np.array(lines, dtype=float)[:, 0]
-        np.testing.assert_allclose(predicted, expected, rtol=0, atol=100 * ROUNDING)
+    for kind, model, lines in zip(kinds, models, printed, strict=True):
+        expected = model.predict(rows)
+        if kind in ("labels", "classes"):
+            assert [label for (label,) in lines] == expected.tolist()
+        else:
+            predicted = np.array(lines, dtype=float)[:, 0]
+            np.testing.assert_allclose(predicted, expected, rtol=0, atol=100 * ROUNDING)
 
 
 @pytest.mark.parametrize("feature_map", [*MAPS, None], ids=repr)

@@ -43,6 +43,9 @@ class MatrixRows:
     def gram(self, weight):
         return self.Z.T @ (weight[:, None] * self.Z)
 
+    def gram_seconds(self, n_rows):
+        return 1e-10 * n_rows * self.n_weights**2
+
 
 def problem(seed, loss="hinge", n=120, d=6):
     rng = np.random.default_rng(seed)
