@@ -13,6 +13,8 @@ from sklearn.linear_model import LogisticRegression, RidgeCV
 
 import kernelmaps as km
 from kernelmaps.models.gam import design
+from kernelmaps.models.rows.basis import TermBasis
+from kernelmaps.models.rows.in_memory import TermRows
 from kernelmaps.models.solvers import pirls, reml
 from kernelmaps.models.solvers.reml import Penalties
 from kernelmaps.models.solvers.screening import entering_smoothing
@@ -218,8 +220,6 @@ def test_a_term_enters_for_its_evidence_alone():
 
 
 def _two_functions():
-    from kernelmaps.models.rows.basis import TermBasis
-
     return TermBasis(np.eye(2), np.array([1.0, 4.0]), np.zeros(2, int))
 
 
@@ -287,6 +287,19 @@ def test_a_fit_with_pairs_screens_its_terms_again(monkeypatch):
     n_functions = len(with_pair.beta) - len(single.beta)
     assert n_functions > 0
     assert len(with_pair.active) <= len(single.active) + n_functions
+
+
+def test_lines_are_in_a_model_from_the_beginning_and_curves_are_screened(monkeypatch):
+    rng = np.random.default_rng(3)
+    functions = rng.normal(size=(9, 3))
+    basis = TermBasis(functions, np.ones(3), np.array([0, 0, 1]), None, has_null_space=True)
+    codes = [rng.integers(0, 9, 20).astype(np.uint8) for _ in range(2)]
+    rows = TermRows(codes, [basis, basis], np.zeros(20), np.ones(20), np.zeros(20))
+    estimated, fixed = np.zeros(4, bool), np.ones(4, bool)
+    assert pirls.unscreened_smoothing(rows, estimated).all()
+    monkeypatch.setattr(pirls, "PIRLS", pirls.PirlsOptions(screen_above=5))
+    assert pirls.unscreened_smoothing(rows, fixed).all()
+    assert pirls.unscreened_smoothing(rows, estimated).tolist() == [False, True, False, True]
 
 
 @pytest.mark.parametrize("quantile", [0.5, 0.8])

@@ -10,15 +10,15 @@ import numpy as np
 from ..losses import Loss, Squared
 from ..rows.basis import LevelBasis
 from ..rows.in_memory import GramCache, TermRows
-from ..solvers.pirls import PenalisedFit, fit_penalised, screens_terms
+from ..solvers.pirls import PenalisedFit, fit_penalised, unscreened_smoothing
 from ..solvers.reml import REML
 from .adding_terms import RoughFit, WarmStart, approach_minimum, fit_added_terms
 from .design import AdditiveDesign, GamSettings
 from .training_rows import DesignTerm
 
 # A warm start begins at smoothing parameters of at most e² times the weight of all rows: a function
-# that has vanished has a REML gradient of zero, and would hardly come back by itself. Where terms
-# are screened, the screening brings it back: all of them together would be too many coefficients.
+# that has vanished has a REML gradient of zero, and would hardly come back by itself. Where curves
+# are screened, the screening brings them back: all together would have too many coefficients.
 MAX_START_OVER_ROWS = 2.0
 # Logarithms of smoothing parameters of rough fits are rounded to multiples of this before an exact
 # fit starts from them. Rough fits of rows in memory use Gram matrices of nearby weights, those of
@@ -86,9 +86,9 @@ def _fit_output(
     beta = None
     if before is not None:
         start = _warm_start(design, before, output, rho)
-        estimate = start.rho
-        if not screens_terms(rows, fixed):
-            estimate = np.minimum(estimate, design.log_rows + MAX_START_OVER_ROWS)
+        unscreened = unscreened_smoothing(rows, fixed)
+        highest = np.where(unscreened, design.log_rows + MAX_START_OVER_ROWS, np.inf)
+        estimate = np.minimum(start.rho, highest)
         estimate = START_GRID * np.round(estimate / START_GRID)
         rho, beta = np.where(fixed, rho, estimate), start.beta
         gram = cache.gram_of(rows.bases)

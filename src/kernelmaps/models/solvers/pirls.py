@@ -245,10 +245,15 @@ class ActiveSet:
         return scatter(values, self.indices, len(self.all_penalties.scale))
 
 
-def screens_terms(rows: SolverRows, fixed: np.ndarray) -> bool:
-    """Whether a fit of these rows screens its terms; `fixed` as in `fit_penalised`."""
+def unscreened_smoothing(rows: SolverRows, fixed: np.ndarray) -> np.ndarray:
+    """Smoothing parameters of functions that enter a fit of these rows without a screening.
+
+    `fixed` as in `fit_penalised`.
+    """
     penalties = Penalties.of_bases(rows.bases)
-    return penalties.n_dense > PIRLS.screen_above and _may_restrict(rows, fixed)
+    if penalties.n_dense > PIRLS.screen_above and _may_restrict(rows, fixed):
+        return penalties.is_unscreened
+    return np.ones(penalties.count, bool)
 
 
 def _may_restrict(rows: SolverRows, fixed: np.ndarray) -> bool:
