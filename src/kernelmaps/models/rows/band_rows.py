@@ -28,14 +28,14 @@ _VECTOR = 64  # numbers after the last weight that vectors may touch
 
 @dataclass(frozen=True)
 class GramCosts:
-    """Times in seconds for each byte of a number, on one core of an ARM Neoverse N1."""
+    """Times in seconds, on one core of an ARM Neoverse N1, in double precision."""
 
-    # A product of two entries' numbers, of sums that stay in the second-level cache (magic and
-    # 10,000 × 20: 0.06 to 0.09 ns) or do not (spambase and 2000 × 50: 0.09 to 0.11 ns).
-    per_cached_pair: float = 7e-11
-    per_pair: float = 1e-10
+    # A product of two entries' numbers, of sums that stay in the second-level cache (magic: 0.49
+    # ns, 10,000 × 20: 0.69 ns) or do not (spambase: 0.70 ns, 2000 × 50: 0.79 ns).
+    per_cached_pair: float = 5.6e-10
+    per_pair: float = 8e-10
     cache_bytes: int = 2**19
-    per_multiplication: float = 8.4e-12  # of a matrix product
+    per_multiplication: float = 1 / 1.5e10  # of a matrix product
 
 
 COSTS = GramCosts()
@@ -203,22 +203,26 @@ class BandRows:
 
     def gram_seconds(self, n_rows: int) -> float:
         """Predicted time of `gram` with so many rows that have a weight."""
-        itemsize = np.dtype(self.dtype).itemsize
-        return n_rows * itemsize * min(self._pair_seconds, self._matrix_seconds)
+        return n_rows * (self._pair_seconds if self._pairs_pay else self._matrix_seconds)
 
     @property
     def _pairs_pay(self) -> bool:
-        return self._pair_seconds < self._matrix_seconds
+        """Whether products of entries take less time than those of dense matrices.
+
+        In single precision, long sums of equal numbers, as codes have, are not exact enough.
+        """
+        return self.dtype == np.float64 and self._pair_seconds < self._matrix_seconds
 
     @property
     def _pair_seconds(self) -> float:
-        """Of a row, for each byte of a number."""
-        n_bytes = np.dtype(self.dtype).itemsize * self.n_weights**2
-        a_pair = COSTS.per_cached_pair if n_bytes <= COSTS.cache_bytes else COSTS.per_pair
+        """Of a row."""
+        is_cached = np.dtype(self.dtype).itemsize * self.n_weights**2 <= COSTS.cache_bytes
+        a_pair = COSTS.per_cached_pair if is_cached else COSTS.per_pair
         return a_pair * self.entries_per_row**2 / 2
 
     @property
     def _matrix_seconds(self) -> float:
+        """Of a row."""
         return COSTS.per_multiplication * self.n_weights**2
 
     def _gram_of_pairs(self, weight: np.ndarray) -> np.ndarray:

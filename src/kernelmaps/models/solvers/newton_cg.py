@@ -30,7 +30,8 @@ Solve = Callable[[np.ndarray], np.ndarray]
 MOST_FACTORISED = 3000  # weights, at most, of a Hessian that is formed
 # Change of a weight, relative to the weight, up to which sums for preconditioners are not updated.
 LEAST_CHANGE = 0.2
-ROUNDING = 1e-12  # the same where sums have to be exact, up to the rounding of weights
+_ROUNDING = 1e-12  # change of weights by rounding, relative to the largest one
+_DOUBLE = float(np.finfo(np.float64).eps)
 _MAX_PRODUCTS = 500  # of one step; the next one continues
 # Ridges of a Hessian in units of rounding errors; see `linear_systems`.
 _RIDGES = 10.0, 1e4, 1e7, 1e10
@@ -100,11 +101,14 @@ class RowSums:
         The share of a weight up to which its change is ignored.
     weight, value : ndarray
         The weights of the last sums, and these.
+    n_updates : int
+        Rows that were added since all of them were summed: rounding errors add up.
     """
 
     def __init__(self, sum_of: Callable[[np.ndarray], np.ndarray], least_change: float) -> None:
         self.sum_of, self.least_change = sum_of, least_change
         self.weight = self.value = np.zeros(0)
+        self.n_updates = 0
 
     def n_changed(self, weight: np.ndarray) -> int:
         """Rows that are summed next."""
@@ -122,8 +126,9 @@ class RowSums:
         """The sums for these weights."""
         change = self._change(weight)
         is_first = not len(self.weight)
-        if is_first or 2 * np.count_nonzero(change) > np.count_nonzero(weight):
-            self.weight, self.value = weight.copy(), self.sum_of(weight)
+        self.n_updates += int(np.count_nonzero(change))
+        if is_first or 2 * self.n_updates > np.count_nonzero(weight):
+            self.weight, self.value, self.n_updates = weight.copy(), self.sum_of(weight), 0
         elif change.any():
             self.weight, self.value = self.weight + change, self.value + self.sum_of(change)
         return self.value
@@ -181,6 +186,8 @@ class Preconditioner:
         The solver of the last step.
     is_factorised : bool
         Whether it is that of a Hessian, not of blocks.
+    is_rescaled : bool
+        Whether all weights were multiplied since a Hessian was factorised.
     n_factorised : int
     seconds : float
         Predicted time of the products since.
@@ -190,18 +197,26 @@ class Preconditioner:
         self.rows = rows
         self.blocks = RowSums(rows.blocks, LEAST_CHANGE)
         self.gram = RowSums(rows.gram, LEAST_CHANGE)
-        self.adjoint = RowSums(rows.adjoint, ROUNDING)
+        self.adjoint = RowSums(rows.adjoint, 0.0)
         self.solver: Solve | None = None
-        self.is_factorised, self.n_factorised, self.seconds = False, 0, 0.0
+        self.is_factorised = self.is_rescaled = False
+        self.n_factorised, self.seconds = 0, 0.0
 
     def hessian(self, weight: np.ndarray, fit_intercept: bool) -> CentredHessian:
-        """The Hessian of a step."""
-        return CentredHessian.of(self.rows, weight, fit_intercept, self.adjoint.at)
+        """The Hessian of a step.
+
+        In single precision, the mean of the rows is summed as products with the Hessian are: errors
+        of sums of equal numbers add up, and have to be those of the products.
+        """
+        is_single = self.rows.epsilon > _DOUBLE
+        adjoint = self.rows.adjoint if is_single else self.adjoint.at
+        return CentredHessian.of(self.rows, weight, fit_intercept, adjoint)
 
     def of(self, hessian: CentredHessian) -> Solve:
         """The solver for a step with this Hessian."""
         if self._factor_pays(hessian):
-            self.solver, self.is_factorised, self.seconds = self.factor_solver(hessian), True, 0.0
+            self.solver, self.is_factorised = self.factor_solver(hessian), True
+            self.is_rescaled, self.seconds = False, 0.0
             self.n_factorised += 1
         elif self.solver is None or (
             not self.is_factorised and self.blocks.n_changed(hessian.weight)
@@ -214,7 +229,8 @@ class Preconditioner:
         if self.rows.n_weights > MOST_FACTORISED or not self.seconds:
             return False
         n_rows = self.gram.n_changed(hessian.weight)
-        return n_rows > 0 and self.seconds > hessian.factor_seconds(n_rows)
+        is_other = n_rows > 0 or self.is_rescaled
+        return is_other and self.seconds > hessian.factor_seconds(n_rows)
 
     def block_solver(self, hessian: CentredHessian) -> Solve:
         """Solve with the blocks of the features."""
@@ -239,7 +255,7 @@ class Preconditioner:
         if not total:
             return matrix.copy()
         difference = float(np.abs(sums.weight - hessian.weight).max())
-        if difference > ROUNDING * float(hessian.weight.max()):  # centred by their own mean
+        if difference > _ROUNDING * float(hessian.weight.max()):  # centred by their own mean
             total = float(sums.weight.sum())
             mean = self.rows.adjoint(sums.weight) / total
         mean = mean.reshape(matrix.shape[:-1])
@@ -249,6 +265,7 @@ class Preconditioner:
         """Prepare for weights that are all multiplied."""
         for sums in (self.blocks, self.gram, self.adjoint):
             sums.rescale(factor)
+        self.is_rescaled = True
         if not self.is_factorised:
             self.solver = None
 
