@@ -77,12 +77,12 @@ def test_the_minimum_is_that_of_libsvm(seed, loss, factor):
     Z, y, cost = problem(seed, loss)
     cost = factor * cost
     fit, primal, gap, alpha = fitted(Z, y, cost, loss)
-    exact = SVC(kernel="linear", C=1.0, tol=1e-9)
+    exact = SVC(kernel="linear", C=1.0, tol=1e-5)
     if loss != "hinge":
-        exact = SVR(kernel="linear", C=1.0, epsilon=EPSILON, tol=1e-9)
+        exact = SVR(kernel="linear", C=1.0, epsilon=EPSILON, tol=1e-5)
     exact.fit(Z, y, sample_weight=cost)
     least = objective(Z, y, cost, loss, exact.coef_[0], exact.intercept_[0])
-    # libsvm has kernel values in single precision.
+    # libsvm has kernel values in single precision: smaller tolerances may never be reached.
     assert least * (1 - 1e-4) <= primal <= least * (1 + 1e-8)
     assert 0 <= gap <= 1e-8 * primal
     w, b = fit.point.weights, fit.point.intercept
