@@ -276,7 +276,7 @@ def test_only_one_solver_runs(seed, monkeypatch, C, solver):
 
 def test_newton_starts_where_slow_coordinate_descent_ends(seed, monkeypatch):
     monkeypatch.setattr(TrainingSize, "cheaper", "dual")
-    monkeypatch.setattr(TrainingSize, "max_visits", 30)
+    monkeypatch.setattr(TrainingSize, "max_visits", 100)
     X, score = table(seed)
     options = {"C": 100.0, "loss": "log_loss", "random_state": 0}
     both = km.AdditiveSVC(**options).fit(X, score > 0)
