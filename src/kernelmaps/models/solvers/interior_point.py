@@ -178,8 +178,10 @@ class InteriorPointFit:
             share = np.abs(balanced(self.sign * share * self.cost)) / self.cost
         scores = np.full(shape[1], intercept)
         unmet = self.margin - self.sign * scores
+        # Products of all rows are then at least about their mean: those of small costs would else
+        # be far below it, and no step could be longer than they allow.
         length = float(np.average(np.abs(self.margin).mean(axis=0), weights=self.cost)) or 1.0
-        excess = np.maximum(unmet, 0) + length
+        excess = np.maximum(unmet, 0) + length * self.cost.mean() / self.cost
         dual, reserve = share * self.cost, (1 - share) * self.cost
         return Iterate(
             np.zeros(n_weights), intercept, scores, excess - unmet, excess, dual, reserve
