@@ -816,6 +816,29 @@ def test_a_tie_is_at_most_a_point():
     assert "(exact) has 0.905, which is a statistical tie." in " ".join(use_this(result))
 
 
+def test_the_table_says_where_an_exact_machine_has_a_higher_score():
+    """It is not recommended, but what it has more is part of the advice."""
+    scores = {"exact": 0.99, "best": 0.95, "plain linear": 0.8}
+    text = " ".join(_table_text(_results(scores, dict.fromkeys(scores, 1.0))).split())
+    assert "because it has the best score, exact kernel machines aside." in text
+    assert "The best exact kernel machine (exact) has 0.990, which is 0.040 higher." in text
+    assert "= exact" not in text  # nothing is tied with it
+    text = _table_text(_results(scores | {"exact": 0.9}, dict.fromkeys(scores, 1.0)))
+    assert "exact kernel machine" not in text
+
+
+def _table_text(result):
+    from io import StringIO
+
+    from rich.console import Console
+
+    from kernelmaps.evaluation.presentation import comparison_table
+
+    console = Console(file=StringIO(), width=100)
+    console.print(comparison_table(result))
+    return console.file.getvalue()
+
+
 @pytest.mark.parametrize("quick", ["best", "quick"])
 def test_the_advice_says_among_how_many_where_some_did_not_finish(quick):
     from kernelmaps.evaluation.presentation import use_this

@@ -10,6 +10,7 @@ from ..inspection.panels import write_figure
 from .candidates import expression, import_lines
 from .results import NO_TRIAL, Results, Row, is_tie, tied
 
+_BEST_EXACT = "The best exact kernel machine"
 _STYLES = {"linear": "dim", "exact": "bold", "map": "", "sklearn": "cyan", "boosting": "dim"}
 _COLORS = {
     "map": "#c8553d",
@@ -50,10 +51,11 @@ def _of_finished(result: Results) -> str:
     """Of which methods a row is the best, where some did not finish; exact ones do not count."""
     rivals = [row for row in result.rows if row.kind != "exact"]
     done = [row for row in rivals if row.finished]
-    if len(done) == len(rivals):
-        return ""
-    aside = ", exact kernel machines aside" if result.finished("exact") else ""
-    return f" of the {len(done)} methods that finished{aside}"
+    exact = result.best("exact")
+    if len(done) < len(rivals):
+        aside = ", exact kernel machines aside" if exact is not None else ""
+        return f" of the {len(done)} methods that finished{aside}"
+    return ", exact kernel machines aside" if exact is result.best() is not None else ""
 
 
 def _slower(count: int) -> str:
@@ -77,7 +79,7 @@ def _against(result: Results, use: Row) -> list[str]:
         "linear": "A plain linear model",
         "boosting": "Gradient boosting",
         "sklearn": "The best of scikit-learn's maps",
-        "exact": "The best exact kernel machine",
+        "exact": _BEST_EXACT,
     }
     lines = []
     for kind, name in words.items():
@@ -89,8 +91,7 @@ def _against(result: Results, use: Row) -> list[str]:
         if kind == use.kind:
             continue
         if other is not None:
-            which = f" ({other.label})" if kind in ("exact", "sklearn") else ""
-            lines.append(f"{name}{which} has {other.score:.3f}, {_difference(result, use, other)}.")
+            lines.append(f"{name}{_score_beside(result, use, other)}")
         elif rows:  # it took part, and has no score to compare
             most = max(rows, key=lambda row: (row.rows, row.score))
             score_on_few = f"{most.score:.3f} on {most.rows:,} rows"
@@ -98,8 +99,10 @@ def _against(result: Results, use: Row) -> list[str]:
     return lines
 
 
-def _difference(result: Results, use: Row, other: Row) -> str:
-    return _gap(use, other, result.within_noise(use, other))
+def _score_beside(result: Results, use: Row, other: Row) -> str:
+    """The end of a sentence on another method."""
+    which = f" ({other.label})" if other.kind in ("exact", "sklearn") else ""
+    return f"{which} has {other.score:.3f}, {_gap(use, other, result.within_noise(use, other))}."
 
 
 def _gap(use: Row, other: Row, within_noise: bool) -> str:
@@ -119,6 +122,16 @@ def _beside_exact(result: Results) -> str:
         f"On {exact.rows:,} rows, where {use.label} has {use.score:.3f}, the best exact kernel "
         f"machine ({exact.label}) has {exact.score:.3f}, {gap}."
     )
+
+
+def _higher_exact(result: Results, use: Row) -> list[str]:
+    """What the best exact machine has on fewer rows, or on the same ones if that is more."""
+    if result.on_exact_rows is not None:
+        return [_beside_exact(result)]
+    exact = result.best("exact")
+    if exact is None or (exact.score or 0.0) <= (use.score or 0.0):
+        return []
+    return [f"{_BEST_EXACT}{_score_beside(result, use, exact)}"]
 
 
 def _closest(result: Results) -> list[str]:
@@ -195,10 +208,11 @@ def comparison_table(result: Results) -> Any:
     from rich.text import Text
 
     use, ties = result.recommended(), [row.label for row in result.ties()]
-    marks = dict.fromkeys(ties, "=") | ({use.label: "*"} if use is not None else {})
+    marks = dict.fromkeys(ties if len(ties) > 1 else [], "=")
+    marks |= {use.label: "*"} if use is not None else {}
     caption = [use_this(result)[0]]
-    if result.on_exact_rows is not None:
-        caption.append(_beside_exact(result))
+    if use is not None and result.task != "none":
+        caption += _higher_exact(result, use)
     if len(ties) > 1:
         caption.append("= statistically tied with the best; * the recommended one.")
     shape = f"{result.data['rows']:,} × {result.data['columns']:,}"
