@@ -9,7 +9,6 @@ its own.
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from sklearn.linear_model import RidgeCV
 import kernelmaps as km
 
 from .harness import Bench
+from .memory import peak_bytes
 
 # Rows, columns, loss, and the most seconds and MiB of a fit.
 SIZES = [
@@ -78,7 +78,7 @@ def fit_once(rows: int, columns: int, loss: str, interactions: str | None = None
     model.fit(X[:200, :3], y[:200])  # compiles
     start = process_time()
     model.fit(X, y)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_bytes() / 2**20
     print(json.dumps([process_time() - start, peak]))
 
 
@@ -103,7 +103,7 @@ def fit_levels(rows: int, levels: int, loss: str) -> None:
     start = process_time()
     model.fit(X, y)
     seconds = process_time() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_bytes() / 2**20
     new, truth = draw(10_000)
     error = np.mean((model.predictor_.scores(model._columns(new), "benchmark")[:, 0] - truth) ** 2)
     print(json.dumps([seconds, peak, 1 - float(error) / float(truth.var())]))

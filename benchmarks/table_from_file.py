@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,8 @@ from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
+
+from .memory import peak_bytes
 
 COLUMNS = 20
 _GROUP = 1 << 18
@@ -79,8 +80,7 @@ def fit(path: Path, columns: int, dtype: str) -> dict[str, Any]:
     km.AdditiveRegressor().fit(small)  # compiles
     model = km.AdditiveRegressor()
     found: dict[str, Any] = timed(lambda: model.fit(path))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    found["peak_mib"] = peak / (1 << (20 if sys.platform == "darwin" else 10))
+    found["peak_mib"] = peak_bytes() / 2**20
     rng = np.random.default_rng(1)
     X = rng.gamma(3.0, 1.0, (2000, columns))
     truth = np.sin(X[:, 0]) + np.log1p(X[:, 1]) + 0.1 * X[:, 2] ** 2
