@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -37,9 +38,15 @@ class IndexBlocks:
 
     def rows(self, values: np.ndarray) -> csr_array:
         """A matrix with a row for each block: the values of its members, zero elsewhere."""
-        members = np.flatnonzero(self.index >= 0)
-        shape = self.count, len(self.index)
-        return csr_array((values[members], (self.index[members], members)), shape)
+        members, starts = self._members
+        return csr_array((values[members], members, starts), (self.count, len(self.index)))
+
+    @cached_property
+    def _members(self) -> tuple[np.ndarray, np.ndarray]:
+        """Members in the order of their blocks, and where blocks start and end among them."""
+        order = np.argsort(self.index, kind="stable")
+        starts = np.searchsorted(self.index[order], np.arange(self.count + 1))
+        return order[starts[0] :], starts - starts[0]
 
 
 def block_sums(
