@@ -153,7 +153,12 @@ def open_text(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> io.Te
     """
     if encoding == "utf-8":
         encoding = "utf-8-sig"  # spreadsheets write a byte-order mark
-    return io.TextIOWrapper(open_bytes(path), encoding=encoding, newline="")
+    file = open_bytes(path)
+    try:
+        return io.TextIOWrapper(file, encoding=encoding, newline="")
+    except LookupError:  # no such encoding
+        file.close()
+        raise
 
 
 def known_suffixes() -> str:
