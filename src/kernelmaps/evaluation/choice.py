@@ -283,7 +283,7 @@ def choose(
     _check_search(families, held_out_rows, budget)
     requirements = {**limits, "error": error, "confidence": confidence}
     random_state = seed_of(random_state)
-    rows = _Rows.of(X, kernel)
+    rows = _InputRows.of(X, kernel)
     if rows.remarks:
         warnings.warn(f"choose: {' '.join(rows.remarks)}", SuspectColumnWarning, stacklevel=2)
     X, kernel, scaler = scaled_kernel(kernel, rows.measured, random_state)
@@ -297,7 +297,7 @@ def choose(
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _InputRows:
     """Rows as they were passed, those that are measured, and what is to be said about them.
 
     `columns` are the names of the columns that are used, if some of a frame are left out.
@@ -309,7 +309,7 @@ class _Rows:
     columns: list[str] | None = None
 
     @classmethod
-    def of(cls, X: Any, kernel: Any) -> _Rows:
+    def of(cls, X: Any, kernel: Any) -> _InputRows:
         names, rows = feature_names_of(X), checked_rows(X, "choose", ensure_min_samples=8)
         if names is None:
             return cls(X, rows, suspect_columns(rows))

@@ -33,22 +33,23 @@ from .results import NO_TRIAL, Row
 from .trials import Trial, fixed_part, grown, run_trial, tune
 
 _FIRST_ROWS = 500
-_WORTH = 4  # times the first rows, up to which a sample costs almost as much as it saves
-_FACTOR = 3  # rows of a round, over those of the one before
-_NEARLY = 1.5  # times the rows of a round are all rows: it takes them all, and is the last
-_ERRORS = 0.1  # of the budget, for errors of maps
-_AGAIN = 0.05  # of the budget, for the recommended method on the rows of exact machines
-_TRIAL = 0.02  # of the budget, the most that a trial on more than a few rows may take
-_TRIALS = 0.3  # of the budget, after which no further method of the first round has a trial
-_SAFETY = 0.8  # of the time left that a round is planned for: predictions are rough
+_SAMPLE_PAYS_FROM = 4  # times the first rows: up to that a sample costs almost what it saves
+_ROUND_FACTOR = 3  # rows of a round, over those of the one before
+# Times the rows of a round are all rows, or more: it takes them all, and is the last.
+_LAST_ROUND_FACTOR = 1.5
+_MAP_ERRORS_SHARE = 0.1  # of the budget, for errors of maps
+_REPEAT_SHARE = 0.05  # of the budget, for the recommended method on the rows of exact machines
+_LONG_TRIAL_SHARE = 0.02  # of the budget, the most that a trial on more than a few rows may take
+_TRIALS_SHARE = 0.3  # of the budget, after which no further method of the first round has a trial
+_PLANNED_SHARE = 0.8  # of the time left that a round is planned for: predictions are rough
 # Of the time: up to which the first methods run on all rows at once; else what they take on fewer
 # rows, and what is kept for rounds on more. With a quarter for the first round, boosting stopped
 # after 500 rows of spambase and 1328 of magic, although it is the best method on all rows.
-_WHOLE_SHARE, _FIRST_SHARE, _LATER_SHARE = 0.9, 0.4, 0.4
+_ALL_ROWS_SHARE, _FIRST_SHARE, _LATER_SHARE = 0.9, 0.4, 0.4
 # A slow method is no part of the first round if there are so many times more rows without: boosting
 # with 26 classes takes 8 s on 500 rows.
-_COSTLY = 4
-_MOST_FOR_ONE = 0.4  # of the budget, the most that one method may take
+_ROWS_GAINED = 4
+_ONE_METHOD_SHARE = 0.4  # of the budget, the most that one method may take
 
 
 RBF_MACHINE = "exact gaussian"
@@ -167,7 +168,7 @@ class Rounds:
     @property
     def available(self) -> float:
         """Seconds that are left for measuring scores."""
-        return self.remaining - _ERRORS * self.total if self.limited else np.inf
+        return self.remaining - _MAP_ERRORS_SHARE * self.total if self.limited else np.inf
 
     def first_rows(self) -> int:
         """The fewest rows of a round: enough for some of every class in every fold."""
@@ -181,7 +182,7 @@ class Rounds:
     def _within_budget(self, methods: Sequence[Method]) -> None:
         first = representatives(methods)
         for method in track(first, f"{len(first)} methods on few rows", enabled=self.progress):
-            if self.total - self.remaining <= _TRIALS * self.total:
+            if self.total - self.remaining <= _TRIALS_SHARE * self.total:
                 self._run_trial(method)
         tried = [method for method in first if np.isfinite(self.predicted(method, self.n))]
         first = self._without_costly(tried) if len(tried) > 1 else first[:2]
@@ -196,12 +197,12 @@ class Rounds:
 
     def _rows_for(self, methods: Sequence[Method]) -> int:
         """Rows of the first round: all, if the methods fit; else so many that more can follow."""
-        few, whole = self.first_rows(), self._seconds_for(methods, self.n)
-        if self.n <= _WORTH * few or whole <= _WHOLE_SHARE * self.available:
+        fewest, for_all_rows = self.first_rows(), self._seconds_for(methods, self.n)
+        if self.n <= _SAMPLE_PAYS_FROM * fewest or for_all_rows <= _ALL_ROWS_SHARE * self.available:
             return self.n
-        rows = self.n // _FACTOR
-        while rows > few and self._seconds_for(methods, rows) > _FIRST_SHARE * self.available:
-            rows = max(few, int(rows / 1.25))
+        rows = self.n // _ROUND_FACTOR
+        while rows > fewest and self._seconds_for(methods, rows) > _FIRST_SHARE * self.available:
+            rows = max(fewest, int(rows / 1.25))
         return rows
 
     def _without_costly(self, methods: list[Method]) -> list[Method]:
@@ -211,7 +212,7 @@ class Rounds:
         for count in range(1, len(methods) - 1):
             costly = by_cost[-count:]
             others = [method for method in methods if method not in costly]
-            if self._rows_for(others) >= _COSTLY**count * rows:
+            if self._rows_for(others) >= _ROWS_GAINED**count * rows:
                 return others
         return methods
 
@@ -234,7 +235,7 @@ class Rounds:
             if family in too_slow:
                 continue
             self._run_trial(method)
-            if self.predicted(method, self.rows) <= _SAFETY * (self.available - keep):
+            if self.predicted(method, self.rows) <= _PLANNED_SHARE * (self.available - keep):
                 self._round([method], self.rows)
             else:
                 too_slow.add(family)
@@ -255,7 +256,7 @@ class Rounds:
         try:
             warming = self._warm_up(method, self.problem)
             start = perf_counter()
-            arguments = len(self.penalties), _TRIAL * self.total
+            arguments = len(self.penalties), _LONG_TRIAL_SHARE * self.total
             trial = interruptible(run_trial, method, self.problem, *arguments)
         except (ValueError, TypeError, MemoryError) as error:
             self.failures[method.label] = str(error).splitlines()[0]
@@ -280,13 +281,16 @@ class Rounds:
 
     def _next(self, ranked: list[Method]) -> tuple[list[Method], int] | None:
         """Methods and rows of the next round, best first; None if no further one is worth it."""
-        left = _SAFETY * self.available
+        left = _PLANNED_SHARE * self.available
         if self._seconds_for(ranked, self.n) <= left:
             return ranked, self.n
-        rows = _FACTOR * self.rows
-        if _NEARLY * rows >= self.n:
+        rows = _ROUND_FACTOR * self.rows
+        if _LAST_ROUND_FACTOR * rows >= self.n:
             rows = self.n
-        rounds = max(1, int(np.ceil(np.log(self.n / (_NEARLY * self.rows)) / np.log(_FACTOR))))
+        rounds = max(
+            1,
+            int(np.ceil(np.log(self.n / (_LAST_ROUND_FACTOR * self.rows)) / np.log(_ROUND_FACTOR))),
+        )
         most = len(ranked) if rows == self.n else max(3, -(-len(ranked) // 2))
         rivals = _rivals(ranked)
         while rivals and rows >= 1.5 * self.rows:
@@ -322,7 +326,7 @@ class Rounds:
                 continue
             # However small the budget, there are two results to compare.
             free = not self.limited or len(self.results) < 2
-            most = min(self.available, _MOST_FOR_ONE * self.total)
+            most = min(self.available, _ONE_METHOD_SHARE * self.total)
             if not free and self.predicted(method, rows) > most:
                 continue
             problem = self.problem.of_rows(n_rows)
@@ -362,7 +366,7 @@ class Rounds:
 
     def _measure_errors(self, methods: Sequence[Method]) -> None:
         """Errors of the maps, those that finished first; they do not depend on the folds."""
-        keep = _AGAIN * self.total if self.limited else 0.0
+        keep = _REPEAT_SHARE * self.total if self.limited else 0.0
         missing = [m for m in self._ranked(methods) if self.results[m.label].error is None]
         for method in track(missing, "errors of the maps", enabled=self.progress):
             # To measure an error, a map is fitted and applied to about as many rows as in a fold.

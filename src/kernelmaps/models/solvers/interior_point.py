@@ -251,8 +251,8 @@ class StepSystem:
         """
         fit, (_, _, scores, slack, excess, dual, reserve) = self.fit, self.point
         rows, sign, hessian, weights = fit.rows, fit.sign, self.hessian, self.point.weights
-        wanted = fit.margin - sign * scores + of_slack / dual - of_excess / reserve
-        alpha = np.sum(sign * (dual + self.weight * wanted), axis=0)
+        shortfall = fit.margin - sign * scores + of_slack / dual - of_excess / reserve
+        alpha = np.sum(sign * (dual + self.weight * shortfall), axis=0)
         total = float(alpha.sum()) if hessian.total else 0.0
         enough = residual_share * fit.gap
         d_weights, n_products = conjugate_gradients(
@@ -267,7 +267,7 @@ class StepSystem:
         if hessian.total:
             d_intercept = (total - float(hessian.weight @ d_scores)) / hessian.total
         d_scores = d_scores + d_intercept
-        d_dual = self.weight * (wanted - sign * d_scores)
+        d_dual = self.weight * (shortfall - sign * d_scores)
         return Iterate(
             d_weights, d_intercept, d_scores,
             (of_slack - slack * d_dual) / dual - slack,
