@@ -52,7 +52,7 @@ def test_new_smoothing_parameters_are_those_of_the_full_problem(seed, dispersion
     np.testing.assert_allclose(fit.beta, full.beta, atol=1e-6)
     rhs = np.random.default_rng(seed).normal(size=len(fit.beta))
     np.testing.assert_allclose(fit.solve(rhs), full.inverse.dot(rhs), atol=1e-6)
-    np.testing.assert_allclose(fit.edf_of_new(penalties), full.edf(penalties)[new], atol=1e-6)
+    np.testing.assert_allclose(fit.edf_of_new(penalties), full.edf()[new], atol=1e-6)
     no_constraints = np.zeros((0, len(problem.rhs)))
     all_new = fit_bordered(problem, penalties, start, dispersion, constraints=no_constraints)
     assert len(all_new.border.old) == 0

@@ -124,9 +124,10 @@ def test_the_prior_has_the_derivatives_of_its_density(seed):
         density = costs.sum() - null.sum() * of_common + np.log1p(3 * common)
         return density + 0.5 * rho @ square @ rho
 
-    assert prior.negative_log_density(rho) == pytest.approx(value(theta) - 0.5 * rho @ square @ rho)
-    gradient = prior.penalised_gradient(rho, square @ rho)
-    hessian = prior.penalised_hessian(rho, np.ones(6, bool), partial(summed_by_block, square))
+    here = prior.at(rho)
+    assert here.negative_log_density() == pytest.approx(value(theta) - 0.5 * rho @ square @ rho)
+    gradient = here.penalised_gradient(square @ rho)
+    hessian = here.penalised_hessian(np.ones(6, bool), partial(summed_by_block, square))
     step = 1e-4 * np.eye(6)
     for i in range(6):
         up, down = value(theta + step[i]), value(theta - step[i])
@@ -135,7 +136,7 @@ def test_the_prior_has_the_derivatives_of_its_density(seed):
         assert hessian[i, i] == pytest.approx(second, rel=1e-3, abs=1e-3)
     np.testing.assert_allclose(hessian, hessian.T)
     for moving in rng.random((20, 6)) < 0.5:
-        some = prior.penalised_hessian(rho, moving, partial(summed_by_block, square))
+        some = here.penalised_hessian(moving, partial(summed_by_block, square))
         np.testing.assert_allclose(some, hessian[np.ix_(moving, moving)])
 
 

@@ -8,6 +8,10 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 
+# Coefficients up to which sums over blocks are products of dense matrices, whose operations take
+# less time than it takes to make a sparse one (12 against 55 µs with 40, 190 against 110 with 200).
+_DENSE_UP_TO = 128
+
 
 @dataclass(frozen=True)
 class IndexBlocks:
@@ -53,6 +57,10 @@ def block_sums(
     V: np.ndarray, d: np.ndarray, u: np.ndarray, blocks: IndexBlocks
 ) -> tuple[np.ndarray, np.ndarray]:
     """Sums of d_i V_il² d_l and of u_i V_il u_l over pairs of blocks, for a symmetric V."""
+    if len(V) <= _DENSE_UP_TO:
+        member = (np.arange(blocks.count)[:, None] == blocks.index).astype(np.float64)
+        by_block, by_u = member * d, member * u
+        return by_block @ (V * V) @ by_block.T, by_u @ V @ by_u.T
     by_block = blocks.rows(d)
     squares = by_block @ (by_block @ (V * V)).T
     by_block = blocks.rows(u)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from ...threads import available_threads
 from ..rows.protocol import NormalEquations
@@ -26,6 +26,10 @@ RIDGE_WITHOUT_CURVATURE = 1e-6
 # Coefficients below which threads of BLAS cost more than they bring: they wait by spinning, and
 # take the processor from the threads that sum over rows.
 THREADED_SIZE = 2500
+# Rows from which on a triangular matrix is inverted by blocks: OpenBLAS's dtrtri takes three times
+# as long as the Cholesky factor, which has as many operations (0.79 ms for 200 rows, by blocks
+# 0.40 ms; with 48 or 96 the same).
+_INVERSE_BLOCK = 64
 _TILE = 64  # rows and columns of a tile that is transposed: it stays in the L1 cache (32 kB)
 _BELOW = np.tri(_TILE, k=-1, dtype=bool)
 
@@ -53,9 +57,23 @@ def cholesky_solve(factor: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 
 def cholesky_inverse(factor: np.ndarray) -> np.ndarray:
-    """(LLᵀ)⁻¹; the factor is overwritten."""
-    inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0].T
+    """(LLᵀ)⁻¹, of which L is read below the diagonal."""
+    inverse = lapack.dlauum(_triangular_inverse(factor), lower=1, overwrite_c=1)[0].T
     _mirror(inverse)
+    return inverse
+
+
+def _triangular_inverse(lower: np.ndarray) -> np.ndarray:
+    """L⁻¹ of a lower triangular matrix, below the diagonal; the blocks of two halves at a time."""
+    n = len(lower)
+    if n <= _INVERSE_BLOCK:
+        return lapack.dtrtri(lower, lower=1)[0]
+    half = n // 2
+    first, second = (_triangular_inverse(lower[at, at]) for at in (slice(half), slice(half, n)))
+    inverse = np.empty((n, n), order="F")
+    inverse[:half, :half], inverse[half:, half:] = first, second
+    below = blas.dtrmm(-1.0, second, lower[half:, :half], lower=1)
+    inverse[half:, :half] = blas.dtrmm(1.0, first, below, side=1, lower=1, overwrite_b=1)
     return inverse
 
 
@@ -118,7 +136,7 @@ class PenalisedSystem:
         return logdet if self.levels is None else logdet + np.log(self.levels.precision).sum()
 
     def inverse(self) -> BlockCovariance:
-        """(G + diag(d))⁻¹; the factor is overwritten."""
+        """(G + diag(d))⁻¹."""
         return BlockCovariance(cholesky_inverse(self.factor), self.levels)
 
 

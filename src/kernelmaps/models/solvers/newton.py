@@ -169,9 +169,11 @@ def halved_step(
 ) -> tuple[LossEvaluation, bool] | None:  # fmt: skip
     """The longest of ever shorter steps to a P of at most `highest`; None if there is none.
 
-    `start` holds the losses at `beta`, if they are known.
+    `start` holds the losses at `beta`, if they are known. If half a step leads to a higher P than
+    all of it, P falls all the way, since it is convex, and shorter steps lead higher still.
     """
     trial = full = objective.at(target)
+    value_of_longer = np.inf
     for halvings in range(options.max_halvings):
         if halvings:
             length = 0.5**halvings
@@ -179,6 +181,9 @@ def halved_step(
         value = objective.value(trial)
         if np.isfinite(value) and value <= highest:
             return trial, halvings == 0
+        if np.isfinite(value) and value >= value_of_longer:
+            return None
+        value_of_longer = value
     return None
 
 

@@ -103,6 +103,12 @@ def is_penalised(diagonal: np.ndarray) -> np.ndarray:
     return diagonal > 2 * REML.no_penalty
 
 
+def residual_df(diagonal: np.ndarray, total_weight: float) -> float:
+    """Rows less the coefficients without a penalty, and less the intercept in any case."""
+    unpenalised = len(diagonal) - np.count_nonzero(is_penalised(diagonal))
+    return max(total_weight - max(unpenalised, 1), 1.0)
+
+
 @dataclass(frozen=True)
 class Penalties:
     """Diagonal penalties: d_i is λ of ``smoothing_index[i]`` (−1: none) times ``scale[i]``.
@@ -147,11 +153,6 @@ class Penalties:
         smoothing = np.zeros(self.count + 1)  # the last for index −1
         np.exp(rho, out=smoothing[:-1])
         return self.scale * smoothing[self.smoothing_index]
-
-    def residual_df(self, rho: np.ndarray, total_weight: float) -> float:
-        """Rows less the coefficients without a penalty, and less the intercept in any case."""
-        unpenalised = np.count_nonzero(~is_penalised(self.diagonal(rho)))
-        return max(total_weight - max(unpenalised, 1), 1.0)
 
     @cached_property
     def ranks(self) -> np.ndarray:
@@ -243,8 +244,8 @@ class WorkingFit:
         V = (G + diag(d))⁻¹; φV is the posterior covariance of β.
     traces : ndarray
         Sums of d_i V_ii over the coefficients of each smoothing parameter.
-    rho : ndarray
-        Logarithms of the smoothing parameters.
+    rho, diagonal : ndarray
+        Logarithms of the smoothing parameters, and the penalties d.
     dispersion : float
         φ.
     criterion, gradient : float, ndarray
@@ -257,14 +258,15 @@ class WorkingFit:
     inverse: Covariance
     traces: np.ndarray
     rho: np.ndarray
+    diagonal: np.ndarray
     dispersion: float
     criterion: float
     gradient: np.ndarray
     converged: bool = True
 
-    def edf(self, penalties: Penalties) -> np.ndarray:
+    def edf(self) -> np.ndarray:
         """Effective degrees of freedom of each coefficient."""
-        return 1 - penalties.diagonal(self.rho) * self.inverse.diagonal()
+        return 1 - self.diagonal * self.inverse.diagonal()
 
     def edf_of_all(
         self, active: np.ndarray, penalties: Penalties, working_weight: float
@@ -276,7 +278,7 @@ class WorkingFit:
         jump where a coefficient leaves the active set.
         """
         edf = working_weight / (penalties.diagonal(self.rho) + working_weight)
-        edf[active] = self.edf(penalties.restricted(active))
+        edf[active] = self.edf()
         return edf
 
     def inverse_in(
@@ -309,16 +311,15 @@ def penalised_fit(
     logdet = system.logdet()
     inverse = system.inverse()
     deviance = max(problem.square - problem.rhs @ beta, 1e-300 + 1e-14 * problem.square)
-    residual_df = penalties.residual_df(rho, problem.total_weight)
-    phi = deviance / residual_df if dispersion is None else dispersion
-    ranks = penalties.ranks
-    criterion = 0.5 * (deviance / phi + residual_df * np.log(phi) + logdet - ranks @ rho)
+    df, ranks = residual_df(diagonal, problem.total_weight), penalties.ranks
+    phi = deviance / df if dispersion is None else dispersion
+    criterion = 0.5 * (deviance / phi + df * np.log(phi) + logdet - ranks @ rho)
     squares = penalties.sum_by_group(diagonal * beta**2) / phi
     of_dense, of_levels = inverse.penalised_diagonal(diagonal)
     traces = penalties.sum_by_group(of_dense)
     traces[-1:] += of_levels
     gradient = 0.5 * (squares + traces - ranks)
-    return WorkingFit(beta, inverse, traces, rho, phi, criterion, gradient)
+    return WorkingFit(beta, inverse, traces, rho, diagonal, phi, criterion, gradient)
 
 
 def reml_hessian(
@@ -331,14 +332,15 @@ def reml_hessian(
     """
     if groups is None:
         groups = IndexBlocks(np.arange(penalties.count), penalties.count)
-    blocks, diagonal = penalties.coefficient_blocks(groups), penalties.diagonal(fit.rho)
+    blocks, diagonal = penalties.coefficient_blocks(groups), fit.diagonal
     product = diagonal * fit.beta
     squares = blocks.sums(product * fit.beta) / fit.dispersion
     traces = groups.sums(fit.traces)
     trace_terms, beta_terms = fit.inverse.block_sums(diagonal, product, blocks)
-    hessian = np.diag(squares + traces) - 2 / fit.dispersion * beta_terms - trace_terms
+    hessian = -2 / fit.dispersion * beta_terms - trace_terms
+    hessian.flat[:: len(hessian) + 1] += squares + traces
     if profiled:
-        hessian -= np.outer(squares, squares) / penalties.residual_df(fit.rho, total_weight)
+        hessian -= np.outer(squares, squares) / residual_df(diagonal, total_weight)
     return 0.5 * hessian
 
 
@@ -357,10 +359,10 @@ def smoothing_deviations(
     if not free.any():
         return np.zeros((len(fit.beta), 0))
     groups = IndexBlocks(np.where(free, np.cumsum(free) - 1, -1), np.count_nonzero(free))
-    product = penalties.diagonal(fit.rho) * fit.beta
+    product = fit.diagonal * fit.beta
     jacobian = fit.inverse.columns(product, penalties.coefficient_blocks(groups))
     hessian = reml_hessian(fit, penalties, problem.total_weight, profiled, groups)
-    of_prior = penalties.prior_of(free, problem).hessian_diagonal(fit.rho)[free]
+    of_prior = penalties.prior_of(free, problem).at(fit.rho).second[free]
     hessian.flat[:: len(hessian) + 1] += of_prior
     if lapack.dpotrf(hessian, lower=1, clean=0)[1] == 0:  # a tenth of the time of eigenvalues
         hessian.flat[:: len(hessian) + 1] += REML.min_precision
@@ -403,7 +405,7 @@ def best_of_two_starts(
     start = np.where(null_spaces, rho - REML.free_null_space, rho)
     second = estimate_smoothing(problem, penalties, start, dispersion, fixed, tol=REML.rough_tol)
     prior = penalties.prior_of(null_spaces, problem)
-    return min(fit, second, key=lambda fit: prior.penalised_criterion(fit.rho, fit.criterion))
+    return min(fit, second, key=lambda fit: prior.at(fit.rho).penalised_criterion(fit.criterion))
 
 
 def _free_null_spaces(penalties: Penalties, fixed: np.ndarray | None) -> np.ndarray:
@@ -449,10 +451,10 @@ def estimate_smoothing(
     rho = np.where(free, np.clip(rho, *limits), rho)
     prior = penalties.prior_of(free, problem)
     lower, upper = prior.bounds(*limits)
-    fit = penalised_fit(problem, penalties, rho, dispersion)
+    fit, prior_at = penalised_fit(problem, penalties, rho, dispersion), prior.at(rho)
     for _ in range(max_iter):
         theta = prior.of_rho(fit.rho)
-        gradient = prior.penalised_gradient(fit.rho, fit.gradient)
+        gradient = prior_at.penalised_gradient(fit.gradient)
         moving = prior.extended(free) & (np.abs(gradient) > REML.stationary_share * tol)
         at_lower, at_upper = theta <= lower + REML.at_bound, theta >= upper - REML.at_bound
         moving &= ~(at_lower & (gradient > 0)) & ~(at_upper & (gradient < 0))
@@ -460,15 +462,15 @@ def estimate_smoothing(
             break
         step = np.zeros(len(theta))
         hessian_of = partial(reml_hessian, fit, penalties, problem.total_weight, dispersion is None)
-        hessian = prior.penalised_hessian(fit.rho, moving, hessian_of)
+        hessian = prior_at.penalised_hessian(moving, hessian_of)
         step[moving] = _newton_step(hessian, gradient[moving])
-        highest = prior.penalised_criterion(fit.rho, fit.criterion)
+        highest = prior_at.penalised_criterion(fit.criterion)
         highest += REML.rounding * abs(highest)
         for _ in range(REML.max_line_search):
             theta_new = np.where(step != 0, np.clip(theta + step, lower, upper), theta)
             rho = np.where(free, prior.to_rho(theta_new), fit.rho)
-            candidate = penalised_fit(problem, penalties, rho, dispersion)
-            if prior.penalised_criterion(rho, candidate.criterion) <= highest:
+            candidate, prior_at = penalised_fit(problem, penalties, rho, dispersion), prior.at(rho)
+            if prior_at.penalised_criterion(candidate.criterion) <= highest:
                 break
             step = step / REML.step_divisor
         else:

@@ -177,49 +177,69 @@ class PriorParameterisation:
         lowest[self.in_null_space], highest[self.in_null_space] = common[0] - common[1], 0.0
         return np.append(lowest, common[0]), np.append(highest, common[1])
 
-    def _summands(self, rho: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """g of each smoothing parameter, and its first and second derivative by ρ."""
-        deviation = np.exp(-0.5 * (rho - self.offset))
+    def at(self, rho: np.ndarray) -> PriorAt:
+        """The prior at some ρ."""
+        relative = rho - self.offset
+        deviation = np.exp(-0.5 * relative)
         exponential, in_errors = self.rate * deviation, self.root_weight * deviation
         weight = np.where(self.in_null_space, 1.0, self.range_weight)
         share = weight * in_errors / (1 + in_errors)
         value = weight * np.log1p(in_errors) + exponential
-        return value, -0.5 * (share + exponential), 0.25 * (share / (1 + in_errors) + exponential)
+        second = 0.25 * (share / (1 + in_errors) + exponential)
+        null = np.flatnonzero(self.in_null_space)
+        smallest = int(null[np.argmax(relative[null])]) if len(null) else None
+        return PriorAt(self, value, -0.5 * (share + exponential), second, exponential, smallest)
 
-    def _common(self, rho: np.ndarray) -> tuple[int, float]:
-        """The smoothing parameter of a null space that has the shared variance, and κσ_c."""
-        null, relative = np.flatnonzero(self.in_null_space), rho - self.offset
-        smallest = int(null[np.argmax(relative[null])])
-        return smallest, self.rate * float(np.exp(-0.5 * relative[smallest]))
 
-    def negative_log_density(self, rho: np.ndarray) -> float:
+@dataclass(frozen=True)
+class PriorAt:
+    """−log p and its derivatives at some ρ.
+
+    Attributes
+    ----------
+    prior : PriorParameterisation
+    value, first, second : ndarray
+        g of each smoothing parameter, and its derivatives by ρ.
+    exponential : ndarray
+        κσ of each.
+    smallest : int or None
+        The smoothing parameter of a null space that has the shared variance.
+    """
+
+    prior: PriorParameterisation
+    value: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    exponential: np.ndarray
+    smallest: int | None
+
+    @property
+    def _n_null(self) -> int:
+        return np.count_nonzero(self.prior.in_null_space)
+
+    def negative_log_density(self) -> float:
         """−log p."""
-        value, _, _ = self._summands(rho)
-        if not self.in_null_space.any():
-            return float(value.sum())
-        smallest, common = self._common(rho)
-        return float(value.sum() - self.in_null_space.sum() * value[smallest] + np.log1p(common))
+        total = float(self.value.sum())
+        if self.smallest is None:
+            return total
+        common = float(self.exponential[self.smallest])
+        return total - self._n_null * float(self.value[self.smallest]) + float(np.log1p(common))
 
-    def penalised_criterion(self, rho: np.ndarray, criterion: float) -> float:
+    def penalised_criterion(self, criterion: float) -> float:
         """ℓ − log p, from the REML criterion ℓ at ρ: what is minimised."""
-        return criterion + self.negative_log_density(rho)
+        return criterion + self.negative_log_density()
 
-    def hessian_diagonal(self, rho: np.ndarray) -> np.ndarray:
-        """Second derivatives of −log p by each ρ, for a shared variance that stays."""
-        return self._summands(rho)[2]
-
-    def penalised_gradient(self, rho: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    def penalised_gradient(self, gradient: np.ndarray) -> np.ndarray:
         """Derivatives of ℓ − log p by θ, from those of ℓ by ρ."""
-        of_prior = self._summands(rho)[1]
-        out = gradient + of_prior
-        if not self.in_null_space.any():
+        out = gradient + self.first
+        if self.smallest is None:
             return out
-        smallest, common = self._common(rho)
-        by_common = self.in_null_space.sum() * of_prior[smallest] + 0.5 * common / (1 + common)
-        return np.append(out, out[self.in_null_space].sum() - by_common)
+        common = self.exponential[self.smallest]
+        by_common = self._n_null * self.first[self.smallest] + 0.5 * common / (1 + common)
+        return np.append(out, out[self.prior.in_null_space].sum() - by_common)
 
     def penalised_hessian(
-        self, rho: np.ndarray, moving: np.ndarray, hessian_of: Callable[[IndexBlocks], np.ndarray]
+        self, moving: np.ndarray, hessian_of: Callable[[IndexBlocks], np.ndarray]
     ) -> np.ndarray:
         """Second derivatives of ℓ − log p by the coordinates θ that are `moving`.
 
@@ -227,20 +247,22 @@ class PriorParameterisation:
         ``hessian_of(blocks)`` gives the second derivatives of ℓ by ρ, added up over blocks of
         smoothing parameters.
         """
-        count = len(self.offset)
+        in_null_space = self.prior.in_null_space
+        count = len(in_null_space)
         alone = np.flatnonzero(moving[:count])
         index, common_moves = np.full(count, -1), bool(moving[count:].any())
         index[alone] = np.arange(len(alone))
         if common_moves:
-            index[self.in_null_space & ~moving[:count]] = len(alone)
-        of_prior, blocks = self._summands(rho)[2], IndexBlocks(index, len(alone) + common_moves)
-        hessian = hessian_of(blocks) + np.diag(blocks.sums(of_prior))
+            index[in_null_space & ~moving[:count]] = len(alone)
+        blocks = IndexBlocks(index, len(alone) + common_moves)
+        hessian = hessian_of(blocks)
+        hessian.flat[:: len(hessian) + 1] += blocks.sums(self.second)
         if not common_moves:
             return hessian
         by_theta = np.eye(blocks.count)  # derivatives of ρ: the shared θ moves all null spaces
-        by_theta[:-1, -1] = self.in_null_space[alone]
+        by_theta[:-1, -1] = in_null_space[alone]
         hessian = by_theta.T @ hessian @ by_theta
-        smallest, common = self._common(rho)
-        hessian[-1, -1] -= self.in_null_space.sum() * of_prior[smallest]
+        common = self.exponential[self.smallest]
+        hessian[-1, -1] -= self._n_null * self.second[self.smallest]
         hessian[-1, -1] += 0.25 * common / (1 + common) ** 2
         return hessian
