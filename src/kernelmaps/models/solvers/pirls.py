@@ -28,6 +28,7 @@ import numpy as np
 
 from ...threads import limit_blas
 from ..losses import Loss, Squared
+from ..rows.in_memory import TermRows
 from ..rows.protocol import LossEvaluation, NormalEquations, SolverRows
 from .inequalities import constrained_minimum
 from .linear_systems import Covariance, blas_threads, rearranged, scatter
@@ -311,16 +312,25 @@ def _smoothing_edf(fit: WorkingFit, problem: NormalEquations, deviations: np.nda
     return float(np.sum(deviations * problem.product(deviations)) / fit.dispersion)
 
 
+def _problem_by_cache(rows: SolverRows) -> tuple[NormalEquations, float] | None:
+    """The problem of squared loss in all coefficients, if its Gram matrix is cached."""
+    cache = rows.gram_cache if isinstance(rows, TermRows) else None
+    return None if cache is None or not cache.has(rows.bases) else rows.squared_problem()
+
+
 def _fit_screened(
     active: ActiveSet, loss: Squared, rho: np.ndarray, fixed: np.ndarray, warm: bool, tol: float
 ) -> tuple[WorkingFit, NormalEquations, ActiveSet, float]:
     """The same for very many coefficients: terms enter until none promises to gain."""
-    n = active.all_rows.total_weight
+    n, cached = active.all_rows.total_weight, _problem_by_cache(active.all_rows)
     if not warm:
         rho = _without_range_spaces(active.all_penalties, rho, fixed)
     active = active.updated(rho, n, final=True)
     for screening in range(PIRLS.max_screenings + 1):
-        problem, mean = active.rows.squared_problem()
+        if cached is None:
+            problem, mean = active.rows.squared_problem()
+        else:
+            problem, mean = cached[0].restricted(active.indices), cached[1]
         if screening or warm:
             fit = estimate_smoothing(
                 problem, active.penalties, rho, None, fixed, tol=REML.rough_tol
@@ -335,8 +345,9 @@ def _fit_screened(
         if larger is active:
             break
         active = larger.updated(rho, n, final=True)
-    few = PIRLS.reml_steps_screened
-    fit = estimate_smoothing(problem, active.penalties, fit.rho, None, fixed, few, tol)
+    if tol < REML.rough_tol:
+        few = PIRLS.reml_steps_screened
+        fit = estimate_smoothing(problem, active.penalties, fit.rho, None, fixed, few, tol)
     return fit, problem, active, mean
 
 
