@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from scipy.linalg import lapack
 
-from kernelmaps.models.solvers.linear_systems import cholesky_factor, cholesky_inverse
+from kernelmaps.models.rows.protocol import NormalEquations
+from kernelmaps.models.solvers.linear_systems import (
+    cholesky_factor,
+    cholesky_inverse,
+    penalised_system,
+)
 
 
 @pytest.mark.parametrize("size", [1, 2, 64, 65, 130, 259])
@@ -21,3 +26,12 @@ def test_inverses_by_blocks_are_those_of_lapack(size, seed):
     np.testing.assert_allclose(np.tril(inverse), np.tril(expected), atol=tolerance, rtol=0)
     np.testing.assert_array_equal(inverse, inverse.T)
     np.testing.assert_array_equal(np.tril(factor), before)  # the factor can be used again
+
+
+def test_a_covariance_has_the_determinant_of_its_system(seed):
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(50, 20))
+    problem = NormalEquations(root.T @ root, np.zeros(20), 1.0, 50.0)
+    covariance = penalised_system(problem, rng.random(20)).inverse().scaled(0.3)
+    expected = np.linalg.slogdet(covariance.dense)[1]
+    assert covariance.logdet() == pytest.approx(expected, abs=1e-10)

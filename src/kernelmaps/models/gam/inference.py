@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -235,18 +236,20 @@ class DisplayedFunction:
     """A function that is shown: a linear combination of coefficients and deviations.
 
     The coefficients are those of the active set: functions outside of it have next to no variance.
-    Deviations, which come from the sample of rows, follow them, with a mean of zero and a variance
-    of one.
+    Deviations come from the sample of rows. They are independent, with a mean of zero and a
+    variance of one.
 
     Attributes
     ----------
-    functions, in_basis : ndarray of shape (n_codes, m), (n_functions, m)
-        The combinations at the codes of the term, and in its basis.
-    beta, prior_variance : ndarray of shape (m,)
-        Of coefficients and deviations.
-    posterior, of_smoothing : ndarray of shape (m, m)
-        Covariance of all, and what the uncertainty of the smoothing parameters adds to it.
-    intercept : ndarray of shape (1 + m,)
+    functions, in_basis : ndarray of shape (n_codes, n), (n_functions, n)
+        The combinations of coefficients at the codes of the term, and in its basis.
+    deviations : Deviations
+        The combinations of deviations, in the same two forms.
+    beta, prior_variance : ndarray of shape (n,)
+        Of the coefficients.
+    posterior, of_smoothing : ndarray of shape (n, n)
+        Covariance of them, and what the uncertainty of the smoothing parameters adds to it.
+    intercept : ndarray of shape (1 + n,)
         Covariances of the intercept, its variance first.
     at : ndarray of int
         Positions of the coefficients in the active set.
@@ -254,6 +257,7 @@ class DisplayedFunction:
 
     functions: np.ndarray
     in_basis: np.ndarray
+    deviations: Deviations
     beta: np.ndarray
     prior_variance: np.ndarray
     posterior: np.ndarray
@@ -267,27 +271,23 @@ class DisplayedFunction:
         penalty: np.ndarray, shape: tuple[int, int],
     ) -> DisplayedFunction:  # fmt: skip
         """The sum of parts; `shape` is that of the term's basis."""
-        blocks, at = [np.zeros((sum(shape), 0))], [np.zeros(0, np.int64)]
+        functions, in_basis = [np.zeros((shape[0], 0))], [np.zeros((shape[1], 0))]
+        at = [np.zeros(0, np.int64)]
         for part in parts:
             positions = fit.active_in(part.span)
             columns = fit.active[positions] - part.span.start
-            blocks.append(np.concatenate([part.functions[:, columns], part.in_basis[:, columns]]))
+            functions.append(part.functions[:, columns])
+            in_basis.append(part.in_basis[:, columns])
             at.append(positions)
-        blocks += [np.concatenate(item) for item in sampling]
-        of_codes, in_basis = np.split(np.hstack(blocks), shape[:1])
+        none = Deviations(*(np.zeros((size, 0)) for size in shape))
+        deviations = Deviations(*map(np.hstack, zip(none, *sampling, strict=True)))
         places = np.concatenate(at)
-        n, m = len(places), of_codes.shape[1]
-        posterior, of_smoothing = np.eye(m), np.zeros((m, m))
-        posterior[:n, :n] = fit.covariance[np.ix_(places, places)]
-        deviations = fit.smoothing_deviations[places]
-        of_smoothing[:n, :n] = deviations @ deviations.T
-        active = fit.active[places]
-        prior = fit.dispersion / np.maximum(penalty[active], 1e-300)
+        active, of_smoothing = fit.active[places], fit.smoothing_deviations[places]
         return cls(
-            of_codes, in_basis, np.append(fit.beta[active], np.zeros(m - n)),
-            np.append(prior, np.ones(m - n)), posterior, of_smoothing,
-            np.concatenate([fit.covariance[:1, 0], fit.covariance[0, places], np.zeros(m - n)]),
-            places,
+            np.hstack(functions), np.hstack(in_basis), deviations, fit.beta[active],
+            fit.dispersion / np.maximum(penalty[active], 1e-300),
+            fit.covariance[np.ix_(places, places)], of_smoothing @ of_smoothing.T,
+            np.append(fit.covariance[0, 0], fit.covariance[0, places]), places,
         )  # fmt: skip
 
     def errors(self, with_intercept: bool) -> np.ndarray:
@@ -296,40 +296,48 @@ class DisplayedFunction:
         Where a centred line crosses zero its own variance is zero, whatever it is a line through.
         Bands of the sum with the intercept cover what smoothing leaves out (Marra and Wood 2012).
         """
-        variances = self._variances(self.functions)
+        variances = _row_products(self._covariances, self.functions)
+        variances += _row_products(self.deviations.functions, self.deviations.functions)
         if with_intercept:
-            variances = variances + self.intercept[0] + 2 * self.functions @ self.intercept[1:]
+            variances += self.intercept[0] + 2 * self.functions @ self.intercept[1:]
         return np.sqrt(np.maximum(variances, 0.0))
 
     def increment_errors(self) -> np.ndarray:
         """Standard errors of the increments from bin to bin of a column of numbers."""
-        return np.sqrt(np.maximum(self._variances(np.diff(self.functions[1:], axis=0)), 0.0))
+        covariances, functions, deviations = (
+            np.diff(values[1:], axis=0)
+            for values in (self._covariances, self.functions, self.deviations.functions)
+        )
+        variances = _row_products(covariances, functions) + _row_products(deviations, deviations)
+        return np.sqrt(np.maximum(variances, 0.0))
 
-    def _variances(self, functions: np.ndarray) -> np.ndarray:
-        """Variances of combinations, with uncertain smoothing parameters."""
-        covariance = self.posterior + self.of_smoothing
-        return np.sum((functions @ covariance) * functions, axis=1)
+    @cached_property
+    def _covariances(self) -> np.ndarray:
+        """Of the function at the codes and the coefficients, smoothing parameters uncertain."""
+        return self.functions @ (self.posterior + self.of_smoothing)
 
     def level_errors(self, effects: LevelEffects, fit: PenalisedFit) -> np.ndarray:
         """Standard errors of the sum of the effects of a large factor and this function."""
-        n = len(self.at)
-        errors = effects.standard_errors(self.functions[:, :n], fit, self.at)
-        return np.sqrt(errors**2 + np.sum(self.functions[:, n:] ** 2, axis=1))
+        errors, deviations = effects.standard_errors(self.functions, fit, self.at), self.deviations
+        return np.sqrt(errors**2 + _row_products(deviations.functions, deviations.functions))
 
     def test(self, category: bool, edf: float, residual_df: float) -> TermTest:
         """The test against "no effect": that of a variance for a category, else Wald's."""
-        used = self.in_basis.any(axis=1)
-        in_basis = self.in_basis[used]
+        used = self.in_basis.any(axis=1) | self.deviations.in_basis.any(axis=1)
+        in_basis, of_sample = self.in_basis[used], self.deviations.in_basis[used]
         beta = in_basis @ self.beta
         if not beta.any():
             return NO_TEST
+        covariance, sampling = in_basis @ self.posterior @ in_basis.T, of_sample @ of_sample.T
         if not category:
-            of_fit, of_sample = np.split(in_basis, [len(self.at)], axis=1)
-            covariance = of_fit @ self.posterior[: len(self.at), : len(self.at)] @ of_fit.T
-            return wald_test(beta, covariance, edf, residual_df, of_sample @ of_sample.T)
-        covariance = in_basis @ self.posterior @ in_basis.T
-        prior = (in_basis * self.prior_variance) @ in_basis.T
-        return random_effects_test(beta, covariance, prior, residual_df)
+            return wald_test(beta, covariance, edf, residual_df, sampling)
+        prior = (in_basis * self.prior_variance) @ in_basis.T + sampling
+        return random_effects_test(beta, covariance + sampling, prior, residual_df)
+
+
+def _row_products(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Inner products of the rows of two matrices."""
+    return np.einsum("ij,ij->i", first, second)
 
 
 def wald_test(

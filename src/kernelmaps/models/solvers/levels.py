@@ -140,10 +140,13 @@ class BlockCovariance:
     dense : ndarray
         The block of β: of all coefficients, if there are no levels.
     levels : ConditionalLevels, optional
+    log_determinant : float, optional
+        Of the block of β, if it is known from a factor.
     """
 
     dense: np.ndarray
     levels: ConditionalLevels | None = None
+    log_determinant: float | None = None
 
     def diagonal(self) -> np.ndarray:
         """Variances of all coefficients."""
@@ -160,12 +163,18 @@ class BlockCovariance:
     def logdet(self) -> float:
         """Logarithm of the determinant."""
         of_levels = 0.0 if self.levels is None else float(np.log(self.levels.variances).sum())
-        return float(np.linalg.slogdet(self.dense)[1]) + of_levels
+        of_dense = self.log_determinant
+        if of_dense is None:
+            of_dense = float(np.linalg.slogdet(self.dense)[1])
+        return of_dense + of_levels
 
     def scaled(self, dispersion: float) -> BlockCovariance:
         """φV."""
         levels = None if self.levels is None else replace(self.levels, dispersion=dispersion)
-        return BlockCovariance(self.dense * dispersion, levels)
+        logdet = self.log_determinant
+        if logdet is not None:
+            logdet += len(self.dense) * float(np.log(dispersion))
+        return BlockCovariance(self.dense * dispersion, levels, logdet)
 
     def penalised_diagonal(self, diagonal: np.ndarray) -> tuple[np.ndarray, float]:
         """d_i V_ii of β, and the sum of d_i V_ii over all levels."""

@@ -132,12 +132,16 @@ class PenalisedSystem:
 
     def logdet(self) -> float:
         """Logarithm of the determinant of G + diag(d)."""
-        logdet = 2 * np.log(self.factor.diagonal()).sum()
-        return logdet if self.levels is None else logdet + np.log(self.levels.precision).sum()
+        of_levels = 0.0 if self.levels is None else float(np.log(self.levels.precision).sum())
+        return self._factor_logdet() + of_levels
+
+    def _factor_logdet(self) -> float:
+        return 2 * float(np.log(self.factor.diagonal()).sum())
 
     def inverse(self) -> BlockCovariance:
         """(G + diag(d))⁻¹."""
-        return BlockCovariance(cholesky_inverse(self.factor), self.levels)
+        inverse = cholesky_inverse(self.factor)
+        return BlockCovariance(inverse, self.levels, -self._factor_logdet())
 
 
 def scatter(values: np.ndarray, active: np.ndarray, size: int) -> np.ndarray:
