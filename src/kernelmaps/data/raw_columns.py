@@ -62,9 +62,8 @@ class RawTable:
                 f"{owner}: X has {names.count(twice)} columns named {twice!r}: rename them, or "
                 "leave all but one out."
             )
-        columns = (
-            [X.iloc[:, j] for j in range(len(names))] if package == "pandas" else list(X.columns)
-        )
+        # Not X.iloc, which checks each place anew: 0.2 ms a column.
+        columns = [series for _, series in X.items()] if package == "pandas" else list(X.columns)
         return cls(names, named, X.shape[0], columns)
 
     def column(self, place: int, owner: str) -> RawColumn:
@@ -86,10 +85,10 @@ def raw_column(values: Any, name: str, owner: str) -> RawColumn:
             "as two columns."
         )
     if str(dtype) == "category":
-        codes = values.cat.codes.to_numpy()
-        levels = pa.array([level_name(item) for item in values.cat.categories], pa.string())
-        indices = pa.array(codes, mask=codes < 0)
-        return pa.DictionaryArray.from_arrays(indices, levels, ordered=bool(values.cat.ordered))
+        category = values.array
+        levels = pa.array([level_name(item) for item in category.categories], pa.string())
+        indices = pa.array(category.codes, mask=category.codes < 0)
+        return pa.DictionaryArray.from_arrays(indices, levels, ordered=bool(category.ordered))
     if str(dtype).startswith("period"):
         values = values.dt.to_timestamp()
     try:

@@ -36,6 +36,7 @@ from .text_cells import (
     GAPS,
     NUMBER_FORMS,
     NUMBER_GAPS,
+    NUMBER_MARK,
     Cells,
     NumberFormat,
     Text,
@@ -629,7 +630,9 @@ def _level_form(raw: RawColumn) -> str:
     truth = pc.is_in(pc.utf8_lower(levels.array), pa.array(["true", "false"]))
     if len(levels) and pc.all(truth).as_py():
         return "boolean"
-    if levels.has_codes or not len(levels):
+    if not pc.any(pc.match_substring_regex(levels.array, NUMBER_MARK)).as_py():
+        return "text" if levels.plain is None or not len(levels) else "number"
+    if levels.has_codes:
         return "text"
     if levels.plain is not None:
         return "number"
@@ -719,8 +722,7 @@ def _levels(raw: RawColumn, how: ColumnFormat, owner: str) -> Column:
         codes = pc.fill_null(raw.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
         levels = raw.dictionary
         if not raw.type.ordered:
-            places, first = np.unique(codes[codes >= 0], return_index=True)
-            order = places[np.argsort(first)]
+            order = _by_appearance(codes, len(levels))
             rank = np.full(len(levels) + 1, -1)
             rank[order] = np.arange(len(order))
             levels, codes = levels.take(pa.array(order)), rank[codes]
@@ -730,6 +732,15 @@ def _levels(raw: RawColumn, how: ColumnFormat, owner: str) -> Column:
     names = _level_names(cells.distinct, how.form)
     present = np.append(cells.present(GAPS), False)
     return _renumbered(how.name, np.where(present[cells.codes], cells.codes, -1), names)
+
+
+def _by_appearance(codes: np.ndarray, n_levels: int) -> np.ndarray:
+    """The codes that occur, in the order of their first rows; −1 stands for a missing value."""
+    n_rows = len(codes)
+    first = np.full(n_levels + 1, n_rows)
+    first[codes[::-1]] = np.arange(n_rows)[::-1]  # of repeated places, the last value stays
+    order = np.argsort(first[:-1], kind="stable")
+    return order[: np.count_nonzero(first[:-1] < n_rows)]
 
 
 def _level_names(distinct: pa.Array, form: str) -> list[str]:

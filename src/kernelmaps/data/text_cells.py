@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ _LETTER = r"A-Za-z[:^ascii:]"
 _BEFORE = rf"[A-Za-z]{{0,3}}\p{{Sc}}|{_CURRENCY_CODES}|Rs\.?|kr\.?|Fr\.?"
 _AFTER = rf"[{_LETTER}%$'\"][{_LETTER}%$/^.]*[23]?(?: [{_LETTER}]+)?"
 _ACCOUNTING = r"^([^()\d]*)\(([^()+\-−]*\d[^()+\-−]*)\)$"  # (12.50) and $(12.50) are negative
-_NUMBER_MARK = r"\d"  # what numbers of all forms have
+NUMBER_MARK = r"\d"  # what numbers of all forms have
 _ORDINALS = {"st", "nd", "rd", "th"}
 _LEADING_ZERO = r"^[+-]?0\d+$"
 _WHOLE = r"^([+-]?\d+)\.0+$"
@@ -54,6 +54,11 @@ _CELLS_TRIED = 100  # different cells that a rule is tried on before it is appli
 # this share of its rows, if it has so many different numbers or dates.
 _MAX_UNREADABLE_SHARE = 0.05
 _MIN_READABLE_CELLS = 20
+
+
+@lru_cache(maxsize=8)
+def _as_array(words: tuple[str, ...]) -> pa.Array:
+    return pa.array(words)
 
 
 @dataclass(frozen=True)
@@ -88,10 +93,10 @@ class Cells:
         """Rows of each of the different cells."""
         return np.bincount(self.codes[self.codes >= 0], minlength=len(self.distinct))
 
-    def present(self, gaps: Iterable[str]) -> np.ndarray:
+    def present(self, gaps: tuple[str, ...]) -> np.ndarray:
         """Which of the different cells are not missing."""
         lower = pc.utf8_lower(self.distinct)
-        return ~pc.is_in(lower, pa.array(list(gaps))).to_numpy(zero_copy_only=False)
+        return ~pc.is_in(lower, _as_array(gaps)).to_numpy(zero_copy_only=False)
 
     def rows(self, values: np.ndarray) -> np.ndarray:
         """Values of the different cells, and one more for nulls, as those of the rows."""
@@ -189,7 +194,7 @@ class Text:
 
         What all of these have is looked for first, which is cheaper than the form itself.
         """
-        mark = DATE_MARK if form in DATE_FORMS else _NUMBER_MARK
+        mark = DATE_MARK if form in DATE_FORMS else NUMBER_MARK
         return self._matches_half(mark) and self._matches_half(form)
 
     def __len__(self) -> int:
