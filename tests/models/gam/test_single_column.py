@@ -153,6 +153,23 @@ def test_curves_are_decided_on_together_as_each_by_itself(seed, monkeypatch):
     np.testing.assert_array_equal(together.eval_terms(X), apart.eval_terms(X))
 
 
+def test_bases_that_are_not_taken_are_not_computed(seed, monkeypatch):
+    """One for each curve: its likelihoods on all axes, and with steps, are known without them."""
+    rng = np.random.default_rng(seed)
+    X = rng.lognormal(size=(3000, 2))
+    y = np.floor(4 * np.minimum(X[:, 0], 2.0)) + np.sin(X[:, 1]) + 0.3 * rng.normal(size=3000)
+    built, number_basis = [], terms.number_basis
+
+    def counted(*arguments, **options):
+        built.append(options["n_bases"])
+        return number_basis(*arguments, **options)
+
+    monkeypatch.setattr(terms, "number_basis", counted)
+    km.AdditiveRegressor().fit(X, y)
+    assert built[0] == terms.CURVES.n_bases_rough
+    assert len(built) == 2
+
+
 def test_bands_are_those_of_the_matrices(seed):
     rng = np.random.default_rng(seed)
     place, size = (np.arange(60) + 0.5) / 60, 12

@@ -68,6 +68,13 @@ class ColumnTargets:
     targets: np.ndarray
     squares: np.ndarray
 
+    def with_bins(self, n_bins: int) -> ColumnTargets:
+        """The same with more bins, which have no rows."""
+        more = np.zeros(1 + n_bins - len(self.counts))
+        in_outputs = np.zeros((len(self.targets), len(more)))
+        targets = np.concatenate([self.targets, in_outputs], axis=1)
+        return ColumnTargets(np.concatenate([self.counts, more]), targets, self.squares)
+
 
 def column_targets(sums: Sequence[CodeSums], column: int) -> ColumnTargets:
     """Targets of all outputs by the codes of one column."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -356,30 +356,38 @@ def _curve_bases(
 ) -> list[TermBasis]:
     """Splines on the axis that suits each column best, as many of them as it can use."""
     curves = [Curve.of(column, n_columns) for column in columns]
-    positions = _best_axes(curves)
-    rough = _rough_likelihoods(curves, positions, may_be_rough)
-    bases = []
-    for curve, position, rough_likelihood in zip(curves, positions, rough, strict=True):
-        basis, likelihood, edf = _smooth_curve(curve, position)
-        if rough_likelihood > likelihood + CURVES.rough_cost:
-            basis = _rough_basis(curve, position)
-            edf = fit_alone(basis, curve.column.targets)[1]
-        bases.append(_with_few_functions(curve, basis, edf))
-    return bases
+    axes = _best_axes(curves)
+    rough = _rough_likelihoods(curves, [axis.position for axis in axes], may_be_rough)
+    return [
+        _with_few_functions(curve, *_curve_basis(curve, axis, rough_likelihood))
+        for curve, axis, rough_likelihood in zip(curves, axes, rough, strict=True)
+    ]
 
 
-def _smooth_curve(curve: Curve, position: np.ndarray) -> tuple[TermBasis, float, float]:
-    """The basis of a curve without steps, its log-likelihood, and its degrees of freedom."""
-    targets, counts = curve.column.targets, curve.column.counts
-    basis = number_basis(position, counts, periodic=curve.periodic, **curve.options)
-    likelihood, edf = fit_alone(basis, targets)
+def _curve_basis(curve: Curve, axis: Axis, rough_likelihood: float) -> tuple[TermBasis, float]:
+    """The basis of a curve that explains its targets best, and its degrees of freedom.
+
+    A basis is a problem of eigenvalues: those that are not taken are not computed, where their
+    likelihoods are known without them.
+    """
+    targets, counts, position = curve.column.targets, curve.column.counts, axis.position
+    likelihood, basis, edf = axis.likelihood, None, 0.0
     jumps = _jumps(counts, curve.n_bases) if curve.may_jump else ()
+    if likelihood is None:
+        basis = number_basis(position, counts, periodic=curve.periodic, **curve.options)
+        likelihood, edf = fit_alone(basis, targets)
     if len(jumps):
         with_jumps = number_basis(position, counts, jumps=jumps, **curve.options)
         likelihood_with_jumps, edf_with_jumps = fit_alone(with_jumps, targets)
         if likelihood_with_jumps > likelihood:
-            return with_jumps, likelihood_with_jumps, edf_with_jumps
-    return basis, likelihood, edf
+            likelihood, basis, edf = likelihood_with_jumps, with_jumps, edf_with_jumps
+    if rough_likelihood > likelihood + CURVES.rough_cost:
+        basis = _rough_basis(curve, position)
+        return basis, fit_alone(basis, targets)[1]
+    if basis is None:
+        basis = number_basis(position, counts, **curve.options)
+        edf = fit_alone(basis, targets)[1]
+    return basis, edf
 
 
 def _with_few_functions(curve: Curve, basis: TermBasis, edf: float) -> TermBasis:
@@ -405,47 +413,84 @@ def _rough_likelihoods(
     """Log-likelihoods of these, without their bases; −∞ of curves that may not be rough."""
     likelihoods = np.full(len(curves), -np.inf)
     rough = [k for k, curve in enumerate(curves) if may_be_rough and curve.may_be_rough]
-    for batch in _batches(rough, lambda k: (len(positions[k]), curves[k].column.term.degree)):
-        position = np.stack([positions[k] for k in batch])
-        targets, options = [curves[k].column.targets for k in batch], curves[batch[0]].rough_options
-        equations = _normal_equations(position, targets, options)
+    shapes = {
+        k: _shape(positions[k], CURVES.n_bases_rough, curves[k].column.term.degree) for k in rough
+    }
+    for batch in _batches(shapes):
+        position, targets = _with_as_many_bins(
+            [positions[k] for k in batch], [curves[k].column.targets for k in batch]
+        )
+        equations = _normal_equations(position, targets, curves[batch[0]].rough_options)
         likelihoods[batch] = curve_likelihoods(equations, targets, keep_line=True)
     return likelihoods
 
 
-def _best_axes(curves: Sequence[Curve]) -> list[np.ndarray]:
-    """Positions on the axis on which a curve of its column alone explains the targets best.
+class Axis(NamedTuple):
+    """Positions of the bins of a curve, and its log-likelihood there if axes were compared."""
+
+    position: np.ndarray
+    likelihood: float | None = None
+
+
+def _best_axes(curves: Sequence[Curve]) -> list[Axis]:
+    """The axis on which a curve of its column alone explains the targets best.
 
     Of the axes to compare, the last is that of the values; the others must be better by more than
     chance, unless each bin has a coefficient.
     """
     axes = [_axes(curve) for curve in curves]
-    best = [of_curve[-1] for of_curve in axes]
-    compared = [k for k, of_curve in enumerate(axes) if len(of_curve) > 1]
-    for batch in _batches(compared, lambda k: (len(best[k]), *curves[k].options.values())):
-        position = np.concatenate([axes[k] for k in batch])
+    best = [Axis(of_curve[-1]) for of_curve in axes]
+    shapes = {
+        k: _shape(of_curve[0], *curves[k].options.values())
+        for k, of_curve in enumerate(axes)
+        if len(of_curve) > 1
+    }
+    for batch in _batches(shapes):
         n_axes, options = len(axes[batch[0]]), curves[batch[0]].options
-        targets = [curves[k].column.targets for k in batch for _ in range(n_axes)]
+        position, targets = _with_as_many_bins(
+            [axis for k in batch for axis in axes[k]],
+            [curves[k].column.targets for k in batch for _ in range(n_axes)],
+        )
         equations = _normal_equations(position, targets, options)
-        value = curve_likelihoods(equations, targets)
+        likelihood = curve_likelihoods(equations, targets)
+        value = likelihood.copy()
         each_bin = position.shape[1] <= options["n_bases"]  # has a coefficient, and some rows
         if not each_bin:
             value -= CURVES.empty_axis_cost * equations.empty_share
-        value = value.reshape(len(batch), n_axes)
+        value, likelihood = (item.reshape(len(batch), n_axes) for item in (value, likelihood))
         value[:, :-1] -= 0.0 if each_bin else CURVES.rank_axis_cost
-        for k, axis in zip(batch, np.argmax(value, axis=1).tolist(), strict=True):
-            best[k] = axes[k][axis]
+        for at, (k, axis) in enumerate(zip(batch, np.argmax(value, axis=1).tolist(), strict=True)):
+            best[k] = Axis(axes[k][axis], float(likelihood[at, axis]))
     return best
 
 
-def _batches(curves: Sequence[int], key: Callable[[int], tuple]) -> Iterator[list[int]]:
-    """Curves of the same key, some at a time: their equations have the same shape."""
+def _shape(position: np.ndarray, n_bases: int, *options: int) -> tuple[int, ...]:
+    """What curves share whose equations have the same shape: coefficients, splines, and options."""
+    return min(len(position), n_bases + 1), n_bases, *options
+
+
+def _batches(shapes: Mapping[int, tuple[int, ...]]) -> Iterator[list[int]]:
+    """Curves whose equations have the same shape, some at a time."""
     alike = defaultdict(list)
-    for k in curves:
-        alike[key(k)].append(k)
+    for k, shape in shapes.items():
+        alike[shape].append(k)
     for group in alike.values():
         for begin in range(0, len(group), CURVES.curves_at_a_time):
             yield group[begin : begin + CURVES.curves_at_a_time]
+
+
+def _with_as_many_bins(
+    positions: Sequence[np.ndarray], targets: Sequence[ColumnTargets]
+) -> tuple[np.ndarray, list[ColumnTargets]]:
+    """Positions and targets of curves with as many bins each: those that are added have no rows."""
+    n_bins = max(map(len, positions))
+    if all(len(position) == n_bins for position in positions):
+        return np.stack(positions), list(targets)
+    position = np.ones((len(positions), n_bins))
+    added = {id(column): column.with_bins(n_bins) for column in targets}
+    for row, of_curve in zip(position, positions, strict=True):
+        row[: len(of_curve)] = of_curve
+    return position, [added[id(column)] for column in targets]
 
 
 def _normal_equations(
