@@ -330,7 +330,8 @@ class DisplayedFunction:
             return NO_TEST
         covariance, sampling = in_basis @ self.posterior @ in_basis.T, of_sample @ of_sample.T
         if not category:
-            return wald_test(beta, covariance, edf, residual_df, sampling)
+            of_pairs = sampling if of_sample.size else None
+            return wald_test(beta, covariance, edf, residual_df, of_pairs)
         prior = (in_basis * self.prior_variance) @ in_basis.T + sampling
         return random_effects_test(beta, covariance + sampling, prior, residual_df)
 
@@ -342,7 +343,7 @@ def _row_products(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 def wald_test(
     beta: np.ndarray, covariance: np.ndarray, edf: float, residual_df: float = np.inf,
-    sampling: np.ndarray | float = 0.0,
+    sampling: np.ndarray | None = None,
 ) -> TermTest:  # fmt: skip
     """Wald's test in about edf directions, those of the largest posterior variances.
 
@@ -351,9 +352,12 @@ def wald_test(
     along a line could otherwise be left out of its own test.
     """
     rank = int(np.clip(np.round(edf), 1, len(beta)))
-    directions = eigh(covariance)[1][:, len(beta) - rank :]
-    values, vectors = eigh(directions.T @ (covariance + sampling) @ directions)
-    along = vectors.T @ (directions.T @ beta)
+    variances, axes = eigh(covariance)
+    values, directions = variances[len(beta) - rank :], axes[:, len(beta) - rank :]
+    if sampling is not None:
+        values, vectors = eigh(directions.T @ (covariance + sampling) @ directions)
+        directions = directions @ vectors
+    along = directions.T @ beta
     statistic = float(np.sum(along**2 / np.maximum(values, 1e-300)))
     if residual_df == np.inf:
         return TermTest(statistic, float(rank), float(special.chdtrc(rank, statistic)))

@@ -114,7 +114,7 @@ class Posterior:
         """L with LLᵀ the covariance of an output's coefficients."""
         n = self.n_coefficients
         lower = np.zeros((n, n))
-        lower[np.tril_indices(n)] = self.factors[output]
+        lower[np.tri(n, dtype=bool)] = self.factors[output]
         return lower
 
     def intercept_error(self, output: int) -> float:
@@ -148,7 +148,7 @@ def posterior_of(
         indices += [span.start + active, np.full(new.functions.shape[1], _NEW_LEVEL)]
         variances += [np.zeros((len(fits), len(active))), new.variances]
     coefficients, of_new = np.concatenate(indices), np.hstack(variances)
-    lower = np.tril_indices(len(coefficients))
+    lower = np.tri(len(coefficients), dtype=bool)
     factors = [
         _cholesky(_covariance_of(fit, coefficients) + np.diag(variance))
         for fit, variance in zip(fits, of_new, strict=True)
