@@ -8,6 +8,7 @@ import io
 import json
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,8 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from command_line import invoke
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import kernelmaps as km
 from kernelmaps.exceptions import FileFormatError, OutOfDomainWarning
@@ -187,43 +190,129 @@ def test_whole_numbers_are_scored_as_by_the_estimator(tmp_path):
     np.testing.assert_allclose(light.predict(X), model.predict(X), rtol=0, atol=64 * ROUNDING)
 
 
-def test_rows_that_something_has_to_be_said_about_are_the_estimators(rows, tmp_path):
-    """Values outside the domain, negative ones, NaN, and the other types of rows."""
-    signal = np.sin(5 * rows[:, 0]) + rows[:, 1]
-    spline, chi2 = (km.AdditiveSVR(m).fit(rows, signal) for m in (None, km.HomogeneousMap()))
-    strict = km.AdditiveSVR(km.SplineMap(out_of_domain="raise")).fit(rows, signal)
-    far, negative, missing, beyond = (rows[:5].copy() for _ in range(4))
-    far[0, 0], negative[0, 0], missing[0, 0] = 2.0, -0.1, np.nan
-    beyond[0, 0] = rows[:, 0].max() + 1e-6
-    huge = np.full((1, 3), 1e200)
-    for model, new in (
-        (spline, far),
-        (spline, missing),
-        (spline, rows.astype(np.float32)),
-        (spline, rows[:0]),
-        (spline, np.ones((2**24 // 3 + 1, 3))),
-        (chi2, negative),
-        (chi2, huge),
-        (strict, beyond),
-    ):
-        light, _ = load_with_metadata(save(model, tmp_path / "m.kmap"), to_predict=True)
+def test_other_types_of_rows_and_too_many_are_the_estimators(rows, tmp_path):
+    model = km.AdditiveSVR().fit(rows, rows[:, 0])
+    light, _ = load_with_metadata(save(model, tmp_path / "m.kmap"), to_predict=True)
+    huge = changed(rows, 0, 1e200)
+    for new in (rows.astype(np.float32), rows[:0], np.ones((2**24 // 3 + 1, 3)), huge):
         with pytest.raises(EstimatorNeeded):
             light.predict(new)
     light.predict(rows)
 
 
+def said(model, new):
+    """What a model says of rows: the message of its error, or of its warning; else nothing."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            model.predict(new)
+        except ValueError as error:
+            return f"error: {error}"
+    return " ".join(str(item.message) for item in caught)
+
+
+def changed(rows, column, value):
+    """Some rows, with another value in the first."""
+    new = rows[:5].copy()
+    new[0, column] = value
+    return new
+
+
+SPEAKING_MAPS = {
+    "spline": km.SplineMap(),
+    "strict": km.SplineMap(out_of_domain="raise"),
+    "extrapolated": km.SplineMap(out_of_domain="extrapolate"),
+    "one domain": km.AnchorMap("intersection"),
+    "chi2": km.HomogeneousMap(),
+    "signed": km.HomogeneousMap(signed=True),
+    "no setting": km.ChebyshevMap(),
+    "auto": km.DesignedMap(),
+}
+
+
+@pytest.mark.parametrize("feature_map", SPEAKING_MAPS.values(), ids=SPEAKING_MAPS)
+def test_a_saved_machine_says_what_its_estimator_says(feature_map, rows, tmp_path):
+    """Of values outside the domain, negative, missing or infinite."""
+    model = km.AdditiveSVR(feature_map).fit(rows, np.sin(5 * rows[:, 0]) + rows[:, 1])
+    path, beyond = save(model, tmp_path / "m.kmap"), rows[:, 0].max() + 1e-6
+    messages = set()
+    values = [(0, 2.0), (2, -0.01), (2, -5.0), (0, beyond), (1, np.nan), (1, -np.inf)]
+    for column, value in values:
+        new = changed(rows, column, value)
+        light, _ = load_with_metadata(path, to_predict=True)
+        assert type(light).__name__ == "SavedSVR"
+        # A model warns once: each of them is loaded anew.
+        message = said(light, new)
+        assert message == said(km.load(path), new)
+        messages.add(message)
+    assert len(messages) > 2  # NaN, infinity, and another one or none
+
+
+def test_names_of_a_frame_are_those_of_the_messages(rows, tmp_path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(rows, columns=["age", "height", "weight"])
+    path = tmp_path / "m.kmap"
+    km.save(km.AdditiveSVR().fit(frame, rows[:, 0]), path)
+    data = tmp_path / "new.csv"
+    frame.assign(height=7.0).to_csv(data, index=False)
+    assert "column 'height' reaches [7, 7]" in " ".join(
+        invoke("predict", path, data).stderr.split()
+    )
+
+
+def test_files_that_do_not_say_whether_negative_values_are_refused(rows, tmp_path):
+    """Kernels of columns that differ in it, and files without the entry."""
+    mixed = km.kernels.PerFeature(
+        [km.kernels.chi2, km.kernels.Additive(np.multiply), km.kernels.chi2]
+    )
+    model = km.AdditiveSVR(km.AnchorMap(mixed)).fit(rows, rows[:, 0])
+    light, _ = load_with_metadata(save(model, tmp_path / "m.kmap"), to_predict=True)
+    light.predict(rows)
+    with pytest.raises(EstimatorNeeded):
+        light.predict(changed(rows, 0, -0.01))
+
+
+def test_a_file_that_contradicts_its_kernel_is_refused(rows, tmp_path):
+    from kernelmaps import storage
+
+    save(km.HomogeneousMap().fit(rows), tmp_path / "map.kmap")
+    header, arrays = storage.read(tmp_path / "map.kmap")
+    header.pop("kind")
+    assert header["model"]["state"]["refuses_negative"] is True
+    header["model"]["state"]["refuses_negative"] = False
+    storage.write(tmp_path / "bad.kmap", "model", header, arrays)
+    with pytest.raises(FileFormatError, match="refuses_negative contradicts the kernel"):
+        km.load(tmp_path / "bad.kmap")
+
+
 def test_the_command_says_what_the_estimator_says(rows, tmp_path):
     model = km.AdditiveSVR().fit(rows, rows[:, 0])
-    far = rows[:5].copy()
-    far[0, 1] = 2.0
+    far = changed(rows, 1, 2.0)
     saved, data = save(model, tmp_path / "m.kmap"), write(far, tmp_path / "new.csv")
     done = invoke("predict", saved, data)
-    said = " ".join(done.stderr.split())
-    assert "column 'c1' reaches [0" in said
-    assert "They are clipped to it." in said
+    message = " ".join(done.stderr.split())
+    assert "column 'c1' reaches [0" in message
+    assert "They are clipped to it." in message
     with pytest.warns(OutOfDomainWarning):
-        expected = model.predict(far).tolist()
-    assert done.stdout.split()[1:] == [str(value) for value in expected]
+        expected = model.predict(far)
+    np.testing.assert_allclose(
+        np.array(done.stdout.split()[1:], float), expected, rtol=0, atol=ROUNDING
+    )
+
+
+def test_values_outside_the_domain_need_no_estimator(rows, tmp_path):
+    """Also negative ones of a map whose domain begins at zero."""
+    from_zero = rows - rows.min(axis=0)
+    models = [km.AdditiveSVR().fit(X, rows[:, 0]) for X in (rows, from_zero)]
+    saved = [save(model, tmp_path / f"m{i}.kmap") for i, model in enumerate(models)]
+    new = [changed(rows, 1, 2.0), changed(from_zero, 1, -0.01)]
+    data = [write(X, tmp_path / f"new{i}.csv") for i, X in enumerate(new)]
+    *printed, packages = predict(*zip(saved, data, strict=True))
+    assert packages & HEAVY == set()
+    for lines, model, X in zip(printed, models, new, strict=True):
+        with warnings.catch_warnings(action="ignore"):
+            expected = model.predict(X)
+        np.testing.assert_allclose(np.array(lines, float)[:, 0], expected, rtol=0, atol=ROUNDING)
 
 
 def test_machines_of_pairs_and_of_several_labels_are_read_with_their_estimator(rows, tmp_path):
@@ -263,6 +352,8 @@ def streaming_of(kind, X, feature_map=None):
     """A fitted streaming model."""
     signal = np.sin(5 * X[:, 0]) + X[:, 1]
     feature_map = km.HomogeneousMap() if feature_map is None else feature_map
+    if kind == "joint":
+        feature_map, kind = JOINT_MAPS["standardised"], "ridge"
     if kind == "ridge":
         return km.StreamingRidge(feature_map=feature_map).fit(X, signal)
     if kind == "lasso":
@@ -273,8 +364,8 @@ def streaming_of(kind, X, feature_map=None):
 
 
 def test_predictions_of_a_streaming_model_need_no_estimator(rows, tmp_path):
-    data, kinds = write(rows, tmp_path / "new.csv"), ("ridge", "lasso", "labels", "classes")
-    models = [streaming_of(kind, rows) for kind in kinds]
+    kinds = ("ridge", "lasso", "labels", "classes", "joint")
+    data, models = write(rows, tmp_path / "new.csv"), [streaming_of(kind, rows) for kind in kinds]
     saved = [save(m, tmp_path / f"{kind}.kmap") for kind, m in zip(kinds, models, strict=True)]
     *printed, packages = predict(*((path, data) for path in saved))
     assert packages & HEAVY == set()
@@ -300,15 +391,49 @@ def test_a_saved_streaming_model_scores_as_its_estimator_does(feature_map, rows,
         light.predict(rows.astype(np.float32))
 
 
+JOINT_MAPS = {
+    "fourier": km.RandomFourierMap(n_components=8, random_state=0),
+    "standardised": make_pipeline(StandardScaler(), km.RandomFourierMap(n_components=8)),
+    "splines, standardised": make_pipeline(StandardScaler(), km.SplineMap()),
+    "not centred": make_pipeline(StandardScaler(with_mean=False), km.SplineMap()),
+    "exponential": km.ExponentialMap(n_components=8, random_state=0),
+    "of splines": km.ExponentialMap(km.SplineMap(), n_components=8, random_state=0),
+    "landmarks": km.NystroemMap("gaussian", n_components=8, random_state=0),
+    "projection": km.RandomOrthoprojector(n_components=2, random_state=0),
+}
+
+
+@pytest.mark.parametrize("feature_map", JOINT_MAPS.values(), ids=JOINT_MAPS)
+def test_joint_maps_and_scalers_need_no_estimator(feature_map, rows, tmp_path):
+    model = km.StreamingRidge(feature_map=feature_map).fit(rows, np.sin(5 * rows[:, 0]))
+    path = save(model, tmp_path / "m.kmap")
+    far, negative = changed(rows, 0, 3.0), changed(rows, 0, -0.2)
+    for new in (rows, far):
+        light, _ = load_with_metadata(path, to_predict=True)
+        estimator = km.load(path)
+        assert type(light).__name__ == "SavedStreamingRegressor"
+        assert said(light, new) == said(estimator, new)
+        with warnings.catch_warnings(action="ignore"):
+            # Coefficients of size 1000 at most.
+            expected = estimator.predict(new)
+            np.testing.assert_allclose(light.predict(new), expected, rtol=0, atol=1e-11)
+    light, _ = load_with_metadata(path, to_predict=True)
+    if said(km.load(path), negative).startswith("error"):  # the estimator names the chunk
+        with pytest.raises(EstimatorNeeded):
+            light.predict(negative)
+    else:
+        assert said(light, negative) == said(km.load(path), negative)
+
+
 def test_other_streaming_models_are_read_with_their_estimator(rows, tmp_path):
-    """Several kernels, several targets, pairs of classes, joint maps."""
+    """Several kernels, several targets, pairs of classes, other pipelines."""
     several = [(slice(0, 2), km.HomogeneousMap()), ([2], None)]
-    joint = km.RandomFourierMap(n_components=8, random_state=0)
+    other = make_pipeline(MinMaxScaler(), km.HomogeneousMap())
     classes = np.digitize(rows[:, 0], [0.4, 0.7])
     for model in (
         km.StreamingRidge(feature_map=several).fit(rows, rows[:, 0]),
         km.StreamingRidge(feature_map=km.HomogeneousMap()).fit(rows, rows[:, :2]),
-        km.StreamingRidge(feature_map=joint).fit(rows, rows[:, 0]),
+        km.StreamingRidge(feature_map=other).fit(rows, rows[:, 0]),
         km.StreamingRidgeClassifier(multi_class="ovo").fit(rows, classes),
         km.StreamingRidgeClassifier().fit(rows, np.eye(3, dtype=int)[classes]),
     ):
@@ -318,8 +443,8 @@ def test_other_streaming_models_are_read_with_their_estimator(rows, tmp_path):
 
 
 def test_models_that_need_their_estimator_are_predicted_with_it(rows, tmp_path):
-    joint = km.RandomFourierMap(n_components=8, random_state=0)
-    model = km.StreamingRidge(feature_map=joint).fit(rows, rows[:, 0])
+    several = [(slice(0, 2), km.HomogeneousMap()), ([2], None)]
+    model = km.StreamingRidge(feature_map=several).fit(rows, rows[:, 0])
     saved, data = save(model, tmp_path / "model.kmap"), write(rows, tmp_path / "new.csv")
     lines, packages = predict((saved, data))
     assert "sklearn" in packages

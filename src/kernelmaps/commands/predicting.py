@@ -176,9 +176,10 @@ class SavedModel:
                 f"{os.fspath(path)!r} holds {_an(type(model).__name__)}, which does not predict: "
                 "make a model with `kernelmaps fit`."
             )
-        with_estimator = not hasattr(model, "estimator")
-        if with_estimator and not hasattr(model, "reader_") and metadata.get("columns"):
-            _set_map_names(model, metadata["columns"])
+        columns = getattr(model, "feature_names_in_", None)
+        columns = metadata.get("columns") if columns is None else columns
+        if not hasattr(model, "reader_") and columns is not None:
+            _set_map_names(model, columns)
         return cls(path, model, metadata)
 
     def blocks(
@@ -363,7 +364,12 @@ def evaluate_file(
 
 
 def _set_map_names(fitted: Any, columns: Sequence[str]) -> None:
-    """Let the maps of a model, which was fitted on an array, speak of columns by name."""
+    """Let the additive maps of a model, fitted on an array, name columns in messages."""
+    if hasattr(fitted, "saved_maps"):  # without its estimator
+        for feature_map in fitted.saved_maps:
+            if feature_map.is_additive and feature_map.n_features_in_ == len(columns):
+                feature_map.column_names = columns
+        return
     from ..maps.base import AdditiveMap
 
     parts = getattr(getattr(fitted, "_fitted_maps", None), "parts", [])

@@ -516,6 +516,11 @@ class AnchorMap(AdditiveMap):
     def _non_negative(self) -> bool:  # type: ignore[override]
         return bool(getattr(kernels.get(self.kernel), "non_negative", False))
 
+    @property
+    def _refuses_negative(self) -> bool | None:
+        differ = isinstance(getattr(self, "kernel_", None), kernels.PerFeature)
+        return None if differ and not self._non_negative else super()._refuses_negative
+
     def _resolved_kernel(self) -> kernels.AdditiveKernel:
         kernel = kernels.get(self.kernel)
         if not isinstance(kernel, kernels.AdditiveKernel):

@@ -40,15 +40,21 @@ from ..engine.extent import (
     extent_of,
     extent_of_rows,
     first_not_finite,
-    leaves_domain,
 )
 from ..engine.outputs import output_dtype
 from ..engine.piecewise import table_of
 from ..engine.reference import real_rows
+from ..engine.row_checks import (
+    OUT_OF_DOMAIN,
+    column_label,
+    negative_message,
+    not_finite_message,
+    outside_domain,
+)
 from ..engine.table import CODE
 from ..exceptions import OutOfDomainWarning
 from ..kernels import Kernel
-from ..schema import Check, State, array, instance, integer, names, optional, pair
+from ..schema import Check, State, array, boolean, instance, integer, names, optional, pair
 from ..seeding import generator
 from ..sparse_rows import check_sparse, dense, naming_text
 from ..sparse_tensors import checked_sparse_tensor, is_sparse_tensor
@@ -56,7 +62,6 @@ from ..threads import resolve_threads
 from .codes import Codes
 
 _NATIVE = (np.float32, np.float64, np.uint8, np.uint16)
-OUT_OF_DOMAIN: tuple[str, ...] = ("clip", "raise", "extrapolate")
 
 
 class FeatureMap(TransformerMixin, BaseEstimator, ABC):
@@ -80,7 +85,9 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             "feature_names_in_": names,
             "kernel_": instance((Kernel,)),
             "certificate_": optional(instance((Certificate,))),
+            "refuses_negative": optional(boolean),
         },
+        attributes={"refuses_negative": "_fit_refuses_negative"},
     )
 
     n_jobs: int | None
@@ -90,6 +97,11 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
     _known_names: Sequence[str] | None = None  # of the columns, from a file: for messages
     _warned = False  # whether a warning about values outside the domain was given
     _non_negative = False  # whether the map is defined for x >= 0 only
+
+    @property
+    def _refuses_negative(self) -> bool | None:
+        """Whether negative values are refused, for readers of files; None if columns differ."""
+        return bool(self._non_negative)
 
     @abstractmethod
     def _learn(self, X: Any) -> Spec:
@@ -143,6 +155,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         self.certificate_ = None
         self._warned = False
         self.spec_ = self._learn(X)
+        self._fit_refuses_negative = self._refuses_negative
         return X, extent
 
     def transform(self, X: Any, *, out: np.ndarray | None = None) -> Any:
@@ -255,11 +268,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             column = int(X.indices[column])
         else:
             value = X[row, column]
-        what = "NaN" if np.isnan(value) else "infinity (inf)"
-        return (
-            f"Input X contains {what} (row {row}, column {column}): {type(self).__name__} does not "
-            "accept missing values encoded as NaN, nor infinite ones. Impute or drop them first."
-        )
+        return not_finite_message(type(self).__name__, value, row, column)
 
     def _transform_array_api(self, X: Any, out: Any) -> Any:
         """φ of another library's arrays, on their device; on a GPU, one look at the values."""
@@ -328,7 +337,8 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         resolve_threads(self.n_jobs)
         if not hasattr(self, "spec_"):
             return
-        bool(self._non_negative)  # asks the kernel that was given
+        if getattr(self, "_fit_refuses_negative", None) not in (None, self._refuses_negative):
+            raise ValueError("refuses_negative contradicts the kernel")
         stage_columns(self.spec_, self.n_features_in_)
         if self.spec_.family == "piecewise" and self.spec_.numbers["binning"] == CODE:
             raise ValueError("the spec maps codes, not values")
@@ -345,12 +355,9 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
     def _check_extent(self, low: float, high: float, dtype: np.dtype, fitting: bool) -> None:
         """Refuse negative values of a map for x >= 0, and sizes whose squares or differences leave
         the floating-point numbers."""
+        name = type(self).__name__
         if self._non_negative and low < 0:
-            remedy = " or set signed=True (odd extension)" if "signed" in self.get_params() else ""
-            raise ValueError(
-                f"Negative values in data passed to {type(self).__name__}: X goes down to "
-                f"{low:g}, but the map is defined for x >= 0. Shift or clip the data{remedy}."
-            )
+            raise ValueError(negative_message(name, low, "signed" in self.get_params()))
         largest = max(abs(low), abs(high))
         least, most = EXACT_SIZES
         if np.dtype(dtype) == np.float32:
@@ -360,7 +367,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             return
         what = "no value is larger in size than" if small else "values reach the size"
         raise ValueError(
-            f"{type(self).__name__}: {what} {largest:g}, outside the sizes {least:g} to "
+            f"{name}: {what} {largest:g}, outside the sizes {least:g} to "
             f"{most:g} for which its results are exact. Divide X by a constant of that order."
         )
 
@@ -398,30 +405,24 @@ class MapOfDomain(FeatureMap):
     def _check_domain(self, X: Any, columns: ColumnRange | None = None) -> None:
         if self.domain_ is None or self.out_of_domain == "extrapolate" or X.shape[0] == 0:
             return
-        lower, upper = (np.broadcast_to(end, X.shape[1]) for end in self._domain_for(X.dtype))
-        data_range = columns or self._column_range(X)
-        outside = leaves_domain(data_range, (lower, upper), self.out_of_domain)
-        if not outside.any():
-            return
-        names = [self._column_name(j) for j in np.flatnonzero(outside)]
-        worst = int(np.argmax(outside))
-        more = f" ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})" if names[1:] else ""
-        message = (
-            f"{type(self).__name__}: {len(names)} of {X.shape[1]} columns have values outside the "
-            f"fitted domain{more}; column {names[0]} reaches [{data_range[0][worst]:g}, "
-            f"{data_range[1][worst]:g}], fitted [{lower[worst]:g}, {upper[worst]:g}]."
+        message = outside_domain(
+            type(self).__name__,
+            columns or self._column_range(X),
+            self._domain_for(X.dtype),
+            self.out_of_domain,
+            self._column_names,
         )
-        if self.out_of_domain == "raise":
-            raise ValueError(
-                f"{message} Fit on data that cover the range, or use out_of_domain='clip'."
-            )
-        if not self._warned:
+        if message is not None and not self._warned:
             self._warned = True
-            warnings.warn(f"{message} They are clipped to it.", OutOfDomainWarning, stacklevel=3)
+            warnings.warn(message, OutOfDomainWarning, stacklevel=3)
+
+    @property
+    def _column_names(self) -> Sequence[str] | None:
+        """Names of the columns for messages, if they are known."""
+        return getattr(self, "feature_names_in_", self._known_names)
 
     def _column_name(self, j: int) -> str:
-        names = getattr(self, "feature_names_in_", self._known_names)
-        return str(j) if names is None else repr(str(names[j]))
+        return column_label(self._column_names, j)
 
     def _domain_for(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
         """The domain in the precision of the rows: rounding to float32 leaves no domain."""

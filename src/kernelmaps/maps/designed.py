@@ -15,9 +15,10 @@ from ..design.api import COSINE_METHODS, METHODS, TABLE_METHODS, Design, design_
 from ..design.joint import JointDesign
 from ..design.multidim import design_joint_map
 from ..engine import Spec
+from ..engine.row_checks import OUT_OF_DOMAIN
 from ..schema import array, number, optional, pair
 from ._range import positive_range
-from .base import OUT_OF_DOMAIN, AdditiveMap, JointMap, MapOfDomain
+from .base import AdditiveMap, JointMap, MapOfDomain
 from .homogeneous import check_columns
 
 # Limits of the ratio of the ends of a range that is learnt from data. It is a power of two, or that

@@ -67,6 +67,8 @@ _SAVED_PARTS = {
     "Calibration": ("kernelmaps.models.svm.saved", "SavedSigmoids"),
     "Features": ("kernelmaps.models.streaming.saved", "SavedFeatures"),
     "Part": ("kernelmaps.models.streaming.saved", "SavedKernel"),
+    "Pipeline": ("kernelmaps.models.streaming.saved", "SavedPipeline"),
+    "StandardScaler": ("kernelmaps.models.streaming.saved", "SavedScaler"),
     "LinearSolution": ("kernelmaps.models.streaming.saved", "SavedSolution"),
     "Moments": ("kernelmaps.models.streaming.saved", "SavedMoments"),
     "FoldMoments": ("kernelmaps.models.streaming.saved", "SavedFolds"),

@@ -191,7 +191,9 @@ class Reader:
         if hasattr(cls, "used_parameters"):
             params = node.get("params", {})
             used = [key for key in cls.used_parameters if key in params]
-            return cls(**{key: self.read(params[key]) for key in used})
+            value = cls(**{key: self.read(params[key]) for key in used})
+            value.saved_class, value.saved_parameters = node["class"], frozenset(params)
+            return value
         if not hasattr(cls, "_get_param_names"):
             return object.__new__(cls)
         params = {key: self.read(item) for key, item in node["params"].items()}

@@ -1,8 +1,8 @@
 """What a saved streaming model predicts with, without its estimator and its statistics.
 
 Neither scikit-learn nor a compiler is imported; see :mod:`kernelmaps.models.svm.saved`, whose maps
-these are. Models of several kernels, of labels that are not one per row, and of other maps than
-additive ones are for the estimator.
+these are. Models of several kernels, and of labels that are not one per row, are for the estimator.
+So are rows that it refuses: its message says where they are.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...engine.apply import sums_array_api
+from ...blocks import row_blocks
+from ...engine.apply import stage_columns, sums_array_api
+from ...engine.extent import EXACT_SIZES
+from ...engine.reference import evaluate
 from ...engine.tabulated import has_table
 from ...schema import (
     State,
@@ -21,6 +24,7 @@ from ...schema import (
     integer,
     labels,
     many,
+    names,
     nothing,
     optional,
 )
@@ -30,25 +34,110 @@ from ..svm.saved import MOST_VALUES, EstimatorNeeded, SavedMap, SavedPart
 from ..svm.score_table import summed
 
 
+class SavedScaler(SavedPart):
+    """A fitted `StandardScaler`."""
+
+    used_parameters = ("with_mean", "with_std")
+    unused = frozenset({"var_", "n_samples_seen_", "feature_names_in_"})
+    _state: ClassVar[State] = State(
+        required={
+            "n_features_in_": integer(1),
+            **dict.fromkeys(("mean_", "scale_"), optional(array("f8", "features"))),
+        }
+    )
+    n_features_in_: int
+    mean_: np.ndarray | None
+    scale_: np.ndarray | None
+
+    def __init__(self, with_mean: bool = True, with_std: bool = True) -> None:
+        self.with_mean, self.with_std = with_mean, with_std
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        """Rows less the mean, over the standard deviation, where these are asked for."""
+        X = X - self.mean_ if self.with_mean else X
+        return X / self.scale_ if self.with_std else X
+
+    def _check_state(self) -> None:
+        for option, fitted in ((self.with_mean, self.mean_), (self.with_std, self.scale_)):
+            if option not in (True, False) or (option and fitted is None):
+                raise ValueError("the scaler lacks its mean or its scale")
+        for values in (self.mean_, self.scale_):
+            if values is not None and len(values) != self.n_features_in_:
+                raise ValueError("the scaler has another number of features")
+        if self.scale_ is not None and (np.abs(self.scale_) < EXACT_SIZES[0]).any():
+            raise ValueError("the scale is too small")
+
+
+class SavedPipeline(SavedPart):
+    """A map behind a scaler of the columns."""
+
+    used_parameters = ("steps",)
+    _state: ClassVar[State] = State()
+
+    def __init__(self, steps: Any) -> None:
+        self.steps = steps
+
+    def _check_state(self) -> None:
+        kinds = [type(step) for _, step in self.steps]
+        if kinds != [SavedScaler, SavedMap]:
+            raise ValueError("the pipeline is not a scaler and a map")
+        if len({step.n_features_in_ for _, step in self.steps}) > 1:
+            raise ValueError("the map takes another number of features than the scaler gives")
+
+
 class SavedKernel(SavedPart):
-    """One kernel on all columns: an additive map, or the columns themselves."""
+    """One kernel on all columns: a map, maybe behind a scaler, or the columns themselves."""
 
     unused = frozenset({"n_components"})
     _state: ClassVar[State] = State(
         required={
             "columns": nothing,
-            "map": optional(instance((SavedMap,))),
+            "map": optional(instance((SavedMap, SavedPipeline))),
             "width": integer(1),
         },
         allowed={"axes": nothing},
     )
     columns: None
-    map: SavedMap | None
+    map: SavedMap | SavedPipeline | None
     width: int
 
+    @property
+    def scaler(self) -> SavedScaler | None:
+        """What stands in front of the map."""
+        return self.map.steps[0][1] if isinstance(self.map, SavedPipeline) else None
+
+    @property
+    def feature_map(self) -> SavedMap | None:
+        """The map itself; None for the columns themselves."""
+        return self.map.steps[1][1] if isinstance(self.map, SavedPipeline) else self.map
+
+    def scores(self, X: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Features of rows times weights, [column][output]."""
+        if self.scaler is not None:
+            X = self.scaler.transform(X)
+        feature_map = self.feature_map
+        if feature_map is None:
+            if not np.isfinite(X).all():
+                raise EstimatorNeeded
+            return X @ weights
+        try:
+            feature_map.check(X)
+        except ValueError:
+            raise EstimatorNeeded from None
+        if feature_map.is_additive:
+            bands = bands_of(feature_map.spec_, X, np.dtype(np.float64))
+            return sums_array_api(summed(bands.table, bands.band_weights(weights)), X)[0]
+        blocks = row_blocks(len(X), 8 * self.width)
+        return np.concatenate([evaluate(feature_map.spec_, X[rows]) @ weights for rows in blocks])
+
     def _check_state(self) -> None:
-        if self.map is not None and not has_table(self.map.spec_):
+        feature_map = self.feature_map
+        if feature_map is None:
+            return
+        if feature_map.is_additive and not has_table(feature_map.spec_):
             raise ValueError("the map is not a sum of functions of values")
+        if stage_columns(feature_map.spec_, feature_map.n_features_in_) != self.width:
+            raise ValueError("the map gives another number of columns")
 
 
 class SavedFeatures(SavedPart):
@@ -108,7 +197,6 @@ class _SavedLinear(SavedPart):
 
     unused = frozenset(
         {
-            "feature_names_in_",
             "rows_per_block",
             "zero_based",
             "n_chunks",
@@ -124,7 +212,7 @@ class _SavedLinear(SavedPart):
             "stats_": instance((SavedMoments, SavedFolds)),
             "y_ndim": integer(1, 1),
         },
-        allowed={"on_codes": boolean},
+        allowed={"on_codes": boolean, "feature_names_in_": names},
     )
     features: SavedFeatures
     n_features_in_: int
@@ -132,12 +220,17 @@ class _SavedLinear(SavedPart):
     stats_: SavedMoments | SavedFolds
     on_codes = False
 
+    @property
+    def saved_maps(self) -> list[SavedMap]:
+        """The map, if there is one."""
+        return [kernel.feature_map for kernel in self.features.parts if kernel.feature_map]
+
     def _check_state(self) -> None:
         [kernel], solution = self.features.parts, self.solution
-        taken = self.n_features_in_ if kernel.map is None else kernel.map.n_features_in_
-        if self.on_codes or taken != self.n_features_in_:
+        taken = [feature_map.n_features_in_ for feature_map in self.saved_maps] or [kernel.width]
+        if self.on_codes or taken != [self.n_features_in_]:
             raise ValueError("the features are not those of rows")
-        if solution.coef.shape[1] != kernel.width or kernel.width < self.n_features_in_:
+        if solution.coef.shape[1] != kernel.width:
             raise ValueError("solution has another number of features than the map gives")
 
     def scores(self, X: Any) -> np.ndarray:
@@ -147,18 +240,12 @@ class _SavedLinear(SavedPart):
             X = X.astype(np.float64)
         if type(X) is not np.ndarray or X.dtype != np.float64:
             raise EstimatorNeeded
-        if X.shape[1:] != (self.n_features_in_,) or not 0 < X.size * len(weights.T) <= MOST_VALUES:
+        n_rows, n_features = X.shape
+        if n_features != self.n_features_in_:
             raise EstimatorNeeded
-        if kernel.map is None:
-            if not np.isfinite(X).all():
-                raise EstimatorNeeded
-            return X @ weights + self.solution.intercept
-        kernel.map.check(X)
-        bands = bands_of(kernel.map.spec_, X, np.dtype(np.float64))
-        if bands.table.width[bands.table.set_of].sum() != len(weights):
+        if not 0 < n_rows * max(n_features * len(weights.T), kernel.width) <= MOST_VALUES:
             raise EstimatorNeeded
-        table = summed(bands.table, bands.band_weights(weights))
-        return sums_array_api(table, X)[0] + self.solution.intercept
+        return kernel.scores(X, weights) + self.solution.intercept
 
 
 class SavedStreamingRegressor(_SavedLinear):

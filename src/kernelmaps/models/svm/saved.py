@@ -1,22 +1,44 @@
 """What a saved additive SVM predicts with, without its estimator and its map.
 
 Neither scikit-learn nor a compiler is imported: the scores of a few rows are sums of polynomials,
-computed by NumPy. Whatever has to be said about rows (values that are not finite, negative, or
-outside the domain of the map), and more rows than NumPy should take, are for the estimator:
+computed by NumPy. Values that the map refuses, or that are outside its domain, are spoken of in its
+words. Values beyond the usual sizes, and more rows than NumPy should take, are for the estimator:
 `EstimatorNeeded` is raised.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ...engine.apply import sums_array_api
-from ...engine.extent import EXACT_SIZES, extent_of, leaves_domain
+from ...engine.extent import EXACT_SIZES, column_range, first_not_finite
+from ...engine.families import CURVES
+from ...engine.row_checks import (
+    OUT_OF_DOMAIN,
+    negative_message,
+    not_finite_message,
+    outside_domain,
+)
+from ...engine.schema import check_width
 from ...engine.spec import Spec
 from ...engine.tabulated import has_table
-from ...schema import State, array, boolean, instance, integer, labels, optional, pair
+from ...exceptions import OutOfDomainWarning
+from ...schema import (
+    Lengths,
+    State,
+    array,
+    boolean,
+    instance,
+    integer,
+    labels,
+    names,
+    optional,
+    pair,
+)
 from ..one_against_one import decided
 from ..probabilities import calibrated, class_probabilities
 from ..rows.map_bands import bands_of
@@ -28,7 +50,6 @@ MOST_VALUES = 2**24
 
 _OF_TRAINING = frozenset(
     [
-        "feature_names_in_",
         "C_",
         "n_rows",
         "Cs_",
@@ -55,6 +76,8 @@ class SavedPart:
     """
 
     used_parameters: tuple[str, ...] = ()
+    saved_class: str  # name of the class that was saved, for messages
+    saved_parameters: frozenset[str]  # names of its parameters
     unused: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
@@ -63,43 +86,88 @@ class SavedPart:
         return {key: item for key, item in entries.items() if key not in cls.unused}
 
 
+def _saved_map(value: Any, where: str, lengths: Lengths) -> None:
+    """The check of a map that stands in front of another one."""
+    instance((SavedMap,))(value, where, lengths)
+
+
 class SavedMap(SavedPart):
-    """The spec of a fitted additive map, and the values that nothing has to be said about."""
+    """The spec of a fitted map, and what the map says of the values of rows."""
 
     used_parameters = ("out_of_domain",)
     _state: ClassVar[State] = State(
         required={"spec_": instance((Spec,)), "n_features_in_": integer(1)},
-        allowed={"domain_": optional(pair(array("f8 f4", "domain", finite=False)))},
+        allowed={
+            "domain_": optional(pair(array("f8 f4", "domain", finite=False))),
+            "feature_names_in_": names,
+            "refuses_negative": optional(boolean),
+            "additive_map_": _saved_map,
+        },
     )
     spec_: Spec
     n_features_in_: int
     domain_: tuple[np.ndarray, np.ndarray] | None = None
+    feature_names_in_: np.ndarray | None = None
+    refuses_negative: bool | None = None
+    additive_map_: SavedMap | None = None  # the first stage of an exponential map
+    column_names: Sequence[str] | None = None  # of a file or a model, if the map has none itself
+    _warned = False
 
     def __init__(self, out_of_domain: str = "clip") -> None:
         self.out_of_domain = out_of_domain
 
     @classmethod
     def entries_to_read(cls, entries: dict[str, Any]) -> dict[str, Any]:
-        """The spec, which alone determines the map, and its domain."""
+        """The spec, which alone determines the map, and what concerns the values of rows."""
         stated = {**cls._state.required, **cls._state.allowed}
         return {key: item for key, item in entries.items() if key in stated}
 
+    @property
+    def is_additive(self) -> bool:
+        """Whether the map acts on each feature alone."""
+        return self.spec_.family == "piecewise" or self.spec_.family in CURVES
+
     def check(self, X: np.ndarray) -> None:
-        """Raise EstimatorNeeded if the map may refuse values of rows, or warn of them."""
-        extent = extent_of(X)
-        if not extent.is_finite or max(-extent.minimum, extent.maximum) > EXACT_SIZES[1]:
+        """Refuse values of float64 rows, or warn of them, in the words of the map."""
+        low, high = column_range(X)
+        if not (np.isfinite(low).all() and np.isfinite(high).all()):
+            row, column = first_not_finite(X)
+            raise ValueError(not_finite_message(self.saved_class, X[row, column], row, column))
+        self._check_sign(low)
+        if max(-low.min(), high.max()) > EXACT_SIZES[1]:  # some maps take such values
             raise EstimatorNeeded
-        low, high = X.min(axis=0), X.max(axis=0)
-        lower, upper = (-np.inf, np.inf) if self.domain_ is None else self.domain_
-        # A map of a domain from 0 on may be one of a kernel that is defined for x >= 0.
-        refused = (low < 0) & (self.domain_ is None or np.asarray(lower) >= 0)
-        if not self.spec_.numbers.get("signed", False) and refused.any():
-            raise EstimatorNeeded
+        for stage in filter(None, (self, self.additive_map_)):
+            stage._check_domain(low, high)
+
+    def _check_domain(self, low: np.ndarray, high: np.ndarray) -> None:
         if self.domain_ is None or self.out_of_domain == "extrapolate":
             return
-        strict = "raise" if self.out_of_domain != "clip" else "clip"  # "auto" is the map's to say
-        if leaves_domain((low, high), (lower, upper), strict).any():
+        lower, upper = (np.asarray(end, np.float64) for end in self.domain_)
+        names = self.column_names if self.feature_names_in_ is None else self.feature_names_in_
+        message = outside_domain(
+            self.saved_class, (low, high), (lower, upper), self.out_of_domain, names
+        )
+        if message is not None and not self._warned:
+            self._warned = True
+            warnings.warn(message, OutOfDomainWarning, stacklevel=2)
+
+    def _check_state(self) -> None:
+        if self.out_of_domain not in ("auto", *OUT_OF_DOMAIN):
+            raise ValueError("out_of_domain is unknown")
+        if self.domain_ is not None and len(self.domain_[0]) not in (1, self.n_features_in_):
+            raise ValueError("domain_ must have one range, or one for each feature")
+        named = self.feature_names_in_
+        if named is not None and len(named) != self.n_features_in_:
+            raise ValueError("feature_names_in_ must have one name for each feature")
+        check_width(self.spec_, self.n_features_in_)
+
+    def _check_sign(self, low: np.ndarray) -> None:
+        """Refuse negative values of a map for x >= 0; a file may not say whether it is one."""
+        if self.refuses_negative is None and (low < 0).any():
             raise EstimatorNeeded
+        if self.refuses_negative and (low < 0).any():
+            has_signed = "signed" in self.saved_parameters
+            raise ValueError(negative_message(self.saved_class, float(low.min()), has_signed))
 
 
 class SavedMachine(SavedPart):
@@ -147,16 +215,28 @@ class SavedSigmoids(SavedPart):
     sigmoid: np.ndarray
 
 
-class SavedSVR(SavedPart):
+class _SavedAdditiveSVM(SavedPart):
+    """A machine on all columns."""
+
+    unused = _OF_TRAINING
+    _state: ClassVar[State] = State(
+        required={"machine_": instance((SavedMachine,)), "n_features_in_": integer(1)},
+        allowed={"feature_names_in_": names},
+    )
+    machine_: SavedMachine
+    n_features_in_: int
+
+    @property
+    def saved_maps(self) -> list[SavedMap]:
+        """The map."""
+        return [self.machine_.feature_map]
+
+
+class SavedSVR(_SavedAdditiveSVM):
     """The predictions of a saved `AdditiveSVR`."""
 
     estimator = "AdditiveSVR"
     unused = _OF_TRAINING | {"centre"}
-    _state: ClassVar[State] = State(
-        required={"machine_": instance((SavedMachine,)), "n_features_in_": integer(1)}
-    )
-    machine_: SavedMachine
-    n_features_in_: int
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict f(x) for an array of rows."""
@@ -167,20 +247,17 @@ class SavedSVR(SavedPart):
             raise ValueError("machine_ has another number of features or outputs")
 
 
-class SavedSVC(SavedPart):
+class SavedSVC(_SavedAdditiveSVM):
     """The predictions of a saved `AdditiveSVC`, one class against the rest."""
 
     estimator = "AdditiveSVC"
     used_parameters = ("multi_class",)
-    unused = _OF_TRAINING
-    _state: ClassVar[State] = SavedSVR._state.extended(
+    _state: ClassVar[State] = _SavedAdditiveSVM._state.extended(
         required={"classes_": labels, "calibration": instance((SavedSigmoids,))},
         allowed={"multilabel": boolean},
     )
-    machine_: SavedMachine
     calibration: SavedSigmoids
     classes_: np.ndarray
-    n_features_in_: int
     multilabel = False
 
     def __init__(self, multi_class: str) -> None:
