@@ -20,8 +20,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import kernelmaps as km
+from kernelmaps.engine.apply import MAX_READABLE
+from kernelmaps.engine.outputs import record_paths
 from kernelmaps.exceptions import FileFormatError, OutOfDomainWarning
 from kernelmaps.model_files import load_with_metadata
+from kernelmaps.models.gam import fitted
 from kernelmaps.models.svm.saved import EstimatorNeeded
 
 # Commands in a process of their own: what they print, and the packages that are loaded at the end.
@@ -108,6 +111,22 @@ def test_predictions_of_a_gam_need_no_estimator(table, signal, tmp_path):
     assert {"numpy", "pyarrow"} <= packages  # the probe would have seen others
     for lines, rows in zip(printed, predictions, strict=True):
         assert lines == [[str(value) for value in row] for row in rows]  # as repr: all bits
+
+
+def test_many_rows_of_a_gam_are_for_the_compiled_loop(table, signal, tmp_path, monkeypatch):
+    """Loading it pays for a file of many rows only; a file is read block by block."""
+    model, *_, expected = model_of("numbers", table, signal)
+    km.save(model, tmp_path / "model.kmap")
+    long, times = pa.concat_tables([table.drop_columns(["exposure"])] * 12), 12
+    assert len(long) * model.predictor_.functions.table.n_columns > MAX_READABLE
+    light, _ = load_with_metadata(tmp_path / "model.kmap", to_predict=True)
+    for limit, path in ((2**23, "reference:table"), (2**14, "table:edges:dense")):
+        monkeypatch.setattr(fitted, "_MOST_READABLE", limit)
+        with record_paths() as taken:
+            predicted = light.predict(long)
+        assert set(taken) == {path}
+        # Sums of five terms of size 1 in the same order, their polynomials in another.
+        np.testing.assert_allclose(predicted, np.tile(expected, times), rtol=0, atol=ROUNDING)
 
 
 # Sums of a few numbers of size 1 in another order: each rounding is at most 1.1e-16 of them.
@@ -298,6 +317,17 @@ def test_the_command_says_what_the_estimator_says(rows, tmp_path):
     np.testing.assert_allclose(
         np.array(done.stdout.split()[1:], float), expected, rtol=0, atol=ROUNDING
     )
+
+
+def test_normalised_rows_need_no_estimator(rows, tmp_path):
+    histograms = rows / rows.sum(axis=1, keepdims=True)
+    model = km.AdditiveSVR(km.HomogeneousMap()).fit(histograms, rows[:, 0])
+    path = tmp_path / "m.kmap"
+    km.save(model, path, metadata={"columns": ["c0", "c1", "c2"], "normalize": "l1"})
+    lines, packages = predict((path, write(rows, tmp_path / "new.csv")))
+    assert packages & HEAVY == set()
+    predicted = np.array(lines, dtype=float)[:, 0]
+    np.testing.assert_allclose(predicted, model.predict(histograms), rtol=0, atol=ROUNDING)
 
 
 def test_values_outside_the_domain_need_no_estimator(rows, tmp_path):

@@ -5,10 +5,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.preprocessing import normalize
 
 from kernelmaps.data import open_source
+from kernelmaps.data.reading import Rows
 from kernelmaps.data.table_stream import raw_tables
 from kernelmaps.datasets import read_rows
+from kernelmaps.sparse_rows import dense
 
 X = np.array([[0.5, 1.0], [2.0, 0.0], [0.0, 3.25]])
 Y = np.array([1, 0, 1])
@@ -106,6 +109,15 @@ def test_rows_are_normalised_on_request(csv):
     rows = read_rows(csv, target="label").normalized("l1")
     np.testing.assert_allclose(rows.X.sum(axis=1), 1)
     assert rows.normalized("none") is rows
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_norms_are_those_of_scikit_learn(norm):
+    X = np.array([[3.0, -4.0], [0.0, 0.0], [0.5, 1e-3]])
+    expected = normalize(X, norm=norm)
+    for rows in (X, sparse.csr_matrix(X)):
+        scaled = Rows("rows", rows, None).normalized(norm).X
+        np.testing.assert_array_equal(dense(scaled), expected)
 
 
 # ---- bad input ----------------------------------------------------------------------------------

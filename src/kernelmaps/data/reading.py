@@ -116,10 +116,14 @@ class PreparedSource(Source):
 
 
 def _normalized(X: Any, norm: str) -> Any:
-    """Rows of norm 1."""
-    from sklearn.preprocessing import normalize
+    """Rows of norm 1; rows of zeros stay as they are."""
+    X = X.astype(np.float64)
+    if is_sparse(X):
+        from sklearn.preprocessing import normalize
 
-    return normalize(X.astype(np.float64), norm=norm)
+        return normalize(X, norm=norm)
+    norms = np.abs(X).sum(axis=1) if norm == "l1" else np.sqrt(np.einsum("ij,ij->i", X, X))
+    return X / np.where(norms == 0, 1.0, norms)[:, None]
 
 
 def check_cells(X: Any, start: int, columns: list[str] | None, name: str) -> None:

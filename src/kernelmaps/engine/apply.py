@@ -23,7 +23,7 @@ from .spec import Spec
 from .table import CODE, Table
 from .tabulated import PER_FEATURE, code_table_for, n_columns, table_for, zero_at_zero
 
-_MAX_READABLE = 2**14  # values up to which the readable form is faster than loading a loop
+MAX_READABLE = 2**14  # values up to which the readable form is about as fast as a loop
 _CSR_RESULT = "CSR input of a map with phi(0) = 0, whose result is CSR"
 
 
@@ -271,13 +271,15 @@ def _transform_dense(table: Table, X: np.ndarray, out: np.ndarray, n_jobs: int |
     )
 
 
-def apply_table(table: Table, X: np.ndarray, missing: np.ndarray) -> np.ndarray:
+def apply_table(
+    table: Table, X: np.ndarray, missing: np.ndarray, max_readable: int = MAX_READABLE
+) -> np.ndarray:
     """φ of dense float64 rows, with the numbers of `missing` for NaN.
 
-    Few results are not worth a compiled loop: one that is not loaded takes a second.
+    Up to `max_readable` results are not worth a compiled loop: loading one takes a second.
     """
     shape = (len(X), table.n_columns)
-    if np.prod(shape) <= _MAX_READABLE or interpreted():
+    if np.prod(shape) <= max_readable or interpreted():
         note_path("reference:table")
         return evaluate_table(table, X, np, missing)
     out = np.empty(shape)

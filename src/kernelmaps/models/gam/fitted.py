@@ -13,6 +13,7 @@ import numpy as np
 
 from ...arguments import argument, parameter
 from ...data.table_reader import TableReader
+from ...engine.apply import MAX_READABLE
 from ...schema import (
     SchemaError,
     State,
@@ -28,6 +29,10 @@ from ...schema import (
 from ..losses import GAM, LOSSES, find_loss
 from ..probabilities import class_probabilities, sigmoid
 from .predictor import AdditivePredictor
+
+# Values of functions, for all rows of a file, that are computed by NumPy: it takes 85 ns more for
+# each than the compiled loop (20,000 rows of 60 columns), and loading that takes 1.1 s.
+_MOST_READABLE = 2**23
 
 STATISTICS = ("deviance_", "null_deviance_", "log_likelihood_", "aic_", "reml_", "corrected_edf")
 
@@ -144,9 +149,13 @@ class _FittedGam:
 
     def __init__(self, loss: str) -> None:
         self.loss = loss
+        self._n_values = 0  # of functions, for all rows so far
 
     def _scores(self, X: Any) -> np.ndarray:
-        return self.predictor_.scores(self.reader_.read(X, self.estimator), self.estimator)
+        columns = self.reader_.read(X, self.estimator)
+        self._n_values += len(columns[0]) * self.predictor_.functions.table.n_columns
+        limit = self._n_values if self._n_values <= _MOST_READABLE else MAX_READABLE
+        return self.predictor_.scores(columns, self.estimator, limit)
 
 
 class FittedRegressor(_FittedGam):

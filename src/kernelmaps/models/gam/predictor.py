@@ -10,7 +10,7 @@ import numpy as np
 
 from ...blocks import row_blocks
 from ...data.frames import Column
-from ...engine.apply import apply_table
+from ...engine.apply import MAX_READABLE, apply_table
 from ...schema import (
     SchemaError,
     anything,
@@ -375,19 +375,26 @@ class AdditivePredictor:
                 terms.append(replace(term, values=values, main_parts=()))
         return replace(self, terms=tuple(terms))
 
-    def scores(self, columns: Sequence[Column], owner: str) -> np.ndarray:
-        """Scores of rows: shape (n_samples, n_outputs)."""
+    def scores(
+        self, columns: Sequence[Column], owner: str, max_readable: int = MAX_READABLE
+    ) -> np.ndarray:
+        """Scores of rows: shape (n_samples, n_outputs).
+
+        A block of more than `max_readable` values of functions is for the compiled loop.
+        """
         scores = np.tile(self.intercept, (len(columns[0]), 1))
-        for rows, function_values in self._blocks(columns, owner):
+        for rows, function_values in self._blocks(columns, owner, max_readable):
             for contribution in term_values(self.terms, function_values, np):
                 scores[rows] += contribution
         return scores
 
-    def _blocks(self, columns: Sequence[Column], owner: str) -> Iterator[tuple[slice, np.ndarray]]:
+    def _blocks(
+        self, columns: Sequence[Column], owner: str, max_readable: int = MAX_READABLE
+    ) -> Iterator[tuple[slice, np.ndarray]]:
         """Blocks of rows, and the values of all functions for them."""
         table, used, missing = self.functions
         numbers = {j: self.books[j].numbers(columns[j], owner) for j in set(used.tolist())}
         row_bytes = 8 * (len(used) + 2 * table.n_columns)
         for rows in row_blocks(len(columns[0]), row_bytes, _BLOCK_BYTES):
             block = np.stack([numbers[j][rows] for j in used.tolist()], axis=1)
-            yield rows, apply_table(table, block, missing)
+            yield rows, apply_table(table, block, missing, max_readable)
