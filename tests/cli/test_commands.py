@@ -322,12 +322,22 @@ def test_a_joint_map_under_an_additive_model_is_refused(csv, tmp_path):
     assert_refused(2, "use --model ridge", *arguments, "--map", "RandomFourierMap")
 
 
+def test_settings_of_a_map_without_names_are_its_first_ones(csv, tmp_path):
+    out = tmp_path / "m.kmap"
+    run("fit", csv, "-t", "label", "--out", out, "--map", "SplineMap(8, 1)", "--holdout", "none")
+    feature_map = kernelmaps.load(out).feature_map
+    assert (feature_map.n_bases, feature_map.degree) == (8, 1)
+
+
 @pytest.mark.parametrize(
     ("text", "match"),
     [
         ("NoSuchMap", "there is no map 'NoSuchMap'; there are HomogeneousMap"),
         ("HomogeneousMap(size=3)", "HomogeneousMap has no setting size; it has"),
-        ("HomogeneousMap(3)", "is not a map: write Name"),
+        ("HomogeneousMap(3)", "a kernel is a name, a kernel object or a function"),
+        ("SplineMap(8, 1, 2)", "too many positional arguments. Write settings with their names"),
+        ("SplineMap(8, n_bases=3)", "multiple values for argument 'n_bases'"),
+        ("SplineMap(*[8])", "is not a map: write Name"),
         ("HomogeneousMap(", "is not a map: write Name"),
         ("HomogeneousMap(gamma=open('x'))", "neither a map nor a kernel"),
         ("HomogeneousMap(gamma=1+2j)", "HomogeneousMap"),

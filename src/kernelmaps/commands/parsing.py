@@ -6,6 +6,7 @@ Nothing in such a text is executed.
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +25,8 @@ _MOST_NESTED = 50  # levels of an expression for a map; none that makes sense ha
 def parse_map(text: str) -> FeatureMap:
     """A map from text such as ``HomogeneousMap(kernel=chi2, n_components=5)``.
 
-    Only names of maps, names of kernels and literal values are understood; nothing is executed.
+    Settings without a name are the first ones of the map, as in Python: ``SplineMap(8)``. Only names
+    of maps, names of kernels and literal values are understood; nothing is executed.
     """
     try:
         node = ast.parse(text.strip(), mode="eval").body
@@ -34,10 +36,11 @@ def parse_map(text: str) -> FeatureMap:
         raise ValueError(f"{_quoted(text)} is nested more than {_MOST_NESTED} levels deep.")
     call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
     unnamed = [item for item in call.keywords if item.arg is None]  # **settings
-    if not isinstance(call.func, ast.Name) or call.args or unnamed:
+    starred = any(isinstance(item, ast.Starred) for item in call.args)
+    if not isinstance(call.func, ast.Name) or starred or unnamed:
         raise _not_a_map(text)
     settings = {str(item.arg): _literal(item.value, text) for item in call.keywords}
-    return _map_of(call.func.id, settings)
+    return _map_of(call.func.id, [_literal(item, text) for item in call.args], settings)
 
 
 def _not_a_map(text: str) -> ValueError:
@@ -81,7 +84,7 @@ def _kernel_call(node: ast.Call) -> Any:
     return cls(*map(ast.literal_eval, node.args), **settings)
 
 
-def _map_of(name: str, settings: dict[str, Any]) -> FeatureMap:
+def _map_of(name: str, unnamed: Sequence[Any], settings: dict[str, Any]) -> FeatureMap:
     modules = kernelmaps._MODULE_OF.items()
     public = [
         getattr(kernelmaps, public_name)
@@ -95,7 +98,15 @@ def _map_of(name: str, settings: dict[str, Any]) -> FeatureMap:
     unknown = sorted(set(settings) - set(names))
     if unknown:
         raise ValueError(f"{name} has no setting {', '.join(unknown)}; it has {', '.join(names)}.")
-    return classes[name](**settings)
+    signature = inspect.signature(classes[name])
+    try:
+        signature.bind(*unnamed, **settings)
+    except TypeError as error:
+        raise ValueError(
+            f"{name}: {error}. Write settings with their names, such as "
+            f"{next(iter(signature.parameters))}=…; it has {', '.join(names)}."
+        ) from None
+    return classes[name](*unnamed, **settings)
 
 
 @dataclass(frozen=True)
