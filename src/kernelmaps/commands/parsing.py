@@ -25,8 +25,8 @@ _MOST_NESTED = 50  # levels of an expression for a map; none that makes sense ha
 def parse_map(text: str) -> FeatureMap:
     """A map from text such as ``HomogeneousMap(kernel=chi2, n_components=5)``.
 
-    Settings without a name are the first ones of the map, as in Python: ``SplineMap(8)``. Only names
-    of maps, names of kernels and literal values are understood; nothing is executed.
+    Settings without a name are the first ones of the map, as in Python: ``SplineMap(8)``. Only
+    names of maps, names of kernels and literal values are understood; nothing is executed.
     """
     try:
         node = ast.parse(text.strip(), mode="eval").body
