@@ -20,6 +20,10 @@ import numpy as np
 
 AFFINE, LOG2, EDGES, CODE = range(4)
 
+# Fields of a table with a number for each set: facts, and where its block of others starts.
+_OF_SETS = ("origin", "resolution", "clip_low", "clip_high", "bins", "width", "band")
+_STARTS = {"edge_start": "edges", "first_start": "first", "coef_start": "coef"}
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -103,14 +107,25 @@ class Table:
         start = int(self.coef_start[s])
         return self.coef[start : start + int(np.prod(shape))].reshape(shape)
 
-    def by_set(self, begin: int, end: int) -> Table:
-        """The table of one feature for each of the sets begin..end."""
-        names = ("origin", "resolution", "clip_low", "clip_high", "bins", "width", "band")
-        starts = ("edge_start", "first_start", "coef_start")
-        fields_of_sets = {name: getattr(self, name)[begin:end] for name in (*names, *starts)}
-        column = np.concatenate([[0], np.cumsum(fields_of_sets["width"], dtype=np.int64)])
+    def by_set(self, sets: Any) -> Table:
+        """The table of one feature for each of some sets, which a slice or their indices name."""
+        of_sets = {name: getattr(self, name)[sets] for name in (*_OF_SETS, *_STARTS)}
+        column = np.concatenate([[0], np.cumsum(of_sets["width"], dtype=np.int64)])
         set_of = np.arange(len(column) - 1, dtype=np.int32)
-        return replace(self, set_of=set_of, column=column, **fields_of_sets)
+        return replace(self, set_of=set_of, column=column, **of_sets)
+
+    def beside(self, other: Table) -> Table:
+        """The table of the features of both, whose bins and polynomials are of the same kind."""
+        joined = {
+            name: np.concatenate([getattr(self, name), getattr(other, name)])
+            for name in (*_OF_SETS, *_STARTS.values())
+        }
+        for start, blocks in _STARTS.items():
+            further = getattr(other, start) + len(getattr(self, blocks))
+            joined[start] = np.concatenate([getattr(self, start), further])
+        set_of = np.concatenate([self.set_of, other.set_of + np.int32(len(self.origin))])
+        column = np.concatenate([self.column, self.column[-1] + other.column[1:]])
+        return replace(self, set_of=set_of, column=column, **joined)
 
     @classmethod
     def build(

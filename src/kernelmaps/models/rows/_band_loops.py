@@ -149,41 +149,58 @@ def add_products(bands, factors, p, shift, score, w):
             _add_row(bands, i, factors[i] * (score[0] - shift), w)
 
 
+@njit(**FAST)
+def _add_outer_product(bands, t, s, factor, place, stride, out):
+    """Add a multiple of Φ_t Φ_sᵀ of two entries to a block, from its number `place` on."""
+    size, parts = bands.chunk, vectors(bands)
+    for k in range(size * parts):
+        value = fill(out, factor * item(bands.values, t * parts * size + k), size)
+        for v in range(parts):
+            at = place + k * stride + v * size
+            phi = load(bands.values, (s * parts + v) * size, size)
+            store(out, at, multiply_add(phi, value, load(out, at, size)))
+
+
 @entry(fastmath=True)
 def add_block_products(bands, factors, stride, out):
     """out[j] += Σ factors[i] Φ_ij Φ_ijᵀ for each feature j, of rows whose factor is not zero.
 
-    `out` is flat, [feature][function][function], each with `stride` functions.
+    `out` is flat, [feature][function][function], each with `stride` functions. Entries of a feature
+    follow each other.
     """
-    size, parts = bands.chunk, vectors(bands)
     for i in range(factors.size):
         if factors[i] != 0:
-            for t in range(item(bands.indptr, i), item(bands.indptr, i + 1)):
+            end = item(bands.indptr, i + 1)
+            for t in range(item(bands.indptr, i), end):
                 first = item(bands.first, t)
                 column = first % stride
-                for k in range(size * parts):
-                    value = factors[i] * item(bands.values, t * parts * size + k)
-                    factor = fill(out, value, size)
-                    for v in range(parts):
-                        place = (first + k) * stride + column + v * size
-                        phi = load(bands.values, (t * parts + v) * size, size)
-                        store(out, place, multiply_add(phi, factor, load(out, place, size)))
+                place = first * stride + column
+                _add_outer_product(bands, t, t, factors[i], place, stride, out)
+                for s in range(t + 1, end):
+                    step = item(bands.first, s) - first
+                    if column + step < 0 or column + step >= stride:  # of another feature
+                        break
+                    _add_outer_product(bands, t, s, factors[i], place + step, stride, out)
+                    below = place + step * stride
+                    _add_outer_product(bands, s, t, factors[i], below, stride, out)
 
 
 @entry(fastmath=True)
 def add_pair_products(bands, factors, row_length, out):
-    """out += Σ factors[i] Φ_i Φ_iᵀ, on and above the diagonal, of rows whose factor is not zero.
+    """out += a half of Σ factors[i] Φ_i Φ_iᵀ, of rows whose factor is not zero.
 
-    `out` is flat, with `row_length` numbers for each weight.
+    The other half is its transpose: a product of two entries is added once, that of an entry with
+    itself by half. `out` is flat, with `row_length` numbers for each weight.
     """
     size, parts = bands.chunk, vectors(bands)
     for i in range(factors.size):
         if factors[i] != 0:
-            factor, end = fill(out, factors[i], size), item(bands.indptr, i + 1)
+            end = item(bands.indptr, i + 1)
             for t in range(item(bands.indptr, i), end):
                 top = item(bands.first, t)
                 for s in range(t, end):
                     left = item(bands.first, s)
+                    factor = fill(out, factors[i] * (0.5 if s == t else 1.0), size)
                     for v in range(parts):
                         phi = load(bands.values, (s * parts + v) * size, size)
                         phi = multiply_add(phi, factor, zeros(out, size))

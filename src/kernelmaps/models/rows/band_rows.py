@@ -235,10 +235,7 @@ class BandRows:
         square = flat.reshape(row_length, row_length)[: tables.n_weights, : tables.n_weights]
         n, stride = self.n_features, tables.stride
         sums = square.reshape(n, stride, n, stride)[:, :width, :, :width].astype(np.float64)
-        # Products of different entries are there once, those of an entry with itself in full.
-        gram = sums + sums.transpose(2, 3, 0, 1)
-        gram[range(n), :, range(n)] *= 0.5
-        return gram.reshape((self.n_weights,) * 2)
+        return (sums + sums.transpose(2, 3, 0, 1)).reshape((self.n_weights,) * 2)
 
     def _gram_of_matrices(self, weight: np.ndarray) -> np.ndarray:
         """Φᵀ W Φ by products of dense matrices."""

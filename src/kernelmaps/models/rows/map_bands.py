@@ -45,9 +45,27 @@ class Bands:
             out[j, : len(local)] = local
         return out
 
+    def of_features(self, features: np.ndarray) -> Bands:
+        """The bands of some features alone."""
+        sets = self.table.set_of[features]
+        return replace(self, table=self.table.by_set(sets), transform_of=self.transform_of[sets])
 
-def bands_of(spec: Spec, X: Any, dtype: np.dtype) -> Bands:
-    """Bands of a spec: stored ones (splines), or the map's table as it is."""
+    def beside(self, table: Table) -> Bands:
+        """The bands of these features, and those of others whose table is that of ψ itself."""
+        transforms, index = self.transforms, 0
+        if transforms is not None:
+            identity = np.eye(transforms.shape[1])[None]
+            transforms, index = np.concatenate([transforms, identity]), len(transforms)
+        of_others = np.full(len(table.origin), index, np.int32)
+        transform_of = np.concatenate([self.transform_of, of_others])
+        return Bands(self.table.beside(table), transforms, transform_of)
+
+
+def bands_of(spec: Spec, X: Any, dtype: np.dtype, n_features: int | None = None) -> Bands:
+    """Bands of a spec: stored ones (splines), or the map's table as it is.
+
+    X are rows, or values of some of the `n_features` features: tables of curves cover their range.
+    """
     if "mix" in spec.arrays:
         full = table_of(spec)
         coef = spec.arrays["band_coef"]
@@ -68,9 +86,10 @@ def bands_of(spec: Spec, X: Any, dtype: np.dtype) -> Bands:
         return Bands(table, None if plain else transforms, spec.arrays["mix_of"])
     values = X.data[None, :] if is_sparse(X) else X
     extent = extent_of(values)
-    curves = table_for(spec, dtype, X.shape[1], extent)
+    n_features = X.shape[1] if n_features is None else n_features
+    curves = table_for(spec, dtype, n_features, extent)
     if curves is None:  # finer than a table is worth in this precision
-        curves = table_for(spec, np.dtype(np.float32), X.shape[1], extent)
+        curves = table_for(spec, np.dtype(np.float32), n_features, extent)
     if curves is None:
         raise ValueError(
             "the values reach so far beyond the ranges that the map was fitted to (or its features "

@@ -99,6 +99,14 @@ def basis_tables(
     `values_only` for a basis whose values are read and whose weights are not updated.
     """
     bands = bands_of(spec, X, np.dtype(dtype))
+    return tables_of(bands, X, dtype, lanes, all_codes=all_codes, values_only=values_only)
+
+
+def tables_of(
+    bands: Bands, X: Any, dtype: Any, lanes: StaticInt, *, all_codes: bool = False,
+    values_only: bool = False,
+) -> BasisTables:  # fmt: skip
+    """The same of bands."""
     blocks = _code_blocks(bands, X, all_codes) if X.dtype.kind == "u" else None
     precision = np.dtype(dtype)
     if blocks is not None:
