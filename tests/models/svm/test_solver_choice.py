@@ -1,4 +1,4 @@
-"""The cheaper solver is predicted and taken at once; columns of two values have one weight."""
+"""The cheaper solver is predicted and taken at once."""
 
 from dataclasses import replace
 
@@ -10,8 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 import kernelmaps as km
 from kernelmaps.models.losses import LOSSES, make_loss
 from kernelmaps.models.rows.band_rows import BandRows
-from kernelmaps.models.rows.map_tables import basis_tables, lanes_for
-from kernelmaps.models.rows.two_valued import TwoValuedColumns
 from kernelmaps.models.svm import training
 from kernelmaps.models.svm.scale import SCALED_CURVATURE_RATIO, curvature_ratio, mean_square
 from kernelmaps.models.svm.solver_costs import TrainingSize
@@ -28,51 +26,6 @@ def table(seed, n=300):
     return X, score
 
 
-@pytest.mark.parametrize("feature_map", [km.SplineMap(), km.SplineMap(8, order=2)])
-def test_codes_have_the_inner_products_of_the_map(seed, feature_map):
-    """Up to constants, which an intercept absorbs: centred Gram matrices are equal."""
-    X = table(seed)[0][:, 2:]
-    fitted = feature_map.fit(X)
-    columns = TwoValuedColumns.of(fitted.transform, fitted._columns_per_feature(), X)
-    codes, spec = columns.coded(X)
-    rows = BandRows(basis_tables(spec, codes, np.float64, lanes_for(1)), codes)
-    assert rows.n_weights == 3
-    coded, full = np.stack([rows.scores(unit) for unit in np.eye(3)], axis=1), fitted.transform(X)
-    grams = [Z @ Z.T for Z in (coded - coded.mean(axis=0), full - full.mean(axis=0))]
-    np.testing.assert_allclose(*grams, atol=1e-10 * np.abs(grams[1]).max())
-    weights = np.random.default_rng(seed).normal(size=(3, 2))
-    weights[0] = 0  # of the constant column
-    expanded = columns.expanded(weights)
-    atol = 1e-9 * np.abs(expanded).max()
-    np.testing.assert_allclose(
-        coded @ weights, full @ expanded - columns.absorbed(weights), atol=atol
-    )
-    np.testing.assert_allclose((weights**2).sum(axis=0), (expanded**2).sum(axis=0))
-
-
-def test_rows_of_other_columns_have_no_codes(seed):
-    X, _ = table(seed)
-    fitted = km.SplineMap().fit(X)
-    widths = fitted._columns_per_feature()
-    for rows in (X, sparse.csr_matrix(X[:, 2:])):
-        assert TwoValuedColumns.of(fitted.transform, widths, rows) is None
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_one_weight_of_two_values_has_the_same_minimum(seed, fit_intercept):
-    X, score = table(seed)
-    tol, options = 1e-6, {"random_state": 0, "fit_intercept": fit_intercept, "max_iter": 20000}
-    dual, primal = (
-        km.AdditiveSVR(km.SplineMap(), solver=solver, tol=tol, **options).fit(X, score)
-        for solver in ("dual", "primal")
-    )
-    np.testing.assert_allclose(primal.objective_, dual.objective_, rtol=2 * tol)
-    # P is strongly convex: a gap of tol·P bounds the weights' distance by √(2 tol P).
-    largest = np.sqrt((primal.feature_map_.transform(X) ** 2).sum(axis=1).max())
-    error = 4 * largest * np.sqrt(2 * tol * primal.objective_[0])
-    np.testing.assert_allclose(primal.predict(X), dual.predict(X), atol=error)
-
-
 @pytest.mark.parametrize("feature_map", [km.SplineMap(), km.SplineMap(order=0)])
 @pytest.mark.parametrize("solver", ["primal", "dual", "auto"])
 def test_no_other_intercept_is_better(seed, feature_map, solver):
@@ -86,32 +39,6 @@ def test_no_other_intercept_is_better(seed, feature_map, solver):
     residual = np.maximum(0, 1 - y * model.decision_function(X))
     # A gap of 1e-6 P moves scores by about a thousandth of their size.
     assert abs(np.sum(y * residual)) < 1e-2 * np.sum(residual)
-
-
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "log_loss"])
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_codes_of_two_values_have_the_same_minimum(monkeypatch, seed, loss, n_classes):
-    """Solvers take codes where all columns have two values, one of them constant."""
-    rng = np.random.default_rng(seed)
-    X = np.where(rng.random((300, 6)) < 0.3, [1.0, 2.0, -1.0, 5.0, 0.5, 3.0], 0.0)
-    X[:, 5] = 3.0
-    y = np.digitize(X[:, 0] - X[:, 2] + 0.3 * rng.normal(size=300), [0.5, 1.5][: n_classes - 1])
-    coded, code = [], TwoValuedColumns.coded
-
-    def counted(*arguments):
-        coded.append(arguments)
-        return code(*arguments)
-
-    monkeypatch.setattr(TwoValuedColumns, "coded", counted)
-    options = {"loss": loss, "tol": 1e-6, "max_iter": 20000, "random_state": 0}
-    auto, dual = (
-        km.AdditiveSVC(None, 0.01, solver=s, **options).fit(X, y) for s in ("auto", "dual")
-    )
-    assert len(coded) == 1  # not where the dual itself was requested: it takes rows as they are
-    np.testing.assert_allclose(auto.objective_, dual.objective_, rtol=2e-6)
-    largest = np.sqrt((auto.feature_map_.transform(X) ** 2).sum(axis=1).max())
-    error = 4 * largest * np.sqrt(2e-6 * auto.objective_.max())
-    np.testing.assert_allclose(auto.decision_function(X), dual.decision_function(X), atol=error)
 
 
 def test_newton_goes_on_where_epochs_are_not_enough(recwarn):

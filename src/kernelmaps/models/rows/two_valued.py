@@ -1,8 +1,7 @@
-"""Rows whose columns have two values each: codes with one weight for each column."""
+"""Columns of two values have one weight each, alone or beside columns of more values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,52 +10,99 @@ import numpy as np
 from scipy import sparse
 
 from ...blocks import row_blocks
-from ...engine import Spec
+from ...engine import Spec, apply
 from ...engine.extent import column_range
-from ...engine.piecewise import spec_of
-from ...engine.table import code_table
+from ...engine.table import CODE, EDGES, LOG2, Table
+from .map_bands import Bands, bands_of
 
 _CACHED_BYTES = 2**18
-_PROBED_ROWS = 64  # rows that tell most tables with a column of more than two values
+_PROBED_ROWS = 64  # rows that tell most columns of more than two values
+# Columns of two values, as a share of all, from which on they are coded beside others. Codes are
+# stored by row, and the values of other columns are then located one by one, not in vectors.
+_LEAST_SHARE = 0.5
 
 
 @dataclass(frozen=True)
 class TwoValuedColumns:
-    r"""A map of rows whose columns have two values: one weight for each column.
+    r"""Columns of two values, with one weight each, beside others that keep their functions.
 
-    :math:`ψ_j` takes the values :math:`ψ_j(l)` and :math:`ψ_j(l) + δ_j`. An intercept absorbs
-    :math:`⟨w_j, ψ_j(l)⟩`, and at the minimum of ½‖w‖² plus losses :math:`w_j` is a multiple of
-    :math:`δ_j`: the column :math:`\|δ_j\|\,[x_j ≠ l]` has the same inner products.
+    :math:`ψ_j` takes the values :math:`ψ_j(r)` at a reference value and :math:`ψ_j(r) + δ_j`. An
+    intercept absorbs :math:`⟨w_j, ψ_j(r)⟩`, and at the minimum of ½‖w‖² plus losses :math:`w_j` is
+    a multiple of :math:`δ_j`: the column :math:`\|δ_j\|\,[x_j ≠ r]` has the same inner products. In
+    sparse rows r is zero, :math:`ψ_j(0)`, too, and there is nothing to absorb.
+
+    Rows are stored by row (CSR), without the reference values. Of the other columns all values are
+    stored. Several columns of two values share a feature, which has as many functions as the
+    others: a row has a value for each of them, the code of the column.
 
     Attributes
     ----------
     widths : ndarray of int
         Columns of each :math:`ψ_j`.
-    low : ndarray
-        The smallest value of each column.
-    at_low, difference : ndarray
-        ψ(l) and δ, in the columns of ψ.
+    is_two_valued : ndarray of bool
+        Which columns have two values.
+    reference : ndarray
+        r; not a number for other columns.
+    at_reference, difference : ndarray
+        ψ(r) and δ, in the columns of ψ; zero for other columns.
     """
 
     widths: np.ndarray
-    low: np.ndarray
-    at_low: np.ndarray
+    is_two_valued: np.ndarray
+    reference: np.ndarray
+    at_reference: np.ndarray
     difference: np.ndarray
 
     @classmethod
-    def of(
-        cls, transform: Callable[[Any], Any], widths: np.ndarray, X: Any
-    ) -> TwoValuedColumns | None:
-        """The columns of dense rows; None if one has more than two values."""
-        if sparse.issparse(X) or _ends_of_two_valued(X[:_PROBED_ROWS]) is None:
+    def of(cls, spec: Spec, widths: np.ndarray, X: Any) -> TwoValuedColumns | None:
+        """The columns of rows; None if codes do not pay, as few columns have two values.
+
+        Nor do codes stand beside bins of octaves, which are the same for all features.
+        """
+        if not sparse.issparse(X) and not _pays(*_two_valued(X[:_PROBED_ROWS])):
             return None
-        ends = _ends_of_two_valued(X)
-        if ends is None:
+        ends, is_two_valued = _two_valued_of_sparse(X) if sparse.issparse(X) else _two_valued(X)
+        if not _pays(ends, is_two_valued):
             return None
-        low = ends[0]
-        ends = transform(ends)
-        ends = np.asarray(ends.toarray() if sparse.issparse(ends) else ends, np.float64)
-        return cls(widths, low, ends[0], ends[1] - ends[0])
+        precision = np.dtype(np.float64)
+        if not is_two_valued.all() and bands_of(spec, ends, precision).table.binning == LOG2:
+            return None
+        mapped = apply(spec, ends)
+        mapped = np.asarray(mapped.toarray() if sparse.issparse(mapped) else mapped, np.float64)
+        mapped[:, np.repeat(~is_two_valued, widths)] = 0.0
+        reference = np.where(is_two_valued, ends[0], np.nan)
+        return cls(widths, is_two_valued, reference, mapped[0], mapped[1] - mapped[0])
+
+    @property
+    def is_all(self) -> bool:
+        """Whether all columns have two values."""
+        return bool(self.is_two_valued.all())
+
+    @cached_property
+    def _per_feature(self) -> int:
+        """Columns of two values that share a feature."""
+        return 1 if self.is_all else int(self.widths[~self.is_two_valued].max())
+
+    @cached_property
+    def _place(self) -> tuple[np.ndarray, np.ndarray]:
+        """The feature of each column, and its function there (zero for other columns).
+
+        Features are in the order of their first columns: most tables have columns of two values
+        side by side, and rows are then sorted by feature as they are.
+        """
+        order = np.cumsum(self.is_two_valued) - 1
+        function = np.where(self.is_two_valued, order % self._per_feature, 0)
+        starts = np.cumsum(function == 0) - 1
+        feature = starts.copy()
+        # Columns of two values join the last feature of such that was started.
+        latest = np.maximum.accumulate(np.where(self.is_two_valued & (function == 0), starts, -1))
+        feature[self.is_two_valued] = latest[self.is_two_valued]
+        return feature, function
+
+    @property
+    def n_weights(self) -> int:
+        """Weights of the codes and of the functions of other columns."""
+        return int(np.where(self.is_two_valued, 1, self.widths).sum())
 
     @cached_property
     def _length(self) -> np.ndarray:
@@ -64,31 +110,82 @@ class TwoValuedColumns:
         starts = np.concatenate([[0], np.cumsum(self.widths)[:-1]])
         return np.sqrt(np.add.reduceat(self.difference**2, starts))
 
-    def coded(self, X: np.ndarray) -> tuple[sparse.csr_matrix, Spec]:
-        """[x_j ≠ l] as sparse codes, and their map."""
+    def coded(self, X: Any) -> sparse.csr_matrix:
+        """The rows, with codes instead of the values of these columns."""
         n, d = X.shape
-        places = np.concatenate(
-            [rows.start * d + np.flatnonzero(X[rows] != self.low) for rows in _cached_blocks(X)]
+        if sparse.issparse(X):
+            columns, values, ends = X.indices, X.data, X.indptr
+        else:
+            blocks = [
+                rows.start * d + np.flatnonzero(X[rows] != self.reference)
+                for rows in _cached_blocks(X)
+            ]
+            places = np.concatenate(blocks)
+            ends, columns = np.searchsorted(places, d * np.arange(n + 1)), places % d
+            values = None if self.is_all else X.reshape(-1)[places]
+        feature, function = self._place
+        n_features = int(feature.max()) + 1
+        if self.is_all:
+            codes = np.zeros(len(columns), np.uint8)
+        else:  # the middle of a bin
+            middles = (function + 0.5).astype(X.dtype)
+            codes = np.where(self.is_two_valued[columns], middles[columns], values)
+        rows = sparse.csr_matrix((codes, feature.astype(np.int32)[columns], ends), (n, n_features))
+        rows.sort_indices()  # values of a feature side by side
+        return rows
+
+    def bands(self, spec: Spec, rows: sparse.csr_matrix, dtype: np.dtype) -> Bands:
+        """The map of coded rows, from that of the rows that they stand for."""
+        if self.is_all:
+            table = self._code_table(CODE, 0)
+            return Bands(table, None, np.zeros(len(table.origin), np.int32))
+        others, feature = np.flatnonzero(~self.is_two_valued), self._place[0]
+        is_coded = np.ones(rows.shape[1], bool)
+        is_coded[feature[others]] = False
+        values = rows.data[~is_coded[rows.indices]][None]
+        bands = bands_of(spec, values, dtype, len(self.widths)).of_features(others)
+        bands = bands.beside(self._code_table(bands.table.binning, bands.table.degree))
+        return bands.of_features(np.argsort(np.argsort(is_coded, kind="stable")))
+
+    def _code_table(self, binning: int, degree: int) -> Table:
+        """‖δ_j‖ of the codes: one function for each bin."""
+        n_bins = self._per_feature
+        lengths = self._length[self.is_two_valued]
+        n_sets = -(-len(lengths) // n_bins)
+        coef = np.zeros((n_sets * n_bins, degree + 1, 1))
+        coef[: len(lengths), 0, 0] = lengths
+        return Table.build(
+            binning,
+            degree,
+            list(coef.reshape(n_sets, n_bins, degree + 1, 1)),
+            np.arange(n_sets),
+            origin=np.zeros(n_sets),
+            resolution=np.ones(n_sets),
+            width=np.full(n_sets, n_bins),
+            first=[np.arange(n_bins)] * n_sets,
+            edges=[np.arange(n_bins + 1.0)] * n_sets if binning == EDGES else None,
         )
-        ends = np.searchsorted(places, d * np.arange(n + 1))
-        codes = sparse.csr_matrix(
-            (np.ones(len(places), np.uint8), (places % d).astype(np.int32), ends), (n, d)
-        )
-        values = np.stack([np.zeros(len(self._length)), self._length], axis=1)[:, :, None]
-        set_of = np.arange(len(values))
-        return codes, spec_of(code_table(values, set_of, np.dtype(np.float64), zero_at_zero=True))
+
+    def band_weights(self, weights: np.ndarray, bands: Bands) -> np.ndarray:
+        """Weights of the bands of ψ, from those of coded rows: [feature][function][output]."""
+        out = bands.band_weights(self._expanded(weights))
+        out[~self.is_two_valued] = weights[self._place[0][~self.is_two_valued]]
+        return out
 
     def absorbed(self, weights: np.ndarray) -> np.ndarray:
-        """What the intercepts of the codes have more than those of ψ: Σ ⟨w_j, ψ_j(l)⟩.
+        """What the intercepts of coded rows have more than those of ψ: Σ ⟨w_j, ψ_j(r)⟩."""
+        return self.at_reference @ self._expanded(weights)
 
-        `weights` are those of the codes, [column][output].
-        """
-        return self.at_low @ self.expanded(weights)
-
-    def expanded(self, weights: np.ndarray) -> np.ndarray:
-        """Weights [column of ψ][output] from weights of the codes."""
-        along = weights / np.maximum(self._length, 1e-300)[:, None]
+    def _expanded(self, weights: np.ndarray) -> np.ndarray:
+        """Weights [column of ψ][output] of columns of two values; zero for others."""
+        along = weights[self._place] / np.maximum(self._length, 1e-300)[:, None]
         return self.difference[:, None] * np.repeat(along, self.widths, axis=0)
+
+
+def _pays(ends: np.ndarray, is_two_valued: np.ndarray) -> bool:
+    """Whether enough columns have two values; of integers, which are looked up, all of them."""
+    least = _LEAST_SHARE if ends.dtype.kind == "f" else 1.0
+    return np.count_nonzero(is_two_valued) >= least * max(len(is_two_valued), 1)
 
 
 def _cached_blocks(X: np.ndarray) -> list[slice]:
@@ -96,10 +193,18 @@ def _cached_blocks(X: np.ndarray) -> list[slice]:
     return row_blocks(len(X), X.itemsize * X.shape[1], _CACHED_BYTES)
 
 
-def _ends_of_two_valued(X: np.ndarray) -> np.ndarray | None:
-    """The smallest and the largest value of each column; None if one has more than two values."""
+def _two_valued(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The smallest and the largest value of each column, and which columns have no others."""
     low, high = (end.astype(X.dtype) for end in column_range(X, 1))
+    is_two_valued = np.ones(X.shape[1], bool)
     for rows in _cached_blocks(X):
-        if ((X[rows] != low) & (X[rows] != high)).any():
-            return None
-    return np.stack([low, high])
+        is_two_valued &= ((X[rows] == low) | (X[rows] == high)).all(axis=0)
+    return np.stack([low, high]), is_two_valued
+
+
+def _two_valued_of_sparse(X: sparse.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
+    """Zero and a stored value of each column, and which columns have no others."""
+    ends, is_two_valued = np.zeros((2, X.shape[1]), X.dtype), np.ones(X.shape[1], bool)
+    ends[1, X.indices] = X.data
+    is_two_valued[X.indices[ends[1, X.indices] != X.data]] = False
+    return ends, is_two_valued

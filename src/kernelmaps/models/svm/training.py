@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
-from ...engine import Spec, apply
+from ...engine import Spec
 from ...static_int import StaticInt
 from ...threads import resolve_threads, run_interruptibly
 from ..losses import LOSSES, make_loss
@@ -30,6 +30,7 @@ from ..rows.map_tables import (
     lanes_for,
     rounded,
     rows_of,
+    tables_of,
     tables_of_fractions,
     unpack_weights,
 )
@@ -200,13 +201,12 @@ def solve_group(
         solution = _solve_primal(plan, problem, examples, options, start)
     if plan.columns is None:
         return solution
-    # The weights of codes as those of ψ.
-    weights = solution.weights[:, 0]
+    # The weights of coded rows as those of ψ.
     bands = bands_of(fitted.spec, rows, np.dtype(precision_of(rows, dual.tol)))
     return replace(
         solution,
-        weights=bands.band_weights(plan.columns.expanded(weights)),
-        intercept=solution.intercept - plan.columns.absorbed(weights),
+        weights=plan.columns.band_weights(solution.weights, bands),
+        intercept=solution.intercept - plan.columns.absorbed(solution.weights),
     )
 
 
@@ -217,9 +217,9 @@ class SolverPlan:
     Attributes
     ----------
     rows : array or CSR
-        The rows, or codes of columns of two values.
+        The rows, or, with codes for columns of two values, rows that stand for them.
     spec : Spec
-        Their map.
+        The map of the rows that are trained on.
     columns : TwoValuedColumns, optional
         What the codes stand for.
     epochs : int
@@ -237,6 +237,13 @@ class SolverPlan:
     max_visits: float = np.inf
     newton_follows: bool = False
 
+    def tables(self, X: Any, dtype: Any, lanes: StaticInt, values_only: bool = False) -> Any:
+        """Tables for `rows`, or some of them."""
+        if self.columns is None:
+            return basis_tables(self.spec, X, dtype, lanes, values_only=values_only)
+        bands = self.columns.bands(self.spec, X, np.dtype(dtype))
+        return tables_of(bands, X, dtype, lanes, values_only=values_only)
+
 
 def _no_rounded_rows() -> None:
     """Codes are not rounded."""
@@ -248,7 +255,7 @@ def _solve_dual(
 ) -> Solution:  # fmt: skip
     """Coordinate descent."""
     n_outputs, precision = problem.positive.size, precision_of(plan.rows, dual.tol)
-    tables = basis_tables(plan.spec, plan.rows, precision, lanes_for(n_outputs))
+    tables = plan.tables(plan.rows, precision, lanes_for(n_outputs))
     rounded_rows = codes()
     approximate = None
     if rounded_rows is not None:
@@ -264,8 +271,10 @@ def _solve_primal(
 ) -> Solution:  # fmt: skip
     """Newton's method, in single precision where that is exact enough."""
     X = plan.rows if len(examples) == plan.rows.shape[0] else plan.rows[examples]
-    tables = basis_tables(plan.spec, X, np.float64, lanes_for(1), values_only=True)
-    single = is_single_enough(tables.bands, problem, problem.cost[examples], options.tol)
+    tables = plan.tables(X, np.float64, lanes_for(1), values_only=True)
+    single = plan.columns is None and is_single_enough(
+        tables.bands, problem, problem.cost[examples], options.tol
+    )
     for dtype in (np.float32, np.float64) if single else (np.float64,):
         rows = BandRows(tables, X, dtype)
         solution = solve_primal(rows, problem, examples, options.fit_intercept, options.tol, start)
@@ -284,15 +293,15 @@ def _choose_solver(
     n, widths = len(examples), np.asarray(fitted.feature_map._columns_per_feature())
     X = rows if n == rows.shape[0] else rows[examples]
     columns = None
-    if options.fit_intercept and not fitted.on_codes:
-        columns = TwoValuedColumns.of(partial(apply, fitted.spec), widths, X)
+    if (options.fit_intercept or issparse(X)) and not fitted.on_codes:
+        columns = TwoValuedColumns.of(fitted.spec, widths, X)
     if columns is not None:
-        plan = SolverPlan(*columns.coded(rows), columns, options.max_iter)
+        plan = replace(plan, rows=columns.coded(rows), columns=columns)
     if options.solver == "primal":
         return replace(plan, epochs=0)
     # Of wide rows, examples have little in common: coordinate descent takes far fewer visits than
     # are predicted, and the Hessian of the weights is not factorised.
-    n_weights = len(widths) if columns is not None else int(widths.sum())
+    n_weights = columns.n_weights if columns is not None else int(widths.sum())
     if n_weights > MOST_FACTORISED:
         return plan
     cost, y = problem.cost[examples], problem.y[examples]
@@ -301,13 +310,13 @@ def _choose_solver(
     size = TrainingSize(
         n_rows=n,
         n_values=plan.rows.size,
-        band=band_size(plan.spec, widths) if columns is None else 1,
+        band=1 if columns is not None and columns.is_all else band_size(plan.spec, widths),
         n_outputs=problem.positive.size,
         n_weights=n_weights,
         curvature_ratio=curvature_ratio(loss, y, cost, square),
         tol=options.tol,
         has_corners=loss.has_corners,
-        of_codes=rows.dtype.kind == "u" and not issparse(rows),
+        of_codes=rows.dtype.kind == "u" and not issparse(plan.rows),
     )
     if size.curvature_ratio > COSTS.max_curvature_ratio:  # Newton's method would end anywhere
         return plan

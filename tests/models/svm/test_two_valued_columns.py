@@ -1,0 +1,144 @@
+"""Machines with one weight for each column of two values are those with all functions of ψ."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+
+import kernelmaps as km
+from kernelmaps.models.rows.two_valued import TwoValuedColumns
+from kernelmaps.models.svm.solver_costs import TrainingSize
+
+TOL = 1e-6
+OPTIONS = {"tol": TOL, "max_iter": 20000, "random_state": 0, "n_jobs": 1}
+
+
+def table(seed, n=300):
+    """One-hot columns, one of them constant, around two of numbers; a score."""
+    rng = np.random.default_rng(seed)
+    level, numbers = rng.integers(0, 5, n), rng.random((n, 2))
+    two_valued = np.column_stack([np.eye(6)[level], np.where(rng.random((n, 2)) < 0.3, 7.0, -2.0)])
+    score = np.sin(5 * numbers[:, 0]) + 0.5 * level - 0.2 * two_valued[:, 6]
+    X = np.insert(two_valued, [3, 7], numbers, axis=1)
+    return X, score + 0.3 * rng.normal(size=n)
+
+
+@pytest.fixture
+def coded(monkeypatch):
+    """Columns that were coded."""
+    calls, code = [], TwoValuedColumns.coded
+
+    def counted(columns, X):
+        calls.append(columns.is_two_valued)
+        return code(columns, X)
+
+    monkeypatch.setattr(TwoValuedColumns, "coded", counted)
+    return calls
+
+
+def assert_same_minimum(model, reference, X):
+    """P is strongly convex: a gap of tol·P bounds the distance of the weights by √(2 tol P)."""
+    np.testing.assert_allclose(model.objective_, reference.objective_, rtol=2 * TOL)
+    Z = model.feature_map_.transform(X)
+    largest = np.sqrt((Z.multiply(Z) if sparse.issparse(Z) else Z**2).sum(axis=1).max())
+    error = 4 * largest * np.sqrt(2 * TOL * np.max(model.objective_))
+    scores = [
+        m.decision_function(X) if hasattr(m, "decision_function") else m.predict(X)
+        for m in (model, reference)
+    ]
+    np.testing.assert_allclose(*scores, atol=error)
+    assert np.ptp(scores[1]) > 5 * error  # the bound says something
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "log_loss"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("others", [True, False])
+def test_machines_have_the_same_minimum(monkeypatch, coded, seed, loss, n_classes, others):
+    """By both solvers, with other columns and without."""
+    monkeypatch.setattr(TrainingSize, "cheaper", "dual")
+    monkeypatch.setattr(TrainingSize, "max_visits", np.inf)
+    X, score = table(seed)
+    if not others:
+        X = np.delete(X, [3, 8], axis=1)
+    y = np.digitize(score, np.quantile(score, [0.45, 0.7][: n_classes - 1]))
+    weight = np.random.default_rng(seed).integers(0, 3, len(X))
+
+    def fitted(solver):
+        machine = km.AdditiveSVC(km.SplineMap(), 0.02, loss=loss, solver=solver, **OPTIONS)
+        return machine.fit(X, y, weight)
+
+    coded_dual, coded_primal = fitted("auto"), fitted("primal")
+    monkeypatch.setattr(TwoValuedColumns, "of", lambda *arguments: None)
+    reference = fitted("primal")
+    assert len(coded) == 2
+    assert np.count_nonzero(coded[0]) == 8
+    assert (coded_dual.solver_, coded_primal.solver_) == ("dual", "primal")
+    for model in (coded_dual, coded_primal):
+        assert_same_minimum(model, reference, X)
+
+
+@pytest.mark.parametrize(
+    "feature_map",
+    [km.SplineMap(order=0), km.SplineMap(6, knots="quantile"), km.TrigonometricMap(2)],
+    ids=["order 0", "quantile", "trigonometric"],
+)
+@pytest.mark.parametrize("loss", ["squared_error", "epsilon_insensitive"])
+def test_regressors_have_the_same_minimum(monkeypatch, coded, seed, feature_map, loss):
+    X, score = table(seed)
+    machine = km.AdditiveSVR(feature_map, 0.1, loss=loss, epsilon=0.1, solver="primal", **OPTIONS)
+    model = clone(machine).fit(X, score)
+    assert len(coded) == 1
+    monkeypatch.setattr(TwoValuedColumns, "of", lambda *arguments: None)
+    assert_same_minimum(model, machine.fit(X, score), X)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_without_an_intercept_only_sparse_rows_are_coded(coded, seed, kind, fit_intercept):
+    """ψ(0) is zero there: an intercept has nothing to absorb."""
+    X, score = table(seed)
+    X[:, 6:] = np.where(X[:, 6:] < 0, 0, X[:, 6:])
+    rows = kind(X)
+    options = OPTIONS | {"fit_intercept": fit_intercept}
+    primal, dual = (
+        km.AdditiveSVR(km.SplineMap(), 0.1, solver=solver, **options).fit(rows, score)
+        for solver in ("primal", "dual")
+    )
+    # Not where the dual itself was requested: it takes rows as they are.
+    assert len(coded) == (fit_intercept or kind is sparse.csr_matrix)
+    assert_same_minimum(primal, dual, rows)
+
+
+def test_single_precision(coded, seed):
+    X, score = table(seed)
+    models = [
+        km.AdditiveSVC(km.SplineMap(), 0.1, random_state=0).fit(rows, score > 1)
+        for rows in (X, X.astype(np.float32))
+    ]
+    assert len(coded) == 2
+    assert models[1].duality_gap_[0] <= models[1].tol * models[1].objective_[0]
+    np.testing.assert_allclose(models[1].objective_, models[0].objective_, rtol=2 * models[0].tol)
+
+
+def test_further_values_have_the_scores_of_the_map(coded, seed):
+    """A column that had two values in training is still mapped by ψ."""
+    X, score = table(seed)
+    auto, dual = (
+        km.AdditiveSVR(km.SplineMap(), 0.1, solver=solver, **OPTIONS).fit(X, score)
+        for solver in ("auto", "dual")
+    )
+    assert len(coded) == 1
+    rng = np.random.default_rng(seed)
+    between = np.where(rng.random(X.shape) < 0.5, X, rng.uniform(X.min(0), X.max(0), X.shape))
+    assert_same_minimum(auto, dual, between)
+
+
+@pytest.mark.parametrize("warm", ["primal", "dual"])
+def test_several_costs_start_from_each_other(coded, seed, warm):
+    X, score = table(seed)
+    options = {"cv": 2, "random_state": 0, "loss": "hinge" if warm == "dual" else "log_loss"}
+    C = [1e-3, 1e-2]
+    chosen = km.AdditiveSVC(km.SplineMap(), C, **options).fit(X, score > 1)
+    alone = km.AdditiveSVC(km.SplineMap(), chosen.C_, **options).fit(X, score > 1)
+    assert len(coded) > 2
+    np.testing.assert_allclose(chosen.objective_, alone.objective_, rtol=2 * alone.tol)
