@@ -48,13 +48,12 @@ def sparse_table(rng):
 
 
 def columns_of(fitted, X):
-    return TwoValuedColumns.of(fitted.spec_, np.asarray(fitted._columns_per_feature()), X)
+    return TwoValuedColumns.of(fitted.spec_, X)
 
 
-def coded_rows(columns, spec, X):
+def coded_rows(columns, X):
     codes = columns.coded(X)
-    bands = columns.bands(spec, codes, DOUBLE)
-    return BandRows(tables_of(bands, codes, DOUBLE, lanes_for(1)), codes)
+    return BandRows(tables_of(columns.bands, codes, DOUBLE, lanes_for(1)), codes)
 
 
 def dense(Z):
@@ -79,7 +78,7 @@ def test_coded_rows_have_the_inner_products_of_the_map(case):
     """Up to constants, which an intercept absorbs: centred Gram matrices are equal."""
     fitted, X = case
     columns = columns_of(fitted, X)
-    rows, Z = coded_rows(columns, fitted.spec_, X), dense(fitted.transform(X))
+    rows, Z = coded_rows(columns, X), dense(fitted.transform(X))
     widths = fitted._columns_per_feature()
     n_others = 0 if columns.is_all else 2
     assert columns.n_weights == 9 + n_others * widths[0]
@@ -93,12 +92,12 @@ def test_coded_rows_have_the_inner_products_of_the_map(case):
 def test_weights_of_coded_rows_have_the_scores_of_weights_of_the_map(case, seed):
     fitted, X = case
     columns = columns_of(fitted, X)
-    rows = coded_rows(columns, fitted.spec_, X)
+    rows = coded_rows(columns, X)
     w = np.random.default_rng(seed).normal(size=rows.n_weights)
     weights = rows.band_weights(w)[:, :, None]
     bands = bands_of(fitted.spec_, X, DOUBLE)
     phi = evaluate_table(bands.table, dense(X), np)
-    expanded = columns.band_weights(weights, bands)[:, :, 0]
+    expanded = columns.band_weights(weights)[:, :, 0]
     constant = np.ptp(dense(X), axis=0) == 0
     assert not expanded[constant].any()
     scores = phi @ expanded.ravel() - columns.absorbed(weights)
@@ -107,7 +106,7 @@ def test_weights_of_coded_rows_have_the_scores_of_weights_of_the_map(case, seed)
 
 def test_sums_over_rows_with_several_values_of_a_feature(case, seed, monkeypatch):
     fitted, X = case
-    rows = coded_rows(columns_of(fitted, X), fitted.spec_, X)
+    rows = coded_rows(columns_of(fitted, X), X)
     rng = np.random.default_rng(seed)
     Z = np.stack([rows.scores(unit) for unit in np.eye(rows.n_weights)], axis=1)
     values, weight = rng.normal(size=len(Z)), rng.random(len(Z))
@@ -149,6 +148,6 @@ def test_stored_zeros_are_values_like_others(seed):
     fitted = km.SplineMap().fit(X)
     columns = columns_of(fitted, X)
     assert not columns.is_two_valued[0]
-    rows, Z = coded_rows(columns, fitted.spec_, X), dense(fitted.transform(X))
+    rows, Z = coded_rows(columns, X), dense(fitted.transform(X))
     coded = np.stack([rows.scores(unit) for unit in np.eye(rows.n_weights)], axis=1)
     np.testing.assert_allclose(coded @ coded.T, Z @ Z.T, atol=1e-10 * np.abs(Z @ Z.T).max())

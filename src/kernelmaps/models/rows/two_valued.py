@@ -37,8 +37,8 @@ class TwoValuedColumns:
 
     Attributes
     ----------
-    widths : ndarray of int
-        Columns of each :math:`ψ_j`.
+    map_bands : Bands
+        Those of ψ.
     is_two_valued : ndarray of bool
         Which columns have two values.
     reference : ndarray
@@ -47,14 +47,14 @@ class TwoValuedColumns:
         ψ(r) and δ, in the columns of ψ; zero for other columns.
     """
 
-    widths: np.ndarray
+    map_bands: Bands
     is_two_valued: np.ndarray
     reference: np.ndarray
     at_reference: np.ndarray
     difference: np.ndarray
 
     @classmethod
-    def of(cls, spec: Spec, widths: np.ndarray, X: Any) -> TwoValuedColumns | None:
+    def of(cls, spec: Spec, X: Any) -> TwoValuedColumns | None:
         """The columns of rows; None if codes do not pay, as few columns have two values.
 
         Nor do codes stand beside bins of octaves, which are the same for all features.
@@ -64,14 +64,19 @@ class TwoValuedColumns:
         ends, is_two_valued = _two_valued_of_sparse(X) if sparse.issparse(X) else _two_valued(X)
         if not _pays(ends, is_two_valued):
             return None
-        precision = np.dtype(np.float64)
-        if not is_two_valued.all() and bands_of(spec, ends, precision).table.binning == LOG2:
+        bands = bands_of(spec, X if sparse.issparse(X) else ends, np.dtype(np.float64))
+        if bands.table.binning == LOG2 and not is_two_valued.all():
             return None
         mapped = apply(spec, ends)
         mapped = np.asarray(mapped.toarray() if sparse.issparse(mapped) else mapped, np.float64)
-        mapped[:, np.repeat(~is_two_valued, widths)] = 0.0
+        mapped[:, np.repeat(~is_two_valued, _widths(bands))] = 0.0
         reference = np.where(is_two_valued, ends[0], np.nan)
-        return cls(widths, is_two_valued, reference, mapped[0], mapped[1] - mapped[0])
+        return cls(bands, is_two_valued, reference, mapped[0], mapped[1] - mapped[0])
+
+    @cached_property
+    def widths(self) -> np.ndarray:
+        """Columns of each ψ_j."""
+        return _widths(self.map_bands)
 
     @property
     def is_all(self) -> bool:
@@ -134,17 +139,16 @@ class TwoValuedColumns:
         rows.sort_indices()  # values of a feature side by side
         return rows
 
-    def bands(self, spec: Spec, rows: sparse.csr_matrix, dtype: np.dtype) -> Bands:
-        """The map of coded rows, from that of the rows that they stand for."""
+    @cached_property
+    def bands(self) -> Bands:
+        """The bands of coded rows."""
         if self.is_all:
             table = self._code_table(CODE, 0)
             return Bands(table, None, np.zeros(len(table.origin), np.int32))
-        others, feature = np.flatnonzero(~self.is_two_valued), self._place[0]
-        is_coded = np.ones(rows.shape[1], bool)
-        is_coded[feature[others]] = False
-        values = rows.data[~is_coded[rows.indices]][None]
-        bands = bands_of(spec, values, dtype, len(self.widths)).of_features(others)
-        bands = bands.beside(self._code_table(bands.table.binning, bands.table.degree))
+        others = self.map_bands.of_features(np.flatnonzero(~self.is_two_valued))
+        bands = others.beside(self._code_table(others.table.binning, others.table.degree))
+        is_coded = np.ones(bands.table.n_features, bool)
+        is_coded[self._place[0][~self.is_two_valued]] = False
         return bands.of_features(np.argsort(np.argsort(is_coded, kind="stable")))
 
     def _code_table(self, binning: int, degree: int) -> Table:
@@ -166,9 +170,9 @@ class TwoValuedColumns:
             edges=[np.arange(n_bins + 1.0)] * n_sets if binning == EDGES else None,
         )
 
-    def band_weights(self, weights: np.ndarray, bands: Bands) -> np.ndarray:
+    def band_weights(self, weights: np.ndarray) -> np.ndarray:
         """Weights of the bands of ψ, from those of coded rows: [feature][function][output]."""
-        out = bands.band_weights(self._expanded(weights))
+        out = self.map_bands.band_weights(self._expanded(weights))
         out[~self.is_two_valued] = weights[self._place[0][~self.is_two_valued]]
         return out
 
@@ -180,6 +184,10 @@ class TwoValuedColumns:
         """Weights [column of ψ][output] of columns of two values; zero for others."""
         along = weights[self._place] / np.maximum(self._length, 1e-300)[:, None]
         return self.difference[:, None] * np.repeat(along, self.widths, axis=0)
+
+
+def _widths(bands: Bands) -> np.ndarray:
+    return bands.table.width[bands.table.set_of]
 
 
 def _pays(ends: np.ndarray, is_two_valued: np.ndarray) -> bool:

@@ -25,7 +25,6 @@ from ..losses import LOSSES, make_loss
 from ..rows.band_rows import BandRows
 from ..rows.map_bands import band_size
 from ..rows.map_tables import (
-    bands_of,
     basis_tables,
     lanes_for,
     rounded,
@@ -202,10 +201,9 @@ def solve_group(
     if plan.columns is None:
         return solution
     # The weights of coded rows as those of ψ.
-    bands = bands_of(fitted.spec, rows, np.dtype(precision_of(rows, dual.tol)))
     return replace(
         solution,
-        weights=plan.columns.band_weights(solution.weights, bands),
+        weights=plan.columns.band_weights(solution.weights),
         intercept=solution.intercept - plan.columns.absorbed(solution.weights),
     )
 
@@ -241,8 +239,7 @@ class SolverPlan:
         """Tables for `rows`, or some of them."""
         if self.columns is None:
             return basis_tables(self.spec, X, dtype, lanes, values_only=values_only)
-        bands = self.columns.bands(self.spec, X, np.dtype(dtype))
-        return tables_of(bands, X, dtype, lanes, values_only=values_only)
+        return tables_of(self.columns.bands, X, dtype, lanes, values_only=values_only)
 
 
 def _no_rounded_rows() -> None:
@@ -294,7 +291,7 @@ def _choose_solver(
     X = rows if n == rows.shape[0] else rows[examples]
     columns = None
     if (options.fit_intercept or issparse(X)) and not fitted.on_codes:
-        columns = TwoValuedColumns.of(fitted.spec, widths, X)
+        columns = TwoValuedColumns.of(fitted.spec, X)
     if columns is not None:
         plan = replace(plan, rows=columns.coded(rows), columns=columns)
     if options.solver == "primal":
