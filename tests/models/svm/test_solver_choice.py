@@ -11,7 +11,12 @@ import kernelmaps as km
 from kernelmaps.models.losses import LOSSES, make_loss
 from kernelmaps.models.rows.band_rows import BandRows
 from kernelmaps.models.svm import training
-from kernelmaps.models.svm.scale import SCALED_CURVATURE_RATIO, curvature_ratio, mean_square
+from kernelmaps.models.svm.scale import (
+    SCALED_CURVATURE_RATIO,
+    MappedSample,
+    curvature_ratio,
+    mean_square,
+)
 from kernelmaps.models.svm.solver_costs import TrainingSize
 
 SIZE = TrainingSize(2000, 100_000, 4, 1, 500, curvature_ratio=1.0, tol=1e-3, has_corners=False)
@@ -235,3 +240,72 @@ def test_conjugates_of_arrays_are_those_of_numbers(name):
         each = [conjugate(y, *pair, 0.1) for pair in zip(alpha, c, strict=True)]
         np.testing.assert_allclose(conjugate(y, alpha, c, 0.1), each)
         assert np.isfinite(each).all()
+
+
+def recorded_steps(monkeypatch):
+    """Solutions of the conditional gradient method, as fits compute them."""
+    solutions, solve = [], training.solve_by_conditional_gradient
+
+    def recorded(*arguments):
+        solutions.append(solve(*arguments))
+        return solutions[-1]
+
+    monkeypatch.setattr(training, "solve_by_conditional_gradient", recorded)
+    return solutions
+
+
+@pytest.mark.parametrize("feature_map", [km.SplineMap(), km.TrigonometricMap()])
+def test_a_small_C_takes_conditional_gradient_steps_alone(seed, monkeypatch, feature_map):
+    solutions = recorded_steps(monkeypatch)
+    monkeypatch.setattr(training, "solve", None)  # coordinate descent
+    X, score = table(seed, 1000)
+    y = score > 0.2
+    model = km.AdditiveSVC(feature_map, 1e-4, loss="hinge").fit(X, y)
+    assert [solution.converged for solution in solutions] == [True]
+    assert model.solver_ == "dual"
+    exact = km.AdditiveSVC(feature_map, 1e-4, loss="hinge", solver="primal", tol=1e-6).fit(X, y)
+    assert exact.objective_ <= model.objective_ <= exact.objective_ + model.duality_gap_ * 1.01
+    # Weights are those of the dual variables.
+    psi = model.feature_map_.transform(X)
+    scores = psi @ (psi.T @ model.dual_coef_[:, 0]) + model.machine_.offset
+    np.testing.assert_allclose(model.decision_function(X), scores, atol=1e-8)
+
+
+def test_other_solvers_start_where_conditional_gradient_steps_end(seed, monkeypatch):
+    solutions = recorded_steps(monkeypatch)
+    monkeypatch.setattr(TrainingSize, "max_gradient_steps", 1)
+    X, score = table(seed, 600)
+    options = {"C": 0.05, "loss": "hinge", "random_state": 0}
+    model = km.AdditiveSVC(**options).fit(X, score > 0)
+    assert [solution.converged for solution in solutions] == [False]
+    alone = km.AdditiveSVC(solver="dual", **options).fit(X, score > 0)
+    np.testing.assert_allclose(model.objective_, alone.objective_, rtol=1e-3)
+    # The dual variables of a fit before are a better start.
+    model.set_params(warm_start=True, C=0.06).fit(X, score > 0)
+    assert len(solutions) == 1
+
+
+def test_conditional_gradient_steps_are_for_small_ratios_and_large_tolerances():
+    size = replace(SIZE, has_corners=True, curvature_ratio=0.01)
+    steps = [replace(size, bound_ratio=r).max_gradient_steps for r in (0.1, 0.3, 3.0, np.inf)]
+    assert 0 < steps[0] < steps[1]
+    assert steps[2] == steps[3] == 0
+    assert replace(size, bound_ratio=0.3, tol=1e-6).max_gradient_steps == 0
+
+
+def test_the_ratio_of_bounds_is_that_of_the_dual_along_them(seed):
+    """All rows give it exactly; some of them, without bias."""
+    X, score = table(seed, 2000)
+    y, cost = np.where(score > 0.2, 1.0, -1.0), np.full(2000, 0.01)
+    spec, n_positive = km.SplineMap().fit(X).spec_, int(np.sum(y > 0))
+    psi = MappedSample.of(spec, X, cost, len(X)).psi
+    smaller = min(n_positive, len(y) - n_positive)
+    alpha = 0.01 * np.where(y > 0, smaller / n_positive, -smaller / (len(y) - n_positive))
+    exact = np.sum((alpha @ psi) ** 2) / np.abs(alpha).sum()
+    hinges, ratios = make_loss("hinge", y).hinges(y), []
+    for n_rows in (2000, 200):
+        sample = MappedSample.of(spec, X, cost, n_rows)
+        ratios.append(sample.bound_ratio([values[:, sample.rows] for values in hinges], cost))
+    assert ratios[0] == pytest.approx(exact)
+    # 200 rows: a mean of each class, to a tenth of the columns' spread; the ratio is of squares.
+    assert ratios[1] == pytest.approx(exact, rel=0.6)

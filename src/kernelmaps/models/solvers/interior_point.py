@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .conditional_gradient import balanced, best_constant
 from .newton_cg import CentredHessian, Preconditioner, Solve, conjugate_gradients
 
 _MAX_STEPS = 100
@@ -274,20 +275,3 @@ class StepSystem:
             (of_excess + excess * d_dual) / reserve - excess,
             d_dual, -d_dual,
         )  # fmt: skip
-
-
-def best_constant(sign: np.ndarray, margin: np.ndarray, cost: np.ndarray) -> float:
-    """The b with the least Σ c max(0, m − s b): its derivative changes by c at each s m."""
-    corners = (sign * margin).ravel()
-    costs = np.broadcast_to(cost, sign.shape).ravel()
-    order = np.argsort(corners)
-    rising = np.cumsum(costs[order])
-    falling = float(costs[sign.ravel() > 0].sum())
-    return float(corners[order[min(np.searchsorted(rising, falling), len(order) - 1)]])
-
-
-def balanced(alpha: np.ndarray) -> np.ndarray:
-    """Duals that sum to zero: those of the larger side shrink, which is feasible for every loss."""
-    total = float(alpha.sum())
-    side = np.where(alpha * total > 0, alpha, 0.0)
-    return alpha - side * (total / float(side.sum())) if total and side.any() else alpha

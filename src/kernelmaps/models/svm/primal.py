@@ -31,8 +31,9 @@ from ...threads import limit_blas
 from ..losses import LOSSES, Loss, make_loss, name_with
 from ..rows.band_rows import BandRows
 from ..rows.map_bands import Bands
+from ..solvers.conditional_gradient import balanced, conditional_gradient
 from ..solvers.dual import Solution
-from ..solvers.interior_point import InteriorPointFit, balanced
+from ..solvers.interior_point import InteriorPointFit
 from ..solvers.linear_systems import blas_threads
 from ..solvers.newton_cg import Preconditioner, conjugate_gradients
 
@@ -113,8 +114,8 @@ def solve_primal(
     weights = np.zeros((rows.n_features, rows.width, outputs))
     alpha, n_iter = np.zeros((problem.y.size, outputs)), 0
     with limit_blas(blas_threads(rows.n_weights)):
-        for k, code in enumerate(problem.positive):
-            target = np.where(y == code, 1.0, -1.0) if loss.of_labels else y
+        for k in range(outputs):
+            target = targets_of(problem, y, k)
             kind: Any = InteriorPointFit if loss.has_corners else PrimalFit
             fit = kind(rows, loss, target, cost, fit_intercept, tol)
             first[k] = fit.value()
@@ -129,6 +130,36 @@ def solve_primal(
     small = bool(np.all(np.abs(gap) <= np.maximum(tol * primal, 1e-13 * first)))
     visits = n_iter * len(examples)
     return Solution(weights, intercept, alpha, primal, gap, n_iter, visits, small, "primal")
+
+
+def solve_by_conditional_gradient(
+    rows: BandRows, problem: Any, examples: np.ndarray, fit_intercept: bool, tol: float,
+    max_steps: int,
+) -> Solution:  # fmt: skip
+    """Solve for all outputs of a loss with corners; see `solve_primal`.
+
+    Not converged where one of them takes more than `max_steps` steps.
+    """
+    outputs, cost, y = problem.positive.size, problem.cost[examples], problem.y[examples]
+    loss: Any = make_loss(name_with(problem.loss), y, epsilon=problem.epsilon)
+    primal, gap, intercept = np.zeros((3, outputs))
+    weights = np.zeros((rows.n_features, rows.width, outputs))
+    alpha, n_steps = np.zeros((problem.y.size, outputs)), np.zeros(outputs, np.int64)
+    for k in range(outputs):
+        hinges = loss.hinges(targets_of(problem, y, k))
+        fit = conditional_gradient(rows, hinges, cost, fit_intercept, tol, max_steps)
+        weights[:, :, k] = rows.band_weights(fit.weights)
+        intercept[k], primal[k], gap[k], n_steps[k] = fit[1:4] + fit[5:]
+        alpha[examples, k] = fit.alpha
+    converged = bool(np.all(np.abs(gap) <= tol * primal))
+    visits = int((n_steps.sum() + outputs) * len(examples))
+    n_iter = int(n_steps.max())
+    return Solution(weights, intercept, alpha, primal, gap, n_iter, visits, converged)
+
+
+def targets_of(problem: Any, y: np.ndarray, output: int) -> np.ndarray:
+    """Labels ±1 of an output, or numbers."""
+    return np.where(y == problem.positive[output], 1.0, -1.0) if problem.of_labels else y
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,11 @@ interior-point method of losses with corners, need few steps more where κ grows
 logarithm that counts), each of which takes some passes over the rows. Their passes are shorter than
 visits, but not shared by the outputs.
 
+Of losses with corners and small costs, nearly all dual variables are at their bounds, and a few
+conditional gradient steps (:mod:`..solvers.conditional_gradient`) find those that are not. How many
+depends on the ratio of the dual's second derivative to its first one along the bounds
+(:meth:`.scale.MappedSample.bound_ratio`).
+
 The constants were read off times of one core of an ARM Neoverse N1: splines of order 0, 1 and 2 and
 trigonometric functions, three losses, C from 0.001 to 1000, 2000 × 50 and 10,000 × 20 values. Their
 ratios matter, which are similar on other machines; a wrong choice near the crossing costs little.
@@ -70,6 +75,13 @@ class SolverCosts:
     per_interior_step: float = 7e-4
     per_interior_row: float = 3e-7  # in a step
 
+    # Conditional gradient steps of losses with corners, to the measured gap: 1 to 6 for ratios up
+    # to 0.5 (2000 × 50, 10,000 × 20, 0/1 columns, spambase), 7 and 18 (magic) for 0.56.
+    first_gradient_steps: float = 1.0
+    gradient_steps_per_square: float = 40.0  # further steps per square of the ratio
+    per_sorted_row: float = 7e-8  # in a step
+    bound_rows: int = 256  # whose products give the ratio, exact to a quarter
+
     # κ beyond which a penalty lies below the rounding of the losses, and Newton's method has
     # nothing to go by; the gap of coordinate descent stays at most twice the objective.
     max_curvature_ratio: float = 1e12
@@ -102,6 +114,9 @@ class TrainingSize:
         Whether the derivative of the loss jumps.
     of_codes : bool
         Whether rows are dense integers, whose functions are looked up.
+    bound_ratio : float
+        That of :class:`.scale.MappedSample`, the largest of the outputs; infinity for smooth
+        losses.
     """
 
     n_rows: int
@@ -113,6 +128,7 @@ class TrainingSize:
     tol: float
     has_corners: bool
     of_codes: bool = False
+    bound_ratio: float = np.inf
 
     @property
     def visits(self) -> float:
@@ -150,6 +166,23 @@ class TrainingSize:
         return max(2 * self.visits, self.primal_seconds / self._visit_seconds)
 
     @property
+    def gradient_steps(self) -> float:
+        """Conditional gradient steps of each output; their gap shrinks as one over the steps."""
+        further = COSTS.gradient_steps_per_square * self.bound_ratio**2
+        return COSTS.first_gradient_steps + further * COSTS.measured_gap / self.tol
+
+    @property
+    def max_gradient_steps(self) -> int:
+        """Conditional gradient steps to take before other solvers; 0 where these cost less."""
+        per_value = COSTS.per_interior_value + COSTS.per_entry * self.band
+        a_step = 2 * (COSTS.per_pass + per_value * self.n_values + self._located_each)
+        a_step = self.n_outputs * (a_step + COSTS.per_sorted_row * self.n_rows)
+        seconds = self._located_once + (1 + self.gradient_steps) * a_step
+        if seconds > min(self.primal_seconds, self.dual_seconds):
+            return 0
+        return int(2 * (1 + self.gradient_steps))
+
+    @property
     def primal_seconds(self) -> float:
         digits = np.log10(1 + self.curvature_ratio)
         steps, passes = COSTS.steps + COSTS.steps_per_digit * digits, COSTS.passes
@@ -160,11 +193,23 @@ class TrainingSize:
             per_row, per_step = COSTS.per_interior_row, COSTS.per_interior_step
             per_value = COSTS.per_interior_value
         a_pass = COSTS.per_pass + (COSTS.per_entry * self.band + per_value) * self.n_values
-        located = COSTS.per_located_value * self.n_values
-        if 8 * self.n_values * self.band > MEMORY_LIMIT:  # located in each pass
-            a_pass, located = a_pass + located, 0.0
-        a_step = passes * a_pass + per_row * self.n_rows + per_step
-        return located + self.n_outputs * steps * a_step
+        a_step = passes * (a_pass + self._located_each) + per_row * self.n_rows + per_step
+        return self._located_once + self.n_outputs * steps * a_step
+
+    @property
+    def _locates_once(self) -> bool:
+        """Whether bands are stored, not computed in each pass."""
+        return 8 * self.n_values * self.band <= MEMORY_LIMIT
+
+    @property
+    def _located_once(self) -> float:
+        """Seconds, before the first pass over bands."""
+        return COSTS.per_located_value * self.n_values if self._locates_once else 0.0
+
+    @property
+    def _located_each(self) -> float:
+        """Seconds, in each pass over bands."""
+        return 0.0 if self._locates_once else COSTS.per_located_value * self.n_values
 
     @property
     def cheaper(self) -> str:

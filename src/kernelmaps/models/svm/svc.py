@@ -74,7 +74,9 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         Coordinate descent on the dual, or Newton's method on the weights (for losses with corners,
         an interior-point method). "auto" predicts the cost of both (from rows, values, outputs,
         loss, C and the map) and takes the cheaper one: usually the second, and the first for losses
-        with corners and a small C, for many outputs, and for maps of more than 3000 columns.
+        with corners and a small C, for many outputs, and for maps of more than 3000 columns. For a
+        very small C of such losses, conditional gradient steps on the dual come before both, and
+        are usually enough (`solver_` is then "dual").
         Both end at the same minimum, with the same certificate; `solver_` says which one it was.
     warm_start : bool, default=False
         Start from the dual variables of the last fit (the same rows with another C, for example).

@@ -25,6 +25,7 @@ from ..losses import LOSSES, make_loss
 from ..rows.band_rows import BandRows
 from ..rows.map_bands import band_size
 from ..rows.map_tables import (
+    BasisTables,
     basis_tables,
     lanes_for,
     rounded,
@@ -38,9 +39,9 @@ from ..solvers._dual_loops import SVMProblem
 from ..solvers.dual import DualOptions, Solution, solve
 from ..solvers.newton_cg import MOST_FACTORISED
 from .fitted_map import FittedMap
-from .primal import is_single_enough, solve_primal
+from .primal import is_single_enough, solve_by_conditional_gradient, solve_primal, targets_of
 from .problem import MOST_LANES, SMALL, Options, Targets, costs_of, precision_of
-from .scale import curvature_ratio, mean_square
+from .scale import MappedSample, curvature_ratio
 from .solver_costs import COSTS, TrainingSize
 
 # Whether training starts on rounded rows where that pays: dense floats of at least 32 columns and
@@ -190,7 +191,11 @@ def solve_group(
     if plan.columns is not None:
         codes = _no_rounded_rows
     solution = None
-    if plan.epochs > 0:
+    if plan.gradient_steps > 0 and not alpha.any():
+        solution = _solve_by_conditional_gradient(plan, problem, examples, options)
+        if not solution.converged:
+            alpha, intercept, solution = solution.alpha, solution.intercept, None
+    if solution is None and plan.epochs > 0:
         of_dual = replace(dual, max_iter=plan.epochs, max_visits=plan.max_visits)
         solution = _solve_dual(plan, problem, examples, of_dual, alpha, intercept, codes)
         if not solution.converged and plan.newton_follows:
@@ -226,6 +231,8 @@ class SolverPlan:
         Visits to examples after which no further epoch starts.
     newton_follows : bool
         Whether Newton's method goes on where they are not enough.
+    gradient_steps : int
+        Conditional gradient steps before either solver, at most.
     """
 
     rows: Any
@@ -234,8 +241,11 @@ class SolverPlan:
     epochs: int
     max_visits: float = np.inf
     newton_follows: bool = False
+    gradient_steps: int = 0
 
-    def tables(self, X: Any, dtype: Any, lanes: StaticInt, values_only: bool = False) -> Any:
+    def tables(
+        self, X: Any, dtype: Any, lanes: StaticInt, values_only: bool = False
+    ) -> BasisTables:
         """Tables for `rows`, or some of them."""
         if self.columns is None:
             return basis_tables(self.spec, X, dtype, lanes, values_only=values_only)
@@ -262,13 +272,22 @@ def _solve_dual(
     return replace(solution, weights=unpack_weights(solution.weights, tables, n_outputs))
 
 
+def _solve_by_conditional_gradient(
+    plan: SolverPlan, problem: SVMProblem, examples: np.ndarray, options: Options
+) -> Solution:
+    """Conditional gradient steps on the dual."""
+    rows, intercept = BandRows(*_band_tables(plan, examples)), options.fit_intercept
+    return solve_by_conditional_gradient(
+        rows, problem, examples, intercept, options.tol, plan.gradient_steps
+    )
+
+
 def _solve_primal(
     plan: SolverPlan, problem: SVMProblem, examples: np.ndarray, options: Options,
     start: Start | None,
 ) -> Solution:  # fmt: skip
     """Newton's method, in single precision where that is exact enough."""
-    X = plan.rows if len(examples) == plan.rows.shape[0] else plan.rows[examples]
-    tables = plan.tables(X, np.float64, lanes_for(1), values_only=True)
+    tables, X = _band_tables(plan, examples)
     single = plan.columns is None and is_single_enough(
         tables.bands, problem, problem.cost[examples], options.tol
     )
@@ -278,6 +297,12 @@ def _solve_primal(
         if solution.converged:
             break
     return solution
+
+
+def _band_tables(plan: SolverPlan, examples: np.ndarray) -> tuple[BasisTables, Any]:
+    """Tables of bands, and the examples that they are for."""
+    X = plan.rows if len(examples) == plan.rows.shape[0] else plan.rows[examples]
+    return plan.tables(X, np.float64, lanes_for(1), values_only=True), X
 
 
 def _choose_solver(
@@ -303,23 +328,39 @@ def _choose_solver(
         return plan
     cost, y = problem.cost[examples], problem.y[examples]
     loss = make_loss(options.loss, y, epsilon=options.epsilon)
-    square = mean_square(fitted.spec, X, cost, COSTS.sample_rows)
+    n_sampled = COSTS.bound_rows if loss.has_corners else COSTS.sample_rows
+    sample = MappedSample.of(fitted.spec, X, cost, n_sampled)
     size = TrainingSize(
         n_rows=n,
         n_values=plan.rows.size,
         band=1 if columns is not None and columns.is_all else band_size(plan.spec, widths),
         n_outputs=problem.positive.size,
         n_weights=n_weights,
-        curvature_ratio=curvature_ratio(loss, y, cost, square),
+        curvature_ratio=curvature_ratio(loss, y, cost, sample.mean_square),
         tol=options.tol,
         has_corners=loss.has_corners,
         of_codes=rows.dtype.kind == "u" and not issparse(plan.rows),
+        bound_ratio=_largest_bound_ratio(sample, loss, problem, examples),
     )
     if size.curvature_ratio > COSTS.max_curvature_ratio:  # Newton's method would end anywhere
         return plan
+    plan = replace(plan, gradient_steps=size.max_gradient_steps)
     if size.cheaper == "primal":
         return replace(plan, epochs=0)
     return replace(plan, max_visits=n * size.max_visits, newton_follows=True)
+
+
+def _largest_bound_ratio(
+    sample: MappedSample, loss: Any, problem: SVMProblem, examples: np.ndarray
+) -> float:
+    """That of any output (see `MappedSample.bound_ratio`); infinity for smooth losses."""
+    if not loss.has_corners:
+        return np.inf
+    cost, y = problem.cost[examples], problem.y[examples[sample.rows]]
+    return max(
+        sample.bound_ratio(loss.hinges(targets_of(problem, y, k)), cost)
+        for k in range(problem.positive.size)
+    )
 
 
 def _rounded_rows(rows: Any, fitted: FittedMap, options: Options) -> tuple[np.ndarray, int] | None:
