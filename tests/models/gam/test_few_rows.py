@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -329,3 +330,14 @@ def test_a_search_for_smoothing_parameters_that_fails_is_reported(seed, monkeypa
             patch.setattr(reml, "_newton_step", lambda hessian, gradient: np.sign(gradient))
             with pytest.warns(ConvergenceWarning, match="stopped far from a minimum of the REML"):
                 model.fit(X, targets)
+
+
+def test_a_search_for_smoothing_parameters_that_is_cut_short_warns(seed, monkeypatch):
+    """Steps of at most 0.01 do not lead from the start to the estimate."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((400, 3))
+    y = np.sin(9 * X[:, 0]) + 0.1 * rng.normal(size=400)
+    km.AdditiveRegressor().fit(X, y)  # warns of nothing: warnings are errors here
+    monkeypatch.setattr(reml, "REML", replace(reml.REML, max_step=0.01))
+    with pytest.warns(ConvergenceWarning, match="stopped far from a minimum of the REML"):
+        km.AdditiveRegressor().fit(X, y)

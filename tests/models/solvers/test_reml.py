@@ -66,6 +66,18 @@ def test_estimated_smoothing_parameters_are_a_minimum(seed):
     assert fit.rho[2] > fit.rho[0]  # coefficients that are zero are shrunk, others are not
 
 
+def test_a_search_whose_steps_are_used_up_has_not_converged(seed):
+    """The same search does, with steps enough."""
+    _, _, problem, penalties = least_squares(seed, 2000)
+    far = np.full(3, 9.0)
+    few = estimate_smoothing(problem, penalties, far, max_iter=1)
+    assert not few.converged
+    assert not few.stuck
+    enough = estimate_smoothing(problem, penalties, far)
+    assert enough.converged
+    assert enough.criterion < few.criterion
+
+
 def test_fixed_smoothing_parameters_stay(seed):
     _, _, problem, penalties = least_squares(seed)
     start = np.array([1.0, 2.0, 3.0])

@@ -305,7 +305,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         if not all(fit.smoothing_converged for fit in fits):
             warnings.warn(
                 f"{type(self).__name__}: the search for smoothing parameters stopped far from a "
-                "minimum of the REML criterion, where no step lowered it: curves may be too smooth "
+                "minimum of the REML criterion: curves may be too smooth "
                 f"or too rough. Leave out columns that repeat others ({argument('terms')}), or "
                 f"give some of them ({argument('smoothing')}).",
                 ConvergenceWarning,

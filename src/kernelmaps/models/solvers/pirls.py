@@ -551,7 +551,8 @@ class SmoothingSelection:
     warm : bool
         Whether they come from a fit of nearly the same model.
     settled, converged : bool
-        Whether they stay from now on, and whether the last search for them ended at a minimum.
+        Whether they stay from now on, and whether they are the estimates, up to small changes of
+        the edf.
     """
 
     rho: np.ndarray
@@ -580,15 +581,15 @@ class SmoothingSelection:
             (PIRLS.reml_steps_warm, REML.rough_tol) if self.warm else (PIRLS.reml_steps, REML.tol)
         )
         fit = estimate_smoothing(problem, penalties, self.rho, self.dispersion, self.fixed, *limits)
-        self.converged = fit.converged
         self.rho = np.where(self.fixed, self.rho, np.round(fit.rho, PIRLS.rho_decimals))
         edf = penalties.ranks - fit.traces
         change = float(np.max(np.abs(edf - self._edf), initial=0.0))
         small = max(PIRLS.settled_edf, PIRLS.settled_edf_share * float(edf.sum()))
         first = 1 if self.warm else 2  # steps before which a change of the edf says nothing
         self._edf = edf
-        at_end = self._n_iter >= PIRLS.max_performance_iter
-        self.settled = at_end or (self._n_iter > first and change < small)
+        edf_stay = self._n_iter > first and change < small
+        self.converged = not fit.stuck and (edf_stay or fit.converged)
+        self.settled = edf_stay or self._n_iter >= PIRLS.max_performance_iter
         if not self.settled:
             return fit
         final = np.round(self.rho, PIRLS.final_rho_decimals)

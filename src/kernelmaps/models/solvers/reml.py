@@ -250,8 +250,9 @@ class WorkingFit:
         φ.
     criterion, gradient : float, ndarray
         The REML criterion ℓ, without the prior, and its derivatives by ρ.
-    converged : bool
-        False if the search for ρ ended far from a minimum, where no step lowered ℓ − log p.
+    converged, stuck : bool
+        Whether the search for ρ ended near a minimum, and whether it ended far from one because no
+        step lowered ℓ − log p; if neither, its steps were used up.
     """
 
     beta: np.ndarray
@@ -263,6 +264,7 @@ class WorkingFit:
     criterion: float
     gradient: np.ndarray
     converged: bool = True
+    stuck: bool = False
 
     def edf(self) -> np.ndarray:
         """Effective degrees of freedom of each coefficient."""
@@ -452,13 +454,15 @@ def estimate_smoothing(
     prior = penalties.prior_of(free, problem)
     lower, upper = prior.bounds(*limits)
     fit, prior_at = penalised_fit(problem, penalties, rho, dispersion), prior.at(rho)
-    for _ in range(max_iter):
+    near, stuck = max(tol, REML.rough_tol), False
+    for n_steps in range(max_iter + 1):
         theta = prior.of_rho(fit.rho)
         gradient = prior_at.penalised_gradient(fit.gradient)
         moving = prior.extended(free) & (np.abs(gradient) > REML.stationary_share * tol)
         at_lower, at_upper = theta <= lower + REML.at_bound, theta >= upper - REML.at_bound
         moving &= ~(at_lower & (gradient > 0)) & ~(at_upper & (gradient < 0))
-        if not (np.abs(gradient[moving]) > tol).any():
+        steepest = float(np.abs(gradient[moving]).max(initial=0.0))
+        if steepest <= tol or n_steps == max_iter:
             break
         step = np.zeros(len(theta))
         hessian_of = partial(reml_hessian, fit, penalties, problem.total_weight, dispersion is None)
@@ -474,9 +478,10 @@ def estimate_smoothing(
                 break
             step = step / REML.step_divisor
         else:
-            return replace(fit, converged=not (np.abs(gradient[moving]) > REML.rough_tol).any())
+            stuck = True
+            break
         fit = candidate
-    return fit
+    return fit if steepest <= near else replace(fit, converged=False, stuck=stuck)
 
 
 def _newton_step(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
