@@ -546,10 +546,14 @@ def _offsets(bases: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 def _stacks(
     codes: Sequence[np.ndarray], begin: int, end: int, most: int
 ) -> Iterator[tuple[slice, np.ndarray]]:
-    """Codes of all terms as one array, some rows at a time."""
+    """Codes of all terms as one array of at least two bytes each, some rows at a time."""
+    dtype = np.result_type(np.uint16, *{term_codes.dtype for term_codes in codes})
     for at in range(begin, end, most):
         rows = slice(at, min(at + most, end))
-        yield rows, np.stack([_two_bytes(term_codes[rows]) for term_codes in codes])
+        stacked = np.empty((len(codes), rows.stop - rows.start), dtype)
+        for row, term_codes in zip(stacked, codes, strict=True):
+            row[:] = term_codes[rows]
+        yield rows, stacked
 
 
 def _added(

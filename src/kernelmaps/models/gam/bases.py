@@ -82,7 +82,7 @@ def natural_basis(
         means are subtracted.
     sparse : tuple, optional
         If rows of `raw` have few nonzero entries, one after another: where these begin, and their
-        values.
+        values. For bases with a `constant`.
     """
     total = float(counts.sum())
     means = counts @ raw / total
@@ -91,9 +91,11 @@ def natural_basis(
             functions - np.outer(constant, means @ functions)
             for functions in (range_space, null_space)
         )
-    root = np.sqrt(counts / total)[:, None]
-    rows = root * (raw if constant is not None else raw - means)
-    gram = rows.T @ rows
+    if sparse is not None:
+        gram = _sparse_gram(*sparse, counts / total, raw.shape[1])
+    else:
+        rows = np.sqrt(counts / total)[:, None] * (raw if constant is not None else raw - means)
+        gram = rows.T @ rows
     null_space = null_space @ _orthonormal(null_space.T @ gram @ null_space)
     range_space = range_space - null_space @ (null_space.T @ gram @ range_space)
     variances, rotation = _smoothest(range_space.T @ gram @ range_space)
@@ -107,6 +109,16 @@ def natural_basis(
     index = np.repeat([0, 1], [len(variances), n_null])
     penalty = np.append(1 / (unit * variances), np.ones(n_null))
     return TermBasis(values, penalty, index - index.min(initial=1), local, n_null > 0)
+
+
+def _sparse_gram(
+    first: np.ndarray, values: np.ndarray, weight: np.ndarray, size: int
+) -> np.ndarray:
+    """BᵀWB of a basis whose rows have some values from a first column on, and zeros elsewhere."""
+    places = np.arange(values.shape[1])
+    index = first[:, None, None] * (size + 1) + places[:, None] * size + places
+    products = (weight[:, None] * values)[:, :, None] * values[:, None]
+    return np.bincount(index.ravel(), products.ravel(), size * size).reshape(size, size)
 
 
 def _smoothest(gram: np.ndarray, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -416,7 +428,8 @@ def number_basis(
     range_space, null_space, trace = _penalty_spaces(size, order, periodic, nodes)
     if keep_line and size > 2:
         null_space = _penalty_spaces(size, 2, periodic, nodes)[1]
-    unit = trace / max(float(counts[1:] @ np.sum(curve**2, axis=1)) / counts.sum(), 1e-300)
+    squares = np.sum((curve if sparse is None else sparse[1][1:]) ** 2, axis=1)
+    unit = trace / max(float(counts[1:] @ squares) / counts.sum(), 1e-300)
     jumps = list(jumps) if size < n_bins else []
     if jumps:
         curve, sparse = np.hstack([curve, np.eye(n_bins)[:, jumps]]), None

@@ -453,12 +453,13 @@ def estimate_smoothing(
     rho = np.where(free, np.clip(rho, *limits), rho)
     prior = penalties.prior_of(free, problem)
     lower, upper = prior.bounds(*limits)
+    movable = prior.extended(free)
     fit, prior_at = penalised_fit(problem, penalties, rho, dispersion), prior.at(rho)
     near, stuck = max(tol, REML.rough_tol), False
     for n_steps in range(max_iter + 1):
         theta = prior.of_rho(fit.rho)
         gradient = prior_at.penalised_gradient(fit.gradient)
-        moving = prior.extended(free) & (np.abs(gradient) > REML.stationary_share * tol)
+        moving = movable & (np.abs(gradient) > REML.stationary_share * tol)
         at_lower, at_upper = theta <= lower + REML.at_bound, theta >= upper - REML.at_bound
         moving &= ~(at_lower & (gradient > 0)) & ~(at_upper & (gradient < 0))
         steepest = float(np.abs(gradient[moving]).max(initial=0.0))

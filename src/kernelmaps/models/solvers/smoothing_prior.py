@@ -37,6 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -149,28 +150,35 @@ class PriorParameterisation:
     root_weight: float = 0.0
     range_weight: float = 0.0
 
+    @cached_property
+    def null_spaces(self) -> np.ndarray:
+        """Positions of the smoothing parameters of null spaces."""
+        return np.flatnonzero(self.in_null_space)
+
     def of_rho(self, rho: np.ndarray) -> np.ndarray:
         """θ for some ρ."""
         theta = rho - self.offset
-        common = theta[self.in_null_space].max(initial=-np.inf)
-        theta[self.in_null_space] -= common
-        return np.append(theta, common) if self.in_null_space.any() else theta
+        if not len(self.null_spaces):
+            return theta
+        common = theta[self.null_spaces].max()
+        theta[self.null_spaces] -= common
+        return np.concatenate([theta, [common]])
 
     def to_rho(self, theta: np.ndarray) -> np.ndarray:
         """ρ for some θ."""
         rho = self.offset + theta[: len(self.offset)]
-        if self.in_null_space.any():
-            rho[self.in_null_space] += theta[-1]
+        if len(self.null_spaces):
+            rho[self.null_spaces] += theta[-1]
         return rho
 
     def extended(self, free: np.ndarray) -> np.ndarray:
         """Which coordinates move if these smoothing parameters are estimated."""
-        return np.append(free, True) if self.in_null_space.any() else free
+        return np.concatenate([free, [True]]) if len(self.null_spaces) else free
 
     def bounds(self, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
         """Bounds of θ that are those of ρ."""
         lowest, highest = low - self.offset, high - self.offset
-        if not self.in_null_space.any():
+        if not len(self.null_spaces):
             return lowest, highest
         offsets = self.offset[self.in_null_space]
         common = low - offsets.min(), high - offsets.max()
@@ -186,7 +194,7 @@ class PriorParameterisation:
         share = weight * in_errors / (1 + in_errors)
         value = weight * np.log1p(in_errors) + exponential
         second = 0.25 * (share / (1 + in_errors) + exponential)
-        null = np.flatnonzero(self.in_null_space)
+        null = self.null_spaces
         smallest = int(null[np.argmax(relative[null])]) if len(null) else None
         return PriorAt(self, value, -0.5 * (share + exponential), second, exponential, smallest)
 
@@ -215,7 +223,7 @@ class PriorAt:
 
     @property
     def _n_null(self) -> int:
-        return np.count_nonzero(self.prior.in_null_space)
+        return len(self.prior.null_spaces)
 
     def negative_log_density(self) -> float:
         """−log p."""
@@ -236,7 +244,7 @@ class PriorAt:
             return out
         common = self.exponential[self.smallest]
         by_common = self._n_null * self.first[self.smallest] + 0.5 * common / (1 + common)
-        return np.append(out, out[self.prior.in_null_space].sum() - by_common)
+        return np.concatenate([out, [out[self.prior.null_spaces].sum() - by_common]])
 
     def penalised_hessian(
         self, moving: np.ndarray, hessian_of: Callable[[IndexBlocks], np.ndarray]
