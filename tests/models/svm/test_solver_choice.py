@@ -70,9 +70,21 @@ def test_costs_grow_with_what_they_depend_on():
         assert larger.dual_seconds > SIZE.dual_seconds
     assert replace(SIZE, tol=1e-6).dual_seconds > SIZE.dual_seconds
     assert replace(SIZE, of_codes=True).dual_seconds < SIZE.dual_seconds
-    corners = replace(SIZE, has_corners=True)
+    corners = replace(SIZE, has_corners=True, bound_ratio=1.0)
     assert corners.primal_seconds > SIZE.primal_seconds
     assert replace(corners, n_weights=1000).visits > corners.visits
+    # Classes that differ more have fewer active examples.
+    assert replace(corners, bound_ratio=1e3).visits < corners.visits
+
+
+def test_a_factor_limits_the_products_of_a_step():
+    """Where κ grows a thousandfold, steps do not take longer than those with a factor."""
+    sizes = [replace(SIZE, has_corners=True, n_weights=n, curvature_ratio=1e6) for n in (20, 500)]
+    few, many = (size.primal_seconds for size in sizes)
+    assert few < many < replace(sizes[1], n_weights=3000).primal_seconds
+    without = replace(sizes[0], curvature_ratio=1.0).primal_seconds
+    # 1.5 steps for each of six digits, beside eleven. With products alone it is ten times as long.
+    assert few < 2.5 * without
 
 
 def test_coordinate_descent_is_for_strong_regularisation_and_newton_for_weak():

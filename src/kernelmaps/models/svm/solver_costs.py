@@ -27,6 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..rows.band_rows import COSTS as GRAM_COSTS
 from ..rows.band_rows import MEMORY_LIMIT
 
 
@@ -44,9 +45,12 @@ class SolverCosts:
     first_visits: float = 6.0  # visits to each example for κ → 0
     visits_per_ratio: float = 4.0  # further visits per κ; measured: 2.5 to 6
     # The same of losses with corners: for many more rows than weights (measured: 1.8 to 3.1), and
-    # for as many weights as rows (0.2 weights a row: 5.5 for noise, 2 to 3 for spambase).
+    # for as many weights as rows (0.2 weights a row: 5.5 for noise, 1.4 to 2.8 for spambase). They
+    # are fewer where classes differ, since fewer examples are active: their difference explains
+    # 0.003 of the variance of 2000 × 50 noisy rows, 0.06 of spambase.
     visits_with_corners: float = 2.3
     visits_of_weights: float = 14.0
+    visits_of_difference: float = 100.0  # by how much an explained share of one divides them
     # An example is visited while it is active for any output: the share of further visits for each
     # doubling of the outputs (three classes of 0/1 columns: 0.9 to 1.5).
     visits_of_outputs: float = 1.0
@@ -70,7 +74,10 @@ class SolverCosts:
     interior_steps: float = 11.0  # measured: 5 to 17
     interior_steps_per_digit: float = 1.5  # measured: 1 to 3
     interior_passes: float = 14.0
-    interior_passes_per_digit: float = 16.0  # a product takes two; Gram matrices count as products
+    interior_passes_per_digit: float = 16.0  # a product takes two
+    # Hessians that are factorised, per step (measured: 0.15 to 0.4), where products of more passes
+    # would take longer; those before the factor take as long as it.
+    factors_per_step: float = 0.33
     per_interior_value: float = 1.2e-9  # a value in a pass, beside its functions
     per_interior_step: float = 7e-4
     per_interior_row: float = 3e-7  # in a step
@@ -137,7 +144,9 @@ class TrainingSize:
         per_ratio = COSTS.visits_per_ratio
         if self.has_corners:
             weights_per_row = min(self.n_weights / self.n_rows, 1.0)
-            per_ratio = COSTS.visits_with_corners + COSTS.visits_of_weights * weights_per_row
+            explained = self.bound_ratio / (self.n_rows * max(self.curvature_ratio, 1e-300))
+            of_weights = COSTS.visits_of_weights / (1 + COSTS.visits_of_difference * explained)
+            per_ratio = COSTS.visits_with_corners + of_weights * weights_per_row
             per_ratio *= 1 + COSTS.visits_of_outputs * np.log2(self.n_outputs)
         return COSTS.first_visits + per_ratio * self.curvature_ratio * digits
 
@@ -174,9 +183,8 @@ class TrainingSize:
     @property
     def max_gradient_steps(self) -> int:
         """Conditional gradient steps to take before other solvers; 0 where these cost less."""
-        per_value = COSTS.per_interior_value + COSTS.per_entry * self.band
-        a_step = 2 * (COSTS.per_pass + per_value * self.n_values + self._located_each)
-        a_step = self.n_outputs * (a_step + COSTS.per_sorted_row * self.n_rows)
+        a_step = 2 * self._pass_seconds + COSTS.per_sorted_row * self.n_rows
+        a_step *= self.n_outputs
         seconds = self._located_once + (1 + self.gradient_steps) * a_step
         if seconds > min(self.primal_seconds, self.dual_seconds):
             return 0
@@ -185,16 +193,30 @@ class TrainingSize:
     @property
     def primal_seconds(self) -> float:
         digits = np.log10(1 + self.curvature_ratio)
-        steps, passes = COSTS.steps + COSTS.steps_per_digit * digits, COSTS.passes
-        per_row, per_step, per_value = COSTS.per_row, 0.0, 0.0
+        steps, seconds = COSTS.steps + COSTS.steps_per_digit * digits, COSTS.per_row * self.n_rows
         if self.has_corners:
             steps = COSTS.interior_steps + COSTS.interior_steps_per_digit * digits
-            passes = COSTS.interior_passes + COSTS.interior_passes_per_digit * digits
-            per_row, per_step = COSTS.per_interior_row, COSTS.per_interior_step
-            per_value = COSTS.per_interior_value
-        a_pass = COSTS.per_pass + (COSTS.per_entry * self.band + per_value) * self.n_values
-        a_step = passes * (a_pass + self._located_each) + per_row * self.n_rows + per_step
-        return self._located_once + self.n_outputs * steps * a_step
+            seconds = COSTS.per_interior_step + COSTS.per_interior_row * self.n_rows
+            seconds += COSTS.interior_passes * self._pass_seconds
+            products = COSTS.interior_passes_per_digit * digits * self._pass_seconds
+            seconds += min(products, 2 * COSTS.factors_per_step * self._factor_seconds)
+        else:
+            seconds += COSTS.passes * self._pass_seconds
+        return self._located_once + self.n_outputs * steps * seconds
+
+    @property
+    def _pass_seconds(self) -> float:
+        """Of a pass over bands."""
+        per_value = COSTS.per_interior_value if self.has_corners else 0.0
+        per_value += COSTS.per_entry * self.band
+        return COSTS.per_pass + per_value * self.n_values + self._located_each
+
+    @property
+    def _factor_seconds(self) -> float:
+        """Of forming the Hessian and factorising it."""
+        pairs = GRAM_COSTS.per_pair * (self.n_values * self.band / self.n_rows) ** 2 / 2
+        a_row = min(pairs, GRAM_COSTS.per_multiplication * self.n_weights**2)
+        return self.n_rows * a_row + GRAM_COSTS.per_multiplication * self.n_weights**3 / 3
 
     @property
     def _locates_once(self) -> bool:
