@@ -7,6 +7,7 @@ from sklearn.base import clone
 
 import kernelmaps as km
 from kernelmaps.models.rows.two_valued import TwoValuedColumns
+from kernelmaps.models.svm import training
 from kernelmaps.models.svm.solver_costs import TrainingSize
 
 TOL = 1e-6
@@ -95,20 +96,35 @@ def test_regressors_have_the_same_minimum(monkeypatch, coded, seed, feature_map,
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
-def test_without_an_intercept_only_sparse_rows_are_coded(coded, seed, kind, fit_intercept):
-    """ψ(0) is zero there: an intercept has nothing to absorb."""
+def test_dense_rows_are_coded_if_an_intercept_absorbs_constants(coded, seed, fit_intercept):
     X, score = table(seed)
-    X[:, 6:] = np.where(X[:, 6:] < 0, 0, X[:, 6:])
-    rows = kind(X)
     options = OPTIONS | {"fit_intercept": fit_intercept}
     primal, dual = (
-        km.AdditiveSVR(km.SplineMap(), 0.1, solver=solver, **options).fit(rows, score)
+        km.AdditiveSVR(km.SplineMap(), 0.1, solver=solver, **options).fit(X, score)
         for solver in ("primal", "dual")
     )
     # Not where the dual itself was requested: it takes rows as they are.
-    assert len(coded) == (fit_intercept or kind is sparse.csr_matrix)
-    assert_same_minimum(primal, dual, rows)
+    assert len(coded) == fit_intercept
+    assert_same_minimum(primal, dual, X)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_sparse_rows_are_coded_if_weights_are_many(monkeypatch, coded, seed, fit_intercept):
+    """With an intercept or without: ψ(0) is zero."""
+    X, score = table(seed)
+    X[:, 6:] = np.where(X[:, 6:] < 0, 0, X[:, 6:])
+    rows = sparse.csr_matrix(X)
+    options = OPTIONS | {"fit_intercept": fit_intercept, "solver": "primal"}
+    machine = km.AdditiveSVR(km.SplineMap(), 0.1, **options)
+    reference = clone(machine).fit(rows, score)
+    assert not coded
+    monkeypatch.setattr(training, "MOST_FACTORISED", 50)  # of 100 with all functions, 28 without
+    model = machine.fit(rows, score)
+    assert len(coded) == 1
+    assert_same_minimum(model, reference, rows)
+    monkeypatch.setattr(training, "MOST_FACTORISED", 20)
+    machine.fit(rows, score)
+    assert len(coded) == 1
 
 
 def test_single_precision(coded, seed):

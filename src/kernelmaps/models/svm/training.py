@@ -314,9 +314,7 @@ def _choose_solver(
         return plan
     n, widths = len(examples), np.asarray(fitted.feature_map._columns_per_feature())
     X = rows if n == rows.shape[0] else rows[examples]
-    columns = None
-    if (options.fit_intercept or issparse(X)) and not fitted.on_codes:
-        columns = TwoValuedColumns.of(fitted.spec, X)
+    columns = _two_valued_columns(X, fitted, options)
     if columns is not None:
         plan = replace(plan, rows=columns.coded(rows), columns=columns)
     if options.solver == "primal":
@@ -361,6 +359,19 @@ def _largest_bound_ratio(
         sample.bound_ratio(loss.hinges(targets_of(problem, y, k)), cost)
         for k in range(problem.positive.size)
     )
+
+
+def _two_valued_columns(X: Any, fitted: FittedMap, options: Options) -> TwoValuedColumns | None:
+    """Columns to train one weight of, where that pays."""
+    if fitted.on_codes:
+        return None
+    if not issparse(X):
+        return TwoValuedColumns.of(fitted.spec, X) if options.fit_intercept else None
+    # Zeros of sparse rows cost nothing anyway: what pays is a Hessian that can be factorised.
+    if fitted.n_columns <= MOST_FACTORISED:
+        return None
+    columns = TwoValuedColumns.of(fitted.spec, X)
+    return columns if columns is not None and columns.n_weights <= MOST_FACTORISED else None
 
 
 def _rounded_rows(rows: Any, fitted: FittedMap, options: Options) -> tuple[np.ndarray, int] | None:
