@@ -72,8 +72,8 @@ def test_a_recommended_pipeline_is_saved_as_a_model_file(data, task, tmp_path):
     """Standardised and scaled columns, a map and a linear model, of classes and of numbers."""
     X, y = data
     target = y if task == "classification" else X @ np.arange(12.0)
-    for label in ("plain linear", "HomogeneousMap 3"):
-        result = km.compare(X, target, C=10.0, **QUICK)
+    result = km.compare(X, target, C=10.0, **QUICK)
+    for label in ("plain linear", "GAM", "HomogeneousMap 3"):
         model = result.estimator(label).fit(X, target)
         km.save(model, tmp_path / "model.kmap")
         again = km.load(tmp_path / "model.kmap")
@@ -89,7 +89,7 @@ def test_errors_shrink_with_the_size_and_come_in_parts(result):
 
 def test_yardsticks_stand_beside_the_maps(result):
     kinds = [row.kind for row in result.rows]
-    assert {"linear", "exact", "sklearn", "boosting", "map"} == set(kinds)
+    assert {"linear", "gam", "exact", "sklearn", "boosting", "map"} == set(kinds)
     assert result["exact chi2"].columns is None
     assert result["sklearn AdditiveChi2Sampler 3, chi2"].error.max > 0
 
@@ -465,6 +465,25 @@ def test_a_slow_method_does_not_keep_quick_ones_from_finishing(many, monkeypatch
     # 25 s on 500 rows, which grow with their square; other times grow by 4, not by the power 1.3.
     note = f"needs about {float(f'{25 * 4**2 * 4**-0.3:.2g}'):g} s"
     assert {row.note for row in result.rows if row.kind == "exact"} == {note}
+
+
+def test_a_gam_has_its_trial_and_no_search_of_a_penalty(many):
+    """It is warmed up on rows of all classes, though the first rows have but one."""
+    X, y = (rows[:3000] for rows in many)
+    order = np.argsort(y, kind="stable")
+    X, y = X[order], y[order]
+    shuffled = np.random.default_rng(0).permutation(3000)
+    problem = measuring.Problem(X, y, "classification", 3, X, 0, shuffled)
+    listed = methods.baselines([], "classification", 1.0, size=8, exact_rows=9, sparse=False)
+    [gam] = [method for method in listed if method.kind == "gam"]
+    assert gam in halving.representatives(listed)
+    assert len(np.unique(y[: measuring.WARM_ROWS])) < len(np.unique(y))
+    measuring.warm_up(gam, problem)
+    trial = trials.run_trial(gam, problem, 3)
+    assert trial.seconds > 0
+    assert trial.tuning_seconds == 0
+    listed = methods.baselines([], "regression", 1.0, size=8, exact_rows=9, sparse=True)
+    assert "gam" not in [method.kind for method in listed]
 
 
 def test_without_time_for_a_trial_a_method_is_not_started(many, monkeypatch):

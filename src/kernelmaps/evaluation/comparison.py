@@ -130,7 +130,7 @@ def compare(
         Columns per feature of additive maps, columns of joint ones. Splines have their
         default settings, unless a size is at least their default of ten.
     with_baselines : bool
-        Whether to run a plain linear model, exact kernels, scikit-learn's maps and boosting, too.
+        Whether to add a plain linear model, a GAM, exact kernels, scikit-learn's maps, boosting.
     cv : int
         Folds of the cross-validation.
     C : float or sequence of float

@@ -1,12 +1,12 @@
 """Many methods within a budget: the most different ones first, then more of what does well.
 
 Scores can only be compared on the same rows and folds. So one method of each sort comes first: the
-plain linear model, the kernel machine that most people would train, one map for each kernel, and
-boosting. A trial on few rows predicts their times, which say how many rows the first round takes:
-all of them, if there is time for it. The time that is left goes to the other methods, those of the
-kernel with the best score first. Each has its trial, so that nothing is started that cannot finish;
-what does not fit is listed with the time that it needs. Before a method is measured for the first
-time, its penalty C is chosen from a few values, for all in the same way.
+plain linear model, the kernel machine that most people would train, one map for each kernel, a GAM
+and boosting. A trial on few rows predicts their times, which say how many rows the first round
+takes: all of them, if there is time for it. The time that is left goes to the other methods, those
+of the kernel with the best score first. Each has its trial, so that nothing is started that cannot
+finish; what does not fit is listed with the time that it needs. Before a method is measured for the
+first time, its penalty C is chosen from a few values, for all in the same way.
 
 If the first round had fewer rows, successive halving follows: every round measures the best methods
 on three times as many rows, and at most half of them go on. The best method so far always does,
@@ -81,7 +81,7 @@ def _rivals(methods: Iterable[Method]) -> list[Method]:
 
 
 def representatives(methods: Sequence[Method]) -> list[Method]:
-    """One method of each sort: linear, an exact machine, a map for each kernel, and boosting.
+    """One method of each sort: linear, an exact machine, a map for each kernel, a GAM, boosting.
 
     Of exact machines it is `RBF_MACHINE`, if there is one; of others, the first in the list.
     """
@@ -92,11 +92,11 @@ def representatives(methods: Sequence[Method]) -> list[Method]:
         if method.kind == "map":
             maps.setdefault(method.kernel, method)
     first, *others = maps.values() or (None,)
-    linear, boosting = (
+    linear, gam, boosting = (
         next((method for method in methods if method.kind == kind), None)
-        for kind in ("linear", "boosting")
+        for kind in ("linear", "gam", "boosting")
     )
-    ordered = (linear, first, machine, *others, boosting)
+    ordered = (linear, first, machine, *others, gam, boosting)
     return [method for method in ordered if method is not None]
 
 

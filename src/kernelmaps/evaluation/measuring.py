@@ -91,6 +91,9 @@ def warm_up(method: Method, problem: Problem) -> None:
             _pipeline(method.steps).fit_transform(few)
         elif method.exact is not None:
             method.exact(few[:64])
+        elif method.kind == "gam":
+            rows = problem.of_rows(min(WARM_ROWS, problem.X.shape[0]))  # of all classes
+            clone(method.model).fit(rows.X, rows.y).predict(rows.X)
 
 
 def measure(method: Method, problem: Problem, seconds: float = np.inf) -> tuple[Row, Any]:

@@ -11,11 +11,12 @@ from .candidates import expression, import_lines
 from .results import NO_TRIAL, Results, Row, is_tie, tied
 
 _BEST_EXACT = "The best exact kernel machine"
-_STYLES = {"linear": "dim", "exact": "bold", "map": "", "sklearn": "cyan", "boosting": "dim"}
+_STYLES = {"linear": "dim", "exact": "bold", "sklearn": "cyan", "boosting": "dim"}
 _COLORS = {
     "map": "#c8553d",
     "exact": "#1b4965",
     "linear": "#8a94a1",
+    "gam": "#d9a441",
     "sklearn": "#2a9d8f",
     "boosting": "#8f6bb3",
 }
@@ -77,6 +78,7 @@ def _without_targets(result: Results, use: Row) -> list[str]:
 def _against(result: Results, use: Row) -> list[str]:
     words = {
         "linear": "A plain linear model",
+        "gam": "A generalised additive model",
         "boosting": "Gradient boosting",
         "sklearn": "The best of scikit-learn's maps",
         "exact": _BEST_EXACT,
@@ -150,8 +152,8 @@ def _closest(result: Results) -> list[str]:
 
 
 def _named(row: Row) -> str:
-    if row.kind == "linear":
-        return "a plain linear model"
+    if row.kind in ("linear", "gam"):
+        return "a plain linear model" if row.kind == "linear" else "a generalised additive model"
     words = row.label.replace(",", "").split()
     return row.label if row.kernel in (*words, "basis", "–") else f"{row.label} ({row.kernel})"
 
@@ -276,7 +278,7 @@ def draw(result: Results, path: str | Path | None) -> Any:
     right.set(xscale="log", xlabel="seconds to train", ylabel=result.score_name)
     kinds = dict.fromkeys(row.kind for row in result.rows)
     handles = [right.plot([], [], "o", color=_COLORS[kind], label=kind)[0] for kind in kinds]
-    figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False)
+    figure.legend(handles=handles, loc="outside lower center", ncols=6, frameon=False)
     figure.suptitle(f"{result.data['name']}: {result.data['rows']} rows", fontweight="bold")
     if path is not None:
         write_figure(figure, path)

@@ -56,7 +56,8 @@ def _facts(result: Results, use: Row | None) -> list[list[str]]:
     facts = [[f"{finished} of {len(result.rows)}", "methods finished and compared"]]
     if use is not None and use.score is not None:
         facts.append([f"{use.score:.3f}", f"{result.score_name} of the recommended model"])
-    for kind, words in (("linear", "plain linear"), ("boosting", "gradient boosting")):
+    words_of = {"linear": "plain linear", "gam": "GAM", "boosting": "gradient boosting"}
+    for kind, words in words_of.items():
         row = result.best(kind)
         if row is not None and row.score is not None and row is not use:
             facts.append([f"{row.score:.3f}", words])

@@ -24,7 +24,7 @@ class Row:
     Attributes
     ----------
     label, kind, kernel : str
-        `kind` is "map", "exact", "linear", "sklearn" or "boosting".
+        `kind` is "map", "exact", "linear", "gam", "sklearn" or "boosting".
     rows : int
         Rows of the data that it saw (all folds together).
     status : str

@@ -106,7 +106,8 @@ def run_trial(
             fixed = fixed_part(before, (rows, spent), growth)
     if method.kind == "boosting":  # all rows: a fold has fewer
         return Trial(rows, (cv - 1) * spent, 0.0, growth, fixed)
-    tuning = map_seconds + n_penalties * cv * fit_seconds if n_penalties > 1 else 0.0
+    tuned = n_penalties > 1 and penalty_of(method.model) is not None
+    tuning = map_seconds + n_penalties * cv * fit_seconds if tuned else 0.0
     # The held-out rows of a fold are mapped, too, and the fit here had the rows of one fold less.
     return Trial(rows, cv * cv / (cv - 1) * spent, tuning, growth, fixed)
 
