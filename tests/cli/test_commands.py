@@ -185,12 +185,33 @@ def test_choose_prints_evidence_and_saves_the_map(csv, tmp_path):
     assert "to_pandas" not in shown
 
 
-def test_choose_leaves_out_what_fit_leaves_out(csv, tmp_path):
-    """IDs and columns of one value, unless --columns names them; a budget is passed on."""
+@pytest.fixture
+def wider(csv, tmp_path):
+    """The file with an ID and a column of one value."""
     head, *lines = csv.read_text(encoding="utf-8").splitlines()
     wider = [f"row,one,{head}", *(f"{k},7,{line}" for k, line in enumerate(lines))]
-    path, out = tmp_path / "wider.csv", tmp_path / "chosen.kmap"
+    path = tmp_path / "wider.csv"
     path.write_text("\n".join(wider), encoding="utf-8")
+    return path
+
+
+def test_compare_leaves_out_what_fit_leaves_out(wider):
+    """The program that is printed does, too; columns that are named are used."""
+    arguments = ["compare", wider, "-t", "label", *QUICK, "--json"]
+    result = invoke(*arguments, "--drop", "d")
+    assert "row is left out: its values are all different" in " ".join(result.stderr.split())
+    data = json.loads(result.stdout)["data"]
+    assert data["names"] == ["a", "b", "c"]
+    namespace = {"km": kernelmaps}
+    exec(data["loading_code"], namespace)
+    assert namespace["X"].shape == (120, 3)
+    named = json.loads(run(*arguments, "--columns", "one,a,b"))
+    assert named["data"]["names"] == ["one", "a", "b"]
+
+
+def test_choose_leaves_out_what_fit_leaves_out(wider, tmp_path):
+    """IDs and columns of one value, unless --columns names them; a budget is passed on."""
+    path, out = wider, tmp_path / "chosen.kmap"
     arguments = ["choose", path, "-t", "label", "--max-error", "0.05", "--budget", "300"]
     result = invoke(*arguments, "--out", out)
     assert result.exit_code == 0, result.output

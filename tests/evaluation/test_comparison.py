@@ -937,6 +937,40 @@ def test_features_are_not_taken_for_ids(data, seed):
     assert suspect_columns(copied, data[1]) == ["column 3 is equal to the target. Leave it out."]
 
 
+def test_columns_that_a_fit_leaves_out_are_left_out_of_a_frame(data, tmp_path, capsys):
+    """Those of one value, and IDs; the pipelines and the program take the frame as it is."""
+    pd = pytest.importorskip("pandas")
+    X, y = data
+    bins = [f"bin {i}" for i in range(12)]
+    frame = pd.DataFrame(X, columns=bins)
+    frame.insert(0, "customer_id", 1000 + np.random.default_rng(0).permutation(240))
+    frame["currency"] = 1.0
+    loading = f"import pandas as pd\nX, y = pd.read_pickle({str(tmp_path / 'X')!r}), {y.tolist()}"
+    frame.to_pickle(tmp_path / "X")
+    result = km.compare(frame, y, loading_code=loading, **QUICK)
+    assert (result.data["columns"], result.data["names"]) == (12, bins)
+    for name in ("customer_id", "currency"):
+        assert any(note.startswith(f"column '{name}' left out") for note in result.notes)
+    plain = km.compare(X, y, **QUICK)
+    for label in plain.estimators:
+        assert result[label].score == plain[label].score
+        expected = plain.estimator(label).fit(X, y).predict(X)
+        predicted = result.estimator(label).fit(frame, y).predict(frame)
+        np.testing.assert_array_equal(predicted, expected)
+    assert "ColumnSelector" in result["HomogeneousMap 3"].code
+    exec(result.code("HomogeneousMap 3"), {})
+    assert f"{result['HomogeneousMap 3'].score:.3f}" in capsys.readouterr().out
+    result.report(tmp_path / "report.html")
+
+
+def test_without_targets_a_map_takes_the_frame_as_it_is(data):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(data[0], columns=[f"bin {i}" for i in range(12)])
+    result = km.compare(frame.assign(currency=1.0), **QUICK)
+    fitted = result.estimator().fit(frame.assign(currency=1.0))
+    assert fitted.transform(frame).shape == (240, result.recommended().columns)
+
+
 def test_a_frame_gives_its_names(data):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(data[0], columns=[f"bin {i}" for i in range(12)])

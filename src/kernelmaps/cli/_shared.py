@@ -223,13 +223,11 @@ def read(
     drop: str | None = None,
     normalize: str = "none",
     encoding: str = "utf-8",
-    *,
-    informative: bool = False,
-) -> Any:
-    """Rows of a file, as the options ask for them.
+) -> tuple[Any, list[str]]:
+    """Rows of a file, as the options ask for them, and the columns that were left out.
 
-    With `informative`, columns that `fit` leaves out (IDs, one value) are left out, with a note,
-    unless `columns` names the columns.
+    Columns that `fit` leaves out (IDs, one value) are left out, with a note, unless `columns`
+    names the columns.
     """
     from ..data import read_rows
     from ..data.table_reader import uninformative_columns
@@ -238,22 +236,23 @@ def read(
     rows = read_rows(
         data, target=target, columns=names(columns), drop=names(drop) or (), encoding=encoding
     )
-    if informative and columns is None and rows.columns and not hasattr(rows.X, "tocsr"):
+    left_out: list[str] = []
+    if columns is None and rows.columns and not hasattr(rows.X, "tocsr"):
         reasons = uninformative_columns(rows.columns, rows.X)
         used = [name for name in rows.columns if name not in reasons]
         if used and reasons:
-            rows = rows.of_columns(used)
+            rows, left_out = rows.of_columns(used), list(reasons)
             for name, reason in reasons.items():
                 note(f"{name} is left out: {reason}. --columns names the columns to use.")
-    return rows.normalized(normalize)
+    return rows.normalized(normalize), left_out
 
 
 def reading_code(
-    data: str, target: str | None, columns: str | None, drop: str | None, normalize: str,
+    data: str, target: str | None, columns: str | None, drop: Sequence[str], normalize: str,
     encoding: str,
 ) -> str:  # fmt: skip
     """Two lines of Python that make X and y as `read` does, for the programs that are printed."""
-    given = {"target": target, "columns": names(columns), "drop": names(drop)}
+    given = {"target": target, "columns": names(columns), "drop": list(drop)}
     given["encoding"] = None if encoding == "utf-8" else encoding
     options = [repr(data), *(f"{key}={value!r}" for key, value in given.items() if value)]
     scaled = "" if normalize == "none" else f".normalized({normalize!r})"

@@ -91,7 +91,8 @@ def compare(
     shared.check_out(report, "a report", (".html", ".htm"))
     per_feature = _numbers(sizes, "--sizes", int)
     in_all = _numbers(joint_sizes, "--joint-sizes", int)
-    rows = shared.read(data, target, columns, drop, normalize, encoding)
+    rows, left_out = shared.read(data, target, columns, drop, normalize, encoding)
+    dropped = [*(shared.names(drop) or []), *left_out]
     kernel_names = shared.names(kernels)
     result = run(
         rows.X,
@@ -106,7 +107,7 @@ def compare(
         budget=budget if budget != 0 else None,
         name=Path(rows.name).name,
         feature_names=rows.columns,
-        loading_code=shared.reading_code(data, target, columns, drop, normalize, encoding),
+        loading_code=shared.reading_code(data, target, columns, dropped, normalize, encoding),
     )
     shared.show(result, json)
     if report is not None:
@@ -162,7 +163,7 @@ def choose(
     named_kernel = shared.kernel_or_name(kernel)
     if out is not None:
         check_map_suffix(out, named_kernel)
-    rows = shared.read(data, target, columns, drop, normalize, encoding, informative=True)
+    rows, _ = shared.read(data, target, columns, drop, normalize, encoding)
     result = run(
         rows.X,
         named_kernel,

@@ -19,11 +19,25 @@ from ..display import Tabled
 from ..kernels import Kernel, get
 from ..maps.registry import PLUGINS
 from ..seeding import generator, seed_of
-from .candidates import Candidate, candidates, kernel_label, sort_of
-from .checks import check_targets, checked_rows, decide_task, feature_names_of, suspect_columns
+from .candidates import Candidate, candidates, expression, kernel_label, sort_of
+from .checks import (
+    check_targets,
+    checked_rows,
+    decide_task,
+    feature_names_of,
+    informative_columns,
+    suspect_columns,
+)
 from .halving import Rounds, row_order
 from .measuring import Problem
-from .methods import Method, baselines, linear_model, map_method, scaled_kernel
+from .methods import (
+    Method,
+    baselines,
+    linear_model,
+    map_method,
+    scaled_kernel,
+    selecting,
+)
 from .page import write_page
 from .presentation import comparison_table, draw, program, use_this
 from .report import report_data
@@ -58,7 +72,7 @@ class Comparison(Tabled, Results):
             label = row.label
         if label not in self.estimators:
             raise KeyError(f"{label!r} has no estimator; there are {list(self.estimators)}")
-        return clone(self.estimators[label])
+        return selecting(clone(self.estimators[label]), self.data["selected"])
 
     def code(self, label: str | None = None) -> str:
         """A program that loads the data, fits and scores the recommended model (or another)."""
@@ -114,7 +128,8 @@ def compare(
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n, d)
+    X : array-like, sparse matrix or data frame of shape (n, d)
+        IDs and columns of one value of a frame are left out, with a note.
     y : array-like of shape (n,), optional
         Classes or real targets; without them only errors and times are measured.
     task : {"auto", "classification", "regression"}
@@ -161,10 +176,9 @@ def compare(
     >>> result = km.compare(X, y, maps=["HomogeneousMap"], kernels=["chi2"], sizes=[3, 7])
     >>> model = result.estimator().fit(X, y)
     """
-    start, names = perf_counter(), feature_names_of(X, feature_names)
-    X, y, decided, notes = _prepared(X, y, task, names)
-    penalties: list[float] = np.atleast_1d(np.asarray(C)).tolist()
-    _check_arguments(X, cv, penalties, budget)
+    start, (X, columns, remarks) = perf_counter(), _rows_of(X, feature_names)
+    y, decided, notes = _prepared(X, y, task, columns["names"], remarks)
+    penalties = _checked_arguments(X, cv, C, budget)
     random_state, middle = seed_of(random_state), sorted(penalties)[len(penalties) // 2]
     pairs = _scaled_kernels(kernels or _default_kernels(X), X, random_state, notes)
     methods = _map_methods(maps, pairs, (sizes, joint_sizes), random_state, decided, middle)
@@ -174,7 +188,7 @@ def compare(
     _check_methods(methods, maps, kernels)
     problem = _problem(X, y, decided, cv, random_state)
     rounds = Rounds(problem, _time_left(budget, start), progress, penalties).run(methods)
-    given = {"name": name, "names": names, "C": penalties, "loading_code": loading_code}
+    given = {"name": name, "C": penalties, "loading_code": loading_code} | columns
     return _result(rounds, methods, notes + _notes_of(rounds, methods, budget), given, start)
 
 
@@ -198,8 +212,12 @@ def _result(
     X = problem.X
     methods = [rounds.tuned.get(method.label, method) for method in methods]
     pipelines = {m.label: made for m in methods if (made := m.estimator()) is not None}
+    rows = [rounds.results[m.label] for m in methods if m.label in rounds.results]
+    if (selected := given["selected"]) is not None:
+        codes = {label: expression(selecting(made, selected)) for label, made in pipelines.items()}
+        rows = [replace(row, code=codes.get(row.label, row.code)) for row in rows]
     result = Comparison(
-        rows=[rounds.results[m.label] for m in methods if m.label in rounds.results],
+        rows=rows,
         task=problem.task,
         data=given
         | {
@@ -246,11 +264,19 @@ def _notes_of(rounds: Rounds, methods: list[Method], budget: float | None) -> li
 # ---- what is compared ---------------------------------------------------------------------------
 
 
+def _rows_of(X: Any, names: Sequence[str] | None) -> tuple[Any, dict[str, Any], list[str]]:
+    """Checked rows, the names of their columns and those selected of a frame, and remarks."""
+    all_names, rows = feature_names_of(X, names), checked_rows(X, "compare")
+    if names is not None or not all_names:
+        return rows, {"names": all_names, "selected": None}, []
+    rows, selected, remarks = informative_columns(rows, all_names)
+    return rows, {"names": selected or all_names, "selected": selected}, remarks
+
+
 def _prepared(
-    X: Any, y: Any, task: str, names: list[str] | None
-) -> tuple[Any, np.ndarray | None, str, list[str]]:
-    """Rows, targets, task, and what should be known of them."""
-    X = checked_rows(X, "compare")
+    X: Any, y: Any, task: str, names: list[str] | None, remarks: list[str]
+) -> tuple[np.ndarray | None, str, list[str]]:
+    """Targets, task, and what should be known of the rows, `remarks` first."""
     if y is not None:
         refuse_masked("compare", "y", y)
         y = np.asarray(y)
@@ -264,7 +290,7 @@ def _prepared(
     y = y.astype(np.float64) if decided.name == "regression" else y
     suspects = suspect_columns(X, y, names, "compare")
     notes = [f"The task is {decided}; {argument('task')} changes it."] if decided.reason else []
-    return X, y, decided.name, [*notes, *suspects]
+    return y, decided.name, [*remarks, *notes, *suspects]
 
 
 def _time_left(budget: float | None, start: float) -> float | None:
@@ -280,11 +306,13 @@ def _problem(X: Any, y: Any, task: str, cv: int, random_state: int) -> Problem:
     return Problem(X, y, task, cv, error_rows, random_state, order)
 
 
-def _check_arguments(X: Any, cv: int, penalties: list[float], budget: float | None) -> None:
+def _checked_arguments(X: Any, cv: int, C: Any, budget: float | None) -> list[float]:
+    """The penalties; wrong arguments are refused."""
+    penalties: list[float] = np.atleast_1d(np.asarray(C)).tolist()
     if not penalties:
         raise ValueError(f"compare: {parameter('C')} must have at least one value, got none.")
-    for C in penalties:
-        check_positive("compare", "C", C)
+    for penalty in penalties:
+        check_positive("compare", "C", penalty)
     if not isinstance(cv, int) or cv < 2 or cv > X.shape[0]:
         raise ValueError(
             f"compare: {parameter('cv')} must be between 2 and the {X.shape[0]} rows, got {cv!r}."
@@ -293,6 +321,7 @@ def _check_arguments(X: Any, cv: int, penalties: list[float], budget: float | No
         raise ValueError(
             f"compare: {parameter('budget')} must be a positive number of seconds, got {budget!r}."
         )
+    return penalties
 
 
 def _check_methods(methods: list[Method], maps: Any, kernels: Any) -> None:

@@ -179,6 +179,14 @@ class ColumnSelector(TransformerMixin, BaseEstimator):
         return tags
 
 
+def selecting(model: Any, columns: Sequence[str] | None) -> Any:
+    """An unfitted model or map of these columns of a frame; None: of all."""
+    if columns is None:
+        return model
+    steps = [step for _, step in model.steps] if hasattr(model, "steps") else [model]
+    return make_pipeline(ColumnSelector(list(columns)), *steps)
+
+
 @dataclass(frozen=True)
 class Method:
     """Something to compare: the steps of a pipeline, and how its cost grows.

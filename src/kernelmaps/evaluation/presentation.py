@@ -8,6 +8,7 @@ from typing import Any
 
 from ..inspection.panels import write_figure
 from .candidates import expression, import_lines
+from .methods import selecting
 from .results import NO_TRIAL, Results, Row, is_tie, tied
 
 _BEST_EXACT = "The best exact kernel machine"
@@ -162,7 +163,8 @@ def program(result: Results, row: Row | None) -> str:
     """A program that loads the data, makes the model of a row, scores and fits it."""
     if row is None or row.label not in result.estimators:
         return "# nothing was finished that could be recommended"
-    data, model = result.data, result.estimators[row.label]
+    data = result.data
+    model = selecting(result.estimators[row.label], data.get("selected"))
     loading = data.get("loading_code") or "# X, y: the rows and targets that were compared"
     if result.task == "none":
         made = expression(model)

@@ -111,7 +111,8 @@ class Results:
     task : str
         "classification", "regression" or "none".
     data : dict
-        Name, rows, columns, names of the features, folds, and the code that loads the data.
+        Name, rows, columns, names of the features (`selected`: those of a frame that are used, if
+        some are left out), folds, and the code that loads the data.
     notes : list of str
         What was concluded, subsampled, left out, or interrupted, and why.
     seconds : float
