@@ -68,7 +68,7 @@ def model(rng, outputs):
     nodes = own[0].nodes
     line = term(rng, "linear", (0,), (own[0].n_codes, outputs))
     line.values[1:] = np.outer(nodes - nodes.mean(), rng.normal(size=outputs))
-    return AdditivePredictor(own, (*terms, line), rng.normal(size=outputs))
+    return AdditivePredictor(own, (*terms, line), rng.normal(size=outputs), None)
 
 
 def rows(rng, own, n):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -283,8 +283,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         else:
             model = fit_outputs(design, losses, settings)
         with limit_blas(1):
-            centred = build_predictor(model, losses, settings.pairs)
-            self.predictor_ = replace(centred, intercept=centred.intercept + location)
+            self.predictor_ = build_predictor(model, losses, settings.pairs, location)
             statistics = fit_statistics(model, losses)
         fits = model.fits
         self.n_iter_ = max(fit.n_iter for fit in fits)

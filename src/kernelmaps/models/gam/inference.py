@@ -19,12 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 from scipy import special
 
+from ...threads import limit_blas
 from ..losses import Loss
 from ..rows.basis import LevelBasis, TermBasis
 from ..solvers.pirls import PenalisedFit
@@ -33,11 +34,11 @@ from .constraints import enforce_direction
 from .fitting import FittedDesign
 from .levels import LevelEffects, new_levels, without_levels
 from .pairs import PAIRS
-from .posterior import posterior_of
+from .posterior import Posterior, posterior_of
 from .predictor import AdditivePredictor, FittedTerm
 from .purification import Deviations, DisplayedPart, Projection, Slices, displayed_parts, pair_sides
 from .score_tests import mixture_tail
-from .training_rows import Pair
+from .training_rows import DesignTerm, Pair
 
 
 class TermTest(NamedTuple):
@@ -57,18 +58,23 @@ class TermTest(NamedTuple):
     p_value: float
 
 
+# Coefficients up to which standard errors and tests wait until they are asked for: until then, a
+# model holds the covariance of its coefficients, 8 MB of 1000.
+MAX_DEFERRED = 1000
 NO_TEST = TermTest(0.0, 0.0, 1.0)  # of a term that nothing is left of
 _SINGULAR = 1e-10  # eigenvalues, in units of the largest, that are rounding errors
 
 
 def build_predictor(
-    model: FittedDesign, losses: Sequence[Loss], requested: Container[Pair] = ()
-) -> AdditivePredictor:
+    model: FittedDesign, losses: Sequence[Loss], requested: Container[Pair] = (),
+    location: float = 0.0,
+) -> AdditivePredictor:  # fmt: skip
     """The fitted model, its terms at their codes; pairs that have vanished only if requested.
 
     Pairs that a search added and that the last fit left next to nothing of are dropped without
     another fit: the other terms stay as they are, and the degrees of freedom of the model (`edf_`)
-    still count them.
+    still count them. Standard errors and tests are computed when they are first asked for.
+    `location` is added to the intercepts.
     """
     n = model.design.total_weight
     residual_df = [
@@ -76,30 +82,71 @@ def build_predictor(
         for loss, fit in zip(losses, model.fits, strict=True)
     ]
     slices = [
-        (term, span, smoothing)
+        (_without_rows(term), span, smoothing)
         for term, span, smoothing in model.design.slices()
         if term.pair is None
         or term.columns in requested
         or max(float(fit.edf[span].sum()) for fit in model.fits) >= PAIRS.min_edf
     ]
     fits, effects = without_levels(model)
-    outputs = [_Output.of(slices, fit, df) for fit, df in zip(fits, residual_df, strict=True)]
-    is_category = [book.kind == "category" for book in model.design.books]
-    unseen = [
-        new_levels(term, [is_category[j] for j in term.columns], fits, span, smoothing)
-        for term, span, smoothing in slices
-    ]
-    terms = []
-    for i, (term, _, _) in enumerate(slices):
-        if isinstance(term.basis, LevelBasis):
-            fitted = fitted_levels(i, outputs, effects)
-        else:
-            fitted = fitted_term(i, outputs)
-        added = unseen[i].by_code().reshape(fitted.errors.shape)
-        terms.append(replace(fitted, errors=np.sqrt(fitted.errors**2 + added)))
-    intercept = np.array([fit.beta[0] for fit in fits])
-    posterior = posterior_of(slices, fits, effects, unseen)
-    return AdditivePredictor(model.design.books, tuple(terms), intercept, posterior)
+    books = model.design.books
+    functions = tuple(_function(term, span, fits, effects) for term, span, _ in slices)
+    intercept = np.array([fit.beta[0] for fit in fits]) + location
+    is_category = tuple(book.kind == "category" for book in books)
+    infer = partial(_infer, functions, slices, fits, effects, residual_df, is_category)
+    predictor = AdditivePredictor.deferred(books, functions, intercept, infer)
+    return predictor if len(fits[0].beta) <= MAX_DEFERRED else replace(predictor)
+
+
+def _without_rows(term: DesignTerm) -> DesignTerm:
+    """A term without the values of its functions at the training rows."""
+    if isinstance(term.basis, LevelBasis) or term.basis.at_rows is None:
+        return term
+    return replace(term, basis=replace(term.basis, at_rows=None))
+
+
+def _function(
+    term: DesignTerm, span: slice, fits: Sequence[PenalisedFit], effects: Sequence[LevelEffects]
+) -> FittedTerm:
+    """A term as it predicts: without standard errors and tests."""
+    if isinstance(term.basis, LevelBasis):
+        values = np.stack([effect.values for effect in effects], axis=-1)
+    else:
+        values = np.stack([term.basis.evaluate(fit.beta[span]) for fit in fits], axis=-1)
+    if term.shapes:
+        values = enforce_direction(values, term.shapes)
+    none, pair = np.zeros(0), term.pair
+    if pair is not None:
+        values = values.reshape(pair.first.size, pair.second.size, -1)
+    return FittedTerm(
+        term.name, term.kind, term.columns, values, none, term.counts, none, none, none, none,
+        coarse=() if pair is None else (pair.first.of_code, pair.second.of_code),
+        positions=() if pair is None else pair.positions,
+        linear=() if pair is None else pair.linear,
+        n_functions=term.basis.n_functions, extrapolation=term.extrapolation,
+    )  # fmt: skip
+
+
+def _infer(
+    functions: Sequence[FittedTerm], slices: Slices, fits: Sequence[PenalisedFit],
+    effects: Sequence[LevelEffects], residual_df: Sequence[float], is_category: Sequence[bool],
+) -> tuple[tuple[FittedTerm, ...], Posterior]:  # fmt: skip
+    """The terms with standard errors and tests, and the posterior."""
+    with limit_blas(1):  # matrices of single terms are small
+        outputs = [_Output.of(slices, fit, df) for fit, df in zip(fits, residual_df, strict=True)]
+        unseen = [
+            new_levels(term, [is_category[j] for j in term.columns], fits, span, smoothing)
+            for term, span, smoothing in slices
+        ]
+        terms = []
+        for i, function in enumerate(functions):
+            if isinstance(slices[i][0].basis, LevelBasis):
+                term = fitted_levels(i, function, outputs, effects)
+            else:
+                term = fitted_term(i, function, outputs)
+            added = unseen[i].by_code().reshape(term.errors.shape)
+            terms.append(replace(term, errors=np.sqrt(term.errors**2 + added)))
+        return tuple(terms), posterior_of(slices, fits, effects, unseen)
 
 
 @dataclass(frozen=True)
@@ -169,11 +216,9 @@ class _Output:
 
 
 def fitted_levels(
-    i: int, outputs: Sequence[_Output], effects: Sequence[LevelEffects]
+    i: int, function: FittedTerm, outputs: Sequence[_Output], effects: Sequence[LevelEffects]
 ) -> FittedTerm:
     """A large factor of all outputs."""
-    term, _, _ = outputs[0].slices[i]
-    values = np.stack([effect.values for effect in effects], axis=-1)
     errors = [
         output.displayed(i).level_errors(effect, output.fit)
         for output, effect in zip(outputs, effects, strict=True)
@@ -185,17 +230,15 @@ def fitted_levels(
     statistic, reference_df, p_value = np.array(tests).T
     edf = np.array([output.edf(i) for output in outputs])
     parameters = np.stack([output.smoothing(i) for output in outputs], axis=-1)
-    return FittedTerm(
-        term.name, term.kind, term.columns, values, np.stack(errors, axis=-1), term.counts, edf,
-        statistic, p_value, parameters, (), reference_df, n_functions=term.basis.n_functions,
+    return replace(
+        function, errors=np.stack(errors, axis=-1), edf=edf, statistic=statistic, p_value=p_value,
+        smoothing=parameters, reference_df=reference_df,
     )  # fmt: skip
 
 
-def fitted_term(i: int, outputs: Sequence[_Output]) -> FittedTerm:
+def fitted_term(i: int, function: FittedTerm, outputs: Sequence[_Output]) -> FittedTerm:
     """A term of all outputs; its errors, edf and tests are those of its displayed function."""
     term, span, _ = outputs[0].slices[i]
-    coefficients = [output.fit.beta[span] for output in outputs]
-    values = np.stack([term.basis.evaluate(beta) for beta in coefficients], axis=-1)
     edf = np.array([output.edf(i) for output in outputs])
     errors, increment_errors, tests = [], [], []
     has_increments = term.pair is None and term.kind != "category"
@@ -206,28 +249,20 @@ def fitted_term(i: int, outputs: Sequence[_Output]) -> FittedTerm:
             increment_errors.append(shown.increment_errors())
         tests.append(shown.test(term.kind == "category", edf_of_output, output.residual_df))
     statistic, reference_df, p_value = np.array(tests).T
-    if term.shapes:
-        values = enforce_direction(values, term.shapes)
-    of_codes = np.stack(errors, axis=-1)
-    coarse: tuple[np.ndarray, ...] = ()
     main_parts: tuple[np.ndarray, ...] = ()
     if term.pair is not None:
-        shape = term.pair.first.size, term.pair.second.size
-        values, of_codes = values.reshape(*shape, -1), of_codes.reshape(*shape, -1)
-        coarse = term.pair.first.of_code, term.pair.second.of_code
-        pairs = [output.projections[i] for output in outputs]
         main_parts = tuple(
-            np.stack([p.moved(axis, b) for p, b in zip(pairs, coefficients, strict=True)], axis=-1)
+            np.stack(
+                [output.projections[i].moved(axis, output.fit.beta[span]) for output in outputs],
+                axis=-1,
+            )
             for axis in (0, 1)
         )
-    return FittedTerm(
-        term.name, term.kind, term.columns, values, of_codes, term.counts, edf, statistic, p_value,
-        np.stack([output.smoothing(i) for output in outputs], axis=-1), coarse, reference_df,
-        main_parts,
+    return replace(
+        function, errors=np.stack(errors, axis=-1).reshape(function.values.shape), edf=edf,
+        statistic=statistic, p_value=p_value, reference_df=reference_df, main_parts=main_parts,
+        smoothing=np.stack([output.smoothing(i) for output in outputs], axis=-1),
         increment_errors=np.stack(increment_errors, axis=-1) if has_increments else None,
-        positions=() if term.pair is None else term.pair.positions,
-        linear=() if term.pair is None else term.pair.linear,
-        n_functions=term.basis.n_functions, extrapolation=term.extrapolation,
     )  # fmt: skip
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -177,7 +178,49 @@ class AdditivePredictor:
     books: tuple[Codebook, ...] = saved(anything)
     terms: tuple[FittedTerm, ...] = saved(anything)
     intercept: np.ndarray = saved(array("f8", "outputs"))
-    posterior: Posterior | None = saved(optional(instance((Posterior,))), default=None)
+    posterior: Posterior | None = saved(optional(instance((Posterior,))))
+
+    @classmethod
+    def deferred(
+        cls, books: tuple[Codebook, ...], functions: tuple[FittedTerm, ...], intercept: np.ndarray,
+        infer: Callable[[], tuple[tuple[FittedTerm, ...], Posterior]],
+    ) -> AdditivePredictor:  # fmt: skip
+        """A predictor that computes the terms and the posterior when they are first asked for.
+
+        Parameters
+        ----------
+        books, intercept
+            As in the constructor.
+        functions : tuple of FittedTerm
+            The terms without standard errors and tests, which predictions take.
+        infer : callable
+            Returns the terms and the posterior.
+        """
+        predictor = cls.__new__(cls)
+        vars(predictor).update(books=books, intercept=intercept)
+        vars(predictor).update(_functions=functions, _infer=infer)
+        return predictor
+
+    def __getattr__(self, name: str) -> Any:
+        state = vars(self)
+        infer = state.get("_infer")
+        if name in ("terms", "posterior") and infer is not None:
+            terms, posterior = infer()
+            state.update(terms=terms, posterior=posterior)
+            state.pop("_infer", None)
+            state.pop("_functions", None)
+        if name not in state:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return state[name]
+
+    def _saved(self) -> dict[str, Any]:
+        """What a file holds."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+    @property
+    def _predicting_terms(self) -> tuple[FittedTerm, ...]:
+        """The terms, with or without standard errors and tests."""
+        return vars(self).get("_functions") or self.terms
 
     def _check_state(self) -> None:
         levels = None if self.posterior is None else self.posterior.levels
@@ -206,7 +249,7 @@ class AdditivePredictor:
     @cached_property
     def functions(self) -> TermFunctions:
         """The terms as a table of the engine."""
-        return functions_of(self.books, self.terms)
+        return functions_of(self.books, self._predicting_terms)
 
     @cached_property
     def pure_terms(self) -> tuple[FittedTerm, ...]:
@@ -383,8 +426,9 @@ class AdditivePredictor:
         A block of more than `max_readable` values of functions is for the compiled loop.
         """
         scores = np.tile(self.intercept, (len(columns[0]), 1))
+        terms = self._predicting_terms
         for rows, function_values in self._blocks(columns, owner, max_readable):
-            for contribution in term_values(self.terms, function_values, np):
+            for contribution in term_values(terms, function_values, np):
                 scores[rows] += contribution
         return scores
 
