@@ -58,9 +58,9 @@ class TermTest(NamedTuple):
     p_value: float
 
 
-# Coefficients up to which standard errors and tests wait until they are asked for: until then, a
-# model holds the covariance of its coefficients, 8 MB of 1000.
-MAX_DEFERRED = 1000
+# Entries of covariances up to which standard errors and tests wait until they are asked for: until
+# then, a model holds these covariances, 8 MB of them (1000 coefficients of one output).
+MAX_DEFERRED = 1 << 20
 NO_TEST = TermTest(0.0, 0.0, 1.0)  # of a term that nothing is left of
 _SINGULAR = 1e-10  # eigenvalues, in units of the largest, that are rounding errors
 
@@ -95,7 +95,9 @@ def build_predictor(
     is_category = tuple(book.kind == "category" for book in books)
     infer = partial(_infer, functions, slices, fits, effects, residual_df, is_category)
     predictor = AdditivePredictor.deferred(books, functions, intercept, infer)
-    return predictor if len(fits[0].beta) <= MAX_DEFERRED else replace(predictor)
+    n_entries = sum(len(fit.active) ** 2 for fit in fits)
+    n_entries += sum(effect.covariance.size for effect in effects)
+    return predictor if n_entries <= MAX_DEFERRED else replace(predictor)  # reads all fields
 
 
 def _without_rows(term: DesignTerm) -> DesignTerm:
