@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -21,6 +21,33 @@ _PROBED_ROWS = 64  # rows that tell most columns of more than two values
 # values of sparse rows are located one by one, not in vectors. 5000 × 40, splines: with shares of
 # 0.75, 0.55 and 0.1, 1.2, 1 and 0.3 times the time with all functions for C = 1.
 _MOST_STORED = 0.5
+
+
+class StoredValues(NamedTuple):
+    """Values of rows that are stored by row: their columns, and where rows begin and end."""
+
+    columns: np.ndarray
+    values: np.ndarray
+    ends: np.ndarray
+
+    @classmethod
+    def of(cls, X: np.ndarray, reference: np.ndarray, may_skip: np.ndarray) -> StoredValues:
+        """Those of dense rows, without values of reference of the columns that may skip them."""
+        n, d = X.shape
+        if not may_skip.all():
+            reference = np.where(may_skip, reference, np.nan)  # which no value is equal to
+        blocks = row_blocks(n, X.itemsize * d, _CACHED_BYTES)
+        places = np.concatenate(
+            [rows.start * d + np.flatnonzero(X[rows] != reference) for rows in blocks]
+        )
+        ends = np.searchsorted(places, d * np.arange(n + 1))
+        return cls(places % d, X.reshape(-1)[places], ends)
+
+    def are(self, values: np.ndarray) -> np.ndarray:
+        """Whether all values of a column are the one given for it."""
+        same = np.ones(len(values), bool)
+        same[self.columns[self.values != values[self.columns]]] = False
+        return same
 
 
 @dataclass(frozen=True)
@@ -43,9 +70,13 @@ class TwoValuedColumns:
     is_two_valued : ndarray of bool
         Which columns have two values.
     reference : ndarray
-        r; not a number for other columns.
+        r.
     at_reference, difference : ndarray
         ψ(r) and δ, in the columns of ψ; zero for other columns.
+    rows : array or CSR
+        Those that the columns were found in.
+    stored : StoredValues
+        Of these rows.
     """
 
     map_bands: Bands
@@ -53,6 +84,8 @@ class TwoValuedColumns:
     reference: np.ndarray
     at_reference: np.ndarray
     difference: np.ndarray
+    rows: Any
+    stored: StoredValues
 
     @classmethod
     def of(cls, spec: Spec, X: Any) -> TwoValuedColumns | None:
@@ -60,25 +93,18 @@ class TwoValuedColumns:
 
         Codes do not stand beside bins of octaves, which are the same for all features.
         """
-        if sparse.issparse(X):
-            ends, is_two_valued = _two_valued_of_sparse(X)
-            pays = is_two_valued.any()
-        else:
-            some = X[:: max(1, len(X) // _PROBED_ROWS)]
-            pays = _pays(some, *_two_valued(some))
-            if pays:
-                ends, is_two_valued = _two_valued(X)
-                pays = _pays(some, ends, is_two_valued)
-        if not pays:
+        detected = _detect_in_sparse(X) if sparse.issparse(X) else _detect(X)
+        if detected is None:
             return None
+        ends, is_two_valued, stored = detected
         bands = bands_of(spec, X if sparse.issparse(X) else ends, np.dtype(np.float64))
         if bands.table.binning == LOG2 and not is_two_valued.all():
             return None
         mapped = apply(spec, ends)
         mapped = np.asarray(mapped.toarray() if sparse.issparse(mapped) else mapped, np.float64)
         mapped[:, np.repeat(~is_two_valued, _widths(bands))] = 0.0
-        reference = np.where(is_two_valued, ends[0], np.nan)
-        return cls(bands, is_two_valued, reference, mapped[0], mapped[1] - mapped[0])
+        difference = mapped[1] - mapped[0]
+        return cls(bands, is_two_valued, ends[0], mapped[0], difference, X, stored)
 
     @cached_property
     def widths(self) -> np.ndarray:
@@ -124,26 +150,22 @@ class TwoValuedColumns:
 
     def coded(self, X: Any) -> sparse.csr_matrix:
         """The rows, with codes instead of the values of these columns."""
-        n, d = X.shape
-        if sparse.issparse(X):
+        if X is self.rows:
+            columns, values, ends = self.stored
+        elif sparse.issparse(X):
             columns, values, ends = X.indices, X.data, X.indptr
         else:
-            blocks = [
-                rows.start * d + np.flatnonzero(X[rows] != self.reference)
-                for rows in _cached_blocks(X)
-            ]
-            places = np.concatenate(blocks)
-            ends, columns = np.searchsorted(places, d * np.arange(n + 1)), places % d
-            values = None if self.is_all else X.reshape(-1)[places]
+            columns, values, ends = StoredValues.of(X, self.reference, self.is_two_valued)
         feature = self._place[0].astype(np.int32)
         code = np.cumsum(self.is_two_valued) - 1
         if self.is_all:
-            codes = code.astype(np.min_scalar_type(d))[columns]
+            codes = code.astype(np.min_scalar_type(len(code)))[columns]
         else:  # the middle of a bin
             codes = np.where(
                 self.is_two_valued[columns], (code + 0.5).astype(X.dtype)[columns], values
             )
-        rows = sparse.csr_matrix((codes, feature[columns], ends), (n, int(feature.max()) + 1))
+        shape = X.shape[0], int(feature.max()) + 1
+        rows = sparse.csr_matrix((codes, feature[columns], ends), shape)
         rows.sort_indices()  # values of a feature side by side
         return rows
 
@@ -197,31 +219,46 @@ def _widths(bands: Bands) -> np.ndarray:
     return bands.table.width[bands.table.set_of]
 
 
-def _pays(X: np.ndarray, ends: np.ndarray, is_two_valued: np.ndarray) -> bool:
+Detected = tuple[np.ndarray, np.ndarray, StoredValues]
+"""References and other values of the columns, which of them have no others, and what is stored."""
+
+
+def _detect(X: np.ndarray) -> Detected | None:
+    """Columns of two values of dense rows; None if codes do not save time."""
+    some = X[:: max(1, len(X) // _PROBED_ROWS)]
+    ends = _column_ends(some)
+    is_two_valued = ((some == ends[0]) | (some == ends[1])).all(axis=0)
+    if not _pays(some, ends[0], is_two_valued):
+        return None
+    ends = _column_ends(X)
+    stored = StoredValues.of(X, ends[0], is_two_valued)
+    has_others = is_two_valued & ~stored.are(ends[1])
+    if has_others.any():
+        is_two_valued = is_two_valued & ~has_others
+        if not _pays(some, ends[0], is_two_valued):
+            return None
+        stored = StoredValues.of(X, ends[0], is_two_valued)
+    return ends, is_two_valued, stored
+
+
+def _detect_in_sparse(X: sparse.csr_matrix) -> Detected | None:
+    """The same of sparse rows; None without such columns."""
+    stored = StoredValues(X.indices, X.data, X.indptr)
+    ends = np.zeros((2, X.shape[1]), X.dtype)
+    ends[1, stored.columns] = stored.values
+    is_two_valued = stored.are(ends[1])
+    pays = is_two_valued.any() if X.dtype.kind == "f" else is_two_valued.all()
+    return (ends, is_two_valued, stored) if pays else None
+
+
+def _pays(X: np.ndarray, reference: np.ndarray, is_two_valued: np.ndarray) -> bool:
     """Whether codes of such columns, in dense rows of which these are some, save time."""
     if is_two_valued.all() or X.dtype.kind != "f":  # integers are looked up, without arithmetic
         return bool(is_two_valued.all())
-    n_stored = np.count_nonzero((ends[0] != X) | ~is_two_valued)
+    n_stored = np.count_nonzero((reference != X) | ~is_two_valued)
     return n_stored <= _MOST_STORED * X.size
 
 
-def _cached_blocks(X: np.ndarray) -> list[slice]:
-    """Blocks of rows that stay in a cache while they are compared twice."""
-    return row_blocks(len(X), X.itemsize * X.shape[1], _CACHED_BYTES)
-
-
-def _two_valued(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The smallest and the largest value of each column, and which columns have no others."""
-    low, high = (end.astype(X.dtype) for end in column_range(X, 1))
-    is_two_valued = np.ones(X.shape[1], bool)
-    for rows in _cached_blocks(X):
-        is_two_valued &= ((X[rows] == low) | (X[rows] == high)).all(axis=0)
-    return np.stack([low, high]), is_two_valued
-
-
-def _two_valued_of_sparse(X: sparse.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
-    """Zero and a stored value of each column, and which columns have no others."""
-    ends, is_two_valued = np.zeros((2, X.shape[1]), X.dtype), np.ones(X.shape[1], bool)
-    ends[1, X.indices] = X.data
-    is_two_valued[X.indices[ends[1, X.indices] != X.data]] = False
-    return ends, is_two_valued
+def _column_ends(X: np.ndarray) -> np.ndarray:
+    """The smallest and the largest value of each column, in two rows."""
+    return np.stack(column_range(X, 1)).astype(X.dtype)
