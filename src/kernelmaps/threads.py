@@ -162,6 +162,12 @@ def run_interruptibly(
         _local.stop = stop
         return work(item)
 
+    if len(items) == 1:
+        try:
+            return [_started(run, items[0]).result()]
+        except BaseException:
+            stop.set()
+            raise
     pool = ThreadPoolExecutor(max(1, min(n_threads, len(items))), "kernelmaps-work")
     try:
         return list(pool.map(run, items))
@@ -170,6 +176,20 @@ def run_interruptibly(
         raise
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _started(work: Callable[[Any], Result], item: Any) -> Future[Result]:
+    """``work(item)`` in a thread of its own: a pool of one takes 0.2 ms longer to start."""
+    result: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(work(item))
+        except BaseException as error:
+            result.set_exception(error)
+
+    threading.Thread(target=run, name="kernelmaps-work").start()
+    return result
 
 
 def interruptible(function: Callable[..., Result], *arguments: Any) -> Result:
