@@ -153,11 +153,12 @@ def add_products(bands, factors, p, shift, score, w):
 def _add_outer_product(bands, t, s, factor, place, stride, out):
     """Add a multiple of Φ_t Φ_sᵀ of two entries to a block, from its number `place` on."""
     size, parts = bands.chunk, vectors(bands)
-    for k in range(size * parts):
-        value = fill(out, factor * item(bands.values, t * parts * size + k), size)
-        for v in range(parts):
+    for v in range(parts):
+        phi = load(bands.values, (s * parts + v) * size, size)
+        phi = multiply_add(phi, fill(out, factor, size), zeros(out, size))
+        for k in range(size * parts):
             at = place + k * stride + v * size
-            phi = load(bands.values, (s * parts + v) * size, size)
+            value = fill(out, item(bands.values, t * parts * size + k), size)
             store(out, at, multiply_add(phi, value, load(out, at, size)))
 
 
