@@ -52,7 +52,7 @@ class BandRows:
     Attributes
     ----------
     tables : BasisTables
-        Of one lane, in double precision.
+        Of one lane.
     X : array or CSR
     dtype : dtype
         Of the bands that are stored, of products and sums.

@@ -106,7 +106,7 @@ def tables_of(
     bands: Bands, X: Any, dtype: Any, lanes: StaticInt, *, all_codes: bool = False,
     values_only: bool = False,
 ) -> BasisTables:  # fmt: skip
-    """The same of bands."""
+    """The same from bands, whose own precision may be another one."""
     blocks = _code_blocks(bands, X, all_codes) if X.dtype.kind == "u" else None
     precision = np.dtype(dtype)
     if blocks is not None:
@@ -171,9 +171,14 @@ def _at_fractions(block: Block, bits: int) -> Block:
 def _table_blocks(bands: Bands) -> tuple[list[Block], np.ndarray]:
     """Blocks of a table, and the one of each set: sets that differ in their bins alone share it."""
     table = bands.table
-    keys = np.stack([table.coef_start, table.first_start, bands.transform_of], axis=1)
-    _, which, block_of = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    return [_table_block(bands, int(s)) for s in which], np.ravel(block_of)
+    keys = zip(
+        table.coef_start.tolist(), table.first_start.tolist(), bands.transform_of.tolist(),
+        strict=True,
+    )  # fmt: skip
+    numbers: dict[tuple[int, ...], int] = {}
+    block_of = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
+    first_sets = np.unique(block_of, return_index=True)[1]
+    return [_table_block(bands, int(s)) for s in first_sets], block_of
 
 
 def _table_block(bands: Bands, s: int) -> Block:

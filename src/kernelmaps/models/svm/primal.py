@@ -83,9 +83,15 @@ def is_single_enough(bands: Bands, problem: Any, cost: np.ndarray, tol: float) -
     if loss.has_corners or tol < _SINGLE_TOL:  # corners have curvatures of any size
         return False
     curvature = loss.svm_factor * loss.max_curvature * float(cost.sum())
-    transforms = np.eye(1)[None] if bands.transforms is None else bands.transforms
-    norm = max(float(np.linalg.norm(R, 2)) for R in transforms)
-    return float(np.finfo(np.float32).eps) * curvature * norm**2 <= _SINGLE_ERROR
+    largest = _SINGLE_ERROR / (float(np.finfo(np.float32).eps) * curvature)
+    if bands.transforms is None:
+        return largest >= 1
+    # Frobenius norms bound spectral norms, and take no singular values.
+    squares = np.sum(bands.transforms**2, axis=(1, 2))
+    return all(
+        square <= largest or float(np.linalg.norm(R, 2)) ** 2 <= largest
+        for R, square in zip(bands.transforms, squares, strict=True)
+    )
 
 
 def solve_primal(

@@ -53,7 +53,7 @@ class MappedSample:
     def of(cls, spec: Spec, X: Any, weight: np.ndarray, n_rows: int = _MOST_ROWS) -> MappedSample:
         rows = np.flatnonzero(weight > 0)
         rows = rows[:: -(-len(rows) // n_rows)]
-        return cls(rows, apply(spec, X[rows]), weight[rows] / weight[rows].sum())
+        return cls(rows, apply(spec, X[rows], n_jobs=1), weight[rows] / weight[rows].sum())
 
     @cached_property
     def mean(self) -> np.ndarray:
@@ -65,7 +65,7 @@ class MappedSample:
         """‖ψ‖² of each row."""
         if sparse.issparse(self.psi):
             return np.ravel(self.psi.multiply(self.psi).sum(axis=1))
-        return np.einsum("ij,ij->i", self.psi, self.psi, dtype=np.float64)
+        return np.square(self.psi, dtype=np.float64).sum(axis=1)
 
     @property
     def mean_square(self) -> float:

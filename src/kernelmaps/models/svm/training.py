@@ -19,14 +19,14 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ...engine import Spec
+from ...engine.table import AFFINE
 from ...static_int import StaticInt
 from ...threads import resolve_threads, run_interruptibly
 from ..losses import LOSSES, make_loss
 from ..rows.band_rows import BandRows
-from ..rows.map_bands import band_size
+from ..rows.map_bands import Bands, band_size
 from ..rows.map_tables import (
-    BasisTables,
-    basis_tables,
+    bands_of,
     lanes_for,
     rounded,
     rows_of,
@@ -243,13 +243,15 @@ class SolverPlan:
     newton_follows: bool = False
     gradient_steps: int = 0
 
-    def tables(
-        self, X: Any, dtype: Any, lanes: StaticInt, values_only: bool = False
-    ) -> BasisTables:
-        """Tables for `rows`, or some of them."""
+    def taken(self, examples: np.ndarray) -> Any:
+        """The rows of some examples; the same object if these are all."""
+        return self.rows if len(examples) == self.rows.shape[0] else self.rows[examples]
+
+    def bands(self, X: Any, dtype: Any) -> Bands:
+        """Bands of `rows`, or some of them."""
         if self.columns is None:
-            return basis_tables(self.spec, X, dtype, lanes, values_only=values_only)
-        return tables_of(self.columns.bands, X, dtype, lanes, values_only=values_only)
+            return bands_of(self.spec, X, np.dtype(dtype))
+        return self.columns.bands
 
 
 def _no_rounded_rows() -> None:
@@ -262,7 +264,7 @@ def _solve_dual(
 ) -> Solution:  # fmt: skip
     """Coordinate descent."""
     n_outputs, precision = problem.positive.size, precision_of(plan.rows, dual.tol)
-    tables = plan.tables(plan.rows, precision, lanes_for(n_outputs))
+    tables = tables_of(plan.bands(plan.rows, precision), plan.rows, precision, lanes_for(n_outputs))
     rounded_rows = codes()
     approximate = None
     if rounded_rows is not None:
@@ -276,9 +278,10 @@ def _solve_by_conditional_gradient(
     plan: SolverPlan, problem: SVMProblem, examples: np.ndarray, options: Options
 ) -> Solution:
     """Conditional gradient steps on the dual."""
-    rows, intercept = BandRows(*_band_tables(plan, examples)), options.fit_intercept
+    X, intercept, tol = plan.taken(examples), options.fit_intercept, options.tol
+    tables = tables_of(plan.bands(X, np.float64), X, np.float64, lanes_for(1), values_only=True)
     return solve_by_conditional_gradient(
-        rows, problem, examples, intercept, options.tol, plan.gradient_steps
+        BandRows(tables, X), problem, examples, intercept, tol, plan.gradient_steps
     )
 
 
@@ -287,22 +290,20 @@ def _solve_primal(
     start: Start | None,
 ) -> Solution:  # fmt: skip
     """Newton's method, in single precision where that is exact enough."""
-    tables, X = _band_tables(plan, examples)
+    X = plan.taken(examples)
+    bands = plan.bands(X, np.float64)
     single = plan.columns is None and is_single_enough(
-        tables.bands, problem, problem.cost[examples], options.tol
+        bands, problem, problem.cost[examples], options.tol
     )
     for dtype in (np.float32, np.float64) if single else (np.float64,):
+        # Positions in uniform bins are in double precision, those between edges in that of tables.
+        precision = dtype if bands.table.binning == AFFINE else np.float64
+        tables = tables_of(bands, X, precision, lanes_for(1), values_only=True)
         rows = BandRows(tables, X, dtype)
         solution = solve_primal(rows, problem, examples, options.fit_intercept, options.tol, start)
         if solution.converged:
             break
     return solution
-
-
-def _band_tables(plan: SolverPlan, examples: np.ndarray) -> tuple[BasisTables, Any]:
-    """Tables of bands, and the examples that they are for."""
-    X = plan.rows if len(examples) == plan.rows.shape[0] else plan.rows[examples]
-    return plan.tables(X, np.float64, lanes_for(1), values_only=True), X
 
 
 def _choose_solver(
