@@ -92,7 +92,14 @@ class PassRecord(NamedTuple):
     @classmethod
     def empty(cls, shrink_threshold: np.ndarray) -> PassRecord:
         totals = np.zeros((3, 4, shrink_threshold.size))
-        return cls(shrink_threshold, *(PassTotals(*values) for values in totals))
+        return cls(shrink_threshold.copy(), *(PassTotals(*values) for values in totals))
+
+    def reset(self, shrink_threshold: np.ndarray) -> None:
+        """Prepare for another pass."""
+        self.shrink_threshold[:] = shrink_threshold
+        for totals in (self.visited, self.shrunk):
+            for values in totals:
+                values.fill(0.0)
 
 
 class StepData(NamedTuple):

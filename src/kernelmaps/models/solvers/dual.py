@@ -50,6 +50,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ...engine.table.packing import packed
 from ...engine.table.update import RowArrays, routines_of, weights_of
 from ...progress import track
 from ...threads import check_stop, run_interruptibly
@@ -293,7 +294,7 @@ class CoordinateDescent:
         self.examples, self.alpha, self.n_outputs = examples, alpha, problem.positive.size
         self.rng = np.random.default_rng(options.seed)
         self.w = weight_memory(tables)
-        self._bound: tuple[tuple, Any] = (None, None, None), None
+        self._bound: tuple[tuple, Any] = (None, None, None), ()
         self.n_visits, self.n_certificates = len(examples), 0
         self.mean_sq_norm = self.penalty_weight = 0.0
         self._centre()
@@ -429,22 +430,32 @@ class CoordinateDescent:
     def _visit(
         self, order: np.ndarray, n_active: int, *, take_steps: bool
     ) -> tuple[int, PassRecord]:
-        """Visit the first examples of an order; how many of them stay active, and totals."""
-        duals = DualVariables(self.alpha, self.alpha_sum, self.bias)
-        record = PassRecord.empty(self.shrink_threshold)
-        work, rows, workspace = self._bound_routines(duals, record)
-        if not take_steps:  # several threads do so at a time
+        """Visit the first examples of an order; how many of them stay active, and totals.
+
+        Totals of a pass with steps are valid until the next one.
+        """
+        work, rows, workspace, duals, record, packed_record = self._bound_arguments()
+        if take_steps:
+            record.reset(self.shrink_threshold)
+        else:  # several threads do so at a time
             workspace = workspace_for(self.tables, self.rows)
+            packed_record = record = PassRecord.empty(self.shrink_threshold)
         n_active = _dual_loops.visit_examples(
-            work, rows, workspace, duals, record, order, n_active, take_steps
+            work, rows, workspace, duals, packed_record, order, n_active, take_steps
         )
         return n_active, record
 
-    def _bound_routines(self, duals: DualVariables, record: PassRecord) -> tuple[Any, Any, Any]:
-        """Routines, rows and workspace as the loops take them; bound once for the same rows."""
+    def _bound_arguments(self) -> tuple[Any, ...]:
+        """Arguments of the loop as it takes them, bound once for the same rows.
+
+        Routines, rows, workspace, dual variables, and the record that passes with steps write to:
+        itself, and packed.
+        """
         bound_to = (self.rows, self.problem, self.hessian)
         if any(a is not b for a, b in zip(bound_to, self._bound[0], strict=True)):
             basis, lanes = self.tables.basis, self.tables.lanes
+            duals = DualVariables(self.alpha, self.alpha_sum, self.bias)
+            record = PassRecord.empty(self.shrink_threshold)
             workspace = workspace_for(self.tables, self.rows)
             steps = _dual_loops.steps_of(self.problem, self.hessian, duals, record, workspace)
             scored, changed = (
@@ -453,7 +464,7 @@ class CoordinateDescent:
             routines = routines_of(
                 basis, self.rows, workspace, scored=scored, changed=changed, steps=steps
             )
-            self._bound = bound_to, routines
+            self._bound = bound_to, (*routines, packed(duals), record, packed(record))
         return self._bound[1]
 
     # Certificates.
