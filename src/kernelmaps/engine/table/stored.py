@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sized
 from dataclasses import dataclass, fields, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -105,7 +106,7 @@ class Table:
         """Coefficients (bins, degree + 1, band) of one set."""
         shape = (int(self.bins[s]), self.degree + 1, int(self.band[s]))
         start = int(self.coef_start[s])
-        return self.coef[start : start + int(np.prod(shape))].reshape(shape)
+        return self.coef[start : start + prod(shape)].reshape(shape)
 
     def by_set(self, sets: Any) -> Table:
         """The table of one feature for each of some sets, which a slice or their indices name."""

@@ -285,10 +285,10 @@ def _most_columns(lanes: int) -> int:
 
 def _squares(phi: list[np.ndarray], update: list[np.ndarray], mirrored: bool) -> Squares:
     """Coefficients in u of ⟨Φ(u), RᵀRΦ(u)⟩, a polynomial of twice the degree, of each piece."""
-    powers = phi[0].shape[1]
-    norms = np.zeros((sum(map(len, phi)) + 1, 2 * powers - 1))
+    pieces, changes = np.concatenate(phi), np.concatenate(update)
+    powers = pieces.shape[1]
+    norms = np.zeros((len(pieces) + 1, 2 * powers - 1))
     for k in range(powers):
         for m in range(powers):
-            parts = [np.einsum("rc,rc->r", a[:, k], b[:, m]) for a, b in zip(phi, update)]
-            norms[:-1, k + m] += np.concatenate(parts)
+            norms[:-1, k + m] += np.einsum("rc,rc->r", pieces[:, k], changes[:, m])
     return Squares(np.tile(norms, (1 + mirrored, 1)).ravel(), StaticInt(norms.shape[1]))

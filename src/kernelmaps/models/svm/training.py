@@ -339,7 +339,7 @@ def _choose_solver(
         tol=options.tol,
         has_corners=loss.has_corners,
         of_codes=rows.dtype.kind == "u" and not issparse(plan.rows),
-        bound_ratio=_largest_bound_ratio(sample, loss, problem, examples),
+        bound_ratio=_largest_bound_ratio(sample, loss, problem, y, cost),
     )
     if size.curvature_ratio > COSTS.max_curvature_ratio:  # Newton's method would end anywhere
         return plan
@@ -350,12 +350,12 @@ def _choose_solver(
 
 
 def _largest_bound_ratio(
-    sample: MappedSample, loss: Any, problem: SVMProblem, examples: np.ndarray
+    sample: MappedSample, loss: Any, problem: SVMProblem, y: np.ndarray, cost: np.ndarray
 ) -> float:
     """That of any output (see `MappedSample.bound_ratio`); infinity for smooth losses."""
     if not loss.has_corners:
         return np.inf
-    cost, y = problem.cost[examples], problem.y[examples[sample.rows]]
+    y = y[sample.rows]
     return max(
         sample.bound_ratio(loss.hinges(targets_of(problem, y, k)), cost)
         for k in range(problem.positive.size)
