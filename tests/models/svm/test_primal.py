@@ -200,6 +200,18 @@ def test_bands_are_in_single_precision_where_that_is_exact_enough(
     assert model.objective_[0] <= (0.5 * bound**2 + model.C_ * losses.sum()) * (1 + 1e-5)
 
 
+@pytest.mark.parametrize("knots", ["uniform", "quantile"])
+def test_values_are_located_in_double_precision(seed, precisions, knots):
+    """In single precision, 10⁶ + x would be one of 16 numbers."""
+    X, y = rows(seed)
+    X += 1e6
+    options = {"feature_map": km.SplineMap(knots=knots), "C": 1.0, "solver": "primal"}
+    model = km.AdditiveSVC(**options).fit(X, y > 0)
+    exact = km.AdditiveSVC(tol=1e-7, **options).fit(X, y > 0)
+    assert precisions == ["float32", "float64"]
+    np.testing.assert_allclose(model.objective_, exact.objective_, rtol=model.tol)
+
+
 def test_double_precision_follows_where_single_precision_is_not_enough(
     seed, precisions, monkeypatch
 ):

@@ -53,7 +53,7 @@ def workspace_for(tables: BasisTables, rows: RowArrays) -> RowWorkspace:
     """Memory for one thread that visits such rows."""
     most = int(np.diff(rows.indptr).max(initial=0)) if rows.sparse else rows.width
     dtype, lanes = tables.basis.values.coef.dtype, tables.lanes
-    locations = locations_for(most, dtype)
+    locations = locations_for(most, tables.basis.bins.number.dtype)
     f, move = aligned(max(1, most) * lanes, dtype), aligned(lanes, dtype)
     return RowWorkspace(locations, f, move, np.zeros(1), np.zeros(2, np.int64))
 
@@ -106,7 +106,10 @@ def tables_of(
     bands: Bands, X: Any, dtype: Any, lanes: StaticInt, *, all_codes: bool = False,
     values_only: bool = False,
 ) -> BasisTables:  # fmt: skip
-    """The same from bands, whose own precision may be another one."""
+    """The same from bands, whose own precision may be another one.
+
+    With `values_only`, values are located in double precision, whatever `dtype`.
+    """
     blocks = _code_blocks(bands, X, all_codes) if X.dtype.kind == "u" else None
     precision = np.dtype(dtype)
     if blocks is not None:
@@ -240,7 +243,9 @@ def _assemble(
             update = lay_out([np.zeros_like(columns) for columns in first], updates)
         squares = _squares(phi, updates, signed)
     stride = max(width, _columns(update), int(values.first.max()) + _columns(values))
-    bins = _placed(bands, binning, starts, block_of, dtype)
+    # What is stored is not located again: there, rounding positions would save nothing.
+    precision = np.dtype(np.float64) if values_only else dtype
+    bins = _placed(bands, binning, starts, block_of, precision)
     basis = Basis(
         bins=bins,
         packed_bins=packed_bins(bins),

@@ -19,7 +19,6 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ...engine import Spec
-from ...engine.table import AFFINE
 from ...static_int import StaticInt
 from ...threads import resolve_threads, run_interruptibly
 from ..losses import LOSSES, make_loss
@@ -296,9 +295,7 @@ def _solve_primal(
         bands, problem, problem.cost[examples], options.tol
     )
     for dtype in (np.float32, np.float64) if single else (np.float64,):
-        # Positions in uniform bins are in double precision, those between edges in that of tables.
-        precision = dtype if bands.table.binning == AFFINE else np.float64
-        tables = tables_of(bands, X, precision, lanes_for(1), values_only=True)
+        tables = tables_of(bands, X, dtype, lanes_for(1), values_only=True)
         rows = BandRows(tables, X, dtype)
         solution = solve_primal(rows, problem, examples, options.fit_intercept, options.tol, start)
         if solution.converged:
