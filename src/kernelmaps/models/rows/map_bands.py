@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.extent import extent_of
+from ...engine.extent import extent_of, extent_of_rows
 from ...engine.piecewise import table_of
 from ...engine.spec import Spec
 from ...engine.table import Table
@@ -84,8 +84,7 @@ def bands_of(spec: Spec, X: Any, dtype: np.dtype, n_features: int | None = None)
         transforms = spec.arrays["mix"]
         plain = len(transforms) == 1 and np.array_equal(transforms[0], np.eye(len(transforms[0])))
         return Bands(table, None if plain else transforms, spec.arrays["mix_of"])
-    values = X.data[None, :] if is_sparse(X) else X
-    extent = extent_of(values)
+    extent = extent_of(X.data[None, :]) if is_sparse(X) else extent_of_rows(X, 1)
     n_features = X.shape[1] if n_features is None else n_features
     curves = table_for(spec, dtype, n_features, extent)
     if curves is None:  # finer than a table is worth in this precision

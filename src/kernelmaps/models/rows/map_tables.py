@@ -293,7 +293,7 @@ def _squares(phi: list[np.ndarray], update: list[np.ndarray], mirrored: bool) ->
     pieces, changes = np.concatenate(phi), np.concatenate(update)
     powers = pieces.shape[1]
     norms = np.zeros((len(pieces) + 1, 2 * powers - 1))
+    products = pieces @ changes.transpose(0, 2, 1)
     for k in range(powers):
-        for m in range(powers):
-            norms[:-1, k + m] += np.einsum("rc,rc->r", pieces[:, k], changes[:, m])
+        norms[:-1, k : k + powers] += products[:, k]
     return Squares(np.tile(norms, (1 + mirrored, 1)).ravel(), StaticInt(norms.shape[1]))
