@@ -203,7 +203,8 @@ class TwoValuedColumns:
     def band_weights(self, weights: np.ndarray) -> np.ndarray:
         """Weights of the bands of ψ, from those of coded rows: [feature][function][output]."""
         out = self.map_bands.band_weights(self._expanded(weights))
-        out[~self.is_two_valued] = weights[self._place[0][~self.is_two_valued]]
+        # Columns of two values may have more functions than any of the others.
+        out[~self.is_two_valued, : weights.shape[1]] = weights[self._place[0][~self.is_two_valued]]
         return out
 
     def absorbed(self, weights: np.ndarray) -> np.ndarray:
