@@ -8,8 +8,10 @@ import sys
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from command_line import assert_refused, invoke, run
+from sklearn.base import clone
 
 import kernelmaps
 from kernelmaps import storage
@@ -21,6 +23,8 @@ from kernelmaps.data.suffixes import compressed, open_text
 from kernelmaps.evaluation import comparison, halving
 from kernelmaps.evaluation import demo as demo_module
 from kernelmaps.model_files import open_info
+from kernelmaps.models.streaming import saved as streaming_saved
+from kernelmaps.models.svm import saved as svm_saved
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -315,6 +319,32 @@ def test_columns_are_found_by_name_and_the_target_may_be_absent(csv, ridge, tmp_
     turned = tmp_path / "new.csv"
     turned.write_text("\n".join(",".join(reversed(line)) for line in lines))
     assert run("predict", ridge, turned) == run("predict", ridge, csv)
+
+
+@pytest.mark.parametrize(
+    "model", [kernelmaps.AdditiveSVR(), kernelmaps.StreamingRidge()], ids=["svm", "ridge"]
+)
+@pytest.mark.parametrize("max_values", [2**24, 0], ids=["without the estimator", "with it"])
+def test_columns_of_a_model_of_a_frame_are_found_by_name(model, max_values, tmp_path, monkeypatch):
+    """A model that was saved in Python, and a file whose columns have another order."""
+    for module in (svm_saved, streaming_saved):
+        monkeypatch.setattr(module, "MOST_VALUES", max_values)
+    rows = pd.DataFrame(np.random.default_rng(0).random((80, 3)), columns=["a", "b", "c"])
+    y = (10 * rows["a"]).to_numpy()
+    path, csv = tmp_path / "model.kmap", tmp_path / "new.csv"
+    model = clone(model).fit(rows, y)
+    kernelmaps.save(model, path)
+    table = rows[["c", "b", "a"]].assign(y=y, other="text")
+    table.to_csv(csv, index=False)
+    predicted, evaluated = (
+        invoke(command, path, csv, "--json") for command in ("predict", "evaluate")
+    )
+    values = np.ravel(json.loads(predicted.stdout)["values"])
+    np.testing.assert_allclose(values, model.predict(rows), rtol=1e-9)
+    assert json.loads(evaluated.stdout)["rows"] == len(rows)
+    assert "feature names" not in predicted.stderr + evaluated.stderr
+    table.drop(columns="b").to_csv(csv, index=False)
+    assert_refused(2, "'b'", "predict", path, csv)
 
 
 def test_explain_draws_the_shapes(ridge, tmp_path):

@@ -176,11 +176,16 @@ class SavedModel:
                 f"{os.fspath(path)!r} holds {_an(type(model).__name__)}, which does not predict: "
                 "make a model with `kernelmaps fit`."
             )
-        columns = getattr(model, "feature_names_in_", None)
-        columns = metadata.get("columns") if columns is None else columns
-        if not hasattr(model, "reader_") and columns is not None:
-            _set_map_names(model, columns)
-        return cls(path, model, metadata)
+        saved = cls(path, model, metadata)
+        if not hasattr(model, "reader_") and saved.columns is not None:
+            _set_map_names(model, saved.columns)
+        return saved
+
+    @property
+    def columns(self) -> Sequence[str] | None:
+        """Names of the features, of a model that was fitted on a file or a frame with names."""
+        columns = self.metadata.get("columns")
+        return getattr(self.model, "feature_names_in_", None) if columns is None else columns
 
     def blocks(
         self, data: AnyPath, *, keep: Sequence[str] = (), target: str | None = None,
@@ -200,9 +205,8 @@ class SavedModel:
             return
         if exposure not in (None, "none"):
             raise ValueError("--exposure is for models of tables that were fitted with it.")
-        fitted_columns = self.metadata.get("columns")
         rows = read_rows(
-            data, target=target, columns=fitted_columns if named else None, keep=keep,
+            data, target=target, columns=self.columns if named else None, keep=keep,
             need_target=with_target, with_target=with_target, encoding=encoding,
         )  # fmt: skip
         if rows.X.shape[1] != self.model.n_features_in_:
@@ -211,7 +215,17 @@ class SavedModel:
                 f"{self.model.n_features_in_}."
             )
         rows = rows.normalized(self.metadata.get("normalize", "none"))
-        yield NewRows(rows.X, rows.y, None, rows.extra_columns)
+        X = self.with_names(rows.X) if named else rows.X
+        yield NewRows(X, rows.y, None, rows.extra_columns)
+
+    def with_names(self, X: Any) -> Any:
+        """Rows whose columns were found by name, as a frame if the estimator was fitted on one."""
+        names = getattr(self.model, "feature_names_in_", None)
+        if names is None or hasattr(self.model, "estimator"):  # which takes arrays
+            return X
+        import pandas
+
+        return pandas.DataFrame(X, columns=names)
 
 
 @dataclass(frozen=True)
@@ -323,7 +337,8 @@ def predict_rows(
             try:
                 values = np.asarray(predict_with(saved.model)(rows.X, **options))
             except EstimatorNeeded:
-                values = np.asarray(predict_with(SavedModel.load(model).model)(rows.X))
+                loaded = SavedModel.load(model)
+                values = np.asarray(predict_with(loaded.model)(loaded.with_names(rows.X)))
             columns = [
                 *rows.extra_columns.values(),
                 *(values.T.tolist() if proba else [values.tolist()]),
