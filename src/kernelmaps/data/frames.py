@@ -92,16 +92,18 @@ def first_column_without_numbers(X: Any) -> tuple[str, str] | None:
 
 
 def _kind_and_gaps(column: Any) -> tuple[str, bool]:
-    """What a column holds instead of numbers (empty: numbers), and whether values are missing."""
+    """What a column holds instead of numbers (empty: numbers), and whether values are missing.
+
+    True and false are the numbers 1 and 0, as `pandas.get_dummies` writes them.
+    """
     if isinstance(column, pa.ChunkedArray):
-        kind = column.type
-        numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-        boolean = pa.types.is_boolean(kind)
+        tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+        numeric = any(test(column.type) for test in tests)
         gaps = bool(pc.any(pc.is_null(column, nan_is_null=True)).as_py())
     else:
         letter = "" if str(column.dtype) == "category" else column.dtype.kind
-        numeric, boolean, gaps = letter in ("f", "i", "u"), letter == "b", bool(column.isna().any())
-    return "" if numeric else "true and false" if boolean else "text, categories or dates", gaps
+        numeric, gaps = letter in ("f", "i", "u", "b"), bool(column.isna().any())
+    return "" if numeric else "text, categories or dates", gaps
 
 
 def categorical_columns(given: Sequence[Any] | None, names: list[str], owner: str) -> set[int]:

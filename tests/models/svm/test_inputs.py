@@ -58,7 +58,6 @@ def test_frames_and_files_with_gaps_or_text(cls, tmp_path):
     for column, content in (
         (np.where(high, np.nan, 1.0), "missing values"),
         (np.where(high, "x", "y"), "text, categories or dates"),
-        (high, r"true and false. Convert it with X.astype\(float\)"),
     ):
         with pytest.raises(ValueError, match=f"{begin}, and column 'c' holds {content}.*{GAMS}"):
             cls().fit(frame.assign(c=column), y)
@@ -70,6 +69,20 @@ def test_frames_and_files_with_gaps_or_text(cls, tmp_path):
         cls().fit(tmp_path / "rows.parquet", "y")
     model = cls().fit(frame, y)  # complete numbers
     assert model.term_names_ == ["a", "b"]
+
+
+@BOTH
+@pytest.mark.parametrize("dtype", ["bool", "boolean"])
+def test_true_and_false_are_one_and_zero(cls, dtype):
+    """One-hot columns of `pandas.get_dummies` are of this type."""
+    pandas = pytest.importorskip("pandas")
+    X, y = rows()
+    frame = pandas.DataFrame(X, columns=["a", "b"]).assign(c=X[:, 0] > 0.5)
+    predictions = [
+        cls(random_state=0).fit(table, y).predict(table)
+        for table in (frame.astype({"c": dtype}), frame.astype(float))
+    ]
+    np.testing.assert_array_equal(*predictions)
 
 
 @pytest.mark.parametrize("loss", ["poisson", "gamma", "quantile", "absolute_error"])

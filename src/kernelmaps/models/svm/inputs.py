@@ -44,10 +44,8 @@ def refuse_table(owner: str, X: Any) -> None:
     column = first_column_without_numbers(X)
     if column is not None:
         name, content = column
-        advice = "Convert it with X.astype(float). " if content == "true and false" else ""
         raise ValueError(
-            f"{owner} takes complete numbers, and column {name!r} holds {content}. {advice}"
-            f"{USE_A_GAM}"
+            f"{owner} takes complete numbers, and column {name!r} holds {content}. {USE_A_GAM}"
         )
     if has_text(X):
         raise ValueError(
