@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.preprocessing import normalize
@@ -48,6 +49,19 @@ def test_other_delimiters(tmp_path, suffix, mark):
     rows = read_rows(path)
     np.testing.assert_array_equal(rows.X, [[1], [2]])
     assert rows.y.tolist() == ["x", "z"]
+
+
+def test_true_and_false_are_one_and_zero(tmp_path):
+    """One-hot columns of `pandas.get_dummies` are written so; in Parquet they are booleans."""
+    frame = pd.DataFrame({"a": [0.5, 1.0], "b": [True, False], "c": [False, False], "y": [1, 2]})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    for name in ("rows.csv", "rows.parquet"):
+        rows = read_rows(tmp_path / name, target="y")
+        np.testing.assert_array_equal(rows.X, [[0.5, 1, 0], [1, 0, 0]])
+    mixed = write_csv(tmp_path / "mixed.csv", "a,b,y\n1,true,1\n2,maybe,2\n")
+    with pytest.raises(ValueError, match="column 'b'"):
+        read_rows(mixed, target="y")
 
 
 def test_csv_without_a_header(tmp_path):

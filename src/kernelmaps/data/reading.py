@@ -35,7 +35,7 @@ from .loader import load, names, read_npz
 from .opening import open_source
 from .sources import Block, Source, joined, values_at
 from .suffixes import is_csv, is_parquet, parquet_dataset, parquet_names
-from .targets import finite_numbers, target_values
+from .targets import finite_numbers, target_values, truth_values
 from .text_cells import Text, is_text
 
 
@@ -412,7 +412,12 @@ def _read_csv(
     taken = [*features, *([target] if target else []), *keep]
     table = file.table(list(dict.fromkeys(taken)))
     cells = {name: Text(table.column(name).combine_chunks()) for name in table.column_names}
-    texts = [column for column in features if is_text(Text(cells[column].array.slice(0, 1)))]
+    first = {column: cells[column].array.slice(0, 1) for column in features}
+    texts = [
+        column
+        for column, cell in first.items()
+        if is_text(Text(cell)) and truth_values(cell) is None
+    ]
     if len(texts) > 1:  # all of them are named at once
         raise ValueError(f"{name}: {text_columns_message(texts)}")
     X = np.empty((table.num_rows, len(features)))

@@ -73,10 +73,16 @@ class _Place:
 
 
 def _labels(words: pa.Array) -> np.ndarray:
+    truth = truth_values(words)
+    return np.array(words.to_pylist(), dtype=str) if truth is None else truth
+
+
+def truth_values(words: pa.Array) -> np.ndarray | None:
+    """Cells that are all true or false, as booleans; else None."""
     lower = pc.utf8_lower(words)
-    if len(words) and pc.all(pc.is_in(lower, pa.array(["true", "false"]))).as_py():
-        return pc.equal(lower, "true").to_numpy(zero_copy_only=False)
-    return np.array(words.to_pylist(), dtype=str)
+    if not len(words) or not pc.all(pc.is_in(lower, pa.array(["true", "false"]))).as_py():
+        return None
+    return pc.equal(lower, "true").to_numpy(zero_copy_only=False)
 
 
 def _as_integers(values: np.ndarray) -> np.ndarray:
@@ -127,9 +133,15 @@ def _formatted(column: Text, how: NumberFormat, place: _Place) -> np.ndarray:
 
 
 def finite_numbers(text: Text, column: str, where: Where, advice: str) -> np.ndarray:
-    """Cells of a feature that must all be finite numbers; another cell is refused by its place."""
+    """Cells of a feature that must all be finite numbers; another cell is refused by its place.
+
+    A column of true and false has the numbers 1 and 0.
+    """
     values = text.plain
     if values is None:
+        truth = truth_values(text.array)
+        if truth is not None:
+            return truth.astype(np.float64)
         values = text.cells.rows(np.append(text.numbers(NumberFormat()), np.nan))
     bad = ~np.isfinite(values)
     if bad.any():
