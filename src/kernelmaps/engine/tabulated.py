@@ -74,7 +74,7 @@ def _coverage(spec: Spec, extent: Extent, dtype: np.dtype) -> tuple[float, float
     if log:
         if not np.isfinite(low):  # all zero
             low = high = 1.0
-        if low < np.finfo(dtype).tiny or high > np.finfo(dtype).max / 2:
+        if low < float(np.finfo(dtype).tiny) or high > float(np.finfo(dtype).max) / 2:
             return None
         return 2.0 ** np.floor(np.log2(low)), 2.0 ** np.ceil(np.log2(max(high, low)) + 1e-12)
     if "shift" in spec.arrays:

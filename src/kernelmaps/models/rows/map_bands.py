@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.extent import extent_of, extent_of_rows
+from ...engine.extent import Extent, extent_of, extent_of_rows
 from ...engine.piecewise import table_of
 from ...engine.spec import Spec
 from ...engine.table import Table
 from ...engine.tabulated import table_for
 from ...sparse_rows import is_sparse
+
+_SINGLE = np.dtype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -84,17 +86,36 @@ def bands_of(spec: Spec, X: Any, dtype: np.dtype, n_features: int | None = None)
         transforms = spec.arrays["mix"]
         plain = len(transforms) == 1 and np.array_equal(transforms[0], np.eye(len(transforms[0])))
         return Bands(table, None if plain else transforms, spec.arrays["mix_of"])
-    extent = extent_of(X.data[None, :]) if is_sparse(X) else extent_of_rows(X, 1)
+    extent = _extent(X)
     n_features = X.shape[1] if n_features is None else n_features
     curves = table_for(spec, dtype, n_features, extent)
     if curves is None:  # finer than a table is worth in this precision
-        curves = table_for(spec, np.dtype(np.float32), n_features, extent)
+        curves = table_for(spec, _SINGLE, n_features, extent)
     if curves is None:
         raise ValueError(
             "the values reach so far beyond the ranges that the map was fitted to (or its features "
             "are of so different size) that no table holds its curves: use "
             "out_of_domain='clip' instead of 'extrapolate', or scale the features."
         )
+    return _bands_of_curves(curves)
+
+
+def single_precision_bands(spec: Spec, X: Any) -> Bands | None:
+    """Bands of curves to the rounding error of single precision: polynomials of lower degree.
+
+    None for maps whose polynomials are stored, and where no such table holds the curves.
+    """
+    if spec.family == "piecewise":
+        return None
+    curves = table_for(spec, _SINGLE, X.shape[1], _extent(X))
+    return None if curves is None else _bands_of_curves(curves)
+
+
+def _extent(X: Any) -> Extent:
+    return extent_of(X.data[None, :]) if is_sparse(X) else extent_of_rows(X, 1)
+
+
+def _bands_of_curves(curves: Table) -> Bands:
     return Bands(curves.astype(np.float64), None, np.zeros(len(curves.origin), np.int32))
 
 

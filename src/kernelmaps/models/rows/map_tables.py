@@ -108,15 +108,19 @@ def tables_of(
 ) -> BasisTables:  # fmt: skip
     """The same from bands, whose own precision may be another one.
 
-    With `values_only`, values are located in double precision, whatever `dtype`.
+    Rows in double precision are located in it, whatever `dtype`: their values may be far from zero
+    beside their spread. So are all rows with `values_only`: what is stored is not located again,
+    and rounding positions would save nothing.
     """
+    located_in = np.dtype(np.float64 if values_only or X.dtype == np.float64 else dtype)
     blocks = _code_blocks(bands, X, all_codes) if X.dtype.kind == "u" else None
     precision = np.dtype(dtype)
     if blocks is not None:
         block_of = np.arange(len(blocks))
-        return _assemble(bands, CODE, blocks, block_of, precision, lanes, values_only)
+        return _assemble(bands, CODE, blocks, block_of, precision, lanes, located_in, values_only)
     binning = bands.table.binning
-    return _assemble(bands, binning, *_table_blocks(bands), precision, lanes, values_only)
+    blocks, block_of = _table_blocks(bands)
+    return _assemble(bands, binning, blocks, block_of, precision, lanes, located_in, values_only)
 
 
 def rounded(spec: Spec, X: Any, dtype: np.dtype, threads: int) -> tuple[np.ndarray, int] | None:
@@ -155,7 +159,7 @@ def tables_of_fractions(tables: BasisTables, bits: int) -> BasisTables:
     blocks, block_of = _table_blocks(tables.bands)
     looked_up = [_at_fractions(block, bits) for block in blocks]
     precision = np.dtype(np.float32)
-    return _assemble(tables.bands, CODE, looked_up, block_of, precision, tables.lanes)
+    return _assemble(tables.bands, CODE, looked_up, block_of, precision, tables.lanes, precision)
 
 
 Block = tuple[np.ndarray, np.ndarray, int]  # first columns, coefficients, index of R
@@ -224,6 +228,7 @@ def _assemble(
     block_of: np.ndarray,
     dtype: np.dtype,
     lanes: StaticInt,
+    located_in: np.dtype,
     values_only: bool = False,
 ) -> BasisTables:
     """Blocks of pieces, one after the other, in the layout of the loops."""
@@ -243,9 +248,7 @@ def _assemble(
             update = lay_out([np.zeros_like(columns) for columns in first], updates)
         squares = _squares(phi, updates, signed)
     stride = max(width, _columns(update), int(values.first.max()) + _columns(values))
-    # What is stored is not located again: there, rounding positions would save nothing.
-    precision = np.dtype(np.float64) if values_only else dtype
-    bins = _placed(bands, binning, starts, block_of, precision)
+    bins = _placed(bands, binning, starts, block_of, located_in)
     basis = Basis(
         bins=bins,
         packed_bins=packed_bins(bins),

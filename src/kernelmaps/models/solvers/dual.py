@@ -93,7 +93,7 @@ class DescentConstants:
     # How many of the largest variables are sorted for that; all are, if they do not suffice.
     balance_candidates: int = 256
     mean_rows: int = 250  # whose mean is m: any vector is right (100: 1.01; all rows: 1.00)
-    quantised_share: float = 0.75  # of `max_iter`, at most, on quantised rows
+    approximate_share: float = 0.75  # of `max_iter`, at most, on approximate rows
 
 
 CONSTANTS = DescentConstants()
@@ -182,7 +182,7 @@ def solve(
     options: DualOptions,
     alpha: np.ndarray,
     intercept: np.ndarray | None = None,
-    quantised: tuple[BasisTables, RowArrays] | None = None,
+    approximate: tuple[BasisTables, RowArrays] | None = None,
 ) -> Solution:
     """Solve the problems of all outputs to a relative duality gap of `tol`.
 
@@ -202,16 +202,16 @@ def solve(
         Where to start, and where the dual variables go.
     intercept : ndarray, optional
         Where to start.
-    quantised : tables and rows, optional
-        Those of quantised values, which take less time: their solution is where to start.
+    approximate : tables and rows, optional
+        Those of lower precision, which take less time: their solution is where to start.
     """
     if intercept is None and options.fit_intercept and not alpha.any():
         intercept = initial_intercepts(problem)
-    first_rows = quantised or (tables, rows)
+    first_rows = approximate or (tables, rows)
     state = CoordinateDescent(*first_rows, problem, examples, options, alpha, intercept)
     n_iter, converged = 0, False
-    if quantised is not None:
-        most = int(np.ceil(CONSTANTS.quantised_share * options.max_iter))
+    if approximate is not None:
+        most = int(np.ceil(CONSTANTS.approximate_share * options.max_iter))
         _, n_iter, _ = descend(state, replace(options, max_iter=most))
         state.switch_rows(tables, rows)
         certificate = state.balance_and_certify()
@@ -294,7 +294,7 @@ class CoordinateDescent:
         self.examples, self.alpha, self.n_outputs = examples, alpha, problem.positive.size
         self.rng = np.random.default_rng(options.seed)
         self.w = weight_memory(tables)
-        self._bound: tuple[tuple, Any] = (None, None, None), ()
+        self._bound: tuple[tuple, Any] = (None,) * 4, ()
         self.n_visits, self.n_certificates = len(examples), 0
         self.mean_sq_norm = self.penalty_weight = 0.0
         self._centre()
@@ -446,12 +446,12 @@ class CoordinateDescent:
         return n_active, record
 
     def _bound_arguments(self) -> tuple[Any, ...]:
-        """Arguments of the loop as it takes them, bound once for the same rows.
+        """Arguments of the loop as it takes them, bound once for the same tables and rows.
 
         Routines, rows, workspace, dual variables, and the record that passes with steps write to:
         itself, and packed.
         """
-        bound_to = (self.rows, self.problem, self.hessian)
+        bound_to = (self.tables, self.rows, self.problem, self.hessian)
         if any(a is not b for a, b in zip(bound_to, self._bound[0], strict=True)):
             basis, lanes = self.tables.basis, self.tables.lanes
             duals = DualVariables(self.alpha, self.alpha_sum, self.bias)

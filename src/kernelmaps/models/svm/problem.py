@@ -19,7 +19,7 @@ SMALL = 2_000_000  # values to look up below which threads do not pay
 _EXACT = 1e-5  # tolerances below which float32 is not exact enough
 _COSTS = (1e-30, 1e30)  # of one example; beyond, weights in float32 may overflow
 # Of targets: beyond, their squares, or weights in single precision, may overflow.
-_LARGEST = {np.float64: 1e150, np.float32: 1e30}
+LARGEST_TARGET = {np.float64: 1e150, np.float32: 1e30}
 
 
 class Targets(NamedTuple):
@@ -127,7 +127,7 @@ def warn_unless_converged(solution: Any, options: Options) -> None:
 
 def check_size(rows: Any, targets: Targets, options: Options) -> None:
     """Refuse targets so large that weights may overflow."""
-    most = _LARGEST[precision_of(rows, options.tol)]
+    most = LARGEST_TARGET[precision_of(rows, options.tol)]
     if np.abs(targets.y).max(initial=0.0) > most:
         at = int(np.argmax(np.abs(targets.y)))
         raise ValueError(

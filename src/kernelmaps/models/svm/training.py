@@ -23,7 +23,7 @@ from ...static_int import StaticInt
 from ...threads import resolve_threads, run_interruptibly
 from ..losses import LOSSES, make_loss
 from ..rows.band_rows import BandRows
-from ..rows.map_bands import Bands, band_size
+from ..rows.map_bands import Bands, band_size, single_precision_bands
 from ..rows.map_tables import (
     bands_of,
     lanes_for,
@@ -39,14 +39,17 @@ from ..solvers.dual import DualOptions, Solution, solve
 from ..solvers.newton_cg import MOST_FACTORISED
 from .fitted_map import FittedMap
 from .primal import is_single_enough, solve_by_conditional_gradient, solve_primal, targets_of
-from .problem import MOST_LANES, SMALL, Options, Targets, costs_of, precision_of
+from .problem import LARGEST_TARGET, MOST_LANES, SMALL, Options, Targets, costs_of, precision_of
 from .scale import MappedSample, curvature_ratio
 from .solver_costs import COSTS, TrainingSize
 
 # Whether training starts on rounded rows where that pays: dense floats of at least 32 columns and
 # SMALL values on splines with uniform knots (see `map_tables.rounded`). Tests compare both ways.
 START_ON_ROUNDED_ROWS = True
-_ROUGH = 1e-5  # tolerances from which on rounded rows are worth a start
+_ROUGH = 1e-5  # tolerances from which on approximate rows or tables are worth a start
+# Values of rows from which on a start in single precision is worth loops of their own, which take
+# a second to compile.
+_START_IN_SINGLE = 50_000
 
 Start = tuple[np.ndarray, np.ndarray]  # dual variables [row][output] and intercepts
 RoundedRows = Callable[[], tuple[np.ndarray, int] | None]
@@ -252,6 +255,13 @@ class SolverPlan:
             return bands_of(self.spec, X, np.dtype(dtype))
         return self.columns.bands
 
+    def single_precision_bands(self) -> Bands | None:
+        """Bands of `rows` to single precision, if these are of lower degree."""
+        if self.columns is None:
+            return single_precision_bands(self.spec, self.rows)
+        bands = single_precision_bands(self.spec, self.columns.rows)
+        return None if bands is None else replace(self.columns, map_bands=bands).bands
+
 
 def _no_rounded_rows() -> None:
     """Codes are not rounded."""
@@ -261,16 +271,25 @@ def _solve_dual(
     plan: SolverPlan, problem: SVMProblem, examples: np.ndarray, dual: DualOptions,
     alpha: np.ndarray, intercept: np.ndarray | None, codes: RoundedRows,
 ) -> Solution:  # fmt: skip
-    """Coordinate descent."""
+    """Coordinate descent, on rows or tables of lower precision first where that pays."""
     n_outputs, precision = problem.positive.size, precision_of(plan.rows, dual.tol)
-    tables = tables_of(plan.bands(plan.rows, precision), plan.rows, precision, lanes_for(n_outputs))
-    rounded_rows = codes()
-    approximate = None
+    lanes, rows = lanes_for(n_outputs), rows_of(plan.rows)
+    tables = tables_of(plan.bands(plan.rows, precision), plan.rows, precision, lanes)
+    rounded_rows, single, approximate = codes(), None, None
     if rounded_rows is not None:
         approximate = tables_of_fractions(tables, rounded_rows[1]), rows_of(rounded_rows[0])
-    rows = rows_of(plan.rows)
+    elif _starts_in_single(plan.rows, problem, dual.tol):
+        single = plan.single_precision_bands()
+    if single is not None:
+        approximate = tables_of(single, plan.rows, np.float32, lanes), rows
     solution = solve(tables, rows, problem, examples, dual, alpha, intercept, approximate)
     return replace(solution, weights=unpack_weights(solution.weights, tables, n_outputs))
+
+
+def _starts_in_single(rows: Any, problem: SVMProblem, tol: float) -> bool:
+    """Whether a first solution in single precision pays, and none of its numbers overflows."""
+    many = rows.dtype == np.float64 and rows.size >= _START_IN_SINGLE and tol >= _ROUGH
+    return many and float(np.abs(problem.y).max()) <= LARGEST_TARGET[np.float32]
 
 
 def _solve_by_conditional_gradient(
