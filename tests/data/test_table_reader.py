@@ -610,3 +610,11 @@ def test_dots_that_may_separate_thousands_are_remarked(cells, doubtful):
     reader, columns = TableReader.learn_and_read([frame], "Model")
     assert any("separates thousands" in remark for remark in reader.remarks) == doubtful
     assert columns[0].values[1] == float(cells[1])
+
+
+def test_a_null_among_declared_levels_is_a_missing_value():
+    indices, levels = pa.array([0, 1, 2, None, 2, 0]), pa.array(["b", None, "a"])
+    table = pa.table({"c": pa.DictionaryArray.from_arrays(indices, levels), "x": np.arange(6.0)})
+    (column, _) = TableReader.learn_and_read([table], "T")[1]
+    assert column.levels == ["b", "a"]
+    assert column.codes.tolist() == [0, -1, 1, -1, 1, 0]

@@ -1,13 +1,14 @@
 """Columns of any table in one of four forms, before anything is known of what they mean.
 
-Arrays of numbers (float or integer), arrays of ``datetime64[s]``, `Text`, and declared categories
-(a pyarrow dictionary array of strings).
+Arrays of numbers (float or integer), arrays of ``datetime64[s]``, `Text`, and `Categories`, which a
+frame declares.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,11 +18,50 @@ import pyarrow.compute as pc
 from ..sparse_rows import dense
 from .dates import duration_cells
 from .frames import is_frame, level_name, unnamed
-from .text_cells import Text
+from .text_cells import Cells, Text
 
-RawColumn: TypeAlias = "np.ndarray | Text | pa.DictionaryArray"
+RawColumn: TypeAlias = "np.ndarray | Text | Categories"
 _LARGE = 1 << 31  # bytes that the offsets of a plain array of strings cannot reach
 _TRUTH = pa.array(["False", "True"])
+
+
+@dataclass(frozen=True)
+class Categories:
+    """A column of declared categories.
+
+    Attributes
+    ----------
+    levels : pyarrow array of strings
+        Names of the levels, none of them null.
+    codes : ndarray of int64
+        Which of them each row holds; −1 for a missing value.
+    ordered : bool
+    """
+
+    levels: pa.Array
+    codes: np.ndarray
+    ordered: bool
+
+    @classmethod
+    def of_arrow(cls, values: pa.DictionaryArray) -> Categories:
+        """From a dictionary of strings."""
+        if values.dictionary.null_count:
+            values = values.dictionary_decode().dictionary_encode()
+        codes = pc.fill_null(values.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
+        return cls(values.dictionary, codes, values.type.ordered)
+
+    def to_arrow(self) -> pa.DictionaryArray:
+        """As a dictionary of strings."""
+        indices = pa.array(self.codes, mask=self.codes < 0)
+        return pa.DictionaryArray.from_arrays(indices, self.levels, ordered=self.ordered)
+
+    @cached_property
+    def cells(self) -> Cells:
+        """The levels without blanks around them; two of them may be the same."""
+        return Cells(pc.utf8_trim_whitespace(self.levels), self.codes)
+
+    def __len__(self) -> int:
+        return len(self.codes)
 
 
 @dataclass(frozen=True)
@@ -87,8 +127,7 @@ def raw_column(values: Any, name: str, owner: str) -> RawColumn:
     if str(dtype) == "category":
         category = values.array
         levels = pa.array([level_name(item) for item in category.categories], pa.string())
-        indices = pa.array(category.codes, mask=category.codes < 0)
-        return pa.DictionaryArray.from_arrays(indices, levels, ordered=bool(category.ordered))
+        return Categories(levels, category.codes.astype(np.int64), bool(category.ordered))
     if str(dtype).startswith("period"):
         values = values.dt.to_timestamp()
     try:
@@ -136,11 +175,12 @@ def _from_arrow(values: Any, name: str, owner: str) -> RawColumn:
     kind, types = values.type, pa.types
     if types.is_dictionary(kind):
         levels = _from_arrow(values.dictionary, name, owner)
-        if isinstance(levels, Text):
-            names = levels.array
-        else:
+        if isinstance(levels, np.ndarray):
             names = pa.array([level_name(item) for item in levels], pa.string())
-        return pa.DictionaryArray.from_arrays(values.indices, names, ordered=kind.ordered)
+        else:
+            names = as_text(levels).array
+        named = pa.DictionaryArray.from_arrays(values.indices, names, ordered=kind.ordered)
+        return Categories.of_arrow(named)
     if types.is_boolean(kind):
         return Text(_TRUTH.take(values.cast(pa.int8())))
     if types.is_null(kind):
@@ -173,8 +213,10 @@ def joined_raw(parts: Sequence[RawColumn]) -> RawColumn:
     arrays = [chunk for chunk in parts if isinstance(chunk, np.ndarray)]
     if len(arrays) == len(parts) and len({array.dtype.kind == "M" for array in arrays}) == 1:
         return np.concatenate(arrays)
-    if all(isinstance(chunk, pa.DictionaryArray) for chunk in parts):
-        return pa.chunked_array(parts).unify_dictionaries().combine_chunks()
+    categories = [chunk.to_arrow() for chunk in parts if isinstance(chunk, Categories)]
+    if len(categories) == len(parts):
+        unified = pa.chunked_array(categories).unify_dictionaries().combine_chunks()
+        return Categories.of_arrow(unified)
     return Text(pa.concat_arrays([as_text(chunk).array.cast(pa.string()) for chunk in parts]))
 
 
@@ -183,7 +225,7 @@ def as_text(raw: RawColumn) -> Text:
     if isinstance(raw, Text):
         return raw
     if not isinstance(raw, np.ndarray):
-        return Text(raw.dictionary_decode())
+        return Text(raw.to_arrow().dictionary_decode())
     if raw.dtype.kind == "M":
         return Text(pa.array(np.datetime_as_string(raw), pa.string(), mask=np.isnat(raw)))
     codes, levels = factorized(raw)

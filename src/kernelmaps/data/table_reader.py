@@ -30,13 +30,20 @@ from .dates import (
     varying_parts,
 )
 from .frames import Column, categorical_columns, column_position
-from .raw_columns import RawColumn, RawTable, as_text, factorized, joined_raw, level_name
+from .raw_columns import (
+    Categories,
+    RawColumn,
+    RawTable,
+    as_text,
+    factorized,
+    joined_raw,
+    level_name,
+)
 from .text_cells import (
     CLOCK,
     GAPS,
     NUMBER_FORMS,
     NUMBER_GAPS,
-    NUMBER_MARK,
     Cells,
     NumberFormat,
     Text,
@@ -579,7 +586,7 @@ def typed_column(raw: Text, how: ColumnFormat, owner: str, notes: ReadingNotes) 
 def _learned(raw: RawColumn, name: str, requests: _Requests) -> tuple[ColumnFormat, str]:
     """The format of a column, and a remark about it."""
     kind = requests.kinds.get(name)
-    if kind == "category" or isinstance(raw, pa.DictionaryArray):
+    if kind == "category" or isinstance(raw, Categories):
         return ColumnFormat(name, "category", _level_form(raw)), ""
     if isinstance(raw, np.ndarray):
         if raw.dtype.kind == "M":
@@ -625,13 +632,15 @@ def _level_form(raw: RawColumn) -> str:
     """How the levels of a category are written."""
     if isinstance(raw, np.ndarray):
         return "number" if raw.dtype.kind != "M" else "text"
-    cells = raw.cells if isinstance(raw, Text) else Cells.of(raw.dictionary)
-    levels = Text(cells.distinct.filter(pa.array(cells.present(GAPS))))
-    truth = pc.is_in(pc.utf8_lower(levels.array), pa.array(["true", "false"]))
-    if len(levels) and pc.all(truth).as_py():
+    cells = raw.cells
+    present = cells.present(GAPS)
+    if not present.any():
+        return "text"
+    if cells.are_words(("true", "false"))[present].all():
         return "boolean"
-    if not pc.any(pc.match_substring_regex(levels.array, NUMBER_MARK)).as_py():
-        return "text" if levels.plain is None or not len(levels) else "number"
+    levels = Text(cells.distinct if present.all() else cells.distinct.filter(pa.array(present)))
+    if not cells.have_digits[present].any():
+        return "text" if levels.plain is None else "number"
     if levels.has_codes:
         return "text"
     if levels.plain is not None:
@@ -718,20 +727,16 @@ def _levels(raw: RawColumn, how: ColumnFormat, owner: str) -> Column:
                 raise ColumnKindError(owner, how, "numbers other than 0 and 1")
             names = [_TRUTH[level] for level in names]
         return _renumbered(how.name, codes, names)
-    if isinstance(raw, pa.DictionaryArray):
-        codes = pc.fill_null(raw.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
-        levels = raw.dictionary
-        if not raw.type.ordered:
-            order = _by_appearance(codes, len(levels))
-            rank = np.full(len(levels) + 1, -1)
-            rank[order] = np.arange(len(order))
-            levels, codes = levels.take(pa.array(order)), rank[codes]
-        cells = Cells(pc.utf8_trim_whitespace(levels), codes)
-    else:
-        cells = raw.cells
-    names = _level_names(cells.distinct, how.form)
-    present = np.append(cells.present(GAPS), False)
-    return _renumbered(how.name, np.where(present[cells.codes], cells.codes, -1), names)
+    cells = raw.cells
+    codes, names, present = cells.codes, _level_names(cells, how.form), cells.present(GAPS)
+    if isinstance(raw, Categories) and not raw.ordered:
+        order = _by_appearance(codes, len(names))
+        rank = np.full(len(names) + 1, -1)
+        rank[order] = np.arange(len(order))
+        codes, names, present = rank[codes], [names[k] for k in order.tolist()], present[order]
+    if not present.all():
+        codes = np.where(np.append(present, False)[codes], codes, -1)
+    return _renumbered(how.name, codes, names)
 
 
 def _by_appearance(codes: np.ndarray, n_levels: int) -> np.ndarray:
@@ -743,13 +748,13 @@ def _by_appearance(codes: np.ndarray, n_levels: int) -> np.ndarray:
     return order[: np.count_nonzero(first[:-1] < n_rows)]
 
 
-def _level_names(distinct: pa.Array, form: str) -> list[str]:
+def _level_names(cells: Cells, form: str) -> list[str]:
     if form == "boolean":
-        levels = pc.utf8_capitalize(pc.utf8_lower(distinct)).to_pylist()
+        levels = pc.utf8_capitalize(pc.utf8_lower(cells.distinct)).to_pylist()
         return [_TRUTH.get(level, level) for level in levels]
     if form == "number":
-        return [_number_name(cell) for cell in distinct.to_pylist()]
-    return level_names(distinct).to_pylist()
+        return [_number_name(cell) for cell in cells.distinct.to_pylist()]
+    return level_names(cells)
 
 
 def _number_name(cell: str) -> str:

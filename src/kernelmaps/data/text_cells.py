@@ -93,10 +93,29 @@ class Cells:
         """Rows of each of the different cells."""
         return np.bincount(self.codes[self.codes >= 0], minlength=len(self.distinct))
 
+    @cached_property
+    def _lower(self) -> pa.Array:
+        return pc.utf8_lower(self.distinct)
+
+    @cached_property
+    def _word_masks(self) -> dict[tuple[str, ...], np.ndarray]:
+        return {}
+
+    def are_words(self, words: tuple[str, ...]) -> np.ndarray:
+        """Which of the different cells are one of some words, which are in small letters."""
+        if words not in self._word_masks:
+            mask = pc.is_in(self._lower, _as_array(words)).to_numpy(zero_copy_only=False)
+            self._word_masks[words] = mask
+        return self._word_masks[words]
+
     def present(self, gaps: tuple[str, ...]) -> np.ndarray:
         """Which of the different cells are not missing."""
-        lower = pc.utf8_lower(self.distinct)
-        return ~pc.is_in(lower, _as_array(gaps)).to_numpy(zero_copy_only=False)
+        return ~self.are_words(gaps)
+
+    @cached_property
+    def have_digits(self) -> np.ndarray:
+        """Which of the different cells have a digit, as all numbers do."""
+        return pc.match_substring_regex(self.distinct, NUMBER_MARK).to_numpy(zero_copy_only=False)
 
     def rows(self, values: np.ndarray) -> np.ndarray:
         """Values of the different cells, and one more for nulls, as those of the rows."""
@@ -127,8 +146,8 @@ class Text:
         """All cells as numbers; None unless all are plain numbers or missing."""
         numbers = _cast(self.array)
         if numbers is None:
-            gaps = pc.is_in(self.array, pa.array(["", "NA", "NaN"]))  # the most frequent ones
-            numbers = _cast(pc.if_else(gaps, None, self.array)) if pc.any(gaps).as_py() else None
+            gaps = pc.is_in(self.array, _as_array(("", "NA", "NaN")))  # the most frequent ones
+            numbers = _cast(pc.if_else(gaps, None, self.array)) if gaps.true_count else None
         return numbers
 
     @cached_property
@@ -367,9 +386,12 @@ def has_durations(column: Text) -> bool:
     return bool(pc.any(pc.match_substring(column.cells.distinct, "day")).as_py())
 
 
-def level_names(cells: pa.Array) -> pa.Array:
+def level_names(cells: Cells) -> list[str]:
     """Names of levels: 3 for 3.0, which is how files with gaps write whole numbers."""
-    return pc.replace_substring_regex(cells, _WHOLE, r"\1")
+    names = cells.distinct
+    if cells.have_digits.any():
+        names = pc.replace_substring_regex(names, _WHOLE, r"\1")
+    return names.to_pylist()
 
 
 def quoted(cells: Iterable[str], most: int = 3) -> str:
