@@ -38,12 +38,12 @@ def cholesky_factor(
     gram: np.ndarray, diagonal: np.ndarray, ridges: Sequence[float] = RIDGES
 ) -> np.ndarray:
     """L with LLᵀ = G + diag(d), below the diagonal, and the first of the ridges that is enough."""
-    mean = float(gram.diagonal().mean())
+    mean = float(gram.trace()) / len(gram)
     if not mean:
         mean, ridges = float(diagonal.mean()), [RIDGE_WITHOUT_CURVATURE]
-    for ridge in mean * np.asarray(ridges):
+    for ridge in ridges:
         system = gram.copy()
-        system.flat[:: len(system) + 1] += diagonal + ridge
+        system.flat[:: len(system) + 1] += diagonal + ridge * mean
         # The matrix is symmetric: its transpose, in LAPACK's column order, is the same.
         factor, info = lapack.dpotrf(system.T, lower=1, clean=0, overwrite_a=1)
         if info == 0:
@@ -93,7 +93,7 @@ def penalised_system(
     problem: NormalEquations, diagonal: np.ndarray
 ) -> PenalisedSystem | RowSpaceSystem:
     """G + diag(d) of normal equations, factorised, in the smaller of two spaces."""
-    mean = float(problem.gram.diagonal().mean())
+    mean = 0.0 if problem.root is None else float(problem.gram.diagonal().mean())
     if problem.root is not None and mean > 0:
         system = RowSpaceSystem.of(problem.root, diagonal + RIDGES[0] * mean, mean)
         if system is not None:

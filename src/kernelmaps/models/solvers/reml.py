@@ -456,13 +456,15 @@ def estimate_smoothing(
     movable = prior.extended(free)
     fit, prior_at = penalised_fit(problem, penalties, rho, dispersion), prior.at(rho)
     near, stuck = max(tol, REML.rough_tol), False
+    inner_lower, inner_upper = lower + REML.at_bound, upper - REML.at_bound
     for n_steps in range(max_iter + 1):
         theta = prior.of_rho(fit.rho)
         gradient = prior_at.penalised_gradient(fit.gradient)
-        moving = movable & (np.abs(gradient) > REML.stationary_share * tol)
-        at_lower, at_upper = theta <= lower + REML.at_bound, theta >= upper - REML.at_bound
-        moving &= ~(at_lower & (gradient > 0)) & ~(at_upper & (gradient < 0))
-        steepest = float(np.abs(gradient[moving]).max(initial=0.0))
+        size = np.abs(gradient)
+        moving = movable & (size > REML.stationary_share * tol)
+        # At a bound, only steps away from it are left.
+        moving &= np.where(gradient > 0, theta > inner_lower, theta < inner_upper)
+        steepest = float(size[moving].max(initial=0.0))
         if steepest <= tol or n_steps == max_iter:
             break
         step = np.zeros(len(theta))
@@ -472,7 +474,8 @@ def estimate_smoothing(
         highest = prior_at.penalised_criterion(fit.criterion)
         highest += REML.rounding * abs(highest)
         for _ in range(REML.max_line_search):
-            theta_new = np.where(step != 0, np.clip(theta + step, lower, upper), theta)
+            bounded = np.minimum(np.maximum(theta + step, lower), upper)
+            theta_new = np.where(step != 0, bounded, theta)
             rho = np.where(free, prior.to_rho(theta_new), fit.rho)
             candidate, prior_at = penalised_fit(problem, penalties, rho, dispersion), prior.at(rho)
             if prior_at.penalised_criterion(candidate.criterion) <= highest:
@@ -495,7 +498,7 @@ def _newton_step(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         values, vectors = np.linalg.eigh(hessian)
         floor = _eigenvalue_floor(np.abs(values).max(initial=0.0))
         step = -vectors @ ((vectors.T @ gradient) / np.maximum(np.abs(values), floor))
-    step = np.clip(step, -REML.max_step, REML.max_step)
+    step = np.minimum(np.maximum(step, -REML.max_step), REML.max_step)
     if step @ gradient < 0:
         return step
     # Clipping has turned the direction uphill, as it may where the Hessian is nearly singular:

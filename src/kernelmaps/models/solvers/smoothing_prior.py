@@ -155,6 +155,11 @@ class PriorParameterisation:
         """Positions of the smoothing parameters of null spaces."""
         return np.flatnonzero(self.in_null_space)
 
+    @cached_property
+    def _log_weight(self) -> np.ndarray:
+        """The weight of log(1 + √nσ) for each smoothing parameter."""
+        return np.where(self.in_null_space, 1.0, self.range_weight)
+
     def of_rho(self, rho: np.ndarray) -> np.ndarray:
         """θ for some ρ."""
         theta = rho - self.offset
@@ -190,10 +195,10 @@ class PriorParameterisation:
         relative = rho - self.offset
         deviation = np.exp(-0.5 * relative)
         exponential, in_errors = self.rate * deviation, self.root_weight * deviation
-        weight = np.where(self.in_null_space, 1.0, self.range_weight)
-        share = weight * in_errors / (1 + in_errors)
+        weight, above_one = self._log_weight, 1 + in_errors
+        share = weight * in_errors / above_one
         value = weight * np.log1p(in_errors) + exponential
-        second = 0.25 * (share / (1 + in_errors) + exponential)
+        second = 0.25 * (share / above_one + exponential)
         null = self.null_spaces
         smallest = int(null[np.argmax(relative[null])]) if len(null) else None
         return PriorAt(self, value, -0.5 * (share + exponential), second, exponential, smallest)
@@ -258,7 +263,7 @@ class PriorAt:
         in_null_space = self.prior.in_null_space
         count = len(in_null_space)
         alone = np.flatnonzero(moving[:count])
-        index, common_moves = np.full(count, -1), bool(moving[count:].any())
+        index, common_moves = np.full(count, -1), bool(len(moving) > count and moving[-1])
         index[alone] = np.arange(len(alone))
         if common_moves:
             index[in_null_space & ~moving[:count]] = len(alone)
@@ -267,9 +272,9 @@ class PriorAt:
         hessian.flat[:: len(hessian) + 1] += blocks.sums(self.second)
         if not common_moves:
             return hessian
-        by_theta = np.eye(blocks.count)  # derivatives of ρ: the shared θ moves all null spaces
-        by_theta[:-1, -1] = in_null_space[alone]
-        hessian = by_theta.T @ hessian @ by_theta
+        in_common = in_null_space[alone].astype(np.float64)  # the shared θ moves all null spaces
+        hessian[:, -1] += hessian[:, :-1] @ in_common
+        hessian[-1] += in_common @ hessian[:-1]
         common = self.exponential[self.smallest]
         hessian[-1, -1] -= self._n_null * self.second[self.smallest]
         hessian[-1, -1] += 0.25 * common / (1 + common) ** 2
