@@ -618,3 +618,22 @@ def test_a_null_among_declared_levels_is_a_missing_value():
     (column, _) = TableReader.learn_and_read([table], "T")[1]
     assert column.levels == ["b", "a"]
     assert column.codes.tolist() == [0, -1, 1, -1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("levels", "form"),
+    [
+        (["-inf", "Infinity"], "number"),
+        (["inf", "none", "low"], "text"),
+        (["TRUE", "false", "NA"], "boolean"),
+        (["1", "2.0", "?"], "number"),
+        (["01", "2"], "text"),
+        (["1", "many"], "mixed"),
+        (["low", "high"], "text"),
+        (["?", "NA"], "text"),
+    ],
+)
+def test_how_levels_are_written(levels, form):
+    X = pd.DataFrame({"c": pd.Categorical(levels * 5), "x": np.arange(5.0 * len(levels))})
+    columns = TableReader.learn(X, "T", terms={"c": "category"}).columns
+    assert (columns[0].kind, columns[0].form) == ("category", form)

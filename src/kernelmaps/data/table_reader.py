@@ -42,6 +42,7 @@ from .raw_columns import (
 from .text_cells import (
     CLOCK,
     GAPS,
+    INFINITE,
     NUMBER_FORMS,
     NUMBER_GAPS,
     Cells,
@@ -638,9 +639,9 @@ def _level_form(raw: RawColumn) -> str:
         return "text"
     if cells.are_words(("true", "false"))[present].all():
         return "boolean"
-    levels = Text(cells.distinct if present.all() else cells.distinct.filter(pa.array(present)))
     if not cells.have_digits[present].any():
-        return "text" if levels.plain is None else "number"
+        return "number" if cells.are_words(INFINITE)[present].all() else "text"
+    levels = Text(cells.distinct.filter(pa.array(present)))
     if levels.has_codes:
         return "text"
     if levels.plain is not None:
@@ -753,7 +754,7 @@ def _level_names(cells: Cells, form: str) -> list[str]:
         levels = pc.utf8_capitalize(pc.utf8_lower(cells.distinct)).to_pylist()
         return [_TRUTH.get(level, level) for level in levels]
     if form == "number":
-        return [_number_name(cell) for cell in cells.distinct.to_pylist()]
+        return [_number_name(text) for text in cells.texts]
     return level_names(cells)
 
 

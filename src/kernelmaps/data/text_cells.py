@@ -1,7 +1,8 @@
 """Cells of text: what stands for a missing value, numbers as people write them, dates, levels.
 
-A column is encoded first (`Cells`): each rule looks at the different cells only, and pyarrow
-applies it to all of them at once.
+A column is encoded first (`Cells`): each rule looks at the different cells only. pyarrow applies
+patterns to all of them at once; words are compared by Python, which takes less time than a call of
+pyarrow where a column has few levels.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ GAPS = (*LABEL_GAPS, "none", "#na", "#n/a n/a", "-nan", "1.#ind", "-1.#ind", "1.
 """What stands for a missing value; all that `pandas.read_csv` takes for one."""
 NUMBER_GAPS = (*GAPS, "-", ".", "nat")
 """What does in a column of numbers or dates."""
+INFINITE = tuple(sign + word for sign in ("", "+", "-") for word in ("inf", "infinity"))
+"""Plain numbers without a digit, in small letters."""
 CLOCK = "hh:mm"
 NUMBER_FORMS = ("plain", "1,234.5", "1.234,5", CLOCK)
 """How numbers may be written: as Python does, with grouped digits, with a decimal comma, as hours
@@ -46,6 +49,7 @@ _BEFORE = rf"[A-Za-z]{{0,3}}\p{{Sc}}|{_CURRENCY_CODES}|Rs\.?|kr\.?|Fr\.?"
 _AFTER = rf"[{_LETTER}%$'\"][{_LETTER}%$/^.]*[23]?(?: [{_LETTER}]+)?"
 _ACCOUNTING = r"^([^()\d]*)\(([^()+\-−]*\d[^()+\-−]*)\)$"  # (12.50) and $(12.50) are negative
 NUMBER_MARK = r"\d"  # what numbers of all forms have
+_DIGIT = re.compile(NUMBER_MARK, re.ASCII)
 _ORDINALS = {"st", "nd", "rd", "th"}
 _LEADING_ZERO = r"^[+-]?0\d+$"
 _WHOLE = r"^([+-]?\d+)\.0+$"
@@ -94,8 +98,13 @@ class Cells:
         return np.bincount(self.codes[self.codes >= 0], minlength=len(self.distinct))
 
     @cached_property
-    def _lower(self) -> pa.Array:
-        return pc.utf8_lower(self.distinct)
+    def texts(self) -> list[str]:
+        """The different cells as strings of Python."""
+        return self.distinct.to_pylist()
+
+    @cached_property
+    def _lower(self) -> list[str]:
+        return [text.lower() for text in self.texts]
 
     @cached_property
     def _word_masks(self) -> dict[tuple[str, ...], np.ndarray]:
@@ -104,8 +113,8 @@ class Cells:
     def are_words(self, words: tuple[str, ...]) -> np.ndarray:
         """Which of the different cells are one of some words, which are in small letters."""
         if words not in self._word_masks:
-            mask = pc.is_in(self._lower, _as_array(words)).to_numpy(zero_copy_only=False)
-            self._word_masks[words] = mask
+            searched = frozenset(words)
+            self._word_masks[words] = np.array([text in searched for text in self._lower], bool)
         return self._word_masks[words]
 
     def present(self, gaps: tuple[str, ...]) -> np.ndarray:
@@ -114,8 +123,8 @@ class Cells:
 
     @cached_property
     def have_digits(self) -> np.ndarray:
-        """Which of the different cells have a digit, as all numbers do."""
-        return pc.match_substring_regex(self.distinct, NUMBER_MARK).to_numpy(zero_copy_only=False)
+        """Which of the different cells have a digit, as all finite numbers do."""
+        return np.array([_DIGIT.search(text) is not None for text in self.texts], bool)
 
     def rows(self, values: np.ndarray) -> np.ndarray:
         """Values of the different cells, and one more for nulls, as those of the rows."""
@@ -388,10 +397,9 @@ def has_durations(column: Text) -> bool:
 
 def level_names(cells: Cells) -> list[str]:
     """Names of levels: 3 for 3.0, which is how files with gaps write whole numbers."""
-    names = cells.distinct
-    if cells.have_digits.any():
-        names = pc.replace_substring_regex(names, _WHOLE, r"\1")
-    return names.to_pylist()
+    if not cells.have_digits.any():
+        return cells.texts
+    return pc.replace_substring_regex(cells.distinct, _WHOLE, r"\1").to_pylist()
 
 
 def quoted(cells: Iterable[str], most: int = 3) -> str:
