@@ -152,8 +152,9 @@ def coefficient_slices(bases: Iterable[Basis]) -> list[slice]:
 
 def select_functions(bases: Sequence[Basis], active: np.ndarray) -> list[Basis]:
     """The functions of terms whose coefficients are in `active`, which is sorted."""
-    selected: list[Basis] = []
-    for basis, span in zip(bases, coefficient_slices(bases), strict=True):
-        first, last = np.searchsorted(active, [span.start, span.stop])
-        selected.append(basis.select(active[first:last] - span.start))
-    return selected
+    starts = np.cumsum([1, *(basis.n_functions for basis in bases)])
+    ends = np.searchsorted(active, starts).tolist()
+    return [
+        basis if last - first == basis.n_functions else basis.select(active[first:last] - start)
+        for basis, start, (first, last) in zip(bases, starts[:-1], pairwise(ends), strict=True)
+    ]
