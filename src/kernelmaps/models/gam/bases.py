@@ -237,7 +237,7 @@ def _in_all_columns(first: np.ndarray, values: np.ndarray, size: int) -> np.ndar
 def _local_splines(position: np.ndarray, size: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
     """The first spline that is not zero at each position, and the values of it and the next."""
     first, values = _splines_at(position, size, degree)
-    return first, np.ascontiguousarray(np.moveaxis(values, 0, -1))
+    return first, np.ascontiguousarray(values.T)
 
 
 def _splines_at(position: np.ndarray, size: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
@@ -435,9 +435,10 @@ def number_basis(
         curve, sparse = np.hstack([curve, np.eye(n_bins)[:, jumps]]), None
     raw = _with_missing(curve, counts[0] > 0)
     n_single = raw.shape[1] - size  # coefficients of single codes, which no difference penalises
-    range_space = _append_zero_rows(range_space, n_single)
-    of_single_codes = np.eye(size + n_single)[:, size:]
-    null_space = np.hstack([_append_zero_rows(null_space, n_single), of_single_codes])
+    if n_single:
+        range_space = _append_zero_rows(range_space, n_single)
+        of_single_codes = np.eye(size + n_single)[:, size:]
+        null_space = np.hstack([_append_zero_rows(null_space, n_single), of_single_codes])
     constant = np.ones(size + n_single)
     constant[size : size + len(jumps)] = 0.0
     return natural_basis(
