@@ -239,7 +239,7 @@ def test_a_certificate_that_fails_says_whose_gap_is_left(loss, seed, monkeypatch
         primal, gap = certificate = certify(state)
         assert sorted(state.order) == sorted(state.examples)
         if gap[0] > 1e-5 * primal[0]:
-            failed.append((len(y) - state.n_active, state.shrunk_totals.gap[0] / primal[0]))
+            failed.append((len(y) - state.n_active, state.record.shrunk.gap[0] / primal[0]))
         return certificate
 
     def descend(solver, settings):

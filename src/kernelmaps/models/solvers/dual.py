@@ -43,6 +43,7 @@ side by side and fill the *lanes* of a vector register: a value is located once 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -111,7 +112,7 @@ class GapCertificate(NamedTuple):
         A gap is a sum of non-negative terms: one below zero by more than that is rounding, and
         certifies nothing.
         """
-        return bool(np.all(np.abs(self.gap) <= tol * self.primal))
+        return bool((np.abs(self.gap) <= tol * self.primal).all())
 
 
 class Descent(Protocol):
@@ -267,18 +268,16 @@ class CoordinateDescent:
         The diagonal of the dual, and what centres it.
     mean_sq_norm, penalty_weight, min_penalty_weight : float
         |m|², σ, and a lower limit of σ.
-    order, n_active : int32 array, int
+    order, n_active : int64 array, int
         The examples, the active ones first.
-    shrink_threshold : ndarray
-        Derivatives at a bound above which examples are shrunk.
-    shrunk_totals : PassTotals
-        Totals of the examples that are not active, from the pass that shrunk them.
+    record : PassRecord
+        Derivatives at a bound above which examples are shrunk, and totals, those of examples that
+        are not active from the pass that shrunk them.
     n_visits : int
         Visits to examples until now.
     """
 
     n_active: int
-    shrunk_totals: PassTotals
 
     def __init__(
         self,
@@ -300,6 +299,7 @@ class CoordinateDescent:
         self._centre()
         self.bias = np.zeros(self.n_outputs) if intercept is None else np.array(intercept, float)
         self.alpha_sum = np.zeros(self.n_outputs)
+        self.record = PassRecord.empty(np.full(self.n_outputs, NO_SHRINKING))
         if self._accumulate_duals() and options.fit_intercept:
             # The intercept that was given is the one where Σα = 0.
             self.update_intercept()
@@ -318,7 +318,7 @@ class CoordinateDescent:
         """Add Σ α_i ψ_i to the weights; whether any α_i is not zero."""
         nonzero = np.flatnonzero(self.alpha.any(axis=1))
         if len(nonzero):
-            self._accumulate(nonzero, self.alpha[nonzero], self.w)
+            self._add_to_weights(nonzero, self.alpha[nonzero])
             self.n_visits += len(nonzero)
         return len(nonzero) > 0
 
@@ -332,14 +332,20 @@ class CoordinateDescent:
         self.w = weight_memory(tables)
         self._accumulate_duals()
 
-    def _accumulate(self, examples: np.ndarray, steps: np.ndarray, w: np.ndarray) -> None:
-        """Add the sum of ψ_i, times the steps of the examples, to weights."""
-        tables, rows = self.tables, self.rows
-        examples = np.ascontiguousarray(examples, np.int32)
+    def _add_to_weights(self, examples: np.ndarray, steps: np.ndarray) -> None:
+        """Add the sum of ψ_i, times the steps of the examples, to the weights."""
+        work, rows, workspace = self._bound_arguments()[:3]
+        _dual_loops.accumulate(work, rows, workspace, examples.astype(np.int32), steps)
+
+    def _mean_of(self, examples: np.ndarray) -> np.ndarray:
+        """The mean of ψ_i of some examples, in the layout of the weights."""
+        tables, rows, mean = self.tables, self.rows, weight_memory(self.tables)
         basis, lanes = tables.basis, tables.lanes
-        changed = weights_of(basis, basis.update, lanes, w)
+        changed = weights_of(basis, basis.update, lanes, mean)
         work = routines_of(basis, rows, workspace_for(tables, rows), changed=changed)
-        _dual_loops.accumulate(*work, examples, steps)
+        shares = np.full((len(examples), 1), 1.0 / len(examples))
+        _dual_loops.accumulate(*work, examples.astype(np.int32), shares)
+        return mean
 
     def _centre(self) -> None:
         """Set m, σ and the diagonal of the dual; without an intercept, m and σ are zero."""
@@ -348,7 +354,7 @@ class CoordinateDescent:
             self._set_hessian(*self._norms())
             return
         sample = self.examples[:: -(-len(self.examples) // CONSTANTS.mean_rows)]
-        self._accumulate(sample, np.full((len(sample), 1), 1.0 / len(sample)), self.mean)
+        self.mean = self._mean_of(sample)
         sq_norm, mean_dot = self._norms()
         self.mean_sq_norm = float(mean_dot[sample].mean())
         self._centre_norms(sq_norm, mean_dot)
@@ -400,14 +406,12 @@ class CoordinateDescent:
         return self.certificate(totals)
 
     def visit_active(self) -> PassTotals:
-        """Take steps in the active examples; totals of all, those of shrunk ones from before."""
+        """Take steps in the active examples; totals of all, valid until the next pass."""
         self.rng.shuffle(self.order[: self.n_active])
         self.n_visits += self.n_active
         self.n_active, record = self._visit(self.order, self.n_active, take_steps=True)
         self._set_shrink_threshold(record.visited)
-        totals = record.visited.merged(self.shrunk_totals)
-        self.shrunk_totals = self.shrunk_totals.merged(record.shrunk)
-        return totals
+        return record.visited
 
     def update_intercept(self) -> None:
         """The multiplier's step of the augmented Lagrangian, b += σs."""
@@ -425,7 +429,7 @@ class CoordinateDescent:
         return self.alpha.sum(axis=0)
 
     def _set_shrink_threshold(self, totals: PassTotals) -> None:
-        self.shrink_threshold = CONSTANTS.shrink_share * totals.max_violation
+        self.record.shrink_threshold[:] = CONSTANTS.shrink_share * totals.max_violation
 
     def _visit(
         self, order: np.ndarray, n_active: int, *, take_steps: bool
@@ -434,12 +438,11 @@ class CoordinateDescent:
 
         Totals of a pass with steps are valid until the next one.
         """
-        work, rows, workspace, duals, record, packed_record = self._bound_arguments()
-        if take_steps:
-            record.reset(self.shrink_threshold)
-        else:  # several threads do so at a time
+        work, rows, workspace, duals, packed_record = self._bound_arguments()
+        record = self.record
+        if not take_steps:  # several threads do so at a time
             workspace = workspace_for(self.tables, self.rows)
-            packed_record = record = PassRecord.empty(self.shrink_threshold)
+            packed_record = record = PassRecord.empty(record.shrink_threshold)
         n_active = _dual_loops.visit_examples(
             work, rows, workspace, duals, packed_record, order, n_active, take_steps
         )
@@ -448,23 +451,21 @@ class CoordinateDescent:
     def _bound_arguments(self) -> tuple[Any, ...]:
         """Arguments of the loop as it takes them, bound once for the same tables and rows.
 
-        Routines, rows, workspace, dual variables, and the record that passes with steps write to:
-        itself, and packed.
+        Routines, rows, workspace, dual variables, and the record that passes with steps write to.
         """
         bound_to = (self.tables, self.rows, self.problem, self.hessian)
-        if any(a is not b for a, b in zip(bound_to, self._bound[0], strict=True)):
+        if not all(map(operator.is_, bound_to, self._bound[0])):
             basis, lanes = self.tables.basis, self.tables.lanes
             duals = DualVariables(self.alpha, self.alpha_sum, self.bias)
-            record = PassRecord.empty(self.shrink_threshold)
             workspace = workspace_for(self.tables, self.rows)
-            steps = _dual_loops.steps_of(self.problem, self.hessian, duals, record, workspace)
+            steps = _dual_loops.steps_of(self.problem, self.hessian, duals, self.record, workspace)
             scored, changed = (
                 weights_of(basis, table, lanes, self.w) for table in (basis.values, basis.update)
             )
             routines = routines_of(
                 basis, self.rows, workspace, scored=scored, changed=changed, steps=steps
             )
-            self._bound = bound_to, (*routines, packed(duals), record, packed(record))
+            self._bound = bound_to, (*routines, packed(duals), packed(self.record))
         return self._bound[1]
 
     # Certificates.
@@ -484,23 +485,24 @@ class CoordinateDescent:
 
     def activate_all(self) -> None:
         """All examples are active again."""
-        self.order, self.n_active = self.examples.copy(), len(self.examples)
-        self.shrink_threshold = np.full(self.n_outputs, NO_SHRINKING)
-        self.shrunk_totals = PassTotals.zeros(self.n_outputs)
+        self.order, self.n_active = self.examples.astype(np.int64), len(self.examples)
+        self.record.shrink_threshold[:] = NO_SHRINKING
+        self.record.shrunk.assign(PassTotals.zeros(self.n_outputs))
 
     def _visit_all(self) -> PassTotals:
         """Visit all examples without a step: exact totals, and who is active, by the threshold."""
         self.n_visits += len(self.examples)
 
         def visit_block(begin: int, end: int) -> tuple[PassRecord, np.ndarray, np.ndarray]:
-            order = self.examples[begin:end].copy()
+            order = self.examples[begin:end].astype(np.int64)
             n_active, record = self._visit(order, end - begin, take_steps=False)
             return record, order[:n_active], order[n_active:]
 
         blocks = in_blocks(self.options.n_threads, len(self.examples), visit_block)
         records, active, shrunk = zip(*blocks, strict=True)
         totals = reduce(PassTotals.merged, (record.visited for record in records))
-        self.shrunk_totals = reduce(PassTotals.merged, (record.shrunk for record in records))
+        shrunk_totals = reduce(PassTotals.merged, (record.shrunk for record in records))
+        self.record.shrunk.assign(shrunk_totals)
         self._set_shrink_threshold(totals)
         # Sorted: the order must not depend on the number of threads.
         self.order = np.concatenate([np.sort(np.concatenate(active)), *shrunk])
@@ -525,7 +527,7 @@ class CoordinateDescent:
             step = np.zeros((len(largest), self.n_outputs))
             step[:, k] = -self.alpha[largest, k] * min(excess / sums, 1.0)
             self.alpha[largest, k] += step[:, k]
-            self._accumulate(largest, step, self.w)
+            self._add_to_weights(largest, step)
             self.bias[k] += step[:, k] @ (self.hessian.q0 - self.hessian.mean_dot[largest])
         self.alpha_sum[:] = 0.0
 

@@ -70,7 +70,7 @@ class BlockDescent(CoordinateDescent):
 
     def run_block_epochs(self) -> PassTotals:
         """A few epochs on the block at hand; the totals of the first of them."""
-        totals = self.visit_active()
+        totals = PassTotals(*np.array(self.visit_active()))  # a copy
         for _ in range(_EPOCHS - 1):
             if self.n_active:
                 self.visit_active()
@@ -79,7 +79,8 @@ class BlockDescent(CoordinateDescent):
     def block_totals(self) -> PassTotals:
         """The totals of the block at hand, without a step."""
         self.n_visits += len(self.examples)
-        return self._visit(self.examples, len(self.examples), take_steps=False)[1].visited
+        order = self.examples.astype(np.int64)
+        return self._visit(order, len(order), take_steps=False)[1].visited
 
     def balance_block(self) -> bool:
         """Take s off the block at hand as far as its variables allow; whether it is zero then."""
