@@ -55,9 +55,9 @@ class RemlOptions:
     # The largest change of one ρ in a Newton step; each is clipped for itself, since those that go
     # to infinity would otherwise hold up the others. (mgcv's default is 5.)
     max_step: float = 2.0
-    # Distance from a bound up to which ρ lies on it. The bound of null spaces is the largest ρ of
-    # them all: rounding, which the order of the rows decides, would take some of them off it.
-    at_bound: float = 1e-9
+    # Distance from a bound up to which ρ lies on it: between working problems ρ is rounded to three
+    # decimals, which takes it off a bound, and then no step that is left lowers ℓ noticeably.
+    at_bound: float = 1e-3
     # Steps that are tried, each a third of the one before (1/2000 in the end). Clipped Newton steps
     # are rarely too long: with 4 tries, predictions are the same, with divisors of 2 and 6 they
     # change by less than 1e-8.
