@@ -21,8 +21,8 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC, LinearSVC
 
 import kernelmaps as km
+from kernelmaps._util.threads import resolve_threads
 from kernelmaps.datasets import load as load_dataset
-from kernelmaps.threads import resolve_threads
 
 from .histograms import load
 

@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 import kernelmaps as km
-from kernelmaps import storage
+from kernelmaps._util import storage
 from kernelmaps.datasets import load
 from kernelmaps.exceptions import OutOfDomainWarning
 

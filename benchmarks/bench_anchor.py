@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 import kernelmaps as km
+from kernelmaps._util.threads import in_threads
 from kernelmaps.engine.encode import encode_within
-from kernelmaps.threads import in_threads
 
 from .harness import Bench, Goal
 from .reproduce_annfm import load

@@ -221,7 +221,7 @@ def race_bam(bench: Bench, table: Table, at_least: float, repeats: int = 3) -> N
     """The same table in R, smoothness chosen on both sides."""
     if shutil.which("Rscript") is None:
         return
-    from kernelmaps.threads import available_threads
+    from kernelmaps._util.threads import available_threads
 
     model = ours(table)
     used = _seconds(lambda: model.fit(table.X, table.y))

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import kernelmaps as km
-from kernelmaps.device import multiply, precision
+from kernelmaps._util.devices import multiply, precision
 from kernelmaps.engine import apply, evaluate, gpu, record_paths
 from kernelmaps.engine.apply import stage_columns, sums_array_api
 from kernelmaps.engine.linear import n_outputs

@@ -23,7 +23,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.svm import SVC
 
 import kernelmaps as km
-from kernelmaps.sparse_rows import dense
+from kernelmaps._util.sparse import dense
 
 HERE = Path(__file__).parent
 RECORD = HERE / "results" / "exponential_gamma.json"

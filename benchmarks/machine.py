@@ -14,7 +14,7 @@ from time import perf_counter
 
 import numpy as np
 
-from kernelmaps.threads import available_threads
+from kernelmaps._util.threads import available_threads
 
 PLAIN = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
 """Environment that holds numba to what every processor of the kind has: 128-bit vectors."""

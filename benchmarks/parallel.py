@@ -19,7 +19,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
-from kernelmaps import storage
+from kernelmaps._util import storage
 
 from . import machine
 

@@ -13,7 +13,7 @@ import os
 from time import perf_counter
 from typing import Any
 
-from kernelmaps.threads import available_threads
+from kernelmaps._util.threads import available_threads
 
 from . import machine
 from .harness import RESULTS

@@ -22,8 +22,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from kernelmaps import storage
-from kernelmaps.display import text_of
+from kernelmaps._util import storage
+from kernelmaps._util.display import text_of
 
 from . import paper_scope
 from .paper_tables import Entry, Line

@@ -46,8 +46,8 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.svm import SVC, LinearSVC
 
 import kernelmaps as km
-from kernelmaps import storage
-from kernelmaps.device import resolve, to_device, to_host
+from kernelmaps._util import storage
+from kernelmaps._util.devices import resolve, to_device, to_host
 from kernelmaps.exceptions import OutOfDomainWarning
 
 from .additive_accuracy import STRENGTHS, spread

@@ -42,7 +42,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 import kernelmaps as km
-from kernelmaps.device import resolve, solving_on, to_device, to_host
+from kernelmaps._util.devices import resolve, solving_on, to_device, to_host
 from kernelmaps.models.solvers.quadratic import principal_axes
 
 from . import histograms

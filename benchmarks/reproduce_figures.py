@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 import kernelmaps as km
-from kernelmaps import storage
+from kernelmaps._util import storage
 from kernelmaps.maps.chebyshev import lemma_constant
 
 OUTPUT = Path(__file__).parent / "results" / "reproductions"

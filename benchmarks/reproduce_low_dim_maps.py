@@ -27,7 +27,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 import kernelmaps as km
-from kernelmaps import storage
+from kernelmaps._util import storage
 from kernelmaps.design.boxes import JointProblem
 from kernelmaps.design.multidim import design_joint_map, taylor_programs
 from kernelmaps.design.problem import Cosines

@@ -54,7 +54,7 @@ _LONGEST = (
     "design/test_refine.py",
     "cli/test_predict_imports.py",
     "stats/test_dask.py",
-    "leaves/test_interrupts.py",
+    "util/test_interrupts.py",
     "models/test_device_rows.py",
     # Processes of its own, which find what the files above have compiled. Not at the end of all:
     # the other process would wait for it.
@@ -115,7 +115,7 @@ def pytest_runtest_setup(item):
     """
     from seeded_entropy import entropy_of
 
-    from kernelmaps import seeding
+    from kernelmaps._util import arguments as seeding
 
     seeding.fresh_entropy = entropy_of(item.nodeid, _SEED)
 

@@ -11,9 +11,9 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from kernelmaps import storage
+from kernelmaps._util import storage
+from kernelmaps._util.display import track
 from kernelmaps.design import api, cache
-from kernelmaps.progress import track
 
 KERNELS = ("chi2", "jensen_shannon", "intersection")
 

@@ -11,7 +11,7 @@ scikit-learn are loaded when they are needed.
 from importlib import import_module
 from typing import Any
 
-from .compiling import provide_cache
+from ._util.compiling import provide_cache
 
 __version__ = "0.1.0"
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .display import html_of, two_columns
-from .schema import Lengths, SchemaError, number, optional, record, saved, text
+from ._util.display import html_of, two_columns
+from ._util.schema import Lengths, SchemaError, number, optional, record, saved, text
 
 # Largest rounding error of ⟨φ(x), φ(y)⟩ that was seen, in units of ε √(k(x, x) k(y, y)), for maps
 # of up to 21 columns and values from 1e-140 to 1e140: 110 (tables in float64, which follow cosines

@@ -20,13 +20,13 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
+from ._util.arguments import generator
+from ._util.sparse import dense
 from .engine import Spec, apply, evaluate
 from .evaluation.errors import kernel_error
 from .exceptions import KernelScaleWarning, OutOfDomainWarning
 from .kernels import AdditiveKernel, HomogeneousKernel, Kernel, StationaryKernel
 from .maps.base import AdditiveMap, FeatureMap
-from .seeding import generator
-from .sparse_rows import dense
 
 __all__ = ["check_feature_map", "check_kernel"]
 

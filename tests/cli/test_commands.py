@@ -14,7 +14,7 @@ from command_line import assert_refused, invoke, run
 from sklearn.base import clone
 
 import kernelmaps
-from kernelmaps import storage
+from kernelmaps._util import storage
 from kernelmaps.commands import demonstrating, fitting
 from kernelmaps.commands.fitting import FitSettings, fit_rows
 from kernelmaps.commands.predicting import Predictions

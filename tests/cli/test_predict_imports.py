@@ -292,7 +292,7 @@ def test_files_that_do_not_say_whether_negative_values_are_refused(rows, tmp_pat
 
 
 def test_a_file_that_contradicts_its_kernel_is_refused(rows, tmp_path):
-    from kernelmaps import storage
+    from kernelmaps._util import storage
 
     save(km.HomogeneousMap().fit(rows), tmp_path / "map.kmap")
     header, arrays = storage.read(tmp_path / "map.kmap")
@@ -356,7 +356,7 @@ def test_machines_of_pairs_and_of_several_labels_are_read_with_their_estimator(r
 
 
 def test_a_damaged_machine_is_refused_as_by_its_estimator(rows, tmp_path):
-    from kernelmaps import storage
+    from kernelmaps._util import storage
 
     save(km.AdditiveSVR().fit(rows, rows[:, 0]), tmp_path / "m.kmap")
     header, arrays = storage.read(tmp_path / "m.kmap")
@@ -498,7 +498,7 @@ def test_times_are_carried_along_without_pandas(table, signal, tmp_path):
 
 
 def test_a_model_to_predict_is_checked_as_an_estimator_is(table, signal, tmp_path):
-    from kernelmaps import storage
+    from kernelmaps._util import storage
 
     km.save(model_of("labels", table, signal)[0], tmp_path / "model.kmap")
     header, arrays = storage.read(tmp_path / "model.kmap")

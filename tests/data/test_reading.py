@@ -8,11 +8,11 @@ import pytest
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
+from kernelmaps._util.sparse import dense
 from kernelmaps.data import open_source
 from kernelmaps.data.reading import Rows
 from kernelmaps.data.table_stream import raw_tables
 from kernelmaps.datasets import read_rows
-from kernelmaps.sparse_rows import dense
 
 X = np.array([[0.5, 1.0], [2.0, 0.0], [0.0, 3.25]])
 Y = np.array([1, 0, 1])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernelmaps.threads import pools
+from kernelmaps._util.threads import pools
 
 
 @pytest.fixture(autouse=True)

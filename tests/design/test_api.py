@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kernelmaps as km
-from kernelmaps import storage
+from kernelmaps._util import storage
 from kernelmaps.design import api
 from kernelmaps.design.api import design_map
 from kernelmaps.design.certify import between_grid

@@ -11,6 +11,7 @@ import pytest
 from scipy import sparse
 
 import kernelmaps as km
+from kernelmaps._util.static_int import StaticInt
 from kernelmaps.engine.table import entry as entries
 from kernelmaps.engine.table import packing
 from kernelmaps.engine.table.encode import encode_dense
@@ -18,7 +19,6 @@ from kernelmaps.engine.table.entry import Entry, Routine, bind, call, entry
 from kernelmaps.engine.table.locate import stored_rows
 from kernelmaps.engine.table.packing import Packed, packed
 from kernelmaps.engine.table.transform import transform_dense, transform_plan
-from kernelmaps.static_int import StaticInt
 
 NOT_KEPT = {**entries.OPTIONS, "cache": False}
 HOME = Path(km.__file__).parent

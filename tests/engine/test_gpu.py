@@ -75,7 +75,7 @@ def test_readable_forms_agree_with_the_compiled_loops(gpu, launched, name, dtype
 @pytest.mark.parametrize("form", ["paired", "cosine"])
 @pytest.mark.parametrize("shape", [(70, 40, 120), (40, 260, 264)])  # short and long sums
 def test_products_in_tf32_are_fused_with_their_cosines(gpu, launched, form, shape, seed):
-    from kernelmaps.device import precision
+    from kernelmaps._util.devices import precision
 
     rows, d, columns = shape
     X = histograms(seed, rows, d).astype(np.float32)
@@ -93,7 +93,7 @@ def test_products_in_tf32_are_fused_with_their_cosines(gpu, launched, form, shap
 
 
 def test_what_the_fused_kernel_cannot_read_is_left_to_blas(gpu, launched, seed):
-    from kernelmaps.device import precision
+    from kernelmaps._util.devices import precision
 
     for rows in (histograms(seed, 20, 41), histograms(seed, 20, 16)):  # not aligned; too short
         X = rows.astype(np.float32)
@@ -424,7 +424,7 @@ def test_smooth_cubics_are_summed_as_b_splines(gpu, launched, bins, outputs, d, 
 
 
 def test_b_splines_of_one_half_have_to_be_asked_for(gpu, launched, seed):
-    from kernelmaps.device import precision
+    from kernelmaps._util.devices import precision
     from kernelmaps.engine.table.dot import summed_table
 
     rng = np.random.default_rng(seed)

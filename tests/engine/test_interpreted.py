@@ -128,7 +128,7 @@ def test_all_results_are_those_of_the_compiled_form(tmp_path):
 
 
 if __name__ == "__main__":
-    from kernelmaps.compiling import interpreted
+    from kernelmaps._util.compiling import interpreted
 
     assert interpreted()
     np.savez(sys.argv[1], **everything())

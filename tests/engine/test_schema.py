@@ -7,14 +7,14 @@ import pytest
 from fitted_examples import map_of_the_plane, rows
 
 import kernelmaps as km
-from kernelmaps import storage
+from kernelmaps._util import storage
+from kernelmaps._util.schema import SchemaError, array, boolean, check_entries, integer, number
 from kernelmaps.engine import FamilySchema, Spec, apply, code_spec, register_schema
 from kernelmaps.engine.extent import Extent
 from kernelmaps.engine.piecewise import spec_of
 from kernelmaps.engine.schema import SCHEMAS
 from kernelmaps.engine.tabulated import table_for
 from kernelmaps.exceptions import FileFormatError
-from kernelmaps.schema import SchemaError, array, boolean, check_entries, integer, number
 
 FITTED = {
     "hermite": km.HermiteMap(n_bases=2),

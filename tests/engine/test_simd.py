@@ -6,9 +6,9 @@ import numba as nb
 import numpy as np
 import pytest
 
+from kernelmaps._util.static_int import StaticInt
 from kernelmaps.engine.simd.vectors import gather_blocks, in_memory, load, store
 from kernelmaps.engine.table.entry import OPTIONS, Entry
-from kernelmaps.static_int import StaticInt
 
 
 @Entry

@@ -68,7 +68,7 @@ def test_truncated_foreign_and_newer_files_are_refused(tmp_path):
     path.write_bytes(b"PK\x03\x04 a zip file of some other program, long enough to be read")
     with pytest.raises(FileFormatError, match="not a kernelmaps file"):
         Spec.load(path)
-    from kernelmaps import storage
+    from kernelmaps._util import storage
 
     header = {"version": 99, "family": "f", "numbers": {}, "parts": []}
     storage.write(path, "spec", header, {})

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KernelCenterer, StandardScaler
 
 import kernelmaps as km
-from kernelmaps.display import text_of
+from kernelmaps._util.display import text_of
 from kernelmaps.evaluation import comparison, halving, measuring, methods, trials
 from kernelmaps.evaluation.candidates import candidates, fitted_to_data, kernel_code
 from kernelmaps.evaluation.checks import suspect_columns

@@ -178,7 +178,7 @@ def test_mixed_storage_and_unsorted_indices(rows):
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_matrix])
 def test_own_components_run_in_several_threads(storage, seed, monkeypatch):
     """Each thread takes its rows, and the sum does not know how many there were."""
-    monkeypatch.setattr("kernelmaps.threads.available_threads", lambda: 2)
+    monkeypatch.setattr("kernelmaps._util.threads.available_threads", lambda: 2)
     used, several = set(), threading.Event()
 
     def component(x, y):

@@ -18,7 +18,7 @@ from fitted_examples import (
 from sklearn.base import clone
 
 import kernelmaps as km
-from kernelmaps.arguments import with_parameter
+from kernelmaps._util.arguments import with_parameter
 
 pandas = pytest.importorskip("pandas")
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import kernelmaps as km
+from kernelmaps._util.schema import array
 from kernelmaps.engine import Spec
 from kernelmaps.engine.families import waves_arrays
 from kernelmaps.kernels import StationaryKernel, get, register
 from kernelmaps.kernels.registry import KNOWN
 from kernelmaps.maps.base import AdditiveMap
-from kernelmaps.schema import array
 from kernelmaps.testing import check_feature_map, check_kernel
 
 

@@ -6,10 +6,10 @@ from fitted_examples import labels, rows
 from scipy import sparse
 
 import kernelmaps as km
-from kernelmaps import storage
+from kernelmaps._util import storage
+from kernelmaps._util.sparse import dense
 from kernelmaps.exceptions import FileFormatError
 from kernelmaps.maps.codes import Codes
-from kernelmaps.sparse_rows import dense
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from sklearn.preprocessing import Normalizer
 from sklearn.svm import LinearSVC
 
 import kernelmaps as km
-from kernelmaps import storage
+from kernelmaps._util import storage
 from kernelmaps.exceptions import FileFormatError
 from kernelmaps.model_files import FORMAT_VERSION, open_info
 

@@ -10,7 +10,7 @@ from fitted_examples import fitted_map, fitted_map_of_the_plane, fitted_model, r
 from mutations import Mutator, draw, outcome, summary
 
 import kernelmaps as km
-from kernelmaps import storage
+from kernelmaps._util import storage
 from kernelmaps.exceptions import FileFormatError
 
 COUNT = 600

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from kernelmaps._util.static_int import StaticInt
 from kernelmaps.models.losses import GAM, LOSSES, SVM, find_loss, losses_for, make_loss
 from kernelmaps.models.solvers import _dual_loops
-from kernelmaps.static_int import StaticInt
 
 EVERY = pytest.mark.parametrize("name", [name for name, kind in LOSSES.items() if kind.dual_rules])
 EPSILON = 0.1

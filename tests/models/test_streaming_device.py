@@ -111,7 +111,7 @@ def test_torch_calls_it_by_this_name(torch):
 
 
 def test_halves_join_and_give_up_with_a_reason():
-    from kernelmaps.device import in_halves
+    from kernelmaps._util.devices import in_halves
 
     def work(limit):
         def on(rows):
@@ -129,7 +129,7 @@ def test_halves_join_and_give_up_with_a_reason():
 
 
 def test_halves_are_joined_as_soon_as_they_are_there():
-    from kernelmaps.device import in_halves
+    from kernelmaps._util.devices import in_halves
 
     class Sums:
         """Numbers that take up the memory of a small GPU."""
@@ -188,7 +188,7 @@ def test_sums_that_do_not_fit_beside_others_say_so(torch, monkeypatch, seed):
 
 
 def test_other_errors_are_passed_on():
-    from kernelmaps.device import in_halves, memory_named
+    from kernelmaps._util.devices import in_halves, memory_named
 
     def wrong(*_):
         raise RuntimeError("something else")
@@ -225,7 +225,7 @@ def test_a_block_that_does_not_fit_names_the_parameter(torch, monkeypatch, seed)
 
 
 def test_tf32_is_asked_for_or_absent(torch):
-    from kernelmaps.device import multiply, precision
+    from kernelmaps._util.devices import multiply, precision
 
     before = torch.backends.cuda.matmul.allow_tf32
     seen = []
@@ -327,7 +327,7 @@ def test_without_torch_the_extra_is_named(monkeypatch):
 
 
 def test_products_go_where_they_belong(torch):
-    from kernelmaps.device import multiply
+    from kernelmaps._util.devices import multiply
 
     A, B, Z = torch.rand(5, 3), torch.rand(3, 4), torch.full((5, 8), 7.0)
     multiply(A, B, out=Z[:, :4])

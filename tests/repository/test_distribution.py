@@ -171,7 +171,7 @@ def test_the_docs_extra_brings_what_the_documentation_imports(folder):
 
 
 def test_every_optional_package_is_in_the_extra_that_messages_name():
-    from kernelmaps.extras import EXTRA_OF
+    from kernelmaps._util.arguments import EXTRA_OF
 
     extras = PROJECT["optional-dependencies"]
     for package, extra in EXTRA_OF.items():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from mutations import Mutator
 
-from kernelmaps import storage
+from kernelmaps._util import storage
 from kernelmaps.data import open_source
 from kernelmaps.exceptions import FileFormatError
 from kernelmaps.stats import FoldMoments, Moments, fold

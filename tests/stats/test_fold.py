@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from kernelmaps import storage
+from kernelmaps._util import storage
+from kernelmaps._util.threads import limit_blas, ordered_map
 from kernelmaps.exceptions import FileFormatError
 from kernelmaps.stats import (
     FoldMoments,
@@ -21,7 +22,6 @@ from kernelmaps.stats import (
     open_source,
 )
 from kernelmaps.stats.checkpoint import DIGESTS, _digest
-from kernelmaps.threads import limit_blas, ordered_map
 
 
 def rows(seed, n=500, d=5, dtype=np.float64):
@@ -84,7 +84,7 @@ def test_blas_limit_is_lifted_by_the_last_fold():
 
 
 def test_own_threads_of_a_map_are_one_inside_the_fold():
-    from kernelmaps.threads import resolve_threads
+    from kernelmaps._util.threads import resolve_threads
 
     seen = []
     X = np.ones((8, 2))

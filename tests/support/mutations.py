@@ -41,7 +41,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, Standa
 from sklearn.svm import LinearSVC
 
 import kernelmaps as km
-from kernelmaps import storage
+from kernelmaps._util import storage
 from kernelmaps.engine.table import CODE
 from kernelmaps.exceptions import FileFormatError
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from ..display import plain_console, printable
+from .._util.display import plain_console, printable
 
 EPILOG = (
     "Exit codes: 0 done, 1 not possible (no map has an error below the tolerance, disk full), "
@@ -97,9 +97,9 @@ def command(function: Callable[..., None], *, fits: bool = True) -> Callable[...
 
     @functools.wraps(function)
     def guarded(*arguments: Any, **options: Any) -> None:
-        from ..arguments import named_as_options
+        from .._util.arguments import named_as_options
+        from .._util.display import lines_to
         from ..exceptions import DesignError, FileFormatError, ToleranceError
-        from ..progress import lines_to
 
         try:
             with (
@@ -175,7 +175,7 @@ def _options(function: Callable[..., None]) -> dict[str, str]:
 
 def _missing(error: ImportError) -> str:
     """One hint for a missing package: the smallest extra that brings it."""
-    from ..extras import install_hint
+    from .._util.arguments import install_hint
 
     words = str(error)
     if "pip install" in words or not error.name:

@@ -27,8 +27,8 @@ def demo(
 
     Example: `kernelmaps demo --out demo`
     """
+    from kernelmaps._util.storage import write_json
     from kernelmaps.commands.demonstrating import demonstrate
-    from kernelmaps.storage import write_json
 
     result = demonstrate(budget if budget != 0 else None)
     out.mkdir(parents=True, exist_ok=True)

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from ..display import printable
-from ..extras import install_hint
+from .._util.arguments import install_hint
+from .._util.display import printable
 from . import _shared as shared
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A .kmap file made by fit.")]
@@ -244,8 +244,8 @@ def evaluate(
 
     Example: `kernelmaps evaluate model.kmap test.csv`
     """
+    from kernelmaps._util.storage import write_json
     from kernelmaps.commands.predicting import evaluate_file
-    from kernelmaps.storage import write_json
 
     shared.check_out(out, "an evaluation", (".json",))
     result = evaluate_file(

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from typing import Any
 
-from ..compiling import provide_cache
-from ..threads import available_threads
+from .._util.compiling import provide_cache
+from .._util.threads import available_threads
 
 _JOINT = "from kernelmaps.evaluation.demo import compile_maps; compile_maps(joint=True)"
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from .._util.display import shortened, table_of, two_columns
+from .._util.storage import AnyPath
 from ..data.reading import column_names
-from ..display import shortened, table_of, two_columns
 from ..evaluation.model_report import ReportRows, take, write_report
 from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay, importance
 from ..inspection.shapes import output_names
 from ..model_files import FileInfo, load_with_metadata, open_info
 from ..models.shapes import PairFunction, ShapeFunction
-from ..storage import AnyPath
 from .exporting import feature_names
 from .predicting import SavedModel
 

@@ -13,13 +13,13 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
 
-from .. import storage
+from .._util import storage
+from .._util.storage import AnyPath, write_json
 from ..engine import Spec
 from ..evaluation.candidates import sort_of, standardises
 from ..kernels import get
 from ..model_files import load_with_metadata, save
 from ..models.gam.functions import input_names
-from ..storage import AnyPath, write_json
 
 MODEL_SUFFIXES = (".kmap", ".onnx", ".h")
 EXPORT_SUFFIXES = (*MODEL_SUFFIXES, ".json")

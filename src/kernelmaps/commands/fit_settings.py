@@ -8,7 +8,7 @@ from typing import Any
 
 import kernelmaps
 
-from ..arguments import check_positive
+from .._util.arguments import check_positive
 from ..maps.base import AdditiveMap, FeatureMap
 from .parsing import TableOptions, parse_map
 

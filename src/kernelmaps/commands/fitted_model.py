@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..display import two_columns
+from .._util.display import two_columns
+from .._util.storage import AnyPath
 from ..evaluation.candidates import expression
-from ..storage import AnyPath
 from .exporting import write_model
 
 _RARE_CLASS = 0.1  # share of a class below which its average precision is shown

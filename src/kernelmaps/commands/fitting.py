@@ -17,6 +17,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
+from .._util.sparse import dense
+from .._util.storage import AnyPath
 from ..data import Rows, Source, read_rows
 from ..data.columns import ColumnSelection, no_target
 from ..data.reading import PreparedSource, open_rows, read_columns
@@ -31,8 +33,6 @@ from ..evaluation.scoring import PredictionScores
 from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
 from ..models.gam.codebooks import SAMPLE_ROWS
 from ..models.losses import LOSSES
-from ..sparse_rows import dense
-from ..storage import AnyPath
 from .fit_settings import FitSettings
 from .fitted_model import FittedModel
 from .holding_out import (

@@ -13,7 +13,7 @@ from typing import Any
 
 import kernelmaps
 
-from ..display import shortened
+from .._util.display import shortened
 from ..kernels.registry import kernel_class
 from ..maps.base import FeatureMap
 from ..maps.registry import PLUGINS

@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import storage
+from .._util import storage
+from .._util.display import two_columns
+from .._util.storage import AnyPath, write_json
 from ..data import read_rows
 from ..data.columns import column_positions, no_target
 from ..data.reading import column_names
@@ -21,11 +23,9 @@ from ..data.suffixes import compressed, data_suffix, is_csv, is_parquet
 from ..data.table_in_memory import warn_of_gaps
 from ..data.table_stream import raw_tables
 from ..data.text_cells import quoted
-from ..display import two_columns
 from ..exceptions import SuspectColumnWarning
 from ..model_files import load_with_metadata
 from ..models.svm.saved import EstimatorNeeded
-from ..storage import AnyPath, write_json
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".json")
 

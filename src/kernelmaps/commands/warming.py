@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 import kernelmaps as km
 
-from ..progress import track
+from .._util.display import track
 
 
 @dataclass(frozen=True)

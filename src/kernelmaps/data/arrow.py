@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..blocks import evenly_spaced
-from ..extras import needed
+from .._util.arguments import needed
+from .._util.threads import evenly_spaced
 from .columns import advice_on_text, check_order, check_selection, column_positions
 from .csv_files import CsvFile
 from .sources import Block, Source, check_lengths, default_target, values_at

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from ..arguments import argument
+from .._util.arguments import argument
 
 _INSTEAD = (
     "replace the text by numbers first, or fit a GAM (AdditiveRegressor, AdditiveClassifier), "

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..extras import needed
-from ..threads import interruptible
+from .._util.arguments import needed
+from .._util.threads import interruptible
 from .columns import check_selection, column_positions, names_of
 from .sources import Block, SlicedSource, Source, as_rows, check_lengths, default_target
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import storage
+from .._util import storage
 from ..exceptions import FileFormatError
 from .loader import Dataset, data_folder, load
 

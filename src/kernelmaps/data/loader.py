@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from .._util.sparse import check_sparse
 from ..exceptions import FileFormatError
-from ..sparse_rows import check_sparse
 from .sources import check_members
 
 VARIABLE = "KERNELMAPS_DATA"

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ..extras import needed
-from ..sparse_rows import check_sparse
+from .._util.arguments import needed
+from .._util.sparse import check_sparse
 from .arrow import ArrowSource, CsvFragment
 from .columns import check_order
 from .csv_files import CsvFile

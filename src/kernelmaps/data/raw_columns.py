@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..sparse_rows import dense
+from .._util.sparse import dense
 from .dates import duration_cells
 from .frames import is_frame, level_name, unnamed
 from .text_cells import Cells, Text

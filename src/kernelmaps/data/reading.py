@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ..arguments import argument
-from ..extras import needed
-from ..hashing import mixed_bits
-from ..sparse_rows import first_bad, is_sparse
+from .._util.arguments import argument, needed
+from .._util.sparse import first_bad, is_sparse
+from .._util.threads import mixed_bits
 from .columns import (
     ColumnSelection,
     advice_on_text,

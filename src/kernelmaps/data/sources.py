@@ -20,10 +20,9 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ..arguments import refuse_masked
+from .._util.arguments import needed, refuse_masked
+from .._util.sparse import check_sparse, dense, is_sparse, naming_text
 from ..exceptions import FileFormatError
-from ..extras import needed
-from ..sparse_rows import check_sparse, dense, is_sparse, naming_text
 from .columns import check_order, names_of
 from .frames import is_frame, without_columns
 

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
-from ..extras import needed
+from .._util.arguments import needed
 
 CSV = (".csv", ".tsv")
 SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".txt")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..seeding import generator
+from .._util.arguments import generator
 
 
 def make_histograms(

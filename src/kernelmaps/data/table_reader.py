@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arguments import argument as argument_in_message
+from .._util.arguments import argument as argument_in_message
+from .._util.schema import SchemaError, boolean, instance, many, record, saved, text
 from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
-from ..schema import SchemaError, boolean, instance, many, record, saved, text
 from .dates import (
     DATE_FORMS,
     PERIODS,

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..extras import needed
+from .._util.arguments import needed
 from .arrow import ArrowSource, row_groups, scanned
 from .columns import column_positions, no_target
 from .csv_files import CsvFile

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arguments import argument
+from .._util.arguments import argument
 from .raw_columns import RawColumn, as_text
 from .text_cells import (
     LABEL_GAPS,

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from ..compiling import njit
+from .._util.compiling import njit
+from .._util.static_int import StaticInt
+from .._util.static_types import static_field
 from ..engine.simd.vectors import item
 from ..engine.table.entry import INNER, entry
-from ..static_int import StaticInt
-from ..static_types import static_field
 
 
 class RunningSums(NamedTuple):

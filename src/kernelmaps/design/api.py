@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import storage
-from ..arguments import argument, check_choice, check_count, check_positive
+from .._util import storage
+from .._util.arguments import argument, check_choice, check_count, check_positive, seed_of
+from .._util.display import announce
+from .._util.threads import limit_blas
 from ..exceptions import DesignError
 from ..kernels import Kernel
-from ..progress import announce
-from ..seeding import seed_of
-from ..threads import limit_blas
 from . import cache as store
 from . import certify
 from . import problem as problems

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import storage
+from .._util import storage
 from ..exceptions import FileFormatError
 
 READY = Path(__file__).with_name("ready.kmap")

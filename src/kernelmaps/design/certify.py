@@ -52,8 +52,8 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import chebyshev
 
+from .._util.display import html_of, two_columns
 from ..certificate import Certificate
-from ..display import html_of, two_columns
 from .gram import GridKernel
 from .lp import Cosines, sequential_lp
 from .problem import CosineProblem, Function, cosine_sum

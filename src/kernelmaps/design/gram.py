@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import argument
+from .._util.arguments import argument
 from .bounds import POINTS_PER_COLUMN, gram_bound, moved_bound
 from .problem import ERRORS, FeatureKernel, feature_kernel, has_kink
 

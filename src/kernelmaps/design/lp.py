@@ -39,7 +39,7 @@ import numpy as np
 from scipy.linalg import lapack
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp, nnls
 
-from ..arguments import argument, parameter
+from .._util.arguments import argument, parameter
 from ..exceptions import DesignError
 from .problem import CosineProblem, Cosines
 

@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from .. import storage
-from ..arguments import check_choice, check_count
-from ..progress import track
-from ..threads import limit_blas
+from .._util import storage
+from .._util.arguments import check_choice, check_count
+from .._util.display import track
+from .._util.threads import limit_blas
 from . import cache as store
 from . import joint, lp
 from .bounds import descend

@@ -41,11 +41,10 @@ from scipy import fft, sparse
 from sklearn.utils import check_array
 
 from .. import kernels
-from ..arguments import check_count, check_number, is_number
-from ..blocks import power_of_two
-from ..device import refuse_gpu_array
-from ..seeding import generator
-from ..sparse_rows import check_sparse, dense
+from .._util.arguments import check_count, check_number, generator, is_number
+from .._util.devices import refuse_gpu_array
+from .._util.sparse import check_sparse, dense
+from .._util.threads import power_of_two
 
 BASES = (None, "dct", "haar")
 

@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from ..progress import track
+from .._util.display import track
 from . import lp
 from .problem import CosineProblem, Cosines, has_kink, parabola_top
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..display import html_of, two_columns
+from .._util.display import html_of, two_columns
 from ..engine import Spec, evaluate
 from ..engine.families import waves_arrays
 from ..engine.piecewise import spec_of

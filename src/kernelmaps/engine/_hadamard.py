@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiling import HELPER, njit
+from .._util.compiling import HELPER, njit
 from .table.entry import entry
 
 _FAST = {"contract"}

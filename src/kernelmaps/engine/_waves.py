@@ -18,7 +18,7 @@ import numba as nb
 import numpy as np
 from numba.extending import overload
 
-from ..compiling import HELPER, njit
+from .._util.compiling import HELPER, njit
 
 # Angles in turns: from these on, the type has too few digits for the fraction of a turn.
 FAR = {np.dtype(np.float32): np.float32(2.0**17), np.dtype(np.float64): 2.0**46}

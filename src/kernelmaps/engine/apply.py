@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ..blocks import BLOCK_BYTES, row_blocks
-from ..compiling import interpreted
-from ..sparse_rows import check_sparse, is_sparse
-from ..threads import in_threads, limit_threads, worth_a_thread
+from .._util.compiling import interpreted
+from .._util.sparse import check_sparse, is_sparse
+from .._util.threads import BLOCK_BYTES, in_threads, limit_threads, row_blocks, worth_a_thread
 from . import gpu, joint
 from .extent import Extent, extent_of
 from .families import CURVES

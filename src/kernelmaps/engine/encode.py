@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ..compiling import interpreted
-from ..sparse_rows import check_sparse, is_sparse
-from ..static_int import StaticInt
-from ..threads import in_threads
+from .._util.compiling import interpreted
+from .._util.sparse import check_sparse, is_sparse
+from .._util.static_int import StaticInt
+from .._util.threads import in_threads
 from . import gpu
 from .outputs import note_path, output_dtype
 from .piecewise import spec_of, stored_table, table_of

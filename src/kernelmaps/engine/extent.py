@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..threads import in_threads, worth_a_thread
+from .._util.threads import in_threads, worth_a_thread
 
 EXACT_SIZES = (1e-150, 1e150)
 """Of float64 values: their squares and products are floating-point numbers, too."""

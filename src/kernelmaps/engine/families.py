@@ -29,8 +29,8 @@ from typing import Any
 
 import numpy as np
 
-from ..schema import Check, Lengths, SchemaError, integer, number
-from ..schema import array as floats
+from .._util.schema import Check, Lengths, SchemaError, integer, number
+from .._util.schema import array as floats
 from .schema import CLIPPED, SIGNED, FamilySchema, check_ends, check_together, register_schema
 from .spec import Spec
 

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from ..schema import Lengths, SchemaError, boolean, number
-from ..schema import array as floats
-from ..sparse_rows import is_sparse
+from .._util.schema import Lengths, SchemaError, boolean, number
+from .._util.schema import array as floats
+from .._util.sparse import is_sparse
 from .families import array
 from .joint import FAMILIES, JointFamily
 from .linear import (

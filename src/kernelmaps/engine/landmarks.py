@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from ..blocks import row_blocks
-from ..schema import Lengths, SchemaError, number, text
-from ..schema import array as floats
-from ..sparse_rows import is_sparse
+from .._util.schema import Lengths, SchemaError, number, text
+from .._util.schema import array as floats
+from .._util.sparse import is_sparse
+from .._util.threads import row_blocks
 from . import joint
 from .families import array
 from .joint import FAMILIES, JointFamily

@@ -22,11 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from ..blocks import power_of_two
-from ..schema import Check, Lengths, SchemaError, text
-from ..schema import array as numbers_in
-from ..sparse_rows import is_sparse
-from ..threads import in_threads, limit_blas
+from .._util.schema import Check, Lengths, SchemaError, text
+from .._util.schema import array as numbers_in
+from .._util.sparse import is_sparse
+from .._util.threads import in_threads, limit_blas, power_of_two
 from .families import array
 from .joint import FAMILIES, JointFamily
 from .outputs import note_path

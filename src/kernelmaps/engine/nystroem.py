@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from ..blocks import row_blocks
-from ..schema import Lengths, SchemaError, either, text
-from ..schema import array as floats
-from ..sparse_rows import dense
+from .._util.schema import Lengths, SchemaError, either, text
+from .._util.schema import array as floats
+from .._util.sparse import dense
+from .._util.threads import row_blocks
 from .joint import FAMILIES, JointFamily
 from .schema import FamilySchema, register_schema
 from .spec import Spec

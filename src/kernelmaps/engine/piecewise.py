@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ..schema import Lengths, SchemaError, array, boolean, integer
+from .._util.schema import Lengths, SchemaError, array, boolean, integer
 from .schema import FamilySchema, check_together, register_schema
 from .spec import Spec
 from .table import AFFINE, CODE, EDGES, LOG2, Table

@@ -7,7 +7,7 @@ file, a pickle, a Dask worker or a plug-in. All checks take linear time.
 A family from outside registers its own schema beside its formula::
 
     from kernelmaps.engine import FamilySchema, register_schema
-    from kernelmaps.schema import array, number
+    from kernelmaps._util.schema import array, number
 
     register_schema("ramp", FamilySchema(arrays={"slope": array("f8", "columns")}))
 
@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ..schema import Check, Lengths, SchemaError, array, boolean, check_entries, optional
+from .._util.schema import Check, Lengths, SchemaError, array, boolean, check_entries, optional
 
 DEEPEST = 8
 """Parts within parts, at most: no composed map has more than three levels."""

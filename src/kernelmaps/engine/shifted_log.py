@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..blocks import row_blocks
-from ..schema import number
-from ..sparse_rows import dense
+from .._util.schema import number
+from .._util.sparse import dense
+from .._util.threads import row_blocks
 from .joint import FAMILIES, JointFamily
 from .schema import FamilySchema, register_schema
 from .spec import Spec

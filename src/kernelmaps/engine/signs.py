@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..blocks import row_blocks
-from ..schema import integer
-from ..sparse_rows import is_sparse
+from .._util.schema import integer
+from .._util.sparse import is_sparse
+from .._util.threads import row_blocks
 from .joint import FAMILIES, JointFamily
 from .outputs import note_path
 from .schema import FamilySchema, register_schema

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import storage
+from .._util import storage
+from .._util.schema import SchemaError
 from ..exceptions import FileFormatError
-from ..schema import SchemaError
 from .schema import DEEPEST, SCHEMAS, check_spec
 
 SPEC_VERSION = 1

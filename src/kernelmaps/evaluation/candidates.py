@@ -11,6 +11,7 @@ from sklearn.utils.extmath import row_norms
 import kernelmaps
 
 from .. import kernels
+from .._util.arguments import generator
 from ..kernels import Kernel
 from ..kernels.additive import AdditiveKernel
 from ..kernels.bandwidth import fit_length
@@ -22,7 +23,6 @@ from ..kernels.registry import kernel_text
 from ..kernels.skewed import SkewedChi2
 from ..kernels.stationary import StationaryKernel
 from ..maps.registry import PLUGINS, Family, plugin_families
-from ..seeding import generator
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
+from .._util.devices import refuse_gpu_array
+from .._util.sparse import check_sparse, naming_text
 from ..data.table_reader import uninformative_columns
-from ..device import refuse_gpu_array
 from ..exceptions import SuspectColumnWarning
-from ..sparse_rows import check_sparse, naming_text
 
 _MIN_ROWS = 20  # fewer different whole numbers may be chance
 TASKS = ("auto", "classification", "regression")

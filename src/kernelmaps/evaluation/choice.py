@@ -19,9 +19,19 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from ..arguments import argument, check_count, check_positive, is_number, parameter
+from .._util.arguments import (
+    argument,
+    check_count,
+    check_positive,
+    generator,
+    is_number,
+    parameter,
+    seed_of,
+)
+from .._util.display import Tabled, track
+from .._util.sparse import dense
+from .._util.threads import check_stop, interruptible
 from ..certificate import Certificate
-from ..display import Tabled
 from ..exceptions import (
     DesignError,
     KernelScaleWarning,
@@ -30,10 +40,6 @@ from ..exceptions import (
     ToleranceError,
 )
 from ..kernels import Kernel
-from ..progress import track
-from ..seeding import generator, seed_of
-from ..sparse_rows import dense
-from ..threads import check_stop, interruptible
 from . import candidates as maps
 from .checks import checked_rows, feature_names_of, informative_columns, suspect_columns
 from .methods import ColumnSelector, scaled_kernel

@@ -14,11 +14,10 @@ from sklearn.base import clone
 
 import kernelmaps
 
-from ..arguments import argument, check_positive, parameter, refuse_masked
-from ..display import Tabled
+from .._util.arguments import argument, check_positive, generator, parameter, refuse_masked, seed_of
+from .._util.display import Tabled
 from ..kernels import Kernel, get
 from ..maps.registry import PLUGINS
-from ..seeding import generator, seed_of
 from .candidates import Candidate, candidates, expression, kernel_label, sort_of
 from .checks import (
     check_targets,

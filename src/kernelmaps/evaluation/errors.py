@@ -13,9 +13,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from .. import kernels
-from ..blocks import row_blocks
-from ..device import is_foreign, namespace_of
-from ..sparse_rows import check_sparse, dense
+from .._util.devices import is_foreign, namespace_of
+from .._util.sparse import check_sparse, dense
+from .._util.threads import row_blocks
 
 
 @dataclass(frozen=True)

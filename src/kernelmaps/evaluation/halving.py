@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from ..progress import track
-from ..threads import interruptible
+from .._util.display import track
+from .._util.threads import interruptible
 from .measuring import Problem, measure, measure_error, warm_up
 from .methods import Method
 from .results import NO_TRIAL, Row

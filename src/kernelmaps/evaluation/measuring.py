@@ -16,8 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 
+from .._util.threads import limit_blas, pools
 from ..exceptions import KernelScaleWarning, OutOfDomainWarning
-from ..threads import limit_blas, pools
 from .errors import KernelError, kernel_error
 from .methods import Method, penalty_of
 from .results import Row

@@ -14,11 +14,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..device import refuse_gpu_array
+from .._util.devices import refuse_gpu_array
+from .._util.schema import State, integer, names, number
+from .._util.sparse import check_sparse
 from ..kernels import Exponential, Gaussian, Kernel, Polynomial, SkewedChi2
 from ..maps.base import JointMap
-from ..schema import State, integer, names, number
-from ..sparse_rows import check_sparse
 from .candidates import expression, fitted_to_data, kernel_code, kernel_label, standardises
 
 

@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 import kernelmaps
 
-from ..arguments import refuse_masked
-from ..blocks import evenly_spaced
+from .._util.arguments import refuse_masked
+from .._util.threads import evenly_spaced
 from ..exceptions import OutOfDomainWarning
 from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay
 from ..inspection.shapes import by_importance, importance, output_names, shape_functions

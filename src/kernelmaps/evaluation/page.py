@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import storage
+from .._util import storage
 
 
 def write_page(template: str, data: dict[str, Any], path: str | Path) -> Path:

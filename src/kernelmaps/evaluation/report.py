@@ -12,10 +12,10 @@ from sklearn.base import clone
 
 import kernelmaps
 
+from .._util.sparse import dense
 from ..inspection import ShapeFunctionDisplay, kernel_error_grid
 from ..inspection.shapes import by_importance, linear_shape_functions, output_names
 from ..maps.base import AdditiveMap, FeatureMap
-from ..sparse_rows import dense
 from .page import plain_panels, rounded
 from .presentation import program, use_this
 from .results import Results, Row

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..arguments import check_count, check_number
+from .._util.arguments import check_count, check_number, generator
 from ..design.random_features import effective_sparsity, required_features
 from ..maps.fourier import RandomFourierMap
-from ..seeding import generator
 from .checks import checked_rows
 
 _LARGEST = 2**20

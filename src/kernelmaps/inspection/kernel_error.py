@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._util.sparse import dense
 from ..maps.base import AdditiveMap, FeatureMap
-from ..sparse_rows import dense
 from .shapes import without_names
 
 

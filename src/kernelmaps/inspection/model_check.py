@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..blocks import evenly_spaced
-from ..display import printable, shortened
+from .._util.display import printable, shortened
+from .._util.threads import evenly_spaced
 from .panels import STYLE, PanelDisplay
 
 _MAX_POINTS = 3000  # of a panel; more are a black area, and slow

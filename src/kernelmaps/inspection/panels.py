@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .. import storage
-from ..arguments import is_number
-from ..blocks import evenly_spaced
-from ..display import printable, shortened
+from .._util import storage
+from .._util.arguments import is_number
+from .._util.display import printable, shortened
+from .._util.threads import evenly_spaced
 from ..models.shapes import PairFunction, ShapeFunction
 from .shapes import by_importance, output_names, shape_functions
 

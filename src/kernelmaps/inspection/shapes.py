@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._util.sparse import dense
 from ..maps.base import AdditiveMap
 from ..models.shapes import PairFunction, ShapeFunction, tabulated_importance
-from ..sparse_rows import dense
 
 _POINTS = 60
 _BINS = 24

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from ..compiling import HELPER, njit
-from ..sparse_rows import for_compiled_loops
-from ..static_int import StaticInt
-from ..static_types import static_field
+from .._util.compiling import HELPER, njit
+from .._util.sparse import for_compiled_loops
+from .._util.static_int import StaticInt
+from .._util.static_types import static_field
 
 CHI2, MINIMUM, JENSEN_SHANNON, ABSOLUTE, LOG_CAUCHY, CHI2_DISTANCE = range(6)
 _LOGARITHMIC = (JENSEN_SHANNON, LOG_CAUCHY)

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..blocks import BLOCK_BYTES, row_blocks
-from ..compiling import interpreted
-from ..device import is_foreign, namespace_of
-from ..threads import in_threads
+from .._util.compiling import interpreted
+from .._util.devices import is_foreign, namespace_of
+from .._util.threads import BLOCK_BYTES, in_threads, row_blocks
 from .base import Kernel, Rows, sums_over_features
 
 Component = Callable[[np.ndarray, np.ndarray], np.ndarray]

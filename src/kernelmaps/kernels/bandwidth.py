@@ -10,8 +10,8 @@ from scipy import sparse
 from scipy.spatial.distance import pdist
 from sklearn.metrics import pairwise_distances
 
-from ..arguments import check_positive
-from ..blocks import evenly_spaced
+from .._util.arguments import check_positive
+from .._util.threads import evenly_spaced
 from ..exceptions import KernelScaleWarning
 from .base import Kernel
 from .stationary import StationaryKernel

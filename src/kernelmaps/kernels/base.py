@@ -13,9 +13,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from ..blocks import row_blocks
-from ..device import in_halves, is_foreign, memory_named, namespace_of
-from ..sparse_rows import check_sparse, naming_text
+from .._util.devices import in_halves, is_foreign, memory_named, namespace_of
+from .._util.sparse import check_sparse, naming_text
+from .._util.threads import row_blocks
 
 FEWER_ROWS = "Pass fewer rows of X or Y at a time."
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..arguments import check_positive
+from .._util.arguments import check_positive
 from .base import Kernel, Rows, UnitDiagonal
 from .homogeneous import chi2
 

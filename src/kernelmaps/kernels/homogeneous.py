@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..arguments import check_positive
-from ..device import namespace_of
-from ..sparse_rows import dense
+from .._util.arguments import check_positive
+from .._util.devices import namespace_of
+from .._util.sparse import dense
 from .additive import AdditiveKernel, Component, compiled_sums
 from .base import Rows
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..device import is_foreign, namespace_of
+from .._util.devices import is_foreign, namespace_of
 from .additive import AdditiveKernel
 from .base import Rows
 

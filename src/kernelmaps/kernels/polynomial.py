@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-from ..arguments import check_count, check_number, check_positive
-from ..threads import limit_threads
+from .._util.arguments import check_count, check_number, check_positive
+from .._util.threads import limit_threads
 from .base import Kernel, Rows
 
 

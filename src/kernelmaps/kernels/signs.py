@@ -36,8 +36,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import spence
 
-from ..blocks import row_blocks
-from ..sparse_rows import dense
+from .._util.sparse import dense
+from .._util.threads import row_blocks
 from .base import Kernel, Rows
 
 

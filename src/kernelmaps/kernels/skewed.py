@@ -13,8 +13,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..arguments import check_positive
-from ..sparse_rows import dense
+from .._util.arguments import check_positive
+from .._util.sparse import dense
 from .base import Rows, UnitDiagonal
 from .homogeneous import chi2
 from .stationary import StationaryKernel, float_differences

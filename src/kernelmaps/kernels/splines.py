@@ -17,7 +17,7 @@ from math import comb, factorial
 
 import numpy as np
 
-from ..arguments import check_count
+from .._util.arguments import check_count
 from .stationary import StationaryKernel, float_differences
 
 _MOST = 15  # degrees: the sum of truncated powers loses digits beyond

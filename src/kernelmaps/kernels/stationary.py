@@ -16,11 +16,10 @@ from scipy import sparse, special, stats
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.extmath import row_norms
 
-from ..arguments import check_positive
-from ..blocks import row_blocks
-from ..device import namespace_of
-from ..sparse_rows import dense
-from ..threads import limit_threads
+from .._util.arguments import check_positive
+from .._util.devices import namespace_of
+from .._util.sparse import dense
+from .._util.threads import limit_threads, row_blocks
 from .additive import compiled_sums
 from .base import Rows, UnitDiagonal, sums_over_features
 

@@ -29,12 +29,12 @@ from dataclasses import replace
 import numpy as np
 
 from .. import kernels
-from ..blocks import row_blocks
+from .._util.schema import number, record, saved
+from .._util.threads import row_blocks
 from ..certificate import Certificate, rounding_error
 from ..design.anchors import Root, cover_radius
 from ..engine.reference import evaluate_sets
 from ..engine.table import AFFINE, EDGES, Table
-from ..schema import number, record, saved
 
 
 def anchor_table(

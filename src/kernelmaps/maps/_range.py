@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..threads import in_threads
+from .._util.threads import in_threads
 from .base import AdditiveMap
 
 _QUANTILE = 0.001  # of the positive values: the least value of a domain; smaller ones are rare

@@ -28,7 +28,11 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from .. import kernels
-from ..arguments import check_choice, check_count, check_flag, check_number, check_positive
+from .._util.arguments import check_choice, check_count, check_flag, check_number, check_positive
+from .._util.devices import is_foreign, numpy_dtype, to_host
+from .._util.schema import array, many
+from .._util.sparse import check_sparse, dense
+from .._util.threads import available_threads, limit_blas
 from ..design.anchors import (
     FACTORIZATIONS,
     FITTED,
@@ -39,14 +43,10 @@ from ..design.anchors import (
     mapped_root,
     square_root,
 )
-from ..device import is_foreign, numpy_dtype, to_host
 from ..engine import Spec, apply, code_spec, encode
 from ..engine.encode import code_dtype, encode_within, fraction_bits, zero_codes
 from ..engine.extent import Extent
 from ..engine.piecewise import spec_of, table_of
-from ..schema import array, many
-from ..sparse_rows import check_sparse, dense
-from ..threads import available_threads, limit_blas
 from ._anchor_table import AnchorCertificate, anchor_table, certify
 from .base import DOMAIN, AdditiveMap
 from .codes import Codes

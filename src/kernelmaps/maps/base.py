@@ -19,17 +19,22 @@ from sklearn.utils import Tags
 from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from ..arguments import check_choice, check_number, check_positive
-from ..atomic import all_or_nothing
-from ..certificate import Certificate, rounding_error
-from ..device import (
+from .._util.arguments import check_choice, check_number, check_positive, generator
+from .._util.devices import (
+    checked_sparse_tensor,
     is_foreign,
+    is_sparse_tensor,
     memory_named,
     numpy_dtype,
     refuse_container,
     refuse_gpu_array,
     to_host,
 )
+from .._util.schema import Check, State, array, boolean, instance, integer, names, optional, pair
+from .._util.sparse import check_sparse, dense, naming_text
+from .._util.storage import all_or_nothing
+from .._util.threads import resolve_threads
+from ..certificate import Certificate, rounding_error
 from ..engine import Spec, apply, evaluate, gpu
 from ..engine.apply import apply_array_api, apply_sparse_tensor, stage_columns
 from ..engine.extent import (
@@ -54,11 +59,6 @@ from ..engine.row_checks import (
 from ..engine.table import CODE
 from ..exceptions import OutOfDomainWarning
 from ..kernels import Kernel
-from ..schema import Check, State, array, boolean, instance, integer, names, optional, pair
-from ..seeding import generator
-from ..sparse_rows import check_sparse, dense, naming_text
-from ..sparse_tensors import checked_sparse_tensor, is_sparse_tensor
-from ..threads import resolve_threads
 from .codes import Codes
 
 _NATIVE = (np.float32, np.float64, np.uint8, np.uint16)

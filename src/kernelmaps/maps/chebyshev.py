@@ -64,12 +64,12 @@ from scipy import sparse
 from scipy.optimize import minimize_scalar
 
 from .. import kernels
-from ..arguments import check_count, check_positive
-from ..blocks import evenly_spaced, row_blocks
+from .._util.arguments import check_count, check_positive
+from .._util.schema import number
+from .._util.threads import evenly_spaced, row_blocks
 from ..certificate import Certificate, rounding_error
 from ..engine import Spec
 from ..engine.families import CURVES
-from ..schema import number
 from .base import AdditiveMap
 
 _RULES = ("auto", "minimax")

@@ -9,10 +9,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from .. import storage
-from ..device import numpy_dtype, refuse_gpu_array, to_host
+from .._util import storage
+from .._util.devices import numpy_dtype, refuse_gpu_array, to_host
+from .._util.sparse import check_sparse
 from ..exceptions import FileFormatError
-from ..sparse_rows import check_sparse
 
 
 def refuse_plain_codes(X: Any, owner: str) -> None:

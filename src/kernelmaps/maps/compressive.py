@@ -28,8 +28,10 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import check_choice, check_count
-from ..blocks import power_of_two
+from .._util.arguments import check_choice, check_count, generator
+from .._util.schema import integer
+from .._util.sparse import dense
+from .._util.threads import power_of_two
 from ..design.random_features import check_basis, effective_sparsity
 from ..engine import Spec, apply
 from ..engine.linear import n_outputs
@@ -37,9 +39,6 @@ from ..engine.outputs import output_dtype
 from ..kernels import StationaryKernel
 from ..kernels.additive import Linear
 from ..kernels.bandwidth import warn_if_degenerate
-from ..schema import integer
-from ..seeding import generator
-from ..sparse_rows import dense
 from .base import JointMap
 from .fourier import SCALE_ADVICE, draw_fourier, gram_schmidt, resolve_kernel
 

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..arguments import check_choice, check_count
+from .._util.arguments import check_choice, check_count
+from .._util.schema import array, number, optional, pair
 from ..certificate import Certificate
 from ..design.api import COSINE_METHODS, METHODS, TABLE_METHODS, Design, design_map
 from ..design.joint import JointDesign
 from ..design.multidim import design_joint_map
 from ..engine import Spec
 from ..engine.row_checks import OUT_OF_DOMAIN
-from ..schema import array, number, optional, pair
 from ._range import positive_range
 from .base import AdditiveMap, JointMap, MapOfDomain
 from .homogeneous import check_columns

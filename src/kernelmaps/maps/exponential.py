@@ -23,17 +23,15 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ..arguments import check_count, check_positive
-from ..default_parts import DefaultParts
+from .._util.arguments import DefaultParts, check_count, check_positive, generator
+from .._util.schema import instance, number
+from .._util.sparse import dense
 from ..engine import Spec, apply
 from ..engine.extent import ColumnRange
 from ..engine.landmarks import landmark_spec
 from ..engine.outputs import output_dtype
 from ..kernels import Exponential, Gaussian, Kernel
 from ..kernels.bandwidth import warn_if_degenerate
-from ..schema import instance, number
-from ..seeding import generator
-from ..sparse_rows import dense
 from .base import AdditiveMap, JointMap
 from .designed import DesignedMap
 from .fourier import draw_fourier

@@ -57,14 +57,12 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..arguments import check_choice, check_count
-from ..blocks import power_of_two
+from .._util.arguments import check_choice, check_count, generator
+from .._util.threads import limit_blas, power_of_two
 from ..engine import Spec
 from ..engine.fourier import fourier_spec
 from ..engine.outputs import output_dtype
 from ..kernels.bandwidth import fit_length, warn_if_degenerate
-from ..seeding import generator
-from ..threads import limit_blas
 from .base import JointMap
 
 SAMPLINGS = ("iid", "orthogonal", "structured", "sobol")

@@ -28,15 +28,14 @@ from scipy import sparse
 from scipy.special import roots_legendre
 
 from .. import kernels
-from ..arguments import check_choice, check_count, check_positive
-from ..blocks import evenly_spaced, row_blocks
+from .._util.arguments import check_choice, check_count, check_positive
+from .._util.schema import array, number
+from .._util.sparse import dense
+from .._util.threads import evenly_spaced, in_threads, limit_blas, row_blocks, worth_a_thread
 from ..certificate import Certificate
 from ..design.problem import default_columns
 from ..engine import Spec
 from ..engine.families import waves_arrays
-from ..schema import array, number
-from ..sparse_rows import dense
-from ..threads import in_threads, limit_blas, worth_a_thread
 from .base import AdditiveMap
 
 Cosines = tuple[np.ndarray, np.ndarray]

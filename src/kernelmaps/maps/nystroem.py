@@ -42,17 +42,16 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import kernels
-from ..arguments import check_choice, check_count, check_flag
-from ..blocks import row_blocks
-from ..device import refuse_gpu_array
+from .._util.arguments import check_choice, check_count, check_flag, generator
+from .._util.devices import refuse_gpu_array
+from .._util.schema import number
+from .._util.sparse import dense
+from .._util.threads import row_blocks
 from ..engine import Spec, apply
 from ..engine.nearest import nearest
 from ..kernels.bandwidth import warn_if_degenerate
 from ..kernels.exponential import Exponential
 from ..kernels.registry import kernel_text
-from ..schema import number
-from ..seeding import generator
-from ..sparse_rows import dense
 from .base import JointMap, additive_names
 from .exponential import typical_distance
 from .fourier import SCALE_ADVICE, resolve_kernel

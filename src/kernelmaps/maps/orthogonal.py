@@ -49,11 +49,11 @@ from typing import Any
 import numpy as np
 from scipy.special import factorial
 
-from ..arguments import check_count, check_flag
+from .._util.arguments import check_count, check_flag
+from .._util.schema import array
 from ..engine import Spec
 from ..engine.piecewise import spec_of
 from ..engine.table import AFFINE, Table
-from ..schema import array
 from ._range import differ, feature_ranges, range_of_constant, resolve_zero
 from .base import DOMAIN, AdditiveMap
 

@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..arguments import check_count
+from .._util.arguments import check_count, generator
 from ..certificate import Certificate
 from ..engine import Spec
 from ..engine.signs import sign_spec
 from ..kernels.signs import SignCauchy
-from ..seeding import generator
 from .base import JointMap
 
 _PROBABILITY = 0.99  # with which the certificate of a random map holds

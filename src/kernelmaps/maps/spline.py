@@ -24,15 +24,15 @@ import numpy as np
 from scipy import sparse
 from scipy.interpolate import BSpline
 
-from ..arguments import check_choice, check_count
-from ..compiling import interpreted
+from .._util.arguments import check_choice, check_count
+from .._util.compiling import interpreted
+from .._util.schema import array
+from .._util.sparse import dense
 from ..design.anchors import column_values
 from ..engine import Spec
 from ..engine.extent import Extent
 from ..engine.piecewise import spec_of, stored_table
 from ..engine.table import AFFINE, EDGES, Table
-from ..schema import array
-from ..sparse_rows import dense
 from ._range import feature_ranges, resolve_zero
 from .base import DOMAIN, AdditiveMap
 

@@ -1,7 +1,7 @@
 """Model files (``.kmap``): fitted maps and models as JSON and plain arrays, without pickle.
 
-A model file is a container of :mod:`kernelmaps.storage` of kind ``"model"``. Its header holds a
-tree of JSON values, the *nodes*; arrays are kept beside it and referred to by name. A node with a
+A model file is a container of :mod:`kernelmaps._util.storage` of kind ``"model"``. Its header holds
+a tree of JSON values, the *nodes*; arrays are kept beside it and referred to by name. A node with a
 ``"$"`` entry stands for something that JSON does not have:
 
 =============  ====================================================================
@@ -17,9 +17,9 @@ tree of JSON values, the *nodes*; arrays are kept beside it and referred to by n
 ``object``     an instance of a known class: its name, parameters and stated entries
 =============  ====================================================================
 
-What an object saves is stated by its class (`_state`, see :class:`kernelmaps.schema.State`), with a
-version of its own; attributes that are not stated stay in the process. Reading never imports or
-calls what a file names: a class is looked up in the lists of :mod:`.classes`, its parameters are
+What an object saves is stated by its class (`_state`, see :class:`kernelmaps._util.schema.State`),
+with a version of its own; attributes that are not stated stay in the process. Reading never imports
+or calls what a file names: a class is looked up in the lists of :mod:`.classes`, its parameters are
 those of its constructor, and its entries are checked, one by one and against each other, before
 they are set. What is not listed is refused, when writing as when reading. Entries that a reader
 does not know are ignored in the header and refused in nodes, so that a later version may say more
@@ -40,10 +40,10 @@ import numpy as np
 
 import kernelmaps
 
-from .. import storage
+from .._util import storage
+from .._util.storage import AnyPath
 from ..engine.spec import Spec
 from ..exceptions import FileFormatError
-from ..storage import AnyPath
 from .classes import register_class
 from .reading import Reader
 from .writing import encode

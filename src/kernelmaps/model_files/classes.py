@@ -12,7 +12,7 @@ import numpy as np
 
 import kernelmaps
 
-from .. import schema
+from .._util import schema
 
 SPEC_ENTRIES = ("family", "arrays", "numbers", "parts")
 NAMED_KERNELS = ("HomogeneousKernel", "Additive")

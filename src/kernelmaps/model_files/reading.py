@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy
 
+from .._util.schema import State, boolean, check_entries, number
+from .._util.sparse import check_sparse
 from ..engine.spec import Spec, spec_from_file
 from ..exceptions import FileFormatError
-from ..schema import State, boolean, check_entries, number
-from ..sparse_rows import check_sparse
 from .classes import (
     NAMED_KERNELS,
     SKLEARN,

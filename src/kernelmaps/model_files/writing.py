@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .._util.sparse import is_sparse
 from ..engine.spec import Spec
-from ..sparse_rows import is_sparse
 from .classes import NAMED_KERNELS, SPEC_ENTRIES, listed_class, state_of
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from array_api_compat import array_namespace
 from sklearn.base import is_classifier
 
-from ..arguments import refuse_masked
-from ..device import is_foreign, to_host
+from .._util.arguments import refuse_masked
+from .._util.devices import is_foreign, to_host
 from .one_against_one import decided
 
 

@@ -9,11 +9,11 @@ from sklearn.utils import _safe_indexing, assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
-from ..arguments import refuse_masked
+from .._util.arguments import refuse_masked
+from .._util.devices import refuse_gpu_array
 from ..data.frames import is_series
 from ..data.raw_columns import is_missing, raw_column
 from ..data.targets import number_values
-from ..device import refuse_gpu_array
 
 _FEW_LABELS = 20  # up to so many classes scikit-learn has no warning to give
 

@@ -26,7 +26,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy  # whose parts are loaded when they are used
 
-from ..arguments import argument, parameter
+from .._util.arguments import argument, parameter
 
 # Width, in units of the targets' interquartile range, over which absolute losses are smoothed: a
 # tenth of the standard error of the median of 1,000 rows.

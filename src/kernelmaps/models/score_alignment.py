@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import check_count
+from .._util.arguments import check_count
 
 
 def align_scores(scores: Any, rank: int) -> np.ndarray:

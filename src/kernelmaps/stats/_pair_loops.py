@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compiling import njit
+from .._util.compiling import njit
 
 
 @njit(cache=True, nogil=True)

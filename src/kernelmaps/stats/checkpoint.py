@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .. import storage
+from .._util import storage
+from .._util.devices import to_host
+from .._util.schema import Check, SchemaError, check_entries, instance, optional, text
 from ..data.sources import Block, Source
-from ..device import to_host
 from ..exceptions import FileFormatError
-from ..schema import Check, SchemaError, check_entries, instance, optional, text
 from .composite import stats_from_state
 
 KIND = "fold-checkpoint"

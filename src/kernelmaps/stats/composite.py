@@ -13,9 +13,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from .. import storage
-from ..hashing import mixed_bits
-from ..schema import SchemaError, State, instance, integer, many
+from .._util import storage
+from .._util.schema import SchemaError, State, instance, integer, many
+from .._util.threads import mixed_bits
 from .moments import Moments, Statistics
 
 

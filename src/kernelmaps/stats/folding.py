@@ -25,13 +25,13 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
+from .._util.arguments import needed
+from .._util.devices import in_halves, is_tensor, share_memory, to_host
+from .._util.display import track
+from .._util.sparse import first_bad
+from .._util.threads import interruptible, ordered_map, resolve_threads
 from ..data.dask import connected, partitions, reduced, source_of_partition
 from ..data.sources import Block, Source
-from ..device import in_halves, is_tensor, share_memory, to_host
-from ..extras import needed
-from ..progress import track
-from ..sparse_rows import first_bad
-from ..threads import interruptible, ordered_map, resolve_threads
 from .checkpoint import Checkpoint
 from .moments import BLOCK_ROWS
 from .on_device import OnDevice

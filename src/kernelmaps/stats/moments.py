@@ -28,9 +28,9 @@ and buy nothing.
 
 **On a GPU.** Blocks of torch tensors are multiplied where they are, and H, m and V are tensors
 there until `on_host` brings them back; shifts and the sums of targets alone stay on the host. The
-algebra is the same. With products in TF32 (see :func:`kernelmaps.device.precision`) the factors are
-rounded to u = 2⁻¹¹ first: |ΔH_ij| ≤ 2u √(H_ii H_jj), and about u/√B of that for a block of B rows,
-since the rounding of different rows is independent.
+algebra is the same. With products in TF32 (see :func:`kernelmaps._util.devices.precision`) the
+factors are rounded to u = 2⁻¹¹ first: |ΔH_ij| ≤ 2u √(H_ii H_jj), and about u/√B of that for a block
+of B rows, since the rounding of different rows is independent.
 
 `Statistics` is the base: how blocks of any size are added, and files.
 """
@@ -43,12 +43,22 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 import numpy as np
 import scipy.sparse as sp
 
-from .. import storage
-from ..arguments import check_choice
-from ..device import is_tensor, to_device, to_host
+from .._util import storage
+from .._util.arguments import check_choice
+from .._util.devices import is_tensor, to_device, to_host
+from .._util.schema import (
+    SchemaError,
+    State,
+    array,
+    boolean,
+    integer,
+    labels,
+    number,
+    optional,
+    text,
+)
+from .._util.sparse import check_sparse
 from ..exceptions import FileFormatError
-from ..schema import SchemaError, State, array, boolean, integer, labels, number, optional, text
-from ..sparse_rows import check_sparse
 from .products import as_columns, block_mean, class_grams, float_type, products, zeros_on
 
 BLOCK_ROWS = 8192  # longest float32 product: see "Precision" in the docstring of `moments`

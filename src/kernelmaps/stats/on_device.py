@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..device import PRECISIONS, is_tensor, memory_named, numpy_dtype, precision, resolve, to_device
+from .._util.devices import (
+    PRECISIONS,
+    is_tensor,
+    memory_named,
+    numpy_dtype,
+    precision,
+    resolve,
+    to_device,
+)
 
 AHEAD = 2  # blocks that may be on their way while one is computed
 BLOCK_BYTES = 2 << 30  # of features on the GPU

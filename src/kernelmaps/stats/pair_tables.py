@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..threads import in_threads, limit_blas, map_in_threads
+from .._util.threads import in_threads, limit_blas, map_in_threads
 
 
 @dataclass(frozen=True)

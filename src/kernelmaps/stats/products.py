@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..device import is_tensor, multiply, to_device, to_host
+from .._util.devices import is_tensor, multiply, to_device, to_host
 
 
 def block_mean(Z: Any, w: np.ndarray | None) -> np.ndarray:

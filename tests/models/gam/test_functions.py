@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import kernelmaps as km
+from kernelmaps._util.schema import SchemaError
 from kernelmaps.data.frames import Column
 from kernelmaps.engine import record_paths
 from kernelmaps.models.gam.codebooks import MISSING, OTHER, Codebook, fit_codebook
 from kernelmaps.models.gam.pairs import bin_means, coarse_codes
 from kernelmaps.models.gam.predictor import AdditivePredictor, FittedTerm
-from kernelmaps.schema import SchemaError
 
 LEVELS = ["a", "b", "c", "new"]
 HUGE = 1.7e308

@@ -13,6 +13,7 @@ from sklearn.linear_model import Ridge
 from sklearn.svm import LinearSVC
 
 import kernelmaps as km
+from kernelmaps._util.static_int import StaticInt
 from kernelmaps.engine.table import CODE
 from kernelmaps.inspection import ShapeFunctionDisplay
 from kernelmaps.models.inputs import coded_labels
@@ -22,7 +23,6 @@ from kernelmaps.models.solvers._dual_loops import SVMProblem
 from kernelmaps.models.svm.calibration import platt
 from kernelmaps.models.svm.problem import Targets
 from kernelmaps.models.svm.training import lane_groups
-from kernelmaps.static_int import StaticInt
 
 ONE = {"n_jobs": 1}
 
@@ -170,7 +170,7 @@ def test_classes_together_are_classes_apart(seed, monkeypatch):
     few = km.AdditiveSVC(**settings, n_jobs=2).fit(X, y)  # values: one group of classes
     np.testing.assert_array_equal(few.decision_function(X), together.decision_function(X))
     monkeypatch.setattr("kernelmaps.models.svm.training.SMALL", 0)
-    monkeypatch.setattr("kernelmaps.threads.available_threads", lambda: 2)
+    monkeypatch.setattr("kernelmaps._util.threads.available_threads", lambda: 2)
     threads = km.AdditiveSVC(**settings, n_jobs=2).fit(X, y)
     np.testing.assert_allclose(threads.objective_, together.objective_, rtol=3e-6)
     assert (threads.decision_function(X) != few.decision_function(X)).any()  # two groups

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...device import is_tensor, multiply, tf32_chosen
+from ..._util.devices import is_tensor, multiply, tf32_chosen
 from ..linear import n_outputs, project
 from ..signs import cauchy_columns
 from ..spec import Spec

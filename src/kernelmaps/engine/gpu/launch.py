@@ -10,8 +10,8 @@ from functools import lru_cache
 from math import gcd
 from typing import Any, NamedTuple
 
-from ...blocks import power_of_two
-from ...device import tf32_chosen
+from ..._util.devices import tf32_chosen
+from ..._util.threads import power_of_two
 from ..table.stored import LOG2
 from .rows import device_of
 from .splines import OUTPUTS, SplineWeights

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...blocks import power_of_two
+from ..._util.threads import power_of_two
 from ..table.layout import Bins, Layout, LocalPolynomials
 from ..table.search import no_search
 from ..table.stored import AFFINE, EDGES

@@ -5,7 +5,7 @@ value as well as sixteen. No operation reorders or contracts floating-point arit
 the same bins, bit by bit. Where nothing is compiled there are no vectors: the Python fallbacks take
 single numbers.
 
-Flags of the operations are static integers (:class:`~kernelmaps.static_int.StaticInt`): the
+Flags of the operations are static integers (:class:`~kernelmaps._util.static_int.StaticInt`): the
 compiler sees their values.
 """
 
@@ -15,7 +15,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from ...compiling import python_fallback
+from ..._util.compiling import python_fallback
 from .vectors import WORD, Vector, constant, converted, filled, like, llvm, on_arm, pointer
 
 _NAMES = {types.float32: "f32", types.float64: "f64"}

@@ -9,8 +9,8 @@ from __future__ import annotations
 from llvmlite import ir
 from numba.core import types
 
-from ...compiling import python_fallback
-from ...static_types import field_type, static_field
+from ..._util.compiling import python_fallback
+from ..._util.static_types import field_type, static_field
 from .vectors import Vector, filled, llvm, pointer
 
 _COUNT = ir.IntType(64)

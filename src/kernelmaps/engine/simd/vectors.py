@@ -6,7 +6,7 @@ for the store of the previous one (about ten cycles); a value of the type below 
 LLVM splits it into what the machine has. All that is below runs on every processor; where two forms
 of an operation differ in speed, the faster one for the processor is built (`on_arm`).
 
-Lengths are part of the type: they come in as :class:`~kernelmaps.static_int.StaticInt`.
+Lengths are part of the type: they come in as :class:`~kernelmaps._util.static_int.StaticInt`.
 
 The operations that training needs have a Python fallback on arrays: where nothing is compiled, its
 loops run as they are read. (Maps have a readable form of their own then, :mod:`..reference`.)
@@ -19,8 +19,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, models, register_model
 
-from ...compiling import python_fallback
-from ...static_int import StaticInt
+from ..._util.compiling import python_fallback
+from ..._util.static_int import StaticInt
 
 WORD = ir.IntType(32)
 ONE, TWO = StaticInt(1), StaticInt(2)  # lengths that compiled code asks for by name

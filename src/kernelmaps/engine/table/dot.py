@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from ...blocks import power_of_two
-from ...compiling import njit
-from ...static_int import StaticInt
-from ...static_types import static_field
+from ..._util.compiling import njit
+from ..._util.static_int import StaticInt
+from ..._util.static_types import static_field
+from ..._util.threads import power_of_two
 from ..simd.polynomials import polynomial, vectors
 from ..simd.vectors import (
     ONE,

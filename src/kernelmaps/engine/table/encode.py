@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from ...compiling import njit
-from ...static_int import ABSENT, StaticInt
-from ...static_types import field_type, is_absent, static_field
+from ..._util.compiling import njit
+from ..._util.static_int import ABSENT, StaticInt
+from ..._util.static_types import field_type, is_absent, static_field
 from ..simd.arithmetic import (
     all_inside,
     as_floats,

@@ -21,7 +21,7 @@ import numpy as np
 from numba.core import cgutils, types
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 
-from ...compiling import HELPER, interpreted, njit, python_fallback
+from ..._util.compiling import HELPER, interpreted, njit, python_fallback
 from .packing import TESTED_VERSIONS, is_tested, packed, packing_works
 
 

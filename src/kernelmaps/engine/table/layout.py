@@ -11,7 +11,8 @@ zeros, that of values with φ(x) = 0; for odd extensions all pieces follow again
 changed. No consumer knows of either.
 
 What the compiler must know (the kind of bins, numbers of powers and columns, flags) are
-:class:`~kernelmaps.static_int.StaticInt`: part of the type, so that only the variant in use is
+:class:`~kernelmaps._util.static_int.StaticInt`: part of the type, so that only the variant in use
+is
 compiled, and cached on disk.
 
 The loops rely on these relations, which :func:`layout_of` establishes: ``first_piece[j] + b`` is a
@@ -27,8 +28,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...blocks import power_of_two
-from ...static_int import ABSENT, StaticInt
+from ..._util.static_int import ABSENT, StaticInt
+from ..._util.threads import power_of_two
 from .memory import aligned, by_vector
 from .search import CellParameters, search_of
 from .stored import AFFINE, CODE, EDGES, LOG2, Table, clipping

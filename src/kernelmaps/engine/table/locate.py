@@ -30,10 +30,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from ...compiling import interpreted, njit
-from ...sparse_rows import for_compiled_loops
-from ...static_int import StaticInt
-from ...static_types import field_type, static_field
+from ..._util.compiling import interpreted, njit
+from ..._util.sparse import for_compiled_loops
+from ..._util.static_int import StaticInt
+from ..._util.static_types import field_type, static_field
 from ..simd.arithmetic import (
     add_distance,
     as_floats,

@@ -45,9 +45,9 @@ from numba.core.pythonapi import NativeValue, unbox
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.np.numpy_support import from_dtype
 
-from ...compiling import interpreted
-from ...static_int import StaticInt
-from ...static_types import StaticType
+from ..._util.compiling import interpreted
+from ..._util.static_int import StaticInt
+from ..._util.static_types import StaticType
 
 TESTED_VERSIONS = ("0.68",)  # of numba
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...static_int import StaticInt
+from ..._util.static_int import StaticInt
 from .memory import LANES, aligned, by_vector
 from .stored import Table, starts_of
 

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...compiling import njit
-from ...static_int import ABSENT, StaticInt
+from ..._util.compiling import njit
+from ..._util.static_int import ABSENT, StaticInt
 from ..simd.polynomials import polynomial, vectors
 from ..simd.vectors import clear, copy_numbers, item, prefetch, store, width
 from .entry import INNER, BoundRoutine, bind, call, entry, routine

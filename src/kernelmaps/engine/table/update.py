@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...compiling import njit
-from ...static_int import StaticInt
+from ..._util.compiling import njit
+from ..._util.static_int import StaticInt
 from ..simd.polynomials import polynomial, vectors
 from ..simd.vectors import add as plus
 from ..simd.vectors import (

@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 from scipy.linalg import lapack
 
-from ...threads import limit_blas
+from ..._util.threads import limit_blas
 from ..losses import Loss, Squared
 from ..rows.in_memory import EvaluationInMemory, TermRows
 from ..rows.protocol import LossEvaluation, NormalEquations, SolverRows

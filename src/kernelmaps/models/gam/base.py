@@ -20,18 +20,17 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from ...arguments import argument, check_count, is_number, refuse_masked
+from ..._util.arguments import argument, check_count, generator, is_number, refuse_masked
+from ..._util.devices import is_foreign
+from ..._util.schema import State
+from ..._util.sparse import check_sparse
+from ..._util.threads import limit_blas
 from ...data.frames import Column, is_frame, is_series
 from ...data.opening import in_memory
 from ...data.sources import Source
 from ...data.table_in_memory import TableFile, fits_in_memory, load_table, warn_of_gaps
 from ...data.table_reader import ReadingNotes, TableReader
 from ...data.table_stream import Learning, open_large_table
-from ...device import is_foreign
-from ...schema import State
-from ...seeding import generator
-from ...sparse_rows import check_sparse
-from ...threads import limit_blas
 from ..explanation import Explanation
 from ..inputs import (
     missing_targets,

@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing, column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from ...atomic import all_or_nothing
+from ..._util.storage import all_or_nothing
 from ...data.frames import is_frame
 from ...data.opening import in_memory
 from ...data.sources import Source

@@ -13,12 +13,12 @@ from functools import lru_cache
 
 import numpy as np
 
+from ..._util.schema import SchemaError, anything, array, boolean, record, saved, text
 from ...data.frames import Column
 from ...engine import Spec
 from ...engine.encode import encode_within
 from ...engine.piecewise import spec_of
 from ...engine.table import EDGES, Table
-from ...schema import SchemaError, anything, array, boolean, record, saved, text
 
 MISSING = 0  # code of a missing value, in every column
 OTHER = 1  # code of a category's levels that have none of their own

@@ -20,7 +20,7 @@ import numpy as np
 from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
-from ...display import html_of, table_of
+from ..._util.display import html_of, table_of
 from .base import GeneralizedAdditiveModel
 
 # Models of the same rows have the same deviance of a constant, whose sums may be in another order.

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...arguments import argument
+from ..._util.arguments import argument
+from ..._util.threads import limit_blas, map_in_threads
 from ...data.frames import Column
-from ...threads import limit_blas, map_in_threads
 from ..losses import Loss, LossTotals, Quantile
 from ..rows.basis import Basis, LevelBasis, TermBasis, coefficient_slices
 from .codebooks import CODING, OTHER, Codebook, LevelCounts, encode_columns, fit_codebook

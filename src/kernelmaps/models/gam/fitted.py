@@ -11,10 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...arguments import argument, parameter
-from ...data.table_reader import TableReader
-from ...engine.apply import MAX_READABLE
-from ...schema import (
+from ..._util.arguments import argument, parameter
+from ..._util.schema import (
     SchemaError,
     State,
     anything,
@@ -26,6 +24,8 @@ from ...schema import (
     names,
     number,
 )
+from ...data.table_reader import TableReader
+from ...engine.apply import MAX_READABLE
 from ..losses import GAM, LOSSES, find_loss
 from ..probabilities import class_probabilities, sigmoid
 from .predictor import AdditivePredictor

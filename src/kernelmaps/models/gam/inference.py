@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from ...threads import limit_blas
+from ..._util.threads import limit_blas
 from ..losses import Loss
 from ..rows.basis import LevelBasis, TermBasis
 from ..solvers.pirls import PenalisedFit

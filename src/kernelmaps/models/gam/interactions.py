@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...threads import limit_blas
+from ..._util.threads import limit_blas
 from ..losses import Loss
 from ..rows.basis import coefficient_slices
 from ..rows.in_memory import GramCache

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...schema import SchemaError, anything, array, instance, integer, optional, record, saved
+from ..._util.schema import SchemaError, anything, array, instance, integer, optional, record, saved
 
 if TYPE_CHECKING:  # a model that was saved predicts without its solver
     from ..solvers.pirls import PenalisedFit

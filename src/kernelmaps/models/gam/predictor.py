@@ -9,10 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...blocks import row_blocks
-from ...data.frames import Column
-from ...engine.apply import MAX_READABLE, apply_table
-from ...schema import (
+from ..._util.schema import (
     SchemaError,
     anything,
     array,
@@ -24,6 +21,9 @@ from ...schema import (
     saved,
     text,
 )
+from ..._util.threads import row_blocks
+from ...data.frames import Column
+from ...engine.apply import MAX_READABLE, apply_table
 from ..shapes import tabulated_importance
 from .codebooks import Codebook
 from .functions import STRAIGHT, TermFunctions, functions_of, term_values

@@ -12,9 +12,9 @@ from sklearn.metrics import r2_score
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from ...arguments import check_number, refuse_masked
-from ...atomic import all_or_nothing
-from ...blocks import evenly_spaced
+from ..._util.arguments import check_number, refuse_masked
+from ..._util.storage import all_or_nothing
+from ..._util.threads import evenly_spaced
 from ...data.frames import Column
 from ...data.sources import Source
 from ..inputs import numbers_in_text, real_targets, targets_of, weights_of

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...display import html_of, table_of
+from ..._util.display import html_of, table_of
 from .predictor import AdditivePredictor, FittedTerm
 
 SHRUNK_EDF = 0.1  # a term with less is said to be shrunk to nothing

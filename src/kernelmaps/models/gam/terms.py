@@ -9,8 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ..._util.schema import State, anything
 from ...data.table_reader import TableReader
-from ...schema import State, anything
 from ..rows.basis import Basis, LevelBasis, TermBasis
 from .bases import (
     BandedNormalEquations,

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...compiling import njit
+from ..._util.compiling import njit
+from ..._util.static_int import StaticInt
 from ...engine.simd.polynomials import polynomial, vectors
 from ...engine.simd.vectors import ONE, add, fill, fold, item, load, multiply_add, put, store, zeros
 from ...engine.table.entry import BoundRoutine, bind, call, entry, routine
@@ -29,7 +30,6 @@ from ...engine.table.update import (
     locate_row,
     routines_of,
 )
-from ...static_int import StaticInt
 
 
 class BandArrays(NamedTuple):

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from ..._util.threads import check_stop
 from ...engine.table.memory import aligned
 from ...engine.table.packing import packed
-from ...threads import check_stop
 from . import _band_loops
 from .map_tables import BasisTables, rows_of, workspace_for
 

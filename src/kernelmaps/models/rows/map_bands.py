@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ..._util.sparse import is_sparse
 from ...engine.extent import Extent, extent_of, extent_of_rows
 from ...engine.piecewise import table_of
 from ...engine.spec import Spec
 from ...engine.table import Table
 from ...engine.tabulated import table_for
-from ...sparse_rows import is_sparse
 
 _SINGLE = np.dtype(np.float32)
 

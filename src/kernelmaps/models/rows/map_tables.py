@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ...compiling import interpreted
+from ..._util.compiling import interpreted
+from ..._util.static_int import StaticInt
 from ...engine import Spec
 from ...engine.encode import fixed_point
 from ...engine.reference import evaluate_sets
@@ -18,7 +19,6 @@ from ...engine.table.layout import Bins, LocalPolynomials, bins_of, polynomials_
 from ...engine.table.locate import locations_for, packed_bins, stored_rows
 from ...engine.table.memory import aligned
 from ...engine.table.update import Basis, RowArrays, RowWorkspace, Squares
-from ...static_int import StaticInt
 from .map_bands import Bands, bands_of
 
 _VECTOR = 64  # numbers in one block of weights: four 512-bit registers of float32

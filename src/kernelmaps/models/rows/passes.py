@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from ..._util.threads import interruptible
 from ...data import Block, Source
 from ...data.dask import source_of_partition
 from ...stats.folding import sum_on_dask
-from ...threads import interruptible
 
 CHUNK_ROWS = 1 << 18  # rows read at a time: tens of MB for ordinary tables
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ...blocks import row_blocks
+from ..._util.threads import row_blocks
 from ...engine import Spec, apply
 from ...engine.extent import column_range
 from ...engine.table import CODE, EDGES, LOG2, Table

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from ...compiling import njit
+from ..._util.compiling import njit
+from ..._util.static_int import StaticInt
 from ...engine.simd.vectors import item, put
 from ...engine.table.entry import BoundRoutine, bind, call, entry, routine
 from ...engine.table.update import (
@@ -25,7 +26,6 @@ from ...engine.table.update import (
     locate_row,
     prefetch_row,
 )
-from ...static_int import StaticInt
 from ..losses import dual_rules_of
 
 

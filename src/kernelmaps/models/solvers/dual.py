@@ -51,10 +51,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ..._util.display import track
+from ..._util.threads import check_stop, run_interruptibly
 from ...engine.table.packing import packed
 from ...engine.table.update import RowArrays, routines_of, weights_of
-from ...progress import track
-from ...threads import check_stop, run_interruptibly
 from ..losses import dual_rules_of
 from ..rows.map_tables import BasisTables, weight_memory, workspace_for
 from . import _dual_loops

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from ...threads import available_threads
+from ..._util.threads import available_threads
 from ..rows.protocol import NormalEquations
 from .levels import BlockCovariance, ConditionalLevels
 from .row_space import LowRankCovariance, RowSpaceSystem

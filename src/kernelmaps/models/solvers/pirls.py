@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...threads import limit_blas
+from ..._util.threads import limit_blas
 from ..losses import Loss, Squared
 from ..rows.in_memory import TermRows
 from ..rows.protocol import LossEvaluation, NormalEquations, SolverRows

@@ -22,8 +22,8 @@ from scipy.linalg import LinAlgError, LinAlgWarning, cho_factor, cho_solve, solv
 from scipy.linalg import eigh as host_eigh
 from scipy.optimize import minimize_scalar
 
-from ...arguments import is_number
-from ...device import solving_device, to_device, to_host
+from ..._util.arguments import is_number
+from ..._util.devices import solving_device, to_device, to_host
 from ...stats import Moments
 
 CHOLESKY_UP_TO = 16  # strengths, above which one eigendecomposition is cheaper

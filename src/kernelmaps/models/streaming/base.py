@@ -26,19 +26,19 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from ...arguments import check_count, refuse_masked
+from ..._util.arguments import check_count, refuse_masked
+from ..._util.devices import is_tensor, memory_named, on_gpu, resolve, solving_on, stack, to_host
+from ..._util.schema import State, boolean, instance, integer, names
+from ..._util.sparse import check_sparse, naming_text
+from ..._util.threads import ordered_map, resolve_threads
 from ...data import Block, Source, open_source
 from ...data.columns import check_order, names_of
 from ...data.dask import on_sample
 from ...data.sources import SlicedSource, is_chunks
-from ...device import is_tensor, memory_named, on_gpu, resolve, solving_on, stack, to_host
 from ...maps.codes import Codes, refuse_plain_codes
-from ...schema import State, boolean, instance, integer, names
-from ...sparse_rows import check_sparse, naming_text
 from ...stats import FoldMoments, KernelMoments, Moments, choose_block_rows, fold
 from ...stats.folding import features_of
 from ...stats.on_device import OnDevice, check_device
-from ...threads import ordered_map, resolve_threads
 from .feature_maps import Features, check_codes
 
 

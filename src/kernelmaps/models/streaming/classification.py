@@ -16,11 +16,11 @@ from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from ...arguments import check_choice
-from ...atomic import all_or_nothing
+from ..._util.arguments import check_choice
+from ..._util.devices import refuse_gpu_array, to_host
+from ..._util.sparse import dense
+from ..._util.storage import all_or_nothing
 from ...data import Source
-from ...device import refuse_gpu_array, to_host
-from ...sparse_rows import dense
 from ...stats import Moments
 from ..device_scores import ScoresAnywhere, best_labels, indicators
 from ..one_against_one import pairs_of, votes

@@ -13,11 +13,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from ..._util.devices import concatenate, is_tensor, multiply
+from ..._util.schema import anything, array, instance, integer, many, optional, record, saved
+from ..._util.sparse import dense
 from ...data import Block
-from ...device import concatenate, is_tensor, multiply
 from ...maps.codes import Codes, codes_of
-from ...schema import anything, array, instance, integer, many, optional, record, saved
-from ...sparse_rows import dense
 from ...stats.products import like
 
 

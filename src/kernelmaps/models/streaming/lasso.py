@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...arguments import check_count, check_number
+from ..._util.arguments import check_count, check_number
 from ...stats import Moments
 from ..solvers.lasso import lasso_path
 from .classification import StreamingClassification

@@ -17,10 +17,20 @@ from scipy.linalg import block_diag
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ...arguments import is_number
-from ...atomic import all_or_nothing
+from ..._util.arguments import is_number
+from ..._util.schema import (
+    anything,
+    array,
+    instance,
+    integer,
+    many,
+    number,
+    optional,
+    record,
+    saved,
+)
+from ..._util.storage import all_or_nothing
 from ...data import Source
-from ...schema import anything, array, instance, integer, many, number, optional, record, saved
 from ...stats import FoldMoments, KernelMoments, Moments
 from ..device_scores import ScoresAnywhere
 from ..solvers.quadratic import check_rows, component_count, principal_axes, squared_errors

@@ -17,9 +17,9 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ...atomic import all_or_nothing
-from ...device import refuse_container
-from ...schema import array, integer
+from ..._util.devices import refuse_container
+from ..._util.schema import array, integer
+from ..._util.storage import all_or_nothing
 from ..solvers.quadratic import check_rows, component_count, principal_axes, significant
 from .base import Passes, PathLike, StreamingEstimator
 from .feature_maps import affine

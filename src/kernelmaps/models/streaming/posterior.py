@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ...device import concatenate, is_tensor
+from ..._util.devices import concatenate, is_tensor
 from ...stats.products import as_columns, like
 from ..solvers.quadratic import inverse_root, squared_errors
 from .feature_maps import affine

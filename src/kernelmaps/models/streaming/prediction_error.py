@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ...arguments import check_number
+from ..._util.arguments import check_number
+from ..._util.devices import is_tensor, to_host
+from ..._util.sparse import dense
 from ...certificate import Certificate
-from ...device import is_tensor, to_host
-from ...sparse_rows import dense
 from .ridge import StreamingRidge
 
 

@@ -17,9 +17,9 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from scipy.stats import t as student_t
 
-from ...arguments import check_number, refuse_masked
-from ...device import is_tensor, to_host
-from ...sparse_rows import dense
+from ..._util.arguments import check_number, refuse_masked
+from ..._util.devices import is_tensor, to_host
+from ..._util.sparse import dense
 from ...stats import Moments
 from ...stats.products import as_columns
 from ..solvers.quadratic import Spectrum, evidence_alpha, ridge_path, spectrum_of

@@ -11,12 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...blocks import row_blocks
-from ...engine.apply import stage_columns, sums_array_api
-from ...engine.extent import EXACT_SIZES
-from ...engine.reference import evaluate
-from ...engine.tabulated import has_table
-from ...schema import (
+from ..._util.schema import (
     State,
     array,
     boolean,
@@ -28,6 +23,11 @@ from ...schema import (
     nothing,
     optional,
 )
+from ..._util.threads import row_blocks
+from ...engine.apply import stage_columns, sums_array_api
+from ...engine.extent import EXACT_SIZES
+from ...engine.reference import evaluate
+from ...engine.tabulated import has_table
 from ..one_against_one import decided
 from ..rows.map_bands import bands_of
 from ..svm.saved import MOST_VALUES, EstimatorNeeded, SavedMap, SavedPart

@@ -6,7 +6,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from ...device import is_tensor, multiply
+from ..._util.devices import is_tensor, multiply
 from ...engine import gpu
 from ...engine.apply import sums_array_api
 from .model import AdditiveMachine

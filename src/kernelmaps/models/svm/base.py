@@ -13,14 +13,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from ...arguments import check_choice, check_count, check_positive
-from ...default_parts import DefaultParts
-from ...device import is_foreign, memory_named, refuse_gpu_array
+from ..._util.arguments import DefaultParts, check_choice, check_count, check_positive, generator
+from ..._util.devices import is_foreign, memory_named, refuse_gpu_array
+from ..._util.schema import State, array, instance, integer, names, number, text
+from ..._util.threads import resolve_threads
 from ...maps.base import AdditiveMap
 from ...maps.codes import Codes
-from ...schema import State, array, instance, integer, names, number, text
-from ...seeding import generator
-from ...threads import resolve_threads
 from ..explanation import Explanation
 from ..inputs import refuse_training_on_gpu, weights_of
 from ..losses import SVM, find_loss, make_loss

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from ...hashing import mixed_bits
-from ...schema import State, array
+from ..._util.schema import State, array
+from ..._util.threads import mixed_bits
 from ..losses import Logistic
 from ..probabilities import calibrated
 from ..rows.matrix import MatrixRows

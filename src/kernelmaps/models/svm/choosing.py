@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 
-from ...arguments import check_positive
-from ...progress import track
+from ..._util.arguments import check_positive
+from ..._util.display import track
 from .fitted_map import FittedMap
 from .model import AdditiveMachine
 from .problem import Options, Targets

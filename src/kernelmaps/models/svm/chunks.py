@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..._util.threads import resolve_threads, run_interruptibly
 from ...data import Source
-from ...threads import resolve_threads, run_interruptibly
 from ..rows.map_tables import basis_tables, lanes_for, pack_weights, unpack_weights
 from ..solvers.dual import Solution
 from ..solvers.dual_blocks import BlockDescent, DescentOverBlocks

@@ -12,13 +12,13 @@ from scipy import sparse
 from sklearn.base import RegressorMixin, is_classifier
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from ...arguments import refuse_masked
+from ..._util.arguments import refuse_masked
+from ..._util.sparse import check_sparse, dense, naming_text
 from ...data import Source
 from ...data.frames import first_column_without_numbers
 from ...data.opening import has_text, in_memory
 from ...data.suffixes import is_csv
 from ...maps.codes import Codes, refuse_plain_codes
-from ...sparse_rows import check_sparse, dense, naming_text
 from .model import AdditiveMachine
 
 USE_A_GAM = (

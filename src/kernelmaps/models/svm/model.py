@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from ...blocks import row_blocks
+from ..._util.schema import State, array, boolean, instance, number
+from ..._util.threads import resolve_threads, row_blocks
 from ...engine import Spec
 from ...engine.extent import EXACT_SIZES
 from ...engine.families import CURVES
@@ -18,8 +19,6 @@ from ...engine.piecewise import table_of
 from ...engine.table import Table
 from ...engine.tabulated import has_table, n_columns
 from ...maps.base import AdditiveMap
-from ...schema import State, array, boolean, instance, number
-from ...threads import resolve_threads
 from ..shapes import importance_of
 from .fitted_map import FittedMap
 from .problem import MOST_LANES, SMALL, precision_of

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ...compiling import interpreted
+from ..._util.compiling import interpreted
+from ..._util.threads import in_threads
 from ...engine.outputs import check_loop
 from ...engine.reference import at_codes
 from ...engine.table import CODE, Table
@@ -27,7 +28,6 @@ from ...engine.table.dot import (
 )
 from ...engine.table.locate import stored_rows
 from ...engine.table.packing import packed
-from ...threads import in_threads
 
 _CODE_BYTES = 2**21  # of values at every code of an integer type: a second-level cache
 _MOST_BYTES = 2**25  # of polynomials: beyond, the band of the basis is read instead

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...threads import limit_blas
+from ..._util.threads import limit_blas
 from ..losses import LOSSES, Loss, make_loss, name_with
 from ..rows.band_rows import BandRows
 from ..rows.map_bands import Bands

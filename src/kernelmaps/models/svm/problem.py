@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ...arguments import argument
+from ..._util.arguments import argument
 
 MOST_LANES = 16  # classes whose weights are the lanes of one vector
 SMALL = 2_000_000  # values to look up below which threads do not pay

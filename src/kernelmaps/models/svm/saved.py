@@ -14,6 +14,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..._util.schema import (
+    Lengths,
+    State,
+    array,
+    boolean,
+    instance,
+    integer,
+    labels,
+    names,
+    optional,
+    pair,
+)
 from ...engine.apply import sums_array_api
 from ...engine.extent import EXACT_SIZES, column_range, first_not_finite
 from ...engine.families import CURVES
@@ -27,18 +39,6 @@ from ...engine.schema import check_width
 from ...engine.spec import Spec
 from ...engine.tabulated import has_table
 from ...exceptions import OutOfDomainWarning
-from ...schema import (
-    Lengths,
-    State,
-    array,
-    boolean,
-    instance,
-    integer,
-    labels,
-    names,
-    optional,
-    pair,
-)
 from ..one_against_one import decided
 from ..probabilities import calibrated, class_probabilities
 from ..rows.map_bands import bands_of

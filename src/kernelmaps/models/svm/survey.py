@@ -13,10 +13,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.sparsefuncs import min_max_axis
 
+from ..._util.threads import mixed_bits
 from ...data import Block, Source, open_source
 from ...data.sources import IterableSource
 from ...engine.extent import column_range, extent_of, first_not_finite
-from ...hashing import mixed_bits
 from .inputs import naming_gams
 
 _BLOCK_VALUES = 2**23  # numbers of one block, about

@@ -13,10 +13,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from ...arguments import check_choice
-from ...atomic import all_or_nothing
-from ...device import is_foreign
-from ...schema import boolean, instance, labels
+from ..._util.arguments import check_choice
+from ..._util.devices import is_foreign
+from ..._util.schema import boolean, instance, labels
+from ..._util.storage import all_or_nothing
 from ..device_scores import ScoresAnywhere, best_labels, indicators
 from ..inputs import coded_labels, refuse_training_on_gpu, weights_of
 from ..one_against_one import coupled, decided, pairs_of, votes

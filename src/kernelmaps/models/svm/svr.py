@@ -11,9 +11,9 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ...arguments import check_number
-from ...atomic import all_or_nothing
-from ...schema import number
+from ..._util.arguments import check_number
+from ..._util.schema import number
+from ..._util.storage import all_or_nothing
 from ..device_scores import ScoresAnywhere
 from ..gam.sampling import real_targets
 from ..inputs import refuse_training_on_gpu, weights_of

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from ..._util.static_int import StaticInt
+from ..._util.threads import resolve_threads, run_interruptibly
 from ...engine import Spec
-from ...static_int import StaticInt
-from ...threads import resolve_threads, run_interruptibly
 from ..losses import LOSSES, make_loss
 from ..rows.band_rows import BandRows
 from ..rows.map_bands import Bands, band_size, single_precision_bands

@@ -13,7 +13,7 @@ import sys
 import numpy as np
 import pytest
 
-from kernelmaps import storage
+from kernelmaps._util import storage
 from kernelmaps.exceptions import FileFormatError
 
 ARRAYS = {
@@ -212,7 +212,7 @@ def test_files_of_killed_writers_are_removed_and_those_of_living_ones_are_not(tm
     path = tmp_path / "x.kmap"
     script = f"""
 import os, signal
-from kernelmaps import storage
+from kernelmaps._util import storage
 os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)
 storage.write({str(path)!r}, "t", {{}}, {{}})
 """
@@ -269,7 +269,7 @@ def test_a_character_device_is_written_to_and_stays():
 
 
 def test_standard_output_may_be_a_pipe_without_a_name():
-    script = "from kernelmaps import storage; storage.write_file('/dev/stdout', b'bytes')"
+    script = "from kernelmaps._util import storage; storage.write_file('/dev/stdout', b'bytes')"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert result.stdout == b"bytes"
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import kernelmaps as km
+from kernelmaps._util.display import html_of, text_of, two_columns
 from kernelmaps.certificate import Certificate
-from kernelmaps.display import html_of, text_of, two_columns
 
 
 def test_designs_and_certificates_are_tables_in_notebooks():

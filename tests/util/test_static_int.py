@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numba as nb
 import pytest
 
-import kernelmaps.static_types
-from kernelmaps.static_int import StaticInt
-from kernelmaps.static_types import static_field
+import kernelmaps._util.static_types
+from kernelmaps._util.static_int import StaticInt
+from kernelmaps._util.static_types import static_field
 
 THREE = StaticInt(3)
 
@@ -66,4 +66,4 @@ def test_they_are_integers_that_can_be_pickled():
     assert (value, repr(value), {value: 1}[3]) == (3, "StaticInt(3)", 1)
     kind = pickle.loads(pickle.dumps(nb.typeof(THREE)))  # as an index of numba's disk cache has it
     assert kind == nb.typeof(THREE)
-    assert isinstance(kind, kernelmaps.static_types.StaticType)
+    assert isinstance(kind, kernelmaps._util.static_types.StaticType)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelmaps.arguments import (
+from kernelmaps._util.arguments import (
     argument,
     check_choice,
     check_count,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelmaps import compile_cache
+from kernelmaps._util import compile_cache
 
 DAMAGES = {
     "empty": lambda content: b"",
@@ -40,7 +40,7 @@ def function(tmp_path):
     """Imports a compiled function anew and calls it: how often its code was read from disk."""
     source = tmp_path / "kept.py"
     source.write_text(
-        "from kernelmaps.compiling import njit\n\n\n"
+        "from kernelmaps._util.compiling import njit\n\n\n"
         "@njit(cache=True)\ndef twice(x):\n    return 2 * x\n"
     )
 

@@ -10,8 +10,8 @@ import numba
 import numpy as np
 import pytest
 
-from kernelmaps import threads
-from kernelmaps.threads import available_threads, in_threads, limit_threads, resolve_threads
+from kernelmaps._util import threads
+from kernelmaps._util.threads import available_threads, in_threads, limit_threads, resolve_threads
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_in_threads_works_again_after_a_fork():
     """A forked child has none of its parent's threads: the pool must not wait for them."""
     script = (
         "import os, sys\n"
-        "from kernelmaps.threads import in_threads\n"
+        "from kernelmaps._util.threads import in_threads\n"
         "in_threads(lambda b, e: e - b, 1000, -1)\n"
         "child = os.fork()\n"
         "if child == 0:\n"
@@ -165,7 +165,7 @@ def test_any_thread_may_limit_blas():
     """threadpoolctl listens to the first thread that sets a limit, here the main one, alone."""
     script = (
         "import threading, numpy\n"
-        "from kernelmaps.threads import limit_blas, pools\n"
+        "from kernelmaps._util.threads import limit_blas, pools\n"
         "seen = []\n"
         "def look():\n"
         "    with limit_blas(1):\n"
@@ -190,7 +190,7 @@ def test_a_fork_does_not_inherit_limits():
 import os, threading
 import numpy
 from threadpoolctl import threadpool_info
-from kernelmaps.threads import limit_blas
+from kernelmaps._util.threads import limit_blas
 
 def counts():
     return [p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"]

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
+from importlib import import_module
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 from numpy import bool_, inf, ma, timedelta64
 
 MOST = 2**31 - 1
@@ -160,3 +162,107 @@ def _is_extreme(value: Any) -> bool:
 
 def _named(owner: Any) -> str:
     return owner if isinstance(owner, str) else type(owner).__name__
+
+
+_PACKAGES = {
+    "plot": ["matplotlib"],
+    "dask": ["dask", "distributed"],
+    "data": ["h5py", "zarr"],
+    "onnx": ["onnx", "onnxruntime", "skl2onnx"],
+    "skops": ["skops"],
+}
+EXTRA_OF = {package: extra for extra, packages in _PACKAGES.items() for package in packages}
+"""The smallest extra that installs each optional package."""
+
+
+def install_hint(package: str) -> str:
+    """Say how to install a missing package."""
+    extra = EXTRA_OF.get(package)
+    requirement = f"'kernelmaps[{extra}]'" if extra else package
+    return f"{package} is not installed: pip install {requirement}"
+
+
+def needed(package: str) -> Any:
+    """Import a package that only some parts need, or say how to get it."""
+    name = package.split(".")[0]
+    try:
+        import_module(name)
+        return import_module(package)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise ModuleNotFoundError(install_hint(name), name=name) from error
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """Return the NumPy Generator that a `random_state` stands for.
+
+    Parameters
+    ----------
+    random_state : None, int >= 0, RandomState or Generator
+        None draws fresh entropy; an int gives the same numbers every time; a RandomState or a
+        Generator is drawn from, so that two calls give different numbers.
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31, size=4))
+    if random_state is None:
+        return np.random.default_rng(fresh_entropy())
+    if _is_seed(random_state):
+        return np.random.default_rng(int(random_state))
+    raise ValueError(
+        "random_state must be None, an integer >= 0, a RandomState or a Generator; got "
+        f"{random_state!r}"
+    )
+
+
+def fresh_entropy() -> np.random.SeedSequence:
+    """Return what ``random_state=None`` draws from: the one source that nobody chose."""
+    return np.random.SeedSequence()
+
+
+def seed_of(random_state: Any) -> int:
+    """Return an integer seed for parts that take one; an integer stands for itself."""
+    if _is_seed(random_state):
+        return int(random_state)
+    return int(generator(random_state).integers(2**31 - 1))
+
+
+def _is_seed(random_state: Any) -> bool:
+    is_integer = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
+    return is_integer and random_state >= 0
+
+
+class DefaultParts:
+    """Mixin for estimators with a parameter None that stands for an estimator.
+
+    Scikit-learn's ``set_params(part__name=value)`` needs a part to set the value on. Here, a part
+    that is None is replaced by its default first, so that ``GridSearchCV`` over
+    ``feature_map__n_bases`` works with the default map, too.
+    """
+
+    def _default_part(self, name: str) -> Any:
+        """The estimator that None stands for in the parameter `name`, or None."""
+        return None
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also of parts (``part__name``), as in scikit-learn.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters by name. Those of a default part create that part first.
+
+        Returns
+        -------
+        self
+            The estimator.
+        """
+        params_now = self.get_params(deep=False)  # type: ignore[attr-defined]
+        for name in sorted({key.partition("__")[0] for key in params if "__" in key}):
+            if params_now.get(name, ...) is None and name not in params:
+                default = self._default_part(name)
+                if default is not None:
+                    setattr(self, name, default)
+        return super().set_params(**params)  # type: ignore[misc]

@@ -36,13 +36,15 @@ import shutil
 import stat
 import struct
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from .exceptions import FileFormatError
+from ..exceptions import FileFormatError
+from .arguments import with_parameter
 
 AnyPath = str | os.PathLike[str]
 Content = tuple[dict[str, Any], dict[str, np.ndarray]]  # header and arrays
@@ -315,3 +317,30 @@ def _place(item: Any, available: int) -> _StoredArray:
 def _aligned(length: int) -> int:
     # The body follows a 52-byte prefix; aligning within the body is enough for numpy views.
     return length + (-length % _ALIGN)
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def all_or_nothing(method: Method) -> Method:
+    """Leave the attributes as they were if the method ends by an error or by Ctrl-C.
+
+    An estimator whose `fit` is interrupted would otherwise keep, say, the new map beside the old
+    weights. The method must set attributes, not change their values in place. An error that a
+    parameter of a wrong kind led to names that parameter.
+    """
+
+    @wraps(method)
+    def guarded(self: Any, *arguments: Any, **options: Any) -> Any:
+        before = dict(self.__dict__)
+        try:
+            return method(self, *arguments, **options)
+        except BaseException as error:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            named = with_parameter(self, error) if isinstance(error, Exception) else error
+            if named is error:
+                raise
+            raise named from error
+
+    return guarded  # type: ignore[return-value]

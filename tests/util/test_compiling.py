@@ -5,7 +5,7 @@ import os
 
 import fresh_process
 
-from kernelmaps import compiling
+from kernelmaps._util import compiling
 
 CODE = """
 import os
@@ -64,7 +64,7 @@ def test_writable_looks_at_the_nearest_folder_that_exists(tmp_path, monkeypatch)
 def test_code_kept_by_another_state_of_the_library_is_not_read(monkeypatch, tmp_path):
     source = tmp_path / "kept.py"
     source.write_text(
-        "from kernelmaps.compiling import njit\n\n\n"
+        "from kernelmaps._util.compiling import njit\n\n\n"
         "@njit(cache=True)\ndef twice(x):\n    return 2 * x\n"
     )
 

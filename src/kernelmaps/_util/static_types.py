@@ -1,4 +1,4 @@
-"""The numba type of :class:`~kernelmaps.static_int.StaticInt`. Importing it imports numba.
+"""The numba type of :class:`~kernelmaps._util.static_int.StaticInt`. Importing it imports numba.
 
 A value of this type takes no memory and no register: where compiled code computes with it, numba
 converts it to a constant int64. Comparisons, arithmetic, ``range`` and ``if`` work as for any

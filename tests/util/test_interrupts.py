@@ -9,8 +9,14 @@ import numpy as np
 import pytest
 
 import kernelmaps as km
-from kernelmaps.atomic import all_or_nothing
-from kernelmaps.threads import Stopped, check_stop, in_threads, interruptible, run_interruptibly
+from kernelmaps._util.storage import all_or_nothing
+from kernelmaps._util.threads import (
+    Stopped,
+    check_stop,
+    in_threads,
+    interruptible,
+    run_interruptibly,
+)
 
 HEAD = """
 import hashlib, os, signal, sys, threading, time

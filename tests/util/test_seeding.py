@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from seeded_entropy import entropy_of
 
-from kernelmaps.seeding import generator, seed_of
+from kernelmaps._util.arguments import generator, seed_of
 
 
 def draw(random_state) -> list[float]:
@@ -30,11 +30,11 @@ def test_none_gives_new_numbers_each_time():
 
 def test_in_tests_none_follows_the_seed_of_the_run(seed, monkeypatch):
     """A test draws the same numbers in each run; another test draws others."""
-    monkeypatch.setattr("kernelmaps.seeding.fresh_entropy", entropy_of("one test", seed))
+    monkeypatch.setattr("kernelmaps._util.arguments.fresh_entropy", entropy_of("one test", seed))
     first = draw(None)
-    monkeypatch.setattr("kernelmaps.seeding.fresh_entropy", entropy_of("one test", seed))
+    monkeypatch.setattr("kernelmaps._util.arguments.fresh_entropy", entropy_of("one test", seed))
     assert draw(None) == first
-    monkeypatch.setattr("kernelmaps.seeding.fresh_entropy", entropy_of("another", seed))
+    monkeypatch.setattr("kernelmaps._util.arguments.fresh_entropy", entropy_of("another", seed))
     assert draw(None) != first
 
 

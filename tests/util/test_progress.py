@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from kernelmaps import progress
-from kernelmaps.progress import track
+from kernelmaps._util import display as progress
+from kernelmaps._util.display import track
 
 
 @pytest.mark.parametrize("enabled", [None, False, True])

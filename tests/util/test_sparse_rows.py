@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 import kernelmaps as km
+from kernelmaps._util.sparse import check_sparse
 from kernelmaps.data import open_source
-from kernelmaps.sparse_rows import check_sparse
 
 SHAPE = (40, 5)
 

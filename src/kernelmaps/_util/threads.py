@@ -21,6 +21,8 @@ from numbers import Integral
 from threading import Lock
 from typing import Any, TypeVar
 
+import numpy as np
+
 from .arguments import is_number
 
 Result = TypeVar("Result")
@@ -358,3 +360,35 @@ def limit_threads(n_jobs: int | None = None) -> Iterator[int]:
             yield n_threads
         finally:
             numba.set_num_threads(before)
+
+
+BLOCK_BYTES = 16 * 2**20
+"""Bound on the temporaries of a call, beside input and output."""
+
+
+def row_blocks(n: int, bytes_per_row: float, budget: int = BLOCK_BYTES) -> list[slice]:
+    """Slices of 0..n whose temporaries stay within the budget (at least one row each)."""
+    step = max(1, int(budget // max(1.0, bytes_per_row)))
+    return [slice(start, min(n, start + step)) for start in range(0, n, step)]
+
+
+def evenly_spaced(n: int, most: int) -> np.ndarray:
+    """At most `most` of the positions 0 … n − 1, the first and the last among them."""
+    return np.linspace(0, n - 1, min(n, most)).astype(np.intp)
+
+
+def power_of_two(n: int) -> int:
+    """The smallest power of two that is at least n."""
+    return 1 << max(0, int(n) - 1).bit_length()
+
+
+def mixed_bits(numbers: np.ndarray) -> np.ndarray:
+    """Mix each whole number into 64 bits with the finaliser of SplitMix64.
+
+    The result depends on the number alone, so that a choice made by it (a fold, a sample) is the
+    same for any chunks, threads or workers, and rows that repeat with a period are chosen evenly.
+    """
+    z = numbers.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))

@@ -1,0 +1,1 @@
+"""Helpers that every part may import, and that import next to nothing."""
