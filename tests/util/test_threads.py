@@ -218,3 +218,40 @@ raise SystemExit(status != 0)
     two = {**os.environ, "OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
     done = subprocess.run([sys.executable, "-c", code], timeout=300, check=False, env=two)
     assert done.returncode == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_fork_does_not_wait_for_a_value_of_another_thread():
+    """functools.cached_property of Python 3.11 would: one lock serves all instances."""
+    code = """
+import os, signal, threading
+from kernelmaps._util.threads import cached_property
+
+inside, over = threading.Event(), threading.Event()
+
+class Fit:
+    @cached_property
+    def value(self):
+        if threading.current_thread() is not threading.main_thread():
+            inside.set()
+            over.wait()
+        return object()
+
+fit = Fit()
+results = []
+thread = threading.Thread(target=lambda: results.append(fit.value))
+thread.start()
+inside.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(10)  # ends a child that waits
+    Fit().value
+    os._exit(0)
+status = os.waitpid(child, 0)[1]
+first = None if status else fit.value
+over.set()
+thread.join()
+raise SystemExit(status != 0 or results[0] is not first or fit.value is not first)
+"""
+    done = subprocess.run([sys.executable, "-c", code], timeout=300, check=False)
+    assert done.returncode == 0

@@ -8,6 +8,7 @@ and can leave at any time.
 from __future__ import annotations
 
 import contextvars
+import functools
 import os
 import sys
 import threading
@@ -28,6 +29,19 @@ from .arguments import is_number
 Result = TypeVar("Result")
 _local = threading.local()  # `stop`: the event that ends the work of this thread
 _PIECES = 32  # calls into which one thread divides long work: signals are handled in between
+
+
+class cached_property(functools.cached_property[Result]):  # noqa: TID251
+    """`functools.cached_property` without the lock that all instances share in Python 3.11.
+
+    A process that is forked while another thread computes a value would wait for it forever. Here,
+    threads that ask at once compute it twice, and all get the value that was stored first.
+    """
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        return instance.__dict__.setdefault(self.attrname, self.func(instance))
 
 
 def available_threads() -> int:

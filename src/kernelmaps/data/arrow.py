@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._util.arguments import needed
-from .._util.threads import evenly_spaced
+from .._util.threads import cached_property, evenly_spaced
 from .columns import advice_on_text, check_order, check_selection, column_positions
 from .csv_files import CsvFile
 from .sources import Block, Source, check_lengths, default_target, values_at

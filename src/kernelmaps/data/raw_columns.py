@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._util.sparse import dense
+from .._util.threads import cached_property
 from .dates import duration_cells
 from .frames import is_frame, level_name, unnamed
 from .text_cells import Cells, Text

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .._util.threads import cached_property
 from .dates import DATE_FORMS, DATE_MARK, ISO, hours_in, parse_dates
 
 LABEL_GAPS = ("", "na", "n/a", "#n/a", "<na>", "nan", "null", "?")

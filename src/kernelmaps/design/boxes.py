@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 from scipy.ndimage import maximum_filter
 
+from .._util.threads import cached_property
 from .problem import Cosines
 
 Axes = tuple[np.ndarray, ...]

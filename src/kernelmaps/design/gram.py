@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from .._util.arguments import argument
+from .._util.threads import cached_property
 from .bounds import POINTS_PER_COLUMN, gram_bound, moved_bound
 from .problem import ERRORS, FeatureKernel, feature_kernel, has_kink
 

@@ -23,12 +23,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._util.arguments import argument, check_positive, parameter
+from .._util.threads import cached_property
 from ..exceptions import DesignError
 from ..kernels import AdditiveKernel, HomogeneousKernel, Kernel, StationaryKernel, get
 

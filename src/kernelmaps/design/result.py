@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from .._util.display import html_of, two_columns
+from .._util.threads import cached_property
 from ..engine import Spec, evaluate
 from ..engine.families import waves_arrays
 from ..engine.piecewise import spec_of

@@ -24,12 +24,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebvander
 from scipy.sparse.linalg import ArpackError, eigsh
 
+from .._util.threads import cached_property
 from .bounds import descend
 from .gram import GridKernel, rank_bound
 from .lp import least_error, log_p_norm

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from .._util import storage
 from .._util.schema import SchemaError
+from .._util.threads import cached_property
 from ..exceptions import FileFormatError
 from .schema import DEEPEST, SCHEMAS, check_spec
 

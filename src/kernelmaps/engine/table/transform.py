@@ -12,13 +12,14 @@ Both passes are routines (:mod:`.entry`): the loop over dense rows is compiled o
 """
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..._util.compiling import njit
 from ..._util.static_int import ABSENT, StaticInt
+from ..._util.threads import cached_property
 from ..simd.polynomials import polynomial, vectors
 from ..simd.vectors import clear, copy_numbers, item, prefetch, store, width
 from .entry import INNER, BoundRoutine, bind, call, entry, routine

@@ -19,13 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from scipy import special
 
-from ..._util.threads import limit_blas
+from ..._util.threads import cached_property, limit_blas
 from ..losses import Loss
 from ..rows.basis import LevelBasis, TermBasis
 from ..solvers.pirls import PenalisedFit

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from ..._util.schema import (
     saved,
     text,
 )
-from ..._util.threads import row_blocks
+from ..._util.threads import cached_property, row_blocks
 from ...data.frames import Column
 from ...engine.apply import MAX_READABLE, apply_table
 from ..shapes import tabulated_importance

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ..._util.threads import check_stop
+from ..._util.threads import cached_property, check_stop
 from ...engine.table.memory import aligned
 from ...engine.table.packing import packed
 from . import _band_loops

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ..._util.threads import cached_property
 from ...stats.pair_tables import add_scores, cross_products, products_by_level, right_sides
 from ..losses import Loss
 from .basis import Basis, TermBasis, coefficient_slices, count_levels, select_functions

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
+from ..._util.threads import cached_property
 from ..losses import Loss
 from .basis import Basis
 

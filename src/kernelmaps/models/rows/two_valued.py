@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from ..._util.threads import row_blocks
+from ..._util.threads import cached_property, row_blocks
 from ...engine import Spec, apply
 from ...engine.extent import column_range
 from ...engine.table import CODE, EDGES, LOG2, Table

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array
+
+from ..._util.threads import cached_property
 
 # Coefficients up to which sums over blocks are products of dense matrices, whose operations take
 # less time than it takes to make a sparse one (12 against 55 µs with 40, 190 against 110 with 200).

@@ -21,10 +21,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
+from ..._util.threads import cached_property
 from ..rows.protocol import LevelSums
 from .index_blocks import IndexBlocks, block_sums
 

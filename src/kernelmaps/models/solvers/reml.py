@@ -26,11 +26,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 from scipy.linalg import lapack
 
+from ..._util.threads import cached_property
 from ..rows.basis import Basis, count_levels
 from ..rows.protocol import LevelSums, NormalEquations
 from .index_blocks import IndexBlocks

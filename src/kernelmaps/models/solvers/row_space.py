@@ -22,11 +22,11 @@ V is never stored: it is a diagonal matrix and a product of low rank.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from scipy.linalg import lapack
 
+from ..._util.threads import cached_property
 from .index_blocks import IndexBlocks, block_sums
 
 # Penalties are raised if they are less, in units of the mean diagonal of XᵀX: with p coefficients,

@@ -37,10 +37,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
+from ..._util.threads import cached_property
 from .index_blocks import IndexBlocks
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ..._util.threads import cached_property
 from ...engine import Spec, code_spec
 from ...engine.tabulated import zero_at_zero
 from ...maps.base import AdditiveMap, JointMap

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from ..._util.schema import State, array, boolean, instance, number
-from ..._util.threads import resolve_threads, row_blocks
+from ..._util.threads import cached_property, resolve_threads, row_blocks
 from ...engine import Spec
 from ...engine.extent import EXACT_SIZES
 from ...engine.families import CURVES

@@ -12,12 +12,12 @@ curvatures, of the losses and of the penalty, along the columns.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from ..._util.threads import cached_property
 from ...engine import Spec, apply
 from ..losses import Loss
 from ..solvers.conditional_gradient import bounded_duals
