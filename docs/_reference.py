@@ -21,7 +21,6 @@ SECTIONS = {
     "data": ("Sources of rows", "Rows of arrays, files, streams and Dask, block by block."),
     "stats": ("Mergeable statistics", "Sums over rows that models are computed from."),
     "engine": ("Specs", "What a fitted map is, and applying it."),
-    "testing": ("Checks for plug-ins", "Tests that every kernel and map here passes."),
     "exceptions": ("Errors and warnings", "Exceptions and warnings that you may want to catch."),
 }
 

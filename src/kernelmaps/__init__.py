@@ -53,8 +53,7 @@ _EXPORTS = {
         "Sparsity",
         "effective_sparsity",
     ],
-    "kernelmaps.evaluation.tuning": ["TunedSize", "tune_size"],
-    "kernelmaps.evaluation.errors": ["KernelError", "kernel_error"],
+    "kernelmaps.inspection.kernel_error": ["KernelError", "kernel_error"],
     "kernelmaps.evaluation.comparison": ["compare"],
     "kernelmaps.evaluation.choice": ["choose"],
     "kernelmaps.evaluation.model_report": ["model_report"],
@@ -73,7 +72,6 @@ _SUBMODULES = [
     "maps",
     "models",
     "stats",
-    "testing",
 ]
 _MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
 

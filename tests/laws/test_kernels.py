@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from contracts import check_kernel
 
 from kernelmaps.kernels import (
     Additive,
@@ -21,7 +22,6 @@ from kernelmaps.kernels import (
     intersection,
     jensen_shannon,
 )
-from kernelmaps.testing import check_kernel
 
 KERNELS = [
     chi2,

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from contracts import check_feature_map
 from fitted_examples import map_of_the_plane
 
 import kernelmaps as km
-from kernelmaps.testing import check_feature_map
 
 # name -> (make(size), sizes, rate of the rms error, bound on the last size's largest error)
 MAPS = {

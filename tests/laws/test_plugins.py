@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from contracts import check_feature_map, check_kernel
 
 import kernelmaps as km
 from kernelmaps._util.schema import array
@@ -13,7 +14,6 @@ from kernelmaps.engine.families import waves_arrays
 from kernelmaps.kernels import StationaryKernel, get, register
 from kernelmaps.kernels.registry import KNOWN
 from kernelmaps.maps.base import AdditiveMap
-from kernelmaps.testing import check_feature_map, check_kernel
 
 
 @dataclass(frozen=True)

@@ -392,45 +392,6 @@ def test_bad_sizes_are_named(change):
         km.required_features(**{**arguments, **change})
 
 
-def test_tuned_size_holds_and_is_needed(seed):
-    X = np.random.default_rng(seed).normal(size=(60, 10))
-    kernel = Gaussian(3.0)
-    size = km.tune_size(X, kernel, max_error=0.25, random_state=seed)
-    assert size.error <= 0.25
-    assert size.looseness == size.bound / size.n_components > 50
-    assert "Theorem 1 asks for" in str(size)
-    # A quarter of the columns doubles the error: then it no longer holds.
-    maps = [
-        km.RandomFourierMap(kernel, size.n_components // 8 * 2, form="paired", random_state=s)
-        for s in range(5)
-    ]
-    assert max(km.kernel_error(m.fit(X), X).max for m in maps) > 0.25
-
-
-def test_tuned_size_without_a_theorem():
-    X = np.random.default_rng(0).normal(size=(30, 3))
-    size = km.tune_size(X, Laplacian(9.0), max_error=0.5, random_state=0)
-    assert size.bound is None
-    assert "says nothing" in str(size)
-    alike = km.tune_size(np.ones((5, 3)), max_error=0.5, random_state=0)
-    assert alike.bound is None
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"max_error": 0}, "max_error must be between 0 and 2"),
-        ({"max_error": "small"}, "max_error must be between 0 and 2"),
-        ({"probability": 0}, "probability must be between 0 and 1"),
-        ({"n_seeds": 0}, "n_seeds must be an integer >= 1"),
-        ({"n_rows": 2.5}, "n_rows must be an integer >= 1"),
-    ],
-)
-def test_bad_tuning_is_named(parameters, message):
-    with pytest.raises(ValueError, match=f"tune_size: {message}"):
-        km.tune_size(np.eye(4), **parameters)
-
-
 @pytest.mark.parametrize("X", [np.full((2, 3), np.nan), np.ones(4), np.ones((0, 4))])
 def test_sparsity_of_no_rows_or_numbers_is_refused(X):
     with pytest.raises(ValueError, match=r"NaN|1D array|0 sample"):
@@ -494,7 +455,6 @@ def test_lipschitz_constant_for_data_much_wider_or_narrower_than_the_kernel():
     sizes = [required(0.1, 0.1, 10, 784, D, Gaussian(1.0)).m for D in (1e5, 1e6)]
     assert sizes[1] > 100 * sizes[0]
     assert required(0.1, 0.1, 1, 2, 1.0, Gaussian(1e10)).m > 0
-    assert km.tune_size(np.eye(6), Gaussian(1e10), max_error=0.1, random_state=0).n_components == 2
 
 
 @pytest.mark.parametrize("wrong", [{"epsilon": "a"}, {"dim": None}, {"diameter": [1]}])

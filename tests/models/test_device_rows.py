@@ -185,8 +185,6 @@ def test_other_parts_of_the_processor_say_so(elsewhere):
     X, _ = elsewhere
     rows = np.asarray(problem(0)[0])
     fitted = km.DesignedMap("chi2", 3).fit(rows)
-    with pytest.raises(TypeError, match=r"kernelmaps\.tune_size runs on the processor"):
-        km.tune_size(X)
     with pytest.raises(TypeError, match="effective_sparsity runs on the processor"):
         km.effective_sparsity(X)
     with pytest.raises(TypeError, match=r"MeanNormScaler runs on the processor.*by scale_"):

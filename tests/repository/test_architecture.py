@@ -33,7 +33,6 @@ EDGES = {
     "models": LEAVES | BELOW_MODELS,
     "inspection": LEAVES | BELOW_MODELS | {"models"},
     "evaluation": LEAVES | BELOW_MODELS | {"models", "inspection", "model_files", TOP},
-    "testing": LEAVES | BELOW_MODELS | {"models", "evaluation", TOP},
     # What a fitted model can be written as.
     "model_files": LEAVES | BELOW_MODELS | {"models", TOP},
     "onnx": LEAVES | BELOW_MODELS | {"models", TOP},

@@ -36,7 +36,6 @@ POSITIONAL = {
     "partial": (["Z", "y", "sample_weight", "start"], "as update"),
     "fold": (["source", "stats", "transform"], "what is read, added to and applied"),
     "choose_block_rows": (["n_features", "n_outputs", "itemsize"], "three counts, as in a shape"),
-    "check_feature_map": (["make", "sizes", "X"], "X are rows"),
 }
 SYNONYMS = {
     "verbose": "progress",

@@ -47,7 +47,6 @@ PATHS = {
     "compare": lambda X: km.compare(X, LABELS),
     "kernel_error": lambda X: km.kernel_error(km.HomogeneousMap().fit(rows()), X),
     "effective_sparsity": lambda X: km.effective_sparsity(X),
-    "tune_size": lambda X: km.tune_size(X, max_error=0.5),
 }
 
 

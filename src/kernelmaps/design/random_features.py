@@ -179,7 +179,7 @@ class RequiredFeatures:
         user's own without a ``signature(distance)``.
     feasible : bool
         Whether m is at most d. If not, the theorem asks for more measurements than there are
-        features, and says nothing about any projection: measure instead (`tune_size`).
+        features, and says nothing about any projection: measure instead (`choose`).
     """
 
     M: int

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 
 from .._util.threads import limit_blas, pools
 from ..exceptions import KernelScaleWarning, OutOfDomainWarning
-from .errors import KernelError, kernel_error
+from ..inspection.kernel_error import KernelError, kernel_error
 from .methods import Method, penalty_of
 from .results import Row
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import KernelError
+from ..inspection.kernel_error import KernelError
 
 FINISHED = "finished"
 NO_TRIAL = "no time for a trial"

@@ -101,7 +101,7 @@ class Additive(AdditiveKernel):
     ----------
     component : callable
         ``component(x, y)`` on arrays, elementwise with broadcasting. It must be symmetric and
-        positive semi-definite; :func:`kernelmaps.testing.check_kernel` tests that.
+        positive semi-definite.
     name : str, optional
         For messages and column names.
 

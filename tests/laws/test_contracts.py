@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from contracts import check_feature_map, check_kernel
 from scipy import sparse
 
 import kernelmaps as km
 from kernelmaps.engine import Spec
 from kernelmaps.kernels import Additive
-from kernelmaps.testing import check_feature_map, check_kernel
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,4 @@
-"""Checks for plug-ins: the tests that every kernel and map of the library passes.
-
-Call :func:`check_kernel` on a kernel that you wrote and :func:`check_feature_map` on a map that you
-wrote; both raise AssertionError with what failed. The kernels and maps of the library pass both.
-"""
+"""What every kernel and every map guarantees; AssertionError says what failed."""
 
 from __future__ import annotations
 
@@ -20,13 +16,13 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
-from ._util.arguments import generator
-from ._util.sparse import dense
-from .engine import Spec, apply, evaluate
-from .evaluation.errors import kernel_error
-from .exceptions import KernelScaleWarning, OutOfDomainWarning
-from .kernels import AdditiveKernel, HomogeneousKernel, Kernel, StationaryKernel
-from .maps.base import AdditiveMap, FeatureMap
+from kernelmaps._util.arguments import generator
+from kernelmaps._util.sparse import dense
+from kernelmaps.engine import Spec, apply, evaluate
+from kernelmaps.exceptions import KernelScaleWarning, OutOfDomainWarning
+from kernelmaps.inspection.kernel_error import kernel_error
+from kernelmaps.kernels import AdditiveKernel, HomogeneousKernel, Kernel, StationaryKernel
+from kernelmaps.maps.base import AdditiveMap, FeatureMap
 
 __all__ = ["check_feature_map", "check_kernel"]
 
