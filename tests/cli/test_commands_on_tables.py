@@ -12,8 +12,8 @@ import pytest
 from command_line import assert_refused, invoke, run
 
 import kernelmaps as km
-from kernelmaps.commands import fitting, predicting
-from kernelmaps.data import table_stream
+from kernelmaps.commands import predicting
+from kernelmaps.data import table_in_memory, table_stream
 from kernelmaps.exceptions import SuspectColumnWarning
 from kernelmaps.inspection.panels import PanelDisplay
 from kernelmaps.model_files import open_info
@@ -529,7 +529,7 @@ def test_later_blocks_may_hold_words_gaps_and_new_levels(tmp_path, monkeypatch):
 
 
 def test_whole_numbers_stay_classes_and_large_files_stream_by_themselves(tmp_path, monkeypatch):
-    monkeypatch.setattr(fitting, "IN_MEMORY_BYTES", 100)
+    monkeypatch.setattr(table_in_memory, "IN_MEMORY_BYTES", 100)
     path = labelled(tmp_path / "d.csv", lambda n: [str(k % 13 // 7) for k in range(n)])
     result = invoke("fit", path, "-t", "t", "--task", "classification", "-o", tmp_path / "m.kmap")
     assert "read block by block" in " ".join(result.stdout.split())
@@ -728,8 +728,6 @@ def test_a_stream_holds_out_the_same_rows(sales, tmp_path, monkeypatch):
 
 def test_a_large_csv_file_gives_python_the_same_model(sales, monkeypatch):
     """The text is read once, in blocks; later blocks may show that a day comes first, or a unit."""
-    from kernelmaps.data import table_in_memory
-
     frame = pd.read_csv(sales)
     small = km.AdditiveRegressor().fit(sales, "sold")
     monkeypatch.setattr(table_in_memory, "IN_MEMORY_BYTES", 10)

@@ -11,7 +11,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from kernelmaps.data import open_source
 from kernelmaps.data.opening import open_table
-from kernelmaps.data.sources import RawRows
+from kernelmaps.data.sources import RawRows, RowSample
 from kernelmaps.stats import Moments, fold
 
 N, D = 103, 6
@@ -383,9 +383,14 @@ def test_columns_of_chunks_are_targets_by_their_name(table, library):
         assert [block.start for block in blocks] == [0, 30, 40, 70, 100]
         np.testing.assert_array_equal(np.concatenate([block.y for block in blocks]), y)
         np.testing.assert_array_equal(np.concatenate([block.exposure for block in blocks]), w)
-    named = open_table(chunks, "label", exposure="years").samples(50)
+    source, sample = open_table(chunks, "label", exposure="years"), RowSample(50)
+    for block in source.blocks(30):
+        sample.update(block)
+    named = sample.shrink()
     assert sum(map(len, named)) == 50
     assert [str(name) for name in getattr(named[0].X, "column_names", named[0].X.columns)] == names
+    columns_read = [np.asarray(block.X[names[0]]) for block in source.column(0)]
+    np.testing.assert_array_equal(np.concatenate(columns_read), np.asarray(made[names[0]]))
 
 
 def test_exposures_of_a_stream_leave_its_first_chunks_to_be_read_again():

@@ -8,17 +8,12 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
+import pandas as pd
 import pytest
 
-from kernelmaps.data import table_stream
-from kernelmaps.data.table_stream import Learning, open_large_table, temporary_folder
-
-LEARNING = Learning("Model", 10_000)
-
-
-def opened(path, y="y", **options):
-    return open_large_table(path, y, None, None, LEARNING, **options)
+from kernelmaps.data import table_in_memory, table_stream
+from kernelmaps.data.table_stream import open_large_table, temporary_folder
+from kernelmaps.models.gam import sampling
 
 
 def write(path, header, rows):
@@ -39,25 +34,27 @@ def test_columns_are_typed_by_what_all_blocks_hold(tmp_path):
     mixed = [str(k % 5) for k in range(20)] + ["many", "few"] * 5
     price = [f"{k}.5" for k in range(20)] + [f"1,00{k}.5" for k in range(10)]
     rows = [f'{d},{m},"{p}",{k % 2}' for k, (d, m, p) in enumerate(zip(days, mixed, price))]
-    with opened(write(tmp_path / "t.csv", "day,mixed,price,y", rows)) as source:
-        X = pa.concat_tables([block.X for block in source.blocks(100)])
-        kinds = {column.name: (column.kind, column.form) for column in source.reader.columns}
+    with open_large_table(write(tmp_path / "t.csv", "day,mixed,price,y", rows)) as source:
+        sample = sampling.take_sample(source, "Model")
+        y = np.concatenate([block.y for block in source.blocks(7)])
+    kinds = {column.name: (column.kind, column.form) for column in sample.reader.columns}
     assert kinds["day"] == ("date", "%d/%m/%Y")
     assert kinds["mixed"] == ("category", "mixed")
     assert kinds["price"] == ("number", "1,234.5")
-    np.testing.assert_array_equal(X["day"].to_numpy()[:1], [np.datetime64("2025-04-03")])
-    assert X["price"].to_pylist()[-1] == 1009.5
-    assert source.integer_targets
+    assert sample.columns[-1].values[-1] == 1009.5
+    assert y.dtype == np.int64
 
 
 def test_labels_are_of_one_kind(tmp_path):
+    """They are decided on from all rows; a cell that is no number is named by its own line."""
     rows = [f"{k % 3},{'ab'[k % 2]}" for k in range(10)] + [f"{k % 3},{k % 2}" for k in range(10)]
-    with opened(write(tmp_path / "t.csv", "a,y", rows)) as source:
+    with open_large_table(write(tmp_path / "t.csv", "a,y", rows)) as source:
         labels = np.concatenate([block.y for block in source.blocks(100)])
     assert sorted(set(labels.tolist())) == ["0", "1", "a", "b"]
-    path = write(tmp_path / "t.csv", "a,y", [*(f"{k},{k}" for k in range(10)), "1,word"])
-    with pytest.raises(ValueError, match="line 12: the target 'y' holds numbers in the rows bef"):
-        opened(path).__enter__()
+    rows = [f"{k},{k}" for k in range(30)]
+    path = write(tmp_path / "t.csv", "a,y", [*rows, "1,word", *rows])
+    with pytest.raises(ValueError, match="line 32: the target 'y' holds numbers, and 'word'"):
+        open_large_table(path).__enter__()
 
 
 def test_the_folder_goes_with_the_context(tmp_path):
@@ -128,3 +125,23 @@ def test_what_others_put_into_the_folder_of_temporary_files_is_left_alone(tmp_pa
     assert {path.name for path in base.iterdir()} == {
         f"{start}link", f"{start}trap", f"{start}file", f"{start}folder", "kernelmaps-results",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
+def test_the_limit_of_memory_counts_what_files_hold(suffix, tmp_path, monkeypatch):
+    """A thousand equal rows of 80 bytes are stored in a few hundred."""
+    path = tmp_path / f"t{suffix}"
+    frame = pd.DataFrame({f"column{j}": [1234567.0] * 1000 for j in range(8)})
+    frame.to_parquet(path) if suffix == ".parquet" else frame.to_csv(path, index=False)
+    monkeypatch.setattr(table_in_memory, "IN_MEMORY_BYTES", 63_000)
+    assert not table_in_memory.fits_in_memory(path)
+    if suffix != ".csv":
+        assert path.stat().st_size < 20_000
+    monkeypatch.setattr(table_in_memory, "IN_MEMORY_BYTES", 90_000)
+    assert table_in_memory.fits_in_memory(path)
+
+
+def test_a_quote_that_is_left_open_in_the_header_is_refused(tmp_path):
+    path = write(tmp_path / "t.csv", 'a,"b,y', ["1,2,3"] * 50_000)
+    with pytest.raises(ValueError, match=r"first row cannot be split.*quotation mark missing"):
+        open_large_table(path).__enter__()

@@ -25,13 +25,12 @@ from ..data.reading import PreparedSource, open_rows, read_columns
 from ..data.reading import column_names as names_in
 from ..data.sources import SlicedSource
 from ..data.suffixes import is_csv, is_parquet
-from ..data.table_in_memory import IN_MEMORY_BYTES, TableFile, file_bytes, load_table
-from ..data.table_stream import Learning, open_large_table
+from ..data.table_in_memory import TableFile, fits_in_memory, load_table
+from ..data.table_stream import open_large_table
 from ..evaluation.checks import Task, check_targets, decide_task, suspect_columns
 from ..evaluation.methods import behind_scaler
 from ..evaluation.scoring import PredictionScores
 from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
-from ..models.gam.codebooks import SAMPLE_ROWS
 from ..models.losses import LOSSES
 from .fit_settings import FitSettings
 from .fitted_model import FittedModel
@@ -168,7 +167,7 @@ def _fit_table(path: Path, settings: FitSettings, selection: ColumnSelection) ->
             f"{path.name}: --normalize {settings.normalize} scales rows of numbers, which "
             "--model svm and --model ridge take. Leave it out for a GAM."
         )
-    is_large = settings.stream or (settings.stream is None and file_bytes(path) > IN_MEMORY_BYTES)
+    is_large = not fits_in_memory(path) if settings.stream is None else settings.stream
     file = None if is_large else TableFile.read(path, settings.encoding)
     if file is None:
         header = names_in(path, settings.encoding) or []
@@ -193,11 +192,7 @@ def _fit_large_table(
     dropped: dict[str, Any] = {}
     if selection.drop:
         dropped = read_columns(path, selection.drop, BLOCK_ROWS, settings.encoding)
-    terms = settings.table.parameters(selection.columns)["terms"]
-    learning = Learning(path.name, SAMPLE_ROWS, terms=terms)
-    with open_large_table(
-        path, *roles.beside, learning, roles.features, settings.encoding
-    ) as source:
+    with open_large_table(path, *roles.beside, roles.features, settings.encoding) as source:
         head = source.head(BLOCK_ROWS)
         if head is None:
             raise ValueError(f"{path} has no rows.")

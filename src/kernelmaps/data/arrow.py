@@ -9,18 +9,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from .._util.arguments import needed
-from .._util.threads import cached_property, evenly_spaced
+from .._util.threads import cached_property
 from .columns import advice_on_text, check_order, check_selection, column_positions
 from .csv_files import CsvFile
 from .sources import Block, Source, check_lengths, default_target, values_at
-from .table_in_memory import warn_of_gaps
-from .targets import LARGEST_EXACT_INTEGER, finite_numbers
+from .table_in_memory import TableFile
+from .targets import finite_numbers
 from .text_cells import Text
 
-_RUNS = 16  # places of a file that a sample is taken from
 _LEARNED_ROWS = 1 << 14  # of a CSV file, which say whether a column holds numbers
 
 
@@ -73,10 +71,8 @@ class ArrowSource(Source):
         Number of the first row in a larger whole.
     name : str
         For messages.
-    gaps : int
-        Rows without a target, which are left out; only where targets are a column.
-    integer_targets : bool
-        Whether targets are whole numbers, whatever type they are stored in.
+    has_target : ndarray of bool or None
+        Which rows are read, if not all: `y`, `w` and `exposure` are arrays of their values.
     """
 
     fragments: list[Any]
@@ -84,17 +80,17 @@ class ArrowSource(Source):
     y: Any = None
     w: Any = None
     exposure: Any = None
+    has_target: np.ndarray | None = None
     frames: bool = False
     begin: int = 0
     name: str = "the Parquet dataset"
-    gaps: int = 0
-    integer_targets: bool = False
-    reader: Any = None
 
     def __post_init__(self) -> None:
         countable = not any(isinstance(fragment, CsvFragment) for fragment in self.fragments)
         self.rows = [count_rows(fragment) for fragment in self.fragments] if countable else []
-        self.n_rows = sum(self.rows) - self.gaps if countable else None
+        self.n_rows = sum(self.rows) if countable else None
+        if self.has_target is not None:
+            self.n_rows = int(np.count_nonzero(self.has_target))
         self.names = self.features
         if not self.frames:
             named = _value_names(self.fragments[0].physical_schema, self.features)
@@ -129,11 +125,12 @@ class ArrowSource(Source):
             features = _selected(schema, features, expected, name)
         if not frames:
             _check_numbers(schema, features)
-        source = cls(fragments, features, y, w, exposure, frames, 0, name)
-        if frames and isinstance(y, str) and _all_named(w, exposure):
-            gaps, integer_targets = _scan_targets(fragments, y)
-            warn_of_gaps(name, y, gaps)
-            source = replace(source, gaps=gaps, integer_targets=integer_targets)
+        if frames and taken:  # all values of these columns, as of a table in memory
+            batches = list(scanned(fragments, taken, 1 << 20))
+            table = pa.Table.from_batches(batches) if batches else schema.empty_table()
+            values = TableFile(name, table).beside(y, w, exposure)
+            return cls(fragments, features, *values, frames=frames, name=name)
+        source = cls(fragments, features, y, w, exposure, None, frames, 0, name)
         if source.n_rows is not None:
             source._check_lengths(source.n_rows)
         return source
@@ -148,15 +145,10 @@ class ArrowSource(Source):
     def labels(self) -> Iterator[Block]:
         return replace(self, features=self.features[:1]).blocks(1 << 20)
 
-    def samples(self, rows: int) -> list[Block]:
-        """The first rows of row groups from all over the files, where these can be entered so."""
-        named = _all_named(self.y, self.w, self.exposure)
-        if not named or self.n_rows is None or self.n_rows <= rows or len(self.fragments) < 2:
-            return super().samples(rows)
-        picked = evenly_spaced(len(self.fragments), _RUNS).tolist()
-        share = -(-rows // len(picked))
-        batches = (scanned([self.fragments[at]], self._columns, share) for at in picked)
-        return list(self._read((b for group in batches for b in _first_rows(group, share)), rows))
+    def column(self, position: int) -> Iterator[Block]:
+        if not self.frames:
+            return super().column(position)
+        return replace(self, features=[self.features[position]]).blocks(1 << 18)
 
     def n_blocks(self, block_rows: int) -> int | None:
         """Sum over row groups, none of which shares a block with the next."""
@@ -178,8 +170,8 @@ class ArrowSource(Source):
 
     def _read(self, batches: Iterator[Any], rows: int, skip: int = 0) -> Iterator[Block]:
         start = self.begin
-        if self.gaps:
-            batches = (batch.filter(_has_target(batch.column(self.y))) for batch in batches)
+        if self.has_target is not None:
+            batches = _filtered(batches, self.has_target)
         tables = _grouped(batches, rows) if self.frames else _cut(batches, rows)
         for number, table in enumerate(tables):
             if number >= skip:
@@ -200,7 +192,6 @@ class ArrowSource(Source):
             return stacked(_names(item)) if _names(item) else values_at(item, rows)
 
         y, w, exposure = map(beside, (self.y, self.w, self.exposure))
-        y = y.astype(np.int64) if self.integer_targets else y
         X = table.select(self.features) if self.frames else stacked(self.features)
         return Block(X, y, w, number, 0, start, exposure)
 
@@ -209,29 +200,11 @@ class ArrowSource(Source):
         check_lengths(n_rows, **{k: values for k, values in given.items() if not _names(values)})
 
 
-def _all_named(*items: Any) -> bool:
-    """Whether all of these are names of columns, or are not there."""
-    return all(item is None or _names(item) for item in items)
-
-
-def _has_target(column: Any) -> Any:
-    return pc.invert(pc.is_null(column, nan_is_null=True))
-
-
-def _scan_targets(fragments: list[Any], name: str) -> tuple[int, bool]:
-    """How many rows have no target, and whether all others are whole numbers."""
-    gaps, are_integers = 0, True
-    for batch in scanned(fragments, [name], 1 << 20):
-        column = batch.column(0)
-        present = column.filter(_has_target(column))
-        gaps += len(column) - len(present)
-        if are_integers and pa.types.is_floating(column.type):
-            values = present.to_numpy(zero_copy_only=False)
-            rounded, exact = values == np.round(values), np.abs(values) <= LARGEST_EXACT_INTEGER
-            are_integers = bool(rounded.all() and exact.all())
-        else:
-            are_integers = are_integers and pa.types.is_integer(column.type)
-    return gaps, are_integers
+def _filtered(batches: Iterator[Any], mask: np.ndarray) -> Iterator[Any]:
+    start = 0
+    for batch in batches:
+        yield batch.filter(pa.array(mask[start : start + batch.num_rows]))
+        start += batch.num_rows
 
 
 def row_groups(dataset: Any) -> list[Any]:
@@ -254,15 +227,6 @@ def scanned(fragments: list[Any], columns: list[str], rows: int) -> Iterator[Any
     for fragment in fragments:
         # Little read-ahead: the default of 16 batches is hundreds of megabytes.
         yield from fragment.to_batches(columns=columns, batch_size=rows, batch_readahead=1)
-
-
-def _first_rows(batches: Iterator[Any], rows: int) -> Iterator[Any]:
-    for batch in batches:
-        # Copied: a slice would keep the whole row group in memory.
-        yield batch.take(np.arange(min(rows, batch.num_rows)))
-        rows -= batch.num_rows
-        if rows <= 0:
-            return
 
 
 def _cut(batches: Iterator[Any], rows: int) -> Iterator[Any]:

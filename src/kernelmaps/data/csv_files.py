@@ -54,7 +54,13 @@ class CsvFile:
                 raise ValueError(f"{self.path} is empty.")
             tabs = data_suffix(self.path) == ".tsv"
             delimiter = "\t" if tabs else max(",;\t", key=line.count)
-            return delimiter, next(csv.reader(chain([line], stream), delimiter=delimiter))
+            try:
+                return delimiter, next(csv.reader(chain([line], stream), delimiter=delimiter))
+            except csv.Error as error:
+                raise ValueError(
+                    f"{self.path}: the first row cannot be split into cells: {error}. Is a "
+                    "quotation mark missing?"
+                ) from error
 
     @cached_property
     def _has_header(self) -> bool:

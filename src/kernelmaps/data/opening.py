@@ -350,7 +350,7 @@ def _opened(
         raise FileNotFoundError(f"no file or directory {str(path)!r}")
     if path is not None and (is_parquet(path) or is_csv(path)):
         data = parquet_dataset(path) if is_parquet(path) else CsvFragment(CsvFile(path))
-        where = f"the file {str(path)!r}"
+        where = str(path) if frames else f"the file {str(path)!r}"
         return ArrowSource.of(data, y, w, exposure, frames=frames, columns=columns, name=where)
     package = type(X).__module__.split(".")[0]
     if package == "pyarrow":

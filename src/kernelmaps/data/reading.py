@@ -195,7 +195,7 @@ class PartOfSource(Source):
 
     def __init__(self, source: Source, holdout: Holdout, *, held: bool) -> None:
         self.source, self.holdout, self.held = source, holdout, held
-        self.n_features, self.reader = source.n_features, source.reader
+        self.n_features = source.n_features
 
     def describe(self) -> str:
         share = "one in five rows" if self.held else "four in five rows"
@@ -207,8 +207,8 @@ class PartOfSource(Source):
     def labels(self) -> Iterator[Block]:
         return self._parts(self.source.labels())
 
-    def samples(self, rows: int) -> list[Block]:
-        return list(self._parts(self.source.samples(rows)))
+    def column(self, position: int) -> Iterator[Block]:
+        return self._parts(self.source.column(position))
 
     def sample(self, rows: int) -> Block | None:
         """Rows of the whole: a map that is fitted on them learns ranges, and no targets."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 import os
+import pickle
 import zipfile
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ import scipy
 
 from .._util.arguments import needed, refuse_masked
 from .._util.sparse import check_sparse, dense, is_sparse, naming_text
+from .._util.threads import mixed_bits
 from ..exceptions import FileFormatError
 from .columns import check_order, names_of
 from .frames import is_frame, without_columns
@@ -74,6 +77,22 @@ class Block:
         row, start = self.row + rows.start, self.start + rows.start
         return Block(_sliced(self.X, rows), y, w, self.chunk, row, start, exposure)
 
+    def take(self, rows: np.ndarray) -> Block:
+        """Return some of the rows.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Their positions.
+
+        Returns
+        -------
+        Block
+            They, with their targets, weights and exposures.
+        """
+        y, w, exposure = (values_at(values, rows) for values in (self.y, self.w, self.exposure))
+        return replace(self, X=_sliced(self.X, rows), y=y, w=w, exposure=exposure)
+
 
 def joined(blocks: list[Block]) -> Block:
     """Blocks one below the other; all else is that of the first."""
@@ -107,8 +126,6 @@ class Source:
         are, not here, and the number of its first row.
     names : list of str or None
         Names of the columns, where there are any; of a stream, once its first chunk was read.
-    reader : TableReader or None
-        How the columns of its tables are read, where that is known beforehand.
     """
 
     n_rows: int | None = None
@@ -116,7 +133,6 @@ class Source:
     once = False
     parts: list[tuple[Any, ...]] | None = None
     names: list[str] | None = None
-    reader: Any = None
 
     def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
         """Read the rows block by block.
@@ -165,28 +181,23 @@ class Source:
         """
         return self.head(rows)
 
-    def samples(self, rows: int) -> list[Block]:
-        """Return all rows where they are no more than `rows`, else some: to find codes from.
-
-        They are spread over the whole where that is cheap, else the first.
+    def column(self, position: int) -> Iterator[Block]:
+        """Read one column of all rows, in blocks.
 
         Parameters
         ----------
-        rows : int
-            How many, at most.
+        position : int
+            Position of the column.
 
-        Returns
-        -------
-        list of Block
-            The rows, in order.
+        Yields
+        ------
+        Block
+            Consecutive rows of this column alone.
         """
-        blocks: list[Block] = []
-        for block in self.blocks(rows):
-            blocks.append(block if len(block) <= rows else block.part(slice(0, rows)))
-            rows -= len(blocks[-1])
-            if rows <= 0:
-                break
-        return blocks
+        for block in self.blocks(1 << 18):
+            X = block.X.iloc if hasattr(block.X, "iloc") else block.X
+            is_arrow = hasattr(X, "combine_chunks")
+            yield replace(block, X=X.select([position]) if is_arrow else X[:, [position]])
 
     def labels(self) -> Iterator[Block]:
         """Read all rows, with as few columns as can be: targets and weights are what is wanted.
@@ -405,10 +416,6 @@ class SlicedSource(Source):
         cuts = (replace(self, begin=a, end=a + rows // runs) for a in begins.tolist())
         return replace(joined([next(cut.blocks(rows)) for cut in cuts]), row=0)
 
-    def samples(self, rows: int) -> list[Block]:
-        block = self.sample(rows)
-        return [] if block is None else [block]
-
     def partitions(self, n: int, block_rows: int) -> list[Source]:
         if not isinstance(self.X, RawRows | ContainerRows):
             return super().partitions(n, block_rows)
@@ -465,9 +472,12 @@ class IterableSource(Source):
         with self._peeking() as source:
             return Source.head(source, rows)
 
-    def samples(self, rows: int) -> list[Block]:
-        with self._peeking() as source:
-            return Source.samples(source, rows)
+    def keep_chunks(self, path: Path) -> None:
+        """Write the chunks of a generator to a file, from which they can be read again."""
+        with open(path, "wb") as stream:
+            for item in self.chunks:
+                pickle.dump(item, stream, pickle.HIGHEST_PROTOCOL)
+        self.chunks, self.once = partial(_unpickled, path), False
 
     @contextmanager
     def _peeking(self) -> Iterator[Source]:
@@ -533,6 +543,81 @@ class IterableSource(Source):
             beside.append(values)
         y, w, exposure = beside
         return Block(X, y, w, index, 0, start, exposure)
+
+
+def _unpickled(path: Path) -> Iterator[Any]:
+    """Objects of a file that this process has written."""
+    with open(path, "rb") as stream:
+        while stream.peek(1):
+            yield pickle.load(stream)
+
+
+@dataclass
+class RowSample:
+    """A random sample of the rows of blocks: those whose numbers have the smallest hashes.
+
+    It is the same however the rows are cut into blocks, and samples of parts merge.
+
+    Attributes
+    ----------
+    size : int
+        The most rows of the sample; all rows are taken if they are fewer.
+    blocks : list of Block
+        The sample, in the order of the rows.
+    """
+
+    size: int
+    blocks: list[Block] = field(default_factory=list)
+    _hashes: list[np.ndarray] = field(default_factory=list)
+    _highest: int = (1 << 64) - 1
+
+    def zero(self) -> RowSample:
+        """An empty sample."""
+        return RowSample(self.size)
+
+    def update(self, block: Block) -> None:
+        """Add the rows of a block."""
+        self._add(block, mixed_bits(np.arange(block.start, block.start + len(block))))
+
+    def merge(self, other: RowSample) -> RowSample:
+        """Add another sample."""
+        for block, hashes in zip(other.blocks, other._hashes, strict=True):
+            self._add(block, hashes)
+        return self
+
+    def _add(self, block: Block, hashes: np.ndarray) -> None:
+        self.blocks.append(block)
+        self._hashes.append(hashes)
+        self._select(len(self.blocks) - 1)
+        if self.n_rows > 2 * self.size:
+            self.shrink()
+
+    @property
+    def n_rows(self) -> int:
+        return sum(map(len, self._hashes))
+
+    def shrink(self) -> list[Block]:
+        """The sample, with no more rows than it may have."""
+        if self.n_rows > self.size:
+            hashes = np.concatenate(self._hashes)
+            self._highest = int(np.partition(hashes, self.size - 1)[self.size - 1])
+            for k in range(len(self.blocks)):
+                self._select(k)
+        return self.blocks
+
+    def _select(self, k: int) -> None:
+        """Leave the rows of a block whose hashes are small enough."""
+        rows = np.flatnonzero(self._hashes[k] <= np.uint64(self._highest))
+        if len(rows) < len(self._hashes[k]):
+            self.blocks[k], self._hashes[k] = self.blocks[k].take(rows), self._hashes[k][rows]
+
+
+def sampled_rows(n_rows: int, size: int) -> np.ndarray:
+    """The rows of a `RowSample` of n rows, in order."""
+    if n_rows <= size:
+        return np.arange(n_rows)
+    hashes = mixed_bits(np.arange(n_rows))
+    return np.flatnonzero(hashes <= np.partition(hashes, size - 1)[size - 1])
 
 
 # ---- arrays and .npy files ----------------------------------------------------------------------
@@ -654,7 +739,10 @@ def _portable(X: Any) -> Any:
 
 
 def _sliced(X: Any, rows: slice | np.ndarray) -> Any:
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    by_position = isinstance(rows, np.ndarray) and hasattr(X, "combine_chunks")  # pyarrow
+    return X.take(rows) if by_position else X[rows]
 
 
 def values_at(values: Any, rows: slice | np.ndarray) -> Any:

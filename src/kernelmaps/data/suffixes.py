@@ -107,6 +107,17 @@ def open_bytes(path: str | os.PathLike[str]) -> Any:
     return io.BufferedReader(_Decompressed(path, opener), 1 << 16)
 
 
+def uncompressed_bytes(path: str | os.PathLike[str], limit: int) -> int:
+    """Bytes of a file, of a compressed one its content; counted until they exceed a limit."""
+    if Path(path).suffix.lower() not in _COMPRESSED:
+        return Path(path).stat().st_size
+    total = 0
+    with open_bytes(path) as stream:
+        while total <= limit and (data := stream.read(1 << 20)):
+            total += len(data)
+    return total
+
+
 class _Collected(io.RawIOBase):
     """Collects the bytes that are written to it."""
 

@@ -12,28 +12,40 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from .._util.arguments import needed
 from ..exceptions import MissingTargetWarning
 from .columns import column_positions
 from .csv_files import CsvFile
 from .raw_columns import RawTable
 from .sources import check_lengths, default_target
-from .suffixes import is_csv, is_parquet, parquet_dataset
+from .suffixes import is_csv, is_parquet, parquet_dataset, uncompressed_bytes
 from .targets import number_values, target_values
 
-IN_MEMORY_BYTES = 1 << 28  # of a file, up to which it is read at once
+IN_MEMORY_BYTES = 1 << 28  # of a file, uncompressed, up to which it is read at once
 
 
 def fits_in_memory(X: Any) -> bool:
-    """Whether X names a CSV or Parquet file that is small enough to be read at once."""
-    if not isinstance(X, str | os.PathLike) or not (is_csv(X) or is_parquet(X)):
+    """Whether X names a CSV or Parquet file whose cells are few enough to be read at once."""
+    if not isinstance(X, str | os.PathLike) or not Path(X).exists():
         return False
-    path = Path(X)
-    return path.exists() and file_bytes(path) <= IN_MEMORY_BYTES
+    if is_parquet(X):
+        return _parquet_bytes(Path(X)) <= IN_MEMORY_BYTES
+    return is_csv(X) and uncompressed_bytes(X, IN_MEMORY_BYTES) <= IN_MEMORY_BYTES
 
 
-def file_bytes(path: Path) -> int:
-    """Bytes of a file, or of the Parquet files of a folder."""
-    return sum(p.stat().st_size for p in ([path] if path.is_file() else path.rglob("*.p*q*")))
+def _parquet_bytes(path: Path) -> int:
+    """Bytes of all values of a Parquet file, or of a folder of them.
+
+    Repeated values are stored once: eight bytes of a value is the least that is counted.
+    """
+    files = [path] if path.is_file() else path.rglob("*.p*q*")
+    read_metadata = needed("pyarrow.parquet").read_metadata
+    total = 0
+    for metadata in map(read_metadata, files):
+        groups = map(metadata.row_group, range(metadata.num_row_groups))
+        stored = sum(group.total_byte_size for group in groups)
+        total += max(stored, 8 * metadata.num_rows * metadata.num_columns)
+    return total
 
 
 @dataclass(frozen=True)
@@ -78,6 +90,34 @@ class TableFile:
         """A column of numbers, NaN where one is missing."""
         return number_values(self.raw(name), name, self.where)
 
+    def beside(
+        self, y: Any, sample_weight: Any = None, exposure: Any = None
+    ) -> tuple[Any, Any, Any, np.ndarray | None]:
+        """Targets, weights and exposures of the rows that have a target.
+
+        Each is the name of a column, or holds the values of all rows. The last result says which
+        rows have a target; None if all do.
+        """
+        if not self.table.num_rows:
+            raise ValueError(f"{self.name} has no rows.")
+        check_lengths(self.table.num_rows, y=y, sample_weight=sample_weight, exposure=exposure)
+        weight, exposures = (
+            self.numbers(item) if isinstance(item, str) else item
+            for item in (sample_weight, exposure)
+        )
+        if not isinstance(y, str):
+            return y, weight, exposures, None
+        values, has_target = self.target(y)
+        if has_target.all():
+            return values, weight, exposures, None
+        if not has_target.any():
+            raise ValueError(f"{self.name} has no rows with a target {y!r}.")
+        warn_of_gaps(self.name, y, int((~has_target).sum()))
+        weight, exposures = (
+            None if item is None else np.asarray(item)[has_target] for item in (weight, exposures)
+        )
+        return values, weight, exposures, has_target
+
     def raw(self, name: str) -> Any:
         """A column as it is stored."""
         (place,) = column_positions(self.table.column_names, [name], self.name)
@@ -114,31 +154,21 @@ def load_table(
     """
     file = file if isinstance(file, TableFile) else TableFile.read(file)
     names = file.table.column_names
+    y = target_in(names, y, file.name)
+    beside = [item for item in (y, sample_weight, exposure) if isinstance(item, str)]
+    column_positions(names, beside, file.name)
+    X = file.table.select([n for n in names if n not in beside] if columns is None else columns)
+    *values, has_target = file.beside(y, sample_weight, exposure)
+    return X if has_target is None else X.filter(pa.array(has_target)), *values
+
+
+def target_in(names: Sequence[str], y: Any, file: str) -> Any:
+    """Targets as given, or the column "y"; a file without it is refused."""
     y = default_target(names, y)
     if y is None:
         shown = ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
         raise ValueError(
-            f"{file.name} has no target: name the column to predict as y, as in "
+            f"{file} has no target: name the column to predict as y, as in "
             f"fit(path, {names[-1]!r}). It has the columns {shown}."
         )
-    beside = [item for item in (y, sample_weight, exposure) if isinstance(item, str)]
-    column_positions(names, beside, file.name)
-    X = file.table.select([n for n in names if n not in beside] if columns is None else columns)
-    if not X.num_rows:
-        raise ValueError(f"{file.name} has no rows.")
-    check_lengths(X.num_rows, y=y, sample_weight=sample_weight, exposure=exposure)
-    weight, exposures = (
-        file.numbers(item) if isinstance(item, str) else item for item in (sample_weight, exposure)
-    )
-    if not isinstance(y, str):
-        return X, y, weight, exposures
-    values, has_target = file.target(y)
-    if has_target.all():
-        return X, values, weight, exposures
-    if not has_target.any():
-        raise ValueError(f"{file.name} has no rows with a target {y!r}.")
-    warn_of_gaps(file.name, y, int((~has_target).sum()))
-    weight, exposures = (
-        None if item is None else np.asarray(item)[has_target] for item in (weight, exposures)
-    )
-    return X.filter(pa.array(has_target)), values, weight, exposures
+    return y

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -155,22 +155,27 @@ class ReadingNotes:
         Columns that were not there in fit; they were ignored.
     unreadable : dict of str to dict
         Cells that were counted as missing, by column.
+    kinds : dict of str to str
+        Kinds of these columns.
+    refuses : bool
+        Whether a column is refused when most of its cells, so far, could not be read.
     """
 
     unexpected: list[str] = field(default_factory=list)
     unreadable: dict[str, dict[str, None]] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
+    refuses: bool = True
     _readable: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, column: ColumnFormat, bad: int, good: int, examples: Iterable[str]) -> bool:
-        """Count cells of a column; whether most of them, so far, could be read."""
+        """Count cells of a column; whether they are accepted."""
         counts = self._readable.setdefault(column.name, [0, 0])
         counts[0] += bad
         counts[1] += good
         if bad:
             self.kinds[column.name] = column.kind
             self.unreadable.setdefault(column.name, {}).update(dict.fromkeys(examples))
-        return counts[0] <= counts[1]
+        return counts[0] <= counts[1] or not self.refuses
 
     @property
     def remarks(self) -> list[str]:
@@ -226,8 +231,9 @@ class TableReader:
 
     @classmethod
     def learn_and_read(
-        cls, chunks: Sequence[Any], owner: str, categorical: Any = None, terms: Any = None
-    ) -> tuple[TableReader, list[Column]]:
+        cls, chunks: Sequence[Any], owner: str, categorical: Any = None, terms: Any = None,
+        column: Callable[[int], Iterable[Any]] | None = None,
+    ) -> tuple[TableReader, list[Column]]:  # fmt: skip
         """Learn how a table is read, and read it.
 
         Parameters
@@ -244,28 +250,32 @@ class TableReader:
             "category" is read as one; parts of dates that it names, as in "day (weekday)", are
             features. A date that a mapping gives another kind than "auto" ("trend", "linear", None)
             has no parts but those that are named, and neither has one in a list.
+        column : callable, optional
+            Position of a column → chunks of all its rows, where `chunks` are a sample. Nothing is
+            decided from the sample, but that a column of numbers is one, and varies.
         """
         tables = [RawTable.of(chunk, owner) for chunk in chunks]
         names = tables[0].names
         if any(table.names != names for table in tables):
             raise ValueError(f"{owner}: the chunks of X have different columns.")
         requests = _Requests.of(terms, names, owner, categorical)
-        notes, formats, columns = ReadingNotes(), [], list[Column]()
-        remarks = requests.remarks_on_names(names)
+        formats, columns, about_cells = [], list[Column](), list[str]()
+        about_columns, named = requests.remarks_on_names(names), tables[0].named
         for j, name in enumerate(names):
             raw = joined_raw([table.column(j, owner) for table in tables])
-            how, remark = _learned(raw, name, requests)
-            read = _read(raw, how, owner, notes)
-            reason = None if name in requests.named else _useless(how, read, tables[0].named)
-            # Why cells are not numbers is said of columns that are left out, too.
-            remarks += [remark] if remark and (reason is None or how.kind == "category") else []
-            if reason is not None:
-                reason = _DROPPED if name in requests.dropped else reason
-                notes.unreadable.pop(name, None)
-                how, read = ColumnFormat(name, "left out", reason=reason), []
+            of_numbers = isinstance(raw, np.ndarray) and raw.dtype.kind != "M"
+            if column is None or of_numbers:
+                how, read, *remarks = _decide(raw, name, requests, owner, named)
+            if column is not None and (not of_numbers or how.kind == "left out"):
+                parts = [RawTable.of(chunk, owner).column(0, owner) for chunk in column(j)]
+                how, read, *remarks = _decide(joined_raw(parts), name, requests, owner, named)
+                if read:
+                    read = _read(raw, how, owner, ReadingNotes(refuses=False))
             formats.append(how)
             columns += read
-        reader = cls(formats, tables[0].named).with_remarks(remarks, notes.remarks)
+            about_columns += remarks[0]
+            about_cells += remarks[1]
+        reader = cls(formats, named).with_remarks(about_columns, about_cells)
         reader._check_learned(owner)
         return reader, columns
 
@@ -561,27 +571,20 @@ def _column_and_part(item: Any, names: list[str], owner: str) -> tuple[str, str]
 # ---- one column ---------------------------------------------------------------------------------
 
 
-def learn_formats(
-    X: Any, owner: str, categorical: Any, terms: Any, names: Sequence[str]
-) -> tuple[dict[str, ColumnFormat], list[str]]:
-    """Formats of some columns, whether they are of use or not, and remarks about them.
-
-    Other arguments are those of `TableReader.learn_and_read`.
-    """
-    table = RawTable.of(X, owner)
-    requests = _Requests.of(terms, table.names, owner, categorical)
-    places = [(table.names.index(name), name) for name in names]
-    learned = [_learned(table.column(j, owner), name, requests) for j, name in places]
-    remarks = [*requests.remarks_on_names(names), *(remark for _, remark in learned if remark)]
-    return {how.name: how for how, _ in learned}, remarks
-
-
-def typed_column(raw: Text, how: ColumnFormat, owner: str, notes: ReadingNotes) -> pa.Array:
-    """A column of text as numbers or dates; a category as it is."""
-    if how.kind == "category":
-        return raw.array
-    values = (_numbers if how.kind == "number" else _dates)(raw, how, owner, notes)
-    return pa.array(values if how.kind == "date" else _finite(values, how.name, owner))
+def _decide(
+    raw: RawColumn, name: str, requests: _Requests, owner: str, named: bool
+) -> tuple[ColumnFormat, list[Column], list[str], list[str]]:
+    """The format of a column, the column itself, and remarks: about it, and about its cells."""
+    notes = ReadingNotes()
+    how, remark = _learned(raw, name, requests)
+    read = _read(raw, how, owner, notes)
+    reason = None if name in requests.named else _useless(how, read, named)
+    if reason is None:
+        return how, read, [remark] if remark else [], notes.remarks
+    reason = _DROPPED if name in requests.dropped else reason
+    # Why cells are not numbers is said of columns that are left out, too.
+    remarks = [remark] if remark and how.kind == "category" else []
+    return ColumnFormat(name, "left out", reason=reason), [], remarks, []
 
 
 def _learned(raw: RawColumn, name: str, requests: _Requests) -> tuple[ColumnFormat, str]:

@@ -5,12 +5,15 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 import kernelmaps as km
+from benchmarks import attack_streams
 from kernelmaps.data import table_in_memory
 from kernelmaps.data.opening import open_table
+from kernelmaps.data.sources import RowSample, sampled_rows
 from kernelmaps.exceptions import MissingTargetWarning
-from kernelmaps.models.gam import sampling, stream
+from kernelmaps.models.gam import codebooks, sampling, stream
 from kernelmaps.models.rows import passes
 
 pa = pytest.importorskip("pyarrow")
@@ -188,7 +191,7 @@ def test_rows_without_a_target_are_left_out_of_a_stream(seed, cls, kind, small_c
     assert [item.category for item in said].count(MissingTargetWarning) == 1
     assert_same(cls().fit(X[700:2999], y[700:2999]), ours, X, tol=1e-6)
     assert ours._n_rows == 2299
-    with pytest.raises(ValueError, match="the first rows of the stream list have no target"):
+    with pytest.raises(ValueError, match="the rows of the stream list have no target"):
         cls().fit([(X[:700], np.full(700, np.nan))])
 
 
@@ -237,14 +240,58 @@ def test_codes_of_a_sample(tmp_path, seed, monkeypatch):
     assert np.sqrt(np.mean((held.predict(X) - ours.predict(X)) ** 2)) < noise
 
 
-def test_samples_are_spread_over_row_groups(tmp_path):
-    frame = pd.DataFrame({"a": np.arange(1000.0), "y": np.zeros(1000)})
-    frame.to_parquet(tmp_path / "t.parquet", row_group_size=50)
-    chunks = open_table(tmp_path / "t.parquet").samples(160)
-    values = np.concatenate([chunk.X.column("a").to_numpy() for chunk in chunks])
-    assert values.min() == 0
-    assert values.max() >= 950
-    assert 160 <= len(values) <= 176
+def test_samples_do_not_depend_on_how_rows_are_cut(seed, tmp_path):
+    """Rows of all row groups and chunks, as many from each part, the same as in memory."""
+    a = np.arange(1000.0)
+    frame = pd.DataFrame({"a": a, "y": np.zeros(1000)})
+    frame.to_parquet(tmp_path / "t.parquet", row_group_size=1000)
+    cuts = np.sort(np.random.default_rng(seed).choice(1000, 9))
+    chunks = [frame[a:b] for a, b in pairwise([0, *cuts, 1000])]
+    expected = a[sampled_rows(1000, 160)]
+    assert len(expected) == 160
+    # As many as of a draw without replacement, within four standard deviations.
+    counts, _ = np.histogram(expected, 4, (0, 1000))
+    assert (np.abs(counts - 40) < 4 * np.sqrt(160 * 0.25 * 0.75)).all()
+    for given in (tmp_path / "t.parquet", chunks):
+        sample = RowSample(160)
+        for block in open_table(given, "y").blocks(70):
+            sample.update(block)
+        values = np.concatenate([np.asarray(block.X["a"]) for block in sample.shrink()])
+        np.testing.assert_array_equal(values, expected)
+
+
+@pytest.mark.parametrize("kind", ["one group", "groups", "function", "generator", "dask"])
+def test_sorted_rows_have_the_codes_of_rows_in_memory(kind, tmp_path, small_chunks, monkeypatch):
+    """Codes of a sample of the first rows would clip all others."""
+    for module in (codebooks, sampling):
+        monkeypatch.setattr(module, "SAMPLE_ROWS", 1000)
+    t = np.linspace(0, 1, 4000)
+    frame = pd.DataFrame({"t": t, "late": np.where(t > 0.99, "new", "old"), "y": np.sin(12 * t)})
+    X, y = frame[["t", "late"]], frame["y"]
+    parts = [frame[k : k + 500] for k in range(0, 4000, 500)]
+    chunks = [(part[["t", "late"]], part["y"]) for part in parts]
+    if kind == "dask":
+        dd = pytest.importorskip("dask.dataframe")
+        given = dd.concat([dd.from_pandas(part, npartitions=1) for part in parts])
+    elif kind in ("one group", "groups"):
+        given = tmp_path / "t.parquet"
+        frame.to_parquet(given, row_group_size=4000 if kind == "one group" else 300)
+    else:
+        given = (lambda: iter(chunks)) if kind == "function" else iter(chunks)
+    held, ours = km.AdditiveRegressor().fit(X, y), km.AdditiveRegressor().fit(given)
+    if kind == "dask":  # rows of partitions of unknown length have other numbers
+        assert np.sqrt(np.mean((ours.predict(X) - y) ** 2)) < 0.01
+        assert ours.predictor_.books[1].levels == ("old", "new")
+    else:
+        assert ours.predictor_.books[0].nodes.tolist() == held.predictor_.books[0].nodes.tolist()
+        assert_same(held, ours, X)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_files_with_late_surprises_give_the_model_of_memory(seed, tmp_path):
+    """Twelve of the attacks of ``python -m benchmarks.attack_streams``."""
+    what, how = attack_streams.attack(seed, tmp_path)
+    assert what in ("same", "refused alike"), how
 
 
 @pytest.mark.parametrize(
@@ -278,12 +325,15 @@ def test_losses_refuse_targets_of_any_chunk(tmp_path, small_chunks):
         km.AdditiveRegressor(loss="poisson").fit(path)
 
 
-def test_streams_that_end_are_refused_where_more_passes_are_needed(seed):
+def test_chunks_of_a_generator_are_kept_for_further_passes(seed, small_chunks):
     X, rate, _ = table(seed, 500)
-    with pytest.raises(TypeError, match="only once"):
-        km.AdditiveRegressor(loss="poisson").fit(iter([(X, rate)]))
-    with pytest.raises(TypeError, match="only once"):
-        km.AdditiveClassifier().fit(iter([(X, rate > 1)]))
+    halves = [slice(0, 250), slice(250, 500)]
+    for model, y in (
+        (km.AdditiveRegressor(loss="poisson"), np.round(rate)),
+        (km.AdditiveClassifier(), rate > 1),
+    ):
+        once = clone(model).fit((X[rows], y[rows]) for rows in halves)
+        assert_same(clone(model).fit(X, y), once, X, tol=1e-6)
 
 
 def test_chunks_of_other_columns_are_refused(seed):
@@ -303,11 +353,12 @@ def test_a_list_of_labels_beside_a_file_holds_labels(tmp_path, seed):
     assert_same(km.AdditiveClassifier(**options).fit(path, list(labels)), expected, X)
 
 
-def test_exposures_beside_a_generator_are_refused_for_what_they_are(seed):
+def test_exposures_beside_a_generator(seed):
     X, rate, rng = table(seed, 300)
-    chunks = iter([(X, rng.poisson(np.exp(0.1 * rate)))])
-    with pytest.raises(TypeError, match="read only once"):
-        km.AdditiveRegressor(loss="poisson").fit(chunks, exposure=np.ones(300))
+    y, exposure = rng.poisson(np.exp(0.1 * rate)), rng.uniform(0.5, 2, 300)
+    once = km.AdditiveRegressor(loss="poisson").fit(iter([(X, y)]), exposure=exposure)
+    held = km.AdditiveRegressor(loss="poisson").fit(X, y, exposure=exposure)
+    assert_same(held, once, X, tol=1e-6)
 
 
 def test_a_named_exposure_needs_names_of_columns():

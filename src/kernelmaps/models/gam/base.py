@@ -30,7 +30,7 @@ from ...data.opening import in_memory
 from ...data.sources import Source
 from ...data.table_in_memory import TableFile, fits_in_memory, load_table, warn_of_gaps
 from ...data.table_reader import ReadingNotes, TableReader
-from ...data.table_stream import Learning, open_large_table
+from ...data.table_stream import open_large_table
 from ..explanation import Explanation
 from ..inputs import (
     missing_targets,
@@ -42,7 +42,7 @@ from ..inputs import (
 )
 from ..losses import GAM, LOSSES, BinomialCounts, Loss, find_loss, make_loss
 from ..shapes import PairFunction, ShapeFunction
-from .codebooks import OTHER, SAMPLE_ROWS
+from .codebooks import OTHER
 from .constraints import resolve_constraints
 from .design import (
     EXACT,
@@ -52,7 +52,6 @@ from .design import (
     encode_rows,
     large_factor,
     max_further_levels,
-    undersampled_categories,
 )
 from .fit_statistics import fit_statistics
 from .fitted import check_fitted_parts
@@ -203,8 +202,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
                     f"{owner}: offset= is for rows in memory, and X is read block by block. Load "
                     "it as a frame."
                 )
-            learning = Learning(owner, SAMPLE_ROWS, self.categorical_features, self.terms)
-            with open_large_table(X, y, sample_weight, exposure, learning) as source:
+            with open_large_table(X, y, sample_weight, exposure) as source:
                 self._fit_source(source)
         return self
 
@@ -247,10 +245,10 @@ class GeneralizedAdditiveModel(BaseEstimator):
         y, weight, offset = (np.concatenate(values) for values in checked)
         of_sample = sample.columns, one_against_rest(y, outputs), weight, offset, settings
         rows = encode_rows(*of_sample)
-        undersampled = undersampled_categories(rows, settings)
-        if undersampled and not source.once:
+        categories = [j for j, book in enumerate(rows.books) if book.kind == "category"]
+        if categories and not sample.complete:
             frequency = settings.frequency_weights
-            levels = count_levels(source, self.reader_, checks, undersampled, frequency)
+            levels = count_levels(source, self.reader_, checks, categories, frequency)
             rows = encode_rows(*of_sample, levels)
         n_jobs = self.n_jobs if source.parts is None else 1  # Dask runs its tasks in threads
         encoder = ChunkEncoder(self.reader_, rows.books, owner, checks, tuple(outputs), n_jobs)
@@ -262,10 +260,9 @@ class GeneralizedAdditiveModel(BaseEstimator):
         n_rows = sums.by_output[0].count
         # A sample that has all rows: few are fitted as they would be in memory, at their values.
         few = len(rows.weight) <= EXACT.max_rows and n_rows == np.count_nonzero(rows.weight)
-        training = rows if few and not source.once else streamed
+        training = rows if few else streamed
         self._fit_rows(training, losses, settings, n_rows, checks.location)
         self._after_fit(sample.columns, y + checks.location, weight, offset)
-        encoder.notes.warn(owner, stacklevel=6)
 
     def _fit_rows(
         self, rows: TrainingRows, losses: Sequence[Loss], settings: GamSettings, n_rows: int,

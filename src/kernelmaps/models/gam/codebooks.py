@@ -15,6 +15,7 @@ import numpy as np
 
 from ..._util.schema import SchemaError, anything, array, boolean, record, saved, text
 from ...data.frames import Column
+from ...data.sources import sampled_rows
 from ...engine import Spec
 from ...engine.encode import encode_within
 from ...engine.piecewise import spec_of
@@ -233,7 +234,7 @@ def fit_codebook(
     if not positive.all():
         values, weight = values[positive], weight[positive]
     if len(values) > SAMPLE_ROWS:
-        rows = np.linspace(0, len(values) - 1, SAMPLE_ROWS).astype(np.int64)
+        rows = sampled_rows(len(values), SAMPLE_ROWS)
         values, weight = values[rows], weight[rows]
     if len(weight) and weight.min() == weight.max():
         rows = np.full(len(values), weight[0]) if frequency else None

@@ -13,7 +13,7 @@ from ..._util.threads import limit_blas, map_in_threads
 from ...data.frames import Column
 from ..losses import Loss, LossTotals, Quantile
 from ..rows.basis import Basis, LevelBasis, TermBasis, coefficient_slices
-from .codebooks import CODING, OTHER, Codebook, LevelCounts, encode_columns, fit_codebook
+from .codebooks import CODING, Codebook, LevelCounts, encode_columns, fit_codebook
 from .constraints import constraint_rows
 from .functions import STRAIGHT, values_at
 from .pairs import LinearSides, build_pair, pair_codes
@@ -230,17 +230,6 @@ def large_factor(books: Sequence[Codebook], settings: GamSettings) -> int:
     """The column whose levels are eliminated from systems of equations; −1 if there is none."""
     large = [j for j in settings.terms if books[j].is_large]
     return max(large, key=lambda j: (books[j].n_codes, -j), default=-1)
-
-
-def undersampled_categories(sample: RowsInMemory, settings: GamSettings) -> list[int]:
-    """Categories with terms that a sample has too few rows of: many levels, or many rare ones."""
-    limit = MAX_OTHER_SHARE * len(sample.weight)
-    return [
-        j
-        for j in settings.terms
-        if sample.books[j].kind == "category"
-        and (sample.books[j].is_large or np.count_nonzero(sample.codes[j] == OTHER) > limit)
-    ]
 
 
 def max_further_levels(books: Sequence[Codebook], settings: GamSettings) -> int:

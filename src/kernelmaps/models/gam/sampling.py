@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from ...data import Block, Source
-from ...data.frames import Column, joined_columns
-from ...data.table_reader import TableReader
+from ...data.frames import Column
+from ...data.sources import RowSample
+from ...data.table_reader import ReadingNotes, TableReader
 from ..inputs import missing_targets, real_targets, without_rows
 from ..losses import Loss
 from ..rows.passes import SumOverChunks, fold_chunks
@@ -107,30 +108,35 @@ def rows_with_target(chunk: Block) -> Block:
 
 @dataclass(frozen=True)
 class Sample:
-    """Columns of some rows, and the chunks that they come from."""
+    """Columns of some rows, and the chunks that they come from; whether these are all rows."""
 
     reader: TableReader
     columns: list[Column]
     chunks: list[Block]
+    complete: bool
 
 
 def take_sample(source: Source, owner: str, categorical: Any = None, terms: Any = None) -> Sample:
-    """All rows if they are at most 200,000, else as many of them.
+    """All rows if they are at most 200,000, else as many of them, from everywhere: one pass.
 
-    How columns are read is learned from these rows, unless the source says it.
+    How a column is read is learned from all of its rows (`TableReader.learn_and_read`).
     """
-    chunks = source.samples(SAMPLE_ROWS)
-    if not any(map(len, chunks)):
+    chunks = fold_chunks(source, lambda chunk: chunk, RowSample(SAMPLE_ROWS)).shrink()
+    n_rows = sum(map(len, chunks))
+    if not n_rows:
         raise ValueError(f"{owner}: {source.describe()} has no rows.")
     chunks = [chunk for chunk in map(rows_with_target, chunks) if len(chunk)]
     if not chunks:
-        raise ValueError(f"{owner}: the first rows of {source.describe()} have no target.")
-    if source.reader is not None:
-        parts = [source.reader.read(chunk.X, owner, ordered=False) for chunk in chunks]
-        return Sample(source.reader, joined_columns(parts), chunks)
-    tables = [chunk.X for chunk in chunks]
-    reader, columns = TableReader.learn_and_read(tables, owner, categorical, terms)
-    return Sample(reader, columns, chunks)
+        raise ValueError(f"{owner}: the rows of {source.describe()} have no target.")
+
+    def column(position: int) -> Iterator[Any]:
+        return (rows_with_target(block).X for block in source.column(position))
+
+    complete, tables = n_rows < SAMPLE_ROWS, [chunk.X for chunk in chunks]
+    reader, columns = TableReader.learn_and_read(
+        tables, owner, categorical, terms, None if complete else column
+    )
+    return Sample(reader, columns, chunks, complete)
 
 
 def count_levels(
@@ -146,7 +152,8 @@ def _categories(
     reader: TableReader, checks: RowChecks, columns: Sequence[int], chunk: Block
 ) -> tuple[list[Column], np.ndarray]:
     chunk = rows_with_target(chunk)
-    read = reader.read(chunk.X, f"{checks.owner}, chunk {chunk.chunk}", ordered=False)
+    where, notes = f"{checks.owner}, chunk {chunk.chunk}", ReadingNotes(refuses=False)
+    read = reader.read(chunk.X, where, ordered=False, notes=notes)
     return [read[j] for j in columns], checks(chunk)[1]
 
 
@@ -159,12 +166,6 @@ def _level_counts(
 
 def count_labels(source: Source, checks: RowChecks) -> tuple[np.ndarray, np.ndarray]:
     """All labels of a source in order, and the number of rows that have them."""
-    if source.once:
-        raise TypeError(
-            f"{checks.owner}: {source.describe()} can be read only once, but a classifier reads "
-            "the labels first. Pass a file, a list of chunks, or a function that returns the "
-            "chunks."
-        )
     sums = SumOverChunks(_count_by_label)
     counts: Counter = fold_chunks(source, checks.labels, sums, source.labels()).total
     labels = np.array(sorted(counts))

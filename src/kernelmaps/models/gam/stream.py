@@ -15,7 +15,7 @@ nothing of them is kept. Sums merge, which is how Dask's partitions come togethe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import methodcaller
 from typing import Any
@@ -62,8 +62,6 @@ class ChunkEncoder:
         For classes: the code of the label that each output calls +1; empty for numbers.
     weight_scale : float
         Factor of all weights.
-    notes : ReadingNotes
-        What was not as expected in the chunks.
     """
 
     reader: TableReader
@@ -73,13 +71,13 @@ class ChunkEncoder:
     outputs: tuple[float, ...] = ()
     n_jobs: int | None = None
     weight_scale: float = 1.0
-    notes: ReadingNotes = field(default_factory=ReadingNotes)
 
     def __call__(self, chunk: Block) -> RowsInMemory:
         """Coded rows with the targets of all outputs."""
         where, n_rows = f"{self.owner}, chunk {chunk.chunk}", len(chunk)
         chunk = rows_with_target(chunk)
-        columns = self.reader.read(chunk.X, where, ordered=False, notes=self.notes)
+        notes = ReadingNotes(refuses=False)  # all rows were looked at before
+        columns = self.reader.read(chunk.X, where, ordered=False, notes=notes)
         y, weight, offset = self.checks(chunk)
         codes = encode_columns(self.books, columns, self.owner, self.n_jobs)
         targets = one_against_rest(y, self.outputs)
@@ -142,13 +140,6 @@ class RowsFromStream:
 
     def sum_over_chunks(self, function: Callable[[RowsInMemory], Any]) -> Any:
         """The sum of a function's results for the rows of all chunks: one pass."""
-        if self.source.once:
-            raise TypeError(
-                f"{self.encoder.owner}: {self.source.describe()} can be read only once, but this "
-                "fit needs several passes (one for squared loss without pairs and without a "
-                "category of more than 254 levels). Pass a file, a list of chunks, or a function "
-                "that returns the chunks."
-            )
         return fold_chunks(self.source, self.encoder, SumOverChunks(function)).total
 
     def output_sums(self, losses: Sequence[Loss]) -> OutputSums:
