@@ -26,6 +26,7 @@ from scipy import sparse
 import kernelmaps as km
 
 from . import histograms
+from .paper_parts import vlfeat_map
 
 HERE = Path(__file__).parent
 OUTPUT = HERE / "results" / "additive_error.json"
@@ -59,7 +60,7 @@ def maps(low: float, high: float) -> dict[str, Any]:
         )
 
     return {
-        "VZ": lambda n: km.HomogeneousMap("chi2", n, period="vlfeat"),
+        "VZ": lambda n: vlfeat_map("chi2", n),
         "designed": lambda n: km.DesignedMap("chi2", n) if n <= LARGEST_DESIGN else None,
         "anchors": anchors,
         "Chebyshev": lambda n: km.ChebyshevMap(n),

@@ -83,7 +83,6 @@ def homogeneous(rng: Rng) -> Case:
         int(rng.integers(1, 25)),
         period=rng.choice(["auto", "5", "12", "30"]),
         gamma=float(rng.choice([0.25, 0.5, 1.0, 1.0, 1.0, 2.0])),
-        window=rng.choice(["rectangular", "uniform"]),
     )
     if fitted.period != "auto":
         fitted.set_params(period=float(fitted.period))
@@ -262,17 +261,6 @@ def joint(rng: Rng) -> Attack:
     return Attack(float(found), fitted.certificate_.bound, repr(fitted))
 
 
-def signs(rng: Rng) -> Attack:
-    """Share of 20 maps of one pair of rows whose error exceeds Hoeffding's bound."""
-    X = rng.dirichlet(np.full(20, rng.choice([0.2, 1.0])), 2)
-    fitted = [km.SignCauchyMap(64, random_state=int(rng.integers(2**31))) for _ in range(20)]
-    exact, failures = fitted[0].fit(X).kernel_(X)[0, 1], 0
-    for one in fitted:
-        Z = one.fit_transform(X)
-        failures += abs(Z[0] @ Z[1] - exact) > one.certificate_.bound
-    return Attack(failures / len(fitted), 1 - fitted[0].certificate_.probability, "SignCauchyMap")
-
-
 def rows(rng: Rng) -> Attack:
     """Share of 100 fresh pairs of rows beyond `row_certificate`: independent features."""
     d, n = int(rng.integers(1, 40)), int(rng.integers(4, 2000))
@@ -353,7 +341,6 @@ KINDS: dict[str, Callable[[Rng], Attack]] = {
     "anchors": searched(anchors),
     "series": searched(series),
     "joint": joint,
-    "signs": signs,
     "rows": rows,
     "relative": searched(relative),
     "inner": searched(inner),
@@ -364,7 +351,7 @@ KINDS: dict[str, Callable[[Rng], Attack]] = {
     "residuals": residuals,
     "predictions": predictions,
 }
-LIKELY = ("signs", "rows")
+LIKELY = ("rows",)
 """Statements with a probability."""
 
 

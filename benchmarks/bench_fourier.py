@@ -89,12 +89,12 @@ def constructions(bench: Bench) -> None:
         )  # fmt: skip
     X, out = rows(2000, 3072, np.float32), np.empty((2000, 6000), np.float32)
     typical, small = fourier(X, 6000), compressive(X, 6000)
-    fast = compressive(X, 6000, projection="hadamard")
+    fast = compressive(X, 6000, projection="dct")
     structured = fourier(X, 6000, sampling="structured")
     for words, feature_map, peer, other, wanted in [
         ("compressive m=100", small, "our typical features", typical, 5.0),
-        ("compressive m=100, Hadamard projection", fast, "our typical features", typical, 5.0),
-        ("compressive m=100, Hadamard projection", fast, "with a dense projection", small, 1.0),
+        ("compressive m=100, cosine projection", fast, "our typical features", typical, 5.0),
+        ("compressive m=100, cosine projection", fast, "with a dense projection", small, 1.0),
         ("structured, no projection", structured, "our typical features", typical, 1.0),
     ]:
         bench.race(
@@ -109,7 +109,7 @@ def errors(bench: Bench) -> None:
         X = spread * np.random.default_rng(1).normal(size=(100, d))
         for form in ("cosine", "paired"):
             rms = {}
-            for way in ("iid", "orthogonal", "structured", "sobol"):
+            for way in ("iid", "orthogonal", "structured"):
                 maps = [
                     km.RandomFourierMap(
                         km.kernels.Gaussian(4.0), 512, sampling=way, form=form, random_state=s
@@ -117,7 +117,7 @@ def errors(bench: Bench) -> None:
                     for s in range(20)
                 ]
                 rms[way] = float(np.mean([km.kernel_error(m.fit(X), X).rms for m in maps]))
-            for way in ("orthogonal", "structured", "sobol"):
+            for way in ("orthogonal", "structured"):
                 bench.measure(
                     f"rms error, {way} / iid, d={d}, 512 columns, {form}",
                     rms[way] / rms["iid"], "×", at_most=1.0,

@@ -47,6 +47,7 @@ import kernelmaps as km
 
 from . import parallel
 from .memory import n_bytes
+from .paper_parts import SignCauchyMap, vlfeat_map
 
 RECORD = Path(__file__).parent / "results" / "reproductions" / "annfm.json"
 RESULTS = RECORD.parent / "jobs" / "annfm"
@@ -87,7 +88,8 @@ class Mapped:
 
     def __init__(self, feature_map: Any, X: Any, X_test: Any, how: str) -> None:
         self.map, self.X, self.X_test, self.how = feature_map, X, X_test, how
-        self.map.set_params(n_jobs=1)
+        if "n_jobs" in self.map.get_params():
+            self.map.set_params(n_jobs=1)
 
     def squared_length(self) -> float:
         """Mean ‖φ(x)‖² of training rows."""
@@ -147,7 +149,7 @@ def methods(kernel: str, data: str) -> list[tuple[str, str, Make]]:
             (
                 "VZ",
                 str(n),
-                lambda *rows, n=n: Mapped(km.HomogeneousMap(kernel, n, period="vlfeat"), *rows),
+                lambda *rows, n=n: Mapped(vlfeat_map(kernel, n), *rows),
             )
         )
     if kernel == "intersection":
@@ -156,7 +158,7 @@ def methods(kernel: str, data: str) -> list[tuple[str, str, Make]]:
             found.append(("MB", str(n), lambda *rows, s=spline: Additive(s, *rows)))
     if kernel == "chi2":
         for n in {"mnist": (1000, 2000), "inria": (6000, 12000)}.get(data, (4000, 8000)):
-            li = km.SignCauchyMap(n, random_state=0)
+            li = SignCauchyMap(n, random_state=0)
             found.append(("Li", str(n), lambda *rows, m=li: Mapped(m, *rows)))
     found += [("AN", str(n), anchors(n, energy=energy)) for n in sizes]
     found += [("2-AN", str(n), anchors(n, energy=energy, n_neighbors=2)) for n in sizes]

@@ -46,6 +46,7 @@ from kernelmaps._util.devices import resolve, solving_on, to_device, to_host
 from kernelmaps.models.solvers.quadratic import principal_axes
 
 from . import histograms
+from .paper_parts import vlfeat_map
 
 OUTPUT = Path(__file__).parent / "results" / "reproductions" / "chebyshev.json"
 EXACT = "exact exp-χ²"
@@ -82,7 +83,7 @@ def lines(
         OURS[1]: ours(chebyshev, "auto"),
         "Chebyshev (10 columns), 1000 landmarks": ours(chebyshev, 1000),
         PCA: lambda n, s: principal(ours(chebyshev)(3 * n, s), n, device),
-        VZ: ours(km.HomogeneousMap("chi2", 9, period="vlfeat")),
+        VZ: ours(vlfeat_map("chi2", 9)),
         "series (5 columns)": ours(km.SeriesMap(5)),
         "designed (3 columns)": ours(km.DesignedMap("chi2", 3)),
         "scikit-learn: AdditiveChi2Sampler(3) + RBFSampler": lambda n, s: features(

@@ -32,6 +32,8 @@ from kernelmaps.design.boxes import JointProblem
 from kernelmaps.design.multidim import design_joint_map, taylor_programs
 from kernelmaps.design.problem import Cosines
 
+from .paper_parts import vlfeat_map
+
 OUTPUT = Path(__file__).parent / "results" / "reproductions"
 VALUES = np.arange(256.0)
 DATASETS = {"scene15_bow": (4, 200), "caltech101_bow": (2, 300)}  # cells per side, words
@@ -86,9 +88,7 @@ def table_1() -> dict[str, Any]:
                 "eigenvectors": measured(
                     km.DesignedMap(name, columns, domain=domain, method="eigen"), name
                 ),
-                "HomogeneousMap (VLFeat)": measured(
-                    km.HomogeneousMap(name, columns, period="vlfeat"), name
-                ),
+                "HomogeneousMap (VLFeat)": measured(vlfeat_map(name, columns), name),
             }
             if name == "intersection":
                 sine = km.DesignedMap(name, columns, domain=domain, method="sine")
@@ -309,11 +309,11 @@ def figure_5(plt: Any) -> tuple[Any, dict[str, float]]:
     found = {}
     panels = {
         "designed 5D, {0..127}": (km.DesignedMap("chi2", 5, domain=(1, 127)), 128),
-        "VLFeat 7D, {0..127}": (km.HomogeneousMap("chi2", 7, period="vlfeat"), 128),
+        "VLFeat 7D, {0..127}": (vlfeat_map("chi2", 7), 128),
         "designed 5D": (km.DesignedMap("chi2", 5, domain=(1, 255)), 256),
-        "VLFeat 7D": (km.HomogeneousMap("chi2", 7, period="vlfeat"), 256),
+        "VLFeat 7D": (vlfeat_map("chi2", 7), 256),
         "designed 7D": (km.DesignedMap("chi2", 7, domain=(1, 255)), 256),
-        "VLFeat 5D": (km.HomogeneousMap("chi2", 5, period="vlfeat"), 256),
+        "VLFeat 5D": (vlfeat_map("chi2", 5), 256),
     }
     figure, axes = plt.subplots(3, 2, figsize=(8, 10), layout="constrained")
     for ax, (title, (feature_map, size)) in zip(axes.ravel(), panels.items(), strict=True):
@@ -343,7 +343,7 @@ def figure_6(plt: Any) -> tuple[Any, dict[str, float]]:
         "5D relative": km.design_map("chi2", 5, error="relative"),
         "7D relative": km.design_map("chi2", 7, error="relative"),
     }
-    vlfeat = km.HomogeneousMap("chi2", 7, period="vlfeat").fit(VALUES[1:, None])
+    vlfeat = vlfeat_map("chi2", 7).fit(VALUES[1:, None])
     curves = {name: (d.frequencies, d.weights) for name, d in (absolute | relative).items()}
     curves["VLFeat 7D"] = (vlfeat.frequencies_, vlfeat.weights_)
     figure, axes = plt.subplots(1, 3, figsize=(13, 3.6), layout="constrained")

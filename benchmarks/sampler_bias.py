@@ -25,10 +25,11 @@ import kernelmaps as km
 from kernelmaps.kernels.registry import KNOWN
 from kernelmaps.maps.fourier import SAMPLINGS
 
+from . import paper_parts  # noqa: F401 - registers its kernels
+
 RECORD = Path(__file__).parent / "results" / "reproductions" / "sampler_bias.json"
 MAPS, COLUMNS = 12, 4096
 KERNELS = tuple(name for name, kernel in KNOWN.items() if hasattr(kernel, "sample_frequencies"))
-ORIGIN = 8.0  # logarithm of the values that lags of the skewed χ² kernel are added to
 ALLOWED = 4.0  # standard errors
 AGAIN = 8  # times as many maps, where the first ones exceed it
 
@@ -42,28 +43,20 @@ def lags(d: int, rng: np.random.Generator) -> np.ndarray:
     return np.concatenate([1.5 * directions, 3.0 * directions])
 
 
-def rows_at(kernel: km.kernels.Kernel, lag: np.ndarray) -> np.ndarray:
-    """Rows with these lags; those of the skewed χ² kernel are differences of logarithms."""
-    if isinstance(kernel, km.kernels.SkewedChi2):
-        return np.exp(ORIGIN + lag) - kernel.skewedness
-    return lag
-
-
 def bias(
     sampling: str, d: int, seed: int, maps: int = MAPS, name: str = "gaussian"
 ) -> tuple[float, float]:
     """Largest bias over the lags: itself, and in standard errors of independent frequencies."""
     kernel = km.kernels.get(name)
-    zero = rows_at(kernel, np.zeros((1, d)))
-    apart, mean = lags(d, np.random.default_rng(d)), 0.0
-    at = rows_at(kernel, apart)
+    zero = np.zeros((1, d))
+    at, mean = lags(d, np.random.default_rng(d)), 0.0
     for draw in range(maps):
         state = np.random.default_rng([seed, d, draw])
         features = km.RandomFourierMap(
             kernel, COLUMNS, sampling=sampling, form="paired", random_state=state, n_jobs=1
         ).fit(zero)
         mean = mean + features.transform(at) @ features.transform(zero)[0] / maps
-    exact, doubled = kernel(at, zero)[:, 0], kernel(rows_at(kernel, 2 * apart), zero)[:, 0]
+    exact, doubled = kernel(at, zero)[:, 0], kernel(2 * at, zero)[:, 0]
     error = np.sqrt((1 + doubled - 2 * exact**2) / (maps * COLUMNS))
     off = np.abs(mean - exact)
     return float(off.max()), float((off / error).max())
@@ -72,7 +65,7 @@ def bias(
 def samplings_of(name: str) -> tuple[str, ...]:
     """Ways to draw the frequencies of a kernel: only isotropic ones can be rotated."""
     isotropic = getattr(km.kernels.get(name), "isotropic", False)
-    return tuple(way for way in SAMPLINGS if isotropic or way in ("iid", "sobol"))
+    return tuple(way for way in SAMPLINGS if isotropic or way == "iid")
 
 
 def measured(name: str, sampling: str, dimensions: int, seed: int) -> dict[str, Any]:

@@ -19,7 +19,7 @@ design = km.design_map("chi2", n_components=5, domain=(1, 255))
 print(design.summary())
 
 lag = np.linspace(0, np.log(255), 500)
-series = km.HomogeneousMap("chi2", 7, period="vlfeat").fit(np.ones((1, 1)))
+series = km.HomogeneousMap("chi2", 7).fit(np.arange(1.0, 256)[:, None])
 figure, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
 for label, frequencies, weights in (
     ("best cosines, 5 columns", design.frequencies, design.weights),

@@ -51,7 +51,6 @@ joint = {
         kernel=gaussian, n_measurements=32, n_components=512, random_state=0
     ),
     "ExponentialMap": km.ExponentialMap(gamma=2.0, n_components=512, random_state=0),
-    "SignCauchyMap": km.SignCauchyMap(n_components=512, random_state=0),
 }
 figure, axes = plt.subplots(1, 4, figsize=(13, 3.4), layout="constrained")
 rows = X[:60]

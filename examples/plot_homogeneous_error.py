@@ -35,8 +35,7 @@ axes[0].legend(frameon=False)
 
 # %%
 # The largest error over all pairs, relative to the largest value. It falls geometrically for smooth
-# signatures, though not at every step: the period follows a rule that was fitted once, by VLFeat,
-# to something else than the largest error.
+# signatures, though not at every step: some sizes have no use for their last columns.
 
 figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 sizes = range(1, 12, 2)

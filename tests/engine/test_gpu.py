@@ -7,6 +7,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 import triton_stand_in
+from fitted_examples import structured_projection
 from gpu_cases import FORMULAS, MAPS, histograms, smooth_cubics
 
 import kernelmaps as km
@@ -145,13 +146,13 @@ def test_short_or_repeated_transforms_are_matrices(gpu, launched, seed):
     from kernelmaps.engine import Spec
 
     X = histograms(seed, 9, 150)
-    spec = km.RandomOrthoprojector(12, method="hadamard", random_state=seed).fit(X).spec_
+    spec = structured_projection(150, 12, seed)
     np.testing.assert_allclose(gpu.apply(spec, X)[0], apply(spec, X), rtol=0, atol=1e-13)
     assert launched == ["hadamard"]
     rows = np.sort(np.concatenate([spec.arrays["rows"][:6], spec.arrays["rows"][:6]]))
     twice = Spec("projection", {**spec.arrays, "rows": rows}, spec.numbers)
     np.testing.assert_allclose(gpu.apply(twice, X)[0], apply(twice, X), rtol=0, atol=1e-13)
-    short = km.RandomOrthoprojector(6, method="hadamard", random_state=0).fit(X[:, :13]).spec_
+    short = structured_projection(13, 6)
     found, _ = gpu.apply(short, X[:, :13])
     np.testing.assert_allclose(found, apply(short, X[:, :13]), rtol=0, atol=1e-13)
     assert launched == ["hadamard"]
@@ -360,13 +361,9 @@ def test_codes_next_to_half_a_code_are_those_of_the_processor(gpu, monkeypatch):
     )
 
 
-@pytest.mark.parametrize(
-    "feature_map",
-    [km.SignCauchyMap(20, random_state=0), km.RandomOrthoprojector(6, random_state=0)],
-)
-def test_products_without_a_kernel_of_their_own(gpu, feature_map, seed):
+def test_products_without_a_kernel_of_their_own(gpu, seed):
     X = histograms(seed)
-    spec = feature_map.fit(X).spec_
+    spec = km.RandomOrthoprojector(6, random_state=0).fit(X).spec_
     np.testing.assert_allclose(gpu.apply(spec, X)[0], apply(spec, X), rtol=0, atol=1e-13)
 
 

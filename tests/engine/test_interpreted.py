@@ -4,11 +4,18 @@ import sys
 
 import fresh_process
 import numpy as np
-from fitted_examples import MAP_SETTINGS, fitted_map_of_the_plane, labels, rows
+from fitted_examples import (
+    MAP_SETTINGS,
+    fitted_map_of_the_plane,
+    labels,
+    rows,
+    structured_projection,
+)
 from scipy import sparse
 
 import kernelmaps as km
 from kernelmaps import kernels
+from kernelmaps.engine import apply
 
 KERNELS = {
     **{name: getattr(kernels, name) for name in ("chi2", "intersection", "hellinger")},
@@ -67,7 +74,6 @@ def of_maps():
     fitted = {name: getattr(km, name)(**own).fit(X) for name, own in MAP_SETTINGS.items()}
     fitted["quantile knots"] = km.SplineMap(knots="quantile").fit(X)
     fitted["sparse splines"] = km.SplineMap(order=0, sparse_output=True).fit(X)
-    fitted["Hadamard"] = km.RandomOrthoprojector(4, method="hadamard", random_state=0).fit(X)
     fitted["k-means"] = km.AnchorMap(n_anchors=5, anchors="kmeans", energy=1).fit(X)
     fitted["weights"] = km.AnchorMap(n_anchors=6, n_neighbors=2, anchors="quantile").fit(X)
     for name, one in fitted.items():
@@ -77,6 +83,8 @@ def of_maps():
                 codes = one.encode(own)
                 yield f"codes {name} {kind}", plain(codes.values)
                 yield f"decoded {name} {kind}", plain(one.decode(codes))
+    for kind, own in kinds(X).items():
+        yield f"Hadamard {kind}", apply(structured_projection(6, 4), own)
     plane = fitted_map_of_the_plane()
     for kind, own in kinds(rows()[:, :2]).items():
         yield f"joint {kind}", plain(plane.transform(own))

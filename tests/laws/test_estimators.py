@@ -26,7 +26,6 @@ READABLE = [
     km.DesignedMap(n_components=3, signed=True),
     km.TrigonometricMap(3),
     km.HermiteMap(3),
-    km.SignCauchyMap(n_components=20, random_state=0),
     km.ExponentialMap(km.ChebyshevMap(3), n_components=20, random_state=0),
     km.CompressiveFourierMap(n_measurements=1, n_components=20, random_state=0),
 ]

@@ -6,7 +6,6 @@ from contracts import check_kernel
 
 from kernelmaps.kernels import (
     Additive,
-    BSpline,
     Cauchy,
     Exponential,
     Gaussian,
@@ -15,8 +14,6 @@ from kernelmaps.kernels import (
     Matern,
     PerFeature,
     Polynomial,
-    Sech,
-    SkewedChi2,
     chi2,
     hellinger,
     intersection,
@@ -39,10 +36,6 @@ KERNELS = [
     Matern(1.5, 0.3),
     Matern(2.5),
     Matern(0.8, 2.0),
-    BSpline(3, 0.5),
-    BSpline(7),
-    Sech(0.6),
-    SkewedChi2(0.1),
     Polynomial(3, 0.5, 0.25),
     PerFeature((chi2, intersection, Additive(lambda x, y: np.exp(-np.abs(x - y)))) * 4),
     Exponential(chi2, 0.5),

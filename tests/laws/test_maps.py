@@ -15,12 +15,6 @@ MAPS = {
     "homogeneous-intersection": (lambda n: km.HomogeneousMap("intersection", n), (3, 41), 0.5, 0.1),
     "homogeneous-hellinger": (lambda n: km.HomogeneousMap("hellinger", n), (1, 3), 0, 1e-14),
     "homogeneous-gamma": (lambda n: km.HomogeneousMap("chi2", n, gamma=0.5), (3, 21), 2, 0.05),
-    "homogeneous-uniform": (
-        lambda n: km.HomogeneousMap("chi2", n, window="uniform"),
-        (3, 21),
-        2,
-        5e-3,
-    ),
     "homogeneous-signed": (lambda n: km.HomogeneousMap("chi2", n, signed=True), (3, 21), 2, 2e-3),
     "chebyshev": (km.ChebyshevMap, (3, 48), 0.9, 6e-3),
     "chebyshev-signed": (lambda n: km.ChebyshevMap(n, signed=True), (3, 48), 0.9, 6e-3),
@@ -67,7 +61,6 @@ MAPS = {
         1,
         3e-2,
     ),
-    "sign-cauchy": (lambda n: km.SignCauchyMap(n, random_state=0), (100, 10000), 0.4, 0.1),
     "exponential": (
         lambda n: km.ExponentialMap(km.SeriesMap(20), n, gamma="scale", random_state=0),
         (100, 10000),
@@ -76,12 +69,6 @@ MAPS = {
     ),
     "fourier": (
         lambda n: km.RandomFourierMap(n_components=n, random_state=0),
-        (100, 10000),
-        0.4,
-        0.1,
-    ),
-    "fourier-skewed": (
-        lambda n: km.RandomFourierMap(km.kernels.SkewedChi2(0.05), n, random_state=0),
         (100, 10000),
         0.4,
         0.1,
@@ -96,12 +83,6 @@ MAPS = {
     ),
     "fourier-structured": (
         lambda n: km.RandomFourierMap(n_components=n, sampling="structured", random_state=0),
-        (100, 10000),
-        0.4,
-        0.1,
-    ),
-    "fourier-sobol": (
-        lambda n: km.RandomFourierMap("cauchy", n, sampling="sobol", random_state=0),
         (100, 10000),
         0.4,
         0.1,

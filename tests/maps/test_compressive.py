@@ -14,7 +14,6 @@ from kernelmaps.kernels import Cauchy, Gaussian, Laplacian, Matern
 WAYS = [
     ("dense", "gaussian"),
     ("dense", "bernoulli"),
-    ("hadamard", "gaussian"),
     ("dct", "gaussian"),
 ]
 
@@ -73,20 +72,6 @@ def test_independent_entries_keep_lengths_on_average(entries, seed):
         np.testing.assert_allclose(np.abs(P), 1 / np.sqrt(m))
 
 
-def test_independent_entries_are_less_isometric_than_orthonormal_rows(seed):
-    d, m = 64, 32
-    deltas = {}
-    for method in ("dense", "independent"):
-        actual = []
-        for i in range(10):
-            P = km.RandomOrthoprojector(m, method=method, random_state=seed + i).fit(
-                np.ones((1, d))
-            )
-            actual.append(km.measured_isometry(matrix_of(P), 3, n_supports=100).delta)
-        deltas[method] = np.mean(actual)
-    assert deltas["dense"] < deltas["independent"] < 1.5
-
-
 @pytest.mark.parametrize(("method", "entries"), [*WAYS, ("independent", "gaussian")])
 def test_distances_of_sparse_vectors_are_kept(method, entries, seed):
     """Restricted isometry, at 200 pairs of 5-sparse vectors.
@@ -110,7 +95,7 @@ def test_distances_of_sparse_vectors_are_kept(method, entries, seed):
     assert ratios.max() < high
 
 
-@pytest.mark.parametrize("method", ["dense", "hadamard", "dct"])
+@pytest.mark.parametrize("method", ["dense", "dct"])
 def test_projection_of_csr_is_never_dense(method, seed):
     rng = np.random.default_rng(seed)
     S = sparse.random(900, 37, density=0.1, format="csr", random_state=rng)
@@ -121,19 +106,6 @@ def test_projection_of_csr_is_never_dense(method, seed):
     assert paths == ["joint:projection", f"{operator}:csr"]
     np.testing.assert_allclose(Y, fitted.transform(S.toarray()), atol=1e-13)
     np.testing.assert_allclose(Y, evaluate(fitted.spec_, S.toarray()), atol=1e-13)
-
-
-def test_hadamard_form_pads_and_keeps_lengths_on_average(seed):
-    """12 features in 16 dimensions: E‖Px‖² = ‖x‖², with |r − 1| ≤ 16/m − 1 each time."""
-    x = np.random.default_rng(seed).normal(size=(1, 12))
-    ratios = []
-    for i in range(400):
-        P = km.RandomOrthoprojector(8, method="hadamard", random_state=seed + i).fit(x)
-        assert P.spec_.arrays["signs"].shape == (1, 1, 16)
-        ratios.append(np.sum(P.transform(x) ** 2) / np.sum(x**2))
-    assert max(ratios) <= 2 + 1e-12
-    # Hoeffding for a mean of 400 values in [0, 2], confidence 1 − 1e-6
-    assert abs(np.mean(ratios) - 1) < 2 * np.sqrt(np.log(2e6) / 800)
 
 
 def test_fast_transform_is_sylvesters_matrix(seed):
@@ -157,8 +129,8 @@ def test_dct_matrix_is_scipys():
 # Compressive features ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("projection", ["dense", "hadamard", "dct"])
-@pytest.mark.parametrize("sampling", ["iid", "orthogonal", "structured", "sobol"])
+@pytest.mark.parametrize("projection", ["dense", "dct"])
+@pytest.mark.parametrize("sampling", ["iid", "orthogonal", "structured"])
 def test_compressive_features_are_features_of_measurements(projection, sampling, seed):
     X = np.random.default_rng(seed).normal(size=(40, 20))
     fitted = km.CompressiveFourierMap(
@@ -203,7 +175,6 @@ def test_measured_data_give_the_same_features_as_the_camera(seed):
     assert outside.kernel_.sigma == pytest.approx(3.0 / scale)
     np.testing.assert_allclose(outside.kernel_(X @ A.T), Gaussian(3.0)(scale * X @ A.T))
     assert outside.n_measurements_ == inside.n_measurements_ == 6
-    assert outside.effective_sparsity_ is None
 
 
 def test_measured_without_matrix_is_scaled_already(seed):
@@ -228,20 +199,11 @@ def test_rules_for_sigma_see_the_measurements(rule, seed):
     assert abs(ratio - 1) < 3 * np.sqrt(2 * 50 / (50 * 102))
 
 
-@pytest.mark.parametrize("basis", [None, "dct", "haar"])
-def test_sparsity_basis_changes_nothing_but_the_analysis(basis, seed):
-    X = np.random.default_rng(seed).normal(size=(20, 16))
-    plain = km.CompressiveFourierMap(4, 10, random_state=seed).fit(X)
-    analysed = km.CompressiveFourierMap(4, 10, sparsity_basis=basis, random_state=seed).fit(X)
-    assert analysed.spec_ == plain.spec_
-    assert analysed.effective_sparsity_.basis == basis
-
-
 # Bad input ---------------------------------------------------------------------------------------
 
 
 def test_more_measurements_than_features_are_refused():
-    for method in ("dense", "independent", "hadamard", "dct"):
+    for method in ("dense", "independent", "dct"):
         with pytest.raises(ValueError, match=r"n_components=5 is more than the 4 features"):
             km.RandomOrthoprojector(5, method=method).fit(np.eye(4))
     with pytest.raises(ValueError, match=r"n_measurements=5 is more than the 4 features"):
@@ -289,10 +251,7 @@ def test_sigma_must_be_positive(sigma):
     ("parameters", "message"),
     [
         ({"projection": "fft"}, "projection must be one of"),
-        ({"entries": "uniform"}, "entries must be one of"),
         ({"n_components": 7, "form": "paired"}, "CompressiveFourierMap: the paired form"),
-        ({"sparsity_basis": "wavelet"}, "sparsity_basis must be one of"),
-        ({"sparsity_basis": "wavelet", "measured": True}, "sparsity_basis must be one of"),
         ({"measurement_matrix": "dct"}, "measurement_matrix must be a matrix of numbers"),
         ({"n_measurements": 0}, "n_measurements must be an integer >= 1"),
     ],
@@ -305,7 +264,7 @@ def test_bad_parameters_are_named(parameters, message):
 # The theorems ------------------------------------------------------------------------------------
 
 
-def required(epsilon, probability, sparsity, dim, diameter, kernel, **options):
+def required(epsilon, probability, sparsity, dim, diameter, kernel):
     """`required_features` with its numbers in the order of the theorems."""
     return km.required_features(
         epsilon,
@@ -314,23 +273,22 @@ def required(epsilon, probability, sparsity, dim, diameter, kernel, **options):
         dim=dim,
         diameter=diameter,
         kernel=kernel,
-        **options,
     )
 
 
 def test_theorem_one_solves_its_inequality():
-    """At M the bound is at most q, at M − 1 it is not; the constant is 4 (errata 4.4)."""
+    """At M the bound is at most q, at M − 1 it is not; the constant is 2c = 6."""
     epsilon, q, k, d, diameter = 0.1, 0.1, 10, 784, 20.0
-    M = required(epsilon, q, k, d, diameter, Gaussian(10.0), covering=2).M
+    M = required(epsilon, q, k, d, diameter, Gaussian(10.0)).M
     z, sigma_p = 2 * k, np.sqrt(d) / 10
 
     def bound(M):
-        base = 4 * np.e * d * sigma_p * diameter / (z * epsilon)
+        base = 6 * np.e * d * sigma_p * diameter / (z * epsilon)
         return 3 * base ** (2 * z / (z + 2)) * np.exp(-M * epsilon**2 / (4 * (z + 2)))
 
     assert bound(M) <= q < bound(M - 1)
     # The minimum over r of 2α r^−z + β r², from which the bound comes, is no larger.
-    alpha = (2 * np.e * d * diameter / z) ** z * np.exp(-M * epsilon**2 / 8)
+    alpha = (3 * np.e * d * diameter / z) ** z * np.exp(-M * epsilon**2 / 8)
     radii = np.geomspace(1e-6, 10, 200_001)
     exact = (2 * alpha * radii**-z + (2 * sigma_p / epsilon) ** 2 * radii**2).min()
     assert 0.3 * bound(M) < exact <= bound(M)
@@ -361,7 +319,6 @@ def test_theorems_are_loose_where_the_paper_works():
     assert sizes.m > 784
     assert not sizes.feasible
     assert 1e5 < sizes.M < 3e5 < sizes.M_ambient
-    assert required(0.1, 0.1, 10, 784, 20.0, Gaussian(10.0), covering=4).M > sizes.M
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(0.7), Cauchy(2.0), Matern(4.0, 1.5)], ids=repr)
@@ -384,7 +341,16 @@ def test_kernels_without_second_moment_are_refused():
 
 @pytest.mark.parametrize(
     "change",
-    [{"epsilon": 0}, {"probability": 2}, {"sparsity": 60}, {"dim": 0}, {"diameter": -1}],
+    [
+        {"epsilon": 0},
+        {"probability": 2},
+        {"sparsity": 60},
+        {"dim": 0},
+        {"diameter": -1},
+        {"epsilon": "a"},
+        {"dim": None},
+        {"diameter": [1]},
+    ],
 )
 def test_bad_sizes_are_named(change):
     arguments = {"epsilon": 0.1, "probability": 0.1, "sparsity": 5, "dim": 50, "diameter": 1.0}
@@ -457,13 +423,6 @@ def test_lipschitz_constant_for_data_much_wider_or_narrower_than_the_kernel():
     assert required(0.1, 0.1, 1, 2, 1.0, Gaussian(1e10)).m > 0
 
 
-@pytest.mark.parametrize("wrong", [{"epsilon": "a"}, {"dim": None}, {"diameter": [1]}])
-def test_required_features_of_what_is_no_number(wrong):
-    settings = {"epsilon": 0.1, "probability": 0.1, "sparsity": 2, "dim": 9, "diameter": 1.0}
-    with pytest.raises(TypeError, match="must be a number"):
-        km.required_features(**settings | wrong)
-
-
 def test_sparsity_neither_overflows_nor_needs_dense_rows(seed):
     rng = np.random.default_rng(seed)
     X = rng.dirichlet(np.ones(30), size=20)
@@ -501,49 +460,3 @@ def test_sparsity_adds_up_entries_that_are_stored_twice():
     twice = sparse.csr_matrix((np.array([1.0, 2, -1]), [0, 0, 1], [0, 3, 3]), shape=(2, 4))
     assert km.effective_sparsity(twice).maximum == 2
     assert twice.nnz == 3  # the caller's own is not touched
-
-
-# Restricted isometry -----------------------------------------------------------------------------
-
-
-def test_measurements_are_those_of_theorem_3():
-    """The smallest m for which the bound of the probability is at most q."""
-    delta, q, k, d = 0.5, 0.1, 10, 784
-    m = km.required_measurements(delta, q, sparsity=k, dim=d)
-
-    def log_bound(m):
-        covering = np.log(2) + k * np.log(12 / delta) + k * np.log(np.e * d / k)
-        return covering - (delta**2 / 16 - delta**3 / 48) * m
-
-    assert log_bound(m) <= np.log(q) < log_bound(m - 1)
-    # errata 4.8: the sizes at which the bound itself falls below 1
-    assert km.required_measurements(0.9, 1.0, sparsity=5, dim=784) == pytest.approx(1240, rel=0.02)
-    with pytest.raises(ValueError, match="required_measurements: sparsity must be above 0"):
-        km.required_measurements(0.5, 0.1, sparsity=11, dim=10)
-
-
-def test_the_measured_constant_is_exact_for_few_supports(seed):
-    from itertools import combinations
-
-    A = np.random.default_rng(seed).normal(size=(6, 9)) / np.sqrt(6)
-    actual = km.measured_isometry(A, 3)
-    values = [
-        np.linalg.svd(A[:, list(s)], compute_uv=False) ** 2 for s in combinations(range(9), 3)
-    ]
-    assert actual.exact
-    np.testing.assert_allclose([actual.lower, actual.upper], [np.min(values), np.max(values)])
-    assert actual.delta == pytest.approx(max(1 - np.min(values), np.max(values) - 1))
-    few = km.measured_isometry(A, 3, n_supports=60, random_state=seed)
-    assert not few.exact
-    assert few.delta <= actual.delta * (1 + 1e-12)
-
-
-def test_a_fitted_projection_keeps_lengths_within_its_measured_constant(seed):
-    """Orthoprojections of 40 features onto 30: sparse vectors are kept better than others."""
-    projector = km.RandomOrthoprojector(30, random_state=seed).fit(np.zeros((1, 40)) + 1.0)
-    A = projector.transform(np.eye(40)).T
-    one, four = (km.measured_isometry(A, k, random_state=seed).delta for k in (1, 4))
-    assert one <= four
-    assert one == pytest.approx(np.abs(np.sum(A**2, axis=0) - 1).max())
-    with pytest.raises(ValueError, match="sparsity=41, but the matrix has 40 columns"):
-        km.measured_isometry(A, 41)

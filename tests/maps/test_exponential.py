@@ -11,7 +11,7 @@ from kernelmaps.engine import record_paths
 from kernelmaps.kernels import Exponential, chi2
 from kernelmaps.maps.exponential import MapKernel
 
-SAMPLINGS = ("iid", "orthogonal", "structured", "sobol")
+SAMPLINGS = ("iid", "orthogonal", "structured")
 
 
 def rows(seed, n=40, d=12):

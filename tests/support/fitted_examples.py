@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 import kernelmaps as km
+from kernelmaps.engine import Spec
 from kernelmaps.maps.base import AdditiveMap, FeatureMap
 
 # Settings that keep the examples small; maps that are not in the list have those of `_small`.
@@ -21,7 +22,6 @@ MAP_SETTINGS: dict[str, dict[str, Any]] = {
     "RandomOrthoprojector": {"n_components": 4, "random_state": 0},
     "CompressiveFourierMap": {"n_measurements": 4, "n_components": 16, "random_state": 0},
     "ExponentialMap": {"n_components": 16, "random_state": 0},
-    "SignCauchyMap": {"n_components": 16, "random_state": 0},
 }
 
 
@@ -53,6 +53,18 @@ def rows(n: int = 40, d: int = 6, seed: int = 0, dtype: Any = np.float64) -> np.
     """Histograms with some empty cells, as all maps accept."""
     X = np.random.default_rng(seed).dirichlet(np.full(d, 0.8), size=n)
     return np.where(X < 0.03, 0, X).astype(dtype)
+
+
+def structured_projection(n_features: int, n_components: int, seed: int = 0) -> Spec:
+    """Signs, a Hadamard transform and some of its coefficients: a stage of structured features."""
+    length = 1 << (n_features - 1).bit_length()
+    rng = np.random.default_rng(seed)
+    arrays = {
+        "signs": rng.choice(np.array([-1, 1], np.int8), size=(1, 1, length)),
+        "rows": np.sort(rng.permutation(length)[:n_components]),
+        "gains": np.full(n_components, n_components**-0.5),
+    }
+    return Spec("projection", arrays, {"operator": "hadamard"})
 
 
 def labels(n: int = 40) -> np.ndarray:

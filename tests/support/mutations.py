@@ -34,6 +34,7 @@ from fitted_examples import (
     fitted_model,
     labels,
     rows,
+    structured_projection,
 )
 from scipy import sparse
 from sklearn.pipeline import make_pipeline
@@ -67,7 +68,7 @@ def originals() -> dict[str, object]:
         "anchors, kmeans": km.AnchorMap(n_anchors=6, anchors="kmeans", n_jobs=1).fit(X),
         "octaves": km.DesignedMap(n_components=2, method="eigen", n_jobs=1).fit(X),
         "clipped": km.DesignedMap(n_components=3, n_jobs=1).fit(X),
-        "hadamard": km.RandomOrthoprojector(4, method="hadamard", n_jobs=1).fit(X),
+        "hadamard": structured_projection(6, 4),
         "dct": km.RandomOrthoprojector(4, method="dct", n_jobs=1).fit(X),
         "paired": km.RandomFourierMap(n_components=8, form="paired", n_jobs=1).fit(X),
         "landmarks": km.ExponentialMap(n_components=16, n_landmarks=4, n_jobs=1).fit(X),

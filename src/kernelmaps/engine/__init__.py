@@ -12,7 +12,6 @@ linear, fourier  projections (matrices and fast transforms), and cosines behind 
 landmarks        a Gaussian kernel exactly along landmarks, by cosines beside them
 nystroem         kernel values with landmarks, times a matrix
 nearest          the row of the nearest landmark
-signs            signs of Cauchy projections, drawn tile by tile
 reference        readable application of a spec: the oracle, and the GPU path
 tabulated        tables of specs, for the compiled loops
 table            the tabulated form of every additive map: layout, locate, transform, …
@@ -33,8 +32,6 @@ from . import (  # noqa: F401 - they register their families
     nearest,
     nystroem,
     piecewise,
-    shifted_log,
-    signs,
 )
 from .apply import apply
 from .encode import code_spec, encode

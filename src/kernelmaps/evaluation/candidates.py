@@ -20,7 +20,6 @@ from ..kernels.homogeneous import HomogeneousKernel
 from ..kernels.per_feature import PerFeature
 from ..kernels.polynomial import Polynomial
 from ..kernels.registry import kernel_text
-from ..kernels.skewed import SkewedChi2
 from ..kernels.stationary import StationaryKernel
 from ..maps.registry import PLUGINS, Family, plugin_families
 
@@ -91,7 +90,7 @@ _NYSTROEM = Family("NystroemMap")
 _ADDITIVE_NYSTROEM = Family(
     "NystroemMap", variants=(("additive", {"additive": True, "n_landmarks": 100}),)
 )
-_SAMPLINGS = ("orthogonal", "sobol", "iid")
+_SAMPLINGS = ("orthogonal", "iid")
 _DATA_DRIVEN = (
     Family("SplineMap", "n_bases", (("", {"degree": 1}),), takes_kernel=False),
     Family("TrigonometricMap", "n_bases", takes_kernel=False),
@@ -100,12 +99,11 @@ _DATA_DRIVEN = (
 
 
 def sort_of(kernel: Kernel) -> str:
-    """ "additive", "stationary", "exponential", "skewed" or "polynomial"."""
+    """ "additive", "stationary", "exponential" or "polynomial"."""
     for sort, cls in (
         ("additive", AdditiveKernel),
         ("stationary", StationaryKernel),
         ("exponential", Exponential),
-        ("skewed", SkewedChi2),
         ("polynomial", Polynomial),
     ):
         if isinstance(kernel, cls):
@@ -138,8 +136,6 @@ def families_for(kernel: Kernel | None) -> list[Family]:
         sorts = ("additive",)
     elif isinstance(kernel, StationaryKernel):
         families, sorts = (_fourier(kernel), _NYSTROEM), ("stationary",)
-    elif isinstance(kernel, SkewedChi2):
-        families, sorts = (_fourier(kernel), _NYSTROEM), ("skewed",)
     elif isinstance(kernel, Polynomial):  # scikit-learn's sketch is among the baselines
         families, sorts = (_NYSTROEM,), ("polynomial",)
     else:
@@ -157,7 +153,7 @@ def _has_name(kernel: Kernel) -> bool:
     return True
 
 
-def _fourier(kernel: StationaryKernel | SkewedChi2) -> Family:
+def _fourier(kernel: StationaryKernel) -> Family:
     """Random Fourier features, drawn in the ways that the kernel allows, the best first."""
     ways = _SAMPLINGS if kernel.isotropic else _SAMPLINGS[1:]
     settings = [(way, {"sampling": way, "form": "paired"}) for way in ways]

@@ -18,7 +18,6 @@ KERNELS = ["chi2", "exp_chi2", "gaussian"]
 SIZES, JOINT_SIZES = (3,), (256,)
 # Maps that are no candidates by themselves: their settings depend on the 64 pixels.
 OBJECTS = {
-    "SignCauchyMap": {"n_components": 256, "random_state": 0},
     "CompressiveFourierMap": {"n_measurements": 32, "n_components": 256, "random_state": 0},
 }
 # An orthoprojector keeps distances, not a kernel's values; joint designs are of two or three

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._util.devices import refuse_gpu_array
 from .._util.schema import State, integer, names, number
 from .._util.sparse import check_sparse
-from ..kernels import Exponential, Gaussian, Kernel, Polynomial, SkewedChi2
+from ..kernels import Exponential, Gaussian, Kernel, Polynomial
 from ..maps.base import JointMap
 from .candidates import expression, fitted_to_data, kernel_code, kernel_label, standardises
 
@@ -407,8 +407,6 @@ def _sklearn_maps(kernel: Kernel, size: int) -> list[tuple[int, Any]]:
         return [(size, ka.RBFSampler(gamma=gamma, **drawn)), (size, nystroem)]
     if isinstance(kernel, Exponential) and kernel.base.name == "chi2":
         return [(size, ka.Nystroem(kernel="chi2", gamma=kernel.gamma, **drawn))]
-    if isinstance(kernel, SkewedChi2):
-        return [(size, ka.SkewedChi2Sampler(skewedness=kernel.skewedness, **drawn))]
     if isinstance(kernel, Polynomial):
         terms = {"degree": kernel.degree, "gamma": kernel.gamma, "coef0": kernel.coef0}
         sketch = ka.PolynomialCountSketch(**terms, **drawn)

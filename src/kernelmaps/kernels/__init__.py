@@ -12,14 +12,11 @@ from .homogeneous import HomogeneousKernel, chi2, hellinger, intersection, jense
 from .per_feature import PerFeature
 from .polynomial import Polynomial
 from .registry import get, register
-from .skewed import Sech, SkewedChi2
-from .splines import BSpline
 from .stationary import Cauchy, Gaussian, Laplacian, Matern, StationaryKernel
 
 __all__ = [
     "Additive",
     "AdditiveKernel",
-    "BSpline",
     "Cauchy",
     "Exponential",
     "Gaussian",
@@ -29,8 +26,6 @@ __all__ = [
     "Matern",
     "PerFeature",
     "Polynomial",
-    "Sech",
-    "SkewedChi2",
     "StationaryKernel",
     "chi2",
     "get",

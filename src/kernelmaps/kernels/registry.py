@@ -13,14 +13,12 @@ from .exponential import Exponential
 from .homogeneous import HomogeneousKernel, chi2, hellinger, intersection, jensen_shannon
 from .per_feature import PerFeature
 from .polynomial import Polynomial
-from .skewed import Sech, SkewedChi2
-from .splines import BSpline
 from .stationary import Cauchy, Gaussian, Laplacian, Matern
 
 _ADDITIVE = chi2, intersection, hellinger, jensen_shannon
-_STATIONARY = Gaussian, Laplacian, Cauchy, Matern, BSpline, Sech
+_STATIONARY = Gaussian, Laplacian, Cauchy, Matern
 KNOWN: dict[str, Kernel | type[Kernel]] = {
-    kernel.name: kernel for kernel in (*_ADDITIVE, *_STATIONARY, SkewedChi2, Polynomial)
+    kernel.name: kernel for kernel in (*_ADDITIVE, *_STATIONARY, Polynomial)
 }
 KNOWN["exp_chi2"] = Exponential
 _ALIASES = {

@@ -23,7 +23,7 @@ and (2/m)(1 − Σ x_j⁴/‖x‖⁴) for ±1/√m.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,6 @@ import numpy as np
 from .._util.arguments import check_choice, check_count, generator
 from .._util.schema import integer
 from .._util.sparse import dense
-from .._util.threads import power_of_two
-from ..design.random_features import check_basis, effective_sparsity
 from ..engine import Spec, apply
 from ..engine.linear import n_outputs
 from ..engine.outputs import output_dtype
@@ -43,7 +41,7 @@ from .base import JointMap
 from .fourier import SCALE_ADVICE, draw_fourier, gram_schmidt, resolve_kernel
 
 ENTRIES = ("gaussian", "bernoulli")
-METHODS = ("dense", "independent", "hadamard", "dct")
+METHODS = ("dense", "independent", "dct")
 
 
 @dataclass(eq=False, repr=False)
@@ -57,14 +55,11 @@ class RandomOrthoprojector(JointMap):
     entries : {"gaussian", "bernoulli"}, default="gaussian"
         Distribution of the entries, before the rows are made orthonormal (method="dense") or as
         they are (method="independent").
-    method : {"dense", "independent", "hadamard", "dct"}, default="dense"
+    method : {"dense", "independent", "dct"}, default="dense"
         "dense" stores P and takes m·d products a row. "independent" does, too, without making the
-        rows orthonormal: the sub-Gaussian matrices of Theorem 3, whose lengths vary more. The fast
-        forms flip signs at random,
-        transform, and keep m random coefficients: d log d operations, d signs and m indices
-        to store. "dct" has exactly orthonormal rows for any d. "hadamard" is the fastest; it pads
-        rows with zeros to the next power of two p, and its rows are orthonormal (times √(p/m)) in
-        these p dimensions: lengths are kept on average, but ‖Px‖² ≤ (p/m)‖x‖² only.
+        rows orthonormal: the sub-Gaussian matrices of Theorem 3, whose lengths vary more. "dct"
+        flips signs at random, transforms, and keeps m random coefficients: d log d operations, d
+        signs and m indices to store, and exactly orthonormal rows for any d.
     random_state : int, RandomState, Generator or None
         An int gives the same projection in every run.
     n_jobs : int, optional
@@ -103,30 +98,25 @@ class RandomOrthoprojector(JointMap):
             )
         self.kernel_ = Linear()
         rng, dtype = generator(self.random_state), output_dtype(X.dtype)
-        return draw_orthoprojector(self, "method", m, X.shape[1], rng, dtype)
+        check_choice(self, "method", self.method, METHODS)
+        check_choice(self, "entries", self.entries, ENTRIES)
+        return draw_orthoprojector(self.method, m, X.shape[1], rng, dtype, self.entries)
 
 
 def draw_orthoprojector(
-    owner: Any, argument: str, m: int, d: int, rng: np.random.Generator, dtype: Any
+    method: str, m: int, d: int, rng: np.random.Generator, dtype: Any, entries: str = "gaussian"
 ) -> Spec:
-    """Spec of a random projection from d to m ≤ d dimensions; `argument` names its method."""
-    method, entries = getattr(owner, argument), owner.entries
-    check_choice(owner, argument, method, METHODS)
-    check_choice(owner, "entries", entries, ENTRIES)
+    """Spec of a random projection from d to m ≤ d dimensions."""
     if method in ("dense", "independent"):
         if method == "dense":
             matrix = np.sqrt(d / m) * orthonormal_columns(d, m, entries, rng)
         else:
             matrix = _random_vectors(d, m, entries, rng) / np.sqrt(m)
         return Spec("projection", {"matrix": matrix.astype(dtype)}, {"operator": "matrix"})
-    length = power_of_two(d) if method == "hadamard" else d
-    signs = rng.choice(np.array([-1, 1], dtype=np.int8), size=length)
-    # The DCT is orthonormal; the Hadamard matrix has entries ±1, and rows of length √p.
-    gain = 1 / np.sqrt(m) if method == "hadamard" else np.sqrt(d / m)
     arrays = {
-        "signs": signs[None, None, :] if method == "hadamard" else signs,
-        "rows": np.sort(rng.permutation(length)[:m]),
-        "gains": np.full(m, gain),
+        "signs": rng.choice(np.array([-1, 1], dtype=np.int8), size=d),
+        "rows": np.sort(rng.permutation(d)[:m]),
+        "gains": np.full(m, np.sqrt(d / m)),
     }
     return Spec("projection", arrays, {"operator": method})
 
@@ -149,9 +139,6 @@ def _random_vectors(d: int, m: int, entries: str, rng: np.random.Generator) -> n
     return rng.choice([-1.0, 1.0], size=(d, m))
 
 
-_ANALYSED_ROWS = 200  # sampled for the effective sparsity
-
-
 @dataclass(eq=False, repr=False)
 class CompressiveFourierMap(JointMap):
     """Orthoprojection to m measurements, then random Fourier features, fused per block of rows.
@@ -164,7 +151,7 @@ class CompressiveFourierMap(JointMap):
         Output columns.
     kernel : str or Kernel, default="gaussian"
         An isotropic kernel: "gaussian", "matern" or an object with ``isotropic = True``.
-    sampling : {"iid", "orthogonal", "structured", "sobol"}, default="iid"
+    sampling : {"iid", "orthogonal", "structured"}, default="iid"
         As in :class:`RandomFourierMap`. "scale" and "median" use the measurements, whose
         distances are nearly those of the data.
     sigma : float, {"auto", "scale", "median"} or None, default="auto"
@@ -173,10 +160,8 @@ class CompressiveFourierMap(JointMap):
         "cosine" is the paper's, with random phases; "paired", cosines and sines of half as many
         frequencies, has a smaller error for the Gaussian and half the products, which are most
         of the cost here. "auto" is paired if n_components is even.
-    projection : {"dense", "independent", "hadamard", "dct"}, default="dense"
-        As `method` of :class:`RandomOrthoprojector`: a stored matrix, or fast transforms.
-    entries : {"gaussian", "bernoulli"}, default="gaussian"
-        As in :class:`RandomOrthoprojector`.
+    projection : {"dense", "independent", "dct"}, default="dense"
+        As `method` of :class:`RandomOrthoprojector`: a stored matrix, or a fast transform.
     measured : bool, default=False
         X already are measurements y = Ax of a compressive camera, and no projection is drawn.
     measurement_matrix : array or sparse matrix of shape (m, d), optional
@@ -184,9 +169,6 @@ class CompressiveFourierMap(JointMap):
         lengths of the data on average (√(d/m) for orthonormal rows; 1 for an orthoprojector that
         is scaled already). With measured=False, A itself takes the place of the random
         projection. None with measured=True: the measurements are scaled already.
-    sparsity_basis : {None, "dct", "haar"}, default=None
-        Basis in which `effective_sparsity_` is counted, for analysis only: the map does not
-        depend on it.
     random_state : int, RandomState, Generator or None
         An int gives the same map in every run.
     n_jobs : int, optional
@@ -200,9 +182,6 @@ class CompressiveFourierMap(JointMap):
         The exact kernel of the rows of X (with `measured`, the camera's scale is in its length).
     n_measurements_ : int
         m.
-    effective_sparsity_ : Sparsity or None
-        Coefficients per row that have 99 % of the energy, of (at most 200) rows of X; None where
-        X are measurements, whose sparsity is not known.
 
     Examples
     --------
@@ -222,33 +201,18 @@ class CompressiveFourierMap(JointMap):
     form: str = "auto"
     sigma: float | str | None = "auto"
     projection: str = "dense"
-    entries: str = "gaussian"
     measured: bool = False
     measurement_matrix: Any = None
-    sparsity_basis: str | None = None
     random_state: Any = None
     n_jobs: int | None = None
 
     _state = JointMap._state.extended({"n_measurements_": integer(1)})
 
-    def __getstate__(self) -> dict[str, Any]:
-        """The state without numbers of single rows: a pickle holds none of the training data."""
-        state = super().__getstate__().copy()
-        sparsity = state.get("effective_sparsity_")
-        if sparsity is not None:
-            state["effective_sparsity_"] = replace(sparsity, rows=sparsity.rows[:0])
-        return state
-
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)
-        check_basis("CompressiveFourierMap: sparsity_basis", self.sparsity_basis)
         rng = generator(self.random_state)
         projection, scale = self._measurement_stage(X, rng)
         self.n_measurements_ = X.shape[1] if projection is None else n_outputs(projection)
-        sample = X[np.sort(rng.permutation(X.shape[0])[:_ANALYSED_ROWS])]
-        self.effective_sparsity_ = (
-            None if self.measured else effective_sparsity(sample, self.sparsity_basis, energy=0.99)
-        )
         self.kernel_ = self._resolved_kernel(X, projection, scale, rng)
         warn_if_degenerate("CompressiveFourierMap", self.kernel_, X, SCALE_ADVICE)
         how = rng, output_dtype(X.dtype), self.sampling
@@ -296,7 +260,8 @@ class CompressiveFourierMap(JointMap):
                 f"compress to at most {d}, or use RandomFourierMap. If X already are measurements, "
                 "say measured=True."
             )
-        return draw_orthoprojector(self, "projection", m, d, rng, dtype), 1.0
+        check_choice(self, "projection", self.projection, METHODS)
+        return draw_orthoprojector(self.projection, m, d, rng, dtype), 1.0
 
     def _checked_measurement_matrix(self, n_columns: int) -> tuple[np.ndarray, float]:
         """The measurement matrix A (m, d), checked, and the scale √d / ‖A‖_F."""

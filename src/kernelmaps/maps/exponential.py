@@ -92,7 +92,7 @@ class ExponentialMap(DefaultParts, JointMap):
         γ. "scale" is 1/(mean squared distance), "median" 1/(median squared distance) of the
         fitted rows (of at most 1000 of them), by the exact kernel; "local" is 1/(the 10 % quantile
         of the squared distances), but at most twice "scale".
-    sampling : {"auto", "iid", "orthogonal", "structured", "sobol"}, default="auto"
+    sampling : {"auto", "iid", "orthogonal", "structured"}, default="auto"
         How frequencies are drawn: see :mod:`kernelmaps.maps.fourier`. "orthogonal" has less
         error than "iid" (the paper's); "structured" has as little, stores no matrix and takes
         p log p operations for p > 32 columns of c, and is "orthogonal" for fewer. "auto" is

@@ -24,7 +24,7 @@ so that the paired form is better wherever 2κ² > κ₂: everywhere for the Gau
 takes half as many products.
 
 **Sampling.** :func:`draw_fourier` gives the spec of φ for any kernel that can sample its spectrum,
-to all maps with random Fourier features. Four ways to draw the frequencies ω_1, …, ω_n:
+to all maps with random Fourier features. Three ways to draw the frequencies ω_1, …, ω_n:
 
 ``"iid"``
     Independently from the spectral distribution.
@@ -44,9 +44,6 @@ to all maps with random Fourier features. Four ways to draw the frequencies ω_1
     for p = 8, 0.049 for p = 16 and 0.002 for p = 32; from p = 64 on it is below their standard
     error of 0.0004. So up to 32 features, where a product with a matrix is as fast, "structured"
     is "orthogonal".
-``"sobol"``
-    Scrambled Sobol' points through the quantile functions of the spectrum; the phases are one
-    more coordinate. It gains most for few features d; with n features or more, little.
 """
 
 from __future__ import annotations
@@ -65,9 +62,8 @@ from ..engine.outputs import output_dtype
 from ..kernels.bandwidth import fit_length, warn_if_degenerate
 from .base import JointMap
 
-SAMPLINGS = ("iid", "orthogonal", "structured", "sobol")
+SAMPLINGS = ("iid", "orthogonal", "structured")
 FORMS = ("cosine", "paired")
-_MAX_SOBOL = 21201  # dimensions of scipy's direction numbers
 _BIASED_LENGTH = 32  # of Hadamard transforms: up to here the bias can be measured (see above)
 
 
@@ -98,7 +94,7 @@ def draw_fourier(
     dtype : float32 or float64
         Precision of stored frequencies: that of the data to come saves a conversion per call.
         Rounded frequencies are a sample like any other.
-    sampling : {"iid", "orthogonal", "structured", "sobol"}
+    sampling : {"iid", "orthogonal", "structured"}
         How frequencies are drawn.
     """
     form, name = owner.form, type(owner).__name__
@@ -115,11 +111,7 @@ def draw_fourier(
         operator = spectrum.structured(n, n_features)
         spectrum.check_fits(operator.arrays["gains"], dtype)
         return fourier_spec(operator, phases)
-    if sampling == "sobol":
-        frequencies, uniforms = spectrum.sobol(n, n_features)
-        phases = None if form == "paired" else 2 * np.pi * uniforms
-    else:
-        frequencies = getattr(spectrum, sampling)(n, n_features)
+    frequencies = getattr(spectrum, sampling)(n, n_features)
     spectrum.check_fits(frequencies, dtype)
     matrix = frequencies.T.astype(dtype)
     operator = Spec("projection", {"matrix": matrix}, {"operator": "matrix"})
@@ -158,13 +150,6 @@ class FrequencySampler:
             "rows": np.arange(n),
         }
         return Spec("projection", arrays, {"operator": "hadamard"})
-
-    def sobol(self, n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
-        """The same from Sobol' points, and one more uniform number for each."""
-        n_uniforms = getattr(self.kernel, "n_uniforms", None)
-        uniforms = _sobol(n, (d if n_uniforms is None else n_uniforms(d)) + 1, self.rng)
-        frequencies = self.kernel.frequencies(uniforms[:, 1:], d)
-        return self._checked("frequencies", frequencies, (n, d)), uniforms[:, 0]
 
     def _radii(self, n: int, d: int) -> np.ndarray:
         """n independent values of ‖ω‖ in d dimensions."""
@@ -218,24 +203,6 @@ def gram_schmidt(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return q * np.where(lengths < 0, -1.0, 1.0)[..., None, :], np.abs(lengths)
 
 
-def _sobol(n: int, dimensions: int, rng: np.random.Generator) -> np.ndarray:
-    """The first n of the next power of two scrambled points, within (0, 1).
-
-    In about n dimensions or more, n Sobol' points are *worse* than independent ones (measured: an
-    rms error 5 % larger in n dimensions, 13 % in 3n): high coordinates are correlated. So beyond
-    n/4 dimensions, groups of n/4 coordinates get points of their own, in random order.
-    """
-    from scipy.stats import qmc
-
-    width = min(max(8, n // 4), _MAX_SOBOL)
-    groups = []
-    for start in range(0, dimensions, width):
-        points = qmc.Sobol(min(width, dimensions - start), scramble=True, rng=rng)
-        uniforms = points.random_base2(max(0, int(n - 1).bit_length()))[:n]
-        groups.append(rng.permutation(uniforms) if start else uniforms)
-    return np.clip(np.concatenate(groups, axis=1), 2.0**-32, 1 - 2.0**-32)
-
-
 def _check_choices(owner: str, kernel: Any, n_components: int, sampling: str, form: str) -> None:
     if isinstance(kernel, type):
         raise TypeError(f"{owner}: {kernel!r} is a class; give a kernel, {kernel.__name__}().")
@@ -246,11 +213,6 @@ def _check_choices(owner: str, kernel: Any, n_components: int, sampling: str, fo
             "matern) or a subclass of StationaryKernel."
         )
     check_choice(owner, "sampling", sampling, SAMPLINGS)
-    if sampling == "sobol" and not hasattr(kernel, "frequencies"):
-        raise ValueError(
-            f"{owner}: sampling='sobol' needs {kernel!r} to turn uniform numbers into frequencies "
-            "(a method frequencies(uniforms, d)). Use sampling='iid'."
-        )
     check_choice(owner, "form", form, FORMS)
     if form == "paired" and n_components % 2:
         raise ValueError(
@@ -261,7 +223,7 @@ def _check_choices(owner: str, kernel: Any, n_components: int, sampling: str, fo
         raise ValueError(
             f"{owner}: sampling={sampling!r} rotates frequencies, which only isotropic kernels "
             "(Gaussian, Matern: functions of the distance ‖x − y‖₂) allow; "
-            f"{kernel!r} is not. Use sampling='sobol' or 'iid'."
+            f"{kernel!r} is not. Use sampling='iid'."
         )
 
 
@@ -278,12 +240,11 @@ class RandomFourierMap(JointMap):
     Parameters
     ----------
     kernel : str or Kernel, default="gaussian"
-        "gaussian", "laplacian", "cauchy", "matern", "bspline", "sech", or any kernel that can
-        sample its spectrum (a method ``sample_frequencies(n, d, rng)``). "skewed_chi2", for values
-        >= 0, is stationary in log(x + c), and the map takes that logarithm first.
+        "gaussian", "laplacian", "cauchy", "matern", or any kernel that can sample its spectrum (a
+        method ``sample_frequencies(n, d, rng)``).
     n_components : int, default=1000
         Output columns D.
-    sampling : {"iid", "orthogonal", "structured", "sobol"}, default="iid"
+    sampling : {"iid", "orthogonal", "structured"}, default="iid"
         How frequencies are drawn: see :mod:`kernelmaps.maps.fourier`. "orthogonal" has the
         smallest error for isotropic kernels; "structured" comes close, stores no matrix, and
         is the fastest for many features (lengths are padded to the next power of two). Up to 32
@@ -333,16 +294,7 @@ class RandomFourierMap(JointMap):
         self.kernel_ = resolve_kernel("RandomFourierMap", self.kernel, self.sigma, X, rng)
         warn_if_degenerate("RandomFourierMap", self.kernel_, X, SCALE_ADVICE)
         how = rng, output_dtype(X.dtype), self.sampling
-        features = draw_fourier(self, self.kernel_, columns, X.shape[1], *how)
-        if not isinstance(self.kernel_, kernels.SkewedChi2):
-            return features
-        logarithm = Spec("shifted_log", numbers={"shift": self.kernel_.skewedness})
-        return Spec("chain", parts=(logarithm, features))
-
-    @property
-    def _non_negative(self) -> bool:  # type: ignore[override]
-        named = isinstance(self.kernel, str | kernels.Kernel)
-        return named and bool(getattr(kernels.get(self.kernel), "non_negative", False))
+        return draw_fourier(self, self.kernel_, columns, X.shape[1], *how)
 
 
 def resolve_kernel(

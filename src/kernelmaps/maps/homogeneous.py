@@ -28,7 +28,7 @@ from scipy import sparse
 from scipy.special import roots_legendre
 
 from .. import kernels
-from .._util.arguments import check_choice, check_count, check_positive
+from .._util.arguments import check_count, check_positive
 from .._util.schema import array, number
 from .._util.sparse import dense
 from .._util.threads import evenly_spaced, in_threads, limit_blas, row_blocks, worth_a_thread
@@ -40,16 +40,6 @@ from .base import AdditiveMap
 
 Cosines = tuple[np.ndarray, np.ndarray]
 
-# Period as a function of the number n of cosine-sine pairs, published with VLFeat: fitted there to
-# make the error of each map small. By window and kernel.
-_PERIODS = {
-    ("rectangular", "chi2"): lambda n: 8.80 * np.sqrt(n + 4.44) - 12.6,
-    ("rectangular", "jensen_shannon"): lambda n: 9.63 * np.sqrt(n + 1.00) - 2.93,
-    ("rectangular", "intersection"): lambda n: 2.00 * np.log(n + 0.99) + 3.52,
-    ("uniform", "chi2"): lambda n: 5.86 * np.sqrt(n) + 3.65,
-    ("uniform", "jensen_shannon"): lambda n: 6.64 * np.sqrt(n) + 7.24,
-    ("uniform", "intersection"): lambda n: 2.38 * np.log(n + 0.8) + 5.6,
-}
 _LAGS = np.linspace(0.0, 20.0, 201)  # log-ratios; larger ones have next to no weight
 _NO_DATA = np.geomspace(1 / 256, 1, 64)[:, None]  # 8-bit numbers, if the rows say nothing
 
@@ -114,7 +104,6 @@ class Series(NamedTuple):
 
     kernel: kernels.HomogeneousKernel
     columns: int
-    window: str
 
     def of_period(self, period: float) -> Cosines:
         """Frequencies and non-negative weights."""
@@ -128,14 +117,11 @@ class Series(NamedTuple):
         odd, pairs = self.columns % 2, self.columns // 2
         orders = (np.arange(pairs + 1) if odd else np.arange(pairs) + 0.5)[:, None]
         spacing = 2 * np.pi / periods
-        if self.window == "uniform":
-            weights = spacing * self.kernel.spectrum(orders * spacing)
-        else:
-            # The signature is even and may have a kink at 0: integrate over [0, Λ/2].
-            nodes, quadrature = _legendre(64 + 8 * self.columns)
-            cosines = np.cos(0.5 * np.pi * orders * (nodes + 1))
-            signature = self.kernel.signature(0.25 * np.multiply.outer(nodes + 1, periods))
-            weights = 0.5 * cosines @ (quadrature[:, None] * signature)
+        # The signature is even and may have a kink at 0: integrate over [0, Λ/2].
+        nodes, quadrature = _legendre(64 + 8 * self.columns)
+        cosines = np.cos(0.5 * np.pi * orders * (nodes + 1))
+        signature = self.kernel.signature(0.25 * np.multiply.outer(nodes + 1, periods))
+        weights = 0.5 * cosines @ (quadrature[:, None] * signature)
         return orders * spacing, np.maximum(np.where(orders == 0, 1.0, 2.0) * weights, 0.0)
 
     def misfits(self, periods: np.ndarray, lags: np.ndarray = _LAGS) -> np.ndarray:
@@ -144,22 +130,11 @@ class Series(NamedTuple):
         cosines = np.cos(lags[:, None, None] * frequencies)
         return np.einsum("lfp,fp->lp", cosines, weights) - self.kernel.signature(lags)[:, None]
 
-    def vlfeat_period(self) -> float:
-        """VLFeat's rule."""
-        rule = _PERIODS.get((self.window, self.kernel.name))
-        if rule is None:
-            ruled = sorted({name for _, name in _PERIODS})
-            raise ValueError(
-                f"HomogeneousMap: period='vlfeat' is a rule for {', '.join(ruled)}, not for "
-                f"{self.kernel.name!r}. Use period='auto'."
-            )
-        return max(1.0, float(rule(self.columns // 2)))
-
     def best(self, pairs: np.ndarray) -> tuple[float, Cosines]:
         """The period with the smallest worst error of the pairs, and its series.
 
-        The error has several minima over the period, so that all of its range is searched, and
-        VLFeat's period takes part. A size may do worse than a smaller one, whose series it takes.
+        The error has several minima over the period, so that all of its range is searched. A
+        size may do worse than a smaller one, whose series it takes.
         """
         if self.kernel.point_mass == 1:
             return 2 * np.pi, self.of_period(2 * np.pi)
@@ -191,11 +166,8 @@ def _best(pairs: np.ndarray, periods: np.ndarray, misfits: np.ndarray) -> tuple[
 
 @lru_cache(maxsize=32)
 def _coarse(series: Series) -> tuple[np.ndarray, np.ndarray]:
-    """Periods to begin with, VLFeat's among them where there is one, and their misfits."""
-    periods = _SEARCH.coarse
-    if (series.window, series.kernel.name) in _PERIODS:
-        periods = np.append(periods, series.vlfeat_period())
-    return periods, series.misfits(periods)
+    """Periods to begin with, and their misfits."""
+    return _SEARCH.coarse, series.misfits(_SEARCH.coarse)
 
 
 def pair_weights(X: Any, gamma: float, n_jobs: int | None = None) -> np.ndarray:
@@ -286,9 +258,6 @@ def _keys(X: Any, n_jobs: int | None, *, all_columns: bool = False) -> np.ndarra
     return np.concatenate(in_threads(of, X.shape[0], n_jobs, worth_a_thread(d)))
 
 
-_WINDOWS = ("rectangular", "uniform")
-
-
 @dataclass(eq=False, repr=False)
 class HomogeneousMap(AdditiveMap):
     """Vedaldi-Zisserman map of a homogeneous kernel.
@@ -301,17 +270,13 @@ class HomogeneousMap(AdditiveMap):
         Output columns per input feature. Odd numbers include the constant frequency, even ones
         do not. "auto" is 5, and 15 for a kernel whose signature has a kink (the intersection):
         its error falls slowly.
-    period : float, "auto" or "vlfeat", default="auto"
+    period : float or "auto", default="auto"
         Length Λ of the window in log-ratios. "auto" takes the period with the smallest
         worst error for the size and the data, measured on the pairs of a few rows (24 to 72); if
         a smaller size does better, it takes the series of that one, and the columns that remain
-        are zero (`DesignedMap` gains from every column). "vlfeat" is the rule that VLFeat
-        publishes, which uses the size alone.
+        are zero (`DesignedMap` gains from every column).
     gamma : float, default=1.0
         Degree of homogeneity; if it is 1, that of a kernel object is used.
-    window : {"rectangular", "uniform"}, default="rectangular"
-        "rectangular" cuts the signature before continuing it periodically; "uniform" samples the
-        kernel's spectrum, which amounts to adding up all shifted signatures.
     signed : bool, default=False
         Accept negative values by the odd extension φ(−x) = −φ(x); so does a signed kernel object.
     n_jobs : int, optional
@@ -341,7 +306,6 @@ class HomogeneousMap(AdditiveMap):
     _: KW_ONLY
     period: float | str = "auto"
     gamma: float = 1.0
-    window: str = "rectangular"
     signed: bool = False
     n_jobs: int | None = None
 
@@ -357,10 +321,9 @@ class HomogeneousMap(AdditiveMap):
     def _learn(self, X: Any) -> Spec:
         kernel = self._resolved_kernel()
         columns = check_columns(self, kernel.signature)
-        check_choice(self, "window", self.window, _WINDOWS)
         self.kernel_ = kernel
         with limit_blas(1):  # matrices are small: threads of BLAS would only wait, and busily
-            self.period_, series = self._fitted_series(X, Series(kernel, columns, self.window))
+            self.period_, series = self._fitted_series(X, Series(kernel, columns))
             self.frequencies_, self.weights_ = series
             if kernel.replace(signed=False, gamma=1.0).grows:
                 self.certificate_ = _certificate(kernel, *series)
@@ -390,13 +353,8 @@ class HomogeneousMap(AdditiveMap):
         """The period in use, and its series."""
         if self.period == "auto":
             return series.best(pair_weights(X, series.kernel.gamma, self.n_jobs))
-        if self.period == "vlfeat":
-            period = series.vlfeat_period()
-        else:
-            condition = "a positive number, 'auto' or 'vlfeat'"
-            check_positive(self, "period", self.period, condition)
-            period = float(self.period)
-        return period, series.of_period(period)
+        check_positive(self, "period", self.period, "a positive number or 'auto'")
+        return float(self.period), series.of_period(float(self.period))
 
     def _feature_bound(self, limits: np.ndarray) -> float:
         assert self.certificate_ is not None

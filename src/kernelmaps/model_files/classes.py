@@ -43,7 +43,6 @@ _RECORDS = {
     # Kernels without a name of their own; the others are those of `kernelmaps.kernels.register`.
     # They check their parameters when they are made.
     "MapKernel": "kernelmaps.maps.exponential",
-    "SignCauchy": "kernelmaps.kernels.signs",
     "Linear": "kernelmaps.kernels.additive",
     "PerFeature": "kernelmaps.kernels.per_feature",
     # Steps in front of maps, and behind them, in pipelines that `compare` and `choose` make.

@@ -13,7 +13,6 @@ import numpy as np
 
 from ..._util.devices import is_tensor, multiply, tf32_chosen
 from ..linear import n_outputs, project
-from ..signs import cauchy_columns
 from ..spec import Spec
 from . import launch
 from .rows import contiguous, device_of, empty
@@ -69,13 +68,7 @@ def _landmarks(xp: Any, spec: Spec, X: Any) -> Any:
     return xp.concat([whitened, beside - _product(whitened, constant("along"))], axis=1)
 
 
-def _signs(xp: Any, spec: Spec, X: Any) -> Any:
-    """Signs of Cauchy projections; the matrix is drawn once."""
-    n = int(spec.numbers["n_components"])
-    return xp.sign(_product(X, _cauchy(xp, spec, X.dtype, device_of(X)))) / n**0.5
-
-
-FORMS = {"fourier": _linear, "projection": _linear, "landmarks": _landmarks, "signs": _signs}
+FORMS = {"fourier": _linear, "projection": _linear, "landmarks": _landmarks}
 
 
 def _product(A: Any, B: Any, out: Any = None) -> Any:
@@ -107,11 +100,6 @@ def _constant(xp: Any, spec: Spec, name: str, X: Any) -> Any:
 @lru_cache(maxsize=32)
 def _constant_on(xp: Any, spec: Spec, name: str, dtype: Any, device: Any) -> Any:
     return _put(xp, np.array(spec.arrays[name]), dtype, device)
-
-
-@lru_cache(maxsize=4)
-def _cauchy(xp: Any, spec: Spec, dtype: Any, device: Any) -> Any:
-    return _put(xp, cauchy_columns(spec, 0, int(spec.numbers["n_components"])), dtype, device)
 
 
 @lru_cache(maxsize=8)
