@@ -42,6 +42,14 @@ def test_what_is_left_out_is_a_kernel_that_its_diagonal_bounds(name, landmarks, 
     )
 
 
+@pytest.mark.parametrize("assign", ["projection", "nearest"])
+def test_residuals_of_float32_rows_are_those_of_their_values(assign, seed):
+    """Computed in float32, they would be lost to its rounding where they are small."""
+    X = histograms(seed).astype(np.float32)
+    fitted = km.NystroemMap("gaussian", 20, assign=assign, random_state=seed).fit(X[:100])
+    np.testing.assert_array_equal(fitted.residuals(X), fitted.residuals(X.astype(np.float64)))
+
+
 @pytest.mark.parametrize("landmarks", ["uniform", "leverage"])
 def test_pairs_with_a_landmark_are_exact(landmarks, seed):
     """Up to eigenvalues of 1e-12, whose directions are left out: √1e-12 of the kernel."""

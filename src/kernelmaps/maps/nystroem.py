@@ -172,9 +172,9 @@ class NystroemMap(JointMap):
         return self._residuals(self._check_rows(X, reset=False)[0])
 
     def _residuals(self, X: Any) -> np.ndarray:
-        """`residuals` of checked rows."""
-        Z = np.asarray(apply(self.spec_, X, n_jobs=self.n_jobs), np.float64)
-        squares, X = np.sum(Z**2, axis=1), X.astype(np.float64)
+        """`residuals` of checked rows, in float64: float32 would lose residuals below its ε."""
+        X = X.astype(np.float64)
+        squares = np.sum(apply(self.spec_, X, n_jobs=self.n_jobs) ** 2, axis=1)
         if self.spec_.family == "nearest":
             squares = 2 * self._with_representative(X) - squares
         return np.maximum(self.kernel_.diag(X) - squares, 0.0)
