@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
@@ -61,6 +62,7 @@ class Case(NamedTuple):
     low: float
     high: float
     feature: int = 0
+    shift: float = 0.0  # added to both ends: the search is one of values from zero
 
 
 def values(rng: Rng) -> np.ndarray:
@@ -113,8 +115,11 @@ def _designed(
     domain: Any,
     method: str = "refined",
     error: str = "absolute",
+    out_of_domain: str = "auto",
 ) -> Any:
-    fitted = km.DesignedMap(kernel, columns, domain=domain, method=method, error=error)
+    fitted = km.DesignedMap(
+        kernel, columns, domain=domain, method=method, error=error, out_of_domain=out_of_domain
+    )
     return fitted.fit(np.array([[high]]))
 
 
@@ -159,10 +164,41 @@ def relative(rng: Rng) -> Case:
     method = rng.choice(["refined", "refined", "eigen"])
     name, columns = rng.choice(KERNELS[:3]), int(rng.integers(2, 7))
     low = high / float(rng.choice([30.0, 255.0]))
-    fitted = _designed(name, columns, high, (low, high), method, error)
+    policy = rng.choice(["auto", "clip"])
+    fitted = _designed(name, columns, high, (low, high), method, error, policy)
     # Cosines have this error for all pairs of no larger ratio; a table ends with its range.
-    size = 1.0 if method == "eigen" else float(rng.choice([1e-6, 0.1, 1.0]))
+    sizes = [1e-6, 0.1, 1.0] if "up to" in fitted.certificate_.domain else [1e-6, 0.1, 1.0, 50.0]
+    size = 1.0 if method == "eigen" else float(rng.choice(sizes))
     return Case(fitted, fitted.certificate_, size * low, size * high)
+
+
+def stationary(rng: Rng) -> Case:
+    """Ranges that are learnt, of several features at several places."""
+    method = rng.choice(["refined", "refined", "lp", "harmonic", "minimax"])
+    is_table = method == "minimax"
+    kernel = rng.choice(["gaussian", "cauchy", "sech"] + ["laplacian"] * (not is_table))
+    columns = int(rng.integers(2, 8 if kernel != "laplacian" else 5))
+    count, places = int(rng.integers(1, 4)), [0.0, 100.0, -3.0]
+    if is_table:  # a design for each place
+        count, columns = 1, int(rng.integers(2, 5))
+    else:
+        places.append(float(np.round(rng.normal(0, 1e3))))
+    length = float(rng.choice([0.25, 1.0, 2.0]))
+    lower = rng.choice(places, count)
+    upper = lower + length * np.r_[1.0, rng.random(count - 1)]
+    fitted = km.DesignedMap(
+        kernel,
+        columns,
+        method=method,
+        error=rng.choice(["absolute", "absolute", "relative"]),
+        out_of_domain=rng.choice(["auto", "raise"] if is_table else ["auto", "extrapolate"]),
+    ).fit(np.stack([lower, upper]))
+    feature, ends = int(rng.integers(count)), np.stack([lower, upper], axis=1)
+    low, high = ends[feature]
+    stated = re.search(r"\[(.+), (.+)\]", fitted.certificate_.domain)
+    if stated is not None:
+        low, high = map(float, stated.groups())
+    return Case(fitted, fitted.certificate_, 0.0, high - low, feature, low)
 
 
 def inner(rng: Rng) -> Case:
@@ -219,24 +255,29 @@ def signed(rng: Rng) -> Case:
 
 def search(case: Case, rng: Rng) -> Attack:
     """All pairs of values in the domain of the certificate."""
-    fitted, kernel = case.map, case.map.kernel_.feature(case.feature)
+    fitted, kernel = case.map, case.map.kernel_
+    is_stationary = isinstance(kernel, km.kernels.StationaryKernel)
+    kernel = kernel if is_stationary else kernel.feature(case.feature)
     ends = np.concatenate([[0], np.cumsum(fitted._columns_per_feature())])
     columns = slice(*ends[case.feature : case.feature + 2])
 
     def error(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        x, y = x + case.shift, y + case.shift
         found, place = np.unique(np.r_[x, y], return_inverse=True)
         rows = np.repeat(found[:, None], fitted.n_features_in_, axis=1)
         mapped = np.asarray(evaluate(fitted.spec_, rows))[:, columns]
         product = np.einsum("ij,ij->i", mapped[place[: x.size]], mapped[place[x.size :]])
-        exact = kernel.component(x, y)
+        exact = kernel.signature(x - y) if is_stationary else kernel.component(x, y)
         if case.certificate.error == "relative":
             return (product - exact) / exact
         if case.certificate.error == "signature":
             return (product - exact) / np.sqrt(x * y) ** kernel.gamma
         return product - exact
 
-    at = np.asarray(getattr(fitted, "anchors_", [[]])[case.feature])
-    at = np.r_[at, (at[1:] + at[:-1]) / 2] if at.size else at
+    at = np.zeros(0)
+    if hasattr(fitted, "anchors_"):
+        at = np.asarray(fitted.anchors_[case.feature])
+        at = np.r_[at, (at[1:] + at[:-1]) / 2]
     seed = int(rng.integers(2**31))
     ends = case.low, case.high
     found, x, y = largest_error(error, *ends, at=at, random_state=seed, symmetric=True)
@@ -292,6 +333,7 @@ def rows(rng: Rng) -> Attack:
 def residuals(rng: Rng) -> Attack:
     """Errors of all pairs of rows of a Nyström map, in units of what their residuals allow."""
     X = rng.dirichlet(np.full(int(rng.integers(2, 8)), rng.choice([0.3, 1.0])), 60)
+    X = X.astype(rng.choice([np.float32, np.float64]))
     assign = rng.choice(["projection", "nearest"])
     fitted = km.NystroemMap(
         rng.choice(["gaussian", "laplacian", "exp_chi2", *KERNELS]),
@@ -301,11 +343,13 @@ def residuals(rng: Rng) -> Attack:
         random_state=int(rng.integers(2**31)),
     ).fit(X[:40])
     Z, delta = fitted.transform(X), np.sqrt(fitted.residuals(X))
+    size, X, Z = float(np.finfo(Z.dtype).eps), X.astype(float), Z.astype(float)
     diagonal = fitted.kernel_.diag(X)
     bound = np.outer(delta, delta)
     if assign == "nearest":
         bound = np.outer(delta, np.sqrt(diagonal)) + np.outer(np.linalg.norm(Z, axis=1), delta)
-    rounding = NYSTROEM_ROUNDING * diagonal.max()
+    # Each column of φ is rounded, by half of the precision of its rows.
+    rounding = (NYSTROEM_ROUNDING + size) * diagonal.max()
     error = np.abs(Z @ Z.T - fitted.kernel_(X))
     return Attack(float(np.max(error / (bound + rounding))), 1.0, repr(fitted))
 
@@ -350,6 +394,7 @@ KINDS: dict[str, Callable[[Rng], Attack]] = {
     "signed": searched(signed),
     "residuals": residuals,
     "predictions": predictions,
+    "stationary": searched(stationary),
 }
 LIKELY = ("rows",)
 """Statements with a probability."""

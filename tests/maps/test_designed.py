@@ -234,3 +234,37 @@ def test_a_class_is_no_kernel(kernel):
         km.design_map(kernel, 3)
     with pytest.raises(TypeError, match="a kernel is a name, a kernel object or a function"):
         km.JointDesignedMap(kernel=kernel).fit(X)
+
+
+@pytest.mark.parametrize("method", ["refined", "minimax"])
+@pytest.mark.parametrize("low", [100.0, -3.0])
+def test_the_domain_of_a_stationary_kernel_is_one_of_values_not_differences(low, method, seed):
+    x = low + np.random.default_rng(seed).random((80, 1))
+    x[:2, 0] = low, low + 1
+    fitted = km.DesignedMap(Gaussian(1.0), 4, method=method).fit(x)
+    assert f"values in [{low:g}, {low + 1:g}]" in str(fitted.certificate_)
+    phi = fitted.transform(x)
+    assert np.max(np.abs(phi @ phi.T - Gaussian(1.0)(x))) <= fitted.certificate_.bound
+    with pytest.warns(OutOfDomainWarning):
+        fitted.transform(x - 2)
+
+
+def test_several_features_of_a_stationary_kernel_have_a_range_each():
+    x = np.array([[0.0, 100.0], [1.0, 100.5]])
+    assert "fitted range" in km.DesignedMap(Gaussian(1.0), 4).fit(x).certificate_.domain
+
+
+@pytest.mark.parametrize("policy", ["auto", "clip", "raise"])
+def test_relative_errors_hold_where_the_certificate_says(policy):
+    """Of cosines that continue at all sizes; otherwise up to the end of the domain."""
+    fitted = km.DesignedMap("chi2", 5, error="relative", domain=(0.01, 2), out_of_domain=policy)
+    fitted.fit([[1.0]])
+    sizes = np.geomspace(1e-4, 1.0, 5)
+    if policy == "auto":
+        sizes = np.r_[sizes, 50.0]
+    else:
+        assert "values up to 2 that" in fitted.certificate_.domain
+    for size in sizes:
+        x = size * np.geomspace(0.01, 2, 60)[:, None]
+        phi, exact = fitted.transform(x), km.kernels.chi2(x)
+        assert np.max(np.abs(phi @ phi.T / exact - 1)) <= fitted.certificate_.bound

@@ -278,16 +278,18 @@ def bound_table_everywhere(table: RankTable) -> Proof:
 def _search(table: RankTable) -> float:
     """The largest error that an adversary finds."""
     grid = table.kernel
+    shift = 0.0 if grid.log else grid.low  # the search is one of values from zero
 
     def error(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        x, y = np.minimum(x + shift, grid.high), np.minimum(y + shift, grid.high)
         # Every value is mapped once, in however many pairs it is.
         values, place = np.unique(np.concatenate([x, y]), return_inverse=True)
         mapped = table(values)
         products = np.einsum("ij,ij->i", mapped[place[: x.size]], mapped[place[x.size :]])
         return (grid.component(x, y) - products) / grid.tolerance(x, y)
 
-    at = table.nodes if grid.rough else None
-    ends = grid.low, grid.high
+    at = table.nodes - shift if grid.rough else None
+    ends = grid.low - shift, grid.high - shift
     return max(table.max_error, largest_error(error, *ends, at=at, symmetric=True)[0])
 
 

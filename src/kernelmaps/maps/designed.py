@@ -74,11 +74,13 @@ class DesignedMap(AdditiveMap):
     domain_ : tuple of arrays or None
         Range that is accepted, per feature or shared; None if all values are.
     range_ : tuple (m, b) or None
-        Range that the map was designed for.
+        Range that the map was designed for. Cosines of a stationary kernel depend on differences
+        of values: ``domain="data"`` designs them for (0, length of the longest range).
     certificate_ : Certificate
-        Bound on the error of one feature. With the absolute error of a homogeneous kernel it holds
-        on all of [0, b], for values below m as well, and its `inner` is the smaller bound for
-        values that are zero or in `range_`.
+        Bound on the error of one feature. With a stationary kernel it holds for values in
+        `domain_`; with the absolute error of a homogeneous kernel on all of [0, b], for values
+        below m as well, and its `inner` is the smaller bound for values that are zero or in
+        `range_`.
 
     Examples
     --------
@@ -198,10 +200,14 @@ class DesignedMap(AdditiveMap):
             return "all values up to 1"
         low, high = self.range_
         if not self._homogeneous:
-            return f"values in [{low:g}, {high:g}]"
+            lower, upper = self.domain_  # type: ignore[misc]
+            if lower.size > 1:
+                return "values of each feature in its fitted range"
+            return f"values in [{lower[0]:.17g}, {upper[0]:.17g}]"
         if absolute or self.method in TABLE_METHODS:
             return f"values that are zero or in [{low:g}, {high:g}]"
-        return f"values that are zero or at most {high / low:g} times each other"
+        up_to = "" if self._extrapolates else f" up to {high:g}"
+        return f"values{up_to} that are zero or at most {high / low:g} times each other"
 
     @property
     def _homogeneous(self) -> bool:  # type: ignore[override]
@@ -252,9 +258,14 @@ class DesignedMap(AdditiveMap):
             return 1.0, (low, high)
         if not homogeneous:
             lower, upper = (np.asarray(end, dtype=float) for end in self._column_range(X))
-            longest = max(float(np.max(upper - lower)), np.finfo(np.float32).eps)
-            self.domain_, self.range_ = (lower, upper), (0.0, longest)
-            return 1.0, (0.0, longest)
+            shortest, bottom = float(np.finfo(np.float32).eps), 0.0
+            if self.method in TABLE_METHODS:  # of values, not of differences: one range for all
+                lower, upper = np.min(lower, keepdims=True), np.max(upper, keepdims=True)
+                bottom = float(lower[0])
+                shortest *= max(1.0, abs(bottom))
+            top = bottom + max(float(np.max(upper - lower)), shortest)
+            self.domain_, self.range_ = (lower, upper), (bottom, top)
+            return 1.0, self.range_
         low, high = positive_range(X, self.n_jobs)
         if not self._extrapolates:
             high *= _MARGIN
