@@ -334,22 +334,17 @@ def residuals(rng: Rng) -> Attack:
     """Errors of all pairs of rows of a Nyström map, in units of what their residuals allow."""
     X = rng.dirichlet(np.full(int(rng.integers(2, 8)), rng.choice([0.3, 1.0])), 60)
     X = X.astype(rng.choice([np.float32, np.float64]))
-    assign = rng.choice(["projection", "nearest"])
     fitted = km.NystroemMap(
         rng.choice(["gaussian", "laplacian", "exp_chi2", *KERNELS]),
         int(rng.integers(1, 20)),
-        landmarks=rng.choice(["uniform", "kmeans", "leverage"]),
-        assign=assign,
+        landmarks=rng.choice(["uniform", "kmeans", "rpcholesky"]),
         random_state=int(rng.integers(2**31)),
     ).fit(X[:40])
     Z, delta = fitted.transform(X), np.sqrt(fitted.residuals(X))
     size, X, Z = float(np.finfo(Z.dtype).eps), X.astype(float), Z.astype(float)
-    diagonal = fitted.kernel_.diag(X)
-    bound = np.outer(delta, delta)
-    if assign == "nearest":
-        bound = np.outer(delta, np.sqrt(diagonal)) + np.outer(np.linalg.norm(Z, axis=1), delta)
     # Each column of φ is rounded, by half of the precision of its rows.
-    rounding = (NYSTROEM_ROUNDING + size) * diagonal.max()
+    rounding = (NYSTROEM_ROUNDING + size) * fitted.kernel_.diag(X).max()
+    bound = np.outer(delta, delta)
     error = np.abs(Z @ Z.T - fitted.kernel_(X))
     return Attack(float(np.max(error / (bound + rounding))), 1.0, repr(fitted))
 

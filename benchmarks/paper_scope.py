@@ -16,8 +16,8 @@ SCOPE = (
      "a list of kernels: `AnchorMap`, `NystroemMap`, `choose`; maps of cosines share their cosines "
      "over all features, so that kernels are combined by `ColumnTransformer`"),
     (_ANNFM, "nearest neighbours of whole rows (3.1)",
-     '`NystroemMap(assign="nearest")`; the number of anchors grows exponentially with that of '
-     "features, as the paper says and a test shows"),
+     '`NearestLandmarkMap` of `benchmarks/paper_parts.py`; the number of anchors grows '
+     "exponentially with that of features, as the paper says and a test shows"),
     (_ANNFM, "other maps for the anchors (3.3)", "`AnchorMap(factorization=…)`"),
     (_ANNFM, "general weights of neighbours (5)", "`weights` of `AnchorMap`"),
     (_ANNFM, "Theorem 1(a), mean error",

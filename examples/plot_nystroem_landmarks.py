@@ -1,9 +1,9 @@
 """
-Nyström maps: uniform, k-means and leverage-score landmarks
-===========================================================
+Nyström maps: uniform, k-means and pivoted landmarks
+====================================================
 
 A Nyström map is exact at its landmarks. Centres of clusters cover the data more evenly than rows at
-random, and leverage scores find rows that are far from all others.
+random, and randomly pivoted Cholesky finds rows that are far from all others.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +20,7 @@ X = np.concatenate([cloud, ring])
 # Twenty landmarks of each kind, and what the map leaves out of the kernel at every point.
 
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), sharex=True, sharey=True, layout="constrained")
-for ax, landmarks in zip(axes, ("uniform", "kmeans", "leverage"), strict=True):
+for ax, landmarks in zip(axes, ("uniform", "kmeans", "rpcholesky"), strict=True):
     feature_map = km.NystroemMap(
         km.kernels.Gaussian(0.6), 20, landmarks=landmarks, random_state=0
     ).fit(X)

@@ -11,6 +11,7 @@ from sklearn.kernel_approximation import SkewedChi2Sampler
 import kernelmaps as km
 from benchmarks.paper_parts import (
     BSpline,
+    NearestLandmarkMap,
     Sech,
     SignCauchyMap,
     measured_isometry,
@@ -115,3 +116,23 @@ def test_errors_of_vlfeat(kernel, n):
     error = km.kernel_error(vlfeat_map(kernel, n), np.arange(256.0)[:, None])
     np.testing.assert_allclose(error.max, largest, rtol=tolerance)
     np.testing.assert_allclose(error.rms, rms, rtol=tolerance)
+
+
+def test_nearest_landmarks_of_one_feature_are_those_of_an_anchor_map(seed):
+    x = np.random.default_rng(seed).uniform(size=(300, 1))
+    fitted = NearestLandmarkMap("chi2", 12, seed).fit(x)
+    anchors = km.AnchorMap("chi2", 12, anchors=np.sort(fitted.landmarks_[:, 0]), energy=1).fit(x)
+    Z, A = fitted.transform(x), anchors.transform(x)
+    np.testing.assert_allclose(Z @ Z.T, A @ A.T, atol=1e-6)
+
+
+def test_nearest_landmarks_need_exponentially_many_for_many_features(seed):
+    """The radius of a cover by m balls is of order m^(−1/d), and so is the error."""
+    rng = np.random.default_rng(seed)
+    for d, counts in ((1, (10, 80)), (3, (27, 216))):
+        X, kernel = rng.uniform(size=(3000, d)), km.kernels.Gaussian(1.0)
+        test = rng.uniform(size=(400, d))
+        features = [NearestLandmarkMap(kernel, m, seed).fit(X).transform(test) for m in counts]
+        rates = [np.sqrt(np.mean((Z @ Z.T - kernel(test)) ** 2)) for Z in features]
+        # Eight times as many landmarks; borders count for more in few dimensions.
+        assert rates[0] / rates[1] == pytest.approx(8 ** (1 / d), rel=0.2)

@@ -29,7 +29,6 @@ FITTED = {
     "trigonometric": km.TrigonometricMap(n_bases=2),
     "homogeneous": km.HomogeneousMap(),
     "chebyshev": km.ChebyshevMap(n_components=3),
-    "nearest": km.NystroemMap(n_components=4, assign="nearest"),
     "landmarks": km.ExponentialMap(n_components=16, n_landmarks=4),
 }
 
@@ -147,7 +146,6 @@ def test_a_hermite_map_that_writes_elsewhere_is_refused():
         ("chebyshev", {}, {"n_components": 10**9}, "at most"),
         ("chebyshev", {}, {"scale": 0.0}, "above 0"),
         ("landmarks", {}, {"gamma": 1.0}, None),
-        ("nearest", {"mapped": lambda a: a[1:].copy()}, {}, "landmarks = 4"),
     ],
 )
 def test_entries_that_contradict_each_other_are_refused(specs, name, arrays, numbers, words):

@@ -106,14 +106,8 @@ MAPS = {
         0.4,
         1e-6,
     ),
-    "nystroem-laplacian-leverage": (
-        lambda n: km.NystroemMap("laplacian", n, landmarks="leverage", random_state=0),
-        (5, 40),
-        0.4,
-        1e-6,
-    ),
-    "nystroem-nearest": (
-        lambda n: km.NystroemMap("js", n, assign="nearest", random_state=0),
+    "nystroem-laplacian-rpcholesky": (
+        lambda n: km.NystroemMap("laplacian", n, landmarks="rpcholesky", random_state=0),
         (5, 40),
         0.4,
         1e-6,

@@ -5,16 +5,15 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.spatial.distance import cdist
 from sklearn.kernel_approximation import Nystroem
 
 import kernelmaps as km
 from kernelmaps.engine import Spec, evaluate
 from kernelmaps.kernels.registry import kernel_of_text, kernel_text
-from kernelmaps.maps.nystroem import leverage_sample
+from kernelmaps.maps.nystroem import draw_pivots
 
 KERNELS = ("gaussian", "laplacian", "cauchy", "matern", "chi2", "intersection", "js", "exp_chi2")
-CHOICES = ("uniform", "kmeans", "leverage")
+CHOICES = ("uniform", "kmeans", "rpcholesky")
 
 
 def histograms(seed, n=120, d=8):
@@ -42,15 +41,14 @@ def test_what_is_left_out_is_a_kernel_that_its_diagonal_bounds(name, landmarks, 
     )
 
 
-@pytest.mark.parametrize("assign", ["projection", "nearest"])
-def test_residuals_of_float32_rows_are_those_of_their_values(assign, seed):
+def test_residuals_of_float32_rows_are_those_of_their_values(seed):
     """Computed in float32, they would be lost to its rounding where they are small."""
     X = histograms(seed).astype(np.float32)
-    fitted = km.NystroemMap("gaussian", 20, assign=assign, random_state=seed).fit(X[:100])
+    fitted = km.NystroemMap("gaussian", 20, random_state=seed).fit(X[:100])
     np.testing.assert_array_equal(fitted.residuals(X), fitted.residuals(X.astype(np.float64)))
 
 
-@pytest.mark.parametrize("landmarks", ["uniform", "leverage"])
+@pytest.mark.parametrize("landmarks", ["uniform", "rpcholesky"])
 def test_pairs_with_a_landmark_are_exact(landmarks, seed):
     """Up to eigenvalues of 1e-12, whose directions are left out: √1e-12 of the kernel."""
     X = histograms(seed)
@@ -87,32 +85,53 @@ def test_more_landmarks_than_columns_leave_out_less(seed):
     assert best <= many <= 1.2 * best
 
 
-def test_leverage_finds_the_rows_that_uniform_draws_miss(seed):
-    """990 rows alike and 10 far away from all others: each of these has a score of nearly 1."""
+@pytest.mark.parametrize(
+    "kernel", [km.kernels.Polynomial(2, 1.0, 0.0), km.kernels.Gaussian(0.3)], ids=repr
+)
+def test_random_pivots_are_exact_at_the_rank_of_the_kernel(kernel, seed):
+    """x ⊗ x of three features has six coordinates; six different rows have a Gram matrix of six."""
+    X = histograms(seed, 90, 3)
+    if isinstance(kernel, km.kernels.Gaussian):
+        X = np.repeat(X[:6], 15, axis=0)
+    for count in (6, 20):
+        fitted = km.NystroemMap(kernel, count, landmarks="rpcholesky", random_state=seed).fit(X)
+        assert len(fitted.landmarks_) == 6
+        np.testing.assert_allclose(missing(fitted, X), 0, atol=1e-9)
+
+
+def test_random_pivots_come_near_to_the_best_error(seed):
+    """E trace ≤ (1 + ε) · best of r columns for m ≥ r/ε + r log(1/εη) pivots; here ε = 1."""
+    X = histograms(seed, 200, 4)
+    kernel = km.kernels.Exponential(km.kernels.chi2, 2.0)
+    values = np.linalg.eigvalsh(kernel(X))[::-1]
+    best = 1 - np.cumsum(values) / values.sum()
+    r = np.arange(1, 60)
+    count = 40
+    r = r[r + r * np.log(1 / best[r - 1]) <= count].max()
+    assert r >= 5
+    drawn = [draw_pivots(kernel, X, count, np.random.default_rng(seed + i)) for i in range(10)]
+    assert all(len(np.unique(one)) == count for one in drawn)
+    maps = [
+        km.NystroemMap(kernel, count, landmarks=landmarks, random_state=seed + i).fit(X)
+        for landmarks in ("rpcholesky", "uniform")
+        for i in range(10)
+    ]
+    shares = np.array([fitted.residual_ for fitted in maps]).reshape(2, 10).mean(axis=1)
+    assert best[count - 1] <= shares[0] <= 2 * best[r - 1]
+    assert shares[0] < shares[1]
+
+
+def test_random_pivots_find_the_rows_that_uniform_draws_miss(seed):
+    """990 rows alike and 10 far away from all others, which have all that is left of the trace."""
     rng = np.random.default_rng(seed)
     X = np.concatenate(
         [0.01 * rng.normal(size=(990, 3)), 100 * np.arange(1, 11)[:, None] + np.zeros(3)]
     )
     kernel = km.kernels.Gaussian(1.0)
-    drawn = leverage_sample(kernel, X, 60, rng)
-    assert len(np.unique(drawn)) == 60
-    assert np.sum(drawn >= 990) >= 8
+    assert np.sum(draw_pivots(kernel, X, 60, rng) >= 990) >= 8
     uniform = km.NystroemMap(kernel, 60, landmarks="uniform", random_state=seed).fit(X)
-    leverage = km.NystroemMap(kernel, 60, landmarks="leverage", random_state=seed).fit(X)
-    assert leverage.residuals(X[990:]).sum() <= 2 + 1e-6 < uniform.residuals(X[990:]).sum()
-
-
-def test_leverage_scores_are_those_of_the_definition(seed):
-    """Without a recursion, from all rows with weight 1: K (K + λ)⁻¹ of the ridge in use."""
-    from kernelmaps.maps.nystroem import _leverage_scores
-
-    X = histograms(seed, 60)
-    kernel = km.kernels.Exponential(km.kernels.chi2, 2.0)
-    K, every, rank = kernel(X), np.arange(60), 5
-    ridge = np.linalg.eigvalsh(K)[:-rank].sum() / rank
-    expected = np.diagonal(K @ np.linalg.inv(K + ridge * np.eye(60)))
-    actual = _leverage_scores(kernel, X, every, every, np.ones(60), rank)
-    np.testing.assert_allclose(actual, expected, rtol=1e-8)
+    pivots = km.NystroemMap(kernel, 60, landmarks="rpcholesky", random_state=seed).fit(X)
+    assert pivots.residuals(X[990:]).sum() <= 2 + 1e-6 < uniform.residuals(X[990:]).sum()
 
 
 def test_an_additive_map_has_columns_of_each_feature(seed):
@@ -130,91 +149,6 @@ def test_an_additive_map_has_columns_of_each_feature(seed):
         km.NystroemMap("gaussian", additive=True).fit(X)
 
 
-def nearest_rows(landmarks, X):
-    return landmarks[cdist(X, landmarks).argmin(axis=1)]
-
-
-@pytest.mark.parametrize("landmarks", CHOICES)
-@pytest.mark.parametrize("name", KERNELS)
-def test_nearest_landmarks_have_the_kernel_of_each_other(name, landmarks, seed):
-    """Up to eigenvalues of 1e-12, whose directions are left out: √1e-12 of the kernel."""
-    X = histograms(seed)
-    settings = {"landmarks": landmarks, "assign": "nearest", "random_state": seed}
-    fitted = km.NystroemMap(name, 20, **settings).fit(X[:100])
-    Z, size = fitted.transform(X), float(fitted.kernel_.diag(X).max())
-    exact = fitted.kernel_(nearest_rows(fitted.landmarks_, X))
-    np.testing.assert_allclose(Z @ Z.T, exact, atol=1e-6 * size)
-
-
-@pytest.mark.parametrize("columns", [7, 20])
-@pytest.mark.parametrize("name", ["gaussian", "chi2", "exp_chi2"])
-def test_distances_in_feature_space_bound_the_error_of_nearest_landmarks(name, columns, seed):
-    """Triangle inequality and Cauchy-Schwarz; with fewer columns than landmarks, too."""
-    X = histograms(seed)
-    settings = {"n_landmarks": 20, "assign": "nearest", "random_state": seed}
-    fitted = km.NystroemMap(name, columns, **settings).fit(X[:100])
-    lengths = np.linalg.norm(fitted.transform(X), axis=1)
-    diagonal, squares = fitted.kernel_.diag(X), fitted.residuals(X)
-    delta, size = np.sqrt(squares), float(diagonal.max())
-    bound = np.outer(delta, np.sqrt(diagonal)) + np.outer(lengths, delta)
-    assert np.all(np.abs(missing(fitted, X)) <= bound + 1e-9 * size)
-    at = nearest_rows(fitted.landmarks_, X)
-    if columns == 20:
-        between = np.diagonal(fitted.kernel_(X, at))
-        expected = diagonal - 2 * between + fitted.kernel_.diag(at)
-        np.testing.assert_allclose(squares, expected, atol=1e-6 * size)
-    else:  # the distance to the landmark's projection, which the landmark itself is closer to
-        projection = km.NystroemMap(name, columns, **{**settings, "assign": "projection"})
-        P = projection.fit(X[:100])
-        expected = diagonal - 2 * np.sum(P.transform(X) * P.transform(at), axis=1) + lengths**2
-        np.testing.assert_allclose(squares, expected, atol=1e-9 * size)
-    assert fitted.residual_ == pytest.approx(squares[:100].mean() / diagonal[:100].mean())
-
-
-def test_distances_to_nearest_landmarks_keep_their_digits(seed):
-    """Smooth kernels have tiny eigenvalues: distances are those of the kernel all the same."""
-    X = np.random.default_rng(seed).dirichlet([1.0, 1.0], 60)
-    fitted = km.NystroemMap("exp_chi2", 19, landmarks="uniform", assign="nearest", random_state=0)
-    fitted.fit(X[:40])
-    landmarks = fitted.landmarks_[cdist(X, fitted.landmarks_).argmin(axis=1)]
-    exact = 2 - 2 * np.array([fitted.kernel_(x[None], y[None])[0, 0] for x, y in zip(X, landmarks)])
-    np.testing.assert_allclose(fitted.residuals(X), exact, atol=1e-8)
-
-
-def test_nearest_landmarks_of_one_feature_are_those_of_an_anchor_map(seed):
-    x = np.random.default_rng(seed).uniform(size=(300, 1))
-    fitted = km.NystroemMap("chi2", 12, assign="nearest", random_state=seed).fit(x)
-    anchors = km.AnchorMap("chi2", 12, anchors=np.sort(fitted.landmarks_[:, 0]), energy=1).fit(x)
-    Z, A = fitted.transform(x), anchors.transform(x)
-    np.testing.assert_allclose(Z @ Z.T, A @ A.T, atol=1e-6)
-
-
-def test_nearest_landmarks_need_exponentially_many_for_many_features(seed):
-    """The radius of a cover by m balls is of order m^(−1/d), and so is the error."""
-    rng = np.random.default_rng(seed)
-    for d, counts in ((1, (10, 80)), (3, (27, 216))):
-        X = rng.uniform(size=(3000, d))
-        kernel, test = km.kernels.Gaussian(1.0), rng.uniform(size=(400, d))
-        coarse, fine = (
-            km.NystroemMap(kernel, m, assign="nearest", random_state=seed).fit(X) for m in counts
-        )
-        rates = [np.sqrt(np.mean(missing(one, test) ** 2)) for one in (coarse, fine)]
-        # Eight times as many landmarks; borders count for more in few dimensions.
-        assert rates[0] / rates[1] == pytest.approx(8 ** (1 / d), rel=0.2)
-
-
-@pytest.mark.parametrize(("factor", "offset"), [(1e120, 0.0), (1e-120, 0.0), (1.0, 1e7)])
-def test_nearest_landmarks_do_not_depend_on_units_and_origin(factor, offset, seed):
-    """Offsets of 1e7 round values of order one by 1e-9: pairs of landmarks are not that close."""
-    X = np.random.default_rng(seed).normal(size=(200, 3))
-    settings = {"landmarks": "uniform", "assign": "nearest", "random_state": seed}
-    plain, moved = (
-        km.NystroemMap(km.kernels.Gaussian(scale), 20, **settings).fit(rows).transform(rows)
-        for scale, rows in ((1.0, X), (factor, factor * X + offset))
-    )
-    np.testing.assert_allclose(moved @ moved.T, plain @ plain.T, atol=1e-5)
-
-
 def test_columns_that_the_landmarks_do_not_have_are_zero(seed):
     X = np.repeat(histograms(seed, 3), 20, axis=0)
     Z = km.NystroemMap("exp_chi2", 10, random_state=seed).fit_transform(X)
@@ -225,7 +159,7 @@ def test_columns_that_the_landmarks_do_not_have_are_zero(seed):
     assert fitted.residual_ == 0
 
 
-@pytest.mark.parametrize("options", [{}, {"additive": True}, {"assign": "nearest"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"additive": True}], ids=str)
 def test_sparse_rows_blocks_and_the_formula_agree(options, seed):
     X = np.where(histograms(seed) < 0.05, 0, histograms(seed))
     fitted = km.NystroemMap("js", 6, **options, random_state=seed).fit(sparse.csr_matrix(X))
@@ -275,8 +209,6 @@ def test_arguments_are_checked(seed):
         ({"kernel": "chi2", "sigma": 2.0}, "this kernel has no length scale"),
         ({"kernel": "exp_chi2", "sigma": 2.0}, "Its width is gamma"),
         ({"kernel": "exp_chi2", "sigma": "median"}, "Its width is gamma"),
-        ({"assign": "farthest"}, "NystroemMap: assign must be one of"),
-        ({"kernel": "chi2", "additive": True, "assign": "nearest"}, "Use AnchorMap"),
     ):
         with pytest.raises(ValueError, match=words):
             km.NystroemMap(**settings).fit(X)
@@ -284,7 +216,7 @@ def test_arguments_are_checked(seed):
         km.NystroemMap(lambda x, y: np.minimum(x, y)).fit(X)
 
 
-@pytest.mark.parametrize("options", [{"assign": "nearest"}, {"additive": True}, {}])
+@pytest.mark.parametrize("options", [{"additive": True}, {}])
 def test_frames_are_mapped_without_warnings(options, seed):
     pandas = pytest.importorskip("pandas")
     X = histograms(seed, d=3)

@@ -11,7 +11,6 @@ joint            formulas of the maps that act on whole rows
 linear, fourier  projections (matrices and fast transforms), and cosines behind them
 landmarks        a Gaussian kernel exactly along landmarks, by cosines beside them
 nystroem         kernel values with landmarks, times a matrix
-nearest          the row of the nearest landmark
 reference        readable application of a spec: the oracle, and the GPU path
 tabulated        tables of specs, for the compiled loops
 table            the tabulated form of every additive map: layout, locate, transform, …
@@ -29,7 +28,6 @@ from . import (  # noqa: F401 - they register their families
     fourier,
     landmarks,
     linear,
-    nearest,
     nystroem,
     piecewise,
 )

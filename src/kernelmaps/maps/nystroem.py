@@ -15,21 +15,10 @@ So r(x, x) = k(x, x) − ‖φ(x)‖² bounds the error of every pair, and is kn
 
 **Landmarks.** ``"kmeans"`` takes the centres of clusters, of the square roots of rows for kernels
 of histograms (their distances are close to those of the kernel). ``"uniform"`` draws rows.
-``"leverage"`` draws rows by their ridge leverage scores
-
-.. math:: τ_i = \bigl(K_n (K_n + λ I)^{-1}\bigr)_{ii},
-
-which say how much of the kernel of n rows is lost without row i. They are estimated recursively
-(Musco and Musco 2017, Algorithm 3): the scores of all rows from landmarks that were drawn, by their
-own scores, from a random half of the rows, down to a sample that is small enough to be taken whole.
-
-**Nearest landmarks.** ``assign="nearest"`` maps a row as its nearest landmark, so that inner
-products are the kernel between nearest landmarks (section 3.1 of *Additive nearest neighbor feature
-maps*, ICCV 2015). No kernel value is computed for a new row, but every row must have a landmark
-close to it, and the number of landmarks for this grows exponentially with the number of features.
-With δ(x) the distance in feature space between x and what represents it,
-
-.. math:: |k(x, y) - ⟨φ(x), φ(y)⟩| ≤ δ(x) \sqrt{k(y, y)} + δ(y) \, ‖φ(x)‖.
+``"rpcholesky"`` draws rows one after another by what the landmarks before leave out of them,
+P(i) ∝ r(x_i, x_i), as in a Cholesky factorisation with random pivots (Chen, Epperly, Tropp and
+Webber 2024): with η the share of the trace that the best r columns leave out, m ≥ r/ε + r log(1/εη)
+landmarks leave out at most 1 + ε times that, in expectation.
 """
 
 from __future__ import annotations
@@ -37,7 +26,6 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-import array_api_compat.numpy as array_api_numpy
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -46,9 +34,7 @@ from .._util.arguments import check_choice, check_count, check_flag, generator
 from .._util.devices import refuse_gpu_array
 from .._util.schema import number
 from .._util.sparse import dense
-from .._util.threads import row_blocks
 from ..engine import Spec, apply
-from ..engine.nearest import nearest
 from ..kernels.bandwidth import warn_if_degenerate
 from ..kernels.exponential import Exponential
 from ..kernels.registry import kernel_text
@@ -56,8 +42,7 @@ from .base import JointMap, additive_names
 from .exponential import typical_distance
 from .fourier import SCALE_ADVICE, resolve_kernel
 
-LANDMARKS = ("kmeans", "uniform", "leverage")
-ASSIGNMENTS = ("projection", "nearest")
+LANDMARKS = ("kmeans", "uniform", "rpcholesky")
 _LEAST_EIGENVALUE = 1e-12  # of the largest: rounding of kernel values decides about smaller ones
 _ADDITIVE_LANDMARKS = 40  # of a feature: as many as AnchorMap has anchors
 
@@ -66,7 +51,7 @@ _ADDITIVE_LANDMARKS = 40  # of a feature: as many as AnchorMap has anchors
 class LandmarkSearch:
     """Constants of the choice of landmarks."""
 
-    most_rows: int = 20_000  # candidates of leverage scores: all have their kernel values computed
+    most_rows: int = 20_000  # candidates of pivots: their kernel values are computed
     # Of k-means: landmarks need not be the best centres.
     rows_of_centre: int = 20
     least_rows: int = 2000
@@ -89,17 +74,14 @@ class NystroemMap(JointMap):
         function has no name that a file could hold, and is refused.
     n_components : int, default=500
         Output columns; those of each feature if `additive`.
-    landmarks : {"kmeans", "uniform", "leverage"}, default="kmeans"
-        How landmarks are chosen: centres of clusters, rows at random, or rows by their leverage
-        scores; see :mod:`kernelmaps.maps.nystroem`. The latter two are rows of the training data,
+    landmarks : {"kmeans", "uniform", "rpcholesky"}, default="kmeans"
+        How landmarks are chosen: centres of clusters, rows at random, or rows by randomly pivoted
+        Cholesky; see :mod:`kernelmaps.maps.nystroem`. The latter two are rows of the training data,
         which the map and its files then hold.
     n_landmarks : int, optional
         Number of landmarks, at least `n_components`: with more, the columns are those of the
         largest eigenvalues. None: as many as columns; of an additive map at least 40. There are
         never more than rows.
-    assign : {"projection", "nearest"}, default="projection"
-        How a row is mapped: by its projection onto the span of the landmarks, or as its nearest
-        landmark (by Euclidean distance), which needs no kernel values but far more landmarks.
     additive : bool, default=False
         Map each feature by itself, by the values that the landmarks have there: a sum of
         one-dimensional kernels then has `n_components` columns for each feature.
@@ -137,7 +119,6 @@ class NystroemMap(JointMap):
     _: KW_ONLY
     landmarks: str = "kmeans"
     n_landmarks: int | None = None
-    assign: str = "projection"
     additive: bool = False
     sigma: float | str | None = "auto"
     random_state: Any = None
@@ -152,9 +133,7 @@ class NystroemMap(JointMap):
         return self.spec_.arrays["landmarks"]
 
     def residuals(self, X: Any) -> np.ndarray:
-        """Compute squared distances in feature space between rows and what represents them.
-
-        For projections they are r(x, x) = k(x, x) − ‖φ(x)‖².
+        """Compute r(x, x) = k(x, x) − ‖φ(x)‖², the squared distances to the landmarks' span.
 
         Parameters
         ----------
@@ -164,8 +143,8 @@ class NystroemMap(JointMap):
         Returns
         -------
         ndarray of shape (n_samples,)
-            δ² of each row, never negative. Up to rounding, the error of a pair of rows is at most
-            δ(x) δ(y) for projections, and δ(x) √k(y, y) + δ(y) ‖φ(x)‖ for nearest landmarks.
+            r(x, x) of each row, never negative. Up to rounding, the error of a pair of rows is at
+            most √(r(x, x) r(y, y)).
         """
         check_is_fitted(self)
         refuse_gpu_array(X, "NystroemMap.residuals", "Pass a sample of rows as NumPy.")
@@ -175,27 +154,7 @@ class NystroemMap(JointMap):
         """`residuals` of checked rows, in float64: float32 would lose residuals below its ε."""
         X = X.astype(np.float64)
         squares = np.sum(apply(self.spec_, X, n_jobs=self.n_jobs) ** 2, axis=1)
-        if self.spec_.family == "nearest":
-            squares = 2 * self._with_representative(X) - squares
         return np.maximum(self.kernel_.diag(X) - squares, 0.0)
-
-    def _with_representative(self, X: Any) -> np.ndarray:
-        """Inner products in feature space of rows and what represents them, their landmark's φ.
-
-        The inner product of x with the projection of landmark i onto the eigenvectors in U is
-        [k(x, l_1), …, k(x, l_m)] T Tᵀ K e_i with T = U Λ^{−1/2}. (U itself, as columns of the map
-        divided by their lengths, would have lost the digits that small eigenvalues cost.)
-        """
-        landmarks = self.landmarks_
-        gram = self.kernel_(landmarks)
-        whitening = _whitening(gram, self.spec_.arrays["mapped"].shape[1])
-        mapped = gram @ whitening
-        products = np.empty(X.shape[0])
-        for rows in row_blocks(X.shape[0], 8 * (len(mapped) + X.shape[1])):
-            index = nearest(array_api_numpy, landmarks, dense(X[rows]))
-            projected = self.kernel_(X[rows], landmarks) @ whitening
-            products[rows] = np.einsum("ij,ij->i", projected, mapped[index])
-        return products
 
     def _names_out(self, names: np.ndarray) -> list[str]:
         if not self.additive:
@@ -205,35 +164,23 @@ class NystroemMap(JointMap):
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)
         check_choice(self, "landmarks", self.landmarks, LANDMARKS)
-        check_choice(self, "assign", self.assign, ASSIGNMENTS)
         check_flag(self, "additive", self.additive)
-        if self.additive and self.assign == "nearest":
-            raise ValueError(
-                "NystroemMap: assign='nearest' maps whole rows, so that it excludes additive=True. "
-                "Use AnchorMap for the nearest anchors of each feature."
-            )
         rng = generator(self.random_state)
         self.kernel_ = self._resolved_kernel(X, rng)
         count = self._landmark_count(columns, X.shape[0])
         points = self._chosen(X, count, rng)
-        self.spec_ = self._spec_of(points, columns)
+        if self.additive:
+            scalar = [(self.kernel_.feature(d), x) for d, x in enumerate(points.T)]
+            grams = [kernel.component(x[:, None], x[None, :]) for kernel, x in scalar]
+            whitening = np.stack([_whitening(gram, columns) for gram in grams])
+        else:
+            whitening = _whitening(self.kernel_(points), columns)
+        arrays = {"landmarks": points, "whitening": whitening}
+        self.spec_ = Spec("nystroem", arrays, {"kernel": kernel_text(self.kernel_)})
         sample = X[np.sort(rng.permutation(X.shape[0])[: _SEARCH.tested_rows])]
         size = float(np.mean(self.kernel_.diag(sample.astype(np.float64))))
         self.residual_ = float(np.mean(self._residuals(sample))) / size if size > 0 else 0.0
         return self.spec_
-
-    def _spec_of(self, points: np.ndarray, columns: int) -> Spec:
-        text = {"kernel": kernel_text(self.kernel_)}
-        if self.additive:
-            of_features = [(self.kernel_.feature(d), x) for d, x in enumerate(points.T)]
-            grams = [kernel.component(x[:, None], x[None, :]) for kernel, x in of_features]
-            whitening = np.stack([_whitening(gram, columns) for gram in grams])
-            return Spec("nystroem", {"landmarks": points, "whitening": whitening}, text)
-        gram = self.kernel_(points)
-        whitening = _whitening(gram, columns)
-        if self.assign == "nearest":
-            return Spec("nearest", {"landmarks": points, "mapped": gram @ whitening})
-        return Spec("nystroem", {"landmarks": points, "whitening": whitening}, text)
 
     def _resolved_kernel(self, X: Any, rng: np.random.Generator) -> Any:
         kernel = kernels.get(self.kernel)
@@ -279,9 +226,9 @@ class NystroemMap(JointMap):
         n = X.shape[0]
         if count == n or self.landmarks == "uniform":
             return _rows(X, np.sort(rng.permutation(n)[:count]))
-        if self.landmarks == "leverage":
+        if self.landmarks == "rpcholesky":
             candidates = X[np.sort(rng.permutation(n)[: _SEARCH.most_rows])].astype(np.float64)
-            return _rows(candidates, leverage_sample(self.kernel_, candidates, count, rng))
+            return _rows(candidates, draw_pivots(self.kernel_, candidates, count, rng))
         return self._centres(X, count, rng)
 
     def _centres(self, X: Any, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -330,63 +277,18 @@ def _whitening(gram: np.ndarray, columns: int) -> np.ndarray:
     return np.pad(vectors * scales, ((0, 0), (0, missing))) / np.sqrt(size)
 
 
-def leverage_sample(kernel: Any, X: Any, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Rows drawn by recursively estimated ridge leverage scores (Musco and Musco, Algorithm 3).
-
-    Parameters
-    ----------
-    kernel : Kernel
-    X : array or CSR matrix of shape (n, d)
-        Candidates.
-    count : int
-        Rows to draw, fewer than n.
-    rng : Generator
-
-    Returns
-    -------
-    ndarray of int
-        Their numbers, in ascending order.
-    """
-    n = X.shape[0]
-    order = rng.permutation(n)
-    # Halves of halves, as long as they are larger than the sample.
-    sizes = [n]
-    while sizes[-1] > count:
-        sizes.append(-(-sizes[-1] // 2))
-    oversampling = max(1.0, np.log(count))  # scores are estimates: that many times as often
-    rank = max(1, int(count / (4 * oversampling)))
-    landmarks, weights = order[: sizes[-1]], np.ones(sizes[-1])
-    for level in reversed(range(len(sizes) - 1)):
-        rows = order[: sizes[level]]
-        scores = _leverage_scores(kernel, X, rows, landmarks, weights, rank)
-        if level == 0:
-            scores = np.maximum(scores, 1e-12 * max(float(scores.max()), 1.0))
-            drawn = rng.choice(n, count, replace=False, p=scores / scores.sum())
-            return np.sort(rows[drawn])
-        chances = np.minimum(1.0, oversampling * scores)
-        drawn = np.flatnonzero(rng.random(len(rows)) < chances)
-        if not len(drawn):
-            drawn = rng.permutation(len(rows))[:count]
-            chances = np.full(len(rows), count / len(rows))
-        landmarks, weights = rows[drawn], np.sqrt(1 / chances[drawn])
-    return np.sort(order[:count])
-
-
-def _leverage_scores(
-    kernel: Any, X: Any, rows: np.ndarray, landmark_rows: np.ndarray, weights: np.ndarray, rank: int
-) -> np.ndarray:
-    """Scores of rows, estimated from weighted landmarks: (k_ii − k_iS (K_S + λ W⁻²)⁻¹ k_Si)/λ."""
-    landmarks = X[landmark_rows]
-    gram = kernel(landmarks).astype(np.float64)
-    weighted = weights[:, None] * gram * weights
-    values = np.linalg.eigvalsh(weighted)[::-1]
-    # λ leaves the energy beyond the first eigenvalues to as many landmarks.
-    least = 1e-6 * float(np.mean(np.diagonal(gram))) or 1.0
-    ridge = max(float(np.trace(weighted) - values[:rank].sum()) / rank, least)
-    factor = np.linalg.cholesky(gram + np.diag(ridge / weights**2))
-    scores = np.empty(len(rows))
-    for block in row_blocks(len(rows), 16 * len(landmark_rows)):
-        some = X[rows[block]]
-        whitened = np.linalg.solve(factor, kernel(landmarks, some).astype(np.float64))
-        scores[block] = (kernel.diag(some) - np.sum(whitened**2, axis=0)) / ridge
-    return np.clip(scores, 0.0, 1.0)
+def draw_pivots(kernel: Any, X: Any, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Numbers of at most `count` rows, by randomly pivoted Cholesky; fewer if the rank is less."""
+    residual = kernel.diag(X).astype(np.float64)
+    floor = _LEAST_EIGENVALUE * float(residual.max(initial=0.0))
+    factor, pivots = np.zeros((X.shape[0], count)), np.zeros(count, dtype=np.intp)
+    for j in range(count):
+        residual[residual <= floor] = 0.0
+        if not residual.any():
+            return np.sort(pivots[: max(j, 1)])
+        pivots[j] = i = rng.choice(len(residual), p=residual / residual.sum())
+        column = kernel(X, X[i : i + 1])[:, 0] - factor[:, :j] @ factor[i, :j]
+        factor[:, j] = column / np.sqrt(max(float(column[i]), floor))
+        residual -= factor[:, j] ** 2
+        residual[i] = 0.0
+    return np.sort(pivots)
