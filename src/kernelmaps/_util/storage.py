@@ -168,6 +168,8 @@ def _is_stream(path: AnyPath) -> bool:
     The path itself is looked at: ``/dev/stdout`` may lead to a pipe that has no other name.
     """
     shown = repr(os.fspath(path))
+    if not os.fspath(path):
+        raise FileNotFoundError("the path is empty: name a file to write to.")
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
