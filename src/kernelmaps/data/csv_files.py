@@ -7,6 +7,7 @@ to the line that is at fault, so that a message can name it as an editor counts 
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -53,14 +54,18 @@ class CsvFile:
             if line is None:
                 raise ValueError(f"{self.path} is empty.")
             tabs = data_suffix(self.path) == ".tsv"
-            delimiter = "\t" if tabs else max(",;\t", key=line.count)
+            unquoted = re.sub(r'(^|[,;\t])"[^"]*("|$)', r"\1", line)
+            delimiter = "\t" if tabs else max(",;\t", key=unquoted.count)
             try:
-                return delimiter, next(csv.reader(chain([line], stream), delimiter=delimiter))
-            except csv.Error as error:
+                cells = next(csv.reader(chain([line], stream), delimiter=delimiter))
+            except csv.Error:  # a cell of very many characters
+                cells = None
+            if cells is None or ("\n" in cells[-1] and not next(stream, "")):
                 raise ValueError(
-                    f"{self.path}: the first row cannot be split into cells: {error}. Is a "
-                    "quotation mark missing?"
-                ) from error
+                    f"{self.path}: the header has a quotation mark that is not closed. Close or "
+                    "remove it."
+                )
+            return delimiter, cells
 
     @cached_property
     def _has_header(self) -> bool:

@@ -370,7 +370,7 @@ def read_rows(
 def column_names(path: str | os.PathLike[str], encoding: str = "utf-8") -> list[str] | None:
     """Names of the columns of a CSV or Parquet file; None for files without such names."""
     path = Path(path)
-    if is_csv(path) and path.is_file():
+    if is_csv(path) and path.exists() and not path.is_dir():
         return CsvFile(path, encoding).names
     if is_parquet(path):
         return parquet_names(path)

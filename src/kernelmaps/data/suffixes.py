@@ -7,6 +7,7 @@ import gzip
 import io
 import lzma
 import os
+import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
@@ -100,7 +101,12 @@ class _Decompressed(io.RawIOBase):
 
 
 def open_bytes(path: str | os.PathLike[str]) -> Any:
-    """Open a file, which its suffix may say to be compressed, for its bytes."""
+    """Open a file, which its suffix may say to be compressed, for its bytes; not a pipe."""
+    if stat.S_ISFIFO(os.stat(path).st_mode):
+        raise ValueError(
+            f"{os.fspath(path)!r} is a pipe, and files are read more than once: write what comes "
+            "through it to a file first."
+        )
     opener = _COMPRESSED.get(Path(path).suffix.lower())
     if opener is None:
         return open(path, "rb")
