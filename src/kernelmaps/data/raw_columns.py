@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -132,8 +133,11 @@ def raw_column(values: Any, name: str, owner: str) -> RawColumn:
         values = values.dt.to_timestamp()
     try:
         array = pa.array(values, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError,
+            UnicodeEncodeError):  # fmt: skip
         array = _mixed(values, name, owner)
+    if pa.types.is_temporal(array.type) and getattr(dtype, "kind", "") == "O":
+        array = _clock_times(values, array)
     if isinstance(array, pa.ExtensionArray):
         array = _mixed(values, name, owner)
     return _from_arrow(array, name, owner)
@@ -145,7 +149,32 @@ def _mixed(values: Any, name: str, owner: str) -> pa.Array:
     nested = next((item for item in items if isinstance(item, _NESTED)), None)
     if nested is not None:
         raise _nested(name, type(nested).__name__, owner)
-    return pa.array([None if is_missing(item) else level_name(item) for item in items], pa.string())
+    return _strings([None if is_missing(item) else level_name(item) for item in items], name, owner)
+
+
+def _strings(items: list[str | None], name: str, owner: str) -> pa.Array:
+    try:
+        return pa.array(items, pa.string())
+    except UnicodeEncodeError as error:
+        row = items.index(error.object)
+        raise ValueError(
+            f"{owner}: column {name!r} holds {error.object[:30]!r} (item {row}), which is no valid "
+            "text: it has half of a surrogate pair. Read the file in its own encoding, or replace "
+            "the character."
+        ) from None
+
+
+def _clock_times(values: Any, array: pa.Array) -> pa.Array:
+    """Python's dates and times as the clock shows them where each is, as those of text.
+
+    pyarrow reads all of them by the type and the time zone of the first one.
+    """
+    items = np.asarray(values, dtype=object).tolist()
+    if not all(is_missing(item) or isinstance(item, date) for item in items):
+        return array
+    times = [None if is_missing(item) else datetime.fromisoformat(item.isoformat()[:19])
+             for item in items]  # fmt: skip
+    return pa.array(times, pa.timestamp("s"))
 
 
 _NESTED = (list, dict, set, np.ndarray)
