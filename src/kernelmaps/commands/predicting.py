@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from .._util import storage
 from .._util.display import two_columns
@@ -20,7 +21,6 @@ from ..data import read_rows
 from ..data.columns import column_positions, no_target
 from ..data.reading import column_names
 from ..data.suffixes import compressed, data_suffix, is_csv, is_parquet
-from ..data.table_in_memory import warn_of_gaps
 from ..data.table_stream import raw_tables
 from ..data.text_cells import quoted
 from ..exceptions import SuspectColumnWarning
@@ -250,22 +250,29 @@ class _TableColumns:
         column_positions(header, keep, name)
         exposure = self._exposure(exposure, header)
         features = self._features(header, target, exposure)
-        taken = [*features, *filter(None, [target, exposure]), *keep]
-        some, gaps = False, 0
-        for file in raw_tables(self.path, list(dict.fromkeys(taken)), self.encoding):
-            y, table = None, file.table
-            if target is not None:
-                y, has_target = file.target(target)
-                gaps += int((~has_target).sum())
-                table = table.filter(has_target)
+        y, exposures, has_target = self._beside(target, exposure)
+        begin = end = 0
+        for file in raw_tables(self.path, list(dict.fromkeys([*features, *keep])), self.encoding):
+            table = file.table
+            if has_target is not None:
+                table = table.filter(has_target[file.start : file.start + table.num_rows])
             if not table.num_rows:
                 continue
-            some = True
-            exposures = None if exposure is None else replace(file, table=table).numbers(exposure)
-            yield NewRows(table.select(features), y, exposures, _cells(table.select(list(keep))))
-        if not some:
+            begin, end = end, end + table.num_rows
+            some = (None if values is None else values[begin:end] for values in (y, exposures))
+            yield NewRows(table.select(features), *some, _cells(table.select(list(keep))))
+        if not end:
             raise ValueError(f"{self.path} has no rows.")
-        warn_of_gaps(name, target or "", gaps)
+
+    def _beside(self, target: str | None, exposure: str | None) -> tuple[Any, Any, Any]:
+        """Targets and exposures, which are read by all of their cells, and who has a target."""
+        names = [column for column in (target, exposure) if column is not None]
+        if not names:
+            return None, None, None
+        files = list(raw_tables(self.path, list(dict.fromkeys(names)), self.encoding))
+        whole = replace(files[0], table=pa.concat_tables([file.table for file in files]))
+        y, _, exposures, has_target = whole.beside(target, None, exposure)
+        return y, exposures, has_target
 
     def _features(self, header: list[str], target: str | None, exposure: str | None) -> list[str]:
         """Columns that the model reads, in its order; others are ignored, new ones with a word."""
