@@ -29,7 +29,7 @@ class KernelScaleWarning(UserWarning):
 
 
 class SuspectColumnWarning(UserWarning):
-    """A column is probably not a feature: an ID, or a copy of the target."""
+    """A column is probably not a feature (an ID, a copy of the target), or may be misread."""
 
 
 class MissingTargetWarning(UserWarning):

@@ -26,13 +26,17 @@ _SHORT_YEAR, _MONTH_NAME = r"(?P<y>\d{2})", r"(?P<b>[A-Za-z]+)\.?"
 _LAYOUTS = {
     ISO: r"(?P<Y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})",
     "%Y/%m/%d": f"{_YEAR}/{_MONTH}/{_DAY}",
+    "%Y.%m.%d": rf"{_YEAR}\.{_MONTH}\.{_DAY}",
     "%d.%m.%Y": rf"{_DAY}\.{_MONTH}\.{_YEAR}",
+    "%m.%d.%Y": rf"{_MONTH}\.{_DAY}\.{_YEAR}",
     "%m/%d/%Y": f"{_MONTH}/{_DAY}/{_YEAR}",
     "%d/%m/%Y": f"{_DAY}/{_MONTH}/{_YEAR}",
     "%d-%m-%Y": f"{_DAY}-{_MONTH}-{_YEAR}",
+    "%m-%d-%Y": f"{_MONTH}-{_DAY}-{_YEAR}",
     "%d.%m.%y": rf"{_DAY}\.{_MONTH}\.{_SHORT_YEAR}",
     "%m/%d/%y": f"{_MONTH}/{_DAY}/{_SHORT_YEAR}",
     "%d/%m/%y": f"{_DAY}/{_MONTH}/{_SHORT_YEAR}",
+    "%y/%m/%d": f"{_SHORT_YEAR}/{_MONTH}/{_DAY}",
     "%d %b %Y": f"{_DAY} {_MONTH_NAME} {_YEAR}",
     "%d-%b-%Y": f"{_DAY}-{_MONTH_NAME}-{_YEAR}",
     "%d-%b-%y": f"{_DAY}-{_MONTH_NAME}-{_SHORT_YEAR}",
@@ -44,10 +48,18 @@ _LAYOUTS = {
 DATE_FORMS = tuple(_LAYOUTS)
 """How dates may be written; of 3/4/2025 the month comes first, unless it can only be the day. A
 month without a day stands for its first day."""
+TYPED = "typed"
+"""The form of dates that come with a type."""
+CERTAIN_FORMS = (
+    ISO, "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d %b %Y", "%d-%b-%Y", "%b %d, %Y", "%Y-%m", "%b %Y"
+)  # fmt: skip
+"""Those whose order of day and month is certain; with dots, the day comes first everywhere."""
+UNUSUAL_FORM = "%m.%d.%Y"
+"""Is read where the day cannot come first, and no reason for doubt where it can."""
 DATE_MARK = r"[-/., ]\d"
 """What dates of all these forms have: a separator before a digit."""
 _CLOCK = r"(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2})(?:[.,](?P<f>\d+))?)?"
-_TIME = rf"(?:[T ]\s?{_CLOCK}\s?(?P<p>[AaPp][Mm])?\s?(?P<z>[Zz]|[+-]\d{{2}}:?\d{{2}})?)?"
+_TIME = rf"(?:[T ]\s?{_CLOCK}\s?(?P<p>[AaPp][Mm])?\s?(?P<z>[Zz]|[+-]\d{{2}}(?::?\d{{2}})?)?)?"
 _MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september",
     "october", "november", "december",
@@ -88,6 +100,19 @@ def parse_dates(cells: pa.Array, form: str) -> np.ndarray:
     seconds = (hour * 3600 + minute * 60 + second).astype("timedelta64[s]")
     moment = days.astype("datetime64[s]") + seconds
     return np.where(possible, moment, np.datetime64("NaT", "s"))
+
+
+def date_doubts(form: str, ambiguous: bool) -> list[str]:
+    """What else dates of a form may mean, as ends of sentences about their column."""
+    doubts = []
+    if ambiguous:
+        first = {"m": "month", "d": "day", "y": "year"}[form[1].lower()]
+        doubts.append(f"holds dates, in which the {first} comes first: write 2024-01-31 otherwise")
+    if "%y" in form:
+        doubts.append(
+            "holds years of two digits, read as 1969 to 2068: write four digits for others"
+        )
+    return doubts
 
 
 def hours_in(cells: pa.Array) -> np.ndarray:

@@ -23,8 +23,11 @@ from .._util.schema import SchemaError, boolean, instance, many, record, saved, 
 from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
 from .dates import (
     DATE_FORMS,
+    ISO,
     PERIODS,
+    TYPED,
     date_columns,
+    date_doubts,
     names_of_part,
     part_name,
     varying_parts,
@@ -48,10 +51,13 @@ from .text_cells import (
     Cells,
     NumberFormat,
     Text,
+    bare_numbers,
+    date_like_doubts,
     find_date_format,
     find_number_format,
     has_durations,
     level_names,
+    number_doubts,
     quoted,
     why_category,
 )
@@ -59,7 +65,7 @@ from .text_cells import (
 _FORMS = {
     "number": NUMBER_FORMS,
     "category": ("text", "mixed", "number", "boolean"),
-    "date": ("typed", *DATE_FORMS),
+    "date": (TYPED, *DATE_FORMS),
     "left out": ("",),
 }
 _PLURALS = {"number": "numbers", "category": "categories", "date": "dates"}
@@ -75,6 +81,7 @@ _CURVES = ("spline", "linear", "parametric", "periodic")
 _CONSTANT = "all its values are the same"
 _NUMERIC_ID = "its values are all different, and its name is that of an ID"
 _DROPPED = "terms leaves it out"
+_FIRST_DATE_NUMBER = 190001  # January 1900, as a number
 _SHOWN = 5  # names in a message about columns, as in scikit-learn's
 
 
@@ -159,10 +166,13 @@ class ReadingNotes:
         Kinds of these columns.
     refuses : bool
         Whether a column is refused when most of its cells, so far, could not be read.
+    doubts : dict of str to str
+        What else the cells of a column may mean, by column.
     """
 
     unexpected: list[str] = field(default_factory=list)
     unreadable: dict[str, dict[str, None]] = field(default_factory=dict)
+    doubts: dict[str, str] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
     refuses: bool = True
     _readable: dict[str, list[int]] = field(default_factory=dict)
@@ -195,6 +205,9 @@ class ReadingNotes:
                 UserWarning,
                 stacklevel=stacklevel + 1,
             )
+        if self.doubts:
+            doubts = "; ".join(self.doubts.values())
+            warnings.warn(f"{owner}: {doubts}.", SuspectColumnWarning, stacklevel=stacklevel + 1)
         if self.unreadable:
             remarks = "; ".join(self.remarks)
             warnings.warn(f"{owner}: {remarks}.", UnreadableCellWarning, stacklevel=stacklevel + 1)
@@ -579,11 +592,13 @@ def _decide(
     how, remark = _learned(raw, name, requests)
     read = _read(raw, how, owner, notes)
     reason = None if name in requests.named else _useless(how, read, named)
+    remarks = [*([remark] if remark else []), *notes.doubts.values()]
     if reason is None:
-        return how, read, [remark] if remark else [], notes.remarks
+        return how, read, remarks, notes.remarks
+    # Why cells are not numbers, or 12 and 12a the same, is said of columns left out, too.
+    if how.kind != "category" and reason != _CONSTANT:
+        remarks = []
     reason = _DROPPED if name in requests.dropped else reason
-    # Why cells are not numbers is said of columns that are left out, too.
-    remarks = [remark] if remark and how.kind == "category" else []
     return ColumnFormat(name, "left out", reason=reason), [], remarks, []
 
 
@@ -594,42 +609,38 @@ def _learned(raw: RawColumn, name: str, requests: _Requests) -> tuple[ColumnForm
         return ColumnFormat(name, "category", _level_form(raw)), ""
     if isinstance(raw, np.ndarray):
         if raw.dtype.kind == "M":
-            return ColumnFormat(name, "date", "typed", parts=requests.parts_of(name, raw)), ""
-        return ColumnFormat(name, "number", "plain"), ""
+            return ColumnFormat(name, "date", TYPED, parts=requests.parts_of(name, raw)), ""
+        return ColumnFormat(name, "number", "plain"), _joined_doubts(name, _array_doubts(raw))
     number = find_number_format(raw, codes_too=kind == "number")
     if number is not None:
-        clock = "holds times, read as hours: give a time of day a periodic term of period 24"
-        is_clock = number.form == CLOCK and kind is None and not has_durations(raw)
-        remark = f"column {name!r} {clock}" if is_clock else ""
-        thousands = _dotted_thousands(raw) if number.form == "plain" and kind is None else None
-        if thousands is not None:
-            remark = (
-                f"column {name!r} holds cells such as {thousands!r}, whose dot is read as a "
-                "decimal point: if it separates thousands, remove it"
-            )
-        return ColumnFormat(name, "number", number.form, number.unit), remark
+        doubts = number_doubts(raw, number)
+        if number.form == CLOCK and kind is None and not has_durations(raw):
+            doubts.append("holds times, read as hours: give a time of day a periodic term of "
+                          "period 24")  # fmt: skip
+        how = ColumnFormat(name, "number", number.form, number.unit)
+        return how, _joined_doubts(name, doubts)
     date = find_date_format(raw)
     if date is not None:
         form, ambiguous = date
         parts = requests.parts_of(name, raw.dates(form))
-        order = "the month" if form.startswith("%m") else "the day"
-        remark = f"column {name!r} holds dates, in which {order} comes first" if ambiguous else ""
-        return ColumnFormat(name, "date", form, parts=parts), remark
+        return ColumnFormat(name, "date", form, parts=parts), _joined_doubts(
+            name, date_doubts(form, ambiguous)
+        )
     mixture = why_category(raw)
     remark = f"column {name!r} is read as a category: it holds {mixture}" if mixture else ""
     return ColumnFormat(name, "category", _level_form(raw)), remark
 
 
-def _dotted_thousands(raw: Text) -> str | None:
-    """A cell whose dot may separate thousands, as all dots of its column may: 934 and 15.161."""
-    distinct = raw.cells.distinct
-    dotted = pc.match_substring_regex(distinct, r"^[+-]?[1-9][0-9]{0,2}\.[0-9]{3}$")
-    hundreds = pc.match_substring_regex(distinct, r"^[+-]?[1-9][0-9]{2}$")
-    below = pc.match_substring_regex(distinct, r"^[+-]?[0-9]{1,3}$")
-    other = pc.and_(pc.invert(pc.or_(dotted, below)), pa.array(raw.cells.present(NUMBER_GAPS)))
-    if pc.any(other).as_py() or not (pc.any(dotted).as_py() and pc.any(hundreds).as_py()):
-        return None
-    return distinct.filter(dotted)[0].as_py()
+def _array_doubts(raw: np.ndarray) -> list[str]:
+    """What else numbers with a type may mean: 20240131 may be a date."""
+    some = raw[:100]
+    some = some[~np.isnan(some)]
+    may_be = len(some) > 0 and some.min() >= _FIRST_DATE_NUMBER and some.max() < 1e8
+    return date_like_doubts(as_text(raw)) if may_be and date_like_doubts(as_text(some)) else []
+
+
+def _joined_doubts(name: str, doubts: Iterable[str]) -> str:
+    return "; ".join(f"column {name!r} {doubt}" for doubt in doubts)
 
 
 def _level_form(raw: RawColumn) -> str:
@@ -674,8 +685,11 @@ def _numbers(raw: RawColumn, how: ColumnFormat, owner: str, notes: ReadingNotes)
     column = as_text(raw)
     if how.form == "plain" and not how.unit and column.plain is not None:
         return column.plain
-    cells, values = column.cells, column.numbers(NumberFormat(how.form, how.unit))
+    number = NumberFormat(how.form, how.unit)
+    cells, values = column.cells, column.numbers(number)
     _count(cells, np.isnan(values), how, owner, notes)
+    if bare := bare_numbers(column, number):
+        notes.doubts.setdefault(how.name, f"column {how.name!r} {bare}")
     return cells.rows(np.append(values, np.nan))
 
 
@@ -686,10 +700,8 @@ def _dates(raw: RawColumn, how: ColumnFormat, owner: str, notes: ReadingNotes) -
         if not np.isnan(raw).all():
             raise ColumnKindError(owner, how, "numbers")
         return np.full(len(raw), np.datetime64("NaT", "s"))
-    column, form = as_text(raw), how.form
-    if form == "typed":  # the text of another file: in any format that all cells have
-        form = (find_date_format(column) or (DATE_FORMS[0], False))[0]
-    cells, values = column.cells, column.dates(form)
+    column = as_text(raw)
+    cells, values = column.cells, column.dates(how.form)
     _count(cells, np.isnat(values), how, owner, notes)
     return cells.rows(np.append(values, np.datetime64("NaT", "s")))
 
@@ -702,7 +714,8 @@ def _count(
     examples = cells.distinct.filter(pa.array(bad)).slice(0, 10).to_pylist()
     good = int(cells.counts[~missing].sum())
     if not notes.add(how, int(cells.counts[bad].sum()), good, examples):
-        written = "" if how.form in ("plain", "typed") else f" written as {how.form}"
+        typed = how.form == TYPED
+        written = "" if how.form == "plain" else f" written as {ISO if typed else how.form}"
         unit = f" in {how.unit}" if how.unit else ""
         what = f"cells such as {quoted(examples)}, which are not {_PLURALS[how.kind]}"
         raise ColumnKindError(owner, how, f"{what}{written}{unit}")

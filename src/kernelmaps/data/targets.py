@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._util.arguments import argument
+from ..exceptions import SuspectColumnWarning
 from .raw_columns import RawColumn, as_text
 from .text_cells import (
     LABEL_GAPS,
     NUMBER_GAPS,
     NumberFormat,
     Text,
+    bare_numbers,
     find_number_format,
+    number_doubts,
     quoted,
 )
 
@@ -47,16 +51,25 @@ def target_values(raw: RawColumn, target: str, where: Where) -> tuple[np.ndarray
         has_target = ~np.isnan(column.plain)
     numeric = pc.utf8_trim_whitespace(column.array.filter(pa.array(has_target)))
     place = _Place(has_target, target, where)
-    if Text(numeric).plain is not None and not column.has_codes:
-        return _exact(numeric, place), has_target
-    how = find_number_format(column)
+    is_plain = Text(numeric).plain is not None and not column.has_codes
+    how = NumberFormat() if is_plain else find_number_format(column)
     if how is not None:
-        return _formatted(column, how, place), has_target
+        values = _exact(numeric, place) if is_plain else _formatted(column, how, place)
+        doubts = [*number_doubts(column, how), bare_numbers(column, how)]
+        _warn_of(doubts, f"the target {target!r}", where)
+        return values, has_target
     present = column.cells.present(LABEL_GAPS)
     has_target = np.append(present, False)[column.cells.codes]
     rank = np.cumsum(present) - 1
     labels = _labels(column.cells.distinct.filter(pa.array(present)))
     return labels[rank[column.cells.codes[has_target]]], has_target
+
+
+def _warn_of(doubts: Iterable[str], subject: str, where: Where) -> None:
+    """Warn of what else the cells of a column may mean."""
+    sentences = [f"{subject} {doubt}" for doubt in doubts if doubt]
+    if sentences:
+        warnings.warn(f"{where(0)}: {'; '.join(sentences)}.", SuspectColumnWarning, stacklevel=4)
 
 
 @dataclass(frozen=True)
@@ -153,6 +166,11 @@ def finite_numbers(text: Text, column: str, where: Where, advice: str) -> np.nda
                 f"{place} is empty. Fill it, or leave the column out with {argument('drop')}."
             )
         raise ValueError(f"{place} holds {cell!r}, not a finite number. {advice}")
+    doubts = number_doubts(text, NumberFormat())
+    if text.has_codes:
+        doubts.append("holds codes with leading zeros, read as numbers: leave it out if it names "
+                      "things")  # fmt: skip
+    _warn_of(doubts, f"column {column!r}", where)
     return values
 
 

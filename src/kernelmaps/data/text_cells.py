@@ -8,6 +8,7 @@ pyarrow where a column has few levels.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,7 +19,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._util.threads import cached_property
-from .dates import DATE_FORMS, DATE_MARK, ISO, hours_in, parse_dates
+from .dates import (
+    CERTAIN_FORMS,
+    DATE_FORMS,
+    DATE_MARK,
+    ISO,
+    TYPED,
+    UNUSUAL_FORM,
+    hours_in,
+    parse_dates,
+)
 
 LABEL_GAPS = ("", "na", "n/a", "#n/a", "<na>", "nan", "null", "?")
 """What stands for a missing label, in small letters; "none" may be the name of a class."""
@@ -38,21 +48,47 @@ _CURRENCY_CODES = (  # of ISO 4217: those of the larger economies
     "KRW|MXN|MYR|NGN|NOK|NZD|PEN|PHP|PKR|PLN|RON|RUB|SAR|SEK|SGD|THB|TRY|TWD|UAH|USD|VND|ZAR"
 )
 _BLANK = r"[\s\x{A0}\x{2009}\x{202F}]"
-_GROUP = r"'’\s\x{A0}\x{2009}\x{202F}"  # beside the comma or the point, between three digits each
+_GROUP = r"'’\s\x{A0}\x{2009}\x{202F}"  # between three digits each, as the comma or the point
+_EXPONENT = r"(?:[eE][+-]?\d+)?"
+
+
+def _grouped(mark: str) -> str:
+    """Pattern of whole numbers, whose digits one mark may group; no group begins with a zero."""
+    marks = (mark, "['’]", _BLANK)
+    groups = [rf"[1-9]\d{{0,2}}(?:{separator}\d{{3}})+" for separator in marks]
+    return "|".join([*groups, rf"[1-9]\d?(?:{mark}\d{{2}})+{mark}\d{{3}}", r"\d+"])
+
+
 _DIGITS = {
-    "plain": r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?",
-    "1,234.5": rf"(?:\d{{1,3}}(?:[,{_GROUP}]\d{{3}})+|\d+)(?:\.\d*)?",
-    "1.234,5": rf"(?:\d{{1,3}}(?:[.{_GROUP}]\d{{3}})+|\d+)(?:,\d*)?",
+    "plain": rf"(?:\d+\.?\d*|\.\d+){_EXPONENT}",
+    "1,234.5": rf"(?:(?:{_grouped(',')})(?:\.\d*)?|\.\d+){_EXPONENT}",
+    "1.234,5": rf"(?:(?:{_grouped('[.]')})(?:,\d*)?|,\d+){_EXPONENT}",
 }
+_POWERS = {
+    "k": 3, "tsd": 3, "thousand": 3, "tausend": 3, "lakh": 5, "lakhs": 5, "mio": 6, "mln": 6,
+    "mn": 6, "million": 6, "millions": 6, "millionen": 6, "crore": 7, "crores": 7, "mrd": 9,
+    "bn": 9, "bln": 9, "billion": 9, "billions": 9, "milliarden": 9, "tn": 12, "trillion": 12,
+}  # fmt: skip
+"""Powers of ten that words after a number stand for, in small letters."""
+_LETTER_POWERS = {"M": 6, "B": 9}
+_CURRENCY_POWERS = {"m": 6, "b": 9}  # metres and bytes, unless a currency stands before the number
+_UNIT_MARKS = "%‰°$'\"′″/^.·² ³"
 # Classes of few ranges: those of all letters take pyarrow 40 ms to compile, at every call.
 _LETTER = r"A-Za-z[:^ascii:]"
 _BEFORE = rf"[A-Za-z]{{0,3}}\p{{Sc}}|{_CURRENCY_CODES}|Rs\.?|kr\.?|Fr\.?"
-_AFTER = rf"[{_LETTER}%$'\"][{_LETTER}%$/^.]*[23]?(?: [{_LETTER}]+)?"
+_AFTER = rf"[{_LETTER}%$'\"][{_LETTER}%$/^.]*[23]?(?: [{_LETTER}$]+)?"
 _ACCOUNTING = r"^([^()\d]*)\(([^()+\-−]*\d[^()+\-−]*)\)$"  # (12.50) and $(12.50) are negative
 NUMBER_MARK = r"\d"  # what numbers of all forms have
 _DIGIT = re.compile(NUMBER_MARK, re.ASCII)
 _ORDINALS = {"st", "nd", "rd", "th"}
-_LEADING_ZERO = r"^[+-]?0\d+$"
+_LEADING_ZERO = rf"^[+-]?0[{_GROUP}\d]*\d$"
+_MAYBE_GROUPED = r"^\s*(?:[+-]?[1-9](?:\d*|\d{0,2}\.\d{3})|0|\D*)\s*$"
+_DATE_LIKE = {
+    "2024-01-31": r"^(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])$",
+    "2024-01": r"^(?:(?:19|20)\d\d(?:0[1-9]|1[0-2])|(?:0?[1-9]|1[0-2])\.(?:19|20)\d\d)$",
+    "a date with its year": r"^(?:0?[1-9]|[12]\d|3[01])\.(?:0[1-9]|1[0-2])$",
+}
+"""Numbers that may be dates, and what to write for a date."""
 _WHOLE = r"^([+-]?\d+)\.0+$"
 _CELLS_TRIED = 100  # different cells that a rule is tried on before it is applied to all
 # A column of numbers or dates may have a few other cells, which are taken for missing values: up to
@@ -173,25 +209,33 @@ class Text:
     def _remembered(self) -> dict[str, Any]:
         return {}
 
-    def _numbers_and_units(self, form: str) -> tuple[np.ndarray, pa.Array]:
+    def _parsed(self, form: str) -> tuple[np.ndarray, pa.Array, np.ndarray]:
         if form not in self._remembered:
             self._remembered[form] = numbers_in(self.cells.distinct, form)
         return self._remembered[form]
 
     def numbers(self, how: NumberFormat) -> np.ndarray:
         """The different cells as numbers of one format and unit; NaN where they are not such."""
-        return _of_unit(*self._numbers_and_units(how.form), how.unit)
+        values, units, _ = self._parsed(how.form)
+        right = pc.is_in(units, pa.array(["", how.unit])).to_numpy(zero_copy_only=False)
+        return np.where(right, values, np.nan)
 
     def units(self, form: str) -> pa.Array:
         """Units beside the numbers of the different cells."""
-        return self._numbers_and_units(form)[1]
+        return self._parsed(form)[1]
 
     def dates(self, form: str) -> np.ndarray:
-        """The different cells as dates of one format, or of ISO 8601; NaT where they are not."""
+        """The different cells as dates of one format, or of ISO 8601; NaT where they are not.
+
+        Text that comes where dates had a type is read in the formats that leave no doubt, each
+        cell by itself: what a cell means must not depend on the others that come with it.
+        """
         if form not in self._remembered:
-            dates = parse_dates(self.cells.distinct, form)
-            if form != ISO and np.isnat(dates).any():
-                dates = np.where(np.isnat(dates), parse_dates(self.cells.distinct, ISO), dates)
+            forms = CERTAIN_FORMS if form == TYPED else dict.fromkeys((form, ISO))
+            dates = np.full(len(self.cells.distinct), np.datetime64("NaT", "s"))
+            for one in forms:
+                if np.isnat(dates).any():
+                    dates = np.where(np.isnat(dates), parse_dates(self.cells.distinct, one), dates)
             self._remembered[form] = dates
         return self._remembered[form]
 
@@ -230,11 +274,6 @@ class Text:
         return len(self.array)
 
 
-def _of_unit(values: np.ndarray, units: pa.Array, unit: str) -> np.ndarray:
-    right = pc.is_in(units, pa.array(["", unit])).to_numpy(zero_copy_only=False)
-    return np.where(right, values, np.nan)
-
-
 def _cast(text: pa.Array) -> np.ndarray | None:
     try:
         return text.cast(pa.float64()).to_numpy(zero_copy_only=False)
@@ -246,11 +285,12 @@ def _have_leading_zeros(text: pa.Array) -> bool:
     return bool(pc.any(pc.match_substring_regex(text, _LEADING_ZERO)).as_py())
 
 
-def numbers_in(cells: pa.Array, form: str) -> tuple[np.ndarray, pa.Array]:
-    """Cells as numbers, NaN where they are not written so, and their units."""
+def numbers_in(cells: pa.Array, form: str) -> tuple[np.ndarray, pa.Array, np.ndarray]:
+    """Cells as numbers, NaN where they are not written so; their units, and powers of ten."""
+    no_powers = np.zeros(len(cells), np.int64)
     if form == CLOCK:
         hours = hours_in(cells)
-        return hours, pa.array(np.where(np.isnan(hours), "", "hours"), pa.string())
+        return hours, pa.array(np.where(np.isnan(hours), "", "hours"), pa.string()), no_powers
     cells = pc.replace_substring_regex(cells, _ACCOUNTING, r"-\1\2")
     sign, blank = r"[+\-−]?", f"{_BLANK}*"
     pattern = (
@@ -259,19 +299,55 @@ def numbers_in(cells: pa.Array, form: str) -> tuple[np.ndarray, pa.Array]:
     )
     groups = pc.extract_regex(cells, pattern)
     if groups.null_count == len(cells):
-        return np.full(len(cells), np.nan), pa.nulls(len(cells), pa.string())
+        return np.full(len(cells), np.nan), pa.nulls(len(cells), pa.string()), no_powers
     parts = dict(zip((field.name for field in groups.type), groups.flatten(), strict=True))
+    written = pc.binary_join_element_wise(parts["before"], parts["after"], "\t")
+    encoded = written.dictionary_encode()
+    names = [split_unit(*name.split("\t")) for name in encoded.dictionary.to_pylist()]
+    places = pc.fill_null(encoded.indices, len(names)).to_numpy(zero_copy_only=False)
+    units = pa.array([*(name and name[0] for name in names), None], pa.string()).take(places)
+    powers = np.array([*(name[1] if name else 0 for name in names), 0])[places]
     digits = parts["digits"]
     if form != "plain":
         comma = form == "1.234,5"
         digits = pc.replace_substring_regex(digits, rf"[{'.' if comma else ','}{_GROUP}]", "")
         digits = pc.replace_substring(digits, ",", ".") if comma else digits
+    # The power is written behind the digits, so that 1.1M is rounded as 1.1e6 is.
+    scaled = pc.binary_join_element_wise(digits, "e", pa.array(powers).cast(pa.string()), "")
+    has_power = powers > 0
+    digits = pc.if_else(pa.array(has_power), scaled, digits)
+    two_exponents = pc.match_substring_regex(digits, "[eE].*e")
+    signs = pc.binary_join_element_wise(parts["sign"], parts["second"], "")
+    wrong = pc.or_(two_exponents, pc.equal(pc.utf8_length(signs), 2))  # --5 is no number
+    digits = pc.if_else(pc.or_kleene(wrong, pc.is_null(units)), None, digits)
     values = digits.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    signs = [pc.fill_null(pc.is_in(parts[key], pa.array(["-", "−"])), False) for key in
-             ("sign", "second")]  # fmt: skip
-    negative = pc.xor(*signs).to_numpy(zero_copy_only=False)
-    units = pc.binary_join_element_wise(parts["before"], parts["after"], "")
-    return np.where(negative, -values, values), units
+    negative = pc.fill_null(pc.is_in(signs, pa.array(["-", "−"])), False)
+    return np.where(negative.to_numpy(zero_copy_only=False), -values, values), units, powers
+
+
+@lru_cache(maxsize=1024)
+def split_unit(before: str, after: str) -> tuple[str, int] | None:
+    """The unit of what stands before and after a number, and a power of ten; None if neither.
+
+    ("€", "Mio.") is ("€", 6), ("", "kg") is ("kg", 0); "½" and "am" are parts of the number.
+    """
+    first, _, rest = after.partition(" ")
+    word = first.rstrip(".")
+    power = _POWERS.get(word.lower(), 0) or _LETTER_POWERS.get(word, 0)
+    if not power and before:
+        power = _CURRENCY_POWERS.get(word, 0)
+    unit = before + (rest if power else after)
+    if word.lower().replace(".", "") in ("am", "pm") or not all(map(_in_units, unit[:-1])):
+        return None
+    if unit[-1:] in ("2", "3"):  # m2
+        return (unit, power) if unit[-2:-1].isalpha() else None
+    return (unit.rstrip("."), power) if not unit or _in_units(unit[-1]) else None
+
+
+def _in_units(mark: str) -> bool:
+    if mark.isnumeric():
+        return mark in "²³"
+    return mark.isalpha() or mark in _UNIT_MARKS or unicodedata.category(mark) == "Sc"
 
 
 def find_number_format(column: Text, *, codes_too: bool = False) -> NumberFormat | None:
@@ -320,6 +396,80 @@ def _most_frequent(units: pa.Array, counts: np.ndarray) -> str:
     return max(named)[1] if named else ""
 
 
+def number_doubts(column: Text, how: NumberFormat) -> list[str]:
+    """What else the numbers of a column may mean, as ends of sentences about the column.
+
+    Marks that may be those of decimals or of thousands, multipliers, dates without separators.
+    """
+    doubts = []
+    if _is_maybe_grouped(column, how.form):
+        values = column.numbers(how)
+        readable = column.cells.present(NUMBER_GAPS) & ~np.isnan(values)
+        for form in ("1,234.5", "1.234,5"):
+            others = column.numbers(NumberFormat(form, how.unit))
+            differ = readable & (others != values)
+            if not differ.any() or np.isnan(others[readable]).any():
+                continue
+            place = int(np.argmax(differ))
+            cell, is_decimal = column.cells.texts[place], abs(values[place]) < abs(others[place])
+            mark = "dot" if "." in cell else "comma"
+            doubts.append(
+                f"holds cells such as {cell!r}, whose {mark} is read as a decimal mark: if it "
+                "separates thousands, remove it"
+                if is_decimal
+                else f"holds cells such as {cell!r}, whose {mark} is read as separating thousands: "
+                "if it is a decimal comma, write a dot"
+            )
+            break
+    if column.plain is None:
+        values, powers = column.numbers(how), column._parsed(how.form)[2]
+        scaled = (powers > 0) & ~np.isnan(values)
+        if scaled.any():
+            place = int(np.argmax(scaled))
+            doubts.append(
+                f"holds cells such as {column.cells.texts[place]!r}, read as {values[place]:.15g}, "
+                "and numbers without a multiplier as they are: write numbers out if that is wrong"
+            )
+    return [*doubts, *date_like_doubts(column)]
+
+
+def _is_maybe_grouped(column: Text, form: str) -> bool:
+    """Whether the first cells leave it open what the marks in numbers mean."""
+    if column.plain is None or form == CLOCK:
+        return form != CLOCK
+    some = column.array.slice(0, _CELLS_TRIED)
+    return pc.all(pc.match_substring_regex(some, _MAYBE_GROUPED)).as_py() is not False
+
+
+def date_like_doubts(column: Text) -> list[str]:
+    """Of numbers that may all be dates, what to write for a date: the end of a sentence."""
+    if column.plain is None:
+        return []
+    some = column.array.slice(0, _CELLS_TRIED).drop_null()
+    for date, pattern in _DATE_LIKE.items():
+        if pc.any(pc.match_substring_regex(some, pattern)).as_py():
+            present = column.cells.distinct.filter(pa.array(column.cells.present(NUMBER_GAPS)))
+            if pc.all(pc.match_substring_regex(present, pattern)).as_py():
+                cell = present[0].as_py()
+                return [f"holds cells such as {cell!r}, read as numbers: write {date} for a date"]
+    return []
+
+
+def bare_numbers(column: Text, how: NumberFormat) -> str:
+    """What is doubtful about numbers without the unit that others have: the end of a sentence."""
+    if not how.unit or how.form == CLOCK or column.plain is not None:
+        return ""
+    values = column.numbers(how)
+    bare = pc.fill_null(pc.equal(column.units(how.form), ""), False)
+    bare = bare.to_numpy(zero_copy_only=False) & ~np.isnan(values) & (values != 0)
+    if not bare.any():
+        return ""
+    return (
+        f"holds {_others(column, bare)} without the unit {how.unit!r} that other cells have: write "
+        "the unit, or convert these numbers"
+    )
+
+
 def find_date_format(column: Text) -> tuple[str, bool] | None:
     """How a column writes its dates, and whether 3/4/2025 may be meant either way; None if not."""
     present = column.cells.present(NUMBER_GAPS)
@@ -337,8 +487,10 @@ def find_date_format(column: Text) -> tuple[str, bool] | None:
     if not candidates:
         return None
     least = min(bad for bad, _ in candidates)
-    forms = [form for bad, form in candidates if bad == least]
-    return forms[0], len(forms) > 1
+    first, *others = [form for bad, form in candidates if bad == least]
+    # Of two NaT, none equals the other.
+    differ = [(column.dates(form) != column.dates(first))[present].any() for form in others]
+    return first, any(d for d, form in zip(differ, others) if form != UNUSUAL_FORM)
 
 
 def why_category(column: Text) -> str:
@@ -355,7 +507,7 @@ def why_category(column: Text) -> str:
     for form in NUMBER_FORMS:
         if not column.is_promising(form):
             continue
-        values, units = column._numbers_and_units(form)
+        values, units = column._parsed(form)[:2]
         readable = present & ~np.isnan(values)
         if readable.sum() == present.sum():
             named = set(units.filter(pa.array(readable)).to_pylist()) - {""}
