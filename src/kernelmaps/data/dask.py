@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -13,7 +14,15 @@ import numpy as np
 from .._util.arguments import needed
 from .._util.threads import interruptible
 from .columns import check_selection, column_positions, names_of
-from .sources import Block, SlicedSource, Source, as_rows, check_lengths, default_target
+from .sources import (
+    Block,
+    RowSample,
+    SlicedSource,
+    Source,
+    as_rows,
+    check_lengths,
+    default_target,
+)
 
 RETRIES = 3  # for errors of a task; a task lost with its worker is rescheduled by Dask itself
 FAN_IN = 8  # results that one task merges: a tree of depth 4 merges 4,096 partitions
@@ -121,18 +130,37 @@ def source_of_partition(
 
 
 def on_sample(
-    source: Source, function: Callable[[Block | None], Result], rows: int, client: Any
-) -> Result:
-    """``function(block)`` for a sample of rows, where the rows are; only the result travels."""
+    source: Source, function: Callable[[Block | None], Result], rows: int, client: Any,
+    everywhere: bool = True,
+) -> Result:  # fmt: skip
+    """``function(block)`` for a sample of rows, from everywhere or the first ones.
+
+    Of rows that are elsewhere, the sample is all that travels.
+    """
     if client is None and source.parts is None:
-        return interruptible(lambda: function(source.sample(rows)))
-    task = needed("dask").delayed(_on_sample)(function, partitions(source, 1, rows)[0], rows)
+        look = source.sample if everywhere else source.head
+        return interruptible(lambda: function(look(rows)))
+    parts = partitions(source, 1, rows)
+    task = needed("dask").delayed(_sample_of_partition)
     with connected(client) as client:
-        return _computed(task, client)
+        if not everywhere:
+            return function(_computed(task(parts[0], rows, False), client))
+        samples = [task(partition, rows, True) for partition in parts]
+        return function(reduced(samples, _merged_samples, client).block())
 
 
-def _on_sample(function: Any, partition: tuple[Any, ...], rows: int) -> Any:
-    return function(source_of_partition(partition).sample(rows))
+def _sample_of_partition(partition: tuple[Any, ...], rows: int, everywhere: bool) -> Any:
+    source = source_of_partition(partition)
+    if not everywhere:
+        return source.head(rows)
+    sample = RowSample(rows, with_ends=True)
+    for block in source.blocks(rows):
+        sample.update(block)
+    return sample
+
+
+def _merged_samples(samples: list[RowSample]) -> RowSample:
+    return reduce(RowSample.merge, samples, samples[0].zero())
 
 
 def partitions(source: Source, n: int, rows: int) -> list[tuple[Any, ...]]:

@@ -100,10 +100,6 @@ class PreparedSource(Source):
     def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
         return map(self._prepared, self.source.blocks(block_rows, skip))
 
-    def sample(self, rows: int) -> Block | None:
-        block = self.source.sample(rows)
-        return None if block is None else self._prepared(block)
-
     def _prepared(self, block: Block) -> Block:
         X, y = block.X, block.y
         check_cells(X, block.start, self.columns, self.describe())

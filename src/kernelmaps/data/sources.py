@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 import os
 import pickle
+import tempfile
+import weakref
 import zipfile
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
@@ -167,19 +169,26 @@ class Source:
         return next((block for block in self.blocks(rows) if len(block)), None)
 
     def sample(self, rows: int) -> Block | None:
-        """Return rows to fit a map on: spread over the whole where that is cheap, else the first.
+        """Return rows to fit a map on: all, or a random sample with the ends of all columns.
+
+        Of what can be read only once, these are the first rows.
 
         Parameters
         ----------
         rows : int
-            How many, at most.
+            How many; those with the least or the largest value of a column come on top.
 
         Returns
         -------
         Block or None
             The rows; None if there are none.
         """
-        return self.head(rows)
+        if self.once:
+            return self.head(rows)
+        sample = RowSample(rows, with_ends=True)
+        for block in self.blocks(rows):
+            sample.update(block)
+        return sample.block()
 
     def column(self, position: int) -> Iterator[Block]:
         """Read one column of all rows, in blocks.
@@ -198,6 +207,9 @@ class Source:
             X = block.X.iloc if hasattr(block.X, "iloc") else block.X
             is_arrow = hasattr(X, "combine_chunks")
             yield replace(block, X=X.select([position]) if is_arrow else X[:, [position]])
+
+    def keep_chunks(self) -> None:
+        """Keep what can be read only once in a temporary file, so that it can be read again."""
 
     def labels(self) -> Iterator[Block]:
         """Read all rows, with as few columns as can be: targets and weights are what is wanted.
@@ -408,14 +420,6 @@ class SlicedSource(Source):
             chunk, row = (a // block_rows, 0) if self.chunk is None else (self.chunk, a)
             yield Block(self.rows_at(rows), y, w, chunk, row, self.first + a, exposure)
 
-    def sample(self, rows: int) -> Block | None:
-        runs = 16
-        if self.n_rows <= rows or rows < runs:
-            return self.head(rows)
-        begins = np.linspace(self.begin, self.begin + self.n_rows - rows // runs, runs).astype(int)
-        cuts = (replace(self, begin=a, end=a + rows // runs) for a in begins.tolist())
-        return replace(joined([next(cut.blocks(rows)) for cut in cuts]), row=0)
-
     def partitions(self, n: int, block_rows: int) -> list[Source]:
         if not isinstance(self.X, RawRows | ContainerRows):
             return super().partitions(n, block_rows)
@@ -472,12 +476,15 @@ class IterableSource(Source):
         with self._peeking() as source:
             return Source.head(source, rows)
 
-    def keep_chunks(self, path: Path) -> None:
-        """Write the chunks of a generator to a file, from which they can be read again."""
-        with open(path, "wb") as stream:
-            for item in self.chunks:
-                pickle.dump(item, stream, pickle.HIGHEST_PROTOCOL)
-        self.chunks, self.once = partial(_unpickled, path), False
+    def keep_chunks(self) -> None:
+        if not self.once:
+            return
+        # The file has no name, and is gone with the source.
+        stream = tempfile.TemporaryFile()  # noqa: SIM115 (it is read as long as the source is)
+        for item in self.chunks:
+            pickle.dump(item, stream, pickle.HIGHEST_PROTOCOL)
+        weakref.finalize(self, stream.close)
+        self.chunks, self.once = partial(_unpickled, stream, stream.tell()), False
 
     @contextmanager
     def _peeking(self) -> Iterator[Source]:
@@ -545,11 +552,14 @@ class IterableSource(Source):
         return Block(X, y, w, index, 0, start, exposure)
 
 
-def _unpickled(path: Path) -> Iterator[Any]:
-    """Objects of a file that this process has written."""
-    with open(path, "rb") as stream:
-        while stream.peek(1):
-            yield pickle.load(stream)
+def _unpickled(stream: Any, end: int) -> Iterator[Any]:
+    """Objects of a file that this process has written; several iterators may read it."""
+    position = 0
+    while position < end:
+        stream.seek(position)
+        item = pickle.load(stream)
+        position = stream.tell()
+        yield item
 
 
 @dataclass
@@ -562,54 +572,95 @@ class RowSample:
     ----------
     size : int
         The most rows of the sample; all rows are taken if they are fewer.
+    with_ends : bool
+        Whether the rows with the least and the largest value of each column are kept, too, unless
+        they would be more than the sample.
     blocks : list of Block
         The sample, in the order of the rows.
+    ends : Block or None
+        Rows with the least and the largest values.
+    n_rows : int
+        Rows that are kept, at most twice as many as those of the sample.
     """
 
     size: int
+    with_ends: bool = False
     blocks: list[Block] = field(default_factory=list)
+    ends: Block | None = None
+    n_rows: int = 0
     _hashes: list[np.ndarray] = field(default_factory=list)
     _highest: int = (1 << 64) - 1
 
     def zero(self) -> RowSample:
         """An empty sample."""
-        return RowSample(self.size)
+        return RowSample(self.size, self.with_ends)
 
     def update(self, block: Block) -> None:
         """Add the rows of a block."""
+        if self.with_ends:
+            self._add_ends(block)
         self._add(block, mixed_bits(np.arange(block.start, block.start + len(block))))
 
     def merge(self, other: RowSample) -> RowSample:
         """Add another sample."""
         for block, hashes in zip(other.blocks, other._hashes, strict=True):
             self._add(block, hashes)
+        if other.ends is not None:
+            self._add_ends(other.ends)
         return self
 
+    def block(self) -> Block | None:
+        """The sample as one block, the ends of the columns below it; None if it has no rows."""
+        all_rows = self.n_rows <= self.size
+        blocks = list(self.shrink())
+        if self.ends is not None and not all_rows:
+            blocks.append(self.ends)
+        return joined(blocks) if blocks else None
+
+    def _add_ends(self, block: Block) -> None:
+        if 2 * block.X.shape[1] <= self.size:
+            block = _end_rows(block)
+            self.ends = block if self.ends is None else _end_rows(joined([self.ends, block]))
+
     def _add(self, block: Block, hashes: np.ndarray) -> None:
-        self.blocks.append(block)
-        self._hashes.append(hashes)
-        self._select(len(self.blocks) - 1)
+        rows = np.flatnonzero(hashes <= np.uint64(self._highest))
+        if len(rows):
+            all_rows = len(rows) == len(block)
+            self.blocks.append(block if all_rows else block.take(rows))
+            self._hashes.append(hashes if all_rows else hashes[rows])
+            self.n_rows += len(rows)
         if self.n_rows > 2 * self.size:
             self.shrink()
-
-    @property
-    def n_rows(self) -> int:
-        return sum(map(len, self._hashes))
 
     def shrink(self) -> list[Block]:
         """The sample, with no more rows than it may have."""
         if self.n_rows > self.size:
             hashes = np.concatenate(self._hashes)
             self._highest = int(np.partition(hashes, self.size - 1)[self.size - 1])
-            for k in range(len(self.blocks)):
-                self._select(k)
+            parts = list(zip(self.blocks, self._hashes, strict=True))
+            self.blocks, self._hashes, self.n_rows = [], [], 0
+            for block, of_block in parts:
+                self._add(block, of_block)
         return self.blocks
 
-    def _select(self, k: int) -> None:
-        """Leave the rows of a block whose hashes are small enough."""
-        rows = np.flatnonzero(self._hashes[k] <= np.uint64(self._highest))
-        if len(rows) < len(self._hashes[k]):
-            self.blocks[k], self._hashes[k] = self.blocks[k].take(rows), self._hashes[k][rows]
+
+def _end_rows(block: Block) -> Block:
+    """The rows of a block that have the least or the largest value of a column.
+
+    Rows with values that are not finite are left out: the fold refuses them, and knows their place.
+    """
+    X = block.X
+    if is_sparse(X):
+        finite = np.ones(X.shape[0], bool)
+        finite[np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[~np.isfinite(X.data)]] = False
+    else:
+        finite = np.isfinite(X).all(axis=1)
+    if not finite.all():
+        block = block.take(np.flatnonzero(finite))
+    if not len(block):
+        return block
+    ends = [np.ravel(find(axis=0)) for find in (block.X.argmin, block.X.argmax)]
+    return block.take(np.unique(np.concatenate(ends)))
 
 
 def sampled_rows(n_rows: int, size: int) -> np.ndarray:

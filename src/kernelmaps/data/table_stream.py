@@ -14,7 +14,7 @@ import stat
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from .arrow import ArrowSource, row_groups, scanned
 from .columns import column_positions
 from .csv_files import CsvFile
 from .opening import open_table
-from .sources import IterableSource, Source
+from .sources import Source
 from .suffixes import is_csv, is_parquet, parquet_dataset
 from .table_in_memory import TableFile, target_in
 
@@ -57,21 +57,19 @@ def open_large_table(
         Of CSV text.
     """
     path = Path(X) if isinstance(X, str | os.PathLike) else None
-    with ExitStack() as stack:
-        if path is not None and path.exists() and is_csv(path):
-            folder = stack.enter_context(temporary_folder())
+    if path is not None and path.exists() and is_csv(path):
+        with temporary_folder() as folder:
             file = CsvFile(path, encoding)
             yield _split_into_cells(file, folder, (y, sample_weight, exposure), columns)
-        elif path is not None and columns is not None and is_parquet(path):
-            data, beside = parquet_dataset(path), (y, sample_weight, exposure)
-            taken = [*columns, *(name for name in beside if isinstance(name, str))]
-            data = data.replace_schema(pa.schema([data.schema.field(name) for name in taken]))
-            yield ArrowSource.of(data, *beside, frames=True, name=str(path))
-        else:
-            source = open_table(X, y, sample_weight, exposure)
-            if isinstance(source, IterableSource) and source.once:
-                source.keep_chunks(stack.enter_context(temporary_folder()) / "chunks")
-            yield source
+    elif path is not None and columns is not None and is_parquet(path):
+        data, beside = parquet_dataset(path), (y, sample_weight, exposure)
+        taken = [*columns, *(name for name in beside if isinstance(name, str))]
+        data = data.replace_schema(pa.schema([data.schema.field(name) for name in taken]))
+        yield ArrowSource.of(data, *beside, frames=True, name=str(path))
+    else:
+        source = open_table(X, y, sample_weight, exposure)
+        source.keep_chunks()
+        yield source
 
 
 def _split_into_cells(

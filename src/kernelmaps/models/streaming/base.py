@@ -34,12 +34,12 @@ from ..._util.threads import ordered_map, resolve_threads
 from ...data import Block, Source, open_source
 from ...data.columns import check_order, names_of
 from ...data.dask import on_sample
-from ...data.sources import SlicedSource, is_chunks
+from ...data.sources import SlicedSource, is_chunks, joined
 from ...maps.codes import Codes, refuse_plain_codes
 from ...stats import FoldMoments, KernelMoments, Moments, choose_block_rows, fold
 from ...stats.folding import features_of
 from ...stats.on_device import OnDevice, check_device
-from .feature_maps import Features, check_codes
+from .feature_maps import Features, check_codes, has_unfitted
 
 
 class DeviceRows(SlicedSource):
@@ -61,6 +61,15 @@ class _OnHost(SlicedSource):
 
     def rows_at(self, rows: slice) -> Any:
         return on_host(self.X[rows])
+
+    def sample(self, rows: int) -> Block | None:
+        """Rows of 16 places: a random sample would copy all of them."""
+        runs = 16
+        if self.n_rows <= rows or rows < runs:
+            return self.head(rows)
+        begins = np.linspace(self.begin, self.begin + self.n_rows - rows // runs, runs).astype(int)
+        cuts = (replace(self, begin=a, end=a + rows // runs) for a in begins.tolist())
+        return replace(joined([next(cut.blocks(rows)) for cut in cuts]), row=0)
 
 
 def on_host(values: Any) -> Any:
@@ -295,8 +304,11 @@ class StreamingEstimator(BaseEstimator):
             if block is None:
                 raise ValueError(f"{name}: map_sample has no rows")
             feature_map = Features.fit(feature_map, block, name).described
-        coded = isinstance(source, CodedRows)
-        look = on_sample(source, partial(_inspect, feature_map, name, coded), SAMPLE_ROWS, client)
+        coded, unfitted = isinstance(source, CodedRows), has_unfitted(feature_map, name)
+        if unfitted:
+            source.keep_chunks()
+        inspect = partial(_inspect, feature_map, name, coded)
+        look = on_sample(source, inspect, SAMPLE_ROWS, client, everywhere=unfitted)
         self.n_features_in_ = look.n_features
         names = self._names_of(source)
         if names is not None:

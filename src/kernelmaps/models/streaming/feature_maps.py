@@ -247,9 +247,21 @@ def _resolved(columns: Any, width: int, owner: str) -> Any:
     return columns
 
 
-def _fitted(transformer: Any, X: Any, y: Any) -> Any:
+def has_unfitted(feature_map: Any, owner: str) -> bool:
+    """Whether a map is to be fitted on rows."""
+    maps = [transformer for _, transformer, _ in _described(feature_map, owner)]
+    return any(item is not None and not _is_fitted(item) for item in maps)
+
+
+def _is_fitted(transformer: Any) -> bool:
     try:
         check_is_fitted(transformer)
     except NotFittedError:
-        return clone(transformer).fit(X) if y is None else clone(transformer).fit(X, y)
-    return transformer
+        return False
+    return True
+
+
+def _fitted(transformer: Any, X: Any, y: Any) -> Any:
+    if _is_fitted(transformer):
+        return transformer
+    return clone(transformer).fit(X) if y is None else clone(transformer).fit(X, y)

@@ -142,7 +142,7 @@ class StreamingLasso(StreamingRegression):
         α; of several, the best is chosen by `validation`. 0 gives least squares.
     feature_map : transformer, list of (columns, map[, n_components]), or None
         φ. A fitted transformer is used as it is; an unfitted one is cloned and fitted on a sample
-        of rows (4096, spread over the data where they can be sliced, else the first ones). A list
+        of rows (4096 random ones and the ends of each column). A list
         makes a joint model of several kernels, each with a PCA of its own (Algorithm 4), for
         which the data are read twice; `columns` is a slice, integers, a mask, or None for all.
     l1_ratio : float
@@ -266,7 +266,7 @@ class StreamingLassoClassifier(StreamingClassification):
         lasso, all weights are 0 from the largest modulus of Σ w_i y_i (φ(x_i) − φ̄)/Σ w_i on.
     feature_map : transformer, list of (columns, map[, n_components]), or None
         φ. A fitted transformer is used as it is; an unfitted one is cloned and fitted on a sample
-        of rows (4096, spread over the data where they can be sliced, else the first ones). A list
+        of rows (4096 random ones and the ends of each column). A list
         makes a joint model of several kernels, each with a PCA of its own (Algorithm 4), for
         which the data are read twice; `columns` is a slice, integers, a mask, or None for all.
     l1_ratio : float

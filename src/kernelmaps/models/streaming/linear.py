@@ -227,13 +227,8 @@ class StreamingLinear(StreamingEstimator):
                 )
             extra = self._open(unlabeled, reset=False, supervised=False)
         several = look.features.several and self._has_pca()
-        if source.once and (several or self._wants_loo()):
-            what = "the PCA of several kernels" if several else "leave-one-out"
-            raise ValueError(
-                f"{type(self).__name__}: {source.describe()} can be read only once, but {what} "
-                "needs two passes. Give a file, a list of chunks, or a function that returns a new "
-                "generator"
-            )
+        if several or self._wants_loo():
+            source.keep_chunks()
         folded = look.features
         if several:
             folded = self._kernel_pca(source, extra, passes)

@@ -40,7 +40,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         variance; None keeps all that carry variance (the numerical rank).
     feature_map : transformer, list of (columns, transformer), or None
         φ. A fitted transformer is used as it is; an unfitted one is cloned and fitted on a sample
-        of rows (4096, spread over the data where they can be sliced, else the first ones). Several
+        of rows (4096 random ones and the ends of each column). Several
         are applied side by side.
     n_jobs : int, optional
         Threads; None means all.

@@ -181,7 +181,7 @@ class StreamingRidge(StreamingRegression):
         `n_components`, that of largest marginal likelihood, too.
     feature_map : transformer, list of (columns, map[, n_components]), or None
         φ. A fitted transformer is used as it is; an unfitted one is cloned and fitted on a sample
-        of rows (4096, spread over the data where they can be sliced, else the first ones). A list
+        of rows (4096 random ones and the ends of each column). A list
         makes a joint model of several kernels, each with a PCA of its own (Algorithm 4), for
         which the data are read twice; `columns` is a slice, integers, a mask, or None for all.
     n_components : int, float, sequence of int, or None
@@ -435,7 +435,7 @@ class StreamingRidgeClassifier(StreamingClassification):
         `n_components`, that of largest marginal likelihood, too.
     feature_map : transformer, list of (columns, map[, n_components]), or None
         φ. A fitted transformer is used as it is; an unfitted one is cloned and fitted on a sample
-        of rows (4096, spread over the data where they can be sliced, else the first ones). A list
+        of rows (4096 random ones and the ends of each column). A list
         makes a joint model of several kernels, each with a PCA of its own (Algorithm 4), for
         which the data are read twice; `columns` is a slice, integers, a mask, or None for all.
     n_components : int, float, sequence of int, or None
