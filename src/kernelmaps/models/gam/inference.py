@@ -1,16 +1,17 @@
 r"""The fitted terms with their standard errors, degrees of freedom and tests of "no effect".
 
-Curves and pairs have Wald's test :math:`β^\top V^{-} β` with a pseudo-inverse of rank about edf
+Curves and pairs have Wald's test :math:`b^\top V^{-} b` with a pseudo-inverse of rank about edf
 (Wood 2013a). It has no power against the many small coefficients of a category, whose test is that
 of a variance (Wood 2013b, *A simple test for random effects in regression models*). With D the
-penalties of its coefficients b and :math:`φ(M + D)^{-1}` their posterior covariance, b without an
-effect has the covariance :math:`φ(M + D)^{-1} M (M + D)^{-1}`, hence
+penalties of the coefficients b and :math:`V = φ(M + D)^{-1}` their posterior covariance, b without
+an effect has the covariance :math:`φ(M + D)^{-1} M (M + D)^{-1}`, hence
 
 .. math:: b^\top M b / φ \sim \sum_i κ_i^2 χ^2_1, \qquad
           1 - κ = \operatorname{eig}(D^{1/2} (M + D)^{-1} D^{1/2}).
 
 If all κ are equal (levels of as many rows), this is the F test of an unpenalised factor. M is the
-Gram matrix of the term without what the penalised other terms explain of it.
+Gram matrix of the term without what the penalised other terms explain of it. The κ sum to the edf
+of the term, and the eigenvectors with :math:`κ ≥ ½` are the directions of Wald's test.
 
 Where φ is estimated, F takes the place of χ², with n − edf residual degrees of freedom.
 """
@@ -62,6 +63,7 @@ class TermTest(NamedTuple):
 # then, a model holds these covariances, 8 MB of them (1000 coefficients of one output).
 MAX_DEFERRED = 1 << 20
 NO_TEST = TermTest(0.0, 0.0, 1.0)  # of a term that nothing is left of
+MAX_PRIOR = 1e6  # prior variances, in units of the posterior ones: infinite without a penalty
 _SINGULAR = 1e-10  # eigenvalues, in units of the largest, that are rounding errors
 
 
@@ -244,12 +246,12 @@ def fitted_term(i: int, function: FittedTerm, outputs: Sequence[_Output]) -> Fit
     edf = np.array([output.edf(i) for output in outputs])
     errors, increment_errors, tests = [], [], []
     has_increments = term.pair is None and term.kind != "category"
-    for output, edf_of_output in zip(outputs, edf.tolist(), strict=True):
+    for output in outputs:
         shown = output.displayed(i)
         errors.append(shown.errors(with_intercept=term.pair is None))
         if has_increments:
             increment_errors.append(shown.increment_errors())
-        tests.append(shown.test(term.kind == "category", edf_of_output, output.residual_df))
+        tests.append(shown.test(term.kind == "category", output.residual_df))
     statistic, reference_df, p_value = np.array(tests).T
     main_parts: tuple[np.ndarray, ...] = ()
     if term.pair is not None:
@@ -320,10 +322,12 @@ class DisplayedFunction:
         deviations = Deviations(*map(np.hstack, zip(none, *sampling, strict=True)))
         places = np.concatenate(at)
         active, of_smoothing = fit.active[places], fit.smoothing_deviations[places]
+        posterior = fit.covariance[np.ix_(places, places)]
+        prior_variance = fit.dispersion / np.maximum(penalty[active], 1e-300)
         return cls(
             np.hstack(functions), np.hstack(in_basis), deviations, fit.beta[active],
-            fit.dispersion / np.maximum(penalty[active], 1e-300),
-            fit.covariance[np.ix_(places, places)], of_smoothing @ of_smoothing.T,
+            np.minimum(prior_variance, MAX_PRIOR * posterior.diagonal()), posterior,
+            of_smoothing @ of_smoothing.T,
             np.append(fit.covariance[0, 0], fit.covariance[0, places]), places,
         )  # fmt: skip
 
@@ -358,19 +362,18 @@ class DisplayedFunction:
         errors, deviations = effects.standard_errors(self.functions, fit, self.at), self.deviations
         return np.sqrt(errors**2 + _row_products(deviations.functions, deviations.functions))
 
-    def test(self, category: bool, edf: float, residual_df: float) -> TermTest:
+    def test(self, category: bool, residual_df: float) -> TermTest:
         """The test against "no effect": that of a variance for a category, else Wald's."""
         used = self.in_basis.any(axis=1) | self.deviations.in_basis.any(axis=1)
         in_basis, of_sample = self.in_basis[used], self.deviations.in_basis[used]
         beta = in_basis @ self.beta
         if not beta.any():
             return NO_TEST
-        covariance, sampling = in_basis @ self.posterior @ in_basis.T, of_sample @ of_sample.T
-        if not category:
-            of_pairs = sampling if of_sample.size else None
-            return wald_test(beta, covariance, edf, residual_df, of_pairs)
+        sampling = of_sample @ of_sample.T
+        covariance = in_basis @ self.posterior @ in_basis.T + sampling
         prior = (in_basis * self.prior_variance) @ in_basis.T + sampling
-        return random_effects_test(beta, covariance + sampling, prior, residual_df)
+        test = random_effects_test if category else wald_test
+        return test(beta, covariance, prior, residual_df)
 
 
 def _row_products(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -379,23 +382,17 @@ def _row_products(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def wald_test(
-    beta: np.ndarray, covariance: np.ndarray, edf: float, residual_df: float = np.inf,
-    sampling: np.ndarray | None = None,
-) -> TermTest:  # fmt: skip
-    """Wald's test in about edf directions, those of the largest posterior variances.
+    beta: np.ndarray, covariance: np.ndarray, prior: np.ndarray, residual_df: float = np.inf
+) -> TermTest:
+    """Wald's test in the directions that the data identify: those of at least half an edf.
 
-    Penalties shrink the others. `sampling` is the covariance that the sample of rows adds where a
-    function has parts of pairs. It is largest in rough directions, and chooses none: an effect
-    along a line could otherwise be left out of its own test.
+    Penalties shrink the others. The directions of the largest posterior variances are no choice:
+    where columns are missing in the same rows, the data do not tell the effects of their missing
+    values apart, and the difference of these keeps the variance of its prior.
     """
-    rank = int(np.clip(np.round(edf), 1, len(beta)))
-    variances, axes = eigh(covariance)
-    values, directions = variances[len(beta) - rank :], axes[:, len(beta) - rank :]
-    if sampling is not None:
-        values, vectors = eigh(directions.T @ (covariance + sampling) @ directions)
-        directions = directions @ vectors
-    along = directions.T @ beta
-    statistic = float(np.sum(along**2 / np.maximum(values, 1e-300)))
+    along, kappa = _along_identified(beta, covariance, prior)
+    used = kappa >= min(0.5, kappa.max())
+    rank, statistic = int(np.count_nonzero(used)), float(np.sum(along[used] ** 2))
     if residual_df == np.inf:
         return TermTest(statistic, float(rank), float(special.chdtrc(rank, statistic)))
     ratio = statistic / rank
@@ -406,13 +403,24 @@ def random_effects_test(
     beta: np.ndarray, covariance: np.ndarray, prior: np.ndarray, residual_df: float = np.inf
 ) -> TermTest:
     """The test of a variance, from a posterior and the covariance of its prior, φ/D."""
-    variances, axes = eigh(prior)
+    along, kappa = _along_identified(beta, covariance, prior)
+    return mixture_test(float(np.sum(kappa * along**2)), kappa**2, residual_df)
+
+
+def _along_identified(
+    beta: np.ndarray, covariance: np.ndarray, prior: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients along directions of the posterior variance 1, and κ, the edf of each direction.
+
+    The prior variance of a direction is 1/(1 − κ).
+    """
+    scale = np.sqrt(np.maximum(covariance.diagonal(), 1e-300))
+    variances, axes = eigh(covariance / np.outer(scale, scale))
     positive = variances > _SINGULAR * variances.max(initial=0.0)
-    root = axes[:, positive] / np.sqrt(variances[positive])  # of D/φ
-    values, vectors = eigh(root.T @ covariance @ root)
-    values = np.clip(values, 1e-300, 1.0)
-    statistic = float(np.sum((vectors.T @ (root.T @ beta)) ** 2 * (1 - values) / values))
-    return mixture_test(statistic, (1 - values) ** 2, residual_df)
+    whitening = axes[:, positive] / np.sqrt(variances[positive]) / scale[:, None]
+    prior_variances, directions = eigh(whitening.T @ prior @ whitening)
+    kappa = 1 - 1 / np.maximum(prior_variances, 1.0)
+    return directions.T @ (whitening.T @ beta), kappa
 
 
 def mixture_test(statistic: float, weights: np.ndarray, residual_df: float) -> TermTest:
