@@ -139,7 +139,8 @@ def test_c_says_the_same(fitted, kind, tmp_path):
 @needs_compiler
 def test_c_finds_levels_by_name(fitted, tmp_path):
     (tmp_path / "exported.h").write_text(to_c(fitted["pairs"], "exported"), encoding="utf-8")
-    calls = ['"north"', r'"so\"uth"', r'"\303\251t\303\251"', '"nor"', '"norths"', '""', "0"]
+    calls = ['"north"', r'"so\"uth"', r'"\303\251t\303\251"', r'" \t north  "']
+    calls += ['"nor"', '"norths"', '"NORTH"', '""', "0", '" "', '" Na"', '"NaN"', '"?"']
     lines = "".join(f'  printf("%.17g\\n", exported_level(2, {call}));\n' for call in calls)
     (tmp_path / "main.c").write_text(
         '#include <stdio.h>\n#include "exported.h"\n'
@@ -148,8 +149,9 @@ def test_c_finds_levels_by_name(fitted, tmp_path):
     )
     levels = fitted["pairs"].predictor_.books[2].levels
     unseen = float(len(levels))
-    named = [float(levels.index(level)) for level in ("north", 'so"uth', "été")]
-    np.testing.assert_array_equal(compiled(tmp_path, ""), [*named, unseen, unseen, np.nan, np.nan])
+    named = [float(levels.index(level)) for level in ("north", 'so"uth', "été", "north")]
+    numbers = [*named, *[unseen] * 3, *[np.nan] * 6]
+    np.testing.assert_array_equal(compiled(tmp_path, ""), numbers)
 
 
 def run_in_onnx(model, X, feed):
@@ -194,6 +196,28 @@ def assert_same(model, X, got, tol):
 def test_onnx_says_the_same(fitted, kind):
     model, X = fitted[kind], unusual(table(0)[0])
     assert_same(model, X, run_in_onnx(model, X, by_column(X)), 1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_onnx_ignores_spaces_around_levels_and_knows_words_for_missing_values(fitted):
+    cells = [
+        "north",
+        "north   ",
+        " north",
+        'so"uth ',
+        "nor th",
+        "",
+        "  ",
+        "NA",
+        " nan ",
+        "N/A",
+        "?",
+    ]
+    X = table(0)[0].iloc[: len(cells)].assign(shop=cells)
+    for rows in (X, X.iloc[5:7]):  # cells of spaces alone, too
+        assert_same(
+            fitted["pairs"], rows, run_in_onnx(fitted["pairs"], rows, by_column(rows)), 1e-12
+        )
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

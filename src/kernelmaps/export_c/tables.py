@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data.text_cells import GAPS
 from ..engine.table.stored import starts_of
 from ..models.gam.functions import last_code
 from .layouts import c_array, c_strings, table_add
@@ -48,16 +49,25 @@ static void {name}_scores(const double *x, double *out)
 }}
 """
 _LEVEL = """
-/* The number of a level of a category: NaN for NULL and "", {name}_levels[column] if unseen. */
+/* Whether a text is a word, blanks around it aside; with fold also capitals. */
+static inline int {name}_is(const char *text, const char *word, int fold)
+{{
+  while (*text == ' ' || (*text >= 9 && *text <= 13)) ++text;
+  for (; *word != 0; ++word, ++text)
+    if (*text != *word && !(fold && *text >= 'A' && *text <= 'Z' && *text + 32 == *word)) return 0;
+  while (*text == ' ' || (*text >= 9 && *text <= 13)) ++text;
+  return *text == 0;
+}}
+
+/* The number of a level of a category, {name}_levels[column] if unseen; NaN if missing. */
 static inline double {name}_level(int column, const char *text)
 {{
   int k;
-  if (text == 0 || *text == 0) return NAN;
-  for (k = 0; k < {name}_levels[column]; ++k) {{
-    const char *a = {name}_level_names[{name}_level_start[column] + k], *b = text;
-    while (*a != 0 && *a == *b) {{ ++a; ++b; }}
-    if (*a == *b) break;
-  }}
+  if (text == 0) return NAN;
+  for (k = 0; k < {n_missing}; ++k)
+    if ({name}_is(text, {name}_gaps[k], 1)) return NAN;
+  for (k = 0; k < {name}_levels[column]; ++k)
+    if ({name}_is(text, {name}_level_names[{name}_level_start[column] + k], 0)) break;
   return (double)k;
 }}
 """
@@ -107,7 +117,8 @@ def _levels(name: str, books: Any) -> str:
     text += c_array(f"{name}_level_start", starts_of([book.levels for book in books]), "int")
     named = c_strings(levels or [""])
     text += f"static const char *const {name}_level_names[{len(levels) or 1}] = {named};\n"
-    return text + _LEVEL.format(name=name)
+    text += f"static const char *const {name}_gaps[{len(GAPS)}] = {c_strings(GAPS)};\n"
+    return text + _LEVEL.format(name=name, n_missing=len(GAPS))
 
 
 def _probabilities(name: str, model: Any) -> str:

@@ -14,6 +14,7 @@ results agree with ours to about 1e-6.
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -38,6 +39,7 @@ except ImportError as error:  # pragma: no cover - depends on the environment
 
 import kernelmaps
 
+from ..data.text_cells import GAPS
 from ..engine.reference import evaluate, evaluate_table
 from ..maps.registry import PLUGINS
 from ..models.gam.functions import input_names, term_values
@@ -73,8 +75,9 @@ def to_onnx(
         with one column for two classes), those with `predict_proba` also ``probabilities``; all
         others have ``variable``. A model of a frame has an input for each column, of shape
         (rows, 1) and of the column's name: float64 for numbers, NaN where missing, and strings for
-        categories, ``""`` where missing. A column that is named as an output has another name,
-        with a warning.
+        categories, ``""`` (or "NA" and such words, as in `predict`) where missing. Spaces around
+        these are ignored; tabs and other blanks are not. A column that is named as an output has
+        another name, with a warning.
     """
     columns = _table_inputs(model) if hasattr(model, "predictor_") else None
     if columns is None:
@@ -191,7 +194,8 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         name = scope.get_unique_operator_name(op)
         version = min(container.target_opset, _VERSIONS.get(op, 13))
         attributes = {"op_version": version, **attributes}
-        container.add_node(op, inputs, output, name=name, **attributes)
+        outputs = [output, *([f"{output}_counts"] if op == "StringSplit" else [])]
+        container.add_node(op, inputs, outputs, name=name, **attributes)
         return output
 
     def constant(values: np.ndarray) -> str:
@@ -218,7 +222,7 @@ def _column(xp: Trace, item: Any, dtype: Any) -> Traced:
     return column if column.dtype == dtype else xp.astype(column, dtype)
 
 
-_VERSIONS = {"Shape": 15, "Reshape": 14}
+_VERSIONS = {"Shape": 15, "Reshape": 14, "StringSplit": 20, "RegexFullMatch": 20}
 
 
 # ---- formulas -----------------------------------------------------------------------------------
@@ -338,10 +342,10 @@ def _strings(xp: Trace, values: np.ndarray) -> Traced:
 
 # ---- tables -------------------------------------------------------------------------------------
 
-# One input for each column, or one matrix of numbers. A category is a column of strings (``""`` is
-# a missing value) where columns have inputs of their own, and a number in a matrix. NaN is a
-# missing number.
+# One input for each column, or one matrix of numbers. A category is a column of strings where
+# columns have inputs of their own, and a number in a matrix. NaN is a missing number.
 _LABELS = {"op_domain": "ai.onnx.ml", "op_version": 2}
+_MISSING = rf"(?i)\s*(?:{'|'.join(map(re.escape, GAPS))})\s*"
 
 
 def _table_inputs(model: Any) -> list[tuple[str, Any]] | None:
@@ -382,14 +386,14 @@ def _numbers(xp: Trace, book: Any, x: Traced, dtype: Any) -> Traced:
     if book.kind == "number":
         return x
     if x.dtype.kind == "O":
-        keys = list(dict.fromkeys(["", *book.levels]))
-        places = book.level_numbers(keys)[: len(keys)]
-        places[0] = places[0] if "" in book.levels else np.nan
+        # No split: one part without the spaces around it, and none where all rows are empty.
+        text = xp.node("StringSplit", [x], (*x.shape, 1), object, maxsplit=0)
         numbers = xp.node(
-            "LabelEncoder", [x], x.shape, np.float32,
-            keys_strings=keys, values_floats=places.tolist(), default_float=-1.0, **_LABELS,
+            "LabelEncoder", [text], text.shape, np.float32, keys_strings=["", *book.levels],
+            values_floats=np.arange(-1.0, len(book.levels)).tolist(), default_float=-1.0, **_LABELS,
         )  # fmt: skip
-        return xp.astype(numbers, dtype)
+        missing = xp.node("RegexFullMatch", [x], x.shape, bool, pattern=_MISSING)
+        return xp.where(missing, np.nan, xp.astype(xp.sum(numbers, axis=2), dtype))
     levels = np.array([[float(level) for level in book.levels]], dtype)
     same = xp.astype(x == levels, dtype)
     place = xp.sum(same * np.arange(1.0, levels.size + 1), axis=1)[:, None] - 1.0
