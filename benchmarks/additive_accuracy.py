@@ -102,7 +102,6 @@ def like_min(X: Any, n_anchors: int = 128) -> km.AnchorMap:
     spaced = np.geomspace(values[values > 0].min(), values.max(), n_anchors - 1)
     return km.AnchorMap(
         "intersection", n_anchors, anchors=np.append(0.0, spaced), n_neighbors=2, energy=1.0,
-        factorization="cholesky",
     )  # fmt: skip
 
 

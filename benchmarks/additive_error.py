@@ -51,12 +51,9 @@ def maps(low: float, high: float) -> dict[str, Any]:
     def anchors(n: int) -> Any:
         return km.AnchorMap(
             "chi2",
-            n_anchors=64,
-            anchors="log",
+            anchors=np.append(0.0, np.geomspace(low, high, 63)),
             n_neighbors=2,
             rank=n,
-            feature_range=(low, high),
-            anchor_zero=True,
         )
 
     return {

@@ -29,9 +29,7 @@ KINDS = {
     "even": {"anchors": "uniform"},
     "even, interpolated": {"anchors": "uniform", "n_neighbors": 2},
     "k-means": {"anchors": "kmeans"},
-    "quantile": {"anchors": "quantile"},
     "square-root": {"anchors": "sqrt"},
-    "logarithmic": {"anchors": "log"},
     "k-means, interpolated": {"anchors": "kmeans", "n_neighbors": 2},
 }
 

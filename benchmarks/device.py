@@ -45,8 +45,8 @@ ADDITIVE = {
     "AnchorMap 40, two neighbours, rank 5": km.AnchorMap(
         "chi2", 40, anchors="uniform", n_neighbors=2, rank=5
     ),
-    "AnchorMap 40, quantiles, rank 5": km.AnchorMap(
-        "chi2", 40, anchors="quantile", n_neighbors=2, rank=5
+    "AnchorMap 40, k-means, rank 5": km.AnchorMap(
+        "chi2", 40, anchors="kmeans", n_neighbors=2, rank=5
     ),
     "ChebyshevMap, 10 columns": km.ChebyshevMap(10),
     "SeriesMap, 10 columns": km.SeriesMap(10),

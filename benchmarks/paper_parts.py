@@ -13,7 +13,7 @@ from math import comb, factorial
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -58,6 +58,36 @@ class NearestLandmarkMap(TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> np.ndarray:
         return self.mapped_[pairwise_distances_argmin(X, self.landmarks_)]
+
+
+class WeightedAnchorMap(TransformerMixin, BaseEstimator):
+    """Σ_j w_j φ(a_j) of the nearest anchors a_j of each value, the nearest first (eq. 5).
+
+    φ is any additive map of the kernel, fitted to the anchors (section 3.3); `cover` places them.
+    """
+
+    def __init__(self, anchors: Any, weights: Any, feature_map: Any) -> None:
+        self.anchors, self.weights, self.feature_map = anchors, weights, feature_map
+
+    def fit(self, X: Any, y: Any = None) -> WeightedAnchorMap:
+        self.rows_ = clone(self.feature_map).fit_transform(np.asarray(self.anchors)[:, None])
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        weights = np.asarray(self.weights) / np.sum(self.weights)
+        distances = np.abs(np.asarray(X)[..., None] - self.anchors)
+        nearest = np.argsort(distances, axis=2, kind="stable")[..., : len(weights)]
+        return np.einsum("k,ndkr->ndr", weights, self.rows_[nearest]).reshape(len(X), -1)
+
+
+def cover(values: np.ndarray, epsilon: float) -> np.ndarray:
+    """The fewest anchors with |x − anchor| ≤ ε for every value: greedy groups of width 2ε."""
+    values, anchors = np.unique(values), []
+    while len(values):
+        group = values <= values[0] + 2 * epsilon
+        anchors.append(values[group][[0, -1]].mean())
+        values = values[~group]
+    return np.array(anchors)
 
 
 @km.kernels.register

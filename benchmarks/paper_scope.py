@@ -18,8 +18,8 @@ SCOPE = (
     (_ANNFM, "nearest neighbours of whole rows (3.1)",
      '`NearestLandmarkMap` of `benchmarks/paper_parts.py`; the number of anchors grows '
      "exponentially with that of features, as the paper says and a test shows"),
-    (_ANNFM, "other maps for the anchors (3.3)", "`AnchorMap(factorization=…)`"),
-    (_ANNFM, "general weights of neighbours (5)", "`weights` of `AnchorMap`"),
+    (_ANNFM, "other maps for the anchors (3.3)", "`benchmarks/paper_parts.py`"),
+    (_ANNFM, "general weights of neighbours (5)", "`benchmarks/paper_parts.py`"),
     (_ANNFM, "Theorem 1(a), mean error",
      "on the page of `AnchorMap`; `tests/maps/test_anchor.py` tests the rate O(ε²) of the mean "
      "signed error, and the rates of the rms error"),

@@ -14,6 +14,8 @@ from benchmarks.paper_parts import (
     NearestLandmarkMap,
     Sech,
     SignCauchyMap,
+    WeightedAnchorMap,
+    cover,
     measured_isometry,
     skewed_chi2_map,
     vlfeat_map,
@@ -136,3 +138,39 @@ def test_nearest_landmarks_need_exponentially_many_for_many_features(seed):
         rates = [np.sqrt(np.mean((Z @ Z.T - kernel(test)) ** 2)) for Z in features]
         # Eight times as many landmarks; borders count for more in few dimensions.
         assert rates[0] / rates[1] == pytest.approx(8 ** (1 / d), rel=0.2)
+
+
+@pytest.mark.parametrize("weights", [[1.0], [2, 2], [2, 2, 2]])
+def test_equal_weights_of_anchors_are_uniform_ones(weights, seed):
+    X = np.random.default_rng(seed).random((60, 3))
+    anchors = np.linspace(0, 1, 15) ** 2
+    root = km.AnchorMap("chi2", anchors=anchors, energy=1)
+    own = WeightedAnchorMap(anchors, weights, root).fit_transform(X)
+    library = km.AnchorMap(
+        "chi2", anchors=anchors, n_neighbors=len(weights), weights="uniform", energy=1
+    )
+    np.testing.assert_allclose(own, library.fit_transform(X), atol=1e-12)
+
+
+def test_anchors_mapped_by_another_map_have_its_kernel(seed):
+    """Two weights of a sorted pair, and rows of a series whose error is far below the anchors'."""
+    X = np.random.default_rng(seed).random((60, 3))
+    anchors = np.linspace(0, 1, 80) ** 2
+    Z = WeightedAnchorMap(anchors, [2, 1], km.SeriesMap(20)).fit_transform(X)
+    nearest = anchors[np.argsort(np.abs(X[..., None] - anchors), axis=2)[..., :2]]
+    parts = km.kernels.chi2.component(nearest[:, None, :, :, None], nearest[None, :, :, None, :])
+    weights = np.outer([2, 1], [2, 1]) / 9
+    np.testing.assert_allclose(Z @ Z.T, np.einsum("ijdkl,kl->ij", parts, weights), atol=1e-2)
+
+
+def test_cover_is_the_smallest(seed):
+    """Against exhaustive search over covers by intervals between data values."""
+    values = np.unique(np.round(np.random.default_rng(seed).random(12), 3))
+    for epsilon in (0.01, 0.04, 0.1, 0.3):
+        anchors = cover(values, epsilon)
+        assert np.abs(values[:, None] - anchors).min(axis=1).max() <= epsilon * (1 + 1e-12)
+        fewest = [0]
+        for stop in range(1, len(values) + 1):
+            reach = values[stop - 1] - values[:stop] <= 2 * epsilon
+            fewest.append(1 + min(np.array(fewest)[:stop][reach]))
+        assert len(anchors) == fewest[-1]

@@ -75,7 +75,7 @@ def of_maps():
     fitted["quantile knots"] = km.SplineMap(knots="quantile").fit(X)
     fitted["sparse splines"] = km.SplineMap(order=0, sparse_output=True).fit(X)
     fitted["k-means"] = km.AnchorMap(n_anchors=5, anchors="kmeans", energy=1).fit(X)
-    fitted["weights"] = km.AnchorMap(n_anchors=6, n_neighbors=2, anchors="quantile").fit(X)
+    fitted["weights"] = km.AnchorMap(n_anchors=6, n_neighbors=2, anchors="kmeans").fit(X)
     for name, one in fitted.items():
         for kind, own in kinds(X).items():
             yield f"{name} {kind}", plain(one.transform(own))

@@ -41,26 +41,6 @@ MAPS = {
         0.9,
         3e-2,
     ),
-    "anchor-weights": (
-        lambda n: km.AnchorMap("chi2", n, n_neighbors=3, weights=[3, 2, 1], energy=1),
-        (10, 160),
-        0.9,
-        3e-2,
-    ),
-    "anchor-series": (
-        lambda n: km.AnchorMap("chi2", n, n_neighbors=2, factorization=km.SeriesMap(30)),
-        (10, 160),
-        1.2,
-        1e-2,
-    ),
-    "anchor-cholesky-log": (
-        lambda n: km.AnchorMap(
-            "chi2", n, anchors="log", n_neighbors=2, energy=1, factorization="cholesky"
-        ),
-        (6, 40),
-        1,
-        3e-2,
-    ),
     "exponential": (
         lambda n: km.ExponentialMap(km.SeriesMap(20), n, gamma="scale", random_state=0),
         (100, 10000),

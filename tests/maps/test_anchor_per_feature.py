@@ -1,4 +1,4 @@
-"""A kernel for each feature, weights of neighbours, and other maps for the anchors."""
+"""A kernel for each feature of an anchor map."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,6 @@ import scipy.sparse as sp
 import kernelmaps as km
 from kernelmaps.kernels import PerFeature, chi2, get, hellinger, intersection, jensen_shannon
 from kernelmaps.kernels.registry import kernel_of_text, kernel_text
-from kernelmaps.maps._anchor_table import _order_changes
 
 NAMES = ["chi2", "intersection", "chi2", "hellinger", "js"]
 
@@ -133,91 +132,3 @@ def test_kernels_of_any_values_stand_beside_those_of_values_above_zero(seed):
         km.AnchorMap(["chi2", gauss], anchors=[-1.0, 0.0, 1.0]).fit(X)
     with pytest.raises(ValueError, match="kernels for 3 features"):
         km.AnchorMap(["chi2", gauss, gauss]).fit(X)
-
-
-# ---- weights of neighbours ----------------------------------------------------------------------
-
-
-def by_definition(feature_map, anchors, weights, values):
-    """Equation 5, one value at a time: rows of the k nearest anchors, nearest first."""
-    rows = km.AnchorMap("chi2", anchors=anchors, energy=1).fit(anchors[:, None])
-    q = rows.transform(anchors[:, None])
-    w = np.asarray(weights) / np.sum(weights)
-    order = np.argsort(np.abs(values[:, None] - anchors), axis=1, kind="stable")
-    return np.einsum("k,nkr->nr", w, q[order[:, : len(w)]])
-
-
-@pytest.mark.parametrize("weights", [[0.7, 0.3], [3, 2, 1], [1, 0, 0, 5], [2.0]])
-def test_weights_are_those_of_equation_5(seed, weights):
-    rng = np.random.default_rng(seed)
-    anchors = np.sort(rng.gamma(1.0, 1.0, 12))
-    feature_map = km.AnchorMap(
-        "chi2", anchors=anchors, n_neighbors=len(weights), weights=weights, energy=1
-    ).fit(anchors[:, None])
-    cuts = _order_changes(anchors, len(weights))
-    values = rng.uniform(anchors[0], anchors[-1], 500)
-    values = values[np.abs(values[:, None] - cuts).min(axis=1) > 1e-9]
-    np.testing.assert_allclose(
-        feature_map.transform(values[:, None]),
-        by_definition(feature_map, anchors, weights, values),
-        atol=1e-12,
-    )
-
-
-def test_equal_weights_are_uniform_ones(seed):
-    X = rows(seed)
-    given = km.AnchorMap("chi2", 15, n_neighbors=3, weights=[2, 2, 2]).fit(X)
-    uniform = km.AnchorMap("chi2", 15, n_neighbors=3, weights="uniform").fit(X)
-    np.testing.assert_allclose(given.transform(X), uniform.transform(X), atol=1e-12)
-    assert given.certificate_.bound == pytest.approx(uniform.certificate_.bound, rel=1e-9)
-    assert given.certificate_.theorem_bound == pytest.approx(uniform.certificate_.theorem_bound)
-
-
-def test_weighted_maps_keep_their_certificate_codes_and_files(seed, tmp_path):
-    X = rows(seed)
-    feature_map = km.AnchorMap("chi2", 15, n_neighbors=3, weights=[0.6, 0.3, 0.1]).fit(X)
-    grid = np.linspace(0, X.max(axis=0), 300)
-    Z, exact = feature_map.transform(grid), chi2.component(grid[:, None], grid[None])
-    starts = np.concatenate([[0], np.cumsum(feature_map.ranks_)[:-1]])
-    errors = np.add.reduceat(Z[:, None] * Z[None], starts, axis=2) - exact
-    assert np.abs(errors).max() <= feature_map.certificate_.bound
-    np.testing.assert_allclose(
-        feature_map.decode(feature_map.encode(X)), feature_map.transform(X), atol=1e-6
-    )
-    km.save(feature_map, tmp_path / "map.kmap")
-    np.testing.assert_array_equal(
-        km.load(tmp_path / "map.kmap").transform(X), feature_map.transform(X)
-    )
-
-
-@pytest.mark.parametrize("weights", [[1, 2], [1, -1, 1], [0, 0, 0], [1, np.nan, 1], "equal", 3.0])
-def test_bad_weights_are_refused(seed, weights):
-    with pytest.raises(ValueError, match="weights must be"):
-        km.AnchorMap("chi2", n_neighbors=3, weights=weights).fit(rows(seed))
-
-
-def test_orders_that_codes_cannot_hold_are_refused(seed):
-    with pytest.raises(ValueError, match="more orders of neighbours"):
-        km.AnchorMap("chi2", 40_000, n_neighbors=2, weights=[2, 1]).fit(rows(seed))
-
-
-# ---- other maps for the anchors (section 3.3) ---------------------------------------------------
-
-
-def test_anchors_may_be_mapped_by_another_map(seed):
-    X = rows(seed)
-    inner = km.SeriesMap(20)
-    feature_map = km.AnchorMap("chi2", 50, n_neighbors=2, factorization=inner).fit(X)
-    assert set(feature_map.ranks_) == {20}
-    for d, anchors in enumerate(feature_map.anchors_):
-        exact = km.SeriesMap(20).fit(anchors[:, None]).transform(anchors[:, None])
-        at = np.zeros((len(anchors), X.shape[1]))
-        at[:, d] = anchors
-        np.testing.assert_allclose(
-            feature_map.transform(at)[:, 20 * d : 20 * d + 20], exact, atol=1e-9
-        )
-    assert km.kernel_error(feature_map, X).max < 5 * feature_map.certificate_.bound
-    with pytest.raises(ValueError, match="not one of the kernel"):
-        km.AnchorMap("intersection", factorization=inner).fit(X)
-    with pytest.raises(ValueError, match="at most 2048 anchors"):
-        km.AnchorMap("chi2", 3000, factorization=inner).fit(X)

@@ -14,7 +14,7 @@ from kernelmaps.maps.codes import Codes
 
 @pytest.fixture
 def anchors():
-    return km.AnchorMap(n_anchors=10, anchor_zero=True, rank=1).fit(rows())
+    return km.AnchorMap(n_anchors=10, feature_range=(0, None), rank=1).fit(rows())
 
 
 def wrong(anchors, n=40):
@@ -114,7 +114,7 @@ def test_malformed_files_of_codes_are_refused(header, arrays, tmp_path):
 @pytest.mark.parametrize("kind", ["u1", "<u2", ">u2", "<u4", ">u4", "<u8", ">u8"])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 def test_codes_of_any_unsigned_type_are_decoded_alike_each_time(neighbors, kind, form):
-    anchors = km.AnchorMap(n_anchors=10, anchor_zero=True, n_neighbors=neighbors).fit(rows())
+    anchors = km.AnchorMap(n_anchors=10, feature_range=(0, None), n_neighbors=neighbors).fit(rows())
     codes = anchors.encode(form(rows()))
     if np.dtype(kind).itemsize < codes.dtype.itemsize:
         pytest.skip("codes of an interpolating map take two bytes")

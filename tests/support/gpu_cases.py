@@ -21,7 +21,7 @@ MAPS = {
     "designed": km.DesignedMap("chi2", 5),
     "anchor, even": km.AnchorMap("chi2", 12, anchors="uniform", n_neighbors=2),
     "anchor, look-up": km.AnchorMap("chi2", 12, anchors="uniform"),
-    "anchor, quantile": km.AnchorMap("chi2", 12, anchors="quantile", n_neighbors=1),
+    "anchor, k-means look-up": km.AnchorMap("chi2", 12, anchors="kmeans", n_neighbors=1),
     "anchor, k-means": km.AnchorMap("chi2", 12, anchors="kmeans", n_neighbors=2),
     "chebyshev": km.ChebyshevMap(10),
     "spline": km.SplineMap(),

@@ -34,7 +34,7 @@ PATHS = {
     "map.fit": lambda X: km.HomogeneousMap().fit(X),
     "map.transform": lambda X: km.HomogeneousMap().fit(rows()).transform(X),
     "joint map": lambda X: km.RandomFourierMap(n_components=8).fit(rows().toarray()).transform(X),
-    "encode": lambda X: km.AnchorMap(n_anchors=4, anchor_zero=True).fit(rows()).encode(X),
+    "encode": lambda X: km.AnchorMap(n_anchors=4, feature_range=(0, None)).fit(rows()).encode(X),
     "kernel": lambda X: km.kernels.chi2(X),
     "second rows of a kernel": lambda X: km.kernels.chi2(rows(), X),
     "AdditiveSVC.fit": lambda X: km.AdditiveSVC().fit(X, LABELS),

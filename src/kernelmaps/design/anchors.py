@@ -1,21 +1,9 @@
 r"""Placement of a feature's anchors, and square roots of their kernel (Wang et al. 2015, §3.2-3.3).
 
-*Spaced* anchors need a range only. *Fitted* anchors look at the distinct values of the feature and
-at how often each occurs; a feature with no more distinct values than anchors gets these values as
-its anchors, and the map is then exact on them.
-
 **Square roots** Q of the anchor kernel, K = Q Qᵀ: row n is the map of anchor n. Plain Cholesky
 fails on anchor kernels: an anchor at 0 makes a zero row, and 50 anchors of χ² have a numerical rank
-of 13. Two factorisations work always:
-
-``"svd"``
-    K = U Λ Uᵀ with rounding's negative eigenvalues set to zero, Q = U Λ^{1/2}, largest first: the
-    best r columns of all.
-``"cholesky"``
-    Cholesky with diagonal pivoting: column by column, always at the anchor that is represented
-    worst so far. A few more columns for the same energy; each is cheap, and K is never stored.
-
-Both keep the fewest columns with Σ λ ≥ energy · trace K, or `rank` of them.
+of 13. So K = U Λ Uᵀ, with rounding's negative eigenvalues set to zero, and Q = U Λ^{1/2}, largest
+first: the best r columns of all, the fewest with Σ λ ≥ energy · trace K, or `rank` of them.
 
 More than 2048 anchors: the eigenvectors come from a pivoted Cholesky factor L with r ≪ N columns,
 K = L Lᵀ + R with trace R ≤ (1 − energy)/20 · trace K: eigenvectors of L Lᵀ from the small Lᵀ L.
@@ -35,26 +23,13 @@ from scipy import sparse
 _MAX_CELLS = 2**28  # entries of the table of split points in k-means
 
 
-def uniform(low: float, high: float, n: int, least: float) -> np.ndarray:
-    """Equal steps (eq. 2, which counts one too few: n points cover to (high − low)/(2(n − 1)))."""
-    return np.linspace(low, high, n)
-
-
-def sqrt_spaced(low: float, high: float, n: int, least: float) -> np.ndarray:
+def space_by_roots(low: float, high: float, n: int) -> np.ndarray:
     """Equal steps of √x (of √(x − low) if there are negative values): dense at small values."""
     if low <= 0 or n < 2:
         return low + (high - low) * np.linspace(0, 1, n) ** 2
     anchors = np.linspace(np.sqrt(low), np.sqrt(high), n) ** 2
     anchors[[0, -1]] = low, high
     return anchors
-
-
-def log_spaced(low: float, high: float, n: int, least: float) -> np.ndarray:
-    """Equal ratios from the smallest positive value to `high`, and 0 itself where `low` is 0."""
-    if low > 0:
-        return np.geomspace(low, high, n)
-    anchors = np.append(0.0, np.geomspace(least, high, n - 1) if n > 2 else high)
-    return anchors[len(anchors) - n :]
 
 
 def kmeans(values: np.ndarray, counts: np.ndarray, n: int) -> np.ndarray:
@@ -74,7 +49,7 @@ def kmeans(values: np.ndarray, counts: np.ndarray, n: int) -> np.ndarray:
     if n * len(values) > _MAX_CELLS:
         raise ValueError(
             f"exact k-means of {len(values)} distinct values into {n} anchors needs a table of "
-            f"{n * len(values)} split points; use anchors='quantile', or fewer anchors."
+            f"{n * len(values)} split points; use anchors='sqrt', or fewer anchors."
         )
     from ._kmeans import optimal_splits
 
@@ -88,35 +63,6 @@ def kmeans(values: np.ndarray, counts: np.ndarray, n: int) -> np.ndarray:
         starts = optimal_splits(away, weights, n, True)[0]
     mass = np.add.reduceat(counts, starts)
     return np.add.reduceat(values * counts, starts) / mass
-
-
-def quantiles(values: np.ndarray, counts: np.ndarray, n: int) -> np.ndarray:
-    """n values with equally many data between them; equal ones (heavy values) are one anchor."""
-    if len(values) <= n:
-        return values
-    below = np.cumsum(counts)
-    ranks = np.linspace(0, 1, n) * (below[-1] - 1)
-    return np.unique(values[np.searchsorted(below, ranks, side="right")])
-
-
-def cover(values: np.ndarray, epsilon: float) -> np.ndarray:
-    """The smallest set of anchors with |x − anchor| ≤ ε for every value.
-
-    From the left: the first uncovered value x needs an anchor in [x − ε, x + ε], and none reaches
-    further than x + ε. So groups of width 2ε, taken greedily, are as few as possible. Each group's
-    anchor is put in its middle.
-    """
-    anchors = []
-    start = 0
-    while start < len(values):
-        stop = int(np.searchsorted(values, values[start] + 2 * epsilon, side="right"))
-        anchors.append(0.5 * (values[start] + values[stop - 1]))
-        start = stop
-    return np.array(anchors)
-
-
-SPACED = {"uniform": uniform, "sqrt": sqrt_spaced, "log": log_spaced}
-FITTED = {"kmeans": kmeans, "quantile": quantiles}
 
 
 def column_values(X: Any, d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -136,7 +82,6 @@ def cover_radius(anchors: np.ndarray, low: float, high: float) -> float:
     return float(max(*ends, np.max(np.diff(anchors), initial=0.0) / 2, 0.0))
 
 
-FACTORIZATIONS = ("svd", "cholesky")
 DENSE_LIMIT = 2048
 """Anchors up to which the whole kernel matrix is formed and decomposed."""
 MAX_BYTES = 2**30
@@ -167,7 +112,6 @@ def square_root(
     anchors: np.ndarray,
     energy: float = 0.99,
     rank: int | None = None,
-    factorization: str = "svd",
 ) -> Root:
     """Feature maps of anchors.
 
@@ -181,15 +125,13 @@ def square_root(
         Share of the trace to keep; 1 keeps all that is above rounding.
     rank : int, optional
         Number of columns to keep instead (never more than K has).
-    factorization : {"svd", "cholesky"}
-        See above.
     """
-    n, spectral = len(anchors), factorization == "svd"
+    n = len(anchors)
     diagonal = np.asarray(component(anchors, anchors), dtype=np.float64)
     kernel = _matrix(component, anchors[_sample(n)])
     values, vectors = np.linalg.eigh(kernel)
     _check_semidefinite(values, n)
-    if n <= DENSE_LIMIT and spectral:
+    if n <= DENSE_LIMIT:
         keep = _leading(values, energy, rank, float(np.maximum(values, 0).sum()))
         rows = vectors[:, ::-1][:, :keep] * np.sqrt(np.maximum(values[::-1][:keep], 0.0))
         rows[~kernel.any(axis=1)] = 0.0  # c(0, ·) = 0 gives a zero row, not a row of roundings
@@ -198,8 +140,8 @@ def square_root(
         def column(i: int) -> np.ndarray:
             return np.asarray(component(anchors, anchors[i]), dtype=np.float64)
 
-        slack = (0.05 if spectral else 1.0) * (1 - energy)
-        pivots = max(256, 4 * rank) if spectral and rank is not None else rank
+        slack = 0.05 * (1 - energy)
+        pivots = None if rank is None else max(256, 4 * rank)
         rows, left = pivoted_cholesky(column, diagonal, slack, pivots)
         most = max(1, MAX_BYTES // (8 * n))
         if rank is None and left > slack and rows.shape[1] == most:
@@ -208,28 +150,13 @@ def square_root(
                 f"energy, and more do not fit into {MAX_BYTES >> 20} MB. Ask for less energy, a "
                 "fixed rank, or fewer anchors."
             )
-        if spectral:
-            values, axes = np.linalg.eigh(rows.T @ rows)
-            keep = _leading(values, energy, rank, float(diagonal.sum()))
-            rows = rows @ axes[:, ::-1][:, :keep]
-    if spectral:  # signs of the columns fixed, so that equal input is equal output
-        rows = np.ascontiguousarray(rows * np.where(rows.sum(axis=0) < 0, -1.0, 1.0))
+        values, axes = np.linalg.eigh(rows.T @ rows)
+        keep = _leading(values, energy, rank, float(diagonal.sum()))
+        rows = rows @ axes[:, ::-1][:, :keep]
+    # Signs of the columns are fixed, so that equal input is equal output.
+    rows = np.ascontiguousarray(rows * np.where(rows.sum(axis=0) < 0, -1.0, 1.0))
     left_out = np.max(diagonal - (rows**2).sum(axis=1), initial=0.0)
     return Root(rows, float(left_out))
-
-
-def mapped_root(component: Component, anchors: np.ndarray, rows: np.ndarray) -> Root:
-    """Rows of anchors that another feature map gives (Wang et al. 2015, section 3.3).
-
-    What they leave out is no kernel: the largest error of all pairs of anchors is measured.
-    """
-    if len(anchors) > DENSE_LIMIT:
-        raise ValueError(
-            f"AnchorMap: a map as factorization is for at most {DENSE_LIMIT} anchors, got "
-            f"{len(anchors)}; use 'svd' or 'cholesky'."
-        )
-    error = np.abs(_matrix(component, anchors) - rows @ rows.T)
-    return Root(np.ascontiguousarray(rows, dtype=np.float64), float(error.max()))
 
 
 def pivoted_cholesky(

@@ -43,7 +43,6 @@ def anchor_table(
     set_of: np.ndarray,
     k: int,
     linear: bool,
-    weights: np.ndarray | None = None,
 ) -> Table:
     """Table of an anchor map.
 
@@ -57,10 +56,8 @@ def anchor_table(
         Neighbours whose rows are averaged.
     linear : bool
         Interpolate between the two neighbours instead.
-    weights : ndarray of shape (k,), optional
-        Weights of the neighbours from the nearest to the farthest; equal by default.
     """
-    uniform = weights is None and all(_is_uniform(anchors) for anchors in sets)
+    uniform = all(_is_uniform(anchors) for anchors in sets)
     coef, origin, resolution, edges = [], [], [], []
     for anchors, root in zip(sets, roots, strict=True):
         step = (anchors[-1] - anchors[0]) / max(len(anchors) - 1, 1) or 1.0
@@ -72,9 +69,6 @@ def anchor_table(
             windows = np.lib.stride_tricks.sliding_window_view(root.rows, n_nearest, axis=0)
             block = windows.mean(axis=-1)[:, None, :]
             middles = (anchors[:-n_nearest] + anchors[n_nearest:]) / 2
-            if weights is not None:
-                middles = _order_changes(anchors, n_nearest)
-                block = _weighted_rows(anchors, root.rows, middles, weights[:n_nearest])[:, None, :]
             if linear:  # a constant feature among others that interpolate
                 block = np.concatenate([block, np.zeros_like(block)], axis=1)
             cut = middles[0] if len(middles) else anchors[0] + step
@@ -97,25 +91,6 @@ def anchor_table(
     )
     at_zero = evaluate_sets(table, np.zeros(1))
     return replace(table, zero_at_zero=not any(values.any() for values in at_zero))
-
-
-def _order_changes(anchors: np.ndarray, n_nearest: int) -> np.ndarray:
-    """Where the nearest `n_nearest` anchors, or their order by distance, change."""
-    pairs = [(anchors[:-step] + anchors[step:]) / 2 for step in range(1, n_nearest + 1)]
-    return np.unique(np.concatenate(pairs))
-
-
-def _weighted_rows(
-    anchors: np.ndarray, rows: np.ndarray, cuts: np.ndarray, weights: np.ndarray
-) -> np.ndarray:
-    """Combination of the nearest anchors' rows between each two cuts, and beyond the outer ones."""
-    inside = (cuts[:-1] + cuts[1:]) / 2
-    ends = ([], []) if not len(cuts) else (cuts[:1] - 1.0, cuts[-1:] + 1.0)
-    values = np.concatenate([ends[0], inside, ends[1]]) if len(cuts) else anchors[:1]
-    # The outer ones lie beyond all cuts, so that any value there has their order of anchors.
-    nearest = np.argsort(np.abs(values[:, None] - anchors), axis=1, kind="stable")
-    weights = weights / weights.sum()
-    return np.einsum("k,bkr->br", weights, rows[nearest[:, : len(weights)]])
 
 
 def _is_uniform(anchors: np.ndarray) -> bool:
@@ -170,7 +145,6 @@ def certify(
     left_out: np.ndarray,
     lower: np.ndarray,
     upper: np.ndarray,
-    neighbors: int | None = None,
 ) -> AnchorCertificate | None:
     """The worst bound of all features, or None if a kernel is not known to be monotone.
 
@@ -182,8 +156,6 @@ def certify(
         Of the map.
     anchors, left_out, lower, upper : one for each set of the table
         Anchors, τ of their square root, and the range to certify.
-    neighbors : int, optional
-        Anchors that a value is mapped with, where they have weights by their order.
     """
     if any(kernel not in _GRADIENTS for kernel in kernels_of):
         return None
@@ -197,7 +169,7 @@ def certify(
         cuts[0], cuts[-1] = low, high  # the end bins reach as far as the range does
         bound, measured = _cell_bound(kernel, table, s, cuts, share)
         slope = _GRADIENTS[kernel](low / high if high else 1.0)
-        reach = _reach(anchors[s], cuts, neighbors)
+        reach = _reach(anchors[s], cuts)
         rounding = high * rounding_error(np.float64, int(table.width[s]))
         certificate = AnchorCertificate(
             bound + rounding,
@@ -239,11 +211,8 @@ def _borders(table: Table, s: int) -> np.ndarray:
     return table.edges[table.edge_start[s] : table.edge_start[s] + bins + 1]
 
 
-def _reach(anchors: np.ndarray, cuts: np.ndarray, neighbors: int | None) -> float:
+def _reach(anchors: np.ndarray, cuts: np.ndarray) -> float:
     """Largest distance from a value to one of the anchors that it is mapped with."""
-    if neighbors is not None:  # largest at a cut: between two, it is |x − a| of one anchor a
-        distances = np.sort(np.abs(cuts[:, None] - anchors), axis=1)
-        return float(np.max(distances[:, min(neighbors, len(anchors)) - 1]))
     n_nearest = len(anchors) - (len(cuts) - 1) + 1  # neighbours: bins are anchors − neighbours + 1
     first, last = anchors[: len(cuts) - 1], anchors[n_nearest - 1 :]
     return float(max(np.max(cuts[1:] - first), np.max(last - cuts[:-1]), 0.0))

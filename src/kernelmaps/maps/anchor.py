@@ -24,25 +24,15 @@ from typing import Any, NoReturn
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from .. import kernels
-from .._util.arguments import check_choice, check_count, check_flag, check_number, check_positive
+from .._util.arguments import check_choice, check_count, check_number
 from .._util.devices import is_foreign, numpy_dtype, to_host
 from .._util.schema import array, many
 from .._util.sparse import check_sparse, dense
 from .._util.threads import available_threads, limit_blas
-from ..design.anchors import (
-    FACTORIZATIONS,
-    FITTED,
-    SPACED,
-    Root,
-    column_values,
-    cover,
-    mapped_root,
-    square_root,
-)
+from ..design.anchors import column_values, kmeans, space_by_roots, square_root
 from ..engine import Spec, apply, code_spec, encode
 from ..engine.encode import code_dtype, encode_within, fraction_bits, zero_codes
 from ..engine.extent import Extent
@@ -51,7 +41,7 @@ from ._anchor_table import AnchorCertificate, anchor_table, certify
 from .base import DOMAIN, AdditiveMap
 from .codes import Codes
 
-PLACEMENTS = ("auto", *SPACED, *FITTED, "epsilon")
+PLACEMENTS = ("auto", "uniform", "sqrt", "kmeans")
 WEIGHTS = ("auto", "uniform", "linear")
 MAX_ANCHORS = 65536  # codes of 16 bits
 _SMALL_MATRIX = 500  # rows up to which threads of BLAS wait for one another rather than help
@@ -70,37 +60,25 @@ class AnchorMap(AdditiveMap):
         Anchors per feature, at most 65536. Codes take one byte up to 256, two beyond.
     anchors : str or array, default="auto"
         "auto" is "sqrt" for kernels of values >= 0, which change fastest next to 0, and "uniform"
-        for others. "uniform" (the paper's), "sqrt" and "log" divide the feature's range evenly in
-        x, √x and log x; "kmeans" is the exact optimum of eq. 3, "quantile" puts equally many data
-        between anchors, and "epsilon" the fewest anchors that come within `epsilon` of every
-        value, however many that are. An array holds the anchors for all features, or one row for
-        each; a list of arrays may have rows of different lengths, as `anchors_` has. A feature
-        with fewer distinct values than anchors has these as its "kmeans" and "quantile" anchors,
-        and a constant feature has one anchor.
+        for others. "uniform" (the paper's) and "sqrt" divide the feature's range evenly in x and
+        √x; "kmeans" is the exact optimum of eq. 3. An array holds the anchors for all features, or
+        one row for each; a list of arrays may have rows of different lengths, as `anchors_` has. A
+        feature with fewer distinct values than anchors has these as its "kmeans" anchors, and a
+        constant feature has one anchor.
     n_neighbors : int, default=1
         k, the anchors that a value is mapped with; in a feature with fewer anchors, all of them.
-    weights : {"auto", "uniform", "linear"} or sequence of float, default="auto"
+    weights : {"auto", "uniform", "linear"}, default="auto"
         "uniform" averages the k rows, "linear" interpolates between two; "auto" is linear for
-        k = 2. Numbers are the weights w_j of the k anchors, from the nearest to the farthest
-        (eq. 5), which are divided by their sum.
+        k = 2.
     energy : float in (0, 1], default=0.99
         Share of the spectrum of the anchor kernel that is kept: the columns of a feature.
     rank : int, optional
         Columns per feature, instead of `energy`.
-    factorization : {"svd", "cholesky"} or AdditiveMap, default="svd"
-        Eigenvectors (fewest columns), or Cholesky with pivoting (cheapest for many anchors). An
-        unfitted additive map of the same kernel maps the anchors itself (section 3.3), with as
-        many columns as it has.
     feature_range : None or tuple (low, high), default=None
         Range of the spaced anchors: numbers or arrays (one per feature); None for either end takes
-        it from the data, feature by feature. A range that is too wide is harmful: with even
-        anchors on [0, 1], nearly all values of an L1-normalised histogram take the anchor 0.
-    epsilon : float, optional
-        Cover radius for ``anchors="epsilon"``.
-    anchor_zero : bool, default=False
-        Put an anchor at 0 in every feature and place the others by the non-zero values. With
-        kernels that vanish at 0 this keeps CSR data sparse whatever the anchors; and "quantile"
-        anchors of sparse data, nearly all of which would be 0, need it.
+        it from the data, feature by feature. ``(0, None)`` puts an anchor at 0, which keeps CSR
+        rows sparse. A range that is too wide is harmful: with even anchors on [0, 1], nearly all
+        values of an L1-normalised histogram take the anchor 0.
     out_of_domain : {"clip", "raise", "extrapolate"}, default="clip"
         Values beyond the fitted range take the row of the end: with a warning, not at all, or
         silently (nothing is known beyond the last anchor, so there is nothing else to extrapolate).
@@ -119,7 +97,7 @@ class AnchorMap(AdditiveMap):
         Bound on the error of one feature from cover radius and gradient (Theorem 1), computed when
         asked for; None for kernels that are not known to grow in both arguments. It holds for all
         values from 0 to the largest of the fitted range; `inner` is the smaller bound within that
-        range where it begins above 0 (``anchor_zero=True`` makes it begin there).
+        range where it begins above 0.
 
     Examples
     --------
@@ -138,13 +116,10 @@ class AnchorMap(AdditiveMap):
     _: KW_ONLY
     anchors: Any = "auto"
     n_neighbors: int = 1
-    weights: Any = "auto"
+    weights: str = "auto"
     energy: float = 0.99
     rank: int | None = None
-    factorization: Any = "svd"
     feature_range: tuple[Any, Any] | None = None
-    epsilon: float | None = None
-    anchor_zero: bool = False
     out_of_domain: str = "clip"
     n_jobs: int | None = None
 
@@ -174,8 +149,7 @@ class AnchorMap(AdditiveMap):
             raise ValueError("'anchors_', 'left_out' or 'set_of' is of another number of features")
         for anchors, bins in zip(self.anchors_, table.bins[table.set_of], strict=True):
             # As many bins as there are groups of neighbouring anchors, in some order.
-            most = len(anchors) * (1 if self._given_weights is None else self.n_neighbors)
-            if not 1 <= bins <= most or np.any(np.diff(anchors) <= 0):
+            if not 1 <= bins <= len(anchors) or np.any(np.diff(anchors) <= 0):
                 raise ValueError(
                     "'anchors_' must be ascending numbers that fit the bins of the map"
                 )
@@ -298,13 +272,12 @@ class AnchorMap(AdditiveMap):
             table, (anchors, left_out, lower, upper) = table_of(self.spec_), self._by_set()
             first = np.unique(table.set_of, return_index=True)[1]
             kernels_of = [self.kernel_.feature(d) for d in first]
-            n_nearest = None if self._given_weights is None else self.n_neighbors
             # Values below the range take the row of its end, which the certificate has to cover.
             above = np.array([kernel.non_negative for kernel in kernels_of])
             zero = np.where(above, np.minimum(lower, 0.0), lower)
-            certificate = certify(kernels_of, table, anchors, left_out, zero, upper, n_nearest)
+            certificate = certify(kernels_of, table, anchors, left_out, zero, upper)
             if certificate is not None and np.any(lower > zero):
-                within = certify(kernels_of, table, anchors, left_out, lower, upper, n_nearest)
+                within = certify(kernels_of, table, anchors, left_out, lower, upper)
                 certificate = replace(certificate, inner=within)
             self._certificate = certificate
         return self._certificate
@@ -333,8 +306,6 @@ class AnchorMap(AdditiveMap):
         for d, anchors in enumerate(features):
             if anchors[0] < 0 and self.kernel_.feature(d).non_negative:
                 self._refuse_anchors(f"the anchors of column {d} go", anchors[0])
-        if self.anchor_zero:
-            low, high = np.minimum(low, 0), np.maximum(high, 0)
         self.domain_ = (low, high)
         # Features with the same kernel and the same anchors share their table.
         index: dict[tuple[kernels.AdditiveKernel, bytes], int] = {}
@@ -344,25 +315,15 @@ class AnchorMap(AdditiveMap):
         self.anchors_ = [sets[s] for s in set_of]
         small = max(map(len, sets)) <= _SMALL_MATRIX
         with limit_blas(1 if small else available_threads()):
-            roots = [self._root(kernel, a) for (kernel, _), a in zip(index, sets, strict=True)]
+            roots = [
+                square_root(kernel.component, anchors, self.energy, self.rank)
+                for (kernel, _), anchors in zip(index, sets, strict=True)
+            ]
         self._left_out = np.array([root.left_out for root in roots])
-        weights = self._given_weights
-        spec = spec_of(anchor_table(sets, roots, set_of, self.n_neighbors, self._linear, weights))
+        is_linear = self.weights == "linear" or (self.weights == "auto" and self.n_neighbors == 2)
+        spec = spec_of(anchor_table(sets, roots, set_of, self.n_neighbors, is_linear))
         self.ranks_ = np.diff(spec.arrays["column"])
         return spec
-
-    def _root(self, kernel: kernels.AdditiveKernel, anchors: np.ndarray) -> Root:
-        """Rows of the anchors of a feature."""
-        if isinstance(self.factorization, str):
-            how = self.energy, self.rank, self.factorization
-            return square_root(kernel.component, anchors, *how)
-        fitted = clone(self.factorization).fit(anchors[:, None])
-        if getattr(fitted, "kernel_", None) != kernel:
-            raise ValueError(
-                f"AnchorMap: the map in factorization is not one of the kernel {kernel!r}, which "
-                f"the anchors have: {self.factorization!r}."
-            )
-        return mapped_root(kernel.component, anchors, fitted.transform(anchors[:, None]))
 
     def _refuse_negative_columns(self, X: Any) -> None:
         """Refuse negative values of the features whose kernel is defined for values >= 0 only."""
@@ -396,58 +357,20 @@ class AnchorMap(AdditiveMap):
             features = self._given_anchors(X.shape[1])
             low = np.minimum(data_range[0], [a[0] for a in features])
             return features, (low, np.maximum(data_range[1], [a[-1] for a in features]))
-        columns = sparse.csc_matrix(X) if sparse.issparse(X) else X
-        if isinstance(self.anchors, str) and self.anchors not in ("auto", *SPACED):
-            return [self._fitted(columns, d) for d in range(X.shape[1])], data_range
+        if self.anchors == "kmeans":
+            columns = sparse.csc_matrix(X) if sparse.issparse(X) else X
+            values = (column_values(columns, d) for d in range(X.shape[1]))
+            return [np.unique(kmeans(*one, self.n_anchors)) for one in values], data_range
         low, high = self._range(data_range)
-        return [self._spaced(columns, d, low[d], high[d]) for d in range(X.shape[1])], (low, high)
+        return [self._space(d, low[d], high[d]) for d in range(X.shape[1])], (low, high)
 
-    def _placement(self, d: int) -> str:
-        """How the anchors of a feature are spaced, where none are given."""
-        if self.anchors == "auto":
-            return "sqrt" if self.kernel_.feature(d).non_negative else "uniform"
-        return self.anchors
-
-    def _spaced(self, X: Any, d: int, low: float, high: float) -> np.ndarray:
+    def _space(self, d: int, low: float, high: float) -> np.ndarray:
+        """Anchors that divide the range of a feature."""
         if low == high:
-            one = np.array([low])
-            return self._with_zero(one, one if self.n_anchors > 1 else np.zeros(0))
-        least = 0.0
-        if self.anchors == "log":
-            if low < 0:
-                raise ValueError(
-                    f"AnchorMap: anchors='log' needs values >= 0, but column {d} starts at {low:g}."
-                )
-            values = column_values(X, d)[0]
-            least = float(np.min(values[(values > 0) & (values < high)], initial=high / 2))
-        place = SPACED[self._placement(d)]
-        anchors = place(low, high, self.n_anchors, least)
-        return self._with_zero(anchors, place(low, high, self.n_anchors - 1, least))
-
-    def _fitted(self, X: Any, d: int) -> np.ndarray:
-        values, counts = column_values(X, d)
-        if self.anchors == "epsilon":
-            radius = float(self.epsilon or 0)
-            anchors = cover(values, radius)
-            if len(anchors) > MAX_ANCHORS:
-                raise ValueError(
-                    f"AnchorMap: column {d} needs {len(anchors)} anchors to be covered within "
-                    f"epsilon={radius:g}, but codes allow {MAX_ANCHORS}. Raise epsilon."
-                )
-            return self._with_zero(anchors, cover(values[values != 0], radius))
-        place, other = FITTED[self.anchors], values != 0
-        if not self.anchor_zero:
-            return place(values, counts, self.n_anchors)
-        if self.n_anchors == 1:
-            return np.zeros(1)
-        # Zeros would take most of the quantiles of sparse data: the others are for the rest.
-        return np.unique(np.append(place(values[other], counts[other], self.n_anchors - 1), 0.0))
-
-    def _with_zero(self, anchors: np.ndarray, fewer: np.ndarray) -> np.ndarray:
-        """The anchors, or 0 and one anchor fewer where 0 must be one and is missing."""
-        if not self.anchor_zero or 0 in anchors:
-            return np.unique(np.asarray(anchors, dtype=np.float64))  # close ones may be equal
-        return np.unique(np.append(fewer, 0.0))
+            return np.array([low])
+        roots = self.anchors == "auto" and self.kernel_.feature(d).non_negative
+        place = space_by_roots if roots or self.anchors == "sqrt" else np.linspace
+        return np.unique(place(low, high, self.n_anchors))  # close ones may be equal
 
     def _given_anchors(self, n_features: int) -> list[np.ndarray]:
         given = list(self.anchors) if np.iterable(self.anchors) else [self.anchors]
@@ -469,7 +392,6 @@ class AnchorMap(AdditiveMap):
         if any((np.diff(row) == 0).any() for row in rows):
             raise ValueError("AnchorMap: anchors must be distinct numbers, but some are repeated.")
         self._check_least("anchors go", min(row[0] for row in rows))
-        rows = [self._with_zero(row, row) for row in rows]
         self._check_counts(max(len(row) for row in rows))
         return rows if len(rows) == n_features else rows * n_features
 
@@ -502,17 +424,6 @@ class AnchorMap(AdditiveMap):
         )
 
     @property
-    def _linear(self) -> bool:
-        if not isinstance(self.weights, str):
-            return False
-        return self.weights == "linear" or (self.weights == "auto" and self.n_neighbors == 2)
-
-    @property
-    def _given_weights(self) -> np.ndarray | None:
-        """The weights of the k anchors by their order, if they are numbers."""
-        return None if isinstance(self.weights, str) else np.asarray(self.weights, np.float64)
-
-    @property
     def _non_negative(self) -> bool:  # type: ignore[override]
         return bool(getattr(kernels.get(self.kernel), "non_negative", False))
 
@@ -534,26 +445,11 @@ class AnchorMap(AdditiveMap):
     def _check_parameters(self) -> None:
         n = check_count(self, "n_anchors", self.n_anchors)
         k = check_count(self, "n_neighbors", self.n_neighbors)
-        if isinstance(self.weights, str):
-            check_choice(self, "weights", self.weights, WEIGHTS)
-        else:
-            self._check_weights(k)
-        if isinstance(self.factorization, str):
-            check_choice(self, "factorization", self.factorization, FACTORIZATIONS)
-        elif not isinstance(self.factorization, AdditiveMap):
-            words = ", ".join(map(repr, FACTORIZATIONS))
-            raise ValueError(
-                f"AnchorMap: factorization must be one of {words}, or an additive map of the same "
-                f"kernel, such as SeriesMap; got {self.factorization!r}."
-            )
-        check_flag(self, "anchor_zero", self.anchor_zero)
+        check_choice(self, "weights", self.weights, WEIGHTS)
         if isinstance(self.anchors, str):
             check_choice(self, "anchors", self.anchors, PLACEMENTS)
             self._check_counts(n)
-            if self.anchors == "epsilon":
-                condition = "a positive number for anchors='epsilon'"
-                check_positive(self, "epsilon", self.epsilon, condition)
-        if isinstance(self.weights, str) and self.weights == "linear" and k != 2:
+        if self.weights == "linear" and k != 2:
             raise ValueError(
                 f"AnchorMap: weights='linear' interpolates between n_neighbors=2 anchors, got {k}."
             )
@@ -561,27 +457,8 @@ class AnchorMap(AdditiveMap):
         if self.rank is not None:
             check_count(self, "rank", self.rank)
 
-    def _check_weights(self, k: int) -> None:
-        """Refuse anything but a weight for each neighbour, the order of which codes can hold."""
-        try:
-            weights = np.asarray(self.weights, dtype=np.float64)
-        except (TypeError, ValueError):
-            weights = np.zeros(0)
-        good = weights.shape == (k,) and np.isfinite(weights).all() and (weights >= 0).all()
-        if not good or not weights.sum() > 0:
-            raise ValueError(
-                f"AnchorMap: weights must be one of {WEIGHTS}, or n_neighbors={k} numbers >= 0 "
-                "that are not all 0, from the nearest anchor to the farthest; got "
-                f"{self.weights!r}."
-            )
-
     def _check_counts(self, anchors: int) -> None:
         """Refuse more anchors than codes have, and fewer than neighbours."""
-        if self._given_weights is not None and anchors * self.n_neighbors > MAX_ANCHORS:
-            raise ValueError(
-                f"AnchorMap: {anchors} anchors with weights of {self.n_neighbors} neighbours have "
-                f"more orders of neighbours than the {MAX_ANCHORS} codes of two bytes. Use fewer."
-            )
         if anchors > MAX_ANCHORS:
             raise ValueError(
                 f"AnchorMap: codes have two bytes, so that there are at most {MAX_ANCHORS} "

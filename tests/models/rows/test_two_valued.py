@@ -20,7 +20,7 @@ MAPS = {
 SPARSE_MAPS = {
     "splines": km.SplineMap(6),
     "trigonometric": km.TrigonometricMap(2),
-    "anchors": km.AnchorMap(n_anchors=8, anchor_zero=True),
+    "anchors": km.AnchorMap(n_anchors=8, feature_range=(0, None)),
 }
 
 

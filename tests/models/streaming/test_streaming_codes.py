@@ -20,7 +20,7 @@ def problem(seed, k=1, sparse=False):
     X = rng.random((N, 5)) * (rng.random((N, 5)) < 0.6)
     y = np.sqrt(X).sum(axis=1) + 0.1 * rng.normal(size=N)
     rows = sp.csr_matrix(X) if sparse else X
-    feature_map = km.AnchorMap("chi2", 10, n_neighbors=k, anchor_zero=True).fit(rows)
+    feature_map = km.AnchorMap("chi2", 10, n_neighbors=k, feature_range=(0, None)).fit(rows)
     codes = feature_map.encode(rows)
     assert sp.issparse(codes.values) == sparse
     return feature_map, rows, codes, y

@@ -93,8 +93,9 @@ def fit_map(
         raise ValueError(
             f"{owner}: X is sparse, but {type(given).__name__} as given does not map 0 to 0, so "
             "that its rows are not sparse. Use a map with zero_at_zero=True (SplineMap, "
-            "TrigonometricMap, HermiteMap), a homogeneous map, AnchorMap(anchor_zero=True), or "
-            "pass dense rows, X.toarray() (for codes: encode(X.toarray()))."
+            "TrigonometricMap, HermiteMap), a homogeneous map, "
+            "AnchorMap(feature_range=(0, None)), or pass dense rows, X.toarray() "
+            "(for codes: encode(X.toarray()))."
         )
     return rows, fitted
 
