@@ -20,8 +20,7 @@ from kernelmaps.commands.fitting import FitSettings, fit_rows
 from kernelmaps.commands.predicting import Predictions
 from kernelmaps.data.reading import held_out, read_rows
 from kernelmaps.data.suffixes import compressed, open_text
-from kernelmaps.evaluation import comparison, halving
-from kernelmaps.evaluation import demo as demo_module
+from kernelmaps.evaluation import comparison, results
 from kernelmaps.model_files import open_info
 from kernelmaps.models.streaming import saved as streaming_saved
 from kernelmaps.models.svm import saved as svm_saved
@@ -32,7 +31,6 @@ COMMANDS = [
     "demo",
     "compare",
     "choose",
-    "design",
     "fit",
     "predict",
     "evaluate",
@@ -97,8 +95,7 @@ def quick_comparison():
 @pytest.fixture
 def quick_demo(quick_comparison, monkeypatch):
     """The demonstration of that comparison."""
-    monkeypatch.setattr(demo_module, "run_demo", lambda budget: quick_comparison)
-    monkeypatch.setattr(demonstrating, "available_threads", lambda: 1)  # nothing compiles beside it
+    monkeypatch.setattr(demonstrating, "demonstrate", lambda budget: quick_comparison)
 
 
 @pytest.mark.usefixtures("quick_demo")
@@ -113,7 +110,7 @@ def test_demo_prints_a_table_and_writes_report_and_picture(tmp_path):
 
 @pytest.mark.usefixtures("quick_demo")
 def test_demo_as_json_is_nothing_but_json(tmp_path, monkeypatch):
-    monkeypatch.setattr(comparison.Comparison, "plot", lambda self, path: None)
+    monkeypatch.setattr(results.Comparison, "plot", lambda self, path: None)
     printed = json.loads(run("demo", "--out", tmp_path, "--json"))
     saved = json.loads((tmp_path / "demo.json").read_text(encoding="utf-8"))
     assert printed == saved
@@ -125,7 +122,7 @@ def test_demo_without_matplotlib_says_what_to_install(tmp_path, monkeypatch):
     def no_matplotlib(self, path):
         raise ImportError("No module named 'matplotlib'")
 
-    monkeypatch.setattr(comparison.Comparison, "plot", no_matplotlib)
+    monkeypatch.setattr(results.Comparison, "plot", no_matplotlib)
     assert "pip install 'kernelmaps[plot]'" in run("demo", "--out", tmp_path)
 
 
@@ -162,8 +159,8 @@ def test_ctrl_c_keeps_and_prints_what_is_done(csv, monkeypatch):
         done.append(method.label)
         return measure(method, problem)
 
-    measure = halving.measure
-    monkeypatch.setattr(halving, "measure", interrupted)
+    measure = comparison.measure
+    monkeypatch.setattr(comparison, "measure", interrupted)
     result = invoke("compare", csv, "--target", "label", *QUICK)
     assert result.exit_code == 130
     assert all(label in result.stdout for label in done)
@@ -253,36 +250,17 @@ def test_compare_takes_a_task(csv):
     assert printed["task"] == "regression"
 
 
-def test_choose_that_nothing_holds_is_an_exit_code(csv):
-    assert_refused(1, "no map of chi2 meets", "choose", csv, "-t", "label", "--max-error", "1e-9",
-            "--n-columns", "8")  # fmt: skip
-
-
-def test_choose_proposes_relative_errors_by_their_option(csv):
-    arguments = ("choose", csv, "-t", "label", "--max-error", "1e-9", "--n-columns", "8")
+def test_choose_that_nothing_holds_is_an_exit_code_and_proposes_relative_errors(csv):
+    """Intersection has a kink, so that all families are given up early."""
+    arguments = ("-t", "label", "--max-error", "1e-9", "-k", "intersection", "--budget", "0.1")
     scaled = csv.with_name("scaled.csv")
     head, *lines = csv.read_text(encoding="utf-8").splitlines()
     cells = [line.split(",") for line in lines]
     place = head.split(",").index("label")
     big = [[c if k == place else str(1e6 * float(c)) for k, c in enumerate(row)] for row in cells]
     scaled.write_text("\n".join([head, *map(",".join, big)]), encoding="utf-8")
-    told = assert_refused(1, "no map of chi2 meets", "choose", scaled, *arguments[2:]).stderr
+    told = assert_refused(1, "no map of intersection meets", "choose", scaled, *arguments).stderr
     assert " ".join(told.split()).count("pass --relative") == 2  # at the start, and at the end
-
-
-def test_choose_without_a_wish_says_which_there_are(csv):
-    assert_refused(2, "--max-error, --n-columns or --seconds", "choose", csv, "-t", "label")
-
-
-def test_design_prints_and_exports(tmp_path):
-    header, spec = tmp_path / "chi2_map.h", tmp_path / "chi2_map.kmap"
-    printed = json.loads(run("design", "chi2", "--columns", "5", "--out", header, "--json"))
-    assert printed["columns"] == 5
-    assert len(printed["frequencies"]) == 3
-    assert "static void chi2_map(const double *x, double *out)" in header.read_text()
-    run("design", "chi2", "--columns", "5", "--out", spec)
-    assert kernelmaps.load(spec).family == "log_waves"
-    assert_refused(2, "--domain must be LOW,HIGH", "design", "chi2", "--domain", "7")
 
 
 # ---- models -------------------------------------------------------------------------------------
@@ -471,8 +449,9 @@ def test_wrong_numbers_are_named(csv):
     assert_refused(
         2, "--sizes must be whole numbers", "compare", csv, "-t", "label", "--sizes", "3,x"
     )
-    assert_refused(2, "is not a number", "choose", csv, "-t", "label", "-k", "gaussian:wide")
-    assert_refused(2, "unknown kernel 'chi3'", "choose", csv, "-t", "label", "-k", "chi3")
+    wanted = ("choose", csv, "-t", "label", "--max-error", "0.1", "-k")
+    assert_refused(2, "is not a number", *wanted, "gaussian:wide")
+    assert_refused(2, "unknown kernel 'chi3'", *wanted, "chi3")
     assert_refused(2, "--normalize must be l1, l2 or none", "compare", csv, "--normalize", "l7")
 
 
@@ -553,7 +532,6 @@ def test_the_same_file_gives_the_same_model(csv, tmp_path):
         ["fit", "DATA", "-t", "label", "-o"],
         ["choose", "DATA", "-t", "label", "--max-error", "0.1", "--out"],
         ["compare", "DATA", "-t", "label", "--report"],
-        ["design", "chi2", "--out"],
     ],
     ids=lambda arguments: arguments[0],
 )
@@ -562,13 +540,6 @@ def test_a_missing_folder_is_said_before_the_work(arguments, csv, tmp_path):
     result = invoke(*given, tmp_path / "nowhere" / "out.kmap")
     assert result.exit_code == 2
     assert "there is no folder" in result.stderr
-
-
-def test_a_design_is_told_in_words():
-    printed = run("design", "chi2", "--columns", "3")
-    assert "error at most (proved)" in printed
-    assert "no map of this size has less than" in printed
-    assert "DesignCertificate(" not in printed
 
 
 # ---- hostile and damaged input ------------------------------------------------------------------
@@ -670,7 +641,6 @@ def test_fit_writes_what_the_suffix_says(csv, tmp_path):
     [
         (["fit", "DATA", "-t", "label", "-o", "m.pkl"], ".kmap, .onnx, .h"),
         (["fit", "DATA", "-t", "label", "-o", "model"], "it has no suffix"),
-        (["design", "chi2", "--out", "x.onnx"], "a design is written as .kmap, .h, .json"),
         (["choose", "DATA", "--max-error", "0.1", "--out", "x.txt"], ".kmap, .onnx, .h, .json"),
         (["compare", "DATA", "-t", "label", "--report", "out.pdf"], ".html"),
         (["predict", "MODEL", "DATA", "-o", "out.xlsx"], ".csv, .tsv, .json"),
@@ -725,15 +695,10 @@ def test_export_of_a_map_as_json_holds_its_numbers(tmp_path):
 def test_export_refuses_what_a_format_cannot_hold(ridge, tmp_path):
     assert_refused(2, "is not written as .json", "export", ridge, tmp_path / "m.json")
     assert_refused(2, "not StreamingRidgeClassifier", "export", ridge, tmp_path / "m.h")
-    run("design", "chi2", "--columns", "3", "--out", tmp_path / "d.kmap")
-    assert_refused(2, "ONNX has no use for", "export", tmp_path / "d.kmap", tmp_path / "d.onnx")
-
-
-def test_a_design_as_json_is_its_report(tmp_path):
-    printed = json.loads(
-        run("design", "chi2", "--columns", "5", "-o", tmp_path / "d.json", "--json")
+    kernelmaps.save(
+        kernelmaps.design_map("chi2", n_components=3, domain=(1, 255)), tmp_path / "d.kmap"
     )
-    assert json.loads((tmp_path / "d.json").read_text()) == printed
+    assert_refused(2, "ONNX has no use for", "export", tmp_path / "d.kmap", tmp_path / "d.onnx")
 
 
 @pytest.mark.parametrize("suffix", ["csv.gz", "csv.bz2", "csv.xz", "csv.zst", "tsv", "json"])
@@ -975,10 +940,7 @@ def test_warnings_of_other_libraries_are_lines_as_well_and_come_once(csv, tmp_pa
             ("choose", "digits", "--max-error", "-1"),
             "error: --max-error must be a positive number, got -1",
         ),
-        (("choose", "digits", "--n-columns", "-1"), "error: --n-columns must be an integer >= 1"),
-        (("design", "--max-error", "-1"), "error: --max-error must be positive, got -1"),
-        (("design", "-n", "3", "--max-error", "1"), "give either --columns or --max-error, and"),
-        (("design", "-n", "0"), "error: --columns must be an integer >= 1"),
+        (("choose", "digits"), "Missing option '--max-error'"),
         (("compare", "digits", "--budget", "-1"), "--budget must be a positive number"),
     ],
 )
@@ -986,16 +948,6 @@ def test_wrong_numbers_are_told_by_option(arguments, match):
     told = assert_refused(2, match, *arguments).stderr
     assert "_error" not in told
     assert "design_map" not in told
-
-
-def test_a_design_that_fails_speaks_of_options_and_says_what_it_tried(monkeypatch):
-    monkeypatch.setattr("kernelmaps.design.api.LARGEST", 2)
-    arguments = ("design", "chi2", "--max-error", "1e-9", "--domain", "1,9")
-    told = assert_refused(1, "of up to 2 columns has an error of at most 1e-09", *arguments).stderr
-    assert "--method minimax" in " ".join(told.split())
-    assert ".best" not in told
-    assert "1 column: error" in told
-    assert "2 columns: error" in told
 
 
 def test_choose_refuses_a_format_before_the_work(csv, tmp_path, monkeypatch):
@@ -1094,7 +1046,7 @@ def documented_examples(command):
     return [shlex.split(" ".join(line.split()))[1:] for line in found]
 
 
-@pytest.mark.parametrize("command", ["design", "fit", "predict", "evaluate", "export", "explain"])
+@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "export", "explain"])
 def test_documented_examples_run(command, frame, tmp_path, monkeypatch):
     """With the names of files that they use; an additive model stands for the model."""
     monkeypatch.chdir(tmp_path)

@@ -109,6 +109,26 @@ def table_of(
     return table
 
 
+def number(value: float | None, form: str = ".1e") -> str:
+    """A cell, with a dash for what does not exist."""
+    return "–" if value is None else format(value, form)
+
+
+def numbers_table(
+    title: str, caption: Sequence[str], first: str, numbers: Sequence[str], **style: Any
+) -> Any:
+    """A table with a column of names and columns of numbers, and sentences below."""
+    from rich import box
+    from rich.table import Table
+
+    style |= {"caption_justify": "left", "box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0)}
+    table = Table(title=title, caption="\n".join(caption), **style)
+    table.add_column(first, overflow="fold")
+    for heading in numbers:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
 def two_columns(values: dict[str, Any], title: str) -> Any:
     """Names and values, as a rich table; what is empty is left out."""
     from rich import box

@@ -55,8 +55,6 @@ def main(
 
 IMPOSSIBLE, BAD_INPUT, BAD_FILE, INTERRUPTED = 1, 2, 3, 130
 
-# Functions that begin their messages with their name, which the user of a command knows.
-_FUNCTIONS = {"design": "design_map", "choose": "choose", "compare": "compare", "fit": "fit"}
 # Control characters that json.dumps leaves as they are.
 _JSON_CONTROLS = {code: f"\\u{code:04x}" for code in range(127, 160)}
 
@@ -93,7 +91,7 @@ def command(function: Callable[..., None], *, fits: bool = True) -> Callable[...
     Messages of the library name the options of the command, see `named_as_options`. A command that
     fits nothing imports scikit-learn, which takes more than a second, only if it needs it.
     """
-    prefix = f"{_FUNCTIONS.get(function.__name__, function.__name__)}: "
+    prefix = f"{function.__name__}: "  # of messages, which the user of a command knows
 
     @functools.wraps(function)
     def guarded(*arguments: Any, **options: Any) -> None:
@@ -204,9 +202,7 @@ def show(result: Any, as_json: bool, last: str = "", **options: Any) -> None:
         text = json.dumps(plain, indent=1, ensure_ascii=False, default=_for_json)
         typer.echo(text.translate(_JSON_CONTROLS))
         return
-    # A design's own `table` is its curve.
-    made = result.as_table() if hasattr(result, "as_table") else result.table(**options)
-    plain_console().print(made)
+    plain_console().print(result.table(**options))
     if last:
         say(last)
 

@@ -1,4 +1,4 @@
-"""Commands that evaluate maps: demo, compare, choose, design."""
+"""Commands that evaluate maps: demo, compare, choose."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def compare(
     joint_sizes: Annotated[str, typer.Option(help="Columns of joint maps.")] = "256,1024",
     budget: Annotated[
         float,
-        typer.Option(help="Seconds of measuring; fewer methods finish to keep it. 0: no limit."),
+        typer.Option(help="Seconds; fewer methods finish to keep it. 0: no limit."),
     ] = 120.0,
     cv: Annotated[int, typer.Option("--cv", "--folds", help="Folds of the cross-validation.")] = 3,
     C: Annotated[
@@ -76,8 +76,9 @@ def compare(
 ) -> None:
     """Compare maps, kernels and sizes on your data, and say which to use and why.
 
-    All methods run on few rows, the best of them on all. Columns are standardised for kernels such
-    as the Gaussian; a width after the name (gaussian:0.5) is taken on the rows as they are.
+    Methods that usually cost little come first, as long as there is time. Columns are standardised
+    for kernels such as the Gaussian; a width after the name (gaussian:0.5) is taken on the rows as
+    they are.
     Ctrl-C ends early and shows what was finished.
 
     Examples:
@@ -121,14 +122,12 @@ def compare(
 @shared.command
 def choose(
     data: shared.Data,
+    max_error: Annotated[
+        float, typer.Option(help="Largest error allowed on new pairs of rows.", show_default=False)
+    ],
     kernel: Annotated[
         str, typer.Option("--kernel", "-k", help="chi2, intersection, gaussian:WIDTH, exp_chi2, …")
     ] = "chi2",
-    max_error: Annotated[
-        float | None, typer.Option(help="Largest error allowed on new pairs of rows.")
-    ] = None,
-    n_columns: Annotated[int | None, typer.Option(help="Largest number of output columns.")] = None,
-    seconds: Annotated[float | None, typer.Option(help="Longest time to map all rows.")] = None,
     budget: Annotated[
         float | None, typer.Option(help="Seconds after which no further map is measured.")
     ] = None,
@@ -168,56 +167,12 @@ def choose(
         rows.X,
         named_kernel,
         max_error=max_error,
-        n_columns=n_columns,
-        seconds=seconds,
         budget=budget,
         error="relative" if relative else "absolute",
     )
     if out is not None:
         write_model(result.map, out, {"columns": rows.columns, "normalize": normalize})
     shared.show(result, json, "" if out is None else f"saved: {out}", source="--json")
-
-
-@shared.command
-def design(
-    kernel: Annotated[str, typer.Argument(help="chi2, intersection, gaussian:WIDTH, …")] = "chi2",
-    n_components: Annotated[int | None, typer.Option("--columns", "-n", help="Columns.")] = None,
-    max_error: Annotated[float | None, typer.Option(help="Instead: largest error allowed.")] = None,
-    domain: Annotated[str, typer.Option(help="Smallest and largest value, as LOW,HIGH.")] = "1,255",
-    error: Annotated[str, typer.Option(help="absolute or relative.")] = "absolute",
-    method: Annotated[str, typer.Option(help="refined, minimax, …")] = "refined",
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="Write the map: .kmap, .h (C), or .json (all numbers)."),
-    ] = None,
-    json: shared.AsJson = False,
-) -> None:
-    """Design the best map of a kernel for a size or an error, and print or export it.
-
-    Examples:
-
-    `kernelmaps design chi2 --columns 5 --out chi2_map.h`
-
-    `kernelmaps design intersection --max-error 10 --domain 1,255`
-    """
-    from kernelmaps import design_map
-    from kernelmaps.commands.exporting import write_model
-
-    shared.check_out(out, "a design", (".kmap", ".h", ".json"))
-    if n_components is None and max_error is None:
-        n_components = 5
-    shared.note(f"designing a map of {kernel}: rough kernels and large sizes take a minute")
-    result = design_map(
-        shared.kernel_named(kernel),
-        n_components=n_components,
-        max_error=max_error,
-        domain=_pair(domain),
-        error=error,
-        method=method,
-    )
-    if out is not None:
-        write_model(result, out)
-    shared.show(result, json, "" if out is None else f"written: {out}")
 
 
 def _numbers(text: str, option: str, kind: type = float) -> list[Any]:
@@ -227,11 +182,3 @@ def _numbers(text: str, option: str, kind: type = float) -> list[Any]:
     except ValueError:
         words = "whole numbers" if kind is int else "numbers"
         raise ValueError(f"{option} must be {words} with commas, got {text!r}.") from None
-
-
-def _pair(text: str) -> tuple[float, float]:
-    try:
-        low, high = (float(item) for item in text.split(","))
-    except ValueError:
-        raise ValueError(f"--domain must be LOW,HIGH, got {text!r}.") from None
-    return low, high

@@ -29,7 +29,7 @@ from ..data.table_in_memory import TableFile, fits_in_memory, load_table
 from ..data.table_stream import open_large_table
 from ..evaluation.checks import Task, check_targets, decide_task, suspect_columns
 from ..evaluation.methods import behind_scaler
-from ..evaluation.scoring import PredictionScores
+from ..evaluation.scores import PredictionScores
 from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
 from ..models.losses import LOSSES
 from .fit_settings import FitSettings

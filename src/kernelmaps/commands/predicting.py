@@ -360,7 +360,7 @@ def evaluate_file(
     encoding: str = "utf-8", check: bool = False,
 ) -> Evaluation:  # fmt: skip
     """Score a saved model on the rows of a file with a target, and check it if asked for."""
-    from ..evaluation.scoring import PredictionScores
+    from ..evaluation.scores import PredictionScores
 
     saved = SavedModel.load(model)
     labels = hasattr(saved.model, "classes_")

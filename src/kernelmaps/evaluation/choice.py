@@ -21,14 +21,15 @@ from sklearn.pipeline import make_pipeline
 
 from .._util.arguments import (
     argument,
+    check_choice,
     check_count,
+    check_number,
     check_positive,
     generator,
-    is_number,
     parameter,
     seed_of,
 )
-from .._util.display import Tabled, track
+from .._util.display import Tabled, number, numbers_table, track
 from .._util.sparse import dense
 from .._util.threads import check_stop, interruptible
 from ..certificate import Certificate
@@ -43,7 +44,6 @@ from ..kernels import Kernel
 from . import candidates as maps
 from .checks import checked_rows, feature_names_of, informative_columns, suspect_columns
 from .methods import ColumnSelector, scaled_kernel
-from .presentation import number, numbers_table
 
 ADDITIVE_SIZES = (1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 15, 19, 25, 33)
 JOINT_SIZES = tuple(2**power for power in range(6, 15))
@@ -127,7 +127,7 @@ class Choice(Tabled):
     kernel : Kernel
         Of the rows as they reach the map.
     requirements : dict
-        What was asked for.
+        The tolerance, the kind of error and the confidence.
     notes : list of str
         Candidates that could not be measured, and why.
     columns : list of str or None
@@ -214,9 +214,7 @@ def choose(
     X: Any,
     kernel: Any = "chi2",
     *,
-    max_error: float | None = None,
-    n_columns: int | None = None,
-    seconds: float | None = None,
+    max_error: float,
     error: str = "absolute",
     confidence: float = 0.95,
     families: Sequence[str] | None = None,
@@ -236,12 +234,9 @@ def choose(
         Additive, stationary or exponentiated. Of a stationary or exponentiated kernel given by name
         the width follows the data, and columns are standardised in front of a stationary one; a
         kernel object is used unchanged. A list has a kernel for each column.
-    max_error : float, optional
+    max_error : float
         Tolerance: of all maps whose bound is at most this, the one with the fewest columns is
         chosen, and of several such maps the one with the smallest bound.
-    n_columns, seconds : int, float, optional
-        Largest number of output columns, and longest time to map all rows of X. Without
-        `max_error`, the map with the smallest error within these limits is chosen.
     error : {"absolute", "relative"}
         Difference of kernel values, or that over √(k(x, x) k(y, y)), which does not depend on the
         scale of the data.
@@ -266,11 +261,11 @@ def choose(
     Raises
     ------
     ToleranceError
-        If no candidate meets the requirements; its `best` is the evidence of the nearest one.
+        If no candidate meets the tolerance; its `best` is the evidence of the nearest one.
 
     Notes
     -----
-    With `max_error`, families come in the order of their cost, and errors are taken to fall with
+    Families come in the order of their cost, and errors are taken to fall with
     the size: sizes are doubled until an error is within the tolerance, and bisected. A family whose
     errors fall so slowly that its largest map would not be within the tolerance is given up. Of a
     later family, the size of the smallest map so far is measured first, and smaller ones if that
@@ -284,59 +279,49 @@ def choose(
     >>> choice.evidence.bound <= 0.01
     True
     """
-    limits = {"max_error": max_error, "n_columns": n_columns, "seconds": seconds}
-    _check_requirements(limits, error, confidence)
+    check_positive("choose", "max_error", max_error)
+    check_choice("choose", "error", error, ("absolute", "relative"))
+    check_number("choose", "confidence", confidence, "in [0.5, 1)", lambda c: 0.5 <= c < 1)
     _check_search(families, held_out_rows, budget)
-    requirements = {**limits, "error": error, "confidence": confidence}
+    requirements = {"max_error": max_error, "error": error, "confidence": confidence}
     random_state = seed_of(random_state)
-    rows = _InputRows.of(X, kernel)
-    if rows.remarks:
-        warnings.warn(f"choose: {' '.join(rows.remarks)}", SuspectColumnWarning, stacklevel=2)
-    X, kernel, scaler = scaled_kernel(kernel, rows.measured, random_state)
-    search = interruptible(_Search, X, kernel, requirements, held_out_rows, random_state, budget)
+    rows, columns, remarks = _read_rows(X, kernel)
+    if remarks:
+        warnings.warn(f"choose: {' '.join(remarks)}", SuspectColumnWarning, stacklevel=2)
+    rows, kernel, scaler = scaled_kernel(kernel, rows, random_state)
+    search = interruptible(_Search, rows, kernel, requirements, held_out_rows, random_state, budget)
     for advice in search.advice:
         warnings.warn(f"choose: {advice}", KernelScaleWarning, stacklevel=2)
     groups = _families(kernel, families, random_state)
     for family in track(groups, lambda group: group[0].family, enabled=progress):
-        interruptible(search.go_through, family)
-    return rows.completed(search.result(), scaler)
+        interruptible(search.bisect, family)
+    best, rejected = search.rank()
+    # Fitted to a frame, the map checks the names of the columns of later ones.
+    before = [ColumnSelector(columns)] if columns is not None else []
+    steps = [*before, *([] if scaler is None else [clone(scaler)]), best.candidate.make()]
+    chosen = (make_pipeline(*steps) if len(steps) > 1 else steps[0]).fit(X)
+    best = replace(best, verdict="chosen", certificate=getattr(steps[-1], "certificate_", None))
+    return Choice(chosen, best, rejected, kernel, requirements, search.notes, columns)
 
 
-@dataclass(frozen=True)
-class _InputRows:
-    """Rows as they were passed, those that are measured, and what is to be said about them.
+def _read_rows(X: Any, kernel: Any) -> tuple[Any, list[str] | None, list[str]]:
+    """Checked rows, the columns of a frame that are used if some are left out, and remarks."""
+    names, rows = feature_names_of(X), checked_rows(X, "choose", ensure_min_samples=8)
+    if names is None:
+        return rows, None, suspect_columns(rows)
+    if isinstance(kernel, list | tuple):  # a kernel for each column
+        return rows, None, []
+    return informative_columns(rows, names)
 
-    `columns` are the names of the columns that are used, if some of a frame are left out.
-    """
 
-    passed: Any
-    measured: Any
-    remarks: list[str]
-    columns: list[str] | None = None
-
-    @classmethod
-    def of(cls, X: Any, kernel: Any) -> _InputRows:
-        names, rows = feature_names_of(X), checked_rows(X, "choose", ensure_min_samples=8)
-        if names is None:
-            return cls(X, rows, suspect_columns(rows))
-        if isinstance(kernel, list | tuple):  # a kernel for each column
-            return cls(X, rows, [])
-        used, columns, remarks = informative_columns(rows, names)
-        return cls(X, used, remarks, columns)
-
-    def completed(self, choice: Choice, scaler: Any) -> Choice:
-        """The choice with a map that takes rows as they were passed."""
-        if not hasattr(self.passed, "columns"):
-            map_ = choice.map if scaler is None else make_pipeline(scaler, choice.map)
-            return replace(choice, map=map_)
-        # Fitted to the frame, the map checks the names of the columns of later ones.
-        steps = [choice.evidence.candidate.make()]
-        if scaler is not None:
-            steps.insert(0, clone(scaler))
-        if self.columns is not None:
-            steps.insert(0, ColumnSelector(self.columns))
-        made = make_pipeline(*steps) if len(steps) > 1 else steps[0]
-        return replace(choice, map=made.fit(self.passed), columns=self.columns)
+def _check_search(families: Any, held_out_rows: Any, budget: Any) -> None:
+    check_count("choose", "held_out_rows", held_out_rows, least=4)
+    if budget is not None:
+        check_positive("choose", "budget", budget, "a positive number of seconds")
+    if isinstance(families, str):
+        raise ValueError(
+            f"choose: families must be a list of names, got {families!r}: use [{families!r}]."
+        )
 
 
 def upper_bound(largest: np.ndarray, confidence: float, n_fresh: int | None = None) -> float:
@@ -413,9 +398,8 @@ class _Search:
         """Propose relative errors where a tolerance is far below the kernel's values."""
         mean = float(np.mean([np.diag(split.exact).mean() for split in self.splits]))
         most = self.requirements["max_error"]
-        if self.requirements["error"] == "relative" or most is None:
-            return []
-        if mean < _LARGE_VALUES or most >= _SMALL_SHARE * mean:
+        small = mean >= _LARGE_VALUES and most < _SMALL_SHARE * mean
+        if self.requirements["error"] == "relative" or not small:
             return []
         option = parameter("relative")  # of the command; in Python, it is a value of `error`
         relative = option if option.startswith("--") else argument("error", "relative")
@@ -434,17 +418,7 @@ class _Search:
             root = np.sqrt(np.maximum(np.diag(exact), np.finfo(float).tiny))
         return _Split(held, train, exact, root[:, None] * root)
 
-    def go_through(self, family: list[maps.Candidate]) -> None:
-        """Measure the sizes of a family that may win."""
-        if self.requirements["max_error"] is None:
-            for candidate in family:
-                evidence = self._measure(candidate)
-                if evidence is None or self._too_large(evidence):
-                    return
-        else:
-            self._bisect(family)
-
-    def _bisect(self, family: list[maps.Candidate]) -> None:
+    def bisect(self, family: list[maps.Candidate]) -> None:
         """Find the smallest size whose error is within the tolerance, if it may win.
 
         Sizes below `low` are too small, that at `high` is large enough.
@@ -452,8 +426,8 @@ class _Search:
         low, high = 0, len(family)
         sizes = np.array([candidate.size for candidate in family])
         # The largest size that may win is measured first; without one, sizes are doubled.
-        place = int(np.searchsorted(sizes, self._smallest_size, side="right")) - 1
-        place = place if np.isfinite(self._smallest_size) else 0
+        smallest = min((e.candidate.size for e in self._good), default=None)
+        place = 0 if smallest is None else int(np.searchsorted(sizes, smallest, side="right")) - 1
         while low < high and place >= 0:
             evidence = self._measure(family[place])
             if evidence is None:
@@ -462,8 +436,8 @@ class _Search:
                 high = place
             else:
                 low = place + 1
-                if self._too_large(evidence, or_equal=True):
-                    high = min(high, low)
+                if evidence.columns >= min((e.columns for e in self._good), default=np.inf):
+                    high = min(high, low)  # larger ones of this family cannot win
                 elif high == len(family) and self._cannot_reach(family):
                     self.out_of_reach.append(evidence.label)
                     return
@@ -485,9 +459,8 @@ class _Search:
         return bool(log_error > np.log(_OUT_OF_REACH * self.requirements["max_error"]))
 
     @property
-    def _smallest_size(self) -> float:
-        """The size of the smallest map so far that meets all requirements."""
-        return min((e.candidate.size for e in self.measured if not self._excess(e)), default=np.inf)
+    def _good(self) -> list[Evidence]:
+        return [e for e in self.measured if e.bound <= self.requirements["max_error"]]
 
     @property
     def is_over(self) -> bool:
@@ -501,7 +474,7 @@ class _Search:
             self.notes.append(f"{candidate.label}: not measured, the budget was spent")
             return None
         start = process_time()  # what it costs, whatever else the machine does
-        evidence = self._measured(candidate)
+        evidence = self._evaluate(candidate)
         if evidence is not None:
             self.measured.append(evidence)
         if process_time() - start > _PATIENCE:
@@ -509,13 +482,15 @@ class _Search:
             return None
         return evidence
 
-    def _measured(self, candidate: maps.Candidate) -> Evidence | None:
+    def _evaluate(self, candidate: maps.Candidate) -> Evidence | None:
         errors, seconds, columns = [], [], 0
         try:
             # Values outside the domain are part of the error.
             with warnings.catch_warnings(action="ignore", category=OutOfDomainWarning):
                 for split in self.splits:
-                    feature_map = self._fitted(candidate, split.train)
+                    feature_map = candidate.make().fit(split.train)
+                    if getattr(feature_map, "kernel_", None) != self.kernel:  # but one of its own
+                        raise ValueError(f"it approximates {feature_map.kernel_!r}")
                     feature_map.transform(split.held[:8])  # compiled outside the timing
                     start = perf_counter()
                     Z = feature_map.transform(split.held)
@@ -540,71 +515,32 @@ class _Search:
             seconds=min(seconds) * self.X.shape[0] / self.n_held,
         )
 
-    def _fitted(self, candidate: maps.Candidate, rows: Any) -> Any:
-        feature_map = candidate.make().fit(rows)
-        if getattr(feature_map, "kernel_", None) != self.kernel:  # but one of its own
-            raise ValueError(f"it approximates {feature_map.kernel_!r}")
-        return feature_map
-
-    def _too_large(self, evidence: Evidence, *, or_equal: bool = False) -> bool:
-        """Whether larger sizes of this family cannot win any more."""
-        limit = self.requirements["n_columns"] or np.inf
-        if self.requirements["max_error"] is not None:
-            held = [item.columns for item in self.measured if not self._excess(item)]
-            limit = min([limit, *held])
-        return evidence.columns >= limit if or_equal else evidence.columns > limit
-
-    def _excess(self, item: Evidence) -> str:
-        """The first requirement that is not met, in words; empty where all are."""
-        limits = self.requirements
-        for value, most, words in (
-            (item.bound, limits["max_error"], "bound over {:g}"),
-            (item.columns, limits["n_columns"], "over {} columns"),
-            (item.seconds, limits["seconds"], "over {:g} s"),
-        ):
-            if most is not None and not value <= most:
-                return words.format(most)
-        return ""
-
-    def result(self) -> Choice:
+    def rank(self) -> tuple[Evidence, list[Evidence]]:
+        """The evidence of the chosen map, and that of the others with the reasons why they lost."""
         if not self.measured:
             reasons = "; ".join(self.notes) or "there is no map for it in this version"
             raise ValueError(f"choose: no map of {self.kernel!r} could be measured: {reasons}")
-        good = [item for item in self.measured if not self._excess(item)]
-        if not good:
+        if not self._good:
             raise self._failure()
-        if self.requirements["max_error"] is None:
-            best = min(good, key=lambda item: (item.bound, item.columns))
-        else:
-            # Of as many columns, the safer one: times of milliseconds would decide by chance.
-            best = min(good, key=lambda item: (item.columns, item.bound))
-        rejected = [
-            replace(item, verdict=self._verdict(item, best))
-            for item in self.measured
-            if item is not best
-        ]
-        rejected.sort(key=lambda item: (item.columns, item.bound))
+        # Of as many columns, the safer one: times of milliseconds would decide by chance.
+        best = min(self._good, key=lambda item: (item.columns, item.bound))
+        others = [item for item in self.measured if item is not best]
+        rejected = [replace(item, verdict=self._verdict(item, best)) for item in others]
         if given_up := self._given_up().strip():
             self.notes.append(given_up)
-        fitted = self._fitted(best.candidate, self.X)
-        evidence = replace(best, verdict="chosen", certificate=fitted.certificate_)
-        return Choice(fitted, evidence, rejected, self.kernel, self.requirements, self.notes)
+        return best, sorted(rejected, key=lambda item: (item.columns, item.bound))
 
     def _failure(self) -> ToleranceError:
         nearest = min(self.measured, key=lambda item: item.bound)
-        stated = ", ".join(
-            argument(key, self.requirements[key])
-            for key in ("max_error", "n_columns", "seconds")
-            if self.requirements[key] is not None
-        )
+        stated = argument("max_error", self.requirements["max_error"])
         return ToleranceError(
             f"choose: no map of {maps.kernel_label(self.kernel)} meets {stated}. The most accurate "
             f"of {len(self.measured)} is {nearest.label} with {nearest.columns} columns: "
             f"{self.requirements['error']} error on fresh pairs at most {nearest.bound:.3g} "
-            f"({nearest.confidence:.0%} confidence), {nearest.seconds:.3g} s for all rows. "
+            f"({nearest.confidence:.0%} confidence). "
             + ("Others were not measured, since the budget was spent. " if self.is_over else "")
             + self._given_up()
-            + " ".join(["Allow a larger error, more columns or more time.", *self.advice]),
+            + " ".join(["Allow a larger error.", *self.advice]),
             best=nearest,
         )
 
@@ -616,10 +552,8 @@ class _Search:
         return f"Larger maps than {labels} were not measured: their errors fall too slowly. "
 
     def _verdict(self, item: Evidence, best: Evidence) -> str:
-        if excess := self._excess(item):
-            return excess
-        if self.requirements["max_error"] is None:
-            return f"larger error than {best.bound:.2g}"
+        if item.bound > self.requirements["max_error"]:
+            return f"bound over {self.requirements['max_error']:g}"
         if item.columns > best.columns:
             return f"accurate enough; {item.columns - best.columns} more columns"
         return f"accurate enough; larger bound than {best.bound:.2g}"
@@ -637,32 +571,6 @@ def _families(
     if not groups:
         raise ValueError(f"choose: there is no map for {kernel!r} among {names or 'those here'}.")
     return sorted(groups.values(), key=lambda group: _COSTS.get(group[0].name, len(_COSTS)))
-
-
-def _check_requirements(limits: dict[str, Any], error: str, confidence: float) -> None:
-    if all(value is None for value in limits.values()):
-        raise ValueError(
-            f"choose: pass a requirement: {argument('max_error')}, {argument('n_columns')} or "
-            f"{argument('seconds')}."
-        )
-    for name, value in limits.items():
-        if value is not None:
-            check = check_count if name == "n_columns" else check_positive
-            check("choose", name, value)
-    if error not in ("absolute", "relative"):
-        raise ValueError(f"choose: error must be 'absolute' or 'relative', got {error!r}.")
-    if not is_number(confidence) or not 0.5 <= confidence < 1:
-        raise ValueError(f"choose: confidence must be in [0.5, 1), got {confidence!r}.")
-
-
-def _check_search(families: Any, held_out_rows: Any, budget: Any) -> None:
-    if isinstance(families, str):
-        raise ValueError(
-            f"choose: families must be a list of names, got {families!r}: use [{families!r}]."
-        )
-    check_count("choose", "held_out_rows", held_out_rows, least=4)
-    if budget is not None:
-        check_positive("choose", "budget", budget, "a positive number of seconds")
 
 
 def _as_dict(item: Evidence) -> dict[str, Any]:

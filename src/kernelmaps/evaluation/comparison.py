@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.pipeline import make_pipeline
 
 import kernelmaps
 
 from .._util.arguments import argument, check_positive, generator, parameter, refuse_masked, seed_of
-from .._util.display import Tabled
+from .._util.display import track
+from .._util.threads import interruptible, limit_blas, pools
+from ..exceptions import KernelScaleWarning, OutOfDomainWarning
+from ..inspection.kernel_error import KernelError, kernel_error
 from ..kernels import Kernel, get
 from ..maps.registry import PLUGINS
-from .candidates import Candidate, candidates, expression, kernel_label, sort_of
+from .candidates import candidates, expression, kernel_label, sort_of
 from .checks import (
     check_targets,
     checked_rows,
@@ -27,76 +34,31 @@ from .checks import (
     informative_columns,
     suspect_columns,
 )
-from .halving import Rounds, row_order
-from .measuring import Problem
 from .methods import (
     Method,
     baselines,
     linear_model,
     map_method,
+    penalty_of,
     scaled_kernel,
-    selecting,
+    select_columns,
+    with_penalty,
 )
-from .page import write_page
-from .presentation import comparison_table, draw, program, use_this
-from .report import report_data
-from .results import Results, Row
+from .results import Comparison, Row
 
 PENALTIES = (1.0, 10.0, 100.0)
 """Values of C that `compare` chooses from. Features have a mean squared norm of 1."""
-
-
-class Comparison(Tabled, Results):
-    """Result of :func:`compare`: a table, a recommendation, a plot and a report.
-
-    `print` shows the table, a notebook shows it as HTML. See :class:`Results` for its data.
-    """
-
-    def use_this(self) -> list[str]:
-        """The recommendation in sentences: what to use, and because of what."""
-        return use_this(self)
-
-    def estimator(self, label: str | None = None) -> Any:
-        """The unfitted model of a row, a scikit-learn pipeline; by default the recommended one.
-
-        Parameters
-        ----------
-        label : str, optional
-            Of one of the rows.
-        """
-        if label is None:
-            row = self.recommended()
-            if row is None:
-                raise ValueError("nothing was finished, so that there is no model to recommend.")
-            label = row.label
-        if label not in self.estimators:
-            raise KeyError(f"{label!r} has no estimator; there are {list(self.estimators)}")
-        return selecting(clone(self.estimators[label]), self.data["selected"])
-
-    def code(self, label: str | None = None) -> str:
-        """A program that loads the data, fits and scores the recommended model (or another)."""
-        row = self.recommended() if label is None else self[label]
-        return program(self, row)
-
-    def table(self) -> Any:
-        """A rich table, narrow enough for 100 characters."""
-        return comparison_table(self)
-
-    def plot(self, path: str | Path | None = None) -> Any:
-        """Draw error against columns and score against time (needs matplotlib)."""
-        return draw(self, path)
-
-    def report(self, path: str | Path) -> Path:
-        """Write one self-contained HTML file: recommendation, code, plots, sortable table."""
-        return write_page("report.html", report_data(self), path)
-
-    def __repr__(self) -> str:
-        use = self.recommended()
-        advice = "nothing finished" if use is None else f"recommended: {use.label!r}"
-        return (
-            f"<Comparison of {len(self.rows)} methods on {self.data['name']!r}, {advice}; "
-            "print it for the table>"
-        )
+ROWS_PER_SECOND = 250
+"""Rows that take part for each second of a budget, so that most methods finish."""
+_FEWEST_ROWS = 500  # that take part, and rows on which C is chosen
+_FEWEST_RESULTS = 2  # however small the budget, there is something to compare
+_ERROR_FIT_ROWS = 2000  # rows that a map is fitted to before its error is measured
+_ONE_THREAD_CELLS = 1_000_000  # up to which another library's threads cost more than they bring
+# Warnings that a reader of the table should know of.
+_NOTED_WARNINGS = {
+    ConvergenceWarning: "the linear solver stopped before it converged",
+    KernelScaleWarning: "the kernel is constant or diagonal on these rows",
+}
 
 
 def compare(
@@ -133,7 +95,7 @@ def compare(
         Classes or real targets; without them only errors and times are measured.
     task : {"auto", "classification", "regression"}
         What `y` is; "auto" decides by its values, see :mod:`kernelmaps.evaluation.checks`.
-    maps : sequence of str, Candidate, map or (label, map), optional
+    maps : sequence of str, map or (label, map), optional
         Names stand for all sizes and kernels of that class, objects are used unchanged. By
         default every map that exists for the kernels.
     kernels : sequence of str or Kernel, optional
@@ -151,8 +113,9 @@ def compare(
         Penalty of linear models and kernel machines (1/C for ridge regression). Of several values,
         a cross-validation on at most 500 rows chooses one for each method.
     budget : float, optional
-        Seconds of measuring, without compilation: one method of each sort first, then more of what
-        does well. What does not fit is listed with the time that it needs, or the rows that it saw.
+        Seconds, of which methods that usually cost little come first. A method is begun if as much
+        time is left as the longest one so far took; the notes name those that were not started. At
+        most 250 rows for each second take part, drawn at random.
     exact_rows : int
         Largest number of rows for exact kernel machines.
     name, feature_names : str, sequence of str
@@ -175,95 +138,330 @@ def compare(
     >>> result = km.compare(X, y, maps=["HomogeneousMap"], kernels=["chi2"], sizes=[3, 7])
     >>> model = result.estimator().fit(X, y)
     """
-    start, (X, columns, remarks) = perf_counter(), _rows_of(X, feature_names)
-    y, decided, notes = _prepared(X, y, task, columns["names"], remarks)
-    penalties = _checked_arguments(X, cv, C, budget)
-    random_state, middle = seed_of(random_state), sorted(penalties)[len(penalties) // 2]
-    pairs = _scaled_kernels(kernels or _default_kernels(X), X, random_state, notes)
-    methods = _map_methods(maps, pairs, (sizes, joint_sizes), random_state, decided, middle)
-    if with_baselines and decided != "none":
+    start, (X, columns, notes) = perf_counter(), _read_rows(X, feature_names)
+    y, task, task_notes = _read_targets(X, y, task, columns["names"])
+    penalties, random_state = _check_arguments(X, cv, C, budget), seed_of(random_state)
+    middle, notes = sorted(penalties)[len(penalties) // 2], notes + task_notes
+    pairs = _fit_kernels(kernels or _default_kernels(X), X, random_state, notes)
+    methods = _map_methods(maps, pairs, (sizes, joint_sizes), random_state, task, middle)
+    if with_baselines and task != "none":
         limits = {"size": max(joint_sizes), "exact_rows": exact_rows, "sparse": sparse.issparse(X)}
-        methods = [*baselines(pairs, decided, middle, **limits), *methods]
+        methods = [*baselines(pairs, task, middle, **limits), *methods]
     _check_methods(methods, maps, kernels)
-    problem = _problem(X, y, decided, cv, random_state)
-    rounds = Rounds(problem, _time_left(budget, start), progress, penalties).run(methods)
-    given = {"name": name, "C": penalties, "loading_code": loading_code} | columns
-    return _result(rounds, methods, notes + _notes_of(rounds, methods, budget), given, start)
+    problem = Problem(X, y, task, cv, random_state)
+    if budget is not None:
+        problem = problem.sample(max(_FEWEST_ROWS, int(ROWS_PER_SECOND * budget)))
+    run = _Run(problem, np.inf if budget is None else start + budget, penalties)
+    run.measure_all(methods, progress)
+    data = {"name": name, "C": penalties, "loading_code": loading_code, **columns}
+    result = run.result(methods, data | _describe(X, problem), notes)
+    again = run.measure_on_exact_rows(result)
+    return replace(result, on_exact_rows=again, seconds=perf_counter() - start)
 
 
-def _on_exact_rows(result: Comparison, rounds: Rounds) -> tuple[Row, Row, np.ndarray] | None:
-    """Measure the recommended method on the rows of the best exact machine, if these are fewer."""
-    use = result.recommended()
-    exact = [row for row in result.rows if row.kind == "exact" and row.score is not None]
-    if use is None or not exact or rounds.interrupted:
-        return None
-    best = max(exact, key=lambda row: (row.rows, row.score or 0.0))
-    seconds = rounds.problem.cv * (use.seconds + use.predict_seconds) * best.rows / use.rows
-    if best.finished or best.label not in result.losses or seconds > rounds.remaining:
-        return None
-    return best, *rounds.again_on(use.label, best.rows)
+def _describe(X: Any, problem: Problem) -> dict[str, Any]:
+    shape = {"rows": X.shape[0], "columns": X.shape[1], "sparse": bool(sparse.issparse(X))}
+    folds = {"folds": problem.cv, "random_state": problem.random_state}
+    return {**shape, **folds, "dtype": str(X.dtype), "compared_rows": problem.X.shape[0]}
 
 
-def _result(
-    rounds: Rounds, methods: list[Method], notes: list[str], given: dict[str, Any], start: float
-) -> Comparison:
-    problem = rounds.problem
-    X = problem.X
-    methods = [rounds.tuned.get(method.label, method) for method in methods]
-    pipelines = {m.label: made for m in methods if (made := m.estimator()) is not None}
-    rows = [rounds.results[m.label] for m in methods if m.label in rounds.results]
-    if (selected := given["selected"]) is not None:
-        codes = {label: expression(selecting(made, selected)) for label, made in pipelines.items()}
-        rows = [replace(row, code=codes.get(row.label, row.code)) for row in rows]
-    result = Comparison(
-        rows=rows,
-        task=problem.task,
-        data=given
-        | {
-            "rows": X.shape[0],
-            "columns": X.shape[1],
-            "sparse": bool(sparse.issparse(X)),
-            "dtype": str(X.dtype),
-            "folds": problem.cv,
-            "compared_rows": rounds.rows,
-            "random_state": problem.random_state,
-        },
-        notes=notes,
-        interrupted=rounds.interrupted,
-        sample=rounds.sample(),
-        estimators=pipelines or {m.label: m.feature_map for m in methods},
-        losses=rounds.losses,
+# ---- measuring ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Rows and targets that are compared, and their folds.
+
+    `task` is "classification", "regression" or "none" (no targets).
+    """
+
+    X: Any
+    y: np.ndarray | None
+    task: str
+    cv: int
+    random_state: int
+
+    def folds(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Pairs of training and test rows, the same for every method."""
+        kind = StratifiedKFold if self.task == "classification" else KFold
+        splitter = kind(self.cv, shuffle=True, random_state=self.random_state)
+        with warnings.catch_warnings(action="ignore"):  # rare classes in a small sample
+            return list(splitter.split(self.X, self.y))
+
+    def sample(self, n_rows: int | None) -> Problem:
+        """A random sample with at least `cv` rows of each class (or all); None: all rows."""
+        n = self.X.shape[0]
+        if n_rows is None or n_rows >= n:
+            return self
+        order = generator(self.random_state).permutation(n)
+        if self.task == "classification":
+            assert self.y is not None
+            place = np.empty(n, dtype=int)  # of a row among those of its class
+            for label in np.unique(self.y):
+                members = order[self.y[order] == label]
+                place[members] = np.arange(len(members))
+            order = order[np.argsort(place[order] >= self.cv, kind="stable")]
+        rows = np.sort(order[:n_rows])
+        return replace(self, X=self.X[rows], y=None if self.y is None else self.y[rows])
+
+
+class _Run:
+    """Measures methods until the deadline, and keeps their rows and losses."""
+
+    def __init__(self, problem: Problem, deadline: float, penalties: Sequence[float]) -> None:
+        self.problem, self.deadline, self.penalties = problem, deadline, penalties
+        self.rows: dict[str, Row] = {}
+        self.losses: dict[str, np.ndarray] = {}
+        self.tuned: dict[str, Method] = {}  # with the penalty that was chosen
+        self.failures: dict[str, str] = {}  # label: why it could not run
+        self.longest = 0.0  # seconds that a method took
+        self.interrupted = False
+
+    def measure_all(self, methods: Sequence[Method], progress: bool | None) -> None:
+        """Measure methods in the order of their costs; Ctrl-C ends it with what is finished."""
+        ordered = sorted(methods, key=lambda method: method.cost)
+        try:
+            for method in track(ordered, lambda method: method.label, enabled=progress):
+                self._add(method)
+        except KeyboardInterrupt:
+            self.interrupted = True
+
+    def _add(self, method: Method) -> None:
+        """Measure a method, if there is time for it."""
+        names, begin = (method.label, method.kind, method.kernel), perf_counter()
+        if begin + self.longest > self.deadline and len(self.rows) >= _FEWEST_RESULTS:
+            self.rows[method.label] = Row(*names, 0, status="not started", code=method.code())
+            return
+        problem = self.problem.sample(method.max_rows)
+        deadline = np.inf if len(self.rows) < _FEWEST_RESULTS else self.deadline
+        try:
+            # The first call also compiles what the method runs, which no measurement should have.
+            method = interruptible(choose_penalty, method, problem, self.penalties)
+            row, losses = interruptible(measure, method, problem, deadline)
+            row = replace(row, error=interruptible(measure_error, method, self.problem))
+        except (ValueError, TypeError, MemoryError) as error:
+            self.failures[method.label] = str(error).splitlines()[0]
+            return
+        if row.finished and row.rows < self.problem.X.shape[0]:
+            row = replace(row, status="limited")
+        self.rows[row.label], self.tuned[row.label] = row, method
+        if losses is not None:
+            self.losses[row.label] = losses
+        self.longest = max(self.longest, perf_counter() - begin)
+
+    def result(self, methods: list[Method], data: dict[str, Any], notes: list[str]) -> Comparison:
+        """Rows in the order of the methods, with their models."""
+        made = {m.label: self.tuned.get(m.label, m) for m in methods}
+        models = {label: model for label, m in made.items() if (model := m.estimator()) is not None}
+        rows = [self.rows[m.label] for m in methods if m.label in self.rows]
+        if (selected := data["selected"]) is not None:
+            codes = {k: expression(select_columns(v, selected)) for k, v in models.items()}
+            rows = [replace(row, code=codes.get(row.label, row.code)) for row in rows]
+        return Comparison(
+            rows=rows,
+            task=self.problem.task,
+            data=data,
+            notes=notes + self._notes(data["rows"], methods),
+            interrupted=self.interrupted,
+            sample=(self.problem.X, self.problem.y),
+            estimators=models or {m.label: m.feature_map for m in methods},
+            losses=self.losses,
+        )
+
+    def _notes(self, n_rows: int, methods: Sequence[Method]) -> list[str]:
+        """What was left out, subsampled or not measured, in sentences."""
+        notes = [f"{label} was left out: {why}" for label, why in self.failures.items()]
+        if self.interrupted:
+            notes.append(f"Interrupted: {len(self.rows)} of {len(methods)} methods were measured.")
+        if self.problem.X.shape[0] < n_rows:
+            notes.append(
+                f"Subsampled: {self.problem.X.shape[0]} of {n_rows} rows, "
+                f"{ROWS_PER_SECOND} for each second of the budget."
+            )
+        for status, words in (
+            ("limited", "Exact kernel machines saw fewer rows"),
+            ("unfinished", "The time was over before all folds were done"),
+            ("not started", "Not started, for want of time"),
+        ):
+            labels = [row.label for row in self.rows.values() if row.status == status]
+            if labels:
+                notes.append(f"{words}: {'; '.join(labels)}.")
+        return notes
+
+    def measure_on_exact_rows(self, result: Comparison) -> tuple[Row, Row, np.ndarray] | None:
+        """Measure the recommended method on the rows of the best exact machine, if fewer."""
+        use = result.recommended()
+        exact = [row for row in result.rows if row.status == "limited"]
+        if use is None or not exact or self.interrupted:
+            return None
+        best = max(exact, key=lambda row: row.score or 0.0)
+        problem = self.problem.sample(best.rows)
+        return best, *interruptible(measure, self.tuned[use.label], problem, np.inf)
+
+
+def choose_penalty(method: Method, problem: Problem, penalties: Sequence[float]) -> Method:
+    """Choose the penalty of a method by a cross-validation on few rows.
+
+    These are training rows of the first fold. The features are computed once for all penalties. Of
+    equal losses, the smallest penalty is chosen.
+    """
+    problem = problem.sample(_FEWEST_ROWS)
+    train = problem.folds()[0][0]
+    with _quiet(method, problem):
+        if method.kind in ("boosting", "gam"):  # they have no penalty, and a GAM is compiled
+            if method.kind == "gam":
+                clone(method.model).fit(problem.X, problem.y).predict(problem.X)
+            return method
+        Z, _ = _fit_features(method, _convert(method, problem.X[train]))
+        if problem.y is None or penalty_of(method.model) is None:
+            return method
+        inner = replace(problem, X=Z, y=problem.y[train])
+        tuned = [replace(method, model=with_penalty(method.model, C)) for C in sorted(penalties)]
+        losses = [_inner_loss(candidate, inner) for candidate in tuned]
+    return tuned[int(np.argmin(losses))]
+
+
+def _inner_loss(method: Method, inner: Problem) -> float:
+    """Mean loss of a model in a cross-validation on features, or on a Gram matrix."""
+    assert inner.y is not None
+    losses = []
+    for train, test in inner.folds():
+        Z_train, Z_test = inner.X[train], inner.X[test]
+        if method.exact is not None:
+            Z_train, Z_test = Z_train[:, train], Z_test[:, train]
+        model = clone(method.model).fit(Z_train, inner.y[train])
+        losses.append(_score(inner.task, inner.y[test], model.predict(Z_test))[1])
+    return float(np.concatenate(losses).mean())
+
+
+def measure(method: Method, problem: Problem, deadline: float = np.inf) -> tuple[Row, Any]:
+    """Cross-validate a method; folds that would end after the deadline are not begun.
+
+    Returns the row, without the error of its map, and the loss of each row when it was held out, or
+    None unless all folds were done.
+    """
+    folds: list[tuple[np.ndarray, Any, float | None]] = []  # seconds, features, score
+    losses, start = np.full(problem.X.shape[0], np.nan), perf_counter()
+    with _quiet(method, problem, record=True) as caught:
+        for train, test in problem.folds():
+            now = perf_counter()
+            if folds and now + (now - start) / len(folds) > deadline:
+                break
+            X_train, X_test = (_convert(method, problem.X[rows]) for rows in (train, test))
+            model, score, times = None, None, [perf_counter()]
+            Z, features = _fit_features(method, X_train)
+            times.append(perf_counter())
+            if problem.y is not None:
+                model = clone(method.model).fit(Z, problem.y[train])
+            times.append(perf_counter())
+            predicted = features(X_test) if model is None else model.predict(features(X_test))
+            times.append(perf_counter())
+            if problem.y is not None:
+                score, losses[test] = _score(problem.task, problem.y[test], predicted)
+            folds.append((np.diff(times), Z, score))
+    kinds = {item.category for item in caught}
+    notes = [words for kind, words in _NOTED_WARNINGS.items() if kind in kinds]
+    scores = [score for _, _, score in folds if score is not None]
+    map_seconds, fit_seconds, predict_seconds = np.mean([f[0] for f in folds], axis=0).tolist()
+    Z = folds[0][1]
+    row = Row(
+        label=method.label,
+        kind=method.kind,
+        kernel=method.kernel,
+        rows=problem.X.shape[0],
+        columns=None if method.exact is not None else Z.shape[1],
+        score=float(np.mean(scores)) if scores else None,
+        score_std=float(np.std(scores) / np.sqrt(len(scores))) if scores else None,
+        map_seconds=map_seconds,
+        fit_seconds=fit_seconds,
+        predict_seconds=predict_seconds,
+        bytes=sum(a.nbytes for a in (Z.data, Z.indices, Z.indptr))
+        if sparse.issparse(Z)
+        else Z.nbytes,
+        code=method.code(),
+        note="; ".join(notes),
+        status="finished" if len(folds) == problem.cv else "unfinished",
+        fold_scores=tuple(scores),
+        C=penalty_of(method.model),
     )
-    on_exact_rows = _on_exact_rows(result, rounds)
-    return replace(result, on_exact_rows=on_exact_rows, seconds=perf_counter() - start)
+    return row, None if np.isnan(losses).any() else losses
 
 
-def _notes_of(rounds: Rounds, methods: list[Method], budget: float | None) -> list[str]:
-    notes = [f"{label} was left out: {why}" for label, why in rounds.failures.items()]
-    if rounds.interrupted:
-        done = sum(row.rows > 0 for row in rounds.results.values())
-        notes.append(f"Interrupted: {done} of {len(methods)} methods were measured.")
-    if 0 < rounds.rows < rounds.n:
-        why = "" if rounds.interrupted else f", as many as {budget:g} seconds allow"
-        notes.append(f"Subsampled: {rounds.rows} of {rounds.n} rows{why}.")
-    sorts = {
-        "limited": "Exact kernel machines saw fewer rows",
-        "stopped": "Stopped on fewer rows, to keep the budget",
-        "unfinished": "The time was over before all folds were done",
-        "not started": "Not started",
-    }
-    for status, words in sorts.items():
-        labels = [row.label for row in rounds.results.values() if row.status == status]
-        if labels:
-            more = f" and {len(labels) - 5} more" if len(labels) > 5 else ""
-            notes.append(f"{words}: {', '.join(labels[:5])}{more}.")
-    return notes
+@contextmanager
+def _quiet(method: Method, problem: Problem, record: bool = False) -> Iterator[list[Any]]:
+    """Without warnings, or with a record of them, and one thread for little data.
+
+    Threads of other libraries would wait for one another.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always" if record else "ignore")
+        warnings.simplefilter("ignore", OutOfDomainWarning)  # part of the error and of the score
+        if problem.X.shape[0] * problem.X.shape[1] > _ONE_THREAD_CELLS:
+            yield caught
+            return
+        one = (
+            pools().limit(limits=1, user_api="openmp")
+            if method.kind == "boosting"
+            else limit_blas(1)
+        )
+        with one:
+            yield caught
+
+
+def _score(task: str, truth: np.ndarray, predicted: np.ndarray) -> tuple[float, np.ndarray]:
+    """Accuracy and wrong rows, or R² and squared errors."""
+    if task == "classification":
+        losses = (predicted != truth).astype(np.float64)
+        return float(1 - losses.mean()), losses
+    losses = np.square(predicted - truth)
+    spread = float(np.square(truth - truth.mean()).sum())
+    return float(1 - losses.sum() / spread) if spread else float(losses.sum() == 0), losses
+
+
+def _fit_features(method: Method, X_train: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """Features of the training rows, and the function that gives those of others."""
+    steps = make_pipeline("passthrough", *map(clone, method.steps))
+    Z = steps.fit_transform(X_train)
+    if method.exact is None:
+        return Z, steps.transform
+    kernel = method.exact
+    scale = float(np.mean(kernel.diag(Z))) or 1.0  # mean k(x, x) = 1, as for the maps
+    return kernel(Z) / scale, lambda X: kernel(steps.transform(X), Z) / scale
+
+
+def measure_error(method: Method, problem: Problem) -> KernelError | None:
+    """Error of the method's map behind the steps before it, on rows that it was not fitted to."""
+    if method.feature_map is None:
+        return None
+    n, n_columns = problem.X.shape
+    n_train = max(1, min(_ERROR_FIT_ROWS, n // 2))
+    # Pairs are many: a few hundred rows make a good estimate of the error.
+    n_rows = int(np.clip(np.sqrt(5e7 / max(1, n_columns)), 40, 400))
+    order = generator(problem.random_state).permutation(n)
+    train, rows = (
+        _convert(method, problem.X[np.sort(part)]) for part in (order[:n_train], order[-n_rows:])
+    )
+    with _quiet(method, problem):
+        place = method.steps.index(method.feature_map)
+        before = make_pipeline("passthrough", *map(clone, method.steps[:place])).fit(train)
+        fitted = clone(method.feature_map).fit(before.transform(train))
+        truth = method.truth or getattr(fitted, "kernel_", None)
+        return None if truth is None else kernel_error(fitted, before.transform(rows), kernel=truth)
+
+
+def _convert(method: Method, X: Any) -> Any:
+    """What other libraries need: floats for scikit-learn's maps, dense rows for boosting."""
+    if method.kind == "boosting" and sparse.issparse(X):
+        return X.toarray()
+    if method.kind == "map" or X.dtype in (np.float32, np.float64):
+        return X
+    return X.astype(np.float64)
 
 
 # ---- what is compared ---------------------------------------------------------------------------
 
 
-def _rows_of(X: Any, names: Sequence[str] | None) -> tuple[Any, dict[str, Any], list[str]]:
+def _read_rows(X: Any, names: Sequence[str] | None) -> tuple[Any, dict[str, Any], list[str]]:
     """Checked rows, the names of their columns and those selected of a frame, and remarks."""
     all_names, rows = feature_names_of(X, names), checked_rows(X, "compare")
     if names is not None or not all_names:
@@ -272,10 +470,10 @@ def _rows_of(X: Any, names: Sequence[str] | None) -> tuple[Any, dict[str, Any], 
     return rows, {"names": selected or all_names, "selected": selected}, remarks
 
 
-def _prepared(
-    X: Any, y: Any, task: str, names: list[str] | None, remarks: list[str]
+def _read_targets(
+    X: Any, y: Any, task: str, names: list[str] | None
 ) -> tuple[np.ndarray | None, str, list[str]]:
-    """Targets, task, and what should be known of the rows, `remarks` first."""
+    """Targets, task, and what should be known of the rows."""
     if y is not None:
         refuse_masked("compare", "y", y)
         y = np.asarray(y)
@@ -287,25 +485,11 @@ def _prepared(
     decided = decide_task(y, task)
     check_targets(y, decided.name, "compare")
     y = y.astype(np.float64) if decided.name == "regression" else y
-    suspects = suspect_columns(X, y, names, "compare")
     notes = [f"The task is {decided}; {argument('task')} changes it."] if decided.reason else []
-    return y, decided.name, [*remarks, *notes, *suspects]
+    return y, decided.name, [*notes, *suspect_columns(X, y, names, "compare")]
 
 
-def _time_left(budget: float | None, start: float) -> float | None:
-    """The budget less the seconds since the start: scikit-learn is imported, rows are looked at."""
-    return None if budget is None else max(budget - (perf_counter() - start), np.finfo(float).tiny)
-
-
-def _problem(X: Any, y: Any, task: str, cv: int, random_state: int) -> Problem:
-    order = row_order(X.shape[0], y, task, cv, generator(random_state))
-    # Pairs are many: a few hundred rows make a good estimate of the error.
-    count = int(np.clip(np.sqrt(5e7 / max(1, X.shape[1])), 40, 400))
-    error_rows = X[np.sort(order[-min(count, X.shape[0]) :])]
-    return Problem(X, y, task, cv, error_rows, random_state, order)
-
-
-def _checked_arguments(X: Any, cv: int, C: Any, budget: float | None) -> list[float]:
+def _check_arguments(X: Any, cv: int, C: Any, budget: float | None) -> list[float]:
     """The penalties; wrong arguments are refused."""
     penalties: list[float] = np.atleast_1d(np.asarray(C)).tolist()
     if not penalties:
@@ -346,7 +530,7 @@ def _default_kernels(X: Any) -> list[str]:
     return ["chi2", "intersection", "exp_chi2", "gaussian"]
 
 
-def _scaled_kernels(
+def _fit_kernels(
     kernels: Sequence[Any], X: Any, random_state: int, notes: list[str]
 ) -> list[tuple[Kernel, Any]]:
     """Kernels with their widths, each with the scaler of columns that it needs, or None."""
@@ -380,35 +564,30 @@ def _map_methods(
             f"compare: there is no map {unknown!r} in kernelmaps. Pass a map that you wrote as an "
             "object, or register it (kernelmaps.maps.register)."
         )
-    ranked: list[tuple[int, Method]] = []
+    methods: list[Method] = []
     for kernel, scaler in [*pairs, (None, None)]:
         joint = kernel is not None and sort_of(kernel) != "additive"
-        kernel_sizes = tuple(sizes[joint])
-        for candidate in candidates(kernel, kernel_sizes, random_state, all_variants=bool(names)):
+        name = kernel_label(kernel)
+        for candidate in candidates(
+            kernel, tuple(sizes[joint]), random_state, all_variants=bool(names)
+        ):
             if names is None or candidate.name in names:
-                # Anchors are searched for, which takes its time: quicker maps go first. A basis of
-                # its default size, which is none of the list, is one of the first.
-                place = kernel_sizes.index(candidate.size) if candidate.size in kernel_sizes else 0
-                late = place + 2 * (candidate.name == "AnchorMap")
-                ranked.append((late, _of_candidate(candidate, kernel, model, scaler)))
-    # Kernels take turns, so that a small budget has looked at each of them.
-    turn = {
-        id(m): sum(k.kernel == m.kernel for _, k in ranked[:i]) for i, (_, m) in enumerate(ranked)
-    }
-    methods = [m for _, m in sorted(ranked, key=lambda pair: (pair[0], turn[id(pair[1])]))]
-    objects = [item for item in maps or [] if not isinstance(item, str)]
-    return [*methods, *(_of_object(item, model) for item in objects)]
+                plain = name in ("basis", "chi2")
+                label = candidate.label if plain else f"{candidate.label}, {name}"
+                # The smallest maps come next to the plain linear model, larger ones late, and
+                # anchors, which are searched for, too.
+                late = candidate.size > min(sizes[joint]) and kernel is not None
+                cost = 5 if late or candidate.name == "AnchorMap" else 1
+                made = map_method(label, candidate.make(), name, model, scaler, cost)
+                methods.append(made)
+    for item in maps or []:
+        if not isinstance(item, str):
+            methods.append(_wrap_map(item, model))
+    return methods
 
 
-def _of_candidate(candidate: Candidate, kernel: Kernel | None, model: Any, scaler: Any) -> Method:
-    name = kernel_label(kernel)
-    label = candidate.label if name in ("basis", "chi2") else f"{candidate.label}, {name}"
-    return map_method(label, candidate.make(), name, model, scaler)
-
-
-def _of_object(item: Any, model: Any) -> Method:
-    if isinstance(item, Candidate):
-        return _of_candidate(item, None, model, None)
+def _wrap_map(item: Any, model: Any) -> Method:
+    """The method of a map that the user passed, by itself or with a label."""
     label, feature_map = item if isinstance(item, tuple) else (repr(item), item)
     if not hasattr(feature_map, "transform"):
         raise TypeError(f"compare: {feature_map!r} is neither the name of a map nor a transformer.")

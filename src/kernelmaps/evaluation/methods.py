@@ -179,7 +179,7 @@ class ColumnSelector(TransformerMixin, BaseEstimator):
         return tags
 
 
-def selecting(model: Any, columns: Sequence[str] | None) -> Any:
+def select_columns(model: Any, columns: Sequence[str] | None) -> Any:
     """An unfitted model or map of these columns of a frame; None: of all."""
     if columns is None:
         return model
@@ -189,7 +189,7 @@ def selecting(model: Any, columns: Sequence[str] | None) -> Any:
 
 @dataclass(frozen=True)
 class Method:
-    """Something to compare: the steps of a pipeline, and how its cost grows.
+    """Something to compare: the steps of a pipeline.
 
     Attributes
     ----------
@@ -205,11 +205,10 @@ class Method:
         Kernel of a machine on Gram matrices of what the steps give.
     truth : Kernel or None
         What the map approximates; None asks the map.
-    growth : float
-        Exponent of the cost in the number of rows, to predict it. Linear machines on 333 to 4000
-        rows of 100 to 360 columns took times that grew with powers from 1.2 to 1.5.
     max_rows : int or None
         More rows are never used: the cost grows too fast.
+    cost : int
+        Place in the order in which methods are measured.
     """
 
     label: str
@@ -220,13 +219,8 @@ class Method:
     model: Any = None
     exact: Kernel | None = None
     truth: Kernel | None = None
-    growth: float = 1.3
     max_rows: int | None = None
-
-    @property
-    def is_peer(self) -> bool:
-        """Whether it is there for comparison only, so that it must not use up the budget."""
-        return self.kind in ("exact", "sklearn", "boosting")
+    cost: int = 0
 
     def estimator(self) -> Any:
         """The unfitted pipeline; of exact kernels none, as they do not scale to many rows."""
@@ -235,24 +229,13 @@ class Method:
         return clone(make_pipeline(*self.steps, self.model))
 
     def code(self) -> str:
-        """Python that makes it."""
+        """Python that makes it; of an exact machine, its kernel."""
         if self.exact is not None:
-            return self._exact_code(kernel_code(self.exact))
+            return kernel_code(self.exact)
         pipeline = self.estimator()
         if pipeline is None:
             return expression(self.feature_map)
         return expression(pipeline if len(pipeline.steps) > 1 else pipeline.steps[0][1])
-
-    def _exact_code(self, kernel: str) -> str:
-        steps = [expression(step) for step in self.steps]
-        if not hasattr(self.model, "regressor"):
-            steps.append(f"SVC(C={penalty_of(self.model)}, kernel={kernel})")
-            return f"make_pipeline({', '.join(steps)})" if self.steps else steps[0]
-        # KernelRidge calls a kernel with one pair of rows at a time, so it is given the matrix.
-        rows = "X"
-        for step in steps:
-            rows = f"{step}.fit_transform({rows})"
-        return f"{expression(self.model.regressor)}.fit({kernel}({rows}), y - y.mean())"
 
 
 def linear_model(task: str, C: float) -> Any:
@@ -292,7 +275,9 @@ def with_penalty(model: Any, C: float) -> Any:
     return clone(model).set_params(**{name: C if name.endswith("C") else 1 / C})
 
 
-def map_method(label: str, feature_map: Any, kernel: str, model: Any, scaler: Any = None) -> Method:
+def map_method(
+    label: str, feature_map: Any, kernel: str, model: Any, scaler: Any = None, cost: int = 1
+) -> Method:
     """A map under a linear model, behind a scaler of the columns where its kernel needs one.
 
     Joint maps have k(x, x) = 1; the features of all others are brought to that size.
@@ -300,7 +285,7 @@ def map_method(label: str, feature_map: Any, kernel: str, model: Any, scaler: An
     before = () if scaler is None else (scaler,)
     after = () if isinstance(feature_map, JointMap) else (MeanNormScaler(),)
     steps = (*before, feature_map, *after)
-    return Method(label, "map", kernel, steps=steps, feature_map=feature_map, model=model)
+    return Method(label, "map", kernel, steps, feature_map, model, cost=cost)
 
 
 def column_scaler(sparse: bool) -> StandardScaler:
@@ -346,23 +331,19 @@ def baselines(
     model = linear_model(task, C)
     linear = (column_scaler(sparse), MeanNormScaler())
     methods = [Method("plain linear", "linear", steps=linear, model=model)]
+    if not sparse:
+        methods.append(Method("GAM", "gam", model=_additive_model(task), cost=2))
+    methods.append(Method("gradient boosting", "boosting", model=_boosting(task), cost=4))
     for kernel, scaler in kernels:
         steps = () if scaler is None else (scaler,)
-        name = kernel_label(kernel)
-        machine: dict[str, Any] = {"model": _kernel_machine(task, C), "exact": kernel}
-        # Times of 500 to 2000 rows of two tables grew with the powers 1.1 and 1.4, of which a half
-        # is fixed in predictions; the Gram matrix, and steps on many rows, grow with the square.
-        machine |= {"growth": 2.0, "max_rows": exact_rows}
-        methods.append(Method(f"exact {name}", "exact", name, steps, **machine))
-        for sort, other in _sklearn_maps(kernel, size):
-            label = f"sklearn {type(other).__name__} {sort}, {name}"
+        name, machine = kernel_label(kernel), _kernel_machine(task, C)
+        limits: dict[str, Any] = {"exact": kernel, "max_rows": exact_rows, "cost": 3}
+        methods.append(Method(f"exact {name}", "exact", name, steps, model=machine, **limits))
+        for columns, other in _sklearn_maps(kernel, size):
+            label = f"sklearn {type(other).__name__} {columns}, {name}"
             after = (*steps, other, MeanNormScaler())
-            methods.append(Method(label, "sklearn", name, after, other, model, truth=kernel))
-    if not sparse:
-        # Beside a fixed part, times of 500 to 8000 rows of four tables grew with the power 1.0.
-        methods.append(Method("GAM", "gam", model=_additive_model(task), growth=1.0))
-    # A hundred trees cost much on any number of rows, and little more on many.
-    methods.append(Method("gradient boosting", "boosting", model=_boosting(task), growth=0.7))
+            peer: dict[str, Any] = {"truth": kernel, "cost": 6}
+            methods.append(Method(label, "sklearn", name, after, other, model, **peer))
     return methods
 
 

@@ -20,8 +20,8 @@ from ..exceptions import OutOfDomainWarning
 from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay
 from ..inspection.shapes import by_importance, importance, output_names, shape_functions
 from ..models.gam.fitted import warn_without_exposure
-from .page import plain_panels, rounded, write_page
-from .scoring import PredictionScores
+from .reports import fill_template, plain_panels, round_numbers
+from .scores import PredictionScores
 
 _WORDS = {
     "d2": "deviance explained",
@@ -219,9 +219,9 @@ def write_report(
         "outputs": output_names(model) or [str(getattr(model, "classes_", ["score"])[-1])],
         "facts": _facts(model, held_out, given=report_rows.judged is not None),
         "shapes": plain_panels(functions.panels),
-        "range": rounded(functions.limits),
+        "range": round_numbers(functions.limits),
         "pairs": plain_panels(pairs.panels),
-        "limits": rounded(pairs.limits, 3) if pairs.pairs else [],
+        "limits": round_numbers(pairs.limits, 3) if pairs.pairs else [],
         "bars": _bars(model, shapes),
         "rows": _rows(report_rows, rows, names if feature_names is not None else None),
         "scores": _scores(model, report_rows.judged, target),
@@ -229,7 +229,7 @@ def write_report(
         "summary": _summary(model),
         "footer": f"kernelmaps {kernelmaps.__version__}, {date.today().isoformat()}.",
     }
-    return write_page("model_report.html", data, path)
+    return fill_template("model_report.html", data, path)
 
 
 # ---- the model ----------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ def _facts(model: Any, held_out: dict[str, Any] | None, given: bool) -> list[lis
 def _bars(model: Any, shapes: list[Any]) -> list[list[Any]]:
     """Names of the terms and standard deviations of what they add."""
     terms = by_importance([*shapes, *getattr(model, "pair_functions_", [])])
-    return [[term.name, rounded(importance(term))] for term in terms[:_BARS]]
+    return [[term.name, round_numbers(importance(term))] for term in terms[:_BARS]]
 
 
 def _summary(model: Any) -> dict[str, Any] | None:
@@ -315,7 +315,7 @@ def _rows(
             explanation = model.explain(one)
         explanation = explanation if names is None else replace(explanation, names=names)
         terms = [
-            [label_of_term, rounded(v), rounded(band, 2)]
+            [label_of_term, round_numbers(v), round_numbers(band, 2)]
             for label_of_term, v, band in explanation.largest(_LINES)
         ]
         explained.append(
@@ -324,8 +324,8 @@ def _rows(
                 "prediction": _shown(guess),
                 "truth": None if truth is None else _shown(truth),
                 "output": explanation.output,
-                "intercept": rounded(explanation.intercept),
-                "score": rounded(explanation.score),
+                "intercept": round_numbers(explanation.intercept),
+                "score": round_numbers(explanation.score),
                 "terms": terms,
             }
         )
@@ -366,7 +366,8 @@ def _scores(model: Any, judged: PredictionScores | None, target: str) -> dict[st
         "rows": judged.rows,
         "target": target,
         "scores": [
-            [_WORDS.get(n, n.replace("_", " ")), rounded(v)] for n, v in judged.scores().items()
+            [_WORDS.get(n, n.replace("_", " ")), round_numbers(v)]
+            for n, v in judged.scores().items()
         ],
     }
     if not hasattr(model, "classes_"):
@@ -397,13 +398,13 @@ def _check(report_rows: ReportRows) -> dict[str, Any] | None:
 def _points(truth: np.ndarray, guess: np.ndarray) -> list[list[float]]:
     """Predictions and targets of at most `_POINTS` rows, evenly among them."""
     taken = evenly_spaced(len(truth), _POINTS)
-    return rounded(np.column_stack([guess[taken], truth[taken]]), 5)
+    return round_numbers(np.column_stack([guess[taken], truth[taken]]), 5)
 
 
 def _chances(chance: np.ndarray, hit: np.ndarray) -> list[list[float]]:
     """Predicted and observed shares of the second class, in groups of about as many rows."""
     parts = np.array_split(np.argsort(chance, kind="stable"), min(_CHANCES, len(chance)))
-    return [[rounded(chance[p].mean()), rounded(hit[p].mean()), len(p)] for p in parts]
+    return [[round_numbers(chance[p].mean()), round_numbers(hit[p].mean()), len(p)] for p in parts]
 
 
 def _confusion(classes: np.ndarray, judged: PredictionScores) -> dict[str, Any]:
