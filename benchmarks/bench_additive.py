@@ -100,7 +100,7 @@ def train(bench: Bench, name: str, data: Split, C: float, repeats: int) -> None:
         model = ours()
         row.details |= {
             "accuracy": float(model.score(X_test, y_test)),
-            "visits per example": model.n_visits_ / len(y),
+            "steps": model.n_iter_,
             "relative gap": float(np.max(model.duality_gap_ / model.objective_)),
         }
 

@@ -24,7 +24,7 @@ functions), and ten times as many weights take more steps and products where C i
 and 10 products for C = 1, 8 and 32 for C = 1000. From one step to the next, only rows whose
 curvature has changed are added to what preconditions the steps. The least that a fit takes, with
 one step of one product (log loss, C = 0.001), is 7 to 8 ms: 3 ms for checks of X and y, a sample
-that the choice of a solver is based on, a thread and tables, 1 ms for bands, 1 ms for the blocks of
+that gives κ, a thread and tables, 1 ms for bands, 1 ms for the blocks of
 the preconditioner, the remainder for seven passes of 0.2 ms. Four times 4 ms leaves 8 ms for
 further steps, of 3 to 4 ms each: splines reach the limit there for C ≤ 10. For C = 1000, the 32
 products of 8 steps alone take 13 ms of the 24 that are allowed. Of trigonometric functions, eight
@@ -32,24 +32,18 @@ numbers a value that do not fit the second-level cache, the 28 products for C = 
 and the 30 for C = 1000, in double precision, 22 of 24 ms. The problem is harder than that of the
 raw columns: on stored ψ(X), LIBLINEAR takes more than ten times as long as ours for C = 1000.
 
-For the hinge loss and C = 0.001 nearly all dual variables are at their bounds, and one to six
-conditional gradient steps of two passes replace coordinate descent, where a sample of rows says so.
-Else coordinate descent takes six visits to each example at least: one for norms, two or three
-epochs, two certificates. Of trigonometric functions it begins in single precision. That does not
-bring spambase to the limit. Nor are 0/1 columns there for C = 0.1: a column's weight is that of a
-column of length 2.5 (splines) or 4.4 (trigonometric functions), as if C were 6 or 19 times as
-large. Coordinate descent would take 230 visits to each example; the interior-point method takes ten
-steps of 5 ms for each of three classes. LIBLINEAR takes 90 to 280 ms and 240 to 810 ms on such
-columns (with tolerances of 0.01 and 0.001), ours 170 and 200 ms, and 27 ms on columns of length 1.
+For the hinge loss and a small C, coordinate descent updates each dual variable six times at least:
+one pass for norms, two or three epochs, two certificates. Columns of zeros and ones are not at the
+limit for C = 0.1: a column's weight is that of a column of length 2.5 (splines) or 4.4
+(trigonometric functions), as if C were 6 or 19 times as large.
 
 What was tried and brought nothing: products with the Hessian in single precision beside gradients
 in double precision (no convergence for a large C), bands stored in single precision (passes wait
 for arithmetic, not for memory), preconditioners from a sample of rows (functions of few rows are
 missing in it), last steps solved for exactly, with dual variables from the step (one step less, as
 many products more), larger factors from one cost to the next on the way to C = 1000 (20 to 1000: as
-many steps in the mean). For the hinge loss and a small C: starts of coordinate descent from
-conditional gradient steps that do not converge (as many visits), smoothed vertices (more steps),
-Newton steps on a smoothed hinge (5 to 10, of four times as many passes).
+many steps in the mean). What brought too little for its code: conditional gradient steps for the
+hinge loss and a small C (10 ms of 20), starts in single precision, a model of both solvers' costs.
 
 Besides, the part "default" compares the accuracy of the default AdditiveSVC on tables of 0/1
 columns with that of the best of some values of C and maps.

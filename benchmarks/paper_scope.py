@@ -41,7 +41,7 @@ SCOPE = (
     (_CHEBYSHEV, "Nyström", "`NystroemMap`"),
     (_CHEBYSHEV, "efficient match kernels (EMK)",
      "left out: learned vocabularies for images; sums of mapped descriptors are in the gallery"),
-    (_CHEBYSHEV, "score calibration (7.3)", "`align_scores`; Table 4 uses it"),
+    (_CHEBYSHEV, "score calibration (7.3)", "`benchmarks/score_alignment.py`; Table 4 uses it"),
     (_CHEBYSHEV, "Tables 1 and 2", "in shape, also with the paper's C = 50 and β = 1.5"),
     (_CHEBYSHEV, "Table 3", "in shape: two descriptors in place of seven"),
     (_CHEBYSHEV, "Table 4", "in shape: Caltech-101 in place of ImageNet"),

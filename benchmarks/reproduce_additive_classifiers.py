@@ -41,7 +41,9 @@ from time import process_time, thread_time
 from typing import Any
 
 import numpy as np
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.svm import SVC, LinearSVC
 
@@ -175,7 +177,8 @@ def with_map(make: Callable[[], Any], table: int, fixed: float | None = None) ->
         stopped = f", stopped after {MOST_EPOCHS} epochs at a gap of {gap:.1g}"
         found = {"": accuracy}
         if digits:
-            most = np.argmax(model.predict_proba(data[2]), axis=1)
+            calibrated = CalibratedClassifierCV(FrozenEstimator(model)).fit(data[0], data[1])
+            most = np.argmax(calibrated.predict_proba(data[2]), axis=1)
             right = model.classes_[most] == data[3]
             found[", by probabilities"] = 100 * float(np.mean(right))
         return seconds, found, f"C={C:.2g}" + (stopped if gap > model.tol else "")

@@ -47,6 +47,7 @@ from kernelmaps.models.solvers.quadratic import principal_axes
 
 from . import histograms
 from .paper_parts import vlfeat_map
+from .score_alignment import align_scores
 
 OUTPUT = Path(__file__).parent / "results" / "reproductions" / "chebyshev.json"
 EXACT = "exact exp-χ²"
@@ -140,7 +141,7 @@ def ridge_accuracies(data: tuple[Any, ...], found: Features) -> tuple[float, flo
     scores = model.decision_function(found[1])
     # The paper's rank is 500 at 150 test images of a class: the same multiple of their mean number.
     rank = round(500 / 150 * len(scores) / scores.shape[1])
-    chosen = [np.argmax(s, axis=1) for s in (scores, km.align_scores(scores, rank))]
+    chosen = [np.argmax(s, axis=1) for s in (scores, align_scores(scores, rank))]
     plain, shifted = (100 * float(np.mean(model.classes_[c] == data[3])) for c in chosen)
     return plain, shifted
 

@@ -12,6 +12,7 @@ If ``KERNELMAPS_DATA`` names a folder of datasets, this page uses the *spambase*
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
@@ -78,9 +79,10 @@ ax.set(title=f"The clearest case of spam: score {scores[clearest]:.2f}", xlabel=
 plt.show()
 
 # %%
-# Probabilities are Platt's sigmoid of the score.
+# Scores of the squared hinge loss are no log odds; scikit-learn makes them probabilities.
 
-likely = model.predict_proba(X_test)[:, 1]
+calibrated = CalibratedClassifierCV(model.set_params(C=model.C_), cv=3).fit(X, y)
+likely = calibrated.predict_proba(X_test)[:, 1]
 assert ((likely > 0.5) == (likely.round() == 1)).all()
 print(f"of {np.sum(likely > 0.99)} messages that are spam with more than 99 %, "
       f"{np.mean(y_test[likely > 0.99] == model.classes_[1]):.1%} are")  # fmt: skip

@@ -40,7 +40,6 @@ _EXPORTS = {
     "kernelmaps.models.streaming.ridge": ["StreamingRidge", "StreamingRidgeClassifier"],
     "kernelmaps.models.streaming.prediction_error": ["prediction_error_bound"],
     "kernelmaps.models.streaming.lasso": ["StreamingLasso", "StreamingLassoClassifier"],
-    "kernelmaps.models.score_alignment": ["align_scores"],
     "kernelmaps.design.api": ["Design", "design_map"],
     "kernelmaps.design.joint": ["JointDesign"],
     "kernelmaps.design.random_features": [

@@ -198,6 +198,17 @@ def test_the_machine_of_crammer_and_singer_is_liblinears(seed):
     assert apart < 0.02 * largest
 
 
+def test_aligned_scores_are_positive_for_as_many_rows_of_each_class(seed):
+    from benchmarks.score_alignment import align_scores
+
+    scores = np.random.default_rng(seed).normal(size=(200, 5)) + np.arange(5)
+    aligned = align_scores(scores, 40)
+    assert ((aligned > 0).sum(axis=0) == 39).all()
+    # A shift of a class alone: its order of rows stays, and another shift of it does nothing.
+    assert np.ptp(aligned - scores, axis=0) == pytest.approx(0, abs=1e-12)
+    np.testing.assert_allclose(align_scores(scores + np.arange(5), 40), aligned, atol=1e-12)
+
+
 def test_tables_without_jobs_say_so():
     with pytest.raises(ValueError, match="is one computation, without independent jobs"):
         reproduce.reproduce("low-dim-maps-table-1", jobs=2)

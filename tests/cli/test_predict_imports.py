@@ -146,7 +146,7 @@ def svm_of(kind, X):
         return model, [], model.predict(X)
     feature_map = km.HomogeneousMap() if kind == "curves" else None
     labels = signal > 0.5 if kind == "curves" else np.digitize(signal, [0.0, 1.0])
-    model = km.AdditiveSVC(feature_map).fit(X, labels)
+    model = km.AdditiveSVC(feature_map, loss="log_loss").fit(X, labels)
     if kind == "labels":
         return model, [], model.predict(X)
     return model, ["--proba"], model.predict_proba(X)

@@ -95,7 +95,7 @@ def test_rows_with_several_labels_have_indicators(n_labels):
     label, scores = run_in_onnx(model, X)
     np.testing.assert_array_equal(label, model.predict(X))
     np.testing.assert_allclose(scores, model.decision_function(X), atol=1e-5)
-    machine = km.AdditiveSVC(random_state=0).fit(X, Y)
+    machine = km.AdditiveSVC(loss="log_loss", random_state=0).fit(X, Y)
     label, _, probabilities = run_in_onnx(machine, X)
     np.testing.assert_array_equal(label, machine.predict(X))
     np.testing.assert_allclose(probabilities, machine.predict_proba(X), atol=1e-5)
@@ -104,7 +104,7 @@ def test_rows_with_several_labels_have_indicators(n_labels):
 def test_probabilities_of_two_classes():
     X = rows(40, dtype=np.float32)
     y = np.where(X[:, 0] > np.median(X[:, 0]), "yes", "no")
-    model = km.AdditiveSVC(random_state=0).fit(X, y)
+    model = km.AdditiveSVC(loss="log_loss", random_state=0).fit(X, y)
     label, scores, probabilities = run_in_onnx(model, X)
     assert label.tolist() == model.predict(X).tolist()
     assert scores.shape == (40, 1)

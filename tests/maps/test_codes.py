@@ -33,7 +33,6 @@ def test_codes_out_of_range_are_refused_by_every_user(anchors):
         lambda codes: km.StreamingPCA(feature_map=anchors).fit(codes),
         lambda codes: km.StreamingRidge(feature_map=anchors).fit(codes, np.arange(40.0)),
         model.decision_function,
-        model.predict_proba,
         model.eval_terms,
     ):
         with pytest.raises(ValueError, match="has the code 255, but this map's codes there end at"):

@@ -555,7 +555,7 @@ def test_no_row_of_a_table_leaves_the_process(classes, way, n, path, seed):
 def test_a_loaded_model_draws_and_exports_the_same(path):
     from kernelmaps.export_c import to_c
 
-    model = km.AdditiveSVC(km.SplineMap()).fit(rows(), labels())
+    model = km.AdditiveSVC(km.SplineMap(), loss="log_loss").fit(rows(), labels())
     for again in (saved(model, path), pickle.loads(pickle.dumps(model))):
         assert not hasattr(again, "dual_coef_")
         np.testing.assert_array_equal(again.feature_importances_, model.feature_importances_)

@@ -50,7 +50,7 @@ MAPS = {
 def test_scores_are_those_of_the_processor(xp, name, dtype, seed):
     X, y = problem(seed)
     X = X.astype(dtype)
-    model = km.AdditiveSVC(MAPS[name], tol=1e-3).fit(X, y)
+    model = km.AdditiveSVC(MAPS[name], loss="log_loss", tol=1e-3).fit(X, y)
     rows = xp.asarray(X)
     with record_paths() as paths:
         scores = model.decision_function(rows)
@@ -69,7 +69,7 @@ def test_scores_are_those_of_the_processor(xp, name, dtype, seed):
 
 def test_two_classes_and_regressors(xp, seed):
     X, y = problem(seed, 2)
-    classifier = km.AdditiveSVC(tol=1e-3).fit(X, y)
+    classifier = km.AdditiveSVC(loss="log_loss", tol=1e-3).fit(X, y)
     rows = xp.asarray(X)
     assert classifier.decision_function(rows).shape == (len(X),)
     np.testing.assert_array_equal(host(classifier.predict(rows)), classifier.predict(X))

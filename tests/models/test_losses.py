@@ -68,7 +68,7 @@ def test_derivatives_are_those_of_the_value(name, seed):
     loss = make_loss(name, y, epsilon=EPSILON)
     by_rule = [loss.dual_rules.value(*z, EPSILON) for z in zip(y, f, strict=True)]
     np.testing.assert_allclose(loss.svm_factor * loss.value(y, f), by_rule, atol=1e-12)
-    if loss.has_corners:  # a sum of hinges, by which its value is computed
+    if loss.has_kinks:  # a sum of hinges, by which its value is computed
         sign, margin = loss.hinges(y)
         assert sign.shape == margin.shape == (1 if loss.of_labels else 2, len(y))
         assert (np.abs(sign) == 1).all()

@@ -20,7 +20,6 @@ def draw_weights(X, problem, fitted, options, settings, alpha, intercept, codes)
         primal=np.ones(lanes),
         gap=np.zeros(lanes),
         n_iter=1,
-        n_visits=len(alpha),
         converged=True,
     )
 

@@ -29,7 +29,6 @@ _RECORDS = {
     "Part": "kernelmaps.models.streaming.feature_maps",
     "LinearSolution": "kernelmaps.models.streaming.linear",
     "AdditiveMachine": "kernelmaps.models.svm.model",
-    "Calibration": "kernelmaps.models.svm.calibration",
     "Summary": "kernelmaps.models.svm.training_summary",
     "Progress": "kernelmaps.models.svm.training_summary",
     "ColumnFormat": "kernelmaps.data.table_reader",
@@ -63,7 +62,6 @@ _FITTED = {
 _SAVED_MAP = "kernelmaps.models.svm.saved", "SavedMap"
 _SAVED_PARTS = {
     "AdditiveMachine": ("kernelmaps.models.svm.saved", "SavedMachine"),
-    "Calibration": ("kernelmaps.models.svm.saved", "SavedSigmoids"),
     "Features": ("kernelmaps.models.streaming.saved", "SavedFeatures"),
     "Part": ("kernelmaps.models.streaming.saved", "SavedKernel"),
     "Pipeline": ("kernelmaps.models.streaming.saved", "SavedPipeline"),

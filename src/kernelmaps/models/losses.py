@@ -98,7 +98,7 @@ class Loss:
     dual_rules: ClassVar[DualRules | None] = None  # of additive SVMs; None for a loss of GAMs alone
     for_gam = True  # whether GAMs have it: exp(−ℓ/φ) is a likelihood, or nearly
     of_labels = False  # whether y is ±1
-    has_corners = False  # whether the derivative jumps: see `Hinges`
+    has_kinks = False  # whether the derivative jumps: see `Hinges`
     svm_factor = 1.0  # the loss of SVMs is so many times ℓ: (y − f)², but ½(y − f)² of GAMs
     # Largest second derivative of ℓ. Of a loss with corners, the jump of its derivative: a second
     # derivative is this over a length, see `svm.scale.max_curvature`.
@@ -582,7 +582,7 @@ class Hinges(Loss):
     """Losses that are sums of hinges, max(0, m − sη) with a sign s and a margin m."""
 
     for_gam = False
-    has_corners = True
+    has_kinks = True
 
     def hinges(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Signs and margins, [hinge of a row][row]."""

@@ -1,4 +1,4 @@
-"""One against one: pairs of classes, their votes, and probabilities from those of pairs."""
+"""One against one: pairs of classes, and their votes."""
 
 from __future__ import annotations
 
@@ -39,33 +39,3 @@ def decided(scores: np.ndarray, n_classes: int) -> np.ndarray:
     if n_classes == 2:
         return (scores[:, 0] > 0).astype(int)
     return scores.argmax(axis=1)
-
-
-def coupled(p: np.ndarray, n_classes: int) -> np.ndarray:
-    r"""Probabilities of the classes from those of pairs, by the rule of LIBSVM.
-
-    With r_ab the probability of a against b, the second method of Wu, Lin and Weng (2004):
-
-    .. math:: \min_p \sum_a \sum_{b ≠ a} (r_{ba} p_a - r_{ab} p_b)^2, \qquad \sum_a p_a = 1,
-
-    a linear system of n_classes + 1 unknowns, whose solution is not negative.
-
-    Parameters
-    ----------
-    p : ndarray of shape (n, n_pairs)
-        Probabilities of the second class of each pair.
-    n_classes : int
-    """
-    a, b = pairs_of(n_classes).T
-    r = np.zeros((len(p), n_classes, n_classes))
-    p = np.clip(p, 1e-7, 1 - 1e-7)  # as LIBSVM: a pair that is sure would decide alone
-    r[:, b, a], r[:, a, b] = p, 1 - p
-    system = np.ones((len(p), n_classes + 1, n_classes + 1))
-    system[:, -1, -1] = 0.0
-    diagonal = np.arange(n_classes)
-    system[:, :-1, :-1] = -r * r.transpose(0, 2, 1)
-    system[:, diagonal, diagonal] = (r**2).sum(axis=1)
-    right = np.zeros((len(p), n_classes + 1, 1))
-    right[:, -1] = 1.0
-    probabilities = np.maximum(np.linalg.solve(system, right)[:, :-1, 0], 0.0)
-    return probabilities / probabilities.sum(axis=1, keepdims=True)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ..engine.reference import namespace
 
 
@@ -15,13 +13,6 @@ def sigmoid(scores: Any) -> Any:
     z = xp.astype(scores, xp.float64)
     small = xp.exp(-xp.abs(z))  # the half that does not overflow
     return xp.where(z >= 0, 1 / (1 + small), small / (1 + small))
-
-
-def calibrated(scores: Any, sigmoids: np.ndarray) -> Any:
-    """Probabilities of the outputs by themselves, by Platt's sigmoids (slope, shift) of each."""
-    xp = namespace(scores)
-    slope, shift = (xp.asarray(c, dtype=xp.float64, device=scores.device) for c in sigmoids.T)
-    return sigmoid(xp.astype(scores, xp.float64) * slope + shift)
 
 
 def class_probabilities(p: Any) -> Any:

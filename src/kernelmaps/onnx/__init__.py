@@ -251,7 +251,8 @@ def _formula(xp: Trace, model: Any, X: Any) -> list[Traced]:
         scores = xp.exp(scores)
     if is_classifier(model):
         outputs = [_labels(xp, model, scores), scores]
-        return outputs if linear else [*outputs, _probabilities(xp, model, scores)]
+        has_probabilities = hasattr(model, "predict_proba")
+        return [*outputs, _probabilities(xp, model, scores)] if has_probabilities else outputs
     return [scores]
 
 
@@ -317,14 +318,10 @@ def _labels(xp: Trace, model: Any, scores: Traced) -> Traced:
 
 
 def _probabilities(xp: Trace, model: Any, scores: Traced) -> Traced:
-    """Platt's sigmoids, scaled to sum to one; equal where all of them are zero."""
-    logits = scores
-    if hasattr(model, "_sigmoid"):  # Platt's, of an additive SVM
-        slope, shift = (column.astype(scores.dtype) for column in model._sigmoid.T)
-        logits = scores * slope + shift
-    p = xp.node("Sigmoid", [logits], scores.shape, scores.dtype)
+    """Sigmoids of the scores, scaled to sum to one; equal where all of them are zero."""
+    p = xp.node("Sigmoid", [scores], scores.shape, scores.dtype)
     if scores.shape[1] == 1:
-        other = xp.node("Sigmoid", [-logits], scores.shape, scores.dtype)
+        other = xp.node("Sigmoid", [-scores], scores.shape, scores.dtype)
         return xp.concat([other, p], axis=1)
     if getattr(model, "_multilabel", False):
         return p

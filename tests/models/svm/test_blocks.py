@@ -36,7 +36,6 @@ def test_blocks_reach_the_minimum_of_a_fit_in_memory(seed):
     # ½|w − w*|² is at most the gap, and |ψ − mean|² here below 30.
     bound = 2 * np.sqrt(2 * 1e-4 * inside.objective_.max() * 30)
     assert np.abs(outside.decision_function(X) - inside.decision_function(X)).max() < bound
-    assert outside.predict_proba(X).shape == (len(y), 3)
 
 
 def test_blocks_sorted_by_class(seed):
@@ -167,7 +166,7 @@ def test_blocks_of_rows_with_a_period_and_with_few_that_count(seed):
     X = rng.random((n, 2))
     X[:, 0] = 0.6 * y + 0.4 * X[:, 0]
     model = km.AdditiveSVC(random_state=0).fit(chunks(X, y, rows=10_000))
-    assert np.mean(model.predict_proba(X).argmax(axis=1) == y) > 0.99
+    assert model.score(X, y) > 0.99
     weight = (np.arange(n) % 4096 == 1) * 1.0
     y = (X[:, 1] > 0.5).astype(int)
 
@@ -197,7 +196,7 @@ def test_chunks_without_a_class_or_without_weight(seed):
     model = km.AdditiveSVC(km.SplineMap(domain=(0, 1)))
     for own in range(0, 600, 200):
         model.partial_fit(X[own : own + 200], y[own : own + 200], classes=[0, 1, 2])
-    assert model.predict_proba(X)[:, 2].max() < 0.02
+    assert 2 not in model.predict(X)
     none = km.AdditiveSVC(km.SplineMap(domain=(0, 1)), class_weight={0: 0.0, 1: 1.0})
     with pytest.warns(UserWarning, match="belong to one class"):
         none.partial_fit(X, y, classes=[0, 1])

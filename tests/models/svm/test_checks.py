@@ -75,7 +75,7 @@ def test_rows_of_weight_zero_are_absent(model, seed):
     """Far beyond the range of the others, they move neither knots, folds nor scores of folds."""
     rng = np.random.default_rng(seed)
     X = rng.random((90, 2))
-    y = np.digitize(X.sum(axis=1), [1.0]) if hasattr(model, "predict_proba") else X.sum(axis=1)
+    y = np.digitize(X.sum(axis=1), [1.0]) if hasattr(model, "class_weight") else X.sum(axis=1)
     absent = rng.permutation(90)[:30]
     X[absent] += 50
     weight = np.ones(90)

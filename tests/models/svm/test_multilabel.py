@@ -34,12 +34,12 @@ def test_each_label_is_a_problem_of_its_own(seed, labels, loss):
 
 def test_probabilities_are_those_of_labels_by_themselves(seed):
     X, Y = labelled(seed)
-    model = km.AdditiveSVC(km.SplineMap(6), random_state=0).fit(X, Y)
+    model = km.AdditiveSVC(km.SplineMap(6), loss="log_loss", tol=1e-9, random_state=0).fit(X, Y)
     p = model.predict_proba(X)
     assert p.shape == Y.shape
     assert np.ptp(p.sum(axis=1)) > 0.5  # they do not sum to one
-    # Platt's sigmoid of held-out scores is calibrated on average, to some standard errors.
-    np.testing.assert_allclose(p.mean(axis=0), Y.mean(axis=0), atol=5 / np.sqrt(200))
+    # The derivative by the intercept is zero at the minimum.
+    np.testing.assert_allclose(p.mean(axis=0), Y.mean(axis=0), atol=1e-4)
 
 
 def test_C_is_chosen_by_the_share_of_rows_with_all_labels_right(seed):
@@ -62,7 +62,7 @@ def test_files_weights_and_sparse_indicators(seed, tmp_path):
     km.save(weighted, tmp_path / "model.kmap")
     again = km.load(tmp_path / "model.kmap")
     np.testing.assert_array_equal(again.predict(X), weighted.predict(X))
-    np.testing.assert_array_equal(again.predict_proba(X), weighted.predict_proba(X))
+    np.testing.assert_array_equal(again.decision_function(X), weighted.decision_function(X))
 
 
 def test_a_label_without_rows_is_never_predicted(seed):
@@ -70,7 +70,6 @@ def test_a_label_without_rows_is_never_predicted(seed):
     Y[:, 1] = 0
     model = km.AdditiveSVC(km.SplineMap(6), random_state=0).fit(X, Y)
     assert not model.predict(X)[:, 1].any()
-    assert model.predict_proba(X)[:, 1].max() < 0.05
 
 
 def test_the_next_fit_may_be_of_classes(seed):

@@ -1,4 +1,4 @@
-"""A first solution on rounded rows or in single precision: nothing of it is left in the end."""
+"""A first solution on rounded rows: nothing of it is left in the end."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import kernelmaps as km
-from kernelmaps.models.rows import map_bands, map_tables
+from kernelmaps.models.rows import map_tables
 from kernelmaps.models.solvers import dual
 from kernelmaps.models.svm import training
 
@@ -120,7 +120,7 @@ def test_the_gap_of_the_rows_themselves_is_certified(
     rounding = 1e-5 if dtype == np.float32 else 1e-9
     assert gap <= (model.tol + rounding) * primal
     assert gap == pytest.approx(model.duality_gap_[0], abs=1e-3 * rounding**0.5 * primal)
-    monkeypatch.setattr(training, "START_ON_ROUNDED_ROWS", False)
+    monkeypatch.setattr(training, "_rounded_rows", lambda *arguments: None)
     plain = km.AdditiveSVC(km.SplineMap(8), C=1.0, loss=loss, solver="dual", random_state=0).fit(
         X, y
     )
@@ -132,12 +132,12 @@ def test_the_gap_of_the_rows_themselves_is_certified(
 
 def test_a_regressor_and_many_classes_start_there_too(small_is_large, went_over):
     X, score = data()
-    regressor = km.AdditiveSVR(km.SplineMap(8), C=0.1, random_state=0).fit(X, score)
+    regressor = km.AdditiveSVR(km.SplineMap(8), C=0.1, solver="dual", random_state=0).fit(X, score)
     assert regressor.duality_gap_ <= 1e-3 * regressor.objective_
     y = np.digitize(score, np.quantile(score, [0.3, 0.6]))
     for strategy in ("ovr", "ovo"):
         model = km.AdditiveSVC(
-            km.SplineMap(8), C=0.1, multi_class=strategy, random_state=0, n_jobs=1
+            km.SplineMap(8), C=0.1, multi_class=strategy, solver="dual", random_state=0, n_jobs=1
         ).fit(X, y)
         assert np.all(model.duality_gap_ <= 1e-3 * model.objective_)
         assert model.score(X, y) > 0.7
@@ -187,95 +187,3 @@ def test_where_rows_are_taken_as_they_are(small_is_large, went_over, rows, setti
     settings = {"feature_map": km.SplineMap(8), "C": 0.01, "random_state": 0} | settings
     km.AdditiveSVC(**settings).fit(X, (score > 0)[: X.shape[0]])
     assert went_over == []
-
-
-CURVES = [km.TrigonometricMap(), km.HomogeneousMap()]
-
-
-@pytest.fixture
-def single_first(monkeypatch):
-    """Few values are enough for a start in single precision."""
-    monkeypatch.setattr(training, "_START_IN_SINGLE", 1000)
-
-
-@pytest.mark.parametrize("feature_map", CURVES, ids=lambda m: type(m).__name__)
-@pytest.mark.parametrize("loss", LOSSES)
-def test_a_start_in_single_precision_ends_in_double_precision(
-    single_first, went_over, monkeypatch, loss, feature_map
-):
-    X, score = data()
-    X, y = X + 0.01, score > np.median(score)
-    settings = {"C": 1.0, "loss": loss, "solver": "dual", "random_state": 0}
-    model = km.AdditiveSVC(feature_map, **settings).fit(X, y)
-    assert went_over == [np.float64]
-    primal, gap = certificate(model, X, y)
-    assert gap <= (model.tol + 1e-9) * primal
-    # Weights are those of the duals to more digits than single precision has.
-    assert gap == pytest.approx(model.duality_gap_[0], abs=1e-10 * primal)
-    monkeypatch.setattr(training, "_START_IN_SINGLE", np.inf)
-    plain = km.AdditiveSVC(feature_map, **settings).fit(X, y)
-    assert len(went_over) == 1
-    assert model.objective_[0] == pytest.approx(plain.objective_[0], rel=2e-3)
-
-
-def test_single_precision_locates_values_far_from_zero_in_double_precision(
-    single_first, went_over, monkeypatch
-):
-    """The spread is below the spacing of single precision there, and no epoch is wasted."""
-    X, score = data()
-    settings = {"C": 1.0, "loss": "hinge", "solver": "dual", "random_state": 0}
-    far, near = (
-        km.AdditiveSVC(km.TrigonometricMap(), **settings).fit(rows, score > 0)
-        for rows in (X + 1e8, X)
-    )
-    assert len(went_over) == 2
-    assert far.n_iter_ == near.n_iter_
-    np.testing.assert_allclose(far.objective_, near.objective_, rtol=1e-4)
-
-
-def test_columns_of_two_values_start_in_single_precision_too(single_first, went_over):
-    X, score = data(d=4)
-    X = np.hstack([X, np.random.default_rng(1).integers(0, 2, (len(X), 12)).astype(float)])
-    X[:, 4:] *= X[:, :1] < 0.5
-    settings = {"C": 0.1, "loss": "hinge", "random_state": 0}
-    model = km.AdditiveSVC(km.TrigonometricMap(), **settings).fit(X, score > 0)
-    assert model.solver_ == "dual"
-    assert went_over == [np.float64]
-    primal, gap = certificate(model, X, score > 0)
-    assert gap <= (model.tol + 1e-9) * primal
-
-
-@pytest.mark.parametrize(
-    ("rows", "settings"),
-    [
-        (lambda X: X, {"tol": 1e-6}),
-        (lambda X: X, {"feature_map": km.SplineMap(8)}),  # polynomials of the same degree
-        (lambda X: X.astype(np.float32), {}),
-        (lambda X: X[:100], {}),  # few values
-    ],
-)
-def test_where_training_does_not_start_in_single_precision(single_first, went_over, rows, settings):
-    X, score = data()
-    X = rows(X)
-    settings = {"feature_map": km.TrigonometricMap(), "C": 0.01, "random_state": 0} | settings
-    km.AdditiveSVC(**settings, solver="dual", loss="hinge").fit(X, (score > 0)[: len(X)])
-    assert went_over == []
-
-
-def test_rows_beyond_single_precision_have_no_bands_there():
-    X, _ = data()
-    spec = km.HomogeneousMap().fit(X).spec_
-    assert map_bands.single_precision_bands(spec, X) is not None
-    for factor in (1e-60, 1e60):
-        assert map_bands.single_precision_bands(spec, X * factor) is None
-
-
-def test_targets_beyond_single_precision_are_trained_in_double_precision(single_first, went_over):
-    X, score = data()
-    settings = {"C": 1e-3, "solver": "dual", "random_state": 0}
-    small, large = (
-        km.AdditiveSVR(km.TrigonometricMap(), **settings).fit(X, factor * score)
-        for factor in (1.0, 2.0**200)
-    )
-    assert went_over == [np.float64]  # of the small ones
-    np.testing.assert_allclose(large.predict(X) / 2.0**200, small.predict(X), rtol=0.05, atol=0.05)

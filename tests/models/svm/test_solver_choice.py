@@ -1,6 +1,6 @@
-"""The cheaper solver is predicted and taken at once."""
+"""Which solver a fit takes, and the scale of C."""
 
-from dataclasses import replace
+import warnings
 
 import numpy as np
 import pytest
@@ -11,15 +11,7 @@ import kernelmaps as km
 from kernelmaps.models.losses import LOSSES, make_loss
 from kernelmaps.models.rows.band_rows import BandRows
 from kernelmaps.models.svm import training
-from kernelmaps.models.svm.scale import (
-    SCALED_CURVATURE_RATIO,
-    MappedSample,
-    curvature_ratio,
-    mean_square,
-)
-from kernelmaps.models.svm.solver_costs import TrainingSize
-
-SIZE = TrainingSize(2000, 100_000, 4, 1, 500, curvature_ratio=1.0, tol=1e-3, has_corners=False)
+from kernelmaps.models.svm.scale import SCALED_CURVATURE_RATIO, curvature_ratio, mean_square
 
 
 def table(seed, n=300):
@@ -46,96 +38,17 @@ def test_no_other_intercept_is_better(seed, feature_map, solver):
     assert abs(np.sum(y * residual)) < 1e-2 * np.sum(residual)
 
 
-def test_newton_goes_on_where_epochs_are_not_enough(recwarn):
-    """Coordinate descent was predicted to be cheaper, and would end at `max_iter`."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 8))
-    y = X[:, 0] + np.sin(3 * X[:, 1]) + rng.normal(size=400) > 0
-    options = {"C": 1.0, "loss": "hinge", "max_iter": 3, "random_state": 0}
-    with pytest.warns(ConvergenceWarning, match="max_iter=3 epochs"):
-        km.AdditiveSVC(solver="dual", **options).fit(X, y)
-    recwarn.clear()
-    model = km.AdditiveSVC(**options).fit(X, y)
-    assert not recwarn.list
-    assert model.solver_ == "primal"
-    assert model.duality_gap_[0] <= model.tol * model.objective_[0]
-
-
-def test_costs_grow_with_what_they_depend_on():
-    for name in ("n_rows", "n_values", "band", "n_outputs", "curvature_ratio"):
-        larger = replace(SIZE, **{name: 4 * getattr(SIZE, name)})
-        assert larger.primal_seconds > SIZE.primal_seconds
-    for name in ("n_values", "band", "n_outputs", "curvature_ratio"):
-        larger = replace(SIZE, **{name: 4 * getattr(SIZE, name)})
-        assert larger.dual_seconds > SIZE.dual_seconds
-    assert replace(SIZE, tol=1e-6).dual_seconds > SIZE.dual_seconds
-    assert replace(SIZE, of_codes=True).dual_seconds < SIZE.dual_seconds
-    corners = replace(SIZE, has_corners=True, bound_ratio=1.0)
-    assert corners.primal_seconds > SIZE.primal_seconds
-    assert replace(corners, n_weights=1000).visits > corners.visits
-    # Classes that differ more have fewer active examples.
-    assert replace(corners, bound_ratio=1e3).visits < corners.visits
-
-
-def test_a_factor_limits_the_products_of_a_step():
-    """Where κ grows a thousandfold, steps do not take longer than those with a factor."""
-    sizes = [replace(SIZE, has_corners=True, n_weights=n, curvature_ratio=1e6) for n in (20, 500)]
-    few, many = (size.primal_seconds for size in sizes)
-    assert few < many < replace(sizes[1], n_weights=3000).primal_seconds
-    without = replace(sizes[0], curvature_ratio=1.0).primal_seconds
-    # 1.5 steps for each of six digits, beside eleven. With products alone it is ten times as long.
-    assert few < 2.5 * without
-
-
-def test_coordinate_descent_is_for_strong_regularisation_and_newton_for_weak():
-    """One crossing: the dual's cost grows with κ, the primal's with its logarithm."""
-    size = replace(SIZE, has_corners=True)
-    solvers = [replace(size, curvature_ratio=k).cheaper for k in np.geomspace(1e-3, 1e4, 50)]
-    assert solvers[0] == "dual"
-    assert solvers[-1] == "primal"
-    assert sorted(solvers) == solvers
-
-
-@pytest.mark.parametrize("curvature_ratio", [1e-3, 1.0, 1e3])
-@pytest.mark.parametrize("has_corners", [False, True])
-def test_coordinate_descent_may_take_as_long_as_the_other_solver(curvature_ratio, has_corners):
-    """Or twice as long as predicted; no longer, so that both take at most twice the better one."""
-    size = replace(SIZE, curvature_ratio=curvature_ratio, has_corners=has_corners)
-    longest = size.max_visits * size.dual_seconds / size.visits
-    assert longest == pytest.approx(max(size.primal_seconds, 2 * size.dual_seconds))
-
-
-@pytest.mark.parametrize("n", [200, 400])
-def test_small_tables_do_not_run_epochs_in_vain(seed, monkeypatch, n):
-    """Epochs of few rows take as long as what they do beside visits."""
-    monkeypatch.setattr(training, "_solve_dual", None)
-    X, score = table(seed, n)
-    assert km.AdditiveSVC(C=30.0, loss="hinge").fit(X, score > 0).solver_ == "primal"
-
-
-def test_epochs_end_after_so_many_visits(seed, monkeypatch):
-    monkeypatch.setattr(TrainingSize, "cheaper", "dual")
-    monkeypatch.setattr(TrainingSize, "max_visits", 5)
-    visits, solve = [], training.solve
-
-    def recorded(*arguments):
-        solution = solve(*arguments)
-        visits.append(solution.n_visits)
-        return solution
-
-    monkeypatch.setattr(training, "solve", recorded)
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "log_loss"])
+@pytest.mark.parametrize("C", [1e-3, 1e3])
+def test_newton_steps_are_for_few_weights_and_kinks_for_large_C(seed, monkeypatch, loss, C):
     X, score = table(seed)
-    model = km.AdditiveSVC(C=100.0, loss="hinge", random_state=0).fit(X, score > 0)
-    assert model.solver_ == "primal"
-    # One more epoch than fits, and a certificate.
-    assert 5 * len(X) < visits[0] <= 7 * len(X)
-
-
-def test_newton_is_for_smooth_losses_and_outputs_share_visits_alone():
-    one = replace(SIZE, curvature_ratio=1e-3)
-    many = replace(one, n_outputs=16)
-    assert one.cheaper == "primal"
-    assert many.dual_seconds / one.dual_seconds < 8 < many.primal_seconds / one.primal_seconds
+    expected = "dual" if loss == "hinge" and C < 1 else "primal"
+    assert km.AdditiveSVC(C=C, loss=loss).fit(X, score > 0).solver_ == expected
+    monkeypatch.setattr(training, "MOST_WEIGHTS", 20)
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    few = {"C": C, "loss": loss, "max_iter": 5}
+    assert km.AdditiveSVC(**few).fit(X[:, :2], score > 0).solver_ == expected
+    assert km.AdditiveSVC(**few).fit(X[:, :3], score > 0).solver_ == "dual"
 
 
 def test_the_mean_square_is_the_trace_of_the_covariance(seed):
@@ -207,29 +120,6 @@ def test_C_is_a_number_several_or_scale():
         km.AdditiveSVC(C="x").fit(X, score > 0)
 
 
-@pytest.mark.parametrize(("C", "solver"), [(1e-3, "dual"), (1e3, "primal")])
-def test_only_one_solver_runs(seed, monkeypatch, C, solver):
-    def refuse(*arguments):
-        raise AssertionError("the other solver ran")
-
-    other = {"dual": "_solve_primal", "primal": "_solve_dual"}[solver]
-    monkeypatch.setattr(training, other, refuse)
-    X, score = table(seed, 1000)
-    assert km.AdditiveSVC(C=C, loss="hinge").fit(X, score > 0).solver_ == solver
-
-
-def test_newton_starts_where_slow_coordinate_descent_ends(seed, monkeypatch):
-    monkeypatch.setattr(TrainingSize, "cheaper", "dual")
-    monkeypatch.setattr(TrainingSize, "max_visits", 100)
-    X, score = table(seed)
-    options = {"C": 100.0, "loss": "log_loss", "random_state": 0}
-    both = km.AdditiveSVC(**options).fit(X, score > 0)
-    alone = km.AdditiveSVC(solver="primal", **options).fit(X, score > 0)
-    assert both.solver_ == "primal"
-    assert both.n_iter_ < alone.n_iter_
-    np.testing.assert_allclose(both.objective_, alone.objective_, rtol=1e-3)
-
-
 def test_lines_read_no_rows(seed, monkeypatch):
     """Scores on the line between two points are those of the points."""
     passes, scores = [], BandRows.scores
@@ -252,72 +142,3 @@ def test_conjugates_of_arrays_are_those_of_numbers(name):
         each = [conjugate(y, *pair, 0.1) for pair in zip(alpha, c, strict=True)]
         np.testing.assert_allclose(conjugate(y, alpha, c, 0.1), each)
         assert np.isfinite(each).all()
-
-
-def recorded_steps(monkeypatch):
-    """Solutions of the conditional gradient method, as fits compute them."""
-    solutions, solve = [], training.solve_by_conditional_gradient
-
-    def recorded(*arguments):
-        solutions.append(solve(*arguments))
-        return solutions[-1]
-
-    monkeypatch.setattr(training, "solve_by_conditional_gradient", recorded)
-    return solutions
-
-
-@pytest.mark.parametrize("feature_map", [km.SplineMap(), km.TrigonometricMap()])
-def test_a_small_C_takes_conditional_gradient_steps_alone(seed, monkeypatch, feature_map):
-    solutions = recorded_steps(monkeypatch)
-    monkeypatch.setattr(training, "solve", None)  # coordinate descent
-    X, score = table(seed, 1000)
-    y = score > 0.2
-    model = km.AdditiveSVC(feature_map, 1e-4, loss="hinge").fit(X, y)
-    assert [solution.converged for solution in solutions] == [True]
-    assert model.solver_ == "dual"
-    exact = km.AdditiveSVC(feature_map, 1e-4, loss="hinge", solver="primal", tol=1e-6).fit(X, y)
-    assert exact.objective_ <= model.objective_ <= exact.objective_ + model.duality_gap_ * 1.01
-    # Weights are those of the dual variables.
-    psi = model.feature_map_.transform(X)
-    scores = psi @ (psi.T @ model.dual_coef_[:, 0]) + model.machine_.offset
-    np.testing.assert_allclose(model.decision_function(X), scores, atol=1e-8)
-
-
-def test_other_solvers_start_where_conditional_gradient_steps_end(seed, monkeypatch):
-    solutions = recorded_steps(monkeypatch)
-    monkeypatch.setattr(TrainingSize, "max_gradient_steps", 1)
-    X, score = table(seed, 600)
-    options = {"C": 0.05, "loss": "hinge", "random_state": 0}
-    model = km.AdditiveSVC(**options).fit(X, score > 0)
-    assert [solution.converged for solution in solutions] == [False]
-    alone = km.AdditiveSVC(solver="dual", **options).fit(X, score > 0)
-    np.testing.assert_allclose(model.objective_, alone.objective_, rtol=1e-3)
-    # The dual variables of a fit before are a better start.
-    model.set_params(warm_start=True, C=0.06).fit(X, score > 0)
-    assert len(solutions) == 1
-
-
-def test_conditional_gradient_steps_are_for_small_ratios_and_large_tolerances():
-    size = replace(SIZE, has_corners=True, curvature_ratio=0.01)
-    steps = [replace(size, bound_ratio=r).max_gradient_steps for r in (0.1, 0.3, 3.0, np.inf)]
-    assert 0 < steps[0] < steps[1]
-    assert steps[2] == steps[3] == 0
-    assert replace(size, bound_ratio=0.3, tol=1e-6).max_gradient_steps == 0
-
-
-def test_the_ratio_of_bounds_is_that_of_the_dual_along_them(seed):
-    """All rows give it exactly; some of them, without bias."""
-    X, score = table(seed, 2000)
-    y, cost = np.where(score > 0.2, 1.0, -1.0), np.full(2000, 0.01)
-    spec, n_positive = km.SplineMap().fit(X).spec_, int(np.sum(y > 0))
-    psi = MappedSample.of(spec, X, cost, len(X)).psi
-    smaller = min(n_positive, len(y) - n_positive)
-    alpha = 0.01 * np.where(y > 0, smaller / n_positive, -smaller / (len(y) - n_positive))
-    exact = np.sum((alpha @ psi) ** 2) / np.abs(alpha).sum()
-    hinges, ratios = make_loss("hinge", y).hinges(y), []
-    for n_rows in (2000, 200):
-        sample = MappedSample.of(spec, X, cost, n_rows)
-        ratios.append(sample.bound_ratio([values[:, sample.rows] for values in hinges], cost))
-    assert ratios[0] == pytest.approx(exact)
-    # 200 rows: a mean of each class, to a tenth of the columns' spread; the ratio is of squares.
-    assert ratios[1] == pytest.approx(exact, rel=0.6)

@@ -20,7 +20,6 @@ from kernelmaps.models.inputs import coded_labels
 from kernelmaps.models.rows.map_tables import basis_tables, lanes_for, rows_of
 from kernelmaps.models.solvers import dual
 from kernelmaps.models.solvers._dual_loops import SVMProblem
-from kernelmaps.models.svm.calibration import platt
 from kernelmaps.models.svm.problem import Targets
 from kernelmaps.models.svm.training import lane_groups
 
@@ -88,7 +87,7 @@ def test_classifier_reaches_the_primal_minimum(loss, seed):
     Z = model.feature_map_.transform(X)
     least = primal_minimum(Z, 2.0 * y - 1, 0.7 * weight, loss)
     assert model.objective_[0] == pytest.approx(least, rel=2e-4 if loss == "hinge" else 3e-5)
-    assert 0 <= model.duality_gap_[0] <= 1e-5 * model.objective_[0]
+    assert -1e-12 <= model.duality_gap_[0] <= 1e-5 * model.objective_[0]
     assert abs(model.dual_coef_.sum()) < 1e-9  # the intercept is free
 
 
@@ -130,15 +129,13 @@ def test_weights_and_scores_are_those_of_stored_features(feature_map, convert, s
     y = labels(score)
     X = np.where(X < 0.3, 0, X)
     X = X if convert is None else convert(X)
-    model = km.AdditiveSVC(feature_map, tol=1e-3, max_iter=5000, **ONE).fit(X, y)
+    model = km.AdditiveSVC(feature_map, solver="dual", tol=1e-3, max_iter=5000, **ONE).fit(X, y)
     Z = model.feature_map_.transform(X)
     Z = (Z.toarray() if sparse.issparse(Z) else Z).astype(np.float64)
     w = Z.T @ model.dual_coef_[:, 0]
     f = Z @ w + model.machine_.offset[0]
     single = model.machine_.precision(X) is np.float32
     atol = 1e-3 if single else 1e-8
-    if model.solver_ == "primal":  # |w − Σ α_i ψ(x_i)|² is at most twice the gap
-        atol += np.sqrt(2 * model.duality_gap_[0] * (Z**2).sum(axis=1).max())
     np.testing.assert_allclose(model.decision_function(X), f, atol=atol)
     slack = np.maximum(1 - (2 * y - 1) * f, 0)
     assert model.objective_[0] == pytest.approx(0.5 * w @ w + model.C_ * slack @ slack, rel=1e-4)
@@ -161,7 +158,7 @@ def test_classes_together_are_classes_apart(seed, monkeypatch):
     """Lanes are independent problems: each one-vs-rest column equals a binary fit."""
     X, score = data(seed)
     y = labels(score, 3)
-    settings = {"tol": 1e-6, "max_iter": 20000, "random_state": 0}
+    settings = {"tol": 1e-6, "max_iter": 20000, "random_state": 0, "solver": "dual"}
     together = km.AdditiveSVC(**settings, **ONE).fit(X, y)
     assert together.decision_function(X).shape == (len(y), 3)
     for k in range(3):
@@ -174,8 +171,6 @@ def test_classes_together_are_classes_apart(seed, monkeypatch):
     threads = km.AdditiveSVC(**settings, n_jobs=2).fit(X, y)
     np.testing.assert_allclose(threads.objective_, together.objective_, rtol=3e-6)
     assert (threads.decision_function(X) != few.decision_function(X)).any()  # two groups
-    proba = together.predict_proba(X)
-    np.testing.assert_allclose(proba.sum(axis=1), 1)
     terms = together.eval_terms(X)
     assert terms.shape == (len(y), 4, 3)
     np.testing.assert_allclose(
@@ -215,9 +210,10 @@ def test_class_weight_balances(seed):
 def test_warm_start_is_shorter(seed):
     X, score = data(seed, n=400)
     y = labels(score)
-    model = km.AdditiveSVC(C=1.0, warm_start=True, tol=1e-4, random_state=0, **ONE)
-    cold = model.fit(X, y).n_visits_
-    assert model.fit(X, y).n_visits_ < 0.8 * cold
+    for solver in ("dual", "primal"):
+        options = {"warm_start": True, "solver": solver, "tol": 1e-4, "random_state": 0, **ONE}
+        model = km.AdditiveSVC(C=1.0, **options)
+        assert model.fit(X, y).n_iter_ > model.fit(X, y).n_iter_
 
 
 def test_convergence_is_certified_or_warned_about(seed):
@@ -342,16 +338,6 @@ def test_codes_of_anchors(seed):
         km.AdditiveSVC().fit(anchors.encode(X), y)
     with pytest.raises(ValueError, match="was fitted on values"):
         values.predict(anchors.encode(X))
-
-
-def test_platt_recovers_a_sigmoid(seed):
-    rng = np.random.default_rng(seed)
-    scores = rng.normal(size=20000)
-    positive = rng.random(20000) < 1 / (1 + np.exp(-(1.5 * scores - 0.5)))
-    a, b = platt(scores, positive, np.ones(20000))
-    # Four standard errors of a logistic regression with 20000 examples.
-    assert a == pytest.approx(1.5, abs=0.1)
-    assert b == pytest.approx(-0.5, abs=0.08)
 
 
 def test_shapes_and_their_display(seed):
@@ -492,16 +478,6 @@ def test_sparse_rows_of_a_model_whose_map_does_not_vanish(seed):
     np.testing.assert_array_equal(model.eval_terms(rows), model.eval_terms(X))
 
 
-def test_probabilities_do_not_depend_on_a_period_of_the_rows(seed):
-    y = np.arange(2048) % 2
-    X = np.random.default_rng(seed).random((2048, 2))
-    X[:, 0] += y
-    model = km.AdditiveSVC().fit(X, y)
-    assert np.mean(model.predict_proba(X).argmax(axis=1) == y) > 0.98
-    model.fit(X, y, sample_weight=(np.arange(2048) % 8 != 0) * 1.0)
-    assert np.mean(model.predict_proba(X).argmax(axis=1) == y) > 0.98
-
-
 def test_chunks_of_values_after_codes_are_refused(seed):
     X, score = data(seed)
     y = (score > np.median(score)).astype(int)
@@ -593,26 +569,13 @@ def test_terms_of_targets_that_single_precision_does_not_hold(seed):
     np.testing.assert_allclose(total, model.predict(X), rtol=1e-9)
 
 
-def test_probabilities_of_a_rare_class_agree_with_the_labels(seed):
-    rng = np.random.default_rng(seed)
-    X = rng.random((20_000, 2))
-    y = (X[:, 0] > 0.5).astype(int)
-    X[:8, 1], y[:8] = 2 + rng.random(8), 2
-    order = rng.permutation(len(y))
-    X, y = X[order], y[order]
-    model = km.AdditiveSVC(C=100, random_state=0).fit(X, y)
-    assert (model.predict(X[y == 2]) == 2).all()
-    assert (model.predict_proba(X[y == 2]).argmax(axis=1) == 2).all()
-    np.testing.assert_allclose(model.predict_proba(X).mean(axis=0)[2], 8 / 20_000, atol=2e-3)
-
-
 def test_the_unit_of_weights_does_not_matter(seed):
     X, score = data(seed, n=1000)
     y = labels(score)
     one = km.AdditiveSVC(C=1, random_state=0).fit(X, y)
     other = km.AdditiveSVC(C=1000, random_state=0)
     other.fit(X, y, sample_weight=np.full(1000, 1e-3))
-    np.testing.assert_allclose(other.predict_proba(X), one.predict_proba(X), atol=1e-9)
+    np.testing.assert_allclose(other.decision_function(X), one.decision_function(X), atol=1e-9)
 
 
 def test_very_few_examples_of_a_class_and_a_small_cost(seed):

@@ -8,7 +8,6 @@ from sklearn.base import clone
 import kernelmaps as km
 from kernelmaps.models.rows.two_valued import TwoValuedColumns
 from kernelmaps.models.svm import training
-from kernelmaps.models.svm.solver_costs import TrainingSize
 
 TOL = 1e-6
 OPTIONS = {"tol": TOL, "max_iter": 20000, "random_state": 0, "n_jobs": 1}
@@ -57,8 +56,7 @@ def assert_same_minimum(model, reference, X):
 @pytest.mark.parametrize("others", [True, False])
 def test_machines_have_the_same_minimum(monkeypatch, coded, seed, loss, n_classes, others):
     """By both solvers, with other columns and without."""
-    monkeypatch.setattr(TrainingSize, "cheaper", "dual")
-    monkeypatch.setattr(TrainingSize, "max_visits", np.inf)
+    monkeypatch.setattr(training, "choose_solver", lambda *arguments: "dual")
     X, score = table(seed)
     if not others:
         X = np.delete(X, [3, 8], axis=1)
@@ -131,11 +129,11 @@ def test_sparse_rows_are_coded_if_weights_are_many(monkeypatch, coded, seed, fit
     machine = km.AdditiveSVR(km.SplineMap(), 0.1, **options)
     reference = clone(machine).fit(rows, score)
     assert not coded
-    monkeypatch.setattr(training, "MOST_FACTORISED", 50)  # of 100 with all functions, 28 without
+    monkeypatch.setattr(training, "MOST_WEIGHTS", 50)  # of 100 with all functions, 28 without
     model = machine.fit(rows, score)
     assert len(coded) == 1
     assert_same_minimum(model, reference, rows)
-    monkeypatch.setattr(training, "MOST_FACTORISED", 20)
+    monkeypatch.setattr(training, "MOST_WEIGHTS", 20)
     machine.fit(rows, score)
     assert len(coded) == 1
 

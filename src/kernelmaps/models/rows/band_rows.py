@@ -53,13 +53,10 @@ class BandRows:
     tables : BasisTables
         Of one lane.
     X : array or CSR
-    dtype : dtype
-        Of the bands that are stored, of products and sums.
     """
 
     tables: BasisTables
     X: Any
-    dtype: Any = np.float64
 
     @property
     def n_rows(self) -> int:
@@ -77,11 +74,6 @@ class BandRows:
     @property
     def n_weights(self) -> int:
         return self.n_features * self.width
-
-    @property
-    def epsilon(self) -> float:
-        """The relative rounding error of the sums."""
-        return float(np.finfo(self.dtype).eps)
 
     @property
     def entries_per_row(self) -> float:
@@ -105,7 +97,7 @@ class BandRows:
 
     def __iter__(self) -> Blocks:
         check_stop()
-        size = self.X.size * self._band_size * np.dtype(self.dtype).itemsize
+        size = 8 * self.X.size * self._band_size
         return iter(self._stored if size <= MEMORY_LIMIT else self._computed())
 
     @cached_property
@@ -119,8 +111,7 @@ class BandRows:
         for begin in range(0, self.n_rows, step):
             end = min(begin + step, self.n_rows)
             bands = _band_loops.write_entries(self.tables.basis, rows, workspace, (begin, end))
-            values = bands.values.astype(self.dtype, copy=False)
-            yield slice(begin, end), packed(bands._replace(values=values))
+            yield slice(begin, end), packed(bands)
 
     def band_weights(self, w: np.ndarray) -> np.ndarray:
         """Weights v = Rᵀw of the bands, [feature][function]: ⟨w, RΦ⟩ = ⟨v, Φ⟩."""
@@ -139,7 +130,7 @@ class BandRows:
 
     def _zeros(self) -> np.ndarray:
         """Weights or sums of the loops, [feature][function]; vectors may touch what follows."""
-        return aligned(self.tables.n_weights + _VECTOR, self.dtype)
+        return aligned(self.tables.n_weights + _VECTOR, np.dtype(np.float64))
 
     def _by_feature(self, flat: np.ndarray) -> np.ndarray:
         """Weights or sums of the loops as [feature][function]: a view."""
@@ -148,7 +139,7 @@ class BandRows:
 
     def _transformed(self, flat: np.ndarray) -> np.ndarray:
         """R times sums of bands."""
-        sums = self._by_feature(flat).astype(np.float64, copy=False)
+        sums = self._by_feature(flat)
         if self._transforms is None:
             return sums.ravel()
         if len(self._transforms) == 1:
@@ -157,36 +148,33 @@ class BandRows:
 
     def scores(self, w: np.ndarray) -> np.ndarray:
         """ψ(X) w."""
-        v, out = packed(self._laid_out(w)), np.empty(self.n_rows, self.dtype)
+        v, out = packed(self._laid_out(w)), np.empty(self.n_rows)
         for rows, bands in self:
             _band_loops.scores(bands, v, out[rows])
-        return out.astype(np.float64, copy=False)
+        return out
 
     def adjoint(self, values: np.ndarray) -> np.ndarray:
         """ψ(X)ᵀ v."""
-        factors, flat = values.astype(self.dtype, copy=False), self._zeros()
+        flat = self._zeros()
         for rows, bands in self:
-            _band_loops.add_rows(bands, factors[rows], flat)
+            _band_loops.add_rows(bands, values[rows], flat)
         return self._transformed(flat)
 
     def product(self, weight: np.ndarray, w: np.ndarray, shift: float = 0.0) -> np.ndarray:
         """ψ(X)ᵀ W (ψ(X) w − shift); rows without a weight are left out."""
-        factors, flat = weight.astype(self.dtype, copy=False), self._zeros()
-        v, score = self._laid_out(w), np.zeros(1, self.dtype)
-        shift = np.dtype(self.dtype).type(shift)
+        v, score, flat = self._laid_out(w), np.zeros(1), self._zeros()
         for rows, bands in self:
-            _band_loops.add_products(bands, factors[rows], v, shift, score, flat)
+            _band_loops.add_products(bands, weight[rows], v, float(shift), score, flat)
         return self._transformed(flat)
 
     def blocks(self, weight: np.ndarray) -> np.ndarray:
         """The block of ψ(X)ᵀ W ψ(X) of each feature, [feature][function][function]."""
         n, stride = self.n_features, self.tables.stride
-        factors = weight.astype(self.dtype, copy=False)
-        flat = aligned(n * stride**2 + _VECTOR * stride, self.dtype)
+        flat = aligned(n * stride**2 + _VECTOR * stride, np.dtype(np.float64))
         for rows, bands in self:
-            _band_loops.add_block_products(bands, factors[rows], stride, flat)
+            _band_loops.add_block_products(bands, weight[rows], stride, flat)
         blocks = flat[: n * stride**2].reshape(n, stride, stride)
-        blocks = blocks[:, : self.width, : self.width].astype(np.float64)
+        blocks = blocks[:, : self.width, : self.width].copy()
         if self._transforms is not None:
             blocks = self._transforms @ blocks @ self._transforms.transpose(0, 2, 1)
         return blocks
@@ -206,16 +194,13 @@ class BandRows:
 
     @property
     def _pairs_pay(self) -> bool:
-        """Whether products of entries take less time than those of dense matrices.
-
-        In single precision, long sums of equal numbers, as codes have, are not exact enough.
-        """
-        return self.dtype == np.float64 and self._pair_seconds < self._matrix_seconds
+        """Whether products of entries take less time than those of dense matrices."""
+        return self._pair_seconds < self._matrix_seconds
 
     @property
     def _pair_seconds(self) -> float:
         """Of a row."""
-        is_cached = np.dtype(self.dtype).itemsize * self.n_weights**2 <= COSTS.cache_bytes
+        is_cached = 8 * self.n_weights**2 <= COSTS.cache_bytes
         a_pair = COSTS.per_cached_pair if is_cached else COSTS.per_pair
         return a_pair * self.entries_per_row**2 / 2
 
@@ -226,24 +211,24 @@ class BandRows:
 
     def _gram_of_pairs(self, weight: np.ndarray) -> np.ndarray:
         """Φᵀ W Φ by products of the entries of a row."""
-        tables, width, factors = self.tables, self.width, weight.astype(self.dtype, copy=False)
+        tables, width = self.tables, self.width
         row_length = tables.n_weights + _VECTOR
-        flat = aligned(row_length**2, self.dtype)
+        flat = aligned(row_length**2, np.dtype(np.float64))
         for rows, bands in self:
-            _band_loops.add_pair_products(bands, factors[rows], row_length, flat)
+            _band_loops.add_pair_products(bands, weight[rows], row_length, flat)
         square = flat.reshape(row_length, row_length)[: tables.n_weights, : tables.n_weights]
         n, stride = self.n_features, tables.stride
-        sums = square.reshape(n, stride, n, stride)[:, :width, :, :width].astype(np.float64)
+        sums = square.reshape(n, stride, n, stride)[:, :width, :, :width]
         return (sums + sums.transpose(2, 3, 0, 1)).reshape((self.n_weights,) * 2)
 
     def _gram_of_matrices(self, weight: np.ndarray) -> np.ndarray:
         """Φᵀ W Φ by products of dense matrices."""
         n_weights, gram = self.n_weights, np.zeros((self.n_weights,) * 2)
         for sign in (1.0, -1.0):
-            roots = np.sqrt(np.maximum(sign * weight, 0.0)).astype(self.dtype, copy=False)
+            roots = np.sqrt(np.maximum(sign * weight, 0.0))
             for rows, bands in self if roots.any() else ():
                 n_rows = int(np.count_nonzero(roots[rows]))
-                flat = aligned(n_rows * n_weights + _VECTOR, self.dtype)
+                flat = aligned(n_rows * n_weights + _VECTOR, np.dtype(np.float64))
                 _band_loops.write_dense(
                     bands, roots[rows], self.tables.stride, self.width, n_weights, flat
                 )

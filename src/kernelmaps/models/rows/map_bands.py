@@ -100,25 +100,9 @@ def bands_of(spec: Spec, X: Any, dtype: np.dtype, n_features: int | None = None)
     return _bands_of_curves(curves)
 
 
-def single_precision_bands(spec: Spec, X: Any) -> Bands | None:
-    """Bands of curves to the rounding error of single precision: polynomials of lower degree.
-
-    None for maps whose polynomials are stored, and where no such table holds the curves.
-    """
-    if spec.family == "piecewise":
-        return None
-    curves = table_for(spec, _SINGLE, X.shape[1], _extent(X))
-    return None if curves is None else _bands_of_curves(curves)
-
-
 def _extent(X: Any) -> Extent:
     return extent_of(X.data[None, :]) if is_sparse(X) else extent_of_rows(X, 1)
 
 
 def _bands_of_curves(curves: Table) -> Bands:
     return Bands(curves.astype(np.float64), None, np.zeros(len(curves.origin), np.int32))
-
-
-def band_size(spec: Spec, widths: np.ndarray) -> int:
-    """Functions of a value that are not zero; `widths` are those of all functions of a feature."""
-    return spec.arrays["band_coef"].shape[-1] if "mix" in spec.arrays else int(widths.max())

@@ -118,11 +118,6 @@ class GapCertificate(NamedTuple):
 class Descent(Protocol):
     """Coordinate descent on some form of rows."""
 
-    @property
-    def n_visits(self) -> int:
-        """Visits to examples until now."""
-        ...
-
     def run_epoch(self) -> GapCertificate:
         """Take steps; primal values and gaps as estimated on the way."""
         ...
@@ -142,7 +137,6 @@ class DualOptions:
     seed: int
     n_threads: int
     progress: bool | None = False
-    max_visits: float = np.inf  # to examples, after which no further epoch starts
 
 
 @dataclass
@@ -155,7 +149,6 @@ class Solution:
     primal: np.ndarray
     gap: np.ndarray
     n_iter: int
-    n_visits: int
     converged: bool
     solver: str = "dual"
 
@@ -229,8 +222,6 @@ def descend(solver: Descent, options: DualOptions) -> tuple[GapCertificate, int,
     factor, converged, n_iter = 1.0, False, 0
     for _ in track(range(options.max_iter), "training", enabled=options.progress):
         check_stop()
-        if solver.n_visits > options.max_visits:
-            break
         n_iter += 1
         estimate = solver.run_epoch()
         if not estimate.is_within(factor * options.tol):
@@ -273,8 +264,6 @@ class CoordinateDescent:
     record : PassRecord
         Derivatives at a bound above which examples are shrunk, and totals, those of examples that
         are not active from the pass that shrunk them.
-    n_visits : int
-        Visits to examples until now.
     """
 
     n_active: int
@@ -294,7 +283,7 @@ class CoordinateDescent:
         self.rng = np.random.default_rng(options.seed)
         self.w = weight_memory(tables)
         self._bound: tuple[tuple, Any] = (None,) * 4, ()
-        self.n_visits, self.n_certificates = len(examples), 0
+        self.n_certificates = 0
         self.mean_sq_norm = self.penalty_weight = 0.0
         self._centre()
         self.bias = np.zeros(self.n_outputs) if intercept is None else np.array(intercept, float)
@@ -310,7 +299,7 @@ class CoordinateDescent:
         self, alpha: np.ndarray, certificate: GapCertificate, n_iter: int, converged: bool
     ) -> Solution:
         """The solution with these dual variables, and how it was reached."""
-        return Solution(self.w, self.bias, alpha, *certificate, n_iter, self.n_visits, converged)
+        return Solution(self.w, self.bias, alpha, *certificate, n_iter, converged)
 
     # The map: weights from dual variables, norms and centre.
 
@@ -319,7 +308,6 @@ class CoordinateDescent:
         nonzero = np.flatnonzero(self.alpha.any(axis=1))
         if len(nonzero):
             self._add_to_weights(nonzero, self.alpha[nonzero])
-            self.n_visits += len(nonzero)
         return len(nonzero) > 0
 
     def switch_rows(self, tables: BasisTables, rows: RowArrays) -> None:
@@ -382,7 +370,6 @@ class CoordinateDescent:
             _dual_loops.evaluate(*work, part_rows, sq_norm[begin:end], out)
 
         in_blocks(self.options.n_threads, n, part)
-        self.n_visits += n
         return sq_norm, mean_dot[:, 0, 0].astype(np.float64, copy=False)
 
     def _centre_norms(self, sq_norm: np.ndarray, mean_dot: np.ndarray) -> None:
@@ -408,7 +395,6 @@ class CoordinateDescent:
     def visit_active(self) -> PassTotals:
         """Take steps in the active examples; totals of all, valid until the next pass."""
         self.rng.shuffle(self.order[: self.n_active])
-        self.n_visits += self.n_active
         self.n_active, record = self._visit(self.order, self.n_active, take_steps=True)
         self._set_shrink_threshold(record.visited)
         return record.visited
@@ -491,7 +477,6 @@ class CoordinateDescent:
 
     def _visit_all(self) -> PassTotals:
         """Visit all examples without a step: exact totals, and who is active, by the threshold."""
-        self.n_visits += len(self.examples)
 
         def visit_block(begin: int, end: int) -> tuple[PassRecord, np.ndarray, np.ndarray]:
             order = self.examples[begin:end].astype(np.int64)

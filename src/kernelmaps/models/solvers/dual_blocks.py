@@ -78,7 +78,6 @@ class BlockDescent(CoordinateDescent):
 
     def block_totals(self) -> PassTotals:
         """The totals of the block at hand, without a step."""
-        self.n_visits += len(self.examples)
         order = self.examples.astype(np.int64)
         return self._visit(order, len(order), take_steps=False)[1].visited
 
@@ -150,10 +149,6 @@ class DescentOverBlocks:
     groups: list[BlockDescent]
     read: Callable[[], Iterator[tuple[Any, int]]]
     for_groups: Callable[[Callable[[BlockDescent], Any]], list[Any]]
-
-    @property
-    def n_visits(self) -> int:
-        return sum(group.n_visits for group in self.groups)
 
     def run_epoch(self) -> GapCertificate:
         """A few epochs on each block; estimated primal values and gaps of all outputs."""

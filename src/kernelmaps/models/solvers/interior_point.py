@@ -31,7 +31,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .conditional_gradient import balanced, best_constant
 from .newton_cg import CentredHessian, Preconditioner, Solve, conjugate_gradients
 
 _MAX_STEPS = 100
@@ -62,6 +61,25 @@ class InteriorPointConstants:
 
 
 CONSTANTS = InteriorPointConstants()
+
+
+def best_constant(sign: np.ndarray, margin: np.ndarray, cost: np.ndarray) -> float:
+    """The b with the least loss Σ c max(0, m − s b).
+
+    It is convex in b, and its derivative rises by c at each kink, s times m.
+    """
+    costs, kinks = np.broadcast_to(cost, sign.shape).ravel(), (sign * margin).ravel()
+    order = np.argsort(kinks)
+    falling = float(costs[sign.ravel() > 0].sum())
+    middle = min(int(np.searchsorted(np.cumsum(costs[order]), falling)), len(order) - 1)
+    return float(kinks[order[middle]])
+
+
+def balanced(alpha: np.ndarray) -> np.ndarray:
+    """Duals that sum to zero: those of the larger side shrink, which is feasible for every loss."""
+    total = float(alpha.sum())
+    side = np.where(alpha * total > 0, alpha, 0.0)
+    return alpha - side * (total / float(side.sum())) if total and side.any() else alpha
 
 
 class Iterate(NamedTuple):

@@ -57,11 +57,6 @@ class ProductRows(Protocol):
     def n_weights(self) -> int: ...
 
     @property
-    def epsilon(self) -> float:
-        """The relative rounding error of the sums."""
-        ...
-
-    @property
     def entries_per_row(self) -> float:
         """Numbers that a product reads of a row."""
         ...
@@ -203,14 +198,8 @@ class Preconditioner:
         self.n_factorised, self.seconds = 0, 0.0
 
     def hessian(self, weight: np.ndarray, fit_intercept: bool) -> CentredHessian:
-        """The Hessian of a step.
-
-        In single precision, the mean of the rows is summed as products with the Hessian are: errors
-        of sums of equal numbers add up, and have to be those of the products.
-        """
-        is_single = self.rows.epsilon > _DOUBLE
-        adjoint = self.rows.adjoint if is_single else self.adjoint.at
-        return CentredHessian.of(self.rows, weight, fit_intercept, adjoint)
+        """The Hessian of a step."""
+        return CentredHessian.of(self.rows, weight, fit_intercept, self.adjoint.at)
 
     def of(self, hessian: CentredHessian) -> Solve:
         """The solver for a step with this Hessian."""
@@ -237,7 +226,7 @@ class Preconditioner:
         blocks = self._centred(self.blocks, hessian)
         n, width = blocks.shape[:2]
         # What is left of functions without variance is rounding, which must not be negative.
-        rounding = 4 * self.rows.epsilon * np.trace(self.blocks.value, axis1=1, axis2=2)
+        rounding = 4 * _DOUBLE * np.trace(self.blocks.value, axis1=1, axis2=2)
         blocks += (1 + rounding)[:, None, None] * np.eye(width)
         inverses = np.linalg.inv(blocks)
         return lambda r: np.matmul(inverses, r.reshape(n, width, 1)).ravel()
@@ -245,7 +234,7 @@ class Preconditioner:
     def factor_solver(self, hessian: CentredHessian) -> Solve:
         """Solve with the Hessian itself."""
         gram = self._centred(self.gram, hessian)
-        ridges = [self.rows.epsilon * factor for factor in _RIDGES]
+        ridges = [_DOUBLE * factor for factor in _RIDGES]
         factor = cholesky_factor(gram, np.ones(len(gram)), ridges)
         return lambda r: cholesky_solve(factor, r)
 

@@ -7,7 +7,7 @@ An estimator turns its parameters and data into plain arguments (:mod:`.problem`
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
@@ -49,27 +49,6 @@ from .training_summary import Progress
 _OF_ONE_FIT = ("Cs_", "cv_scores_", "n_samples_seen_", "_chunks", "_progress")
 
 
-class Trained(NamedTuple):
-    """What a fit leaves beside the machine, for the calibration of a classifier.
-
-    Attributes
-    ----------
-    rows : array or CSR
-        All rows of the training, or a sample of them.
-    targets : Targets
-        Of these rows.
-    options : Options
-        Of the training.
-    start : (ndarray, ndarray) or None
-        Duals and intercepts, where the rows are all of the training.
-    """
-
-    rows: Any
-    targets: Targets
-    options: Options
-    start: tuple[np.ndarray, np.ndarray] | None
-
-
 @dataclass(eq=False, repr=False)
 class AdditiveSVM(DefaultParts, BaseEstimator):
     """What `AdditiveSVC` and `AdditiveSVR` have in common."""
@@ -103,7 +82,6 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
             "duality_gap_": array("f8", "outputs", finite=False),
             "n_iter_": integer(),
             "solver_": text(("dual", "primal")),
-            "n_visits_": integer(),
             "n_samples_seen_": integer(1),
             "progress": instance((Progress,)),
         },
@@ -157,22 +135,23 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
 
     # -- fit --------------------------------------------------------------------------------------
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Trained:
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Train on rows in memory, or on rows that come in blocks."""
         name = type(self).__name__
         refuse_training_on_gpu(self, "fit", X, y, sample_weight)
         Cs = self._check_parameters()
         refuse_table(name, X)
         if not out_of_core(X):
-            return self._fit_rows(X, y, sample_weight, Cs)
+            self._fit_rows(X, y, sample_weight, Cs)
+            return
         if Cs is not None:
             raise ValueError(
                 f"{name}: C is chosen among several values for rows in memory only, not for files "
                 "and streams. Pass one C, or choose it on a part of the rows."
             )
-        return self._fit_source(X, y, sample_weight)
+        self._fit_source(X, y, sample_weight)
 
-    def _fit_rows(self, X: Any, y: Any, sample_weight: Any, Cs: np.ndarray | None) -> Trained:
+    def _fit_rows(self, X: Any, y: Any, sample_weight: Any, Cs: np.ndarray | None) -> None:
         from .training import train
 
         name, options = type(self).__name__, self._options()
@@ -200,9 +179,8 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         warn_unless_converged(solution, options)
         machine = self._keep(solution, targets, fitted, C)
         describe(machine, rows, targets.weight)
-        return Trained(rows, targets, options, (solution.alpha, solution.intercept))
 
-    def _fit_source(self, X: Any, y: Any, sample_weight: Any) -> Trained:
+    def _fit_source(self, X: Any, y: Any, sample_weight: Any) -> None:
         from .chunks import train_on_source
         from .survey import survey_source
 
@@ -224,9 +202,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         solution = train_on_source(source, block_rows, outline, targets, C, fitted, options)
         warn_unless_converged(solution, options)
         machine = self._keep(solution, targets, fitted, C)
-        sample, targets = outline[:-2], targets.at(survey.at)
-        describe(machine, sample, targets.weight)
-        return Trained(sample, targets, options, None)
+        describe(machine, outline[:-2], targets.weight[survey.at])
 
     def _C_of(self, fitted: Any, rows: Any, targets: Targets, options: Options) -> float:
         """C as a number; "scale" is one for the scale of the map's columns."""
@@ -252,7 +228,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         self._n_rows, self.C_ = len(solution.alpha), C
         self.dual_coef_, self.objective_ = solution.alpha, solution.primal
         self.duality_gap_, self.n_iter_ = solution.gap, solution.n_iter
-        self.n_visits_, self.solver_ = solution.n_visits, solution.solver
+        self.solver_ = solution.solver
         offset = solution.intercept + targets.centre
         self.machine_ = self._machine(fitted, solution.weights, offset)
         return self.machine_
@@ -282,8 +258,8 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         with naming_gams(X):
             return checked_chunk(self, X, y, reset=first)
 
-    def _fit_chunk(self, X: Any, targets: Targets) -> Any:
-        """Learn from one chunk; its rows as the loops take them."""
+    def _fit_chunk(self, X: Any, targets: Targets) -> None:
+        """Learn from one chunk."""
         from .chunks import ChunkTraining, check_kind
 
         name, options = type(self).__name__, self._options()
@@ -316,7 +292,6 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         self._chunks, self.C_ = chunks, C
         self.machine_ = self._machine(fitted, weights, offset + targets.centre)
         describe(self.machine_, rows, targets.weight, before)
-        return rows
 
     # -- what a fitted model says -----------------------------------------------------------------
 

@@ -15,7 +15,7 @@ whose sum is zero for these α. With an intercept, they are scaled to sum to zer
 certified.
 
 Losses whose curvature varies from row to row are minimised for small costs first: from zero at
-once, rows that change sides keep the steps of a large cost short. Losses with corners have no
+once, rows that change sides keep the steps of a large cost short. Losses with kinks have no
 second derivatives: an interior-point method (:mod:`..solvers.interior_point`) takes steps of the
 same kind.
 """
@@ -28,12 +28,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._util.threads import limit_blas
-from ..losses import LOSSES, Loss, make_loss, name_with
+from ..losses import Loss, make_loss, name_with
 from ..rows.band_rows import BandRows
-from ..rows.map_bands import Bands
-from ..solvers.conditional_gradient import balanced, conditional_gradient
 from ..solvers.dual import Solution
-from ..solvers.interior_point import InteriorPointFit
+from ..solvers.interior_point import InteriorPointFit, balanced
 from ..solvers.linear_systems import blas_threads
 from ..solvers.newton_cg import Preconditioner, conjugate_gradients
 
@@ -44,10 +42,6 @@ _CERTIFICATES = 4  # attempts at a gap that is small by its estimate, each ten t
 _MAX_STEPS = 200  # for one cost
 _MAX_HALVINGS = 60  # of a step
 _MAX_LINE_STEPS = 8  # along a direction; two or three are usual
-# Single precision: the least tolerance, and the error of the Hessian. On magic, spambase and
-# simulated tables, steps are as many as in double precision up to 0.03; on spambase, twice as many
-# for 0.033.
-_SINGLE_TOL, _SINGLE_ERROR = 1e-4, 0.03
 # The curvature of an intercept where no loss has any: it keeps its step finite.
 _LEAST_CURVATURE = 1e-6
 
@@ -71,27 +65,6 @@ class Accuracy:
 
 
 ACCURACY = Accuracy()
-
-
-def is_single_enough(bands: Bands, problem: Any, cost: np.ndarray, tol: float) -> bool:
-    """Whether sums in single precision are exact enough, which take two thirds of the time.
-
-    Their error in the Hessian is that of sums of c·ℓ'' over all rows, transformed by R on both
-    sides; it must be small beside the penalty, whose Hessian is I.
-    """
-    loss = LOSSES[name_with(problem.loss)]
-    if loss.has_corners or tol < _SINGLE_TOL:  # corners have curvatures of any size
-        return False
-    curvature = loss.svm_factor * loss.max_curvature * float(cost.sum())
-    largest = _SINGLE_ERROR / (float(np.finfo(np.float32).eps) * curvature)
-    if bands.transforms is None:
-        return largest >= 1
-    # Frobenius norms bound spectral norms, and take no singular values.
-    squares = np.sum(bands.transforms**2, axis=(1, 2))
-    return all(
-        square <= largest or float(np.linalg.norm(R, 2)) ** 2 <= largest
-        for R, square in zip(bands.transforms, squares, strict=True)
-    )
 
 
 def solve_primal(
@@ -122,7 +95,7 @@ def solve_primal(
     with limit_blas(blas_threads(rows.n_weights)):
         for k in range(outputs):
             target = targets_of(problem, y, k)
-            kind: Any = InteriorPointFit if loss.has_corners else PrimalFit
+            kind: Any = InteriorPointFit if loss.has_kinks else PrimalFit
             fit = kind(rows, loss, target, cost, fit_intercept, tol)
             first[k] = fit.value()
             if start is not None:
@@ -134,33 +107,7 @@ def solve_primal(
     # Small beside the objective or, where that is next to zero (targets that the intercept alone
     # explains), beside rounding errors of where it began.
     small = bool(np.all(np.abs(gap) <= np.maximum(tol * primal, 1e-13 * first)))
-    visits = n_iter * len(examples)
-    return Solution(weights, intercept, alpha, primal, gap, n_iter, visits, small, "primal")
-
-
-def solve_by_conditional_gradient(
-    rows: BandRows, problem: Any, examples: np.ndarray, fit_intercept: bool, tol: float,
-    max_steps: int,
-) -> Solution:  # fmt: skip
-    """Solve for all outputs of a loss with corners; see `solve_primal`.
-
-    Not converged where one of them takes more than `max_steps` steps.
-    """
-    outputs, cost, y = problem.positive.size, problem.cost[examples], problem.y[examples]
-    loss: Any = make_loss(name_with(problem.loss), y, epsilon=problem.epsilon)
-    primal, gap, intercept = np.zeros((3, outputs))
-    weights = np.zeros((rows.n_features, rows.width, outputs))
-    alpha, n_steps = np.zeros((problem.y.size, outputs)), np.zeros(outputs, np.int64)
-    for k in range(outputs):
-        hinges = loss.hinges(targets_of(problem, y, k))
-        fit = conditional_gradient(rows, hinges, cost, fit_intercept, tol, max_steps)
-        weights[:, :, k] = rows.band_weights(fit.weights)
-        intercept[k], primal[k], gap[k], n_steps[k] = fit[1:4] + fit[5:]
-        alpha[examples, k] = fit.alpha
-    converged = bool(np.all(np.abs(gap) <= tol * primal))
-    visits = int((n_steps.sum() + outputs) * len(examples))
-    n_iter = int(n_steps.max())
-    return Solution(weights, intercept, alpha, primal, gap, n_iter, visits, converged)
+    return Solution(weights, intercept, alpha, primal, gap, n_iter, small, "primal")
 
 
 def targets_of(problem: Any, y: np.ndarray, output: int) -> np.ndarray:

@@ -52,20 +52,6 @@ class Targets(NamedTuple):
         """Whether rows have any number of labels."""
         return self.y.ndim == 2
 
-    @property
-    def strata(self) -> np.ndarray:
-        """Codes of what samples of rows hold in its shares; rows with several labels are alike."""
-        return np.zeros(len(self.y), np.int64) if self.multilabel else self.y
-
-    def positives(self, output: int, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Which of some rows an output is about, and which of them it calls +1."""
-        y, positive = self.y[rows], self.positive[output]
-        if self.multilabel:
-            return np.ones(len(rows), bool), y[:, output] == 1
-        if self.pairwise:
-            return np.isin(y, positive), y == positive[1]
-        return np.ones(len(rows), bool), y == positive
-
     def at(self, rows: np.ndarray) -> Targets:
         """Targets of some rows."""
         return self._replace(y=self.y[rows], weight=self.weight[rows])
@@ -116,7 +102,7 @@ def warn_unless_converged(solution: Any, options: Options) -> None:
         ended, advice = f"{solution.n_iter} Newton steps", f"raise {argument('tol')}"
     else:
         ended = f"{argument('max_iter', options.max_iter)} epochs"
-        advice = f"raise {argument('max_iter')} or {argument('tol')}"
+        advice = f"raise {argument('max_iter')} or {argument('tol')}, use solver='primal'"
     warnings.warn(
         f"{options.owner} stopped after {ended} with a relative duality gap of {worst:.2g} > "
         f"{argument('tol', options.tol)}: {advice}, or lower a large {argument('C')}.",

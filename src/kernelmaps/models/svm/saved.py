@@ -40,7 +40,7 @@ from ...engine.spec import Spec
 from ...engine.tabulated import has_table
 from ...exceptions import OutOfDomainWarning
 from ..one_against_one import decided
-from ..probabilities import calibrated, class_probabilities
+from ..probabilities import class_probabilities, sigmoid
 from ..rows.map_bands import bands_of
 from .score_table import summed
 
@@ -58,7 +58,6 @@ _OF_TRAINING = frozenset(
         "duality_gap_",
         "n_iter_",
         "solver_",
-        "n_visits_",
         "n_samples_seen_",
         "progress",
     ]
@@ -207,14 +206,6 @@ class SavedMachine(SavedPart):
         return sums_array_api(summed(bands, self.weights), X)[0] + self.offset
 
 
-class SavedSigmoids(SavedPart):
-    """The fitted `Calibration` of a classifier."""
-
-    unused = frozenset({"on_rows"})
-    _state: ClassVar[State] = State(required={"sigmoid": array("f8", "outputs 2")})
-    sigmoid: np.ndarray
-
-
 class _SavedAdditiveSVM(SavedPart):
     """A machine on all columns."""
 
@@ -251,17 +242,16 @@ class SavedSVC(_SavedAdditiveSVM):
     """The predictions of a saved `AdditiveSVC`, one class against the rest."""
 
     estimator = "AdditiveSVC"
-    used_parameters = ("multi_class",)
+    used_parameters = ("multi_class", "loss")
     _state: ClassVar[State] = _SavedAdditiveSVM._state.extended(
-        required={"classes_": labels, "calibration": instance((SavedSigmoids,))},
+        required={"classes_": labels},
         allowed={"multilabel": boolean},
     )
-    calibration: SavedSigmoids
     classes_: np.ndarray
     multilabel = False
 
-    def __init__(self, multi_class: str) -> None:
-        self.multi_class = multi_class
+    def __init__(self, multi_class: str, loss: str) -> None:
+        self.multi_class, self.loss = multi_class, loss
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the classes with the highest scores for an array of rows."""
@@ -269,8 +259,7 @@ class SavedSVC(_SavedAdditiveSVM):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Predict probabilities of the classes, in the order of `classes_`."""
-        scores = self.machine_.scores(X)
-        return class_probabilities(calibrated(scores, self.calibration.sigmoid))
+        return class_probabilities(sigmoid(self.machine_.scores(X)))
 
     def _check_state(self) -> None:
         n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
@@ -280,5 +269,3 @@ class SavedSVC(_SavedAdditiveSVM):
             raise ValueError("classes_ must have at least two entries")
         if self.machine_.weights.shape[::2] != (self.n_features_in_, n_outputs):
             raise ValueError("machine_ has another number of features or outputs")
-        if len(self.calibration.sigmoid) != n_outputs:
-            raise ValueError("calibration has another number of outputs")

@@ -15,16 +15,26 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._util.arguments import check_choice
 from ..._util.devices import is_foreign
-from ..._util.schema import boolean, instance, labels
+from ..._util.schema import boolean, labels
 from ..._util.storage import all_or_nothing
 from ..device_scores import ScoresAnywhere, best_labels, indicators
 from ..inputs import coded_labels, refuse_training_on_gpu, weights_of
-from ..one_against_one import coupled, decided, pairs_of, votes
-from ..probabilities import class_probabilities
+from ..one_against_one import decided, pairs_of, votes
+from ..probabilities import class_probabilities, sigmoid
 from .base import AdditiveSVM, no_indicators, no_pairs, takes_chunks
-from .calibration import Calibration, calibrate_by_own_scores, calibrate_fit
 from .inputs import is_indicators
 from .problem import Targets
+
+
+def _has_probabilities(model: AdditiveSVC) -> bool:
+    """Whether scores are log odds of single classes."""
+    if model.loss == "log_loss" and model.multi_class == "ovr":
+        return True
+    raise AttributeError(
+        f"{type(model).__name__}.predict_proba is for loss='log_loss' and multi_class='ovr', got "
+        f"loss={model.loss!r} and multi_class={model.multi_class!r}. Scores of other losses are "
+        "calibrated by sklearn.calibration.CalibratedClassifierCV(model)."
+    )
 
 
 @dataclass(eq=False, repr=False)
@@ -59,8 +69,7 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
     tol : float, default=1e-3
         Training ends with a certified duality gap of at most `tol` times the objective.
     max_iter : int, default=1000
-        Largest number of epochs of coordinate descent. If they are not enough, Newton's method
-        goes on for ``solver="auto"``, up to 3000 columns of the map; else a ConvergenceWarning
+        Largest number of epochs of coordinate descent; if they are not enough, a ConvergenceWarning
         states the gap.
     class_weight : dict or "balanced", optional
         Weights of the classes' examples.
@@ -71,12 +80,9 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
     cv : int, splitter or iterable, default=5
         Folds that choose among several values of C.
     solver : {"auto", "dual", "primal"}, default="auto"
-        Coordinate descent on the dual, or Newton's method on the weights (for losses with corners,
-        an interior-point method). "auto" predicts the cost of both (from rows, values, outputs,
-        loss, C and the map) and takes the cheaper one: usually the second, and the first for losses
-        with corners and a small C, for many outputs, and for maps of more than 3000 columns. For a
-        very small C of such losses, conditional gradient steps on the dual come before both, and
-        are usually enough (`solver_` is then "dual").
+        Coordinate descent on the dual, or Newton's method on the weights (for losses with kinks, an
+        interior-point method). "auto" takes the second up to 1000 weights, the hinge losses only
+        where C is large: C times the mean squared distance of ψ(x) from its mean above 15.
         Both end at the same minimum, with the same certificate; `solver_` says which one it was.
     warm_start : bool, default=False
         Start from the dual variables of the last fit (the same rows with another C, for example).
@@ -131,16 +137,11 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
     -----
     Many classes are trained one against the rest, together: they are the lanes of the vectors in
     one pass over the data. One against one, K classes have K (K − 1)/2 outputs, each with weights
-    of its own; `eval_terms` and `shape_functions_` are then those of the pairs. (The machine of
-    Crammer and Singer is not offered: its step for an example is one problem over all classes, not
-    one for each lane.)
+    of its own; `eval_terms` and `shape_functions_` are then those of the pairs.
 
-    ``predict_proba`` is the sigmoid itself for ``loss="log_loss"``, else Platt's sigmoid of the
-    scores. Up to 4 million values (rows times features times outputs) it is fitted to scores of
-    rows that took no part in the training that scores them: three more fits, which start from the
-    solution and are done when probabilities are first asked for, or when the model is saved or
-    copied. For more values, files and `partial_fit` it is fitted to scores of the model itself.
-    Probabilities of pairs are coupled as in LIBSVM.
+    ``predict_proba`` is there for ``loss="log_loss"``, one class against the rest: sigmoids of the
+    scores, scaled to sum to one. Scores of other losses are no log odds;
+    ``sklearn.calibration.CalibratedClassifierCV(model)`` turns them into probabilities.
 
     Examples
     --------
@@ -168,7 +169,7 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
     multi_class: str = "ovr"
 
     _state = AdditiveSVM._state.extended(
-        required={"classes_": labels, "calibration": instance((Calibration,))},
+        required={"classes_": labels},
         allowed={"multilabel": boolean},
     )
 
@@ -196,8 +197,7 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         self : AdditiveSVC
             The fitted classifier.
         """
-        rows, targets, options, start = self._fit(X, y, sample_weight)
-        self._calibration = calibrate_fit(self.machine_, rows, targets, self.C_, options, start)
+        self._fit(X, y, sample_weight)
         return self
 
     @available_if(takes_chunks)
@@ -248,13 +248,7 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
                 stacklevel=2,
             )
         targets = Targets(codes, self._outputs(), weight)
-        before = None if first else self._calibration
-        rows = self._fit_chunk(X, targets)
-        if before is None or self.loss == "log_loss":
-            before = Calibration.none(self.machine_.n_outputs)
-        self._calibration = before
-        if self.loss != "log_loss":
-            self._calibration = calibrate_by_own_scores(self.machine_, rows, targets, before)
+        self._fit_chunk(X, targets)
         return self
 
     def _check_classes_of_chunk(self, y: np.ndarray, classes: Any, first: bool) -> None:
@@ -343,8 +337,6 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         if hasattr(self, "classes_") and len(self.classes_) < 2:
             raise ValueError("classes_ must have at least two entries")
         super()._check_state()
-        if hasattr(self, "_calibration") and len(self._sigmoid) != self.machine_.n_outputs:
-            raise ValueError("calibration has another number of outputs")
 
     # -- outputs: one for two classes, else one for each class, or for each pair of classes --------
 
@@ -380,12 +372,9 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
 
     def _by_class(self, scores: Any) -> Any:
         """Scores of outputs as the values of `decision_function`."""
-        self._refuse_foreign_pairs(scores)
-        return votes(scores, len(self.classes_)) if self._pairwise else scores
-
-    def _refuse_foreign_pairs(self, scores: Any) -> None:
         if self._pairwise and is_foreign(scores):
             raise ValueError(no_pairs(type(self).__name__, "rows of other array libraries"))
+        return votes(scores, len(self.classes_)) if self._pairwise else scores
 
     def _score_of_fold(self, scores: np.ndarray, y: np.ndarray, counts: np.ndarray) -> float:
         if self._multilabel:
@@ -400,11 +389,6 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         """The intercept of each output, the means of the terms included."""
         check_is_fitted(self)
         return self.machine_.intercept
-
-    @property
-    def _sigmoid(self) -> np.ndarray:
-        """Slope and shift of each output's sigmoid."""
-        return self._calibration.values
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Compute the scores of the classes.
@@ -439,11 +423,11 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         scores = self._by_class(self._scores(X))
         return indicators(scores) if self._multilabel else best_labels(self, scores)
 
+    @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Predict probabilities of the classes.
+        """Predict probabilities of the classes: sigmoids of the scores, scaled to sum to one.
 
-        They are sigmoids of the scores, scaled to sum to one; those of pairs are coupled. The first
-        call after `fit` fits the sigmoids (see the notes of the class).
+        For ``loss="log_loss"`` and ``multi_class="ovr"`` alone; see the notes of the class.
 
         Parameters
         ----------
@@ -456,12 +440,8 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
             Probabilities, in the order of `classes_`. Those of the labels of an indicator matrix
             do not sum to one: each is that of the label by itself.
         """
-        scores = self._scores(X)
-        self._refuse_foreign_pairs(scores)
-        p = self._calibration.probabilities(scores)
-        if self._multilabel:
-            return p
-        return coupled(p, len(self.classes_)) if self._pairwise else class_probabilities(p)
+        p = sigmoid(self._scores(X))
+        return p if self._multilabel else class_probabilities(p)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

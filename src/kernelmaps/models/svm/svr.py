@@ -56,18 +56,15 @@ class AdditiveSVR(ScoresAnywhere, RegressorMixin, AdditiveSVM):
     tol : float, default=1e-3
         Training ends with a certified duality gap of at most `tol` times the objective.
     max_iter : int, default=1000
-        Largest number of epochs of coordinate descent. If they are not enough, Newton's method
-        goes on for ``solver="auto"``, up to 3000 columns of the map; else a ConvergenceWarning
+        Largest number of epochs of coordinate descent; if they are not enough, a ConvergenceWarning
         states the gap.
     cv : int, splitter or iterable, default=5
         Folds that choose among several values of C.
     solver : {"auto", "dual", "primal"}, default="auto"
-        Coordinate descent on the dual, or Newton's method on the weights (for losses with corners,
-        an interior-point method). "auto" predicts the cost of both (from rows, values, outputs,
-        loss, C and the map) and takes the cheaper one: usually the second, and the first for losses
-        with corners and a small C, for many outputs, and for maps of more than 3000 columns. For a
-        very small C of such losses, conditional gradient steps on the dual come before both, and
-        are usually enough (`solver_` is then "dual").
+        Coordinate descent on the dual, or Newton's method on the weights (for losses with kinks, an
+        interior-point method). "auto" takes the second up to 1000 weights, the
+        epsilon-insensitive loss only where C is large: C times the mean squared distance of ψ(x)
+        from its mean above 15 mean absolute deviations of y.
         Both end at the same minimum, with the same certificate; `solver_` says which one it was.
     warm_start : bool, default=False
         Start from the dual variables of the last fit (the same rows with another C, for example).

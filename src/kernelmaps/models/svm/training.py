@@ -11,7 +11,7 @@ the algorithm and :mod:`..solvers._dual_loops` for the form in which the weights
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -20,12 +20,10 @@ from scipy.sparse import issparse
 
 from ..._util.static_int import StaticInt
 from ..._util.threads import resolve_threads, run_interruptibly
-from ...engine import Spec
 from ..losses import LOSSES, make_loss
 from ..rows.band_rows import BandRows
-from ..rows.map_bands import Bands, band_size, single_precision_bands
+from ..rows.map_bands import bands_of
 from ..rows.map_tables import (
-    bands_of,
     lanes_for,
     rounded,
     rows_of,
@@ -36,20 +34,19 @@ from ..rows.map_tables import (
 from ..rows.two_valued import TwoValuedColumns
 from ..solvers._dual_loops import SVMProblem
 from ..solvers.dual import DualOptions, Solution, solve
-from ..solvers.newton_cg import MOST_FACTORISED
 from .fitted_map import FittedMap
-from .primal import is_single_enough, solve_by_conditional_gradient, solve_primal, targets_of
-from .problem import LARGEST_TARGET, MOST_LANES, SMALL, Options, Targets, costs_of, precision_of
-from .scale import MappedSample, curvature_ratio
-from .solver_costs import COSTS, TrainingSize
+from .primal import solve_primal
+from .problem import MOST_LANES, SMALL, Options, Targets, costs_of, precision_of
+from .scale import curvature_ratio, mean_square
 
-# Whether training starts on rounded rows where that pays: dense floats of at least 32 columns and
-# SMALL values on splines with uniform knots (see `map_tables.rounded`). Tests compare both ways.
-START_ON_ROUNDED_ROWS = True
-_ROUGH = 1e-5  # tolerances from which on approximate rows or tables are worth a start
-# Values of rows from which on a start in single precision is worth loops of their own, which take
-# a second to compile.
-_START_IN_SINGLE = 50_000
+MOST_WEIGHTS = 1000  # of which Newton steps take less time than epochs
+_KINK_CURVATURE = 15.0  # κ from which on the interior-point method takes less time than epochs
+# κ beyond which a penalty lies below the rounding of the losses, and Newton's method has nothing to
+# go by; the gap of coordinate descent stays at most twice the objective.
+_MOST_CURVATURE = 1e12
+_SAMPLE_ROWS = 32  # whose distances from their mean give κ, exact to some percent
+_ROUGH = 1e-5  # tolerances from which on rounded rows are worth a start
+_SHARED_LANES = 1.5  # outputs that take as long as what is done once for all of them
 
 Start = tuple[np.ndarray, np.ndarray]  # dual variables [row][output] and intercepts
 RoundedRows = Callable[[], tuple[np.ndarray, int] | None]
@@ -132,7 +129,7 @@ def lane_groups(targets: Targets, n_values: float, n_jobs: int | None) -> list[s
     Lanes of a group are a power of two; idle ones cost as much as those in use. Few values are
     trained on for all classes together: groups have loops of their own to compile, and their
     last digits depend on how many processors there are. Pairs of classes are trained one by one:
-    a row belongs to two classes, so that most lanes of a visit would be idle. So are several labels
+    a row belongs to two classes, so that most lanes would be idle. So are several labels
     of a row, since a lane compares one code of the row with its own.
     """
     count = len(targets.positive)
@@ -150,11 +147,31 @@ def lane_groups(targets: Targets, n_values: float, n_jobs: int | None) -> list[s
         """Time of the thread that has the most to do, in units of a lane."""
         loads = np.zeros(threads)
         for group in groups(size):
-            loads[loads.argmin()] += COSTS.shared_lanes + lanes_for(group.stop - group.start)
+            loads[loads.argmin()] += _SHARED_LANES + lanes_for(group.stop - group.start)
         return float(loads.max())
 
     sizes = range(min(count, MOST_LANES), 0, -1)
     return groups(min(sizes, key=busiest))
+
+
+def choose_solver(n_weights: int, has_kinks: bool, curvature_ratio: float) -> str:
+    """The solver of a fit: "primal" (Newton's or the interior-point method) or "dual".
+
+    A Newton step multiplies by the Hessian, which couples p weights: it forms and factorises p × p
+    numbers, p²(n + p/3) multiplications, or takes √κ products with conjugate gradients, so that it
+    is for few weights, and then the number of steps hardly depends on C. An epoch of coordinate
+    descent costs n·d look-ups, whatever p; the epochs that it takes grow in proportion to κ, the
+    curvature of the losses in units of that of the penalty (:func:`.scale.curvature_ratio`).
+
+    An interior-point method takes 10 to 20 steps of about 30 passes of 3 ns a value. That is the
+    time of 50 updates of each dual variable, of 25 ns a value: those that coordinate descent takes
+    for κ of about 15. Smooth losses take a third of the steps, and a pass of coordinate descent for
+    each certificate: Newton's method is never much slower. (Measured on eight tables, three maps
+    and five C: at most 1.7 times the time of the faster one, or 30 ms more.)
+    """
+    if n_weights > MOST_WEIGHTS or curvature_ratio > _MOST_CURVATURE:
+        return "dual"
+    return "dual" if has_kinks and curvature_ratio < _KINK_CURVATURE else "primal"
 
 
 def solve_group(
@@ -165,11 +182,9 @@ def solve_group(
     dual: DualOptions,
     alpha: np.ndarray,
     intercept: np.ndarray | None,
-    codes: RoundedRows,
+    rounded_rows: RoundedRows,
 ) -> Solution:
-    """Solve one group of lanes by the solver of lower predicted cost.
-
-    Coordinate descent that turns out far slower than predicted is where Newton's method starts.
+    """Solve one group of lanes.
 
     Parameters
     ----------
@@ -185,216 +200,72 @@ def solve_group(
         Tolerance, iterations, threads.
     alpha, intercept : ndarray
         Where to start; None: with the best intercept of a model without weights.
-    codes : callable
+    rounded_rows : callable
         Gives the rows rounded to fractions of bins, and the bits of a fraction; or None.
     """
     examples = np.flatnonzero(problem.cost > 0).astype(np.int32)
-    plan = _choose_solver(rows, problem, fitted, options, examples)
-    if plan.columns is not None:
-        codes = _no_rounded_rows
-    solution = None
-    if plan.gradient_steps > 0 and not alpha.any():
-        solution = _solve_by_conditional_gradient(plan, problem, examples, options)
-        if not solution.converged:
-            alpha, intercept, solution = solution.alpha, solution.intercept, None
-    if solution is None and plan.epochs > 0:
-        of_dual = replace(dual, max_iter=plan.epochs, max_visits=plan.max_visits)
-        solution = _solve_dual(plan, problem, examples, of_dual, alpha, intercept, codes)
-        if not solution.converged and plan.newton_follows:
-            alpha, intercept, solution = solution.alpha, solution.intercept, None
-    if solution is None:
+    X = _select(rows, examples)
+    columns = _two_valued_columns(X, fitted, options)
+    n_weights = fitted.n_columns if columns is None else columns.n_weights
+    solver = options.solver
+    if solver == "auto":
+        cost, y = problem.cost[examples], problem.y[examples]
+        loss = make_loss(options.loss, y, epsilon=options.epsilon)
+        square = mean_square(fitted.spec, X, cost, _SAMPLE_ROWS)
+        solver = choose_solver(n_weights, loss.has_kinks, curvature_ratio(loss, y, cost, square))
+    precision = np.dtype(np.float64 if solver == "primal" else precision_of(rows, options.tol))
+    if columns is None:
+        bands = bands_of(fitted.spec, rows, precision)
+    else:
+        rows, bands = columns.coded(rows), columns.bands
+    if solver == "primal":
+        X = _select(rows, examples)
+        tables = tables_of(bands, X, precision, lanes_for(1), values_only=True)
         start = (alpha, intercept) if intercept is not None and alpha.any() else None
-        solution = _solve_primal(plan, problem, examples, options, start)
-    if plan.columns is None:
+        solution = solve_primal(
+            BandRows(tables, X), problem, examples, options.fit_intercept, options.tol, start
+        )
+    else:
+        n_outputs = problem.positive.size
+        tables = tables_of(bands, rows, precision, lanes_for(n_outputs))
+        approximate = None
+        if columns is None and (coded := rounded_rows()) is not None:
+            approximate = tables_of_fractions(tables, coded[1]), rows_of(coded[0])
+        solution = solve(
+            tables, rows_of(rows), problem, examples, dual, alpha, intercept, approximate
+        )
+        solution.weights = unpack_weights(solution.weights, tables, n_outputs)
+    if columns is None:
         return solution
     # The weights of coded rows as those of ψ.
     return replace(
         solution,
-        weights=plan.columns.band_weights(solution.weights),
-        intercept=solution.intercept - plan.columns.absorbed(solution.weights),
+        weights=columns.band_weights(solution.weights),
+        intercept=solution.intercept - columns.absorbed(solution.weights),
     )
 
 
-@dataclass(frozen=True)
-class SolverPlan:
-    """Which solver runs, and on what.
-
-    Attributes
-    ----------
-    rows : array or CSR
-        The rows, or, with codes for columns of two values, rows that stand for them.
-    spec : Spec
-        The map of the rows that are trained on.
-    columns : TwoValuedColumns, optional
-        What the codes stand for.
-    epochs : int
-        Epochs of coordinate descent.
-    max_visits : float
-        Visits to examples after which no further epoch starts.
-    newton_follows : bool
-        Whether Newton's method goes on where they are not enough.
-    gradient_steps : int
-        Conditional gradient steps before either solver, at most.
-    """
-
-    rows: Any
-    spec: Spec
-    columns: TwoValuedColumns | None
-    epochs: int
-    max_visits: float = np.inf
-    newton_follows: bool = False
-    gradient_steps: int = 0
-
-    def taken(self, examples: np.ndarray) -> Any:
-        """The rows of some examples; the same object if these are all."""
-        return self.rows if len(examples) == self.rows.shape[0] else self.rows[examples]
-
-    def bands(self, X: Any, dtype: Any) -> Bands:
-        """Bands of `rows`, or some of them."""
-        if self.columns is None:
-            return bands_of(self.spec, X, np.dtype(dtype))
-        return self.columns.bands
-
-    def single_precision_bands(self) -> Bands | None:
-        """Bands of `rows` to single precision, if these are of lower degree."""
-        if self.columns is None:
-            return single_precision_bands(self.spec, self.rows)
-        bands = single_precision_bands(self.spec, self.columns.rows)
-        return None if bands is None else replace(self.columns, map_bands=bands).bands
-
-
-def _no_rounded_rows() -> None:
-    """Codes are not rounded."""
-
-
-def _solve_dual(
-    plan: SolverPlan, problem: SVMProblem, examples: np.ndarray, dual: DualOptions,
-    alpha: np.ndarray, intercept: np.ndarray | None, codes: RoundedRows,
-) -> Solution:  # fmt: skip
-    """Coordinate descent, on rows or tables of lower precision first where that pays."""
-    n_outputs, precision = problem.positive.size, precision_of(plan.rows, dual.tol)
-    lanes, rows = lanes_for(n_outputs), rows_of(plan.rows)
-    tables = tables_of(plan.bands(plan.rows, precision), plan.rows, precision, lanes)
-    rounded_rows, single, approximate = codes(), None, None
-    if rounded_rows is not None:
-        approximate = tables_of_fractions(tables, rounded_rows[1]), rows_of(rounded_rows[0])
-    elif _starts_in_single(plan.rows, problem, dual.tol):
-        single = plan.single_precision_bands()
-    if single is not None:
-        approximate = tables_of(single, plan.rows, np.float32, lanes), rows
-    solution = solve(tables, rows, problem, examples, dual, alpha, intercept, approximate)
-    return replace(solution, weights=unpack_weights(solution.weights, tables, n_outputs))
-
-
-def _starts_in_single(rows: Any, problem: SVMProblem, tol: float) -> bool:
-    """Whether a first solution in single precision pays, and none of its numbers overflows."""
-    many = rows.dtype == np.float64 and rows.size >= _START_IN_SINGLE and tol >= _ROUGH
-    return many and float(np.abs(problem.y).max()) <= LARGEST_TARGET[np.float32]
-
-
-def _solve_by_conditional_gradient(
-    plan: SolverPlan, problem: SVMProblem, examples: np.ndarray, options: Options
-) -> Solution:
-    """Conditional gradient steps on the dual."""
-    X, intercept, tol = plan.taken(examples), options.fit_intercept, options.tol
-    tables = tables_of(plan.bands(X, np.float64), X, np.float64, lanes_for(1), values_only=True)
-    return solve_by_conditional_gradient(
-        BandRows(tables, X), problem, examples, intercept, tol, plan.gradient_steps
-    )
-
-
-def _solve_primal(
-    plan: SolverPlan, problem: SVMProblem, examples: np.ndarray, options: Options,
-    start: Start | None,
-) -> Solution:  # fmt: skip
-    """Newton's method, in single precision where that is exact enough."""
-    X = plan.taken(examples)
-    bands = plan.bands(X, np.float64)
-    single = plan.columns is None and is_single_enough(
-        bands, problem, problem.cost[examples], options.tol
-    )
-    for dtype in (np.float32, np.float64) if single else (np.float64,):
-        tables = tables_of(bands, X, dtype, lanes_for(1), values_only=True)
-        rows = BandRows(tables, X, dtype)
-        solution = solve_primal(rows, problem, examples, options.fit_intercept, options.tol, start)
-        if solution.converged:
-            break
-    return solution
-
-
-def _choose_solver(
-    rows: Any, problem: SVMProblem, fitted: FittedMap, options: Options, examples: np.ndarray
-) -> SolverPlan:
-    """The solver that the options name, or the one of lower predicted cost."""
-    plan = SolverPlan(rows, fitted.spec, None, options.max_iter)
-    if options.solver == "dual":
-        return plan
-    n, widths = len(examples), np.asarray(fitted.feature_map._columns_per_feature())
-    X = rows if n == rows.shape[0] else rows[examples]
-    columns = _two_valued_columns(X, fitted, options)
-    if columns is not None:
-        plan = replace(plan, rows=columns.coded(rows), columns=columns)
-    if options.solver == "primal":
-        return replace(plan, epochs=0)
-    # Of wide rows, examples have little in common: coordinate descent takes far fewer visits than
-    # are predicted, and the Hessian of the weights is not factorised.
-    n_weights = columns.n_weights if columns is not None else int(widths.sum())
-    if n_weights > MOST_FACTORISED:
-        return plan
-    cost, y = problem.cost[examples], problem.y[examples]
-    loss = make_loss(options.loss, y, epsilon=options.epsilon)
-    n_sampled = COSTS.bound_rows if loss.has_corners else COSTS.sample_rows
-    sample = MappedSample.of(fitted.spec, X, cost, n_sampled)
-    size = TrainingSize(
-        n_rows=n,
-        n_values=plan.rows.size,
-        band=1 if columns is not None and columns.is_all else band_size(plan.spec, widths),
-        n_outputs=problem.positive.size,
-        n_weights=n_weights,
-        curvature_ratio=curvature_ratio(loss, y, cost, sample.mean_square),
-        tol=options.tol,
-        has_corners=loss.has_corners,
-        of_codes=rows.dtype.kind == "u" and not issparse(plan.rows),
-        bound_ratio=_largest_bound_ratio(sample, loss, problem, y, cost),
-    )
-    if size.curvature_ratio > COSTS.max_curvature_ratio:  # Newton's method would end anywhere
-        return plan
-    plan = replace(plan, gradient_steps=size.max_gradient_steps)
-    if size.cheaper == "primal":
-        return replace(plan, epochs=0)
-    return replace(plan, max_visits=n * size.max_visits, newton_follows=True)
-
-
-def _largest_bound_ratio(
-    sample: MappedSample, loss: Any, problem: SVMProblem, y: np.ndarray, cost: np.ndarray
-) -> float:
-    """That of any output (see `MappedSample.bound_ratio`); infinity for smooth losses."""
-    if not loss.has_corners:
-        return np.inf
-    y = y[sample.rows]
-    return max(
-        sample.bound_ratio(loss.hinges(targets_of(problem, y, k)), cost)
-        for k in range(problem.positive.size)
-    )
+def _select(rows: Any, examples: np.ndarray) -> Any:
+    """The rows of some examples; the same object if these are all."""
+    return rows if len(examples) == rows.shape[0] else rows[examples]
 
 
 def _two_valued_columns(X: Any, fitted: FittedMap, options: Options) -> TwoValuedColumns | None:
     """Columns to train one weight of, where that pays."""
-    if fitted.on_codes:
+    if fitted.on_codes or options.solver == "dual":
         return None
     if not issparse(X):
         return TwoValuedColumns.of(fitted.spec, X) if options.fit_intercept else None
-    # Zeros of sparse rows cost nothing anyway: what pays is a Hessian that can be factorised.
-    if fitted.n_columns <= MOST_FACTORISED:
+    # Zeros of sparse rows cost nothing anyway: what pays is a number of weights for Newton steps.
+    if fitted.n_columns <= MOST_WEIGHTS:
         return None
     columns = TwoValuedColumns.of(fitted.spec, X)
-    return columns if columns is not None and columns.n_weights <= MOST_FACTORISED else None
+    return columns if columns is not None and columns.n_weights <= MOST_WEIGHTS else None
 
 
 def _rounded_rows(rows: Any, fitted: FittedMap, options: Options) -> tuple[np.ndarray, int] | None:
     """Rows in a compact form, on which a first solution takes less time (see `rounded`)."""
-    pays = START_ON_ROUNDED_ROWS and options.solver != "primal" and options.tol >= _ROUGH
-    if not pays or rows.size < SMALL:
+    if options.tol < _ROUGH or rows.size < SMALL:
         return None
     precision = np.dtype(precision_of(rows, options.tol))
     return rounded(fitted.spec, rows, precision, resolve_threads(options.n_jobs))
@@ -405,7 +276,7 @@ def _no_weights(n_rows: int, n_outputs: int, fitted: FittedMap) -> Solution:
     shape = (len(fitted.feature_map._columns_per_feature()), fitted.n_bases, n_outputs)
     zero = np.zeros(n_outputs)
     alpha = np.zeros((n_rows, n_outputs))
-    return Solution(np.zeros(shape), zero, alpha, zero, zero, 0, 0, True)
+    return Solution(np.zeros(shape), zero, alpha, zero, zero, 0, True)
 
 
 def joined(solutions: Sequence[Solution]) -> Solution:
@@ -420,7 +291,6 @@ def joined(solutions: Sequence[Solution]) -> Solution:
         primal=np.concatenate([solution.primal for solution in solutions]),
         gap=np.concatenate([solution.gap for solution in solutions]),
         n_iter=max(solution.n_iter for solution in solutions),
-        n_visits=sum(solution.n_visits for solution in solutions),
         converged=all(solution.converged for solution in solutions),
         solver="primal" if primal else "dual",
     )
