@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -136,9 +137,11 @@ def _package(X: Any) -> str:
 
 
 def level_name(item: Any) -> str:
-    """A level in words: 3 for 3.0, so that integers and floats name the same level."""
+    """A level in words: 3 for 3.0, so that integers and floats name the same level; so do days."""
     if isinstance(item, float | np.floating) and float(item).is_integer():
         return str(int(item))
+    if isinstance(item, date | np.datetime64):
+        return str(item).replace("T", " ").removesuffix(" 00:00:00")
     return str(item)
 
 

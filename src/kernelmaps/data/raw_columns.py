@@ -6,6 +6,7 @@ frame declares.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -15,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .._util.arguments import needed
 from .._util.sparse import dense
 from .._util.threads import cached_property
 from .dates import duration_cells
@@ -104,12 +106,29 @@ class RawTable:
                 "leave all but one out."
             )
         # Not X.iloc, which checks each place anew: 0.2 ms a column.
-        columns = [series for _, series in X.items()] if package == "pandas" else list(X.columns)
+        columns = [series for _, series in X.items()] if package == "pandas" else _as_saved(X)
         return cls(names, named, X.shape[0], columns)
 
     def column(self, place: int, owner: str) -> RawColumn:
         """One column, in one of the four forms."""
         return raw_column(self.columns[place], self.names[place], owner)
+
+
+def _as_saved(table: Any) -> list[Any]:
+    """Columns of an Arrow table; categories and periods of pandas, which files hold as numbers."""
+    stated = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}")).get("columns", [])
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    for column in stated:
+        values = columns.get(column["field_name"])
+        if values is None or isinstance(values.type, pa.DictionaryType):
+            continue
+        if column["pandas_type"] == "categorical":
+            columns[column["field_name"]] = values.dictionary_encode()
+        elif column["numpy_type"].startswith("period["):
+            pandas = needed("pandas")
+            kind = pandas.api.types.pandas_dtype(column["numpy_type"])
+            columns[column["field_name"]] = pandas.Series(kind.__from_arrow__(values))
+    return list(columns.values())
 
 
 def raw_column(values: Any, name: str, owner: str) -> RawColumn:

@@ -381,3 +381,34 @@ def test_a_class_that_the_sample_does_not_have_is_learned(seed, monkeypatch):
     p = model.predict_proba(X)[:, 1]
     assert p.mean() == pytest.approx(0.2, rel=0.01)
     np.testing.assert_allclose(p, whole.predict_proba(X)[:, 1], atol=0.05)
+
+
+@pytest.mark.parametrize("memory", [1 << 28, 0])
+def test_a_frame_and_its_parquet_file_are_one_model(memory, seed, tmp_path, monkeypatch):
+    """pandas writes categories of numbers and dates, and periods, as numbers and dates."""
+    monkeypatch.setattr(table_in_memory, "IN_MEMORY_BYTES", memory)
+    rng = np.random.default_rng(seed)
+    code = rng.integers(0, 4, 400)
+    days = pd.to_datetime(["2024-01-01", "2024-02-01", "2024-03-05", "2024-07-01"])
+    frame = pd.DataFrame(
+        {
+            "whole": pd.Categorical(np.array([10, 20, 30, 5])[code]).set_categories([30, 5, 10]),
+            "real": pd.Categorical(np.array([1.5, 2.5, 0.5, 7.0])[rng.permutation(code)]),
+            "date": pd.Categorical(days[rng.permutation(code)]),
+            "day": pd.Categorical([day.date() for day in days[rng.permutation(code)]]),
+            "period": pd.period_range("2023-01-01", periods=400, freq="D"),
+            "y": code + rng.normal(size=400),
+        }
+    )
+    path = tmp_path / "frame.parquet"
+    frame.to_parquet(path, row_group_size=150)
+    features = frame.drop(columns="y")
+    model = km.AdditiveRegressor().fit(features, frame["y"])
+    of_file = km.AdditiveRegressor().fit(path, "y")
+    books, of_books = model.predictor_.books, of_file.predictor_.books
+    assert [book.kind for book in books[:4]] == ["category"] * 4
+    assert any(book.name == "period (weekday)" for book in books)
+    assert [(b.name, b.kind, sorted(b.levels)) for b in books] == [
+        (b.name, b.kind, sorted(b.levels)) for b in of_books
+    ]
+    np.testing.assert_allclose(of_file.predict(path), model.predict(features), rtol=1e-6)
