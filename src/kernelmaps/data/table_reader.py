@@ -81,7 +81,7 @@ _CURVES = ("spline", "linear", "parametric", "periodic")
 _CONSTANT = "all its values are the same"
 _NUMERIC_ID = "its values are all different, and its name is that of an ID"
 _DROPPED = "terms leaves it out"
-_FIRST_DATE_NUMBER = 190001  # January 1900, as a number
+_DATE_NUMBERS = 10101, 21e12  # 010101 and 2099-12-31 23:59:59, as numbers
 _SHOWN = 5  # names in a message about columns, as in scikit-learn's
 
 
@@ -635,7 +635,7 @@ def _array_doubts(raw: np.ndarray) -> list[str]:
     """What else numbers with a type may mean: 20240131 may be a date."""
     some = raw[:100]
     some = some[~np.isnan(some)]
-    may_be = len(some) > 0 and some.min() >= _FIRST_DATE_NUMBER and some.max() < 1e8
+    may_be = len(some) > 0 and some.min() >= _DATE_NUMBERS[0] and some.max() < _DATE_NUMBERS[1]
     return date_like_doubts(as_text(raw)) if may_be and date_like_doubts(as_text(some)) else []
 
 

@@ -83,10 +83,13 @@ _DIGIT = re.compile(NUMBER_MARK, re.ASCII)
 _ORDINALS = {"st", "nd", "rd", "th"}
 _LEADING_ZERO = rf"^[+-]?0[{_GROUP}\d]*\d$"
 _MAYBE_GROUPED = r"^\s*(?:[+-]?[1-9](?:\d*|\d{0,2}\.\d{3})|0|\D*)\s*$"
+_D, _M, _Y = r"(?:0[1-9]|[12]\d|3[01])", "(?:0[1-9]|1[0-2])", r"(?:19|20)\d\d"
+_HOURS = r"(?:[01]\d|2[0-3])[0-5]\d(?:[0-5]\d)?"
 _DATE_LIKE = {
-    "2024-01-31": r"^(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])$",
-    "2024-01": r"^(?:(?:19|20)\d\d(?:0[1-9]|1[0-2])|(?:0?[1-9]|1[0-2])\.(?:19|20)\d\d)$",
-    "a date with its year": r"^(?:0?[1-9]|[12]\d|3[01])\.(?:0[1-9]|1[0-2])$",
+    "2024-01-31": rf"^(?:{_Y}{_M}{_D}(?:{_HOURS})?|(?:{_D}|[1-9]){_M}{_Y}|(?:{_M}|[1-9]){_D}{_Y}"
+    rf"|\d{{1,2}}{_M}{_D})$",
+    "2024-01": rf"^(?:{_Y}{_M}|(?:{_M}|[1-9])\.{_Y})$",
+    "a date with its year": rf"^(?:{_D}|[1-9])\.{_M}$",
 }
 """Numbers that may be dates, and what to write for a date."""
 _WHOLE = r"^([+-]?\d+)\.0+$"
@@ -312,14 +315,13 @@ def numbers_in(cells: pa.Array, form: str) -> tuple[np.ndarray, pa.Array, np.nda
         comma = form == "1.234,5"
         digits = pc.replace_substring_regex(digits, rf"[{'.' if comma else ','}{_GROUP}]", "")
         digits = pc.replace_substring(digits, ",", ".") if comma else digits
-    # The power is written behind the digits, so that 1.1M is rounded as 1.1e6 is.
-    scaled = pc.binary_join_element_wise(digits, "e", pa.array(powers).cast(pa.string()), "")
-    has_power = powers > 0
-    digits = pc.if_else(pa.array(has_power), scaled, digits)
-    two_exponents = pc.match_substring_regex(digits, "[eE].*e")
     signs = pc.binary_join_element_wise(parts["sign"], parts["second"], "")
-    wrong = pc.or_(two_exponents, pc.equal(pc.utf8_length(signs), 2))  # --5 is no number
-    digits = pc.if_else(pc.or_kleene(wrong, pc.is_null(units)), None, digits)
+    wrong = pc.or_(pc.is_null(units), pc.equal(pc.utf8_length(signs), 2))  # --5 is no number
+    if powers.any():  # written behind the digits, so that 1.1M is rounded as 1.1e6 is
+        scaled = pc.binary_join_element_wise(digits, "e", pa.array(powers).cast(pa.string()), "")
+        digits = pc.if_else(pa.array(powers > 0), scaled, digits)
+        wrong = pc.or_kleene(wrong, pc.match_substring_regex(digits, "[eE].*e"))
+    digits = pc.if_else(wrong, None, digits)
     values = digits.cast(pa.float64()).to_numpy(zero_copy_only=False)
     negative = pc.fill_null(pc.is_in(signs, pa.array(["-", "−"])), False)
     return np.where(negative.to_numpy(zero_copy_only=False), -values, values), units, powers
@@ -402,25 +404,25 @@ def number_doubts(column: Text, how: NumberFormat) -> list[str]:
     Marks that may be those of decimals or of thousands, multipliers, dates without separators.
     """
     doubts = []
-    if _is_maybe_grouped(column, how.form):
-        values = column.numbers(how)
-        readable = column.cells.present(NUMBER_GAPS) & ~np.isnan(values)
-        for form in ("1,234.5", "1.234,5"):
-            others = column.numbers(NumberFormat(form, how.unit))
-            differ = readable & (others != values)
-            if not differ.any() or np.isnan(others[readable]).any():
-                continue
-            place = int(np.argmax(differ))
-            cell, is_decimal = column.cells.texts[place], abs(values[place]) < abs(others[place])
-            mark = "dot" if "." in cell else "comma"
-            doubts.append(
-                f"holds cells such as {cell!r}, whose {mark} is read as a decimal mark: if it "
-                "separates thousands, remove it"
-                if is_decimal
-                else f"holds cells such as {cell!r}, whose {mark} is read as separating thousands: "
-                "if it is a decimal comma, write a dot"
-            )
-            break
+    some = Text(column.array.slice(0, _CELLS_TRIED))
+    for form in () if _marks_are_certain(some, how) else ("1,234.5", "1.234,5"):
+        other = NumberFormat(form, how.unit)
+        if form == how.form or _differing(some, how, other) is None:
+            continue
+        place = _differing(column, how, other)
+        if place is None or place < 0:
+            continue
+        cell = column.cells.texts[place]
+        value, other_value = column.numbers(how)[place], column.numbers(other)[place]
+        mark = "dot" if "." in cell else "comma"
+        doubts.append(
+            f"holds cells such as {cell!r}, whose {mark} is read as a decimal mark: if it "
+            "separates thousands, remove it"
+            if abs(value) < abs(other_value)
+            else f"holds cells such as {cell!r}, whose {mark} is read as separating thousands: if "
+            "it is a decimal comma, write a dot"
+        )
+        break
     if column.plain is None:
         values, powers = column.numbers(how), column._parsed(how.form)[2]
         scaled = (powers > 0) & ~np.isnan(values)
@@ -433,12 +435,24 @@ def number_doubts(column: Text, how: NumberFormat) -> list[str]:
     return [*doubts, *date_like_doubts(column)]
 
 
-def _is_maybe_grouped(column: Text, form: str) -> bool:
-    """Whether the first cells leave it open what the marks in numbers mean."""
-    if column.plain is None or form == CLOCK:
-        return form != CLOCK
-    some = column.array.slice(0, _CELLS_TRIED)
-    return pc.all(pc.match_substring_regex(some, _MAYBE_GROUPED)).as_py() is not False
+def _marks_are_certain(some: Text, how: NumberFormat) -> bool:
+    """Whether plain cells show that a dot is a decimal point; hours have no such marks."""
+    if some.plain is None or how.form == CLOCK:
+        return how.form == CLOCK
+    return pc.all(pc.match_substring_regex(some.array, _MAYBE_GROUPED)).as_py() is False
+
+
+def _differing(column: Text, how: NumberFormat, other: NumberFormat) -> int | None:
+    """The first cell that another format reads as another number; −1 if there is none.
+
+    None if the other format does not read all cells.
+    """
+    values, others = column.numbers(how), column.numbers(other)
+    readable = column.cells.present(NUMBER_GAPS) & ~np.isnan(values)
+    if np.isnan(others[readable]).any():
+        return None
+    differ = readable & (others != values)
+    return int(np.argmax(differ)) if differ.any() else -1
 
 
 def date_like_doubts(column: Text) -> list[str]:
