@@ -126,7 +126,7 @@ def draw_table(rng: Rng) -> tuple[pd.DataFrame, str]:
         words.append(f"{kind}: {surprise}")
     effect = np.unique(next(iter(cells.values())), return_inverse=True)[1] % 5
     y = [f"{v:.4f}" for v in 0.5 * effect + rng.normal(size=n)]
-    trouble = str(rng.choice(["none", "none", "none", "gaps", "words", "infinite", "whole"]))
+    trouble = str(rng.choice([*["none"] * 6, "gaps", "gaps", "words", "infinite", "whole"]))
     late = rng.choice(np.arange(int(0.7 * n), n), 2, replace=False).tolist()
     y = [str(round(float(cell))) for cell in y] if trouble == "whole" else y
     for row in late if trouble in ("gaps", "words", "infinite") else []:
