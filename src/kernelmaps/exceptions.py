@@ -21,7 +21,7 @@ class FileFormatError(ValueError):
 
 
 class OutOfDomainWarning(UserWarning):
-    """Values outside a fitted domain, by more than a tenth of its range, were clipped to it."""
+    """Values are outside the domain that a map was fitted to, or beyond a GAM's training rows."""
 
 
 class KernelScaleWarning(UserWarning):

@@ -25,6 +25,7 @@ from ..data.table_stream import raw_tables
 from ..data.text_cells import quoted
 from ..exceptions import SuspectColumnWarning
 from ..model_files import load_with_metadata
+from ..models.gam.fitted import warn_beyond
 from ..models.svm.saved import EstimatorNeeded
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".json")
@@ -351,6 +352,7 @@ def predict_rows(
                 *(values.T.tolist() if proba else [values.tolist()]),
             ]
             yield [list(cells) for cells in zip(*columns)]
+        warn_beyond("predict", getattr(saved.model, "rows_beyond", {}), stacklevel=2)
 
     return Predictions([*carried, *names], blocks)
 

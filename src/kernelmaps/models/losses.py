@@ -472,7 +472,7 @@ class Gamma(Loss):
         from scipy import stats
 
         shape = 1 / (dispersion + error**2)
-        return stats.gamma(shape, scale=np.exp(eta) / shape)
+        return stats.gamma(shape, scale=np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA)) / shape)
 
     def target_error(self, y):
         return None if (y > 0).all() else f"{argument('loss', 'gamma')} needs y > 0"

@@ -54,7 +54,7 @@ from .design import (
     max_further_levels,
 )
 from .fit_statistics import fit_statistics
-from .fitted import check_fitted_parts
+from .fitted import check_fitted_parts, warn_beyond
 from .fitting import fit_outputs
 from .inference import build_predictor
 from .interactions import search_pairs
@@ -433,15 +433,21 @@ class GeneralizedAdditiveModel(BaseEstimator):
             del self.feature_names_in_
         reader.warn(type(self).__name__, stacklevel=6)
 
-    def _columns(self, X: Any) -> list[Column]:
-        """The columns of later rows, read as those of fit were; those of a file by name."""
+    def _columns(self, X: Any, warns: bool = True) -> list[Column]:
+        """The columns of later rows, read as those of fit were; those of a file by name.
+
+        Values beyond the training rows are warned of, unless another part of the call does it.
+        """
         if isinstance(X, str | os.PathLike):
             table, notes = TableFile.read(X).table, ReadingNotes()
             columns = self.reader_.read(table, type(self).__name__, ordered=False, notes=notes)
             notes.unexpected.clear()  # a file may hold the target, too
             notes.warn(type(self).__name__, stacklevel=4)
-            return columns
-        return self.reader_.read(self._checked(X), type(self).__name__)
+        else:
+            columns = self.reader_.read(self._checked(X), type(self).__name__)
+        if warns:
+            warn_beyond(type(self).__name__, self.predictor_.count_beyond(columns), stacklevel=4)
+        return columns
 
     def _checked(self, X: Any) -> Any:
         """A frame as it is; an array of numbers, with NaN where they are missing, or of objects."""
@@ -478,7 +484,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
     def _score_errors(self, X: Any) -> np.ndarray:
         """Standard errors of the scores of rows, one column per output."""
         check_is_fitted(self)
-        return self.predictor_.score_errors(self._columns(X), type(self).__name__)
+        columns = self._columns(X, warns=False)  # their scores have been computed before
+        return self.predictor_.score_errors(columns, type(self).__name__)
 
     def _score_draws(self, X: Any, n_draws: int, random_state: Any) -> np.ndarray:
         """Scores of rows for coefficients from the posterior: (n_draws, n_samples, n_outputs)."""
@@ -575,7 +582,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
         rows (of the predictions, their logarithms or log-odds), for standard errors of sums and
         differences of predictions. The roughest functions of a term, whose coefficients have 1 % of
         its variance, are left out, and so is the largest factor if it has more than 254 levels:
-        ``predict(X, return_std=True)`` has its part of the standard errors.
+        ``predict(X, return_std=True)`` has its part of the standard errors. Beyond the training
+        rows functions are those of the predictions, and the errors of ``return_std`` are larger.
 
         Parameters
         ----------

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
-from ..._util.schema import SchemaError, anything, array, boolean, record, saved, text
+from ..._util.schema import SchemaError, anything, array, boolean, number, pair, record, saved, text
 from ...data.frames import Column
 from ...data.sources import sampled_rows
 from ...engine import Spec
@@ -71,6 +71,9 @@ class Codebook:
     exact : bool
         Whether every value of the training rows has a code of its own. Of other numbers, nothing
         that is saved is the value of a single row.
+    training_range : tuple of two floats
+        Of the training rows, a hundredth of its extent added at both ends: values beyond it are
+        warned of. Infinite for categories.
     """
 
     name: str = saved(text())
@@ -79,6 +82,9 @@ class Codebook:
     edges: np.ndarray = saved(array("f8", "edges", least=0))
     levels: tuple[str, ...] = saved(anything)
     exact: bool = saved(boolean)
+    training_range: tuple[float, float] = saved(
+        pair(number(finite=False)), default=(-np.inf, np.inf)
+    )
 
     def _check_state(self) -> None:
         if len(self.edges) != max(len(self.nodes) - 1, 0) or (np.diff(self.nodes) <= 0).any():
@@ -233,14 +239,19 @@ def fit_codebook(
     values, positive = column.values, weight > 0
     if not positive.all():
         values, weight = values[positive], weight[positive]
+    low = float(np.fmin.reduce(values, initial=np.inf))
+    high = float(np.fmax.reduce(values, initial=-np.inf))
     if len(values) > SAMPLE_ROWS:
         rows = sampled_rows(len(values), SAMPLE_ROWS)
         values, weight = values[rows], weight[rows]
     if len(weight) and weight.min() == weight.max():
         rows = np.full(len(values), weight[0]) if frequency else None
-        return _number_codebook(column.name, np.sort(values), rows, frequency)
-    order = np.argsort(values, kind="stable")  # NaN last
-    return _number_codebook(column.name, values[order], weight[order], frequency)
+        book = _number_codebook(column.name, np.sort(values), rows, frequency)
+    else:
+        order = np.argsort(values, kind="stable")  # NaN last
+        book = _number_codebook(column.name, values[order], weight[order], frequency)
+    margin = (high - low) / 100
+    return replace(book, training_range=(low - margin, high + margin)) if low <= high else book
 
 
 def _number_codebook(

@@ -7,6 +7,8 @@ otherwise spend most of its time on imports.
 from __future__ import annotations
 
 import warnings
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +28,7 @@ from ..._util.schema import (
 )
 from ...data.table_reader import TableReader
 from ...engine.apply import MAX_READABLE
+from ...exceptions import OutOfDomainWarning
 from ..losses import GAM, LOSSES, find_loss
 from ..probabilities import class_probabilities, sigmoid
 from .predictor import AdditivePredictor
@@ -33,6 +36,8 @@ from .predictor import AdditivePredictor
 # Values of functions, for all rows of a file, that are computed by NumPy: it takes 85 ns more for
 # each than the compiled loop (20,000 rows of 60 columns), and loading that takes 1.1 s.
 _MOST_READABLE = 2**23
+
+_NAMED_COLUMNS = 5  # in a warning
 
 STATISTICS = ("deviance_", "null_deviance_", "log_likelihood_", "aic_", "reml_", "corrected_edf")
 
@@ -113,7 +118,8 @@ def check_exposure_has_use(loss: str) -> None:
 
 def means_of_scores(scores: np.ndarray, link: str) -> np.ndarray:
     """Predictions of a regressor: the inverse of the link."""
-    return np.exp(scores) if link == "log" else scores
+    with np.errstate(over="ignore"):  # far beyond the training rows
+        return np.exp(scores) if link == "log" else scores
 
 
 def labels_of_scores(scores: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -138,6 +144,21 @@ def warn_without_exposure(model: Any, call: str, *given: Any) -> None:
         )
 
 
+def warn_beyond(owner: str, counts: Mapping[str, int], stacklevel: int) -> None:
+    """Warn of values beyond the range of the training rows; `counts` are rows by column."""
+    if not counts:
+        return
+    columns = [f"{name!r} in {n} row{'s' * (n > 1)}" for name, n in counts.items()]
+    if len(columns) > _NAMED_COLUMNS:
+        columns[_NAMED_COLUMNS:] = [f"{len(columns) - _NAMED_COLUMNS} other columns"]
+    warnings.warn(
+        f"{owner}: values beyond the range of the training rows: {', '.join(columns)}. Curves are "
+        "constant there, or go on as straight lines, and standard errors grow with the distance.",
+        OutOfDomainWarning,
+        stacklevel=stacklevel + 1,
+    )
+
+
 class _FittedGam:
     """A saved GAM that predicts the rows of tables; its attributes are those of the estimator."""
 
@@ -150,9 +171,11 @@ class _FittedGam:
     def __init__(self, loss: str) -> None:
         self.loss = loss
         self._n_values = 0  # of functions, for all rows so far
+        self.rows_beyond: Counter[str] = Counter()  # of all rows so far, see `warn_beyond`
 
     def _scores(self, X: Any) -> np.ndarray:
         columns = self.reader_.read(X, self.estimator)
+        self.rows_beyond += self.predictor_.count_beyond(columns)
         self._n_values += len(columns[0]) * self.predictor_.functions.table.n_columns
         limit = self._n_values if self._n_values <= _MOST_READABLE else MAX_READABLE
         return self.predictor_.scores(columns, self.estimator, limit)

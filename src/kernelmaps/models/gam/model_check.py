@@ -233,7 +233,7 @@ class FitToCheck:
         """All checks."""
         k, y, name = self.output, self.y, self.name
         eta = self.predictor.scores(self.columns, name)[:, k] + self.offset
-        errors = self.predictor.score_errors(self.columns, name, new_levels=False)[:, k]
+        errors = self.predictor.score_errors(self.columns, name, as_fitted=True)[:, k]
         residuals = self.loss.deviance_residuals(y, eta)
         leverage, distance = self._influence(eta, errors)
         used = sorted({j for term in self.predictor.terms for j in term.columns})

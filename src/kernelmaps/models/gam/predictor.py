@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -283,19 +285,37 @@ class AdditivePredictor:
     @cached_property
     def _error_predictor(self) -> AdditivePredictor:
         """The standard errors in the place of the terms; straight lines no longer go on."""
+        terms = (replace(t, values=t.errors, main_parts=()) for t in self._ended.terms)
+        return replace(self, terms=tuple(terms))
+
+    @cached_property
+    def _ended(self) -> AdditivePredictor:
+        """The same with terms that are all constant beyond the training rows."""
         kinds = dict.fromkeys(STRAIGHT, "spline")
         terms = (
-            replace(
-                t,
-                values=t.errors,
-                kind=kinds.get(t.kind, t.kind),
-                extrapolation="constant",
-                main_parts=(),
-                linear=(),
-            )
+            replace(t, kind=kinds.get(t.kind, t.kind), extrapolation="constant", linear=())
             for t in self.terms
         )
         return replace(self, terms=tuple(terms))
+
+    @cached_property
+    def _continued(self) -> AdditivePredictor:
+        """The same with curves that all go on with the slopes at their ends."""
+        terms = (
+            replace(t, extrapolation="linear") if t.kind == "spline" else t for t in self.terms
+        )
+        return replace(self, terms=tuple(terms))
+
+    def count_beyond(self, columns: Sequence[Column]) -> Counter[str]:
+        """Numbers of rows with values beyond the range of the training rows, by column."""
+        counts: Counter[str] = Counter()
+        terms = self._predicting_terms
+        periodic = {j for term in terms if term.kind == "periodic" for j in term.columns}
+        for j in sorted({j for term in terms for j in term.columns} - periodic):
+            if self.books[j].kind == "number" and not columns[j].is_category:
+                values, (low, high) = columns[j].values, self.books[j].training_range
+                counts[self.books[j].name] = int(np.sum((values < low) | (values > high)))
+        return +counts
 
     def contributions(self, columns: Sequence[Column], owner: str) -> np.ndarray:
         """Values of the terms as they are shown: shape (n_samples, n_terms, n_outputs)."""
@@ -319,40 +339,75 @@ class AdditivePredictor:
     def errors(self, columns: Sequence[Column], owner: str) -> np.ndarray:
         """Standard errors of the terms for rows, shaped as their contributions.
 
-        Beyond the range of the training rows they are those at its end.
+        Beyond the training rows they grow as those of `score_errors` do.
         """
-        return self._error_predictor._fitted_contributions(columns, owner)
+        errors = self._error_predictor._fitted_contributions(columns, owner)
+        growth = self._continued._term_variances(columns, owner)
+        growth -= self._ended._term_variances(columns, owner)
+        bias = self._continued._fitted_contributions(columns, owner)
+        bias -= self._fitted_contributions(columns, owner)
+        return np.sqrt(np.maximum(errors**2 + growth, 0.0) + bias**2)
+
+    def _term_variances(self, columns: Sequence[Column], owner: str) -> np.ndarray:
+        """Posterior variances of the sums of each term and the intercept, without new data."""
+        factors = self._posterior_factors(owner)
+        assert self.posterior is not None
+        ends = np.cumsum([1, *(basis.shape[1] for basis in self.posterior.bases)]).tolist()
+        variances = np.empty((len(columns[0]), len(self.terms), len(factors)))
+        for rows, design in self._posterior_design(columns, owner):
+            for t, (first, last) in enumerate(pairwise(ends)):
+                used = [0, *range(first, last)]
+                for k, factor in enumerate(factors):
+                    variances[rows, t, k] = np.sum((design[:, used] @ factor[used]) ** 2, axis=1)
+        return variances
 
     def score_errors(
-        self, columns: Sequence[Column], owner: str, new_levels: bool = True
+        self, columns: Sequence[Column], owner: str, as_fitted: bool = False
     ) -> np.ndarray:
-        """Standard errors of the scores of rows: shape (n_samples, n_outputs).
+        r"""Standard errors of the scores of rows: shape (n_samples, n_outputs).
 
-        Without `new_levels` a level without a code counts as the mean that the fit has for it.
+        At a distance d from the end of a curve, the function is taken to go on with the slope s
+        that it has there, and the prediction to have its value at the end. So the error is
+        :math:`\sqrt{\operatorname{Var}(f + sd) + (\hat s d)^2}`, without the second part where
+        the prediction goes on, too.
+
+        With `as_fitted` errors are those of the fit: a curve ends as predictions do, and a level
+        without a code counts as the mean that the fit has for it.
         """
         factors, levels = self._posterior_factors(owner), self._level_deviations(columns, owner)
         assert self.posterior is not None
-        left_out = [] if new_levels else list(self.posterior.new_levels)
-        errors = np.empty((len(columns[0]), len(factors)))
-        for rows, design in self._posterior_design(columns, owner):
+        left_out = list(self.posterior.new_levels) if as_fitted else []
+        errors, source = np.empty((len(columns[0]), len(factors))), self._continued
+        if as_fitted:
+            source = self
+        for rows, design in source._posterior_design(columns, owner):
             design[:, left_out] = 0.0
             for k, factor in enumerate(factors):
                 deviations = design @ factor
                 if levels is not None:
                     deviations += levels.shared(k, rows)
-                errors[rows, k] = np.linalg.norm(deviations, axis=1)
+                with np.errstate(over="ignore"):
+                    errors[rows, k] = np.linalg.norm(deviations, axis=1)
                 if levels is not None:
                     errors[rows, k] = np.sqrt(errors[rows, k] ** 2 + levels.variances(k, rows))
-        return errors
+        return errors if as_fitted else np.hypot(errors, self._continuation(columns, owner))
+
+    def _continuation(self, columns: Sequence[Column], owner: str) -> np.ndarray:
+        """What the slopes of curves that predictions end would add beyond the training rows."""
+        return self._continued.scores(columns, owner) - self.scores(columns, owner)
 
     def score_draws(
         self, columns: Sequence[Column], owner: str, n_draws: int, rng: np.random.Generator
     ) -> np.ndarray:
-        """Scores of rows for coefficients from the posterior: (n_draws, n_samples, n_outputs)."""
+        """Scores of rows for coefficients from the posterior: (n_draws, n_samples, n_outputs).
+
+        They have the standard errors of `score_errors`.
+        """
         factors, levels = self._posterior_factors(owner), self._level_deviations(columns, owner)
         draws = np.tile(self.scores(columns, owner), (n_draws, 1, 1))
         normal = [rng.normal(size=(len(factor), n_draws)) for factor in factors]
-        for rows, design in self._posterior_design(columns, owner):
+        draws += rng.normal(size=(n_draws, 1, len(factors))) * self._continuation(columns, owner)
+        for rows, design in self._continued._posterior_design(columns, owner):
             for k, (factor, drawn) in enumerate(zip(factors, normal, strict=True)):
                 draws[:, rows, k] += (design @ (factor @ drawn)).T
                 if levels is not None:

@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import column_or_1d
@@ -36,6 +37,9 @@ from .fitted import (
 from .model_check import GamCheck
 from .sampling import RowChecks, Sample
 
+# Standard errors of f up to which the distribution of an observation around exp(f) holds them: a
+# gamma distribution of means. What is beyond moves the ends of intervals.
+MAX_LOG_ERROR = 0.5
 MAX_RESIDUAL_ROWS = 5000  # of which intervals of quantile losses take the residuals
 _LARGEST_TARGET = 1e70  # sums of fourth powers of targets are still finite
 
@@ -248,7 +252,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             Rows.
         return_std : bool, default=False
             Whether the standard errors of the predictions are returned, too: of the mean (or
-            quantile), not of a new observation, which `predict_interval` is for.
+            quantile), not of a new observation, which `predict_interval` is for. Beyond the
+            training rows they grow with the distance.
         exposure : array-like of shape (n_samples,), optional
             What each row was exposed to; 1 by default.
         offset : array-like of shape (n_samples,), optional
@@ -353,7 +358,13 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
                 "not fitted on."
             )
         zeros = np.zeros((len(residuals), 2))
-        return conformal_interval(intervals, zeros, residuals, level, owner, "rows of the fit")
+        intervals = conformal_interval(intervals, zeros, residuals, level, owner, "rows of the fit")
+        # Residuals hold what the fit does not know of its rows, not of new levels and values.
+        columns = self._columns(X, warns=False)
+        of_fit = self.predictor_.score_errors(columns, owner, as_fitted=True)[:, 0]
+        errors = np.maximum(self.predictor_.score_errors(columns, owner)[:, 0], of_fit)
+        widening = ndtri(0.5 + level / 2) * np.sqrt((errors - of_fit) * (errors + of_fit))
+        return intervals + np.outer(widening, [-1.0, 1.0])
 
     def _intervals(self, X: Any, level: float, exposure: Any, offset: Any) -> np.ndarray:
         """Intervals by the distribution of the loss; twice the prediction where it has none."""
@@ -362,11 +373,16 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         loss = self._plain_loss()
         if not loss.has_distribution:
             return np.column_stack([scores, scores])
-        distribution = loss.observation_distribution(
-            scores, self._score_errors(X)[:, 0], float(self.dispersion_[0]),
-            float(self._residual_df[0]),
-        )  # fmt: skip
-        return distribution_interval(distribution, level)
+        errors, variation = self._score_errors(X)[:, 0], (self.dispersion_[0], self._residual_df[0])
+        small, shift = errors, np.zeros(len(errors))
+        if loss.link == "log":
+            small = np.minimum(errors, MAX_LOG_ERROR)
+            shift = ndtri(0.5 + level / 2) * np.sqrt((errors - small) * (errors + small))
+        ends = [
+            distribution_interval(loss.observation_distribution(eta, small, *variation), level)
+            for eta in ((scores - shift, scores + shift) if shift.any() else (scores,))
+        ]
+        return np.column_stack([ends[0][:, 0], ends[-1][:, 1]])
 
     def _after_fit(
         self, columns: Sequence[Column], y: np.ndarray, weight: np.ndarray, offset: np.ndarray
@@ -382,7 +398,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         columns, y, weight = [column.take(rows) for column in columns], y[rows], weight[rows]
         owner = type(self).__name__
         scores = self.predictor_.scores(columns, owner)[:, 0] + offset[rows]
-        errors = self.predictor_.score_errors(columns, owner, new_levels=False)[:, 0]
+        errors = self.predictor_.score_errors(columns, owner, as_fitted=True)[:, 0]
         residuals = leave_one_out_residuals(
             loss, y, scores, errors, weight, float(self.dispersion_[0])
         )
