@@ -29,8 +29,14 @@ from scipy.optimize import linprog
 import kernelmaps as km
 from kernelmaps._util import storage
 from kernelmaps.design.boxes import JointProblem
-from kernelmaps.design.multidim import design_joint_map, taylor_programs
-from kernelmaps.design.problem import Cosines
+from kernelmaps.design.gram import grid_kernel
+from kernelmaps.design.joint import signatures_of
+from kernelmaps.design.lp import harmonic_design, largest_that_fit
+from kernelmaps.design.multidim import JointSearch, describe_design, taylor_programs
+from kernelmaps.design.problem import Cosines, build_problem, cosine_sum
+from kernelmaps.design.refine import refined_design
+from kernelmaps.design.result import sines_spec, values_of
+from kernelmaps.design.tables import eigen_table, sine_design
 
 from .paper_parts import vlfeat_map
 
@@ -40,6 +46,7 @@ DATASETS = {"scene15_bow": (4, 200), "caltech101_bow": (2, 300)}  # cells per si
 Keep = Callable[[dict[str, Any]], None]
 KERNELS = {"chi2": "χ²", "intersection": "intersection", "jensen_shannon": "Jensen-Shannon"}
 RBF = km.kernels.Gaussian(np.sqrt(0.1))  # exp(−d²/0.2): what the printed figures belong to
+PROBLEM = build_problem(RBF, (0, np.pi))
 
 # Printed values: (L∞, RMS) on {0..255}².
 PAPER_1 = {
@@ -59,17 +66,57 @@ PAPER_2 = {
     73: {"Proj": 0.0292, "Proj ⊗": 0.0148, "⊗": 0.0137, "⊗ no LP": 0.0439},
     101: {"Proj": 0.0092, "Proj ⊗": 0.0038, "⊗": 0.0038, "⊗ no LP": 0.0122},
 }
-METHODS_2: dict[str, dict[str, Any]] = {
-    "Proj": {"form": "projection", "pool": "polar"},
-    "Proj ⊗": {"form": "projection"},
-    "⊗": {"form": "modulation"},
-    "⊗ no LP": {"form": "modulation", "select": "greedy", "refine": False},
-}
+METHODS_2 = ("Proj", "Proj ⊗", "⊗", "⊗ no LP")
+
+
+class PolarSearch(JointSearch):
+    """Projections from polar grids of half the plane, of even density, twice as many as needed."""
+
+    def pools(self, problem: JointProblem) -> list[Cosines]:
+        return [self._pool(problem, step) for step in (0.75, 1.0, 1.2, 1.3, 1.4)]
+
+    def _pool(self, problem: JointProblem, step: float) -> Cosines:
+        step = step * np.pi / float(np.max(problem.spans))
+        outer = step * np.sqrt(2 * self.n_columns / np.pi)
+        vectors = [np.zeros(2)]
+        for radius in np.arange(step, outer + step, step):
+            count = max(3, round(np.pi * radius / step))
+            angle = np.pi * np.arange(count) / count
+            vectors += list(radius * np.stack([np.cos(angle), np.sin(angle)], axis=1))
+        # The signature's own spectrum stands for the products of one-dimensional weights.
+        return np.array(vectors), np.exp(-0.05 * np.sum(np.square(vectors), axis=1))
+
+
+def joint_design(method: str, size: int) -> Any:
+    """A design of Table 2: projections from a polar pool or from products, modulations, greedy."""
+    square, target = [(0, np.pi)] * 2, signatures_of(RBF, 2)
+    search = (PolarSearch if method == "Proj" else JointSearch)(target, size, cache=False)
+    modulations, projections = search.problems(square)
+    if method == "Proj":
+        result = search.design(projections, [])
+    elif method == "Proj ⊗":
+        result = search.designs([modulations, projections])[1]
+    elif method == "⊗":
+        result = search.design(modulations, [])
+    else:
+        pairs = [greedy(modulations, *pool, size) for pool in search.pools(modulations)]
+        result = modulations, min(pairs, key=modulations.max_error), 0.0, False
+    return describe_design(target, result, square)
+
+
+def greedy(problem: JointProblem, vectors: np.ndarray, products: np.ndarray, size: int) -> Cosines:
+    """The largest products of one-dimensional weights, scaled to sum to k(0)."""
+    selected = largest_that_fit(products, problem.columns(vectors), size)
+    return vectors[selected], products[selected] / products[selected].sum()
 
 
 def measured(feature_map: Any, kernel: str) -> tuple[float, float]:
     """L∞ and RMS over all pairs of {0..255}, zeros included."""
-    phi = feature_map.fit(VALUES[1:, None]).transform(VALUES[:, None])
+    return errors_of(feature_map.fit(VALUES[1:, None]).transform(VALUES[:, None]), kernel)
+
+
+def errors_of(phi: np.ndarray, kernel: str) -> tuple[float, float]:
+    """L∞ and RMS of the mapped values of {0..255}."""
     miss = phi @ phi.T - km.kernels.get(kernel)(VALUES[:, None])
     return float(np.max(np.abs(miss))), float(np.sqrt(np.mean(miss**2)))
 
@@ -80,19 +127,20 @@ def table_1() -> dict[str, Any]:
     for columns in (5, 7):
         for name in KERNELS:
             domain = (1, 255)
+            grid = grid_kernel(name, domain, "absolute")
             rows = {
                 "cosines": measured(km.DesignedMap(name, columns, domain=domain), name),
                 "minimax table": measured(
                     km.DesignedMap(name, columns, domain=domain, method="minimax"), name
                 ),
-                "eigenvectors": measured(
-                    km.DesignedMap(name, columns, domain=domain, method="eigen"), name
+                "eigenvectors": errors_of(
+                    np.vstack([np.zeros(columns), eigen_table(grid, columns)(VALUES[1:])]), name
                 ),
                 "HomogeneousMap (VLFeat)": measured(vlfeat_map(name, columns), name),
             }
             if name == "intersection":
-                sine = km.DesignedMap(name, columns, domain=domain, method="sine")
-                rows["sines"] = measured(sine, name)
+                spec = sines_spec(sine_design(255.0, columns))
+                rows["sines"] = errors_of(values_of(spec, VALUES), name)
             certificate = km.design_map(name, columns, method="minimax").certificate
             found[f"{name} {columns}D"] = {
                 "measured": rows,
@@ -127,10 +175,9 @@ def table_2(
     for size in sizes:
         for method in methods:
             start = perf_counter()
-            square = [(0, np.pi)] * 2
-            design = design_joint_map(RBF, size, square, cache=False, **METHODS_2[method])
+            design = joint_design(method, size)
             took = perf_counter() - start
-            on_lags = error_on_lags(design, METHODS_2[method].get("refine", True))
+            on_lags = error_on_lags(design, method != "⊗ no LP")
             record[f"{method} {size}"] = {
                 "largest error": design.max_error, "on lags": on_lags,
                 "columns": design.n_columns, "seconds": took, "paper": PAPER_2[size][method],
@@ -150,8 +197,6 @@ class OnLags(JointProblem):
 
     def max_error(self, cosines: Cosines) -> float:
         return float(np.max(np.abs(self.residual(self.coarse.lags, cosines))))
-
-    cost = max_error  # what Taylor programs lower
 
     def peaks(self, cosines: Cosines) -> np.ndarray:
         error = np.abs(self.residual(self.coarse.lags, cosines))
@@ -175,17 +220,29 @@ def error_on_lags(design: Any, refine: bool) -> float:
 
 
 def minimax_weights(
-    frequencies: np.ndarray, exact: np.ndarray, lag: np.ndarray
+    frequencies: np.ndarray, exact: np.ndarray, lag: np.ndarray, prices: Any = 0.0
 ) -> tuple[np.ndarray, float]:
-    """Weights >= 0 of least largest error for given frequencies, and that error."""
+    """Weights >= 0 of least largest error, plus their prices, for given frequencies."""
     cosines, count = np.cos(np.outer(lag, frequencies)), len(frequencies)
     bound = np.ones((len(lag), 1))
     found = linprog(
-        np.append(np.zeros(count), 1.0),
+        np.append(np.zeros(count) + prices, 1.0),
         A_ub=np.block([[cosines, -bound], [-cosines, -bound]]),
         b_ub=np.concatenate([exact, -exact]),
     )
     return found.x[:count], float(found.fun)
+
+
+def pool_design(n_columns: int, spacing: float = 0.1) -> Cosines:
+    """Section 2.1: least D̄ + γC over multiples of a spacing, cut to the largest and refitted."""
+    lag = np.linspace(0, np.pi, 161)
+    exact, pool = RBF.signature(lag), spacing * np.arange(int(2.5 * n_columns / spacing))
+    columns, designs = np.where(pool == 0, 1, 2), []
+    for gamma in np.geomspace(10.0, 1e6, 6):
+        weights, _ = minimax_weights(pool, exact, lag, columns / gamma)
+        frequencies = pool[largest_that_fit(weights, columns, n_columns)]
+        designs.append((frequencies, minimax_weights(frequencies, exact, lag)[0]))
+    return min(designs, key=PROBLEM.max_error)
 
 
 def on_a_grid(frequencies: np.ndarray, spacing: float) -> float:
@@ -237,15 +294,13 @@ def figure_3(plt: Any) -> tuple[Any, dict[str, float]]:
     axis = np.linspace(0, np.pi, 101)
     lags = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1)
     exact = RBF.signature(np.sqrt(np.sum(lags**2, axis=-1)))
-    square = [(0, np.pi)] * 2
     shown = {"exact": exact}
-    for name, options in (("projections, 31D", METHODS_2["Proj"]), ("⊗, 31D", METHODS_2["⊗"])):
-        design = design_joint_map(RBF, 31, square, **options)
+    for name, method in (("projections, 31D", "Proj"), ("⊗, 31D", "⊗")):
+        design = joint_design(method, 31)
         vectors, weights = design.projections()
         shown[name] = np.cos(lags @ vectors.T) @ weights
     shown["FastFood, 32D"] = random_signature(lags, 32, "structured", 0)
-    flat = km.design_map(RBF, 5, domain=(0, np.pi), method="harmonic")
-    single = np.cos(np.outer(axis, flat.frequencies)) @ flat.weights
+    single = cosine_sum(axis, harmonic_design(PROBLEM, 5))
     shown["harmonics ⊗, 25D"] = np.multiply.outer(single, single)
     figure, axes = plt.subplots(1, len(shown), figsize=(15, 3.2), layout="constrained")
     for ax, (name, values) in zip(axes, shown.items(), strict=True):
@@ -277,30 +332,30 @@ def figure_4(plt: Any) -> tuple[Any, dict[str, float]]:
     lag = np.linspace(0, np.pi, 600)
     exact = RBF.signature(lag)
     designs = {
-        "17D harmonic": km.design_map(RBF, 17, domain=(0, np.pi), method="harmonic"),
-        "11D discrete": km.design_map(RBF, 11, domain=(0, np.pi), method="lp"),
-        "11D continuous": km.design_map(RBF, 11, domain=(0, np.pi)),
+        "17D harmonic": harmonic_design(PROBLEM, 17),
+        "11D discrete": pool_design(11),
+        "11D continuous": refined_design(PROBLEM, 11),
     }
-    poor = km.design_map(RBF, 11, domain=(0, np.pi), method="harmonic")
+    poor = harmonic_design(PROBLEM, 11)
     random = random_signature(lag[:, None], 64, "iid", 0)
     figure, axes = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
     axes[0].plot(lag, exact, "k", linewidth=4, alpha=0.3, label="exact")
-    axes[0].plot(lag, poor.kernel_values(np.zeros(1), lag)[0], label="11D harmonic")
+    axes[0].plot(lag, cosine_sum(lag, poor), label="11D harmonic")
     axes[0].plot(lag, random, label="64D random Fourier")
     for name, design in designs.items():
-        miss = design.kernel_values(np.zeros(1), lag)[0] - exact
-        axes[1].plot(lag, miss, label=f"{name}: {design.max_error:.2g}")
+        label = f"{name}: {PROBLEM.max_error(design):.2g}"
+        axes[1].plot(lag, cosine_sum(lag, design) - exact, label=label)
     for ax, title in zip(axes, ("signature", "error"), strict=True):
         ax.set(xlabel="λ", title=title)
         ax.legend(frameon=False)
-    found = {"4, 11D harmonic": poor.max_error}
+    found = {"4, 11D harmonic": PROBLEM.max_error(poor)}
     found["4, 64D random Fourier"] = random_error(lag[:, None], exact, 64, "iid")
-    found |= {f"4, {name}": design.max_error for name, design in designs.items()}
+    found |= {f"4, {name}": PROBLEM.max_error(design) for name, design in designs.items()}
     found["4, 11D continuous, everywhere"] = found.pop("4, 11D continuous")
     lags = np.linspace(0, np.pi, LAGS)
     found["4, 11D continuous"] = km.design_map(RBF, 11, domain=lags).max_error
     found["4, 11D discrete, by one linear program"] = found.pop("4, 11D discrete")
-    found["4, 11D discrete"] = on_a_grid(designs["11D continuous"].frequencies, 0.025)
+    found["4, 11D discrete"] = on_a_grid(designs["11D continuous"][0], 0.025)
     return figure, found
 
 

@@ -9,6 +9,7 @@ from scipy.interpolate import BSpline as Spline
 from sklearn.kernel_approximation import SkewedChi2Sampler
 
 import kernelmaps as km
+from benchmarks import reproduce_low_dim_maps as low_dim
 from benchmarks.paper_parts import (
     BSpline,
     NearestLandmarkMap,
@@ -20,6 +21,9 @@ from benchmarks.paper_parts import (
     skewed_chi2_map,
     vlfeat_map,
 )
+from kernelmaps.design import multidim
+from kernelmaps.design.lp import harmonic_design
+from kernelmaps.design.refine import refined_design
 
 
 @pytest.mark.parametrize("common", [1, 4, 7])
@@ -174,3 +178,23 @@ def test_cover_is_the_smallest(seed):
             reach = values[stop - 1] - values[:stop] <= 2 * epsilon
             fewest.append(1 + min(np.array(fewest)[:stop][reach]))
         assert len(anchors) == fewest[-1]
+
+
+def test_designs_of_the_low_dimensional_maps_paper(monkeypatch):
+    """Table 2 at 31 columns (paper: .1199, .1061, .2370) and Figure 4 at 11 (.0033, .0067)."""
+    quick = multidim.JointSearchOptions(disturbed=0, n_finished=1, lags=(17, 7))
+    monkeypatch.setattr(multidim, "_OPTIONS", quick)
+    designs = {name: low_dim.joint_design(name, 31) for name in ("Proj", "⊗", "⊗ no LP")}
+    assert all(design.n_columns <= 31 for design in designs.values())
+    assert designs["Proj"].max_error <= 0.1199
+    assert designs["⊗"].max_error <= 0.1061 < designs["⊗ no LP"].max_error <= 0.2370
+    np.testing.assert_allclose(designs["⊗ no LP"].weights.sum(), 1, rtol=1e-12)
+    continuous, discrete, projected = (
+        low_dim.PROBLEM.max_error(pair)
+        for pair in (
+            refined_design(low_dim.PROBLEM, 11),
+            low_dim.pool_design(11),
+            harmonic_design(low_dim.PROBLEM, 11),
+        )
+    )
+    assert continuous < discrete < projected

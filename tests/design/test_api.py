@@ -27,10 +27,6 @@ def kernel_miss(design, kernel, values=INTEGERS):
         ("chi2", "minimax", 0.033),
         ("js", "refined", 0.01857),
         ("js", "minimax", 0.0038),
-        ("intersection", "sine", 5.05),
-        ("chi2", "eigen", 0.35),
-        ("chi2", "lp", 0.6),
-        ("chi2", "harmonic", 4.6),
     ],
 )
 def test_spec_has_the_error_that_the_design_states(kernel, method, limit):
@@ -56,7 +52,6 @@ def test_summary_says_it_in_words():
     assert "max error 0.163; no cosine map of 5 columns found better" in text
     assert "better (equioscillates 6 times); no map of 5 columns of any kind is below 0.031" in text
     assert "proved" in text
-    assert "not locally optimal" in design_map("chi2", 5, method="lp").summary()
     assert "per unit of b" in design_map("chi2", 3, domain="universal").summary()
 
 
@@ -66,9 +61,6 @@ def test_least_size_for_an_error():
     assert design.max_error <= 0.01
     table = design_map("chi2", max_error=0.4, method="minimax")
     assert table.n_columns == 4  # 3 columns have 0.43
-    pooled = design_map("chi2", max_error=9.0, method="lp")
-    assert pooled.max_error <= 9.0
-    assert pooled.n_columns == 2
 
 
 def test_impossible_error_carries_the_best(monkeypatch):
@@ -80,11 +72,11 @@ def test_impossible_error_carries_the_best(monkeypatch):
     assert caught.value.best.max_error > 1e-9
 
 
-def test_indefinite_signature_is_refused_with_its_distance():
-    with pytest.raises(NotPositiveDefiniteError, match=r"eigenvalue -.*misses it by 0\.\d+"):
+def test_indefinite_signature_is_refused_with_its_eigenvalue():
+    with pytest.raises(NotPositiveDefiniteError, match=r"eigenvalue -.*Check the formula"):
         design_map(lambda lag: np.where(lag < 1, 1.0, 0.0), 5, domain=(0, 3))
     with pytest.raises(ValueError, match="not positive definite"):
-        design_map(lambda lag: np.cos(lag) ** 3 - 0.5, 5, domain=(0, np.pi), period=2 * np.pi)
+        design_map(lambda lag: np.cos(lag) ** 3 - 0.5, 5, domain=(0, np.pi))
 
 
 @pytest.mark.parametrize(
@@ -103,12 +95,8 @@ def test_indefinite_signature_is_refused_with_its_distance():
         ({"n_components": None, "max_error": -1.0}, "positive"),
         ({"method": "magic"}, "method must be one of"),
         ({"error": "squared"}, "error must be one of"),
-        ({"norm": "euclid"}, "eq. 4"),
         ({"domain": "universal", "error": "relative"}, "tail"),
         ({"domain": "universal", "method": "minimax"}, "range or a set"),
-        ({"method": "sine"}, "intersection"),
-        ({"effort": 0}, "effort"),
-        ({"lags": [1.0]}, "at least two"),
         ({"error": lambda lag: -lag}, ">= 0"),
     ],
 )
@@ -145,35 +133,11 @@ def test_degree_of_homogeneity_and_scale():
     assert np.max(np.abs(phi @ phi.T - other)) <= 7**0.5 * design.max_error * 1.001
 
 
-@pytest.mark.parametrize("method", ["minimax", "eigen"])
-def test_table_specs_scale(method):
-    design = design_map("chi2", 3, method=method)
+def test_table_specs_scale():
+    design = design_map("chi2", 3, method="minimax")
     values = np.geomspace(1, 255, 50)
     phi = evaluate(design.make_spec(scale=0.013), 0.013 * values[:, None], xp=np)
     np.testing.assert_allclose(phi, np.sqrt(0.013) * design(values), atol=1e-12)
-
-
-def test_periodic_signature_uses_harmonics_and_holds_everywhere():
-    def von_mises(lag):
-        return np.exp(4 * (np.cos(lag) - 1))
-
-    design = design_map(von_mises, 7, domain=(0, 2 * np.pi), period=2 * np.pi)
-    np.testing.assert_allclose(design.frequencies, np.round(design.frequencies))
-    angles = np.linspace(0, 6 * np.pi, 200)
-    phi = design(angles)
-    exact = von_mises(np.subtract.outer(angles, angles))
-    assert np.max(np.abs(phi @ phi.T - exact)) <= design.max_error * 1.001
-    circle = {"domain": (0, 2 * np.pi), "period": 2 * np.pi}
-    projection = design_map(von_mises, 7, method="harmonic", **circle)
-    assert design.max_error < projection.max_error
-    assert design.certificate.lower_bound <= design.max_error
-
-
-def test_discrete_lags():
-    lags = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
-    design = design_map(km.kernels.Gaussian(1.0), 5, domain=(0, 2), lags=lags)
-    assert design.max_error < 1e-9  # five parameters, five lags
-    assert design.certificate.bound_method == "all lags of the discrete set"
 
 
 @pytest.mark.parametrize("kernel", ["chi2", "js", "intersection"])

@@ -4,10 +4,11 @@ from functools import cache
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 
 import kernelmaps as km
+from kernelmaps.design import multidim
 from kernelmaps.design.boxes import BoxWaves, JointProblem, product_grid
+from kernelmaps.design.joint import signatures_of
 from kernelmaps.design.multidim import design_joint_map
 from kernelmaps.exceptions import DesignError
 from kernelmaps.kernels import Gaussian, Laplacian, Matern
@@ -16,12 +17,22 @@ SQUARE = [(0, np.pi)] * 2
 RBF = Gaussian(np.sqrt(0.1))
 
 
+QUICK = multidim.JointSearchOptions(disturbed=0, n_finished=1, lags=(13, 7))
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    """Few starts on coarse grids."""
+    monkeypatch.setattr(multidim, "_OPTIONS", QUICK)
+
+
 @cache
-def small(form):
+def small(form, kernel=None, n_columns=13, domain=((0, np.pi), (0, np.pi))):
     """One design for many tests: they look at it from different sides."""
-    return design_joint_map(
-        Gaussian(0.8), 13, SQUARE, form=form, resolution=13, effort=0, cache=False
-    )
+    target = signatures_of(Gaussian(0.8) if kernel is None else kernel, len(domain))
+    search = multidim.JointSearch(target, n_columns, cache=False)
+    problems = [p for p in search.problems(domain) if form in ("projection", p.form)]
+    return multidim.describe_design(target, search.designs(problems)[-1], domain)
 
 
 def problem_of(form, axes=2):
@@ -89,72 +100,22 @@ def test_a_modulation_is_the_mean_of_its_reflections():
     np.testing.assert_allclose(np.cos(lags @ frequencies.T) @ weights, product, atol=1e-12)
 
 
-def test_ranking_of_the_methods_of_table_2():
-    """Greedy < discrete LP < continuous extension, at 31 columns (paper: .2370, -, .1061)."""
-    common = {"form": "modulation", "resolution": 17, "effort": 0}
-    greedy = design_joint_map(RBF, 31, SQUARE, select="greedy", refine=False, **common)
-    discrete = design_joint_map(RBF, 31, SQUARE, refine=False, **common)
-    continuous = design_joint_map(RBF, 31, SQUARE, **common)
-    assert continuous.max_error <= 0.0984 * 1.05
-    assert continuous.max_error < discrete.max_error < greedy.max_error
-
-
-def test_greedy_weights_sum_to_the_signature_at_zero():
-    """Table 2, "⊗ no LP": at 73 columns the paper prints .0439, at 31 columns .2370."""
-    common = {"form": "modulation", "select": "greedy", "refine": False}
-    for columns, printed in ((31, 0.2370), (73, 0.0439)):
-        design = design_joint_map(RBF, columns, SQUARE, **common)
-        assert design.n_columns <= columns
-        assert design.max_error <= printed
-        np.testing.assert_allclose(design.weights.sum(), 1, rtol=1e-12)
-
-
 def test_projections_are_never_worse_than_modulations():
     """A modulation is a sum of projections of the same number of columns."""
-    common = {"resolution": 9, "effort": 0}
-    modulation = design_joint_map(Gaussian(0.8), 9, SQUARE, form="modulation", **common)
-    projection = design_joint_map(Gaussian(0.8), 9, SQUARE, form="projection", **common)
+    modulation, projection = small("modulation"), small("projection")
     assert projection.form == "projection"
     assert projection.max_error <= modulation.max_error * (1 + 1e-6)
 
 
-def test_weights_of_a_discrete_selection_are_the_best_of_its_frequencies():
-    """No weights >= 0 of the same frequencies have a smaller error on the grid of the program."""
-    design = design_joint_map(RBF, 31, SQUARE, form="modulation", refine=False, resolution=17)
-    axis = np.linspace(0, np.pi, 17)
-    lags = np.stack([a.ravel() for a in np.meshgrid(axis, axis, indexing="ij")], axis=1)
-    atoms = np.prod(np.cos(lags[:, None, :] * design.frequencies), axis=2)
-    exact = RBF.signature(np.sqrt(np.sum(lags**2, axis=1)))
-    least = np.max(np.abs(atoms @ design.weights - exact))
-    # Its dual: with Σ|p| = 1 and Σ p_j atom_j <= 0, no error is below Σ p_j k_j.
-    actual = linprog(
-        np.r_[-exact, exact],
-        A_ub=np.hstack([atoms.T, -atoms.T]),
-        b_ub=np.zeros(atoms.shape[1]),
-        A_eq=np.ones((1, 2 * len(exact))),
-        b_eq=[1.0],
-    )
-    assert least <= -actual.fun * (1 + 1e-5)
-
-
 def test_design_map_takes_several_ranges():
-    """Form "auto" is the better of both forms."""
-    square = [(0, 1), (0, 1)]  # designed for other tests, too
-    joint = km.design_map(Gaussian(1.0), 9, domain=square)
-    modulation = design_joint_map(Gaussian(1.0), 9, square, form="modulation")
+    """The better of both forms."""
+    square = ((0, 1), (0, 1))
+    joint = km.design_map(Gaussian(1.0), 9, domain=square, cache=False)
+    modulation = small("modulation", Gaussian(1.0), 9, square)
     assert joint.max_error <= modulation.max_error
     assert joint.n_columns <= 9
     with pytest.raises(ValueError, match="several ranges"):
         km.design_map(Gaussian(0.8), max_error=0.1, domain=square)
-
-
-def test_polar_pool_of_projections():
-    arguments = {"form": "projection", "pool": "polar", "resolution": 13, "effort": 0}
-    discrete = design_joint_map(Gaussian(0.8), 15, SQUARE, refine=False, **arguments)
-    moved = design_joint_map(Gaussian(0.8), 15, SQUARE, **arguments)
-    assert max(discrete.n_columns, moved.n_columns) <= 15
-    assert moved.max_error < 0.5 * discrete.max_error
-    assert moved.max_error < 0.05
 
 
 def test_position_and_orientation_of_a_patch():
@@ -165,7 +126,7 @@ def test_position_and_orientation_of_a_patch():
 
     design = design_joint_map(
         [Gaussian(0.5), orientation], 13, [(0, 1), (0, 2 * np.pi)], periods=[None, 2 * np.pi],
-        resolution=13, effort=0,
+        cache=False,
     )  # fmt: skip
     np.testing.assert_allclose(design.frequencies[:, 1], np.round(design.frequencies[:, 1]))
     rng = np.random.default_rng(0)
@@ -177,9 +138,7 @@ def test_position_and_orientation_of_a_patch():
 
 
 def test_three_dimensions():
-    design = design_joint_map(
-        Gaussian(1.0), 15, [(0, 1)] * 3, form="modulation", resolution=7, effort=0
-    )
+    design = small("modulation", Gaussian(1.0), 15, ((0, 1),) * 3)
     X = np.random.default_rng(0).uniform(0, 1, (60, 3))
     phi = design.transform(X)
     assert np.max(np.abs(phi @ phi.T - Gaussian(1.0)(X))) <= design.max_error * 1.05
@@ -208,9 +167,7 @@ def test_the_bound_holds_between_the_points_of_every_grid(form, seed):
 
 def test_no_map_is_below_the_rank_bound():
     """The eigenvectors of the points' own Gram matrix, best in the mean square, are not."""
-    design = design_joint_map(
-        Gaussian(0.8), 9, [(0, 2)] * 2, form="modulation", resolution=13, effort=0
-    )
+    design = small("modulation", Gaussian(0.8), 9, ((0, 2),) * 2)
     lower = design.certificate.lower_bound
     assert 0 < lower <= design.max_error
     assert design.certificate.ratio == pytest.approx(design.max_error / lower)
@@ -221,21 +178,17 @@ def test_no_map_is_below_the_rank_bound():
     assert np.max(np.abs(gram - rank)) >= lower
 
 
-def test_local_optimality_is_claimed_for_refined_designs_alone():
-    common = {"form": "modulation", "resolution": 13, "effort": 0}
+def test_local_optimality_is_claimed():
     moved = small("modulation")
-    chosen = design_joint_map(Gaussian(0.8), 13, SQUARE, refine=False, **common)
     assert moved.certificate.locally_optimal
-    assert not chosen.certificate.locally_optimal
     assert "no first-order improvement" in moved.summary()
     assert "proved" in moved.summary()
     assert f"no map of {moved.n_columns} columns of any kind is below" in moved.summary()
 
 
 def test_kinks_are_certified_on_cell_faces_and_cones_are_not():
-    options = {"form": "modulation", "resolution": 13, "refine": False, "effort": 0}
-    product_kernel = design_joint_map(Laplacian(1.0), 4, [(0, 1), (0, 2)], **options)
-    cone = design_joint_map(Matern(0.5), 4, [(0, 1), (0, 1)], **options)
+    product_kernel = small("modulation", Laplacian(1.0), 4, ((0, 1), (0, 2)))
+    cone = small("modulation", Matern(0.5), 4, ((0, 1), (0, 1)))
     assert 0 < product_kernel.max_error <= product_kernel.certificate.bound < 0.5
     assert product_kernel.certificate.proved
     assert not cone.certificate.proved
@@ -259,35 +212,32 @@ def test_the_spec_is_the_map_clipped_to_its_domain(tmp_path, seed):
 
 def test_designs_are_not_stored_without_a_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("KERNELMAPS_CACHE", str(tmp_path))
-    km.design_map(Gaussian(0.8), 5, domain=SQUARE, method="lp", cache=False)
+    km.design_map(Gaussian(0.8), 5, domain=SQUARE, cache=False)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    "other",
-    [{"error": "relative"}, {"norm": "sum"}, {"lags": np.arange(3.0)}, {"homogeneous": True}],
+    "other", [{"error": "relative"}, {"homogeneous": True}, {"method": "minimax"}]
 )
 def test_what_joint_designs_do_not_know_is_refused(other):
-    with pytest.raises(ValueError, match=f"several ranges does not take {next(iter(other))}="):
-        km.design_map(Gaussian(0.8), 5, domain=SQUARE, method="lp", cache=False, **other)
+    with pytest.raises(ValueError, match="several ranges needs n_components, method='refined'"):
+        km.design_map(Gaussian(0.8), 5, domain=SQUARE, cache=False, **other)
 
 
 def test_designs_are_found_again(monkeypatch, tmp_path):
     monkeypatch.setenv("KERNELMAPS_CACHE", str(tmp_path))
     arguments = (Gaussian(0.8), 9, [(0, 1), (0, 2)])
-    first = design_joint_map(*arguments, form="modulation", resolution=9, effort=0)
+    first = design_joint_map(*arguments)
 
     def refuse(*_, **__):
         raise AssertionError("designed again")
 
-    monkeypatch.setattr("kernelmaps.design.multidim._JointSearch.solve", refuse)
-    moved = design_joint_map(
-        *arguments[:2], [(5, 6), (-1, 1)], form="modulation", resolution=9, effort=0
-    )
+    monkeypatch.setattr("kernelmaps.design.multidim.JointSearch.solve", refuse)
+    moved = design_joint_map(*arguments[:2], [(5, 6), (-1, 1)])
     np.testing.assert_array_equal(first.frequencies, moved.frequencies)
     assert first.certificate == moved.certificate
     with pytest.raises(AssertionError, match="designed again"):
-        design_joint_map(*arguments, form="modulation", resolution=10, effort=0)
+        design_joint_map(arguments[0], 8, arguments[2])
 
 
 def test_a_signature_that_is_no_mirror_of_itself_gets_projections():
@@ -296,13 +246,11 @@ def test_a_signature_that_is_no_mirror_of_itself_gets_projections():
     def signature(lag):
         return np.exp(-0.5 * np.sum((lag @ shear) ** 2, axis=-1))
 
-    design = design_joint_map(signature, 5, [(0, 1.5)] * 2, resolution=11, effort=0)
+    design = design_joint_map(signature, 5, [(0, 1.5)] * 2, cache=False)
     assert design.form == "projection"
     X = np.random.default_rng(0).uniform(0, 1.5, (60, 2))
     miss = design.kernel_values(X, X) - signature(X[:, None] - X[None])
     assert np.max(np.abs(miss)) <= design.certificate.bound
-    with pytest.raises(ValueError, match="form='projection'"):
-        design_joint_map(signature, 13, [(0, 1.5)] * 2, form="modulation")
 
 
 def test_indefinite_and_misshapen_signatures_are_refused():
@@ -321,10 +269,7 @@ def test_indefinite_and_misshapen_signatures_are_refused():
         ({"n_components": 0}, ">= 1"),
         ({"domain": [(0, 1)]}, "two or three ranges"),
         ({"domain": [(0, 1), (1, 1)]}, "low < high"),
-        ({"form": "sum"}, "form must be one of"),
-        ({"pool": "polar"}, "projections"),
         ({"periods": [None]}, "per axis"),
-        ({"effort": -1}, "effort"),
         ({"kernel": [Gaussian(1.0)]}, "kernels for"),
         ({"kernel": "chi2"}, "not stationary"),
     ],

@@ -119,7 +119,7 @@ def test_sums_compile(compiled):
     assert code.count("ldmatrix") < 10
 
 
-@pytest.mark.parametrize("anchors", ["uniform", "quantile"])
+@pytest.mark.parametrize("anchors", ["uniform", "kmeans"])
 def test_codes_compile(compiled, anchors, monkeypatch):
     from kernelmaps.engine import gpu
     from kernelmaps.engine.encode import _encode_array_api

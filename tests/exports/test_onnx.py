@@ -55,7 +55,7 @@ def test_landmarks_and_several_coordinates():
     with_landmarks = km.ExponentialMap(
         km.ChebyshevMap(5), 64, gamma=1.0, n_landmarks=10, random_state=0
     )
-    joint = map_of_the_plane("auto").fit(points)
+    joint = map_of_the_plane().fit(points)
     for feature_map, values in ((with_landmarks.fit(X), X), (joint, points)):
         (got,) = run_in_onnx(feature_map, values)
         np.testing.assert_allclose(got, feature_map.transform(values), rtol=0, atol=1e-5)

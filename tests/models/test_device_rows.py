@@ -92,7 +92,7 @@ def test_models_of_codes_take_values(xp, seed):
 
 def test_codes_of_other_libraries(xp, seed):
     X, _ = problem(seed)
-    for options in ({"n_neighbors": 2}, {"anchors": "quantile"}, {"n_anchors": 300}):
+    for options in ({"n_neighbors": 2}, {"anchors": "kmeans"}, {"n_anchors": 300}):
         anchors = km.AnchorMap("chi2", **{"n_anchors": 12, **options}).fit(X)
         codes, wanted = anchors.encode(xp.asarray(X)), anchors.encode(X)
         np.testing.assert_array_equal(host(codes.values), wanted.values)

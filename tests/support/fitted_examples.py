@@ -75,9 +75,9 @@ def fitted_map(name: str) -> Any:
     return getattr(km, name)(**MAP_SETTINGS[name]).fit(rows())
 
 
-def map_of_the_plane(form: str = "modulation") -> Any:
+def map_of_the_plane() -> Any:
     """The joint map of tests that need any: its design is solved once and then found on disk."""
-    return km.JointDesignedMap(km.kernels.Gaussian(1.0), 9, domain=[(0, 1), (0, 1)], form=form)
+    return km.JointDesignedMap(km.kernels.Gaussian(1.0), 9, domain=[(0, 1), (0, 1)])
 
 
 def fitted_map_of_the_plane() -> Any:

@@ -66,7 +66,7 @@ def originals() -> dict[str, object]:
         "spline of CSR": km.SplineMap(n_jobs=1).fit(sparse.csr_matrix(X)),
         "anchors, linear": km.AnchorMap(n_anchors=6, n_neighbors=2, n_jobs=1).fit(X),
         "anchors, kmeans": km.AnchorMap(n_anchors=6, anchors="kmeans", n_jobs=1).fit(X),
-        "octaves": km.DesignedMap(n_components=2, method="eigen", n_jobs=1).fit(X),
+        "octaves": km.DesignedMap(n_components=2, method="minimax", n_jobs=1).fit(X),
         "clipped": km.DesignedMap(n_components=3, n_jobs=1).fit(X),
         "hadamard": structured_projection(6, 4),
         "dct": km.RandomOrthoprojector(4, method="dct", n_jobs=1).fit(X),

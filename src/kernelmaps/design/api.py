@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,12 +20,12 @@ from . import cache as store
 from . import certify
 from . import problem as problems
 from .gram import GridKernel, grid_kernel, rank_bound
-from .lp import bounded_lp, columns, frequency_pool, harmonic_design, refitted
+from .lp import columns
 from .multidim import design_joint_map
 from .problem import CosineProblem
-from .refine import RefineOptions, pool_design, refined_design
+from .refine import refined_design
 from .result import Design, cosines_spec, sines_spec, values_of
-from .tables import RankTable, eigen_table, minimax_table, sine_design
+from .tables import RankTable, minimax_table, sine_design
 
 LARGEST = 48
 """Columns that a search for the least size goes up to."""
@@ -46,17 +46,17 @@ class DesignSolver(ABC):
     problem : CosineProblem or None
         That of cosines: the one that is solved, or beside a table.
     method : str
-    search : RefineOptions
-    unit, norm : float, str
-        Those of the problem that is solved.
+    seed : int
+        Of the starts.
+    progress : bool, optional
     """
 
     grid: GridKernel | None
     problem: CosineProblem | None
     method: str
-    search: RefineOptions
-    unit: float = 1.0
-    norm: str = "max"
+    seed: int = 0
+    progress: bool | None = None
+    unit: ClassVar[float] = 1.0  # of the error that is solved for
 
     @abstractmethod
     def identity(self) -> tuple[dict[str, Any], Arrays]:
@@ -80,8 +80,8 @@ class DesignSolver(ABC):
     def key(self, n_columns: int) -> str:
         """The content key under which a design is stored."""
         header, arrays = self.identity()
-        header |= {"columns": n_columns, "method": self.method, "norm": self.norm}
-        header |= {"seed": self.search.seed, "effort": self.search.effort}
+        header |= {"columns": n_columns, "method": self.method, "norm": "max"}
+        header |= {"seed": self.seed, "effort": 1}
         header["solver"] = VERSION.get(self.method, 1)
         return storage.digest("design-key", header, arrays)
 
@@ -105,7 +105,7 @@ class DesignSolver(ABC):
             certificate=certificate,
             homogeneous=of.kernel.homogeneous,
             gamma=of.kernel.gamma,
-            **({"objective": error} | fields),
+            **fields,
         )
         return design.replace(rms=_rms(design, of.kernel.component))
 
@@ -115,13 +115,17 @@ class CosineSolver(DesignSolver):
 
     problem: CosineProblem
 
+    @property
+    def unit(self) -> float:  # type: ignore[override]
+        return self.problem.unit
+
     def identity(self) -> tuple[dict[str, Any], Arrays]:
         problem = self.problem
         sample = np.linspace(0, problem.span, 65)
         if problem.points is not None:
             sample = np.r_[sample, problem.points]
         header = {"kind": "cosines", "span": round(problem.span, 12), "tail": problem.tail}
-        header |= {"period": problem.period, "discrete": problem.points is not None}
+        header |= {"period": None, "discrete": problem.points is not None}
         header |= {"gamma": problem.kernel.gamma, "homogeneous": problem.kernel.homogeneous}
         return header, {
             # frequencies and weights depend on lags alone: the unit b^γ is left out
@@ -130,12 +134,7 @@ class CosineSolver(DesignSolver):
         }
 
     def solve(self, n_columns: int) -> Arrays:
-        if self.method == "harmonic":
-            frequencies, weights = harmonic_design(self.problem, n_columns)
-        elif self.method == "lp":
-            frequencies, weights = pool_design(self.problem, n_columns)
-        else:
-            frequencies, weights = refined_design(self.problem, n_columns, self.search)
+        frequencies, weights = refined_design(self.problem, n_columns, self.seed, self.progress)
         return {"frequencies": frequencies, "weights": weights}
 
     def finish(self, arrays: Arrays, lower_bound: float) -> Design:
@@ -145,10 +144,7 @@ class CosineSolver(DesignSolver):
             problem = replace(problem, span=min(span, 60.0))
         n_columns = columns(cosines[0])
         certificate = certify.certify_cosines(problem, cosines, n_columns, lower_bound)
-        error, objective = problem.max_error(cosines), problem.cost(cosines)
-        return self._design(
-            problem, n_columns, error, certificate, norm=self.norm, objective=objective, **arrays
-        )
+        return self._design(problem, n_columns, problem.max_error(cosines), certificate, **arrays)
 
 
 class TableSolver(DesignSolver):
@@ -166,10 +162,7 @@ class TableSolver(DesignSolver):
         return header, {"gram": np.round(sample, 10), "values": values}
 
     def solve(self, n_columns: int) -> Arrays:
-        if self.method == "eigen":
-            table = eigen_table(self.grid, n_columns)
-        else:
-            table = minimax_table(self.grid, n_columns, self._others(n_columns))
+        table = minimax_table(self.grid, n_columns, self._others(n_columns))
         return {"coefficients": table.coefficients, "nodes": table.nodes}
 
     def _others(self, n_columns: int) -> list[Callable]:
@@ -177,42 +170,18 @@ class TableSolver(DesignSolver):
         specs = []
         if self.problem is not None:
             gamma = self.problem.kernel.gamma if self.grid.log else 0.0
-            cosines = refined_design(self.problem, n_columns, self.search)
+            cosines = refined_design(self.problem, n_columns, self.seed, self.progress)
             specs.append(cosines_spec(cosines, gamma))
-        if has_sines(self.grid):
+        if self.grid.brownian and self.grid.error == "absolute":
             specs.append(sines_spec(sine_design(self.grid.high, n_columns)))
         return [partial(values_of, spec) for spec in specs]
 
     def finish(self, arrays: Arrays, lower_bound: float) -> Design:
         grid = self.grid
         table = RankTable(grid, **arrays)
-        certificate = certify.certify_table(table, lower_bound, self.method == "minimax")
+        certificate = certify.certify_table(table, lower_bound, True)
         n_columns = table.coefficients.shape[1]
         return self._design(grid, n_columns, table.max_error, certificate, table=table)
-
-
-def has_sines(grid: GridKernel) -> bool:
-    """Whether the sines of Brownian motion are a map of the kernel."""
-    return grid.brownian and grid.error == "absolute"
-
-
-class SineSolver(TableSolver):
-    """The closed form of the intersection kernel, with weights by linear programming."""
-
-    def solve(self, n_columns: int) -> Arrays:
-        frequencies, weights = sine_design(self.grid.high, n_columns)
-        return {"frequencies": frequencies, "weights": weights}
-
-    def finish(self, arrays: Arrays, lower_bound: float) -> Design:
-        points = np.linspace(0, self.grid.high, 1601)
-        phi = values_of(sines_spec((arrays["frequencies"], arrays["weights"])), points)
-        miss = float(np.max(np.abs(np.minimum.outer(points, points) - phi @ phi.T)))
-        # e(x, y) has slope at most 1 + Σ aω in each variable; half a step in both reaches all
-        slope = 1 + float(arrays["weights"] @ arrays["frequencies"])
-        bound = miss + slope * float(points[1] - points[0])
-        proof = certify.Proof(bound, miss, "grid of 1601² pairs and slopes")
-        certificate = certify.certified(proof, miss, lower_bound, bound_to_zero=bound)
-        return self._design(self.grid, len(arrays["weights"]), miss, certificate, **arrays)
 
 
 def _rms(design: Design, component: Callable) -> float:
@@ -229,9 +198,7 @@ def _rms(design: Design, component: Callable) -> float:
     return float(np.sqrt(np.mean(miss**2)))
 
 
-COSINE_METHODS = ("refined", "lp", "harmonic")
-TABLE_METHODS = ("minimax", "eigen")
-METHODS = (*COSINE_METHODS, *TABLE_METHODS, "sine")
+METHODS = ("refined", "minimax")
 
 
 def design_map(
@@ -242,12 +209,8 @@ def design_map(
     domain: Any = (1, 255),
     error: str | Callable = "absolute",
     method: str = "refined",
-    norm: str = "max",
-    lags: Any = None,
-    period: Any = None,
     homogeneous: bool | None = None,
     random_state: Any = 0,
-    effort: int = 1,
     cache: bool = True,
     progress: bool | None = None,
 ) -> Design:
@@ -271,23 +234,12 @@ def design_map(
     error : {"absolute", "relative", "signature"} or callable, default="absolute"
         What to minimise: |k − k̂| of the kernel, |k − k̂|/k, the error of the signature, or
         w(λ)|k(λ) − k̂(λ)| with a weight that you provide.
-    method : str, default="refined"
-        "refined": the best cosines. "lp": cosines from a finite pool. "harmonic": the orthogonal
-        projection on harmonics. "minimax": the best table of D columns. "eigen": the table of
-        smallest mean square error. "sine": closed form of the intersection kernel.
-    norm : {"max", "sum"}, default="max"
-        C∞ (eq. 5) or C₁ (eq. 4) over the evaluation set.
-    lags : array-like, optional
-        The evaluation set Z itself, in place of all lags of the domain.
-    period : float, optional
-        Period of the signature; frequencies are then its harmonics (section 3). One per axis for
-        joint maps.
+    method : {"refined", "minimax"}, default="refined"
+        "refined": the best cosines. "minimax": the best table of D columns.
     homogeneous : bool, optional
         Whether a function given as kernel is the signature of a homogeneous kernel.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the starts. Equal arguments give equal designs.
-    effort : int, default=1
-        Multiplies the number of starts for rough kernels.
     cache : bool, default=True
         Look up and store the design on disk (``KERNELMAPS_CACHE``).
     progress : bool, optional
@@ -312,91 +264,6 @@ def design_map(
     >>> round(design.max_error, 4)
     0.1634
     """
-    _check_arguments(n_components, max_error, method, norm, effort)
-    if np.ndim(domain) == 2:
-        how = {"periods": period, "effort": effort, "cache": cache, "progress": progress}
-        return _joint(kernel, n_components, domain, method, (error, norm, lags, homogeneous), **how)
-    with limit_blas(1):  # matrices are small: threads of BLAS would only wait
-        solver = make_solver(
-            kernel, domain=domain, error=error, method=method, norm=norm, lags=lags, period=period,
-            homogeneous=homogeneous, random_state=random_state, effort=effort, progress=progress,
-        )  # fmt: skip
-        if max_error is not None:
-            return _least(solver, float(max_error), cache)
-        return _one(solver, int(n_components or 0), cache)
-
-
-def _joint(
-    kernel: Any, n_components: Any, domain: Any, method: str, one_dimensional: tuple, **how: Any
-) -> Any:
-    """A joint map of several coordinates (section 6); `one_dimensional` options are refused."""
-    error, norm, lags, homogeneous = one_dimensional
-    given = {"error": error != "absolute", "norm": norm != "max", "lags": lags is not None}
-    given["homogeneous"] = bool(homogeneous)
-    wrong = [f"{name}=" for name, was in given.items() if was]
-    if wrong:
-        raise ValueError(
-            f"design_map: a domain of several ranges does not take {', '.join(wrong)}. Its designs "
-            "minimise the largest error |k − k̂| over all lags."
-        )
-    if n_components is None or method not in ("refined", "lp"):
-        raise ValueError(
-            "design_map: a domain of several ranges needs n_components, and method='refined' "
-            "or 'lp'; see kernelmaps.design.multidim.design_joint_map for its other options."
-        )
-    return design_joint_map(kernel, int(n_components), domain, refine=method == "refined", **how)
-
-
-def make_solver(
-    kernel: Any,
-    *,
-    domain: Any = (1, 255),
-    error: Any = "absolute",
-    method: str = "refined",
-    norm: str = "max",
-    lags: Any = None,
-    period: float | None = None,
-    homogeneous: bool | None = None,
-    random_state: Any = 0,
-    effort: int = 1,
-    progress: bool | None = None,
-) -> DesignSolver:
-    """What solves designs of any size for these arguments."""
-    search = RefineOptions(seed_of(random_state), int(effort), progress)
-    if method in COSINE_METHODS:
-        problem = problems.build_problem(
-            kernel, domain, error, lags=lags, period=period, homogeneous=homogeneous, norm=norm
-        )
-        _refuse_indefinite(problem, kernel)
-        within = _grid_or_none(problem, error)
-        return CosineSolver(within, problem, method, search, problem.unit, norm)
-    if norm != "max" or lags is not None or period is not None or isinstance(domain, str):
-        raise ValueError(
-            f"design_map: {argument('method', method)} needs a range or a set of values as domain, "
-            "norm='max' and neither lags nor period."
-        )
-    beside = None
-    if problems.feature_kernel(kernel, homogeneous).signature is None:
-        problems.check_domain(domain, False)
-    else:  # a function as error is refused by `grid_kernel`, which knows what tables can do
-        error_name = "absolute" if callable(error) else error
-        beside = problems.build_problem(kernel, domain, error_name, homogeneous=homogeneous)
-    grid = grid_kernel(kernel, domain, error, homogeneous)
-    if method != "sine":
-        return TableSolver(grid, beside, method, search)
-    if not has_sines(grid):
-        raise ValueError(
-            f"design_map: {argument('method', 'sine')} is a closed form of the intersection kernel "
-            f"with absolute error; got {grid.kernel.name!r}, {grid.error!r}. Use "
-            f"{argument('method', 'refined')}."
-        )
-    return SineSolver(grid, None, method, search)
-
-
-def _check_arguments(
-    n_components: Any, max_error: Any, method: str, norm: str, effort: int
-) -> None:
-    """Refuse wrong arguments of `design_map` before the work."""
     if (n_components is None) == (max_error is None):
         raise ValueError(
             f"design_map: give either {argument('n_components')} or {argument('max_error')}, and "
@@ -407,46 +274,56 @@ def _check_arguments(
     if max_error is not None:
         check_positive("design_map", "max_error", max_error, "positive")
     check_choice("design_map", "method", method, METHODS)
-    if norm not in ("max", "sum"):
-        raise ValueError(f"design_map: norm must be 'max' (eq. 5) or 'sum' (eq. 4), got {norm!r}.")
-    check_count("design_map", "effort", effort)
+    if np.ndim(domain) == 2:
+        if n_components is None or method != "refined" or error != "absolute" or homogeneous:
+            raise ValueError(
+                "design_map: a domain of several ranges needs n_components, method='refined', "
+                "error='absolute' and a stationary kernel."
+            )
+        return design_joint_map(kernel, int(n_components), domain, cache=cache, progress=progress)
+    with limit_blas(1):  # matrices are small: threads of BLAS would only wait
+        solver = make_solver(
+            kernel, domain=domain, error=error, method=method, homogeneous=homogeneous,
+            random_state=random_state, progress=progress,
+        )  # fmt: skip
+        if max_error is not None:
+            return _least(solver, float(max_error), cache)
+        return _one(solver, int(n_components or 0), cache)
 
 
-def _grid_or_none(problem: CosineProblem, error: Any) -> GridKernel | None:
-    """The kernel on a grid of values, where the rank bound applies to the problem."""
-    kernel, domain = problem.kernel, problem.domain
-    if callable(error):
-        return None
-    if problem.period is not None:
-        kernel = problems.of_lags(kernel.name, problem.signature)
-        domain = 0.0, problem.period * 63 / 64
-    elif problem.tail:
-        domain = 1e-5, 1.0
-    elif problem.points is not None and np.size(domain) == 2:
-        return None  # lags without values
-    return grid_kernel(kernel, domain, error)
-
-
-def _refuse_indefinite(problem: CosineProblem, kernel: Any) -> None:
-    """Krein: a function on [−M, M] is a mixture of cosines iff its kernel on [0, M] is definite."""
-    if isinstance(kernel, str | Kernel):
-        return
-    size = 161
-    apart = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
-    if problem.period is None:
-        lag = apart * problem.span / (size - 1)
-    else:
-        lag = np.minimum(apart, size - apart) * problem.period / size
-
-    def distance_in_words() -> str:
-        distance = refitted(problem, frequency_pool(problem, 31, halvings=1))[0]
-        return (
-            f"; the best one found misses it by {distance:.3g} ({distance / problem.scale:.1%} of "
-            "its peak). Check the formula, or use its positive-definite part."
+def make_solver(
+    kernel: Any,
+    *,
+    domain: Any = (1, 255),
+    error: Any = "absolute",
+    method: str = "refined",
+    homogeneous: bool | None = None,
+    random_state: Any = 0,
+    progress: bool | None = None,
+) -> DesignSolver:
+    """What solves designs of any size for these arguments."""
+    search = method, seed_of(random_state), progress
+    if method == "refined":
+        problem = problems.build_problem(kernel, domain, error, homogeneous=homogeneous)
+        if not isinstance(kernel, str | Kernel):
+            # Krein: a function on [−M, M] is a mixture of cosines iff it is definite on [0, M].
+            places = np.linspace(0, problem.span, 161)
+            gram = problem.signature(np.abs(np.subtract.outer(places, places)))
+            problems.refuse_indefinite("design_map", problem.kernel.name, gram)
+        values = (1e-5, 1.0) if problem.tail else problem.domain
+        within = None if callable(error) else grid_kernel(problem.kernel, values, error)
+        return CosineSolver(within, problem, *search)
+    if isinstance(domain, str):
+        raise ValueError(
+            f"design_map: {argument('method', method)} needs a range or a set of values as domain."
         )
-
-    gram = problem.signature(lag)
-    problems.refuse_indefinite("design_map", problem.kernel.name, gram, distance_in_words)
+    cosines = None
+    if problems.feature_kernel(kernel, homogeneous).signature is None:
+        problems.check_domain(domain, False)
+    else:  # a function as error is refused by `grid_kernel`, which knows what tables can do
+        error_name = "absolute" if callable(error) else error
+        cosines = problems.build_problem(kernel, domain, error_name, homogeneous=homogeneous)
+    return TableSolver(grid_kernel(kernel, domain, error, homogeneous), cosines, *search)
 
 
 def _one(solver: DesignSolver, n_columns: int, cache: bool) -> Design:
@@ -457,17 +334,10 @@ def _one(solver: DesignSolver, n_columns: int, cache: bool) -> Design:
 
 def _least(solver: DesignSolver, max_error: float, cache: bool) -> Design:
     """The least D with an error of at most `max_error`: doubling, then bisection."""
-    largest = LARGEST
-    if solver.problem is not None and solver.method == "lp":
-        # Columns of the paper's first program: an upper bound on the least D.
-        pool = frequency_pool(solver.problem, 31, halvings=1)
-        weights = bounded_lp(solver.problem, pool, max_error)
-        if weights is not None:
-            largest = min(LARGEST, columns(pool[weights > 1e-9 * np.max(weights)]))
     holding, failed, tried, designs = 0, 0, 1, []
     while holding - failed != 1:
         designs.append(_one(solver, tried, cache))
-        size, error = designs[-1].n_columns, designs[-1].objective
+        size, error = designs[-1].n_columns, designs[-1].max_error
         announce(
             f"{size} column{'s' * (size > 1)}: error {error:.3g}, at most {max_error:.3g} "
             "is asked for"
@@ -476,14 +346,14 @@ def _least(solver: DesignSolver, max_error: float, cache: bool) -> Design:
             holding, held = tried, designs[-1]
         else:
             failed = tried
-        if failed == largest:
-            best = min(designs, key=lambda design: design.objective)
+        if failed == LARGEST:
+            best = min(designs, key=lambda design: design.max_error)
             raise DesignError(
-                f"design_map: no {solver.method} map of up to {largest} columns has an error of at "
+                f"design_map: no {solver.method} map of up to {LARGEST} columns has an error of at "
                 f"most {max_error:.3g}; the best found has {best.n_columns} columns and "
-                f"{best.objective:.3g}. Allow a larger error, shorten the domain, or use "
+                f"{best.max_error:.3g}. Allow a larger error, shorten the domain, or use "
                 f"{argument('method', 'minimax')}.",
                 best=best,
             )
-        tried = (holding + failed) // 2 if holding else min(2 * tried, largest)
+        tried = (holding + failed) // 2 if holding else min(2 * tried, LARGEST)
     return held

@@ -203,8 +203,6 @@ class JointProblem:
         """Largest error on the fine grid."""
         return float(np.max(np.abs(self.fine_residual(cosines))))
 
-    cost = max_error
-
     def coarse_lags(self, n_frequencies: int) -> np.ndarray:
         """Lags of every linear program."""
         return self.coarse.lags[:: max(1, len(self.coarse.lags) // 200)]

@@ -218,9 +218,8 @@ def certify_cosines(
     peaks = alternation(problem, cosines, slack=1e-3).size
     error = problem.max_error(cosines)
     optimal = peaks > n_columns or error <= 1e-12 * problem.scale
-    if not optimal and problem.period is None:
-        largest = replace(problem, norm="max")
-        moved = sequential_lp(largest, cosines, radius=1e-3 * problem.span, steps=3)
+    if not optimal:
+        moved = sequential_lp(problem, cosines, radius=1e-3 * problem.span, steps=3)
         optimal = problem.max_error(moved) > error * (1 - 1e-4)
     facts = {"alternations": peaks, "needed": n_columns + 1, "locally_optimal": optimal}
     facts["bound_to_zero"] = _bound_to_zero(problem, cosines)
@@ -233,7 +232,7 @@ def _bound_to_zero(problem: CosineProblem, cosines: Cosines) -> float:
     For values x ≤ y ≤ b of any ratio the error is x^{γ/2} y^{γ/2} |κ − κ̂| ≤ b^γ e^{−γλ/2} |κ − κ̂|,
     λ = log y/x: the weighted error of eq. (16), over all lags and not only over those up to M.
     """
-    if not problem.kernel.homogeneous or problem.error != "absolute" or problem.period is not None:
+    if not problem.kernel.homogeneous or problem.error != "absolute":
         return np.inf
     if problem.tail:
         return between_grid(problem, cosines).bound

@@ -1,15 +1,4 @@
-r"""Linear programs: frequencies from a finite pool, and frequencies that move.
-
-**Pools** (Chum 2015, section 2.1). The relaxed dimension D̄(k̂) = Σ D_ω α_ω (eq. 6), D_0 = 1 and
-D_ω = 2 otherwise, is traded for the error C (eqs. 4, 5) over a pool Ω_j = {iπ/(2^j M)} (eqs. 7, 8):
-
-* least D̄ subject to C ≤ C_max, for an asked error;
-* least D̄ + γC, with a search over γ, for an asked size.
-
-D̄ equals 2k̂(0) − α_0 and hardly measures sparsity: vertices of the LP do the selecting, and they
-like pairs of neighbours that stand for one frequency between them. So every output is cut to its
-largest weights *and refitted* (without that the 5-D χ² map is ten times worse), and clusters are
-merged before a refinement starts from them.
+r"""Linear programs for frequencies that move, and p-norms that scout for them.
 
 **Taylor programs** (eqs. 9-13), repeated with a trust region. With frequencies allowed to move by
 d_ω, and β_ω = α_ω d_ω,
@@ -32,14 +21,13 @@ Weights are α = e^t, so that they stay positive.
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp, nnls
 
-from .._util.arguments import argument, parameter
+from .._util.arguments import parameter
 from ..exceptions import DesignError
 from .problem import CosineProblem, Cosines
 
@@ -66,21 +54,15 @@ def solve_lp(
         raise DesignError(
             f"the linear program could not be solved: HiGHS says {result.message!r} (status "
             f"{result.status}). Check that the signature and the weight are finite and of similar "
-            f"size over the whole domain; a shorter domain, a larger {parameter('n_components')} "
-            "or "
-            f"{argument('method', 'lp')} with a coarser pool may help."
+            f"size over the whole domain; a shorter domain or a larger "
+            f"{parameter('n_components')} may help."
         )
     return result.x
 
 
-def error_rows(
-    model: np.ndarray, target: np.ndarray, norm: str = "max"
-) -> tuple[np.ndarray, np.ndarray]:
-    """|model x − target| <= t as rows of a linear program in (x, t), and their limits.
-
-    One t for the maximum norm, one for each entry of the target for the sum.
-    """
-    slack = -np.ones((target.size, 1)) if norm == "max" else -np.eye(target.size)
+def error_rows(model: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """|model x − target| <= t as rows of a linear program in (x, t), and their limits."""
+    slack = -np.ones((target.size, 1))
     rows = np.vstack([np.hstack([model, slack]), np.hstack([-model, slack])])
     return rows, np.r_[target, -target]
 
@@ -93,7 +75,7 @@ def least_error(model: np.ndarray, target: np.ndarray, prices: Any = 0.0) -> np.
 
 
 def least_error_step(
-    model: np.ndarray, target: np.ndarray, weights: np.ndarray, moving: np.ndarray, norm: str
+    model: np.ndarray, target: np.ndarray, weights: np.ndarray, moving: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Changes of weights and their moves β of least error, within (13), and that error.
 
@@ -106,21 +88,19 @@ def least_error_step(
         Which no change makes negative.
     moving : ndarray of int of shape (m,)
         The weight that each move belongs to.
-    norm : {"max", "sum"}
     """
     n, m = weights.size, moving.size
-    rows, limit = error_rows(model, target, norm)
+    rows, limit = error_rows(model, target)
     cone = np.zeros((2 * m, rows.shape[1]))
     pair = np.arange(m)
     for sign in (0, 1):
         cone[2 * pair + sign, moving] = -1.0
         cone[2 * pair + sign, n + pair] = 1.0 - 2.0 * sign
-    slack = rows.shape[1] - n - m
-    lower = np.r_[-weights, np.full(m, -np.inf), np.zeros(slack)]
-    cost = np.r_[np.zeros(n + m), np.ones(slack)]
+    lower = np.r_[-weights, np.full(m, -np.inf), 0.0]
+    cost = np.r_[np.zeros(n + m), 1.0]
     limit = np.r_[limit, np.repeat(weights[moving], 2)]
     x = solve_lp(cost, np.vstack([rows, cone]), limit, lower)
-    return x[:n], x[n : n + m], float(np.sum(x[n + m :]))
+    return x[:n], x[n : n + m], float(x[-1])
 
 
 def fit_weights(problem: CosineProblem, frequencies: np.ndarray) -> np.ndarray:
@@ -150,7 +130,7 @@ def taylor_step(
     derivatives = radius * shape * problem.derivatives(lags, frequencies)[:, free]
     model = np.hstack([shape * problem.atoms(lags, frequencies), derivatives])
     target, entry = problem.residual(lags, cosines) / scale, np.nonzero(free)[0]
-    changes, moves, error = least_error_step(model, target, weights / unit, entry, problem.norm)
+    changes, moves, error = least_error_step(model, target, weights / unit, entry)
     changed = np.maximum(weights + unit * changes, 0.0)
     moves, share = unit * radius * moves, changed[entry]
     alive = share > 1e-14 * max(np.sum(changed), 1e-300)
@@ -177,7 +157,7 @@ def sequential_lp(
     """
     radius = radius / problem.span
     always = problem.coarse_lags(len(cosines[0]))
-    current, cuts = problem.cost(cosines), problem.peaks(cosines)
+    current, cuts = problem.max_error(cosines), problem.peaks(cosines)
     for _ in range(steps):
         if current <= 1e-10 * problem.scale or radius < 1e-11:
             break  # below that, levelling is the tool
@@ -186,15 +166,15 @@ def sequential_lp(
             moved, predicted = taylor_step(problem, cosines, radius, lags, current)
         except DesignError:  # the design so far stands: its error was computed, not promised
             break
-        before, after, promise = current, problem.cost(moved), max(current - predicted, 1e-300)
-        gain = before - after
+        before, after = current, problem.max_error(moved)
+        gain, expected = before - after, max(before - predicted, 1e-300)
         cuts = np.concatenate([cuts, problem.peaks(moved)])[-1500:]
         if gain > 0:
             cosines, current = moved, after
-            radius *= 2.0 if gain > 0.5 * promise else 0.6 if gain < 0.25 * promise else 1.0
+            radius *= 2.0 if gain > 0.5 * expected else 0.6 if gain < 0.25 * expected else 1.0
         else:
             radius /= 2
-        if promise < tolerance * before:
+        if expected < tolerance * before:
             break
     return cosines
 
@@ -280,10 +260,6 @@ def least_p_norm(problem: CosineProblem, cosines: Cosines, fixed_zero: bool) -> 
     return np.abs(frequencies)[order], np.exp(logs)[order]
 
 
-_LAGS = 240  # evaluation lags of a pool program
-_SEARCH = 8  # values of γ that are tried
-
-
 def columns_each(frequencies: np.ndarray) -> np.ndarray:
     """D_ω: one column for the zero frequency, two for others."""
     return np.where(np.asarray(frequencies) == 0, 1, 2)
@@ -294,68 +270,6 @@ def columns(frequencies: np.ndarray) -> int:
     return int(np.sum(columns_each(frequencies)))
 
 
-def frequency_pool(problem: CosineProblem, n_columns: int, halvings: int = 2) -> np.ndarray:
-    """Ω_j up to a frequency that a best map of this size does not exceed (eqs. 7, 8).
-
-    A periodic signature has only the harmonics of its period. An even number of columns leaves
-    no column for the zero frequency.
-    """
-    base = np.pi / problem.span
-    if problem.period is not None:
-        halvings = 0
-    count = int(np.ceil(max(8, 2.5 * n_columns) * 2**halvings))
-    pool = np.arange(count + 1) * base / 2**halvings
-    return pool if n_columns % 2 else pool[1:]
-
-
-def _weights(
-    problem: CosineProblem,
-    pool: np.ndarray,
-    scale: float,
-    prices: tuple[float, float] = (0.0, 1.0),
-    limited: bool = False,
-) -> np.ndarray:
-    """Weights of least D̄ and C/scale, each times its price; `limited`: of those with C ≤ scale."""
-    lags, target, weight = problem.sampled(_LAGS)
-    matrix = (weight / scale)[:, None] * problem.atoms(lags, pool)
-    rows, limit = error_rows(matrix, weight * target / scale, problem.norm)
-    # eq. (4) sums over all of Z: a thinned set stands for it
-    share = 1.0 if problem.norm == "max" else problem.lags.size / lags.size
-    errors = np.full(rows.shape[1] - pool.size, share)
-    if limited:
-        rows = np.vstack([rows, np.r_[np.zeros(pool.size), errors]])
-        limit = np.append(limit, 1.0)
-    cost = np.r_[prices[0] * columns_each(pool), prices[1] * errors]
-    return np.maximum(solve_lp(cost, rows, limit)[: pool.size], 0.0)
-
-
-def fit_pool(problem: CosineProblem, pool: np.ndarray) -> np.ndarray:
-    """Non-negative weights of least error C for given frequencies."""
-    scale = problem.scale
-    for _ in range(2):  # the second time in units of the error itself: HiGHS is absolute to 1e-7
-        weights = _weights(problem, pool, scale)
-        scale = max(problem.max_error((pool, weights)), 1e-5 * problem.scale)
-    return weights
-
-
-def tradeoff_lp(problem: CosineProblem, pool: np.ndarray, gamma: float) -> np.ndarray:
-    """Weights of least D̄ + γ C."""
-    return _weights(problem, pool, problem.scale, (1 / (1 + gamma), gamma / (1 + gamma)))
-
-
-def bounded_lp(problem: CosineProblem, pool: np.ndarray, max_error: float) -> np.ndarray | None:
-    """Weights of least D̄ with C ≤ max_error; None if the pool cannot do it."""
-    if refitted(problem, pool)[0] > max_error:
-        return None
-    return _weights(problem, pool, max_error, (1.0, 0.0), limited=True)
-
-
-def refitted(problem: CosineProblem, pool: np.ndarray) -> tuple[float, Cosines]:
-    """Least error C of a non-negative mixture of the pool, and the mixture."""
-    cosines = pool, fit_pool(problem, pool)
-    return problem.cost(cosines), cosines
-
-
 def largest_that_fit(weights: np.ndarray, need: np.ndarray, n_columns: int) -> np.ndarray:
     """Indices of the largest weights whose columns fit together."""
     selected = []
@@ -364,69 +278,6 @@ def largest_that_fit(weights: np.ndarray, need: np.ndarray, n_columns: int) -> n
             selected.append(int(index))
             n_columns -= int(need[index])
     return np.array(sorted(selected), dtype=int)
-
-
-def truncate(pool: np.ndarray, weights: np.ndarray, n_columns: int) -> np.ndarray:
-    """Frequencies of the largest weights that fit into `n_columns` columns, sorted."""
-    return pool[largest_that_fit(weights, columns_each(pool), n_columns)]
-
-
-def merge_clusters(pool: np.ndarray, weights: np.ndarray, gap: float) -> Cosines:
-    """Replace neighbours closer than `gap` by their weighted mean; the zero frequency stays."""
-    alive = weights > 1e-9 * np.max(weights, initial=0.0)
-    pool, weights = pool[alive], weights[alive]
-    if pool.size == 0:
-        return pool, weights
-    starts = np.r_[True, (np.diff(pool) > gap) | (pool[:-1] == 0)]
-    group = np.cumsum(starts) - 1
-    mass = np.bincount(group, weights)
-    return np.bincount(group, weights * pool) / mass, mass
-
-
-def lp_design(problem: CosineProblem, n_columns: int, halvings: int = 2) -> Cosines:
-    """The best pool design of a size: binary search over γ, all outputs cut and refitted."""
-    pool = frequency_pool(problem, n_columns, halvings)
-    nothing, fits = (np.inf, (np.zeros(1), np.zeros(1))), {}
-    low, high = np.log(1e-2), np.log(1e8)
-    for step in range(_SEARCH):
-        middle = high if step == 0 else 0.5 * (low + high)
-        weights = tradeoff_lp(problem, pool, float(np.exp(middle)))
-        alive = weights > 1e-9 * max(np.max(weights), 1e-300)
-        if step and columns(pool[alive]) <= n_columns:
-            low = middle
-        elif step:
-            high = middle
-        for selection in _selections(pool, np.where(alive, weights, 0.0), n_columns):
-            if selection.size and selection.tobytes() not in fits:
-                fits[selection.tobytes()] = refitted(problem, selection)
-    _, best = min(fits.values(), key=lambda one: one[0], default=nothing)
-    return _exchange(problem, pool, best)
-
-
-def _exchange(problem: CosineProblem, pool: np.ndarray, start: Cosines) -> Cosines:
-    """Move single frequencies to neighbours in the pool as long as the refitted error falls."""
-    best, least = start, problem.cost(start)
-    index = np.searchsorted(pool, start[0])
-    improved = pool.size > 1 and bool(np.all(np.isin(start[0], pool)))
-    while improved:
-        improved = False
-        for member, step in product(range(index.size), (-1, 1)):
-            moved = index.copy()
-            moved[member] += step
-            inside = 0 <= moved[member] < pool.size and np.unique(moved).size == index.size
-            if not inside or 0 in (pool[index[member]], pool[moved[member]]):
-                continue
-            error, candidate = refitted(problem, pool[moved])
-            if error < least * (1 - 1e-6):
-                best, least, index, improved = candidate, error, moved, True
-    return best
-
-
-def _selections(pool: np.ndarray, weights: np.ndarray, n_columns: int) -> list[np.ndarray]:
-    """The largest weights; and the clusters of neighbours, each by the pool's nearest member."""
-    merged, mass = merge_clusters(pool, weights, gap=1.5 * (pool[1] - pool[0]))
-    nearest = pool[np.argmin(np.abs(pool[:, None] - merged), axis=0)] if merged.size else merged
-    return [truncate(pool, weights, n_columns), truncate(nearest, mass, n_columns)]
 
 
 def harmonic_design(problem: CosineProblem, n_columns: int) -> Cosines:
@@ -447,12 +298,3 @@ def harmonic_design(problem: CosineProblem, n_columns: int) -> Cosines:
         frequencies, weights = frequencies[1:], weights[1:]
     selected = largest_that_fit(weights, columns_each(frequencies), n_columns)
     return frequencies[selected], weights[selected]
-
-
-def periodic_design(problem: CosineProblem, n_columns: int) -> Cosines:
-    """Harmonics of a periodic signature: the projection's choice or the LP's, both refitted."""
-    candidates = [lp_design(problem, n_columns), harmonic_design(problem, n_columns)]
-    frequencies = candidates[1][0]
-    if frequencies.size:
-        candidates.append((frequencies, fit_pool(problem, frequencies)))
-    return min(candidates, key=problem.cost)

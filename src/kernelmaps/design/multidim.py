@@ -6,8 +6,7 @@ modulation is the sum of the projections on all reflections (±ω^1, …, ±ω^n
 columns; projections are more general, modulations are symmetric by construction and smaller to
 optimise.
 
-Frequencies come from a pool: a polar grid ("polar") or the product of one-dimensional designs
-("product", eq. 21). A linear program selects (or the greedy rule α = Π α^i, "⊗ no LP"), then the
+Frequencies come from products of one-dimensional designs (eq. 21). Linear programs select, then the
 continuous extension moves them: p-norms by L-BFGS to reach the valley, sequential linear programs
 with a trust region (as in :mod:`~kernelmaps.design.lp`) to its ground. A frequency of a periodic
 axis is a harmonic and stays, and so does a zero coordinate: moving it would cost columns.
@@ -24,18 +23,16 @@ import numpy as np
 from scipy.optimize import nnls
 
 from .._util import storage
-from .._util.arguments import check_choice, check_count
+from .._util.arguments import check_count
 from .._util.display import track
 from .._util.threads import limit_blas
 from . import cache as store
 from . import joint, lp
 from .bounds import descend
-from .boxes import BoxWaves, JointProblem, Periods, lag_axes, product_grid
+from .boxes import BoxWaves, JointProblem, lag_axes, product_grid
 from .certify import certified
 from .problem import CosineProblem, Cosines, of_lags, refuse_indefinite
 from .refine import distinct_optima, refined_design
-
-_POLAR_STEPS = (0.75, 1.0, 1.2, 1.3, 1.4)  # distances of a polar grid, in units of π / span
 
 
 def _product_pool(problem: JointProblem, marginals: list[Callable], size: int) -> Cosines:
@@ -56,24 +53,8 @@ def _product_pool(problem: JointProblem, marginals: list[Callable], size: int) -
 @lru_cache(maxsize=32)
 def _axis_design(signature: Callable, span: float, period: float | None, size: int) -> Cosines:
     """The design of one axis: both forms, their disturbed selections and equal axes share it."""
-    flat = CosineProblem(of_lags("axis", signature), span, period=period)
+    flat = CosineProblem(of_lags("axis", signature), span)
     return lp.harmonic_design(flat, size) if period else refined_design(flat, size)
-
-
-def _polar_pool(problem: JointProblem, n_columns: int, step: float) -> np.ndarray:
-    """Zero and a polar grid of half the plane, of even density, with twice as many as needed.
-
-    The distance of the grid decides how good a selection can become, and the best one is not known
-    beforehand: about what the lags [−M, M] and the width of the kernel together can tell apart.
-    """
-    step = step * np.pi / float(np.max(problem.spans))
-    outer = step * np.sqrt(2 * n_columns / np.pi)  # half a disc holds π r² / (2 step²) of them
-    vectors = [np.zeros(2)]
-    for radius in np.arange(step, outer + step, step):
-        count = max(3, round(np.pi * radius / step))
-        angle = np.pi * np.arange(count) / count
-        vectors += list(radius * np.stack([np.cos(angle), np.sin(angle)], axis=1))
-    return np.array(vectors)
 
 
 def _refitted(
@@ -137,13 +118,14 @@ SOLVER_VERSION = 1  # raised when designs improve: stored ones are computed anew
 
 @dataclass(frozen=True)
 class JointSearchOptions:
-    """Constants of the search for a joint design; `effort` multiplies those of all but one."""
+    """Constants of the search for a joint design."""
 
     # Disturbed selections of each pool. Without them, four of five designs are as good, in half of
     # the time, and one (of three coordinates) has an error that is larger by a quarter.
     disturbed: int = 16
-    n_descended: int = 12  # designs that follow high p-norms, whatever the effort
-    n_finished: int = 3  # designs that the Taylor programs finish, beside the best
+    n_descended: int = 12  # designs that follow high p-norms
+    n_finished: int = 4  # designs that the Taylor programs finish
+    lags: tuple[int, int] = (25, 11)  # of an axis, for the optimisation of two and three axes
 
 
 _OPTIONS = JointSearchOptions()
@@ -156,13 +138,7 @@ def design_joint_map(
     n_components: int,
     domain: Sequence[tuple[float, float]],
     *,
-    form: str = "auto",
-    pool: str = "product",
-    select: str = "lp",
-    refine: bool = True,
     periods: Sequence[float | None] | None = None,
-    resolution: int | None = None,
-    effort: int = 1,
     cache: bool = True,
     progress: bool | None = None,
 ) -> joint.JointDesign:
@@ -177,21 +153,8 @@ def design_joint_map(
         Largest number of columns.
     domain : sequence of (low, high)
         Range of each coordinate.
-    form : {"auto", "modulation", "projection"}
-        Eq. (20) or (19). "auto" designs both and returns the better one.
-    pool : {"product", "polar"}
-        Frequencies to select from: products of one-dimensional designs, or a polar grid
-        (projections only).
-    select : {"lp", "greedy"}
-        By linear programs, or the largest products of one-dimensional weights ("⊗ no LP").
-    refine : bool, default=True
-        Move the frequencies (section 4.2).
     periods : sequence of float or None, optional
         Period of each axis, None where it has none.
-    resolution : int, optional
-        Grid points per axis and span for the optimisation.
-    effort : int, default=1
-        Multiplies the number of starts; 0 asks for those of the linear programs alone.
     cache : bool, default=True
         Look up and store the design on disk (``KERNELMAPS_CACHE``).
     progress : bool, optional
@@ -200,6 +163,7 @@ def design_joint_map(
     Returns
     -------
     JointDesign
+        The better one of both forms, eqs. (19) and (20).
 
     Raises
     ------
@@ -210,26 +174,37 @@ def design_joint_map(
     --------
     >>> import kernelmaps as km
     >>> from kernelmaps.design.multidim import design_joint_map
-    >>> square = [(0, 1), (0, 1)]
-    >>> design = design_joint_map(km.kernels.Gaussian(1.0), 9, square, form="modulation")
+    >>> design = design_joint_map(km.kernels.Gaussian(1.0), 9, [(0, 1), (0, 1)])
     >>> design.certificate.proved
     True
     """
-    _check_joint(n_components, domain, form, pool, select, periods, effort)
-    periods = (None,) * len(domain) if periods is None else tuple(periods)
+    check_count("design_joint_map", "n_components", n_components)
+    if len(domain) not in (2, 3) or any(not high > low for low, high in domain):
+        raise ValueError(
+            "design_joint_map: domain holds two or three ranges (low, high) with low < high; got "
+            f"{domain!r}. Evaluation sets grow too fast beyond three dimensions: use "
+            "RandomFourierMap there."
+        )
+    if periods is not None and len(periods) != len(domain):
+        raise ValueError("design_joint_map: give one period (or None) per axis.")
     target = joint.signatures_of(kernel, len(domain))
-    search = _JointSearch(target, n_components, pool, select, refine, effort, cache, progress)
-    problems = search.problems(domain, periods, form, resolution)
+    search = JointSearch(target, n_components, cache, progress)
     with limit_blas(1):  # matrices are small: threads of BLAS would only wait
-        designs = search.designs(problems, form)
-    problem, pair, lower, optimal = min(designs, key=lambda item: item[0].max_error(item[1]))
+        designs = search.designs(search.problems(domain, periods))
+    best = min(designs, key=lambda item: item[0].max_error(item[1]))
+    return describe_design(target, best, domain)
+
+
+def describe_design(target: joint.Target, result: JointResult, domain: Any) -> joint.JointDesign:
+    """The design of a result of the search, with its certificate."""
+    problem, pair, lower, optimal = result
     proof, rms = joint.bound_everywhere(problem, pair, target.is_product)
     return joint.JointDesign(
         kernel=target.name,
         form=problem.form,
-        method=f"{problem.form}, {search.words}",
+        method=f"{problem.form}, refined",
         domain=tuple((float(low), float(high)) for low, high in domain),
-        periods=periods,
+        periods=problem.periods,
         frequencies=pair[0],
         weights=pair[1],
         n_columns=int(np.sum(problem.columns(pair[0]))),
@@ -239,79 +214,39 @@ def design_joint_map(
     )
 
 
-def _check_joint(
-    n_components: Any, domain: Any, form: str, pool: str, select: str, periods: Any, effort: Any
-) -> None:
-    check_count("design_joint_map", "n_components", n_components)
-    check_count("design_joint_map", "effort", effort, least=0)
-    if len(domain) not in (2, 3) or any(not high > low for low, high in domain):
-        raise ValueError(
-            "design_joint_map: domain holds two or three ranges (low, high) with low < high; got "
-            f"{domain!r}. Evaluation sets grow too fast beyond three dimensions: use "
-            "RandomFourierMap there."
-        )
-    check_choice("design_joint_map", "form", form, (*FORMS, "auto"))
-    check_choice("design_joint_map", "pool", pool, ("product", "polar"))
-    check_choice("design_joint_map", "select", select, ("lp", "greedy"))
-    if pool == "polar" and (form != "projection" or select == "greedy"):
-        raise ValueError("design_joint_map: a polar pool is for projections selected by 'lp'.")
-    if pool == "polar" and (len(domain) != 2 or (periods and any(periods))):
-        raise ValueError("design_joint_map: a polar pool needs two axes without period.")
-    if periods is not None and len(periods) != len(domain):
-        raise ValueError("design_joint_map: give one period (or None) per axis.")
-
-
 @dataclass(frozen=True)
-class _JointSearch:
+class JointSearch:
     """What is looked for, and how."""
 
     target: joint.Target
     n_columns: int
-    pool: str
-    select: str
-    refine: bool
-    effort: int
-    cache: bool
-    progress: bool | None
-
-    @property
-    def words(self) -> str:
-        return f"{self.pool} pool, {self.select}" + (", continuous" if self.refine else "")
+    cache: bool = True
+    progress: bool | None = None
 
     def problems(
-        self, domain: Sequence[tuple[float, float]], periods: Periods, form: str, steps: int | None
+        self, domain: Sequence[tuple[float, float]], periods: Sequence[float | None] | None = None
     ) -> list[JointProblem]:
-        """A problem for each form that the signature allows, modulations first or alone."""
+        """A problem for each form that the signature allows, modulations first."""
         signature = self.target.joint
+        periods = (None,) * len(domain) if periods is None else tuple(periods)
         ends = zip(domain, periods, strict=True)
         # Floats: ends in whole numbers name the same design.
         spans = np.array([high - low if p is None else p / 2 for (low, high), p in ends], float)
         symmetric = joint.reflects(signature, spans)
-        if form == "modulation" and not symmetric:
-            raise ValueError(
-                "design_joint_map: the signature changes when one coordinate changes its sign; "
-                "sums of products of cosines do not. Use form='projection'."
-            )
         if not self.target.trusted:
             places = np.linspace(0, 1, 13 if spans.size == 2 else 6)
             gram = joint.gram_on(signature, spans, periods, places)
             refuse_indefinite("design_joint_map", self.target.name, gram)
-        steps = steps or (25 if len(domain) == 2 else 11)
-        forms = FORMS[:1] if form == "modulation" else FORMS if symmetric else FORMS[1:]
-        return [JointProblem(signature, spans, periods, f, steps) for f in forms]
+        steps = _OPTIONS.lags[len(domain) - 2]
+        forms = FORMS if symmetric else FORMS[1:]
+        return [JointProblem(signature, spans, periods, form, steps) for form in forms]
 
-    def designs(self, problems: list[JointProblem], form: str) -> list[JointResult]:
-        """The designs of the requested form."""
-        # A modulation is a start for projections: they have the same pool, and move.
-        descends = self.refine and self.pool == "product"
+    def designs(self, problems: list[JointProblem]) -> list[JointResult]:
+        """A design of each form; a modulation is a start for projections."""
         designs: list[JointResult] = []
-        starts: list[Cosines] = []
         for problem in problems:
-            is_requested = form in ("auto", problem.form)
-            if is_requested or descends:
-                one = self.design(problem, starts)
-                designs += [one] * is_requested
-                starts = [joint.reflections(*one[1])] if descends else []
+            starts = [joint.reflections(*one[1]) for one in designs]
+            designs.append(self.design(problem, starts))
         return designs
 
     def design(self, problem: JointProblem, starts: list[Cosines]) -> JointResult:
@@ -326,17 +261,17 @@ class _JointSearch:
         alive = weights > 1e-12 * np.sum(weights)
         pair = frequencies[alive], weights[alive]
         lower = joint.lower_bound(problem, int(np.sum(problem.columns(pair[0]))))
-        optimal = self.refine and is_locally_optimal(problem, pair)
+        optimal = is_locally_optimal(problem, pair)
         arrays = dict(zip(("frequencies", "weights"), pair, strict=True))
         return {"lower_bound": lower, "optimal": optimal}, arrays
 
     def _key(self, problem: JointProblem) -> str:
-        """Content key of a design: the signature on a coarse grid, and all choices."""
+        """Content key of a design: the signature on a coarse grid, and the size."""
         sample = problem.signature(product_grid(lag_axes(problem.spans, 7, "projection")))
         header = {"kind": "joint", "columns": self.n_columns, "form": problem.form}
-        header |= {name: getattr(self, name) for name in ("pool", "select", "refine", "effort")}
-        if problem.form == "projection" or not self.refine:
-            header["rules"] = 2  # several polar grids; modulations as starts; least errors
+        header |= {"pool": "product", "select": "lp", "refine": True, "effort": 1}
+        if problem.form == "projection":
+            header["rules"] = 2  # modulations as starts
         header |= {"periods": [p or 0.0 for p in problem.periods], "steps": problem.steps}
         header["solver"] = SOLVER_VERSION
         arrays = {"signature": np.round(sample, 10), "spans": np.round(problem.spans, 12)}
@@ -344,58 +279,38 @@ class _JointSearch:
 
     def solve(self, problem: JointProblem, starts: list[Cosines]) -> Cosines:
         """Select from the pool, descend in p-norms; Taylor programs finish these and the starts."""
-        pools, grid = self._pools(problem), problem.coarse
-        designs = [pair for pool in pools for pair in self._selected(problem, *pool)]
-        if not self.refine:
-            if self.select == "lp":  # weights of least largest error: nothing moves any more
-                designs = [
-                    (vectors, lp.least_error(problem.atoms(grid.lags, vectors), grid.target))
-                    for vectors, _ in designs
-                ]
-            return min(designs, key=problem.max_error)
-        rng = np.random.default_rng(0)
-        if self.pool == "product":
-            designs += [pair for pool in pools for pair in self._disturbed(problem, *pool, rng)]
+        rng, designs = np.random.default_rng(0), []
+        pools = self.pools(problem)
+        for vectors, products in pools:
+            ranks = [*_lp_weights(problem, vectors), products]
+            designs += [_refitted(problem, vectors, rank, self.n_columns) for rank in ranks]
+        for pool in pools:
+            designs += self._disturbed(problem, *pool, rng)
         designs = list({pair[0].tobytes(): pair for pair in designs}.values())  # pools repeat
         designs = [descend_p_norms(problem, p, (2, 8)) for p in self._shown(designs, "scouts")]
         designs = sorted(designs, key=problem.max_error)[: _OPTIONS.n_descended]
         designs = [descend_p_norms(problem, p, (32, 128)) for p in self._shown(designs, "p-norms")]
-        candidates = (
-            distinct_optima(problem, designs, 1e-3)[: 1 + _OPTIONS.n_finished * self.effort]
-            + starts
-        )
+        candidates = distinct_optima(problem, designs, 1e-3)[: _OPTIONS.n_finished] + starts
         programs = self._shown(candidates, "Taylor programs")
         ends = [taylor_programs(problem, pair, steps=12) for pair in programs]
         return taylor_programs(problem, min(ends, key=problem.max_error))
 
-    def _pools(self, problem: JointProblem) -> list[tuple[np.ndarray, Any]]:
-        """Vectors to select from, and for products of one-dimensional designs their weights."""
-        if self.pool == "polar":
-            return [(_polar_pool(problem, self.n_columns, step), None) for step in _POLAR_STEPS]
-        # One-dimensional designs of some fewer and of some more columns than needed.
+    def pools(self, problem: JointProblem) -> list[Cosines]:
+        """Products of one-dimensional designs of some fewer and some more columns than needed."""
         per_axis = round(self.n_columns ** (1 / len(problem.spans)))
         sizes = sorted({s | 1 for s in (per_axis - 1, per_axis + 1, per_axis + 3) if s > 0})
         return [_product_pool(problem, self.target.marginals, size) for size in sizes]
 
-    def _selected(self, problem: JointProblem, vectors: np.ndarray, products: Any) -> list[Cosines]:
-        """Candidate sets of frequencies of a pool with refitted weights."""
-        if self.select == "greedy":
-            selected = lp.largest_that_fit(products, problem.columns(vectors), self.n_columns)
-            total = problem.signature(np.zeros((1, len(problem.spans))))[0]
-            selected_weights = products[selected]
-            return [
-                (vectors[selected], selected_weights),
-                (vectors[selected], selected_weights * total / selected_weights.sum()),
-            ]
-        ranks = _lp_weights(problem, vectors) + ([] if products is None else [products])
-        return [_refitted(problem, vectors, weights, self.n_columns) for weights in ranks]
-
     def _disturbed(
-        self, problem: JointProblem, vectors: np.ndarray, products: Any, rng: np.random.Generator
+        self,
+        problem: JointProblem,
+        vectors: np.ndarray,
+        products: np.ndarray,
+        rng: np.random.Generator,
     ) -> Iterator[Cosines]:
         """Selections by the products of weights, disturbed: sets that no program would choose."""
         alike = np.unique(np.round(products / np.max(products), 6), return_inverse=True)[1]
-        for turn in range(_OPTIONS.disturbed * self.effort):
+        for turn in range(_OPTIONS.disturbed):
             noise = rng.normal(0, 0.7, products.size)
             if turn % 2:  # equal weights alike: a symmetric kernel may want a symmetric set
                 noise = noise[alike]

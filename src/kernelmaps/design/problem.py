@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._util.arguments import argument, check_positive, parameter
+from .._util.arguments import argument, parameter
 from .._util.threads import cached_property
 from ..exceptions import DesignError
 from ..kernels import AdditiveKernel, HomogeneousKernel, Kernel, StationaryKernel, get
@@ -42,19 +42,14 @@ class NotPositiveDefiniteError(DesignError, ValueError):
     """A signature is not positive-definite: no non-negative mixture of cosines fits it."""
 
 
-def refuse_indefinite(
-    owner: str, name: str, gram: np.ndarray, more: Callable[[], str] = lambda: "."
-) -> None:
-    """Refuse a signature whose Gram matrix on points of the domain has a negative eigenvalue.
-
-    `more` ends the sentence that says so.
-    """
+def refuse_indefinite(owner: str, name: str, gram: np.ndarray) -> None:
+    """Refuse a signature whose Gram matrix on points of the domain has a negative eigenvalue."""
     values = np.linalg.eigvalsh(gram)
     if values[0] < -1e-9 * np.max(np.abs(values)):
         raise NotPositiveDefiniteError(
             f"{owner}: the signature {name!r} is not positive definite: its Gram matrix on "
             f"{values.size} points of the domain has the eigenvalue {values[0]:.3g} (largest "
-            f"{values[-1]:.3g}). No non-negative mixture of cosines fits it{more()}"
+            f"{values[-1]:.3g}). No non-negative mixture of cosines fits it. Check the formula."
         )
 
 
@@ -132,9 +127,7 @@ def feature_kernel(
         return of_lags(kernel.name, kernel.signature)
     if isinstance(kernel, AdditiveKernel) and not for_cosines:
         return FeatureKernel(getattr(kernel, "name", "kernel"), None, kernel.component)
-    designed = (
-        "tables (method='eigen' or 'minimax')" if isinstance(kernel, AdditiveKernel) else "maps"
-    )
+    designed = "tables (method='minimax')" if isinstance(kernel, AdditiveKernel) else "maps"
     raise TypeError(
         f"design_map: {kernel!r} has no one-dimensional signature k(λ); cosine designs need one. "
         f"Give a homogeneous or stationary kernel or a function of the lag, or use {designed}."
@@ -178,12 +171,8 @@ class CosineProblem:
         The discrete evaluation set Z; without it all of [0, M] counts.
     tail : bool
         Universal design: [0, M] must be long enough for the tail beyond it to be harmless.
-    period : float, optional
-        Period of the signature (section 3): only harmonics 2πi/period are allowed.
     error : str
         What is minimised; "weighted" stands for the weight of a `user`, a function of lags.
-    norm : {"max", "sum"}
-        What a design minimises: C∞ (eq. 5) or C₁ (eq. 4).
     """
 
     kernel: FeatureKernel
@@ -191,11 +180,9 @@ class CosineProblem:
     unit: float = 1.0
     points: np.ndarray | None = None
     tail: bool = False
-    period: float | None = None
     domain: Any = None
     error: str = "absolute"
     user: Function | None = None
-    norm: str = "max"
 
     @property
     def signature(self) -> Function:
@@ -270,20 +257,13 @@ class CosineProblem:
         """C∞ (eq. 5) with maxima placed between grid points."""
         return float(np.max(np.abs(self.extrema(cosines)[1]), initial=0.0))
 
-    def cost(self, cosines: Cosines) -> float:
-        """What a design minimises: C∞, or C₁ (eq. 4), the sum over Z of the weighted errors."""
-        if self.norm == "max":
-            return self.max_error(cosines)
-        return float(np.sum(np.abs(self.grid_residual(cosines))))
-
     def peaks(self, cosines: Cosines) -> np.ndarray:
-        """Lags that a program for C∞ may not leave out."""
-        return self.extrema(cosines)[0] if self.norm == "max" else self.lags[:0]
+        """Lags that no program may leave out."""
+        return self.extrema(cosines)[0]
 
     def coarse_lags(self, n_frequencies: int) -> np.ndarray:
-        """Lags of every program; for C₁, which sums over Z, all of them."""
-        few = max(60, 8 * n_frequencies)
-        return self.sampled(few)[0] if self.norm == "max" else self.lags
+        """Lags of every program."""
+        return self.sampled(max(60, 8 * n_frequencies))[0]
 
     def free(self, frequencies: np.ndarray) -> np.ndarray:
         """Frequencies that may move: zero stays, as moving it costs a column."""
@@ -309,23 +289,14 @@ def build_problem(
     domain: Any = (1, 255),
     error: Any = "absolute",
     *,
-    lags: np.ndarray | None = None,
-    period: float | None = None,
     homogeneous: bool | None = None,
-    norm: str = "max",
 ) -> CosineProblem:
     """Check the arguments of :func:`kernelmaps.design_map` and build the problem they state."""
     feature = feature_kernel(kernel, homogeneous, for_cosines=True)
-    values, points = check_domain(domain, feature.homogeneous, lags, period)
+    values, points = check_domain(domain, feature.homogeneous)
     universal = isinstance(domain, str)
     low, high = (np.nan, 1.0) if values is None else (float(values[0]), float(values[-1]))
-    if period is not None:
-        span = float(period) / 2
-        around = partial(_wrapped, feature.signature, float(period))
-        feature = feature._replace(signature=around)
-        if not feature.homogeneous:
-            feature = of_lags(feature.name, around)
-    elif universal:
+    if universal:
         span = 12.0
     elif points is not None:
         span = float(points[-1])
@@ -357,11 +328,9 @@ def build_problem(
         high**feature.gamma if error == "absolute" and feature.homogeneous else 1.0,
         points,
         tail=universal,
-        period=None if period is None else float(period),
         domain="universal" if universal else values,
         error="weighted" if is_function else error,
         user=error if is_function else None,
-        norm=norm,
     )
 
 
@@ -371,24 +340,14 @@ def short_way(lag: np.ndarray, period: float) -> np.ndarray:
     return np.minimum(within, period - within)
 
 
-def _wrapped(signature: Function, period: float, lag: np.ndarray) -> np.ndarray:
-    return signature(short_way(lag, period))
-
-
-def check_domain(
-    domain: Any, homogeneous: bool, lags: Any = None, period: float | None = None
-) -> tuple[np.ndarray | None, np.ndarray | None]:
+def check_domain(domain: Any, homogeneous: bool) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Input values (two for an interval, more for a set) and the lags Z of a discrete design."""
     points = None
-    if lags is not None:
-        points = np.unique(np.abs(np.asarray(lags, dtype=np.float64)))
-        if points.size < 2 or not np.all(np.isfinite(points)):
-            raise ValueError("design_map: lags must hold at least two different finite lags.")
     if isinstance(domain, str):
-        if domain != "universal" or not homogeneous or lags is not None or period is not None:
+        if domain != "universal" or not homogeneous:
             raise ValueError(
                 "design_map: domain must be a pair (m, b), a set of values or, for homogeneous "
-                f"kernels without lags or period, 'universal'; got {domain!r}."
+                f"kernels, 'universal'; got {domain!r}."
             )
         return None, None
     values = np.unique(np.asarray(domain, dtype=np.float64).ravel())
@@ -405,9 +364,7 @@ def check_domain(
             if homogeneous
             else f"design_map: the domain needs two different values, got {domain!r}."
         )
-    if period is not None:
-        check_positive("design_map", "period", period, "positive")
-    if points is None and values.size > 2:
+    if values.size > 2:
         place = np.log(values) if homogeneous else values
         difference = np.abs(place[:, None] - place[None, :]).ravel()
         points = np.unique(np.round(difference, 12))

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -224,7 +224,7 @@ class StartSearch:
     # twelvefold), in 0.4 of the time; if none were, none of 48 would be better, in 3 times that.
     unique_below_with_kink: float = 2e-3
     unique_below: float = 0.15  # for signatures without a kink at zero
-    n_starts: int = 12  # for each unit of effort
+    n_starts: int = 12
     n_starts_of_two_columns: int = 3
     first_radius: float = 0.5  # of the trust region of frequencies, over the span
     dense_lags: int = 1500  # from which a discrete set is as good as an interval
@@ -252,30 +252,15 @@ def alternation(problem: CosineProblem, cosines: Cosines, slack: float = 1e-2) -
     return lags[peaks]
 
 
-class RefineOptions(NamedTuple):
-    """How long frequencies are looked for, and from where."""
-
-    seed: int = 0
-    effort: int = 1  # multiplies the number of starts
-    progress: bool | None = False
-
-
-ONCE = RefineOptions()
-
-
-def refined_design(problem: CosineProblem, n_columns: int, search: RefineOptions = ONCE) -> Cosines:
+def refined_design(
+    problem: CosineProblem, n_columns: int, seed: int = 0, progress: bool | None = False
+) -> Cosines:
     """Frequencies and weights of the best map found with at most `n_columns` columns."""
-    if problem.period is not None:
-        return lp.periodic_design(problem, n_columns)
-    if problem.tail:
-        return _universal(problem, n_columns, search)
-    return _refine(problem, n_columns, search)
-
-
-def _universal(problem: CosineProblem, n_columns: int, search: RefineOptions) -> Cosines:
-    """Lengthen [0, M] until the tail beyond, at most w(M)(k(M) + Σα), is below the error inside."""
+    if not problem.tail:
+        return _refine(problem, n_columns, seed, progress)
     for _ in range(8):
-        cosines = _refine(problem, n_columns, search)
+        # Lengthen [0, M] until the tail, at most w(M)(k(M) + Σα), is below the error inside.
+        cosines = _refine(problem, n_columns, seed, progress)
         inside = max(problem.max_error(cosines), 1e-14 * problem.scale)
         end = float(problem.signature(np.array([problem.span]))[0])
         amplitude = float(np.sum(cosines[1])) + end
@@ -286,27 +271,25 @@ def _universal(problem: CosineProblem, n_columns: int, search: RefineOptions) ->
     return cosines
 
 
-def _refine(problem: CosineProblem, n_columns: int, search: RefineOptions) -> Cosines:
+def _refine(problem: CosineProblem, n_columns: int, seed: int, progress: bool | None) -> Cosines:
     """Dispatch on smoothness; never worse than the design with one column less."""
-    continuous = replace(problem, points=None, norm="max")
+    continuous = replace(problem, points=None)
     remez = remez_design(continuous, n_columns)
     equalised = remez is not None and alternation(continuous, remez).size > n_columns
     candidates = [] if remez is None else [remez]
     if not equalised and n_columns > 1 and _nearly_exact(continuous, n_columns):
         # Lobes drown in the rounding of k: neither linear programs nor starts can help.
-        candidates.append(_refine(problem, n_columns - 1, search))
+        candidates.append(_refine(problem, n_columns - 1, seed, progress))
         return min(candidates, key=problem.max_error)
     kink = has_kink(problem.signature, problem.span)
     limit = continuous.scale * (_SEARCH.unique_below_with_kink if kink else _SEARCH.unique_below)
     if remez is None or not (equalised and continuous.max_error(remez) < limit):
-        candidates.append(_many_starts(continuous, n_columns, candidates, search))
-    if problem.norm == "sum" or (
-        problem.points is not None and problem.points.size < _SEARCH.dense_lags
-    ):
+        candidates.append(_many_starts(continuous, n_columns, candidates, seed, progress))
+    if problem.points is not None and problem.points.size < _SEARCH.dense_lags:
         candidates = [
             lp.sequential_lp(problem, pair, radius=_SEARCH.first_radius) for pair in candidates
         ]
-    return _tidy(min(candidates, key=problem.cost))
+    return _tidy(min(candidates, key=problem.max_error))
 
 
 def _nearly_exact(problem: CosineProblem, n_columns: int) -> bool:
@@ -342,22 +325,24 @@ def _starts(
 
 
 def _many_starts(
-    problem: CosineProblem, n_columns: int, designs: list[Cosines], search: RefineOptions
+    problem: CosineProblem,
+    n_columns: int,
+    designs: list[Cosines],
+    seed: int,
+    progress: bool | None,
 ) -> Cosines:
     """p-norms from many starts, linear programs from the best, then from displaced frequencies."""
-    rng = np.random.default_rng(search.seed)
+    rng = np.random.default_rng(seed)
     fixed_zero = bool(n_columns % 2)
-    count = _SEARCH.n_starts_of_two_columns
-    if n_columns > 2:
-        count = _SEARCH.n_starts * search.effort
+    count = _SEARCH.n_starts if n_columns > 2 else _SEARCH.n_starts_of_two_columns
     starts = list(_starts(problem, n_columns, designs, rng, count))
     scouts = []
-    for frequencies in track(starts, f"design, {n_columns} columns", enabled=search.progress):
+    for frequencies in track(starts, f"design, {n_columns} columns", enabled=progress):
         start = frequencies, lp.fit_weights(problem, frequencies)
         scouts.append(lp.least_p_norm(problem, start, fixed_zero))
-    valleys = distinct_optima(problem, scouts, 1e-2)[: 1 + search.effort]
+    valleys = distinct_optima(problem, scouts, 1e-2)[:2]
     best = min((_polish(problem, pair) for pair in valleys), key=problem.max_error)
-    for _ in range(1 + 2 * search.effort):
+    for _ in range(3):
         displaced = _displaced(problem, best, fixed_zero)
         if displaced is best:
             break
@@ -399,11 +384,3 @@ def _displaced(problem: CosineProblem, cosines: Cosines, fixed_zero: bool) -> Co
 def _polish(problem: CosineProblem, cosines: Cosines) -> Cosines:
     """Linear programs until none improves the error; without frequencies of no weight."""
     return _tidy(lp.sequential_lp(problem, cosines, radius=_SEARCH.first_radius))
-
-
-def pool_design(problem: CosineProblem, n_columns: int) -> Cosines:
-    """Method "lp": the best of the pools Ω_2, Ω_3, and of Ω_2 with one column less."""
-    designs = [lp.lp_design(problem, n_columns, halvings=j) for j in (2, 3)]
-    if n_columns > 1:
-        designs.append(lp.lp_design(problem, n_columns - 1, halvings=2))
-    return min(designs, key=problem.cost)

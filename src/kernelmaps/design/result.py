@@ -106,16 +106,12 @@ class Design(DesignedMapping):
         Whether the kernel is a homogeneous one (of values ≥ 0), not a stationary one.
     gamma : float
         Degree of a homogeneous kernel.
-    norm, objective : str, float
-        What was minimised, and its value.
     """
 
     error: str
     table: RankTable | None = None
     homogeneous: bool = False
     gamma: float = 1.0
-    norm: str = "max"
-    objective: float = np.nan
 
     @property
     def range(self) -> tuple[float, float] | None:
@@ -154,8 +150,6 @@ class Design(DesignedMapping):
         if clip and self.range is not None:
             low, high = self.range
             ends = {"lower": [0.0 if self.homogeneous else low], "upper": [high * scale]}
-        if self.method == "sine":
-            return sines_spec((self.frequencies / scale, self.weights * scale), signed, ends)
         # Cosines of log x − log y are the same in any unit, and so need no `scale`; stationary
         # kernels are designed in the unit of the data.
         gamma = self.gamma if self.homogeneous else 0.0
@@ -195,18 +189,15 @@ class Design(DesignedMapping):
             Several lines of text.
         """
         c, unit = self.certificate, " (per unit of b)" if self.range is None else ""
-        kind = "sine map" if self.method == "sine" else "cosine map"
-        kind = kind if self.table is None else "table"
+        kind = "cosine map" if self.table is None else "table"
         parts = [f"max error {number_words(self.max_error)}{unit}"]
-        if kind == "cosine map" and self.norm == "max":
+        if kind == "cosine map":
             if c.alternations >= c.needed:
                 how = f"equioscillates {c.alternations} times"
             else:
                 how = "no first-order improvement exists"
             if c.locally_optimal:
                 parts.append(f"no cosine map of {self.n_columns} columns found better ({how})")
-            elif self.method != "refined":
-                parts.append(f"not locally optimal: method {self.method!r} does not refine")
         where = "all ratios" if self.range is None else "[{:g}, {:g}]".format(*self.range)
         head = (
             f"{kind} of the {self.kernel} kernel, {self.n_columns} columns, {self.error} error on "
@@ -272,12 +263,12 @@ def cosines_spec(
     return Spec("waves", arrays, {"signed": signed})
 
 
-def sines_spec(sines: Cosines, signed: bool = False, ends: dict[str, Any] | None = None) -> Spec:
+def sines_spec(sines: Cosines) -> Spec:
     """√a sin(ωx), as cosines of phase −π/2."""
     frequencies, weights = sines
     phase = np.full(weights.size, -np.pi / 2)
     arrays = {"amplitude": np.sqrt(weights), "frequency": frequencies, "phase": phase}
-    return Spec("waves", {**arrays, **(ends or {})}, {"signed": signed})
+    return Spec("waves", arrays, {"signed": False})
 
 
 def values_of(spec: Spec, x: np.ndarray) -> np.ndarray:

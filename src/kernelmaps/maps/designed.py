@@ -12,7 +12,7 @@ from .. import kernels
 from .._util.arguments import check_choice, check_count
 from .._util.schema import array, number, optional, pair
 from ..certificate import Certificate
-from ..design.api import COSINE_METHODS, METHODS, TABLE_METHODS, Design, design_map
+from ..design.api import METHODS, Design, design_map
 from ..design.joint import JointDesign
 from ..design.multidim import design_joint_map
 from ..engine import Spec
@@ -52,8 +52,8 @@ class DesignedMap(AdditiveMap):
         and with it the error, much larger than it needs to be. The ratio b/m is then rounded up
         to a power of two (at most 2²⁰), so that similar data share a design. "universal" needs no
         range: the smallest absolute error over all ratios.
-    method : {"refined", "lp", "harmonic", "minimax", "eigen", "sine"}, default="refined"
-        How the map is designed.
+    method : {"refined", "minimax"}, default="refined"
+        The best cosines, or the best table.
     out_of_domain : {"auto", "clip", "raise", "extrapolate"}, default="auto"
         What to do with values outside the domain: clip them with a warning, refuse them, or let
         the cosines continue. "auto" continues the cosines of homogeneous kernels, whose error
@@ -110,7 +110,7 @@ class DesignedMap(AdditiveMap):
 
     def _learn(self, X: Any) -> Spec:
         check_choice(self, "method", self.method, METHODS)
-        if self.method in TABLE_METHODS and self.out_of_domain == "extrapolate":
+        if self.method == "minimax" and self.out_of_domain == "extrapolate":
             raise ValueError(
                 f"DesignedMap: a table (method={self.method!r}) ends with its domain; use "
                 "out_of_domain='clip' or 'raise', or method='refined'."
@@ -142,7 +142,7 @@ class DesignedMap(AdditiveMap):
     def _extrapolates(self) -> bool:
         """Whether the cosines go on beyond the domain."""
         if self.out_of_domain == "auto":
-            return self._homogeneous and self.method in COSINE_METHODS
+            return self._homogeneous and self.method == "refined"
         return self.out_of_domain == "extrapolate"
 
     def _certify(self, unit: float) -> Certificate:
@@ -204,7 +204,7 @@ class DesignedMap(AdditiveMap):
             if lower.size > 1:
                 return "values of each feature in its fitted range"
             return f"values in [{lower[0]:.17g}, {upper[0]:.17g}]"
-        if absolute or self.method in TABLE_METHODS:
+        if absolute or self.method == "minimax":
             return f"values that are zero or in [{low:g}, {high:g}]"
         up_to = "" if self._extrapolates else f" up to {high:g}"
         return f"values{up_to} that are zero or at most {high / low:g} times each other"
@@ -259,7 +259,7 @@ class DesignedMap(AdditiveMap):
         if not homogeneous:
             lower, upper = (np.asarray(end, dtype=float) for end in self._column_range(X))
             shortest, bottom = float(np.finfo(np.float32).eps), 0.0
-            if self.method in TABLE_METHODS:  # of values, not of differences: one range for all
+            if self.method == "minimax":  # of values, not of differences: one range for all
                 lower, upper = np.min(lower, keepdims=True), np.max(upper, keepdims=True)
                 bottom = float(lower[0])
                 shortest *= max(1.0, abs(bottom))
@@ -298,8 +298,6 @@ class JointDesignedMap(MapOfDomain, JointMap):
         two digits, so that similar data share a design.
     periods : sequence of float or None, optional
         Period of each coordinate (2π for an angle), None where it has none.
-    form : {"auto", "modulation", "projection"}, default="auto"
-        Products of cosines, cosines of projections, or the better of both.
     out_of_domain : {"clip", "raise", "extrapolate"}, default="clip"
         What to do with rows beyond the domain: clip them with a warning, refuse them, or let the
         cosines continue.
@@ -334,7 +332,6 @@ class JointDesignedMap(MapOfDomain, JointMap):
     _: KW_ONLY
     domain: Any = "data"
     periods: Sequence[float | None] | None = None
-    form: str = "auto"
     out_of_domain: str = "clip"
     n_jobs: int | None = None
 
@@ -352,9 +349,7 @@ class JointDesignedMap(MapOfDomain, JointMap):
         if len(periods) != n:
             raise ValueError(f"JointDesignedMap: {len(periods)} periods for {n} features.")
         domain = self._resolve_domain(X, periods)
-        self.design_: JointDesign = design_joint_map(
-            self.kernel, columns, domain, form=self.form, periods=periods
-        )
+        self.design_: JointDesign = design_joint_map(self.kernel, columns, domain, periods=periods)
         self.__dict__.pop("kernel_", None)
         if isinstance(self.kernel, str | kernels.Kernel):
             self.kernel_ = kernels.get(self.kernel)
