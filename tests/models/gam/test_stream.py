@@ -287,6 +287,24 @@ def test_sorted_rows_have_the_codes_of_rows_in_memory(kind, tmp_path, small_chun
         assert_same(held, ours, X)
 
 
+@pytest.mark.parametrize("kind", ["parquet", "dask"])
+def test_the_range_of_a_stream_is_that_of_all_rows(kind, tmp_path, small_chunks, monkeypatch):
+    """Not of the sample that codes come from; rows of weight zero do not count."""
+    monkeypatch.setattr(sampling, "SAMPLE_ROWS", 100)
+    a = np.random.default_rng(0).random(3000)
+    a[[700, 2900, 2950]] = -5.0, 9.0, 99.0
+    w = np.where(a == 99.0, 0.0, 1.0)
+    frame = pd.DataFrame({"a": a, "y": np.sin(a), "w": w, "c": np.where(a > 0.5, "u", "v")})
+    given = tmp_path / "t.parquet"
+    frame.to_parquet(given)
+    if kind == "dask":
+        given = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=4)
+    held = km.AdditiveRegressor().fit(frame[["a", "c"]], frame["y"], frame["w"])
+    ours = km.AdditiveRegressor().fit(given, "y", "w")
+    for book, own in zip(held.predictor_.books, ours.predictor_.books, strict=True):
+        assert own.training_range == book.training_range
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_files_with_late_surprises_give_the_model_of_memory(seed, tmp_path):
     """Twelve of the attacks of ``python -m benchmarks.attack_streams``."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -256,6 +256,9 @@ class GeneralizedAdditiveModel(BaseEstimator):
         if not sums.weight > 0:
             raise ValueError(f"{owner}: all sample weights are zero.")
         warn_of_gaps(owner, "y", sums.n_without_target)
+        ends = sums.ranges * np.array([-1.0, 1.0])
+        books = tuple(book.with_range(*pair) for book, pair in zip(rows.books, ends, strict=True))
+        encoder, rows = replace(encoder, books=books), replace(rows, books=books)
         streamed = RowsFromStream(source, encoder, sums, rows)
         n_rows = sums.by_output[0].count
         # A sample that has all rows: few are fitted as they would be in memory, at their values.

@@ -109,6 +109,12 @@ class Codebook:
         """Whether the column is a category of so many levels that its codes are no bytes."""
         return self.kind == "category" and self.n_codes > CODING.max_codes
 
+    def with_range(self, low: float, high: float) -> Codebook:
+        """The same for training rows with other ends."""
+        margin = (high - low) / 100
+        ends = (low - margin, high + margin)
+        return replace(self, training_range=ends) if low <= high else self
+
     def numbers(self, column: Column, owner: str) -> np.ndarray:
         """A column's rows as numbers: levels by their position, −1 for others; NaN if missing."""
         self.check(column, owner)
@@ -153,6 +159,13 @@ class Codebook:
         if self.kind == "number":
             return f"{self.nodes[code - 1]:.6g}"
         return "other" if code == OTHER else self.levels[code - 2]
+
+
+def value_range(values: np.ndarray) -> tuple[float, float]:
+    """The least and the largest of some numbers, NaN aside; of none, (inf, -inf)."""
+    return float(np.fmin.reduce(values, initial=np.inf)), float(
+        np.fmax.reduce(values, initial=-np.inf)
+    )
 
 
 def encode_columns(
@@ -239,8 +252,7 @@ def fit_codebook(
     values, positive = column.values, weight > 0
     if not positive.all():
         values, weight = values[positive], weight[positive]
-    low = float(np.fmin.reduce(values, initial=np.inf))
-    high = float(np.fmax.reduce(values, initial=-np.inf))
+    ends = value_range(values)
     if len(values) > SAMPLE_ROWS:
         rows = sampled_rows(len(values), SAMPLE_ROWS)
         values, weight = values[rows], weight[rows]
@@ -250,8 +262,7 @@ def fit_codebook(
     else:
         order = np.argsort(values, kind="stable")  # NaN last
         book = _number_codebook(column.name, values[order], weight[order], frequency)
-    margin = (high - low) / 100
-    return replace(book, training_range=(low - margin, high + margin)) if low <= high else book
+    return book.with_range(*ends)
 
 
 def _number_codebook(

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from ...data import Block, Source
+from ...data.frames import Column
 from ...data.table_reader import ReadingNotes, TableReader
 from ...stats import CodeSums
 from ..losses import Loss, Squared
@@ -31,7 +32,7 @@ from ..rows.in_memory import TermRows
 from ..rows.passes import SumOverChunks, fold_chunks
 from ..rows.protocol import NormalEquations
 from ..rows.streamed import StreamedTermRows
-from .codebooks import Codebook, encode_columns
+from .codebooks import Codebook, encode_columns, value_range
 from .pairs import PairCodes
 from .sampling import rows_with_target
 from .training_rows import (
@@ -83,8 +84,18 @@ class ChunkEncoder:
         targets = one_against_rest(y, self.outputs)
         weight = self.weight_scale * weight
         return RowsInMemory(
-            self.books, codes, targets, weight, offset, self.n_jobs, n_rows - len(chunk)
-        )
+            self.books, codes, targets, weight, offset, self.n_jobs, n_rows - len(chunk),
+            _ranges(columns, weight > 0),
+        )  # fmt: skip
+
+
+def _ranges(columns: Sequence[Column], used: np.ndarray) -> np.ndarray:
+    """The ends of columns of numbers in some rows: shape (n_columns, 2), the lower ones negated."""
+    no_numbers = np.zeros(0)
+    ranges = [
+        value_range(no_numbers if column.is_category else column.values[used]) for column in columns
+    ]
+    return np.array(ranges) * (-1.0, 1.0)
 
 
 def one_against_rest(y: np.ndarray, outputs: Sequence[float]) -> tuple[np.ndarray, ...]:

@@ -45,7 +45,8 @@ class RowsInMemory:
 
     `stream.RowsFromStream` has the same methods for rows that are read anew for each call.
     `n_without_target` further rows were left out, as their target is missing. `numbers` are the
-    values of columns of few rows whose codes do not stand for single values.
+    values of columns of few rows whose codes do not stand for single values. `ranges` are the
+    ends of columns of numbers, the lower ones negated, of rows from a stream.
     """
 
     books: tuple[Codebook, ...]
@@ -55,6 +56,7 @@ class RowsInMemory:
     offset: np.ndarray
     n_jobs: int | None = None
     n_without_target: int = 0
+    ranges: np.ndarray | None = None
     numbers: Mapping[int, np.ndarray] = field(default_factory=dict)
 
     @property
@@ -127,6 +129,7 @@ class OutputSums:
 
     For squared loss these are the residuals of the constant model. `totals` are sums over all
     rows, by output, `squared_weight` is Σw², and `n_without_target` counts rows that were left out.
+    `ranges` are those of the rows, see `RowsInMemory`.
     """
 
     by_output: list[CodeSums]
@@ -135,6 +138,7 @@ class OutputSums:
     totals: list[LossTotals]
     squared_weight: float = 0.0
     n_without_target: int = 0
+    ranges: np.ndarray | float = -np.inf
 
     @classmethod
     def empty(
@@ -157,6 +161,8 @@ class OutputSums:
     def update(self, rows: RowsInMemory) -> None:
         self.squared_weight += float(rows.weight @ rows.weight)
         self.n_without_target += rows.n_without_target
+        if rows.ranges is not None:
+            self.ranges = np.maximum(self.ranges, rows.ranges)
         outputs = zip(self.by_output, self.losses, self.intercepts, rows.targets, strict=True)
         for sums, loss, intercept, y in outputs:
             gradient, _ = loss.derivatives(y, rows.offset + intercept)
@@ -170,6 +176,7 @@ class OutputSums:
             sums.merge(more)
         self.squared_weight += other.squared_weight
         self.n_without_target += other.n_without_target
+        self.ranges = np.maximum(self.ranges, other.ranges)
         self.totals = [a + b for a, b in zip(self.totals, other.totals, strict=True)]
         return self
 
