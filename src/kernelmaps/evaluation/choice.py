@@ -228,8 +228,7 @@ def choose(
     Parameters
     ----------
     X : array-like, sparse matrix or frame of shape (n, d)
-        Rows like those that the map is for. Columns of a frame that the models of tables leave out
-        (IDs, and columns of one value) are left out, with a warning.
+        Rows like those that the map is for. Of a frame, IDs and columns of one value are left out.
     kernel : str, Kernel or list of these
         Additive, stationary or exponentiated. Of a stationary or exponentiated kernel given by name
         the width follows the data, and columns are standardised in front of a stationary one; a
@@ -248,8 +247,7 @@ def choose(
         Rows in each of the two parts (at most half of all rows) whose pairs are measured.
     random_state : int, RandomState, Generator or None
     budget : float, optional
-        Seconds after which no further map is measured; the notes of the result say which ones were
-        not. A map that is being measured is finished.
+        Seconds after which no further map is measured; the notes of the result name them.
     progress : bool, optional
         Whether to show a bar; None shows it on a terminal.
 

@@ -83,9 +83,9 @@ def compare(
 ) -> Comparison:
     """Compare maps, kernels and sizes on your data, together with the usual baselines.
 
-    Every method is a scikit-learn pipeline, scored by cross-validation on the same rows and folds.
-    Columns are standardised in front of stationary kernels and of the plain linear model; features
-    are scaled to a mean k(x, x) of 1, so that a penalty `C` means the same to all.
+    Every method is a pipeline, scored by cross-validation on the same rows and folds. Columns are
+    standardised for stationary kernels and the plain linear model; features are scaled to a mean
+    k(x, x) of 1, so that a penalty `C` means the same to all.
 
     Parameters
     ----------
@@ -94,21 +94,19 @@ def compare(
     y : array-like of shape (n,), optional
         Classes or real targets; without them only errors and times are measured.
     task : {"auto", "classification", "regression"}
-        What `y` is; "auto" decides by its values, see :mod:`kernelmaps.evaluation.checks`.
+        What `y` is; "auto" decides by its values.
     maps : sequence of str, map or (label, map), optional
-        Names stand for all sizes and kernels of that class, objects are used unchanged. By
-        default every map that exists for the kernels.
+        Names stand for all sizes and kernels of that class; by default all maps of the kernels.
     kernels : sequence of str or Kernel, optional
         By default χ², intersection, exp-χ² and the Gaussian for data without negative values, else
-        the Gaussian and the Laplacian. Kernels given by name take their widths from the data, and
-        stationary ones act on standardised columns; a kernel object is used unchanged.
+        the Gaussian and the Laplacian. Names take their widths from the data, and stationary ones
+        act on standardised columns; an object is used unchanged.
     sizes, joint_sizes : sequence of int
         Columns per feature of additive maps, columns of joint ones. Splines have their
         default settings, unless a size is at least their default of ten.
     with_baselines : bool
         Whether to add a plain linear model, a GAM, exact kernels, scikit-learn's maps, boosting.
     cv : int
-        Folds of the cross-validation.
     C : float or sequence of float
         Penalty of linear models and kernel machines (1/C for ridge regression). Of several values,
         a cross-validation on at most 500 rows chooses one for each method.
@@ -118,10 +116,8 @@ def compare(
         most 250 rows for each second take part, drawn at random.
     exact_rows : int
         Largest number of rows for exact kernel machines.
-    name, feature_names : str, sequence of str
-        Names of the data and of its columns for tables; by default those of a data frame.
-    loading_code : str, optional
-        Python that makes X and y, for the program in the report.
+    name, feature_names, loading_code : str, sequence of str, str
+        Names of the data and of its columns, and Python that makes X and y, for the report.
     random_state : int, RandomState, Generator or None
     progress : bool, optional
         Whether to show a bar; None shows it on a terminal.
@@ -148,15 +144,13 @@ def compare(
         limits = {"size": max(joint_sizes), "exact_rows": exact_rows, "sparse": sparse.issparse(X)}
         methods = [*baselines(pairs, task, middle, **limits), *methods]
     _check_methods(methods, maps, kernels)
-    problem = Problem(X, y, task, cv, random_state)
-    if budget is not None:
-        problem = problem.sample(max(_FEWEST_ROWS, int(ROWS_PER_SECOND * budget)))
+    most_rows = None if budget is None else max(_FEWEST_ROWS, int(ROWS_PER_SECOND * budget))
+    problem = Problem(X, y, task, cv, random_state).sample(most_rows)
     run = _Run(problem, np.inf if budget is None else start + budget, penalties)
     run.measure_all(methods, progress)
     data = {"name": name, "C": penalties, "loading_code": loading_code, **columns}
     result = run.result(methods, data | _describe(X, problem), notes)
-    again = run.measure_on_exact_rows(result)
-    return replace(result, on_exact_rows=again, seconds=perf_counter() - start)
+    return replace(result, seconds=perf_counter() - start)
 
 
 def _describe(X: Any, problem: Problem) -> dict[str, Any]:
@@ -257,7 +251,7 @@ class _Run:
         if (selected := data["selected"]) is not None:
             codes = {k: expression(select_columns(v, selected)) for k, v in models.items()}
             rows = [replace(row, code=codes.get(row.label, row.code)) for row in rows]
-        return Comparison(
+        result = Comparison(
             rows=rows,
             task=self.problem.task,
             data=data,
@@ -267,6 +261,7 @@ class _Run:
             estimators=models or {m.label: m.feature_map for m in methods},
             losses=self.losses,
         )
+        return replace(result, on_exact_rows=self._measure_on_exact_rows(result))
 
     def _notes(self, n_rows: int, methods: Sequence[Method]) -> list[str]:
         """What was left out, subsampled or not measured, in sentences."""
@@ -288,7 +283,7 @@ class _Run:
                 notes.append(f"{words}: {'; '.join(labels)}.")
         return notes
 
-    def measure_on_exact_rows(self, result: Comparison) -> tuple[Row, Row, np.ndarray] | None:
+    def _measure_on_exact_rows(self, result: Comparison) -> tuple[Row, Row, np.ndarray] | None:
         """Measure the recommended method on the rows of the best exact machine, if fewer."""
         use = result.recommended()
         exact = [row for row in result.rows if row.status == "limited"]
