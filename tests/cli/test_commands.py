@@ -6,6 +6,7 @@ import re
 import shlex
 import sys
 import warnings
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -15,9 +16,10 @@ from sklearn.base import clone
 
 import kernelmaps
 from kernelmaps._util import storage
-from kernelmaps.commands import demonstrating, fitting
-from kernelmaps.commands.fitting import FitSettings, fit_rows
-from kernelmaps.commands.predicting import Predictions
+from kernelmaps.cli import held_out_fit
+from kernelmaps.cli.held_out_fit import fit_rows
+from kernelmaps.cli.predict import Predictions
+from kernelmaps.cli.settings import FitSettings, parse_map
 from kernelmaps.data.reading import held_out, read_rows
 from kernelmaps.data.suffixes import compressed, open_text
 from kernelmaps.evaluation import comparison, results
@@ -36,7 +38,6 @@ COMMANDS = [
     "evaluate",
     "export",
     "explain",
-    "info",
 ]
 
 
@@ -95,7 +96,7 @@ def quick_comparison():
 @pytest.fixture
 def quick_demo(quick_comparison, monkeypatch):
     """The demonstration of that comparison."""
-    monkeypatch.setattr(demonstrating, "demonstrate", lambda budget: quick_comparison)
+    monkeypatch.setattr("kernelmaps.cli.demo.demonstrate", lambda budget: quick_comparison)
 
 
 @pytest.mark.usefixtures("quick_demo")
@@ -276,10 +277,10 @@ def test_fit_predict_and_info_on_a_table_of_ones_own(csv, ridge, tmp_path):
     assert run("predict", ridge, csv) == out.read_text()
     printed = json.loads(run("predict", ridge, csv, "--json"))
     assert [row[0] for row in printed["values"]] == lines[1:]
-    info = json.loads(run("info", ridge, "--json"))
+    info = json.loads(run("explain", ridge, "--json"))["file"]
     assert info["title"] == "StreamingRidgeClassifier"
     assert info["metadata"]["columns"] == ["a", "b", "c", "d"]
-    assert info["digest"][:12] in run("info", ridge)
+    assert info["digest"][:12] in run("explain", ridge, "-o", tmp_path / "s.png")
 
 
 def test_a_column_that_looks_like_an_id_is_pointed_out(tmp_path):
@@ -343,7 +344,7 @@ def test_an_additive_model_from_end_to_end(csv, tmp_path):
     probabilities = run("predict", out, csv, "--proba").split("\n")
     assert probabilities[0] == "class 0,class 1,class 2"
     assert sum(map(float, probabilities[1].split(","))) == pytest.approx(1)
-    assert "label" in json.loads(run("info", out, "--json"))["metadata"]["target"]
+    assert "label" in json.loads(run("explain", out, "--json"))["file"]["metadata"]["target"]
 
 
 def test_a_joint_map_under_an_additive_model_is_refused(csv, tmp_path):
@@ -356,6 +357,10 @@ def test_settings_of_a_map_without_names_are_its_first_ones(csv, tmp_path):
     run("fit", csv, "-t", "label", "--out", out, "--map", "SplineMap(8, 1)", "--holdout", "none")
     feature_map = kernelmaps.load(out).feature_map
     assert (feature_map.n_bases, feature_map.degree) == (8, 1)
+    saved = tmp_path / "map.kmap"
+    kernelmaps.save(kernelmaps.SplineMap(6, 1).fit(np.random.default_rng(0).random((50, 2))), saved)
+    assert parse_map(str(saved)).get_params() == kernelmaps.SplineMap(6, 1).get_params()
+    assert_refused(2, "holds no map but", "fit", csv, "-t", "label", "--map", out)
 
 
 @pytest.mark.parametrize(
@@ -368,16 +373,19 @@ def test_settings_of_a_map_without_names_are_its_first_ones(csv, tmp_path):
         ("SplineMap(8, n_bases=3)", "multiple values for argument 'n_bases'"),
         ("SplineMap(*[8])", "is not a map: write Name"),
         ("HomogeneousMap(", "is not a map: write Name"),
-        ("HomogeneousMap(gamma=open('x'))", "neither a map nor a kernel"),
-        ("HomogeneousMap(gamma=1+2j)", "HomogeneousMap"),
+        ("HomogeneousMap(gamma=open('x'))", "is not a map: write Name"),
+        ("nowhere.kmap", "No such file"),
+        ("ExponentialMap(additive_map=" * 3000 + "ChebyshevMap" + ")" * 3000, "is not a map"),
+        (f"SplineMap(n_bases={'-' * 30_000}1)", "is not a map"),
+        (f"SplineMap(n_bases={'[' * 3000})", "is not a map"),
+        ("SplineMap(**3)", "is not a map"),
+        ("SplineMap\0", "is not a map"),
+        ("HomogeneousMap(gamma=1+2j)", "gamma"),
     ],
 )
 def test_a_map_that_is_not_understood_is_refused(csv, tmp_path, text, match):
     arguments = ["fit", csv, "-t", "label", "--model", "ridge", "-o", tmp_path / "m.kmap"]
-    if "2j" in text:
-        assert invoke(*arguments, "--map", text).exit_code == 2
-        return
-    assert_refused(2, match, *arguments, "--map", text)
+    assert len(assert_refused(2, match, *arguments, "--map", text).stderr) < 1000
 
 
 # ---- bad input ----------------------------------------------------------------------------------
@@ -412,13 +420,13 @@ def test_a_model_file_from_the_future_is_refused(ridge, csv, tmp_path):
     header["format"] = 99
     path = tmp_path / "future.kmap"
     storage.write(path, header.pop("kind"), header, arrays)
-    for arguments in (["predict", path, csv], ["info", path], ["explain", path]):
+    for arguments in (["predict", path, csv], ["explain", path]):
         assert_refused(3, "Upgrade kernelmaps", *arguments)
 
 
 def test_a_file_that_is_no_model_is_refused(csv):
-    assert_refused(3, "not a kernelmaps file", "info", csv)
-    assert_refused(2, "No such file", "info", "nowhere.kmap")
+    assert_refused(3, "not a kernelmaps file", "explain", csv)
+    assert_refused(2, "No such file", "explain", "nowhere.kmap")
 
 
 def test_a_full_disk_leaves_the_old_model_intact(csv, ridge, tmp_path, monkeypatch):
@@ -473,15 +481,15 @@ def frame():
 
 @pytest.mark.parametrize(("target", "other"), [("label", "price"), ("price", "label")])
 def test_ridge_streams_parquet_and_agrees_with_csv(frame, target, other, tmp_path, monkeypatch):
-    from kernelmaps.commands import fitting
-
     frame.to_csv(tmp_path / "mine.csv", index=False)
     frame.to_parquet(tmp_path / "mine.parquet", row_group_size=70)
     options = ["-t", target, "--drop", f"id,{other}", "--model", "ridge", "--normalize", "l1"]
     told = {}
     for suffix in ("csv", "parquet"):
         if suffix == "parquet":
-            monkeypatch.setattr(fitting, "read_rows", None)  # all rows at once are never asked for
+            monkeypatch.setattr(
+                held_out_fit, "read_rows", None
+            )  # all rows at once are never asked for
         out = tmp_path / f"{suffix}.kmap"
         told[suffix] = json.loads(
             run("fit", tmp_path / f"mine.{suffix}", *options, "-o", out, "--json")
@@ -555,14 +563,14 @@ def test_names_from_files_are_neither_markup_nor_commands_to_the_terminal(tmp_pa
     path, model = tmp_path / "[b]\x1b.csv", tmp_path / "m.kmap"
     path.write_text("\n".join(lines), encoding="utf-8")
     fit = run("fit", path, "-t", "label", "-o", model)
-    told = [fit, run("info", model), run("explain", model, "-o", tmp_path / "s.png")]
+    told = [fit, run("explain", model, "-o", tmp_path / "s.png")]
     told.append(run("compare", path, "-t", "label", *QUICK))
     for text in told:
         assert not set(text) & {"\x1b", "\x9b", "\x07"}
     assert all(text in told[0] for text in ("[/b]", r"a\x1b[31m", "[bold]b"))
-    shown = run("info", model, "--json")
+    shown = run("explain", model, "--json")
     assert "\x9b" not in shown
-    assert json.loads(shown)["metadata"]["columns"] == names
+    assert json.loads(shown)["file"]["metadata"]["columns"] == names
     refused = assert_refused(2, r"a\x1b[31m", "fit", path, "-t", "nothing", "-o", model)
     assert "\x1b" not in refused.stderr
     # A pipe gets the labels as they are.
@@ -576,24 +584,6 @@ def test_a_penalty_that_is_no_positive_number_is_refused(csv, tmp_path, C):
     for model in ("svm", "ridge"):
         arguments = (csv, *wanted, "--model", model, "--C", C, *out)
         assert_refused(2, "C must be a positive number", "fit", *arguments)
-
-
-@pytest.mark.parametrize(
-    ("text", "match"),
-    [
-        ("ExponentialMap(additive_map=" * 99 + "ChebyshevMap" + ")" * 99, "more than 50 levels"),
-        ("ExponentialMap(additive_map=" * 3000 + "ChebyshevMap" + ")" * 3000, "is not a map"),
-        (f"SplineMap(n_bases={'-' * 30_000}1)", "is not a map"),
-        (f"SplineMap(n_bases={'-' * 30}1)", "is not a plain value"),
-        (f"SplineMap(n_bases={'[' * 3000})", "is not a map"),
-        ("SplineMap(**3)", "is not a map"),
-        ("SplineMap\0", "is not a map"),
-    ],
-)
-def test_a_deeply_nested_map_is_refused_in_few_words(csv, tmp_path, text, match):
-    arguments = (csv, "-t", "label", "--map", text, "-o", tmp_path / "m.kmap")
-    refused = assert_refused(2, match, "fit", *arguments)
-    assert len(refused.stderr) < 1000
 
 
 def test_damaged_tables_are_refused(tmp_path):
@@ -928,7 +918,7 @@ def test_warnings_of_other_libraries_are_lines_as_well_and_come_once(csv, tmp_pa
             warnings.warn("of another\n  library", UserWarning, stacklevel=stacklevel)
         raise ValueError("and no more")
 
-    monkeypatch.setattr(fitting, "fit_file", warn)
+    monkeypatch.setattr("kernelmaps.cli.fit.fit_file", warn)
     result = invoke("fit", csv, "-t", "label", "-o", tmp_path / "m.kmap")
     assert result.stderr.splitlines() == ["warning: of another library", "error: and no more"]
 
@@ -1039,9 +1029,7 @@ def test_ridge_streams_standardised_columns(uneven, tmp_path):
 
 def documented_examples(command):
     """Command lines in the help of a command, without its name."""
-    from kernelmaps.cli import judging, modelling
-
-    function = getattr(judging, command, None) or getattr(modelling, command)
+    function = getattr(import_module(f"kernelmaps.cli.{command}"), command)
     found = re.findall(r"`kernelmaps (.+?)`", function.__doc__, flags=re.DOTALL)
     return [shlex.split(" ".join(line.split()))[1:] for line in found]
 

@@ -12,7 +12,7 @@ import pytest
 from command_line import assert_refused, invoke, run
 
 import kernelmaps as km
-from kernelmaps.commands import predicting
+from kernelmaps.cli import saved_model
 from kernelmaps.data import table_in_memory, table_stream
 from kernelmaps.exceptions import SuspectColumnWarning
 from kernelmaps.inspection.panels import PanelDisplay
@@ -593,7 +593,7 @@ def test_new_rows_are_read_block_by_block(rides, model, tips, tmp_path, monkeypa
             yield file
 
     monkeypatch.setattr(table_stream, "BLOCK", 90)
-    monkeypatch.setattr(predicting, "raw_tables", measured)
+    monkeypatch.setattr(saved_model, "raw_tables", measured)
     for words, before in zip(asked, whole, strict=True):
         again = invoke(*words)
         assert again.stderr == before.stderr

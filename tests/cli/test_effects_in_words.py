@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelmaps.commands.describing import effect_of, effects_of
+from kernelmaps.cli.effects import effect_of, effects_of
 from kernelmaps.models.shapes import PairFunction, ShapeFunction
 
 

@@ -4,14 +4,13 @@ import json
 
 from typer.testing import CliRunner
 
-from kernelmaps.cli import app
-from kernelmaps.commands import warming
+from kernelmaps.cli import app, warmup
 
 
 def test_warmup_runs_every_step(monkeypatch):
     done = []
     steps = [lambda: done.append("a"), lambda: done.append("b")]
-    monkeypatch.setattr(warming, "_steps", lambda: iter(steps))
+    monkeypatch.setattr(warmup, "_steps", lambda: iter(steps))
     result = CliRunner().invoke(app, ["warmup", "--json"])
     assert result.exit_code == 0
     assert json.loads(result.stdout)["steps"] == 2
@@ -21,7 +20,7 @@ def test_warmup_runs_every_step(monkeypatch):
 
 def test_steps_cover_every_kind_of_rows():
     """Maps on float64, float32, CSR and bytes; codes; both models, of arrays and of tables."""
-    steps = list(warming._steps())
+    steps = list(warmup._steps())
     kinds = {(step.func.__name__, type(step.args[-1]).__name__) for step in steps}
     assert ("fit_transform", "csr_matrix") in kinds
     assert ("_encode", "ndarray") in kinds
@@ -42,7 +41,7 @@ def test_steps_cover_every_kind_of_rows():
 
 
 def test_the_table_is_taken_as_one():
-    steps = [step for step in warming._steps() if step.func.__name__ == "_predict"]
+    steps = [step for step in warmup._steps() if step.func.__name__ == "_predict"]
     tables = [step for step in steps if step.args[-1].dtype == object]
     tables[-1]()
     kinds = [book.kind for book in tables[-1].args[0].predictor_.books]

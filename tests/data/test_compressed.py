@@ -7,7 +7,7 @@ import lzma
 import pytest
 from typer.testing import CliRunner
 
-from kernelmaps.cli import app
+from kernelmaps.cli import load_commands
 from kernelmaps.data.suffixes import open_text
 
 TEXT = "a,b,y\n" + "\n".join(f"{i % 7},{i % 5},{i % 2}" for i in range(3000))
@@ -60,7 +60,7 @@ def test_failures_of_the_disk_are_not_taken_for_damage(tmp_path, monkeypatch):
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_commands_exit_as_for_any_bad_input(tmp_path, damage, options):
     path = damaged(tmp_path, ".gz", damage)
-    result = CliRunner().invoke(app, ["fit", str(path), "-t", "y", *options])
+    result = CliRunner().invoke(load_commands(), ["fit", str(path), "-t", "y", *options])
     assert result.exit_code == 2
     assert "rows.csv.gz' is damaged" in result.stderr
     assert "Aborted" not in result.stderr
@@ -74,7 +74,7 @@ def test_errors_of_content_and_of_the_system_have_their_codes(tmp_path, monkeypa
     def fail(*arguments, **options):
         raise error
 
-    monkeypatch.setattr("kernelmaps.commands.fitting.fit_file", fail)
+    monkeypatch.setattr("kernelmaps.cli.fit.fit_file", fail)
     (tmp_path / "rows.csv").write_text(TEXT)
-    result = CliRunner().invoke(app, ["fit", str(tmp_path / "rows.csv"), "-t", "y"])
+    result = CliRunner().invoke(load_commands(), ["fit", str(tmp_path / "rows.csv"), "-t", "y"])
     assert result.exit_code == code

@@ -3,14 +3,14 @@
 import pytest
 
 import kernelmaps
-from kernelmaps.commands import demonstrating
+from kernelmaps.cli import demo
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
 
 def test_it_is_on_all_digits_and_its_program_loads_them(monkeypatch):
-    monkeypatch.setattr(demonstrating, "compare", lambda X, y, **options: (X, y, options))
-    X, y, options = demonstrating.demonstrate()
+    monkeypatch.setattr(demo, "compare", lambda X, y, **options: (X, y, options))
+    X, y, options = demo.demonstrate()
     assert options["budget"] is None  # a limit leaves methods out on a slow machine
     assert X.shape == (1797, 64)
     scope = {"km": kernelmaps}
@@ -20,7 +20,7 @@ def test_it_is_on_all_digits_and_its_program_loads_them(monkeypatch):
 
 
 def test_it_runs():
-    result = demonstrating.demonstrate(budget=0.5)
+    result = demo.demonstrate(budget=0.5)
     assert len(result.finished()) >= 2
     assert result.task == "classification"
     assert {row.kernel for row in result.rows} >= {"chi2", "exp_chi2", "gaussian", "basis"}

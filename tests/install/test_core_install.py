@@ -34,7 +34,8 @@ sys.meta_path.insert(0, Absent())
 
 END = "end of the command\n"
 RUN_COMMANDS = f"""
-from kernelmaps.cli import app
+from kernelmaps.cli import load_commands
+app = load_commands()
 for arguments in commands:
     try:
         app(list(arguments))

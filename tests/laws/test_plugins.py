@@ -154,7 +154,7 @@ def test_choose_and_compare_try_a_map_from_outside(outside, data):
 
 
 def test_files_graphs_and_the_command_line_know_a_map_from_outside(outside, tmp_path):
-    from kernelmaps.commands.parsing import parse_map
+    from kernelmaps.cli.settings import parse_map
 
     assert parse_map("OutsideMap(n_nodes=3, reach=1.5)").reach == 1.5
     X = np.random.default_rng(0).random((20, 4))
@@ -203,12 +203,6 @@ def test_what_is_no_map_is_not_registered(outside):
         register(OutsideMap, "homogeneous", size_name="n_bases")
     with pytest.raises(ValueError, match="is taken by"):
         register(type("OutsideMap", (km.HomogeneousMap,), {}))
-
-
-def test_the_command_line_knows_it(kernel):
-    from kernelmaps.commands.parsing import parse_map
-
-    assert parse_map("RandomFourierMap(kernel=Mixture(scale=2.0))").kernel == Mixture(2.0)
 
 
 def test_required_features_use_what_it_states(kernel):

@@ -37,13 +37,10 @@ EDGES = {
     "model_files": LEAVES | BELOW_MODELS | {"models", TOP},
     "onnx": LEAVES | BELOW_MODELS | {"models", TOP},
     "export_c": LEAVES | BELOW_MODELS | {"models", TOP},
-    "commands": LEAVES
-    | BELOW_MODELS
-    | {"models", "inspection", "evaluation", "model_files", "onnx", "export_c", TOP},
     "__main__": {"cli"},
     "cli": LEAVES
     | BELOW_MODELS
-    | {"models", "inspection", "evaluation", "commands", "model_files", "onnx", "export_c", TOP},
+    | {"models", "inspection", "evaluation", "model_files", "onnx", "export_c", TOP},
 }
 
 

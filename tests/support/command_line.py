@@ -4,10 +4,13 @@ import functools
 
 import typer.testing
 
-from kernelmaps.cli import app
+from kernelmaps.cli import load_commands
 
 # The tree of commands does not change; to build it takes longer than many a command.
 typer.testing._get_command = functools.cache(typer.testing._get_command)
+
+
+app = load_commands()
 
 
 def invoke(*arguments):

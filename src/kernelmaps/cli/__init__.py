@@ -1,20 +1,31 @@
-"""The command line: every command is one call into the library."""
+"""The command line: one file for each command, which is imported when it is called."""
 
 import sys
+from importlib import import_module
 from typing import Any
 
-# Each module adds its commands to the app.
-from . import judging, modelling
-from ._shared import app
+from .application import app
 
-__all__ = ["app", "judging", "modelling", "run"]
+__all__ = ["COMMANDS", "app", "load_commands", "run"]
+
+COMMANDS = (
+    "demo", "compare", "choose", "fit", "predict", "evaluate", "export", "explain", "warmup",
+)  # fmt: skip
+
+
+def load_commands(*names: str) -> Any:
+    """The application with some commands, by default with all of them."""
+    for name in names or COMMANDS:
+        import_module(f".{name}", __name__)
+    return app
 
 
 def run() -> None:
     """Run the command line, in a process of its own."""
-    if sys.argv[1:2] == ["predict"]:
+    named = sys.argv[1:2] if sys.argv[1:2] and sys.argv[1] in COMMANDS else []
+    if named == ["predict"]:
         _keep_pandas_out_of_pyarrow()
-    app(prog_name="kernelmaps")
+    load_commands(*named)(prog_name="kernelmaps")
 
 
 def _keep_pandas_out_of_pyarrow() -> None:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import kernelmaps as km
-from kernelmaps.commands.predicting import predict_rows
+from kernelmaps.cli.predict import predict_rows
 from kernelmaps.exceptions import OutOfDomainWarning
 
 NEW = pd.DataFrame({"x": [5.0, 9.99, 12.0, 20.0, 1e6, -5.0], "z": 0.0, "hour": 30.0, "g": "new"})

@@ -1,15 +1,15 @@
-"""Write a fitted map, a model or a design in the format that the suffix of the file names."""
+"""kernelmaps export: a map, a model or a design in the format that the suffix names."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
 
@@ -20,37 +20,55 @@ from ..evaluation.candidates import sort_of, standardises
 from ..kernels import get
 from ..model_files import load_with_metadata, save
 from ..models.gam.functions import input_names
+from . import application as cli
 
 MODEL_SUFFIXES = (".kmap", ".onnx", ".h")
 EXPORT_SUFFIXES = (*MODEL_SUFFIXES, ".json")
 
 
-@dataclass(frozen=True)
-class Exported:
-    """What was written, and where."""
+@cli.command
+def export(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A .kmap file: map or model.")],
+    target: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="TARGET",
+            help="File to write: .onnx (ONNX), .h (C), .json (the numbers of a map) or .kmap.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The same, as an option.")] = None,
+    json: cli.AsJson = False,
+) -> None:
+    """Write a saved map or model in another format; names and the order of classes go with it.
 
-    source: str
-    path: str
-    title: str
-    bytes: int
-    note: str = ""
+    Examples:
 
+    `kernelmaps export model.kmap model.onnx`
 
-def check_suffix(path: AnyPath, allowed: Sequence[str], what: str) -> str:
-    """The suffix of a file to write, in small letters; any other than those allowed is refused."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in allowed:
-        given = f"the suffix {Path(path).suffix!r}" if suffix else "no suffix"
-        raise ValueError(
-            f"cannot write {os.fspath(path)!r}: it has {given}, and {what} is written as "
-            f"{', '.join(allowed)}."
-        )
-    return suffix
+    `kernelmaps export model.kmap model.h`
+    """
+    if (target is None) == (out is None):
+        raise ValueError("name one file to write, as TARGET or with --out.")
+    path = out or target
+    assert path is not None
+    cli.check_out(path, "a map or a model", EXPORT_SUFFIXES)
+    content, metadata = load_with_metadata(model)
+    note = write_model(content, path, metadata)
+    title = content.family if isinstance(content, Spec) else type(content).__name__
+    size = path.stat().st_size
+    if json:
+        written = {"source": str(model), "path": str(path), "title": title, "bytes": size}
+        cli.show_json(written | {"note": note})
+        return
+    cli.say(f"{title}: {path} ({size:,} bytes)")
+    if note:
+        cli.say(note)
 
 
 def check_map_suffix(path: AnyPath, kernel: Any) -> None:
     """Refuse a file that the maps of a kernel (or of its name) cannot be written to."""
-    suffix = check_suffix(path, EXPORT_SUFFIXES, "a map")
+    suffix = cli.check_suffix(path, EXPORT_SUFFIXES, "a map")
     if suffix == ".h" and sort_of(get(kernel)) != "additive":
         raise ValueError(
             f"cannot write {os.fspath(path)!r}: C headers hold maps that act on each feature "
@@ -71,7 +89,7 @@ def write_model(model: Any, path: AnyPath, metadata: Mapping[str, Any] | None = 
     Returns what a user has to know about it, or nothing.
     """
     metadata = dict(metadata or {})
-    suffix = check_suffix(path, EXPORT_SUFFIXES, "a map or a model")
+    suffix = cli.check_suffix(path, EXPORT_SUFFIXES, "a map or a model")
     if suffix == ".onnx":
         return _write_onnx(model, path, metadata)
     if suffix == ".h":
@@ -81,15 +99,6 @@ def write_model(model: Any, path: AnyPath, metadata: Mapping[str, Any] | None = 
     else:
         save(model, path, metadata=metadata)
     return ""
-
-
-def export_file(model: AnyPath, path: AnyPath) -> Exported:
-    """Write what a ``.kmap`` file holds in another format."""
-    check_suffix(path, EXPORT_SUFFIXES, "a map or a model")
-    content, metadata = load_with_metadata(model)
-    note = write_model(content, path, metadata)
-    title = content.family if isinstance(content, Spec) else type(content).__name__
-    return Exported(os.fspath(model), os.fspath(path), title, os.path.getsize(path), note)
 
 
 def _write_onnx(model: Any, path: AnyPath, metadata: dict[str, Any]) -> str:

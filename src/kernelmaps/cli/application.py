@@ -7,7 +7,6 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -82,6 +81,11 @@ TaskOption = Annotated[
     str, typer.Option("--task", help="classification, regression, or auto: judge by the target.")
 ]
 Encoding = Annotated[str, typer.Option(help="Encoding of CSV text, such as latin-1.")]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A .kmap file made by fit.")]
+Exposure = Annotated[
+    str | None,
+    typer.Option(help="Column of exposures, for --loss poisson and gamma; later: that of fit."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -198,13 +202,17 @@ def fail(message: str, code: int) -> None:
 def show(result: Any, as_json: bool, last: str = "", **options: Any) -> None:
     """Print a result: its table (made with options) and a last line, or JSON alone."""
     if as_json:
-        plain = result.to_dict() if hasattr(result, "to_dict") else asdict(result)
-        text = json.dumps(plain, indent=1, ensure_ascii=False, default=_for_json)
-        typer.echo(text.translate(_JSON_CONTROLS))
+        show_json(result.to_dict())
         return
     plain_console().print(result.table(**options))
     if last:
         say(last)
+
+
+def show_json(plain: dict[str, Any]) -> None:
+    """Print JSON, and nothing else."""
+    text = json.dumps(plain, indent=1, ensure_ascii=False, default=_for_json)
+    typer.echo(text.translate(_JSON_CONTROLS))
 
 
 def say(text: str) -> None:
@@ -277,9 +285,19 @@ def check_out(path: Path | None, what: str = "", suffixes: Sequence[str] = ()) -
             "or name another one."
         )
     if path is not None and suffixes:
-        from ..commands.exporting import check_suffix
-
         check_suffix(path, suffixes, what)
+
+
+def check_suffix(path: str | Path, allowed: Sequence[str], what: str) -> str:
+    """The suffix of a file to write, in small letters; any other than those allowed is refused."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in allowed:
+        given = f"the suffix {Path(path).suffix!r}" if suffix else "no suffix"
+        raise ValueError(
+            f"cannot write {str(path)!r}: it has {given}, and {what} is written as "
+            f"{', '.join(allowed)}."
+        )
+    return suffix
 
 
 def kernel_named(text: str) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from .._util.display import two_columns
 from .._util.storage import AnyPath
 from ..evaluation.candidates import expression
-from .exporting import write_model
+from .export import write_model
 
 _RARE_CLASS = 0.1  # share of a class below which its average precision is shown
 _SHOWN_NAMES = 12  # names of columns that a line shows

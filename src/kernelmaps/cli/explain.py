@@ -1,7 +1,4 @@
-"""What a saved model does with each feature and with one row, and what a file holds.
-
-What a term adds to the score is also told in a line of text: a curve of blocks, levels, or cells.
-"""
+"""kernelmaps explain: what a model does with each feature and with one row; what a file holds."""
 
 from __future__ import annotations
 
@@ -9,11 +6,13 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 
-from .._util.display import shortened, table_of, two_columns
+from .._util.arguments import install_hint
+from .._util.display import table_of, two_columns
 from .._util.storage import AnyPath
 from ..data.reading import column_names
 from ..evaluation.model_report import ReportRows, take, write_report
@@ -21,12 +20,85 @@ from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay, importance
 from ..inspection.shapes import output_names
 from ..model_files import FileInfo, load_with_metadata, open_info
 from ..models.shapes import PairFunction, ShapeFunction
-from .exporting import feature_names
-from .predicting import SavedModel
+from . import application as cli
+from .effects import effect_of, effects_of
+from .export import feature_names
+from .saved_model import SavedModel
 
 _SHOWN = ("term", "importance", "p")  # of a summary; `summary` in JSON has all of it
 _RIGHT = ("importance", "p")  # columns of numbers
 _CLASSES = 6  # whose effects fit beside each other
+
+
+@cli.command
+def explain(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A .kmap file: model or map.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Picture to write (.png, .svg, .pdf).")
+    ] = Path("shapes.png"),
+    features: Annotated[int, typer.Option(help="How many features to show and to draw.")] = 12,
+    data: Annotated[
+        str | None,
+        typer.Option(help="Rows for --row and --report: a file with the columns of the model."),
+    ] = None,
+    row: Annotated[
+        int | None,
+        typer.Option(help="Instead: what each term adds to one row of --data, counted from 0."),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option("--class", help="Class whose effects (or score) to show, of more than two."),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instead: write an HTML page, which opens offline; with --data it explains rows "
+            "and, if they have the target, scores them."
+        ),
+    ] = None,
+    encoding: cli.Encoding = "utf-8",
+    json: cli.AsJson = False,
+) -> None:
+    """Show what an additive model does with each feature, most important first, or with one row.
+
+    Pairs are drawn in a second picture, next to the first. Of other files, a map's say, it shows
+    what they hold; `--json` has that of all files. The checksum is verified.
+
+    Examples:
+
+    `kernelmaps explain model.kmap --out shapes.png`
+
+    `kernelmaps explain model.kmap --data new.csv --row 0`
+
+    `kernelmaps explain model.kmap --report page.html --data test.csv`
+    """
+    cli.check_out(out, "a picture", (".png", ".svg", ".pdf"))
+    cli.check_out(report, "a report", (".html", ".htm"))
+    if data is None and row is not None:
+        raise ValueError("--row is a row of --data: name the file, too.")
+    if data is not None and row is None and report is None:
+        raise ValueError("--data is for --row and --report: name one of them, too.")
+    if label is not None and report is not None:
+        raise ValueError("--class does not change a --report: leave out one of them.")
+    if report is not None:
+        written = write_model_report(model, report, data, row, encoding)
+        cli.show_json(written) if json else cli.say(f"report: {report}")
+        return
+    if data is not None and row is not None:
+        cli.show(explain_row(model, data, row, label, encoding), json)
+        return
+    info = open_info(model)
+    result = explain_model(model, info, n_features=features, label=label)
+    if result is None:
+        cli.show(FileDescription(str(model), info), json)
+        return
+    facts = f"{info.size:,} bytes, kernelmaps {info.version}, SHA-256 {info.digest[:12]}"
+    cli.show(result, json, f"file: {facts}")
+    if not json:
+        try:
+            cli.say("\n".join(f"picture: {path}" for path in result.plot(out)))
+        except ModuleNotFoundError:
+            cli.say(f"no picture: {install_hint('matplotlib')}")
 
 
 @dataclass(frozen=True)
@@ -37,6 +109,7 @@ class ModelExplanation:
     ----------
     title : str
     display : ShapeFunctionDisplay
+    info : FileInfo
     pairs : PairFunctionDisplay or None
         Heat maps of pairs, where the model has some.
     summary : Summary or None
@@ -49,6 +122,7 @@ class ModelExplanation:
 
     title: str
     display: ShapeFunctionDisplay
+    info: FileInfo
     pairs: PairFunctionDisplay | None = None
     summary: Any = None
     n_terms: int = 12
@@ -65,7 +139,7 @@ class ModelExplanation:
         if self.summary is not None:
             terms = [dict(zip(self.summary.columns, row)) for row in self.summary.rows]
             plain["summary"] = {**self.summary.facts, "terms": terms}
-        return plain
+        return plain | {"file": asdict(self.info)}
 
     def table(self) -> Any:
         """The most important terms, with what they add to the score."""
@@ -155,7 +229,7 @@ class RowExplanation:
 
 @dataclass(frozen=True)
 class FileDescription:
-    """What `kernelmaps info` says."""
+    """What a file says about itself."""
 
     path: str
     info: FileInfo
@@ -174,13 +248,15 @@ class FileDescription:
 
 
 def explain_model(
-    model: AnyPath, *, n_features: int = 12, label: str | None = None
-) -> ModelExplanation:
+    model: AnyPath, info: FileInfo, *, n_features: int = 12, label: str | None = None
+) -> ModelExplanation | None:
     """Shape functions of a saved additive model (or of a ridge model on an additive map).
 
-    `label` is the class whose effects are listed, of more than two.
+    `label` is the class whose effects are listed, of more than two. None of a map or a spec.
     """
     fitted, metadata = load_with_metadata(model)
+    if not hasattr(fitted, "predict"):
+        return None
     title = f"{type(fitted).__name__}: {os.fspath(model)}"
     display = ShapeFunctionDisplay.of_model(
         fitted,
@@ -193,7 +269,7 @@ def explain_model(
     heat_maps = PairFunctionDisplay(pairs, title) if pairs else None
     summary = fitted.summary() if hasattr(fitted, "predictor_") else None
     output = _output(display.classes, label)
-    return ModelExplanation(title, display, heat_maps, summary, n_features, output)
+    return ModelExplanation(title, display, info, heat_maps, summary, n_features, output)
 
 
 def _output(classes: Sequence[Any] | None, label: str | None) -> int | None:
@@ -237,19 +313,10 @@ def explain_row(
     raise ValueError(f"--row {row} is not in {name}, whose rows are 0 to {before - 1}.")
 
 
-@dataclass(frozen=True)
-class WrittenReport:
-    """Where the page of a model was written, and what it tells of rows."""
-
-    path: str
-    rows: int
-    scored: bool
-
-
 def write_model_report(
     model: AnyPath, path: AnyPath, data: AnyPath | None = None, row: int | None = None,
     encoding: str = "utf-8",
-) -> WrittenReport:  # fmt: skip
+) -> dict[str, Any]:  # fmt: skip
     """Write the page of a saved model, with rows of a file explained and scored."""
     saved = SavedModel.load(model)
     fitted, metadata = saved.model, saved.metadata
@@ -275,12 +342,8 @@ def write_model_report(
         domain=metadata.get("range"),
         held_out=metadata.get("held_out"),
     )
-    return WrittenReport(os.fspath(path), report_rows.n, report_rows.judged is not None)
-
-
-def describe_file(path: AnyPath) -> FileDescription:
-    """What a file holds."""
-    return FileDescription(os.fspath(path), open_info(path))
+    scored = report_rows.judged is not None
+    return {"path": os.fspath(path), "rows": report_rows.n, "scored": scored}
 
 
 def _plain_shape(shape: Any) -> dict[str, Any]:
@@ -310,75 +373,3 @@ def _plain_pair(pair: Any) -> dict[str, Any]:
         "values": pair.values.tolist(),
         "density": pair.density.tolist(),
     }
-
-
-_BLOCKS = "▁▂▃▄▅▆▇█"
-_WIDTH, _SHORT = 16, 10  # blocks of a curve, and of one of several
-_LEVELS = 6  # of a category that are named
-
-
-def effect_of(function: Any, output: int = -1) -> str:
-    """A shape function or a pair in one line; of several outputs, that of one."""
-    if isinstance(function, PairFunction):
-        return _cells(function, output)
-    values = function.values.reshape(len(function.grid), -1)[:, output]
-    text = _curve(function, values) if function.levels is None else _levels(function, values)
-    if function.missing is not None:
-        text += f"; missing {np.ravel(function.missing[0])[output]:+.3g}"
-    return text
-
-
-def effects_of(function: Any) -> list[str]:
-    """A shape function or a pair in a few characters for each of several outputs."""
-    n = function.values.shape[-1]
-    if isinstance(function, PairFunction):
-        spans = np.ptp(function.values.reshape(-1, n), axis=0)
-        return [f"± {span / 2:.2g}" for span in spans]
-    if function.levels is None:
-        return [_blocks(function.grid, function.values[:, k], _SHORT) for k in range(n)]
-    best = enumerate(function.values.argmax(axis=0))
-    return [f"{shortened(function.levels[i], 14)} {function.values[i, k]:+.2g}" for k, i in best]
-
-
-def _curve(function: Any, values: np.ndarray) -> str:
-    """``18 ▁▂▄▆█ 90``: the function from the least to the largest value of the feature."""
-    grid, names = function.grid, dict(function.ticks or ())
-    if len(grid) < 2:
-        return f"{grid[0]:.4g}"
-    low, high = float(grid[0]), float(grid[-1])
-    size = max(abs(low), abs(high), 1e-300)
-    # Enough digits to tell the ends from each other, and none in scientific notation up to 10¹⁰.
-    digits = 3 + int(np.ceil(np.log10(size / max(high - low, 1e-300))))
-    digits = min(15, max(4, digits, int(np.log10(size)) + 1 if 1 <= size < 1e10 else 0))
-    ends = f"{values.min():+.3g} to {values.max():+.3g}"
-    first, last = (names.get(end, f"{end:.{digits}g}") for end in (low, high))
-    return f"{first} {_blocks(grid, values, _WIDTH)} {last}, {ends}"
-
-
-def _blocks(grid: np.ndarray, values: np.ndarray, width: int) -> str:
-    """A curve as blocks of eight heights."""
-    at = np.interp(np.linspace(grid[0], grid[-1], width), grid, values)
-    low, high = float(at.min()), float(at.max())
-    steps = (at - low) / (high - low or 1.0) * (len(_BLOCKS) - 1)
-    return "".join(_BLOCKS[round(step)] for step in steps)
-
-
-def _levels(function: Any, values: np.ndarray) -> str:
-    """Levels with the largest effects, from the highest to the lowest."""
-    largest = np.argsort(-np.abs(values), kind="stable")[:_LEVELS]
-    order = sorted(largest.tolist(), key=lambda k: -values[k])
-    text = ", ".join(f"{shortened(function.levels[k])} {values[k]:+.3g}" for k in order)
-    more = len(values) - len(order)
-    return f"{text}, … ({more} more)" if more > 0 else text
-
-
-def _cells(pair: PairFunction, output: int) -> str:
-    """The highest and the lowest cell that training rows were in."""
-    values = pair.values if pair.values.ndim == 2 else pair.values[..., output]
-    values = np.where(pair.density > 0, values, np.nan)
-    extremes = []
-    for place in (np.nanargmax(values), np.nanargmin(values)):
-        i, j = (int(k) for k in np.unravel_index(place, values.shape))
-        cell = f"{shortened(pair.first[i])} × {shortened(pair.second[j])}"
-        extremes.append(f"{cell} {values[i, j]:+.3g}")
-    return ", ".join(extremes)

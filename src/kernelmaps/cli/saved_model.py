@@ -1,137 +1,25 @@
-"""Predict the rows of a file with a saved model, and score a model on rows with a target."""
+"""A fitted model of a file, and the rows of new files as it takes them."""
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from .._util import storage
-from .._util.display import two_columns
-from .._util.storage import AnyPath, write_json
+from .._util.storage import AnyPath
 from ..data import read_rows
 from ..data.columns import column_positions, no_target
 from ..data.reading import column_names
-from ..data.suffixes import compressed, data_suffix, is_csv, is_parquet
+from ..data.suffixes import is_csv, is_parquet
 from ..data.table_stream import raw_tables
 from ..data.text_cells import quoted
 from ..exceptions import SuspectColumnWarning
 from ..model_files import load_with_metadata
-from ..models.gam.fitted import warn_beyond
-from ..models.svm.saved import EstimatorNeeded
-
-TABLE_SUFFIXES = (".csv", ".tsv", ".json")
-
-
-def check_table_suffix(path: AnyPath) -> str:
-    """The format of predictions that a suffix names: CSV and TSV (also compressed) or JSON."""
-    suffix = data_suffix(path)
-    if suffix not in TABLE_SUFFIXES:
-        raise ValueError(
-            f"cannot write {os.fspath(path)!r}: predictions are written as "
-            f"{', '.join(TABLE_SUFFIXES)}, or compressed as .csv.gz, .csv.bz2, .csv.xz, .csv.zst."
-        )
-    return suffix
-
-
-@dataclass
-class Predictions:
-    """Predictions with the names of their columns; IDs come first.
-
-    Attributes
-    ----------
-    columns : list of str
-    blocks : callable
-        Reads and predicts the rows anew, and returns them some at a time.
-    rows : int
-        Predictions that were read last.
-    """
-
-    columns: list[str]
-    blocks: Callable[[], Iterator[list[list[Any]]]]
-    rows: int = 0
-
-    def __len__(self) -> int:
-        return self.rows
-
-    def __iter__(self) -> Iterator[list[list[Any]]]:
-        self.rows = 0
-        for block in self.blocks():
-            self.rows += len(block)
-            yield block
-
-    def lines(self, delimiter: str = ",") -> Iterator[str]:
-        """Text with one line per row, some rows at a time."""
-        for number, block in enumerate(self):
-            stream = io.StringIO()
-            writer = csv.writer(stream, lineterminator="\n", delimiter=delimiter)
-            writer.writerows(block if number else [self.columns, *block])
-            yield stream.getvalue()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return {"columns": self.columns, "values": [row for block in self for row in block]}
-
-    def save(self, path: AnyPath) -> None:
-        """Write the file that the suffix names."""
-        suffix = check_table_suffix(path)
-        if suffix == ".json":
-            write_json(path, self.to_dict())
-            return
-        lines = self.lines("\t" if suffix == ".tsv" else ",")
-        storage.write_file(path, compressed(path, (text.encode() for text in lines)))
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Scores of a model on rows with known targets.
-
-    Attributes
-    ----------
-    name : str
-        The data.
-    task : str
-    rows : int
-    scores : dict of str to float
-    classes : dict
-        Rows, recall and precision of each class.
-    check : GamCheck or None
-        Checks of a generalised additive model on the first rows, if asked for.
-    """
-
-    data: str
-    task: str
-    rows: int
-    scores: dict[str, float]
-    classes: dict[str, dict[str, float]]
-    check: Any = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        plain = {item.name: getattr(self, item.name) for item in fields(self)}
-        check = plain.pop("check")
-        if check is None:
-            return plain
-        names = ("rows", "findings", "basis", "concurvity", "influential_rows")
-        influential = check.influential().tolist()
-        values = len(check.fitted), check.findings, check.basis, check.concurvity, influential
-        return {**plain, "check": dict(zip(names, values, strict=True))}
-
-    def table(self) -> Any:
-        """As a rich table."""
-        shown: dict[str, Any] = {"rows": f"{self.rows:,}", **self.scores}
-        for name, values in list(self.classes.items())[:20]:
-            numbers = f"recall {values['recall']:.4g}, precision {values['precision']:.4g}"
-            shown[f"class {name}"] = f"{numbers} ({int(values['rows'])} rows)"
-        return two_columns(shown, f"{self.task} on {self.data}")
 
 
 @dataclass(frozen=True)
@@ -174,8 +62,8 @@ class SavedModel:
         model, metadata = load_with_metadata(path, to_predict=to_predict)
         if not hasattr(model, "predict"):
             raise ValueError(
-                f"{os.fspath(path)!r} holds {_an(type(model).__name__)}, which does not predict: "
-                "make a model with `kernelmaps fit`."
+                f"{os.fspath(path)!r} holds {add_article(type(model).__name__)}, which does not "
+                "predict: make a model with `kernelmaps fit`."
             )
         saved = cls(path, model, metadata)
         if not hasattr(model, "reader_") and saved.columns is not None:
@@ -307,86 +195,6 @@ class _TableColumns:
         return name
 
 
-def predict_rows(
-    model: AnyPath, data: AnyPath, *, proba: bool = False, keep: Sequence[str] | None = None,
-    exposure: str | None = None, encoding: str = "utf-8",
-) -> Predictions:  # fmt: skip
-    """Predict the rows of a file with a saved model, finding its columns by name.
-
-    Parameters
-    ----------
-    model, data : path
-    proba : bool
-        Whether to give probabilities of the classes.
-    keep : sequence of str, optional
-        Columns of the data to carry along; by default the IDs that were excluded from the fit,
-        where the data have them.
-    exposure : str, optional
-        Column of exposures; by default that of the fit.
-    encoding : str
-        Of CSV text.
-    """
-    # Rows of other files are arrays, which an estimator checks.
-    saved = SavedModel.load(model, to_predict=is_csv(data) or is_parquet(data))
-    fitted, metadata = saved.model, saved.metadata
-    if proba and not hasattr(fitted, "predict_proba"):
-        name = getattr(fitted, "estimator", type(fitted).__name__)
-        raise ValueError(f"{_an(name)} has no probabilities; leave out --proba.")
-    carried = _carried_columns(data, metadata, keep, encoding)
-    one = [metadata.get("target") or "prediction"]
-    names = [str(item) for item in fitted.classes_] if proba else one
-
-    def predict_with(loaded: Any) -> Callable[..., Any]:
-        return loaded.predict_proba if proba else loaded.predict
-
-    def blocks() -> Iterator[list[list[Any]]]:
-        for rows in saved.blocks(data, keep=carried, exposure=exposure, encoding=encoding):
-            options = {} if rows.exposure is None else {"exposure": rows.exposure}
-            try:
-                values = np.asarray(predict_with(saved.model)(rows.X, **options))
-            except EstimatorNeeded:
-                loaded = SavedModel.load(model)
-                values = np.asarray(predict_with(loaded.model)(loaded.with_names(rows.X)))
-            columns = [
-                *rows.extra_columns.values(),
-                *(values.T.tolist() if proba else [values.tolist()]),
-            ]
-            yield [list(cells) for cells in zip(*columns)]
-        warn_beyond("predict", getattr(saved.model, "rows_beyond", {}), stacklevel=2)
-
-    return Predictions([*carried, *names], blocks)
-
-
-def evaluate_file(
-    model: AnyPath, data: AnyPath, *, target: str | None = None, exposure: str | None = None,
-    encoding: str = "utf-8", check: bool = False,
-) -> Evaluation:  # fmt: skip
-    """Score a saved model on the rows of a file with a target, and check it if asked for."""
-    from ..evaluation.scores import PredictionScores
-
-    saved = SavedModel.load(model)
-    labels = hasattr(saved.model, "classes_")
-    judged = PredictionScores(saved.model, os.fspath(data))
-
-    def blocks() -> Iterator[NewRows]:
-        return saved.blocks(
-            data, target=target, with_target=True, exposure=exposure, encoding=encoding
-        )
-
-    for rows in blocks():
-        judged.add(rows.X, rows.y, rows.exposure)
-    classes = judged.class_scores() if labels else {}
-    task = "classification" if labels else "regression"
-    checks = None
-    if check:
-        checks = judged.check(rows.X for rows in blocks())
-        if checks is None:
-            raise ValueError(
-                "the checks are of generalised additive models of a number or of two classes."
-            )
-    return Evaluation(judged.name, task, judged.rows, judged.scores(), classes, checks)
-
-
 def _set_map_names(fitted: Any, columns: Sequence[str]) -> None:
     """Let the additive maps of a model, fitted on an array, name columns in messages."""
     if hasattr(fitted, "saved_maps"):  # without its estimator
@@ -414,15 +222,5 @@ def _cells(table: Any) -> dict[str, list[Any]]:
         return {name: table[name].cast(pyarrow.string()).to_pylist() for name in names}
 
 
-def _carried_columns(
-    data: Any, metadata: dict[str, Any], keep: Sequence[str] | None, encoding: str
-) -> list[str]:
-    """Columns to carry along: those asked for, else the IDs that the data have."""
-    if keep is not None:
-        return list(keep)
-    header = column_names(data, encoding) if metadata.get("ids") and Path(data).exists() else None
-    return [name for name in metadata.get("ids") or [] if name in (header or [])]
-
-
-def _an(name: str) -> str:
+def add_article(name: str) -> str:
     return f"an {name}" if name[0] in "AEIOU" else f"a {name}"

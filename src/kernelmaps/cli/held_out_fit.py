@@ -7,7 +7,7 @@ to `_fit_and_score`, which all models share.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,9 +21,16 @@ from .._util.sparse import dense
 from .._util.storage import AnyPath
 from ..data import Rows, Source, read_rows
 from ..data.columns import ColumnSelection, no_target
-from ..data.reading import PreparedSource, open_rows, read_columns
+from ..data.reading import (
+    Holdout,
+    PartOfSource,
+    PreparedSource,
+    open_rows,
+    read_columns,
+    rows_where,
+)
 from ..data.reading import column_names as names_in
-from ..data.sources import SlicedSource
+from ..data.sources import SlicedSource, values_at
 from ..data.suffixes import is_csv, is_parquet
 from ..data.table_in_memory import TableFile, fits_in_memory, load_table
 from ..data.table_stream import open_large_table
@@ -32,16 +39,11 @@ from ..evaluation.methods import behind_scaler
 from ..evaluation.scores import PredictionScores
 from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
 from ..models.losses import LOSSES
-from .fit_settings import FitSettings
-from .fitted_model import FittedModel
-from .holding_out import (
-    BLOCK_ROWS,
-    FEWEST_ROWS,
-    can_hold_out,
-    choose_holdout,
-    part_of_rows,
-)
+from .fit_summary import FittedModel
+from .settings import FitSettings
 
+BLOCK_ROWS = 16384  # rows that are read at a time
+FEWEST_ROWS = 20  # training rows below which none are held out
 _ALMOST_ONE = 0.999  # rank correlation with the target that is pointed out
 _MOST_RANGES = 10_000  # columns whose ranges are noted
 
@@ -237,6 +239,61 @@ def _fit_and_score(
         scores = _predict(model, source).scores()
     streamed = not isinstance(source, SlicedSource)
     return FittedModel(model, metadata, scores, n_scored, task.reason, streamed)
+
+
+def choose_holdout(option: str, model: Any, source: Source, n_rows: int) -> tuple[Holdout, str]:
+    """The rows that are held out, and in words which ones.
+
+    `option` is "auto", "last" or "random". Rows that a column of dates orders are held out from the
+    end where the latest are; `model` is a fitted GAM, which says what columns are dates, or None.
+    """
+    if option != "random" and model is not None:
+        blocks = (block.X for block in source.blocks(BLOCK_ROWS))
+        ordered = ordering_date(model.reader_, blocks)
+        if ordered is not None:
+            name, end = ordered
+            return Holdout(end, n_rows), f"the latest rows by {name!r}"
+    if option == "last":
+        return Holdout("last", n_rows), "the last rows"
+    return Holdout("random", n_rows), "rows all over the file"
+
+
+def ordering_date(reader: Any, tables: Iterable[Any]) -> tuple[str, str] | None:
+    """The column of dates that rows are sorted by, and where the latest are: "last" or "first"."""
+    names = [column.name for column in reader.columns if column.kind == "date"]
+    possible_ends = {name: {"last", "first"} for name in names}
+    previous: dict[str, np.ndarray] = {}
+    for table in tables if names else ():
+        for name, dates in reader.dates(table, "fit").items():
+            present = dates[~np.isnat(dates)]
+            if not len(present):
+                continue
+            steps = np.diff(np.concatenate([previous.get(name, present[:1]), present]))
+            steps = steps.astype(np.int64)
+            possible_ends[name] -= {"last"} if (steps < 0).any() else set()
+            possible_ends[name] -= {"first"} if (steps > 0).any() else set()
+            previous[name] = present[-1:]
+    return next(((name, max(ends)) for name, ends in possible_ends.items() if ends), None)
+
+
+def part_of_rows(source: Source, holdout: Holdout, *, held: bool) -> Source:
+    """The rows that are held out, or those that are not."""
+    if not isinstance(source, SlicedSource):
+        return PartOfSource(source, holdout, held=held)
+    mask = holdout.held(0, source.n_rows) == held
+    y, w, exposure = (values_at(v, mask) for v in (source.y, source.w, source.exposure))
+    return replace(source, X=rows_where(source.X, mask), y=y, w=w, exposure=exposure)
+
+
+def can_hold_out(source: Source, holdout: Holdout, sample_y: np.ndarray | None, task: str) -> bool:
+    """Whether enough is left to fit on: some rows, and two classes.
+
+    `sample_y` are targets of some rows, where not all are in memory.
+    """
+    if sample_y is None and isinstance(source, SlicedSource):
+        sample_y = source.y[~holdout.held(0, source.n_rows)]
+    y = np.asarray(sample_y)
+    return len(y) >= FEWEST_ROWS and (task == "regression" or len(np.unique(y)) > 1)
 
 
 def _metadata_of_rows(

@@ -1,9 +1,9 @@
-"""Compile ahead of use, for images and servers whose first request shall not wait."""
+"""kernelmaps warmup: compile ahead of use, for images and servers."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -15,28 +15,28 @@ from sklearn.base import clone
 import kernelmaps as km
 
 from .._util.display import track
+from . import application as cli
 
 
-@dataclass(frozen=True)
-class WarmUp:
-    """What was compiled (or found on disk), and how long it took."""
+@cli.command
+def warmup(json: cli.AsJson = False) -> None:
+    """Compile the loops of everyday use now, so that the first request does not wait.
 
-    steps: int
-    seconds: float
+    For images and servers: compiled loops are kept beside the package, or in the folder that the
+    environment variable NUMBA_CACHE_DIR names. Streaming models are not among them: apart from
+    their map, they compile nothing.
 
-    def __str__(self) -> str:
-        return f"{self.steps} loops are ready after {self.seconds:.1f} s; later runs find them."
-
-
-def warm_up() -> WarmUp:
-    """Run the maps and the models of everyday use once on each kind of rows.
-
-    Streaming models are not among them: apart from their map, they compile nothing.
+    Example: `kernelmaps warmup`
     """
     start, steps = perf_counter(), list(_steps())
-    for step in track(steps, "compiling"):
-        step()
-    return WarmUp(len(steps), perf_counter() - start)
+    with warnings.catch_warnings(action="ignore"):  # of rows that nobody will see
+        for step in track(steps, "compiling"):
+            step()
+    seconds = perf_counter() - start
+    if json:
+        cli.show_json({"steps": len(steps), "seconds": seconds})
+    else:
+        cli.say(f"{len(steps)} loops are ready after {seconds:.1f} s; later runs find them.")
 
 
 def _steps() -> Iterator[Callable[[], Any]]:
