@@ -54,21 +54,10 @@ _FITTED = {
     "AdditiveClassifier": ("kernelmaps.models.gam.fitted", "FittedClassifier"),
     "AdditiveSVC": ("kernelmaps.models.svm.saved", "SavedSVC"),
     "AdditiveSVR": ("kernelmaps.models.svm.saved", "SavedSVR"),
-    "StreamingRidge": ("kernelmaps.models.streaming.saved", "SavedStreamingRegressor"),
-    "StreamingLasso": ("kernelmaps.models.streaming.saved", "SavedStreamingRegressor"),
-    "StreamingRidgeClassifier": ("kernelmaps.models.streaming.saved", "SavedStreamingClassifier"),
-    "StreamingLassoClassifier": ("kernelmaps.models.streaming.saved", "SavedStreamingClassifier"),
 }
 _SAVED_MAP = "kernelmaps.models.svm.saved", "SavedMap"
 _SAVED_PARTS = {
     "AdditiveMachine": ("kernelmaps.models.svm.saved", "SavedMachine"),
-    "Features": ("kernelmaps.models.streaming.saved", "SavedFeatures"),
-    "Part": ("kernelmaps.models.streaming.saved", "SavedKernel"),
-    "Pipeline": ("kernelmaps.models.streaming.saved", "SavedPipeline"),
-    "StandardScaler": ("kernelmaps.models.streaming.saved", "SavedScaler"),
-    "LinearSolution": ("kernelmaps.models.streaming.saved", "SavedSolution"),
-    "Moments": ("kernelmaps.models.streaming.saved", "SavedMoments"),
-    "FoldMoments": ("kernelmaps.models.streaming.saved", "SavedFolds"),
 }
 _ESTIMATOR_PACKAGES = ("kernelmaps.maps.", "kernelmaps.models.")
 PLUGINS: dict[str, type] = {}  # by `register_class`
