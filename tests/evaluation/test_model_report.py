@@ -9,8 +9,8 @@ import pytest
 
 import kernelmaps as km
 from kernelmaps.evaluation.model_report import ReportRows, write_report
-from kernelmaps.evaluation.page import rounded_axis, write_page
-from kernelmaps.evaluation.scoring import PredictionScores
+from kernelmaps.evaluation.reports import _round_axis, fill_template
+from kernelmaps.evaluation.scores import PredictionScores
 from kernelmaps.inspection import PairFunctionDisplay, ShapeFunctionDisplay
 
 pandas = pytest.importorskip("pandas")
@@ -46,7 +46,7 @@ def regression(tmp_path_factory):
 def test_a_page_is_written_by_the_rules_of_all_files(tmp_path):
     """Folders are not created, as by `km.save`."""
     with pytest.raises(FileNotFoundError, match="there is no folder"):
-        write_page("model_report.html", {}, tmp_path / "gone" / "page.html")
+        fill_template("model_report.html", {}, tmp_path / "gone" / "page.html")
     assert not list(tmp_path.iterdir())
 
 
@@ -251,7 +251,7 @@ def test_the_page_needs_no_network(regression):
 
 @pytest.mark.parametrize("values", [[1.6e9, 1.6e9 + 2500.5, 1.6e9 + 5000], [0.0, 1e-9], [3.0, 3.0]])
 def test_places_on_an_axis_keep_four_digits_of_its_extent(values):
-    found = np.array(rounded_axis(values))
+    found = np.array(_round_axis(values))
     assert np.abs(found - values).max() <= 1e-4 * np.ptp(values) + 1e-12
 
 
