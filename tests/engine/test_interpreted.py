@@ -72,7 +72,6 @@ def of_kernels():
 def of_maps():
     X = 20 * rows()
     fitted = {name: getattr(km, name)(**own).fit(X) for name, own in MAP_SETTINGS.items()}
-    fitted["quantile knots"] = km.SplineMap(knots="quantile").fit(X)
     fitted["sparse splines"] = km.SplineMap(order=0, sparse_output=True).fit(X)
     fitted["k-means"] = km.AnchorMap(n_anchors=5, anchors="kmeans", energy=1).fit(X)
     fitted["weights"] = km.AnchorMap(n_anchors=6, n_neighbors=2, anchors="kmeans").fit(X)

@@ -270,7 +270,8 @@ def test_exponential_refuses_what_its_base_refuses():
     [
         (lambda: Gaussian("scale"), "sigma must be a positive number, got 'scale'"),
         (lambda: Gaussian(0.0), "sigma must be a positive number"),
-        (lambda: Matern(nu=-1), "nu must be a positive number"),
+        (lambda: Matern(nu=-1), "nu must be above 0 and at most 40"),
+        (lambda: Matern(nu=41), "use Gaussian beyond"),
         (lambda: Laplacian(np.nan), "scale must be a positive number"),
         (lambda: Exponential(chi2, -1.0), "gamma must be a positive number"),
         (lambda: chi2.replace(gamma=0), "gamma must be a positive number"),
@@ -306,31 +307,21 @@ def test_chi2_of_numbers_whose_products_leave_the_range(size):
     np.testing.assert_allclose(kernels.chi2(sparse.csr_matrix(X)), expected, rtol=1e-6)
 
 
-def test_matern_of_large_orders_is_finite_smooth_and_ends_at_the_gaussian():
+def test_matern_of_large_orders_is_finite_and_tends_to_the_gaussian():
     r = np.concatenate([[0], np.geomspace(1e-12, 8, 60)])
     gaussian = np.exp(-(r**2) / 2)
     last = np.inf
-    for nu in (20.0, 39.9, 40.1, 100.0, 170.0, 1000.0, 1e6):
+    for nu in (5.0, 10.0, 20.0, 40.0):
         value = kernels.Matern(nu, 1.0).signature(r)
         gap = np.abs(value - gaussian).max()
         assert gap < min(last, 0.6 / nu)  # O(1/ν)
         last = gap
-    below, above = (kernels.Matern(40 + e, 1.0).signature(r) for e in (-1e-9, 1e-9))
-    np.testing.assert_allclose(below, above, rtol=1e-8)
 
 
-@pytest.mark.parametrize("nu", [0.3, 0.7, 2.0, 30.0, 60.0, 1e4, 1e8, 1e16])
+@pytest.mark.parametrize("nu", [0.3, 0.7, 2.0, 30.0, 40.0])
 def test_matern_of_rows_far_apart_is_nothing(nu):
     far = kernels.Matern(nu, 1.0).signature(np.array([1e5, 1e9, 1e12, 1e200]))
     assert (far < 1e-3).all()
     assert (far >= 0).all()
     near = kernels.Matern(max(nu, 0.7), 1.0).signature(np.array([0.0, 1e-12, 1e-9]))
     np.testing.assert_allclose(near, 1, atol=1e-8)
-
-
-def test_matern_tends_to_the_gaussian_with_its_correction():
-    r = np.linspace(0, 5, 40)
-    for nu in (9e4, 1.1e5):  # on both sides of where the formula changes
-        a = r**2 / 2
-        expected = np.exp(-a) * (1 + a * (a - 2) / (2 * nu))
-        np.testing.assert_allclose(kernels.Matern(nu, 1.0).signature(r), expected, atol=2e-9)

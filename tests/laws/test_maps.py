@@ -100,7 +100,6 @@ MAPS = {
     ),
     # Bases of functions: they name no kernel, so that there is no error to fall.
     "spline": (lambda n: km.SplineMap(n_bases=n), (10,), 0, None),
-    "spline-quantile": (lambda n: km.SplineMap(n_bases=n, knots="quantile"), (10,), 0, None),
     "spline-sparse": (
         lambda n: km.SplineMap(n_bases=n, order=0, sparse_output=True),
         (10,),

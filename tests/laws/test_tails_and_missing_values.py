@@ -25,7 +25,6 @@ CURVES = {
 }
 TABLES = {
     "spline": lambda: km.SplineMap(),
-    "quantiles": lambda: km.SplineMap(knots="quantile"),
     "anchors": lambda: km.AnchorMap(n_anchors=7, rank=1),
     "neighbours": lambda: km.AnchorMap(n_anchors=7, n_neighbors=2, rank=1),
 }

@@ -99,7 +99,7 @@ def quantile_or_half_of_the_mean(distances):
 
 @pytest.mark.parametrize(
     ("rule", "typical"),
-    [("scale", np.mean), ("median", np.median), ("local", quantile_or_half_of_the_mean)],
+    [("scale", np.mean), ("local", quantile_or_half_of_the_mean)],
 )
 def test_gamma_from_the_data(rule, typical, seed):
     X = rows(seed)
@@ -248,7 +248,7 @@ def test_local_gamma_is_between_that_of_the_mean_and_twice_that(seed):
     assert 1 < gammas["spread"] < 1.3
 
 
-@pytest.mark.parametrize("rule", ["local", "scale", "median"])
+@pytest.mark.parametrize("rule", ["local", "scale"])
 def test_gamma_of_equal_rows_is_refused(rule):
     with pytest.raises(ValueError, match="that distance is 0: the rows are all alike"):
         exponential(gamma=rule).fit([[0.5, 0.5], [0.5, 0.5]])
@@ -405,9 +405,9 @@ def test_gamma_of_single_precision_rows_is_that_of_double_precision(seed):
 @pytest.mark.parametrize("kernel", ["jensen_shannon", "intersection", "hellinger", "chi2"])
 def test_rounding_is_no_distance(convert, kernel, seed):
     P = np.random.default_rng(seed).dirichlet(np.ones(300), size=40)
-    X = convert(np.vstack([np.repeat(P[:1], 160, axis=0), P]))  # most pairs are equal rows
+    X = convert(np.repeat(P[:1], 200, axis=0))
     with pytest.raises(ValueError, match="that distance is 0"):
-        km.ExponentialMap(km.HomogeneousMap(kernel), n_components=20, gamma="median").fit(X)
+        km.ExponentialMap(km.HomogeneousMap(kernel), n_components=20, gamma="scale").fit(X)
 
 
 def test_paired_landmarks_need_even_numbers(seed):

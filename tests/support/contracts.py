@@ -162,7 +162,8 @@ def _check_paths(fitted: FeatureMap, X: np.ndarray) -> None:
     assert single.dtype == np.float32, f"float32 rows gave {single.dtype}"
     _close(single, Z, 2**8, scale, "float32 differs by more than its precision", np.float32)
     chunks = [dense(fitted.transform(X[start : start + 7])) for start in range(0, len(X), 7)]
-    _close(np.concatenate(chunks), Z, 4, scale, "chunks of rows give another result")
+    # BLAS adds in another order for other shapes: a few units of angles of up to a dozen radians.
+    _close(np.concatenate(chunks), Z, 2**6, scale, "chunks of rows give another result")
     one = clone(fitted).set_params(n_jobs=1).fit(X).transform(X)
     _close(dense(one), Z, 4, scale, "the number of threads changes the result")
     if not sparse.issparse(one):

@@ -61,7 +61,6 @@ def originals() -> dict[str, object]:
     for name in MODELS:
         more[name] = fitted_model(name)
     more |= {
-        "quantile spline": km.SplineMap(knots="quantile", n_jobs=1).fit(X),
         "band of a spline": km.SplineMap(order=0, n_jobs=1).fit(X),
         "spline of CSR": km.SplineMap(n_jobs=1).fit(sparse.csr_matrix(X)),
         "anchors, linear": km.AnchorMap(n_anchors=6, n_neighbors=2, n_jobs=1).fit(X),

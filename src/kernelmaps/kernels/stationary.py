@@ -16,7 +16,7 @@ from scipy import sparse, special, stats
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.extmath import row_norms
 
-from .._util.arguments import check_positive
+from .._util.arguments import check_number, check_positive
 from .._util.devices import namespace_of
 from .._util.sparse import dense
 from .._util.threads import limit_threads, row_blocks
@@ -267,32 +267,7 @@ class Gaussian(StationaryKernel):
         return d / self.sigma**2
 
 
-_LARGE_ORDER = 40.0  # beyond, the Bessel function is computed by its logarithm
-_GAUSSIAN_ORDER = 1e5  # beyond, the Gaussian and its correction of O(1/ν) are right to 1e-10
-
-
-def _log_bessel(order: float, z: np.ndarray) -> np.ndarray:
-    r"""log K_ν(z) for large ν: Debye's expansion (Abramowitz and Stegun 9.7.8), uniform in z > 0.
-
-    .. math:: K_ν(νx) ≈ \sqrt{π/2ν}\, e^{-νη} (1 + x^2)^{-1/4} \sum_k (-1)^k u_k(t)/ν^k,
-              \quad t = (1 + x^2)^{-1/2}, \; η = 1/t + \log(x/(1 + 1/t)).
-
-    Four terms beside the first leave a relative error of 2e-10 at ν = 40.
-    """
-    x = z / order
-    root = np.hypot(1, x)
-    t, s = 1 / root, 1 / root**2
-    terms = [
-        t * (3 - 5 * s) / 24,
-        t**2 * (81 + s * (-462 + 385 * s)) / 1152,
-        t**3 * (30375 + s * (-369603 + s * (765765 - 425425 * s))) / 414720,
-        t**4
-        * (4465125 + s * (-94121676 + s * (349922430 + s * (-446185740 + 185910725 * s))))
-        / 39813120,
-    ]
-    series = 1 + sum((-1 / order) ** (k + 1) * term for k, term in enumerate(terms))
-    exponent = -order * (root + np.log(x / (1 + root)))
-    return 0.5 * np.log(np.pi / (2 * order)) + exponent - 0.5 * np.log(root) + np.log(series)
+_LARGEST_ORDER = 40.0  # of Bessel functions, which lose their range beyond
 
 
 @dataclass(frozen=True)
@@ -305,7 +280,7 @@ class Matern(StationaryKernel):
     Parameters
     ----------
     nu : float
-        Smoothness ν > 0.
+        Smoothness ν, above 0 and at most 40.
     scale : float
         Length scale s > 0.
     """
@@ -317,7 +292,10 @@ class Matern(StationaryKernel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive(self, "nu", self.nu)
+        check_number(
+            self, "nu", self.nu, f"above 0 and at most {_LARGEST_ORDER:g} (use Gaussian beyond)",
+            lambda nu: 0 < nu <= _LARGEST_ORDER,
+        )  # fmt: skip
 
     def signature(self, delta: np.ndarray) -> np.ndarray:
         xp, delta = float_differences(delta)
@@ -336,11 +314,6 @@ class Matern(StationaryKernel):
         z = np.minimum(z, 1e100)  # nothing is left long before, and squares stay finite
         safe = np.where(z > 0, z, 1.0)
         log = (1 - self.nu) * np.log(2) - special.gammaln(self.nu) + self.nu * np.log(safe)
-        if self.nu > _GAUSSIAN_ORDER:
-            a = np.minimum(z * z / (4 * self.nu), 1e3)
-            return np.exp(-a) * (1 + a * (a - 2) / (2 * self.nu))
-        if self.nu > _LARGE_ORDER:
-            return np.where(z > 0, np.exp(np.minimum(log + _log_bessel(self.nu, safe), 0)), 1.0)
         bessel = special.kve(self.nu, safe)
         value = np.exp(log - safe) * np.where(np.isfinite(bessel), bessel, 0)
         # Not finite: z is next to 0, or so large that nothing is left.

@@ -46,8 +46,8 @@ def local_distance(distances: np.ndarray) -> float:
     return float(max(np.quantile(distances, 0.1), np.mean(distances) / 2))
 
 
-_RULES = {"local": local_distance, "scale": np.mean, "median": np.median}
-_MAX_ROWS = 1000  # rows whose distances say what gamma="local", "scale" and "median" are
+_RULES = {"local": local_distance, "scale": np.mean}
+_MAX_ROWS = 1000  # rows whose distances say what gamma="local" and "scale" are
 _ROUNDING = 2e-14  # of k(x, x): distances below it say nothing
 
 
@@ -88,10 +88,10 @@ class ExponentialMap(DefaultParts, JointMap):
         the paper's ``ChebyshevMap(10)`` and an error as small.
     n_components : int, default=5000
         Output columns D.
-    gamma : float, "local", "scale" or "median", default="local"
-        γ. "scale" is 1/(mean squared distance), "median" 1/(median squared distance) of the
-        fitted rows (of at most 1000 of them), by the exact kernel; "local" is 1/(the 10 % quantile
-        of the squared distances), but at most twice "scale".
+    gamma : float, "local" or "scale", default="local"
+        γ. "scale" is 1/(mean squared distance) of the fitted rows (of at most 1000 of them), by
+        the exact kernel; "local" is 1/(the 10 % quantile of the squared distances), but at most
+        twice "scale".
     sampling : {"auto", "iid", "orthogonal", "structured"}, default="auto"
         How frequencies are drawn: see :mod:`kernelmaps.maps.fourier`. "orthogonal" has less
         error than "iid" (the paper's); "structured" has as little, stores no matrix and takes
@@ -243,7 +243,7 @@ class ExponentialMap(DefaultParts, JointMap):
                 "but that distance is 0: the rows are all alike (to rounding), or there is only "
                 "one sample. Give gamma as a number."
             )
-        check_positive(self, "gamma", self.gamma, "a positive number, 'local', 'scale' or 'median'")
+        check_positive(self, "gamma", self.gamma, "a positive number, 'local' or 'scale'")
         return float(self.gamma)
 
     def _check_domain(self, X: Any, columns: ColumnRange | None = None) -> None:

@@ -28,15 +28,13 @@ from .._util.arguments import check_choice, check_count
 from .._util.compiling import interpreted
 from .._util.schema import array
 from .._util.sparse import dense
-from ..design.anchors import column_values
 from ..engine import Spec
 from ..engine.extent import Extent
 from ..engine.piecewise import spec_of, stored_table
-from ..engine.table import AFFINE, EDGES, Table
+from ..engine.table import AFFINE, Table
 from ._range import feature_ranges, resolve_zero
 from .base import DOMAIN, AdditiveMap
 
-KNOTS = ("uniform", "quantile")
 ORDERS = (0, 1, 2)
 
 
@@ -58,8 +56,6 @@ class SplineMap(AdditiveMap):
     order : {0, 1, 2}, default=1
         Order d of the differences that are penalised: 0 the weights themselves, 1 slopes,
         2 curvature (slow to train: the condition number grows with n_bases⁴).
-    knots : {"uniform", "quantile"}, default="uniform"
-        Evenly spaced, or with equally many data between them (ties are spread out).
     domain : "auto", "data" or (low, high), default="auto"
         Range of the knots. "data" is each feature's own range; "auto" is that, too, but for
         unsigned integers the smallest [0, 2^k − 1] that holds it, so that features share tables.
@@ -94,7 +90,6 @@ class SplineMap(AdditiveMap):
     degree: int = 3
     _: KW_ONLY
     order: int = 1
-    knots: str = "uniform"
     domain: Any = "auto"
     zero_at_zero: bool | str = "auto"
     out_of_domain: str = "clip"
@@ -118,49 +113,45 @@ class SplineMap(AdditiveMap):
         zero = resolve_zero(self, X)
         low, high = feature_ranges(self, X, self.domain, zero)
         self.domain_ = (low, high)
-        edges, set_of = self._edges(X, low, high)
-        # Uniform knots differ between features by their place and width alone.
-        blocks = [_taps(e, p) for e in (edges[:1] if self.knots == "uniform" else edges)]
-        inverse = np.linalg.inv(difference_matrix(n, self.order)).T
-        mixes, pairs = [inverse[None]], np.zeros((len(edges), 2), int)
-        pairs[:, 0] = np.arange(len(edges)) if self.knots == "quantile" else 0
+        # Knots are even: those of features differ by their place and width alone.
+        ends, set_of = np.unique(np.stack([low, high], 1), axis=0, return_inverse=True)
+        block = _taps(n - p, p)
+        mix = np.linalg.inv(difference_matrix(n, self.order)).T[None]
+        mix_of = np.zeros(len(ends), np.int32)
         if zero:
-            at_zero = [_basis_at(e, blocks[k], 0.0, n) for e, k in zip(edges, pairs[:, 0])]
-            unique, pairs[:, 1] = np.unique(at_zero, axis=0, return_inverse=True)
-            mixes = [inverse @ (np.eye(n) - phi[:, None]) for phi in unique]
-        self.mix_ = np.reshape(mixes, (-1, n, n))
-        return self._spec(edges, set_of, blocks, pairs, zero)
+            at_zero = [_basis_at(np.linspace(*two, n - p + 1), block, 0.0, n) for two in ends]
+            unique, mix_of = np.unique(at_zero, axis=0, return_inverse=True)
+            mix = np.stack([mix[0] @ (np.eye(n) - phi[:, None]) for phi in unique])
+        self.mix_ = mix
+        return self._spec(ends, np.ravel(set_of), block, np.ravel(mix_of), zero)
 
     def _spec(
         self,
-        edges: list[np.ndarray],
+        ends: np.ndarray,
         set_of: np.ndarray,
-        blocks: list[np.ndarray],
-        pairs: np.ndarray,
+        block: np.ndarray,
+        mix_of: np.ndarray,
         zero: bool,
     ) -> Spec:
-        """The table of Ψ, and beside it the band Φ that training and prediction work on."""
+        """The table of Ψ, and with it the band Φ that training and prediction work on."""
         n, p = self.n_bases, self.degree
         extend = self.out_of_domain == "extrapolate"
-        taps = [_with_ends(block) if extend else block for block in blocks]
+        taps = _with_ends(block) if extend else block
         first = np.clip(np.arange(n - p + 2 * extend) - extend, 0, n - p - 1).astype(np.int32)
         sparse_band = self.order == 0 and not zero
-        shared, index = np.unique(pairs, axis=0, return_inverse=True)
-        dense = [taps[k] if sparse_band else _mixed(taps[k], first, self.mix_[m], n)
-                 for k, m in shared]  # fmt: skip
-        low, high = np.array([e[0] for e in edges]), np.array([e[-1] for e in edges])
+        shared, index = np.unique(mix_of, return_inverse=True)
+        dense = [taps if sparse_band else _mixed(taps, first, self.mix_[m], n) for m in shared]
+        low, high = ends.T
         width = (high - low) / (n - p)
-        edges = [_extended(e) for e in edges] if extend else edges
         table = Table.build(
-            AFFINE if self.knots == "uniform" else EDGES,
+            AFFINE,
             p,
             dense,
             set_of,
             origin=low - extend * width,
             resolution=1 / width,
-            width=np.full(len(edges), n),
+            width=np.full(len(ends), n),
             first=[first if sparse_band else np.zeros_like(first)] * len(dense),
-            edges=None if self.knots == "uniform" else edges,
             clip_low=None if extend else low,
             clip_high=None if extend else high,
             shared=np.ravel(index),
@@ -168,29 +159,13 @@ class SplineMap(AdditiveMap):
         )
         spec = spec_of(table)
         band = {
-            "band_coef": np.stack(taps),
+            "band_coef": taps[None],
             "band_first": first,
-            "band_of": pairs[:, 0].astype(np.int32),
+            "band_of": np.zeros(len(ends), np.int32),
             "mix": self.mix_,
-            "mix_of": pairs[:, 1].astype(np.int32),
+            "mix_of": mix_of.astype(np.int32),
         }
         return Spec("piecewise", {**spec.arrays, **band}, spec.numbers)
-
-    def _edges(
-        self, X: Any, low: np.ndarray, high: np.ndarray
-    ) -> tuple[list[np.ndarray], np.ndarray]:
-        """Interval ends of each set of features with the same knots, and the sets."""
-        count = self.n_bases - self.degree
-        if self.knots == "uniform":
-            ends, set_of = np.unique(np.stack([low, high], 1), axis=0, return_inverse=True)
-            return list(np.linspace(*ends.T, count + 1, axis=1)), np.ravel(set_of)
-        columns = sparse.csc_matrix(X) if sparse.issparse(X) else X
-        edges = [
-            _quantile_edges(*column_values(columns, d), low[d], high[d], count)
-            for d in range(len(low))
-        ]
-        unique, set_of = np.unique(edges, axis=0, return_inverse=True)
-        return list(unique), np.ravel(set_of)
 
     def _check_parameters(self) -> tuple[int, int]:
         n = check_count(self, "n_bases", self.n_bases)
@@ -201,7 +176,6 @@ class SplineMap(AdditiveMap):
                 "splines of degree p on one interval are already p + 1 functions."
             )
         check_choice(self, "order", self.order, ORDERS)
-        check_choice(self, "knots", self.knots, KNOTS)
         if self.sparse_output and (self.order != 0 or self.zero_at_zero is True):
             raise ValueError(
                 "SplineMap: sparse_output=True needs order=0 without zero_at_zero=True; "
@@ -210,22 +184,17 @@ class SplineMap(AdditiveMap):
         return n, p
 
 
-def _taps(edges: np.ndarray, degree: int) -> np.ndarray:
+def _taps(n_intervals: int, degree: int) -> np.ndarray:
     """coef[b, k, c]: on interval b, Φ_{b+c} = Σ_k coef[b, k, c] u^k with u in [0, 1]."""
-    # In units of the intervals: powers of their lengths would leave the range of the numbers.
-    edges = (edges - edges[0]) / (edges[-1] - edges[0]) * (len(edges) - 1)
-    first, last = edges[1] - edges[0], edges[-1] - edges[-2]
-    steps = np.arange(1, degree + 1)
-    knots = np.concatenate([edges[0] - first * steps[::-1], edges, edges[-1] + last * steps])
     # Taylor's series at the left ends, where derivatives are those of the interval to the right.
     # (PPoly.from_spline calls FITPACK, which ends the process for degrees beyond 5.)
-    starts, widths = edges[:-1], np.diff(edges)
-    basis = BSpline(knots, np.eye(len(starts) + degree), degree)
-    active = np.arange(len(starts))[:, None] + np.arange(degree + 1)
-    coef = np.empty((len(starts), degree + 1, degree + 1))
+    knots = np.arange(-degree, n_intervals + degree + 1, dtype=np.float64)
+    basis, starts = BSpline(knots, np.eye(n_intervals + degree), degree), np.arange(n_intervals)
+    active = starts[:, None] + np.arange(degree + 1)
+    coef = np.empty((n_intervals, degree + 1, degree + 1))
     for k in range(degree + 1):
         values = np.take_along_axis(basis(starts, nu=k), active, axis=1)
-        coef[:, k] = values * (widths**k / factorial(k))[:, None]
+        coef[:, k] = values / factorial(k)
     return coef
 
 
@@ -237,10 +206,6 @@ def _with_ends(block: np.ndarray) -> np.ndarray:
     start[0], start[1] = block[0, 0] - slope, slope  # at u = 1 the value of the first edge
     stop[0], stop[1] = block[-1].sum(0), (powers * block[-1]).sum(0)
     return np.concatenate([start[None], block, stop[None]])
-
-
-def _extended(edges: np.ndarray) -> np.ndarray:
-    return np.concatenate([[2 * edges[0] - edges[1]], edges, [2 * edges[-1] - edges[-2]]])
 
 
 def _basis_at(edges: np.ndarray, block: np.ndarray, x: float, n: int) -> np.ndarray:
@@ -258,22 +223,6 @@ def _mixed(block: np.ndarray, first: np.ndarray, mix: np.ndarray, n: int) -> np.
     for b, start in enumerate(first):
         out[b] = block[b] @ mix[:, start : start + block.shape[2]].T
     return out
-
-
-def _quantile_edges(
-    values: np.ndarray, counts: np.ndarray, low: float, high: float, count: int
-) -> np.ndarray:
-    """Interval ends with equally many data between; where ties leave too few, halve the widest."""
-    share = np.cumsum(counts) / counts.sum()
-    inner = values[np.searchsorted(share, np.arange(1, count) / count)]
-    least = 2.0**-40 * (high - low)  # values that are closer are one but for rounding
-    inner = np.unique(inner[(inner > low + least) & (inner < high - least)])
-    inner = inner[np.diff(inner, prepend=low) > least]
-    edges = np.concatenate([[low], inner, [high]])
-    while len(edges) <= count:
-        widest = int(np.argmax(np.diff(edges)))
-        edges = np.insert(edges, widest + 1, 0.5 * (edges[widest] + edges[widest + 1]))
-    return edges
 
 
 def _stored_band(spec: Spec, X: Any, n_jobs: int | None) -> sparse.csr_matrix:

@@ -14,7 +14,7 @@ DOUBLE = np.dtype(np.float64)
 MAPS = {
     "splines": km.SplineMap(6),
     "plain splines": km.SplineMap(5, order=0),
-    "quantile knots": km.SplineMap(5, order=2, knots="quantile"),
+    "second order": km.SplineMap(5, order=2),
     "trigonometric": km.TrigonometricMap(2),
 }
 SPARSE_MAPS = {

@@ -36,6 +36,7 @@ def to_single(X):
     return X.astype(np.float32)
 
 
+UNEVEN = km.AnchorMap(lambda x, y: np.exp(-((x - y) ** 2)), 8, anchors="kmeans", n_neighbors=2)
 # A map, the rows, classes, and the bins that the compiled form has.
 CASES = {
     "cubic": (km.SplineMap(), np.array, 2, AFFINE),
@@ -48,7 +49,7 @@ CASES = {
     "extrapolated": (km.SplineMap(out_of_domain="extrapolate"), np.array, 2, AFFINE),
     "classes": (km.SplineMap(), np.array, 3, AFFINE),
     "many-classes": (km.SplineMap(), to_single, 19, AFFINE),
-    "quantile": (km.SplineMap(knots="quantile"), np.array, 2, EDGES),
+    "uneven": (UNEVEN, np.array, 2, EDGES),
     "bytes": (km.SplineMap(order=0), to_bytes, 2, CODE),
     "sparse": (km.SplineMap(), sparse.csr_matrix, 2, AFFINE),
     "sparse-classes": (km.SplineMap(), sparse.csr_matrix, 3, AFFINE),

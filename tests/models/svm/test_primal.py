@@ -148,12 +148,11 @@ def test_duals_of_rows_beyond_the_margin_are_zero(seed):
     assert not model.dual_coef_[margin > 1.01].any()
 
 
-@pytest.mark.parametrize("knots", ["uniform", "quantile"])
-def test_values_are_located_in_double_precision(seed, knots):
+def test_values_are_located_in_double_precision(seed):
     """In single precision, 10⁶ + x would be one of 16 numbers."""
     X, y = rows(seed)
     X += 1e6
-    options = {"feature_map": km.SplineMap(knots=knots), "C": 1.0, "solver": "primal"}
+    options = {"feature_map": km.SplineMap(), "C": 1.0, "solver": "primal"}
     model = km.AdditiveSVC(**options).fit(X, y > 0)
     exact = km.AdditiveSVC(tol=1e-7, **options).fit(X, y > 0)
     np.testing.assert_allclose(model.objective_, exact.objective_, rtol=model.tol)

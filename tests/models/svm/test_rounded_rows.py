@@ -172,7 +172,6 @@ def test_epochs_are_those_of_both_forms_together(small_is_large, went_over):
         (lambda X: X, {"feature_map": km.SplineMap(8, zero_at_zero=True)}),
         (lambda X: X, {"feature_map": km.SplineMap(300, order=0)}),  # too many bins
         (lambda X: X, {"feature_map": km.AnchorMap(n_anchors=8)}),  # look-ups
-        (lambda X: X, {"feature_map": km.SplineMap(8, knots="quantile")}),
         # Values may lie outside the bins: rounded ones would be far from them.
         (lambda X: X, {"feature_map": km.SplineMap(8, out_of_domain="extrapolate")}),
         (lambda X: X, {"feature_map": km.HermiteMap()}),
