@@ -34,7 +34,7 @@ from sklearn.preprocessing import normalize
 
 import kernelmaps as km
 from kernelmaps.evaluation import choice as chooser
-from kernelmaps.evaluation.candidates import fitted_to_data
+from kernelmaps.evaluation.candidates import fit_kernel
 from kernelmaps.exceptions import ToleranceError
 
 from . import machine
@@ -61,7 +61,7 @@ def one_case(X: Any, kernel: str, seed: int, rows: int = ROWS) -> dict[str, Any]
     order = np.random.default_rng(seed).permutation(X.shape[0])[: 3 * rows]
     X = normalize(X[order].astype(np.float64), norm="l1")
     given, fresh = X[: 2 * rows], X[2 * rows :]
-    truth = fitted_to_data(kernel, given)
+    truth = fit_kernel(kernel, given)
     start = time.perf_counter()
     try:
         choice = km.choose(

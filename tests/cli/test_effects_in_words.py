@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelmaps.cli.effects import effect_of, effects_of
+from kernelmaps.cli.effects import describe_effect, describe_effects
 from kernelmaps.models.shapes import PairFunction, ShapeFunction
 
 
@@ -14,7 +14,7 @@ def shape(grid, values, levels=None, missing=None):
 
 
 def test_a_curve_goes_from_its_first_to_its_last_value():
-    text = effect_of(shape([18, 54, 90], [-1, 0, 1]))
+    text = describe_effect(shape([18, 54, 90], [-1, 0, 1]))
     assert text == "18 ▁▁▂▂▃▃▄▄▅▅▆▆▇▇██ 90, -1 to +1"
 
 
@@ -26,15 +26,15 @@ def test_a_curve_goes_from_its_first_to_its_last_value():
     ],
 )
 def test_ends_far_from_zero_are_told_apart(ends, said):
-    text = effect_of(shape(ends, [0, 1]))
+    text = describe_effect(shape(ends, [0, 1]))
     assert text.startswith(f"{said[0]} ▁")
     assert f"█ {said[1]}," in text
 
 
 def test_levels_come_in_the_order_of_their_effects():
-    found = effect_of(shape([0, 1, 2], [0.1, -2, 1], ("u", "v", "w"), np.array([0.5, 0.1])))
+    found = describe_effect(shape([0, 1, 2], [0.1, -2, 1], ("u", "v", "w"), np.array([0.5, 0.1])))
     assert found == "w +1, u +0.1, v -2; missing +0.5"
-    many = effect_of(shape(range(9), np.arange(9.0), tuple("abcdefghi")))
+    many = describe_effect(shape(range(9), np.arange(9.0), tuple("abcdefghi")))
     assert many == "i +8, h +7, g +6, f +5, e +4, d +3, … (3 more)"
 
 
@@ -42,11 +42,11 @@ def test_a_pair_names_its_highest_and_lowest_cell_that_had_rows():
     values = np.array([[1.0, -3.0], [0.5, 9.0]])
     density = np.array([[0.4, 0.3], [0.3, 0.0]])
     pair = PairFunction("a × b", ("0", "1"), ("x", "y"), values, values, density)
-    assert effect_of(pair) == "0 × x +1, 0 × y -3"
+    assert describe_effect(pair) == "0 × x +1, 0 × y -3"
 
 
 def test_several_outputs_have_a_few_characters_each():
-    curves = effects_of(shape([0, 1], [[0, 1], [1, 0]]))
+    curves = describe_effects(shape([0, 1], [[0, 1], [1, 0]]))
     assert curves == ["▁▂▃▃▄▅▆▆▇█", "█▇▆▆▅▄▃▃▂▁"]
-    levels = effects_of(shape([0, 1], [[0, 1], [1, 0]], ("u", "v")))
+    levels = describe_effects(shape([0, 1], [[0, 1], [1, 0]], ("u", "v")))
     assert levels == ["v +1", "u +1"]

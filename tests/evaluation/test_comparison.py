@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 import kernelmaps as km
 from kernelmaps._util.display import text_of
 from kernelmaps.evaluation import comparison, methods
-from kernelmaps.evaluation.candidates import candidates, fitted_to_data, kernel_code
+from kernelmaps.evaluation.candidates import candidates, fit_kernel, kernel_code
 from kernelmaps.evaluation.checks import suspect_columns
 from kernelmaps.evaluation.results import Comparison, Row, tied
 
@@ -92,7 +92,7 @@ def test_baselines_are_compared_with_the_maps(result):
 
 def test_nystroem_and_samplers_belong_to_their_kernels():
     X = np.random.default_rng(0).random((20, 3))
-    kernels = [(fitted_to_data(name, X), None) for name in ("gaussian", "exp_chi2")]
+    kernels = [(fit_kernel(name, X), None) for name in ("gaussian", "exp_chi2")]
     found = methods.baselines(kernels, "classification", 1.0, size=8, exact_rows=100, sparse=False)
     labels = [item.label for item in found if item.kind == "sklearn"]
     assert labels == [
@@ -348,7 +348,7 @@ def test_the_penalty_is_that_of_a_grid_search_in_the_first_training_rows():
     result = km.compare(X, y, C=penalties[::-1], **PLAIN)
     train = next(folds.split(X, y))[0]
     rows = StandardScaler().fit_transform(X[train])
-    kernel = fitted_to_data("gaussian", StandardScaler().fit_transform(X))
+    kernel = fit_kernel("gaussian", StandardScaler().fit_transform(X))
     Z = km.MeanNormScaler().fit_transform(rows)
     for label, machine, inputs in (
         ("plain linear", LinearSVC(dual=False, tol=0.01), Z),
@@ -683,11 +683,11 @@ def test_code_makes_the_same_map(data):
 
 def test_widths_come_from_the_data():
     X = np.random.default_rng(0).normal(size=(200, 5))
-    once, twice = (fitted_to_data("gaussian", s * X).sigma for s in (1, 2))
+    once, twice = (fit_kernel("gaussian", s * X).sigma for s in (1, 2))
     assert twice == pytest.approx(2 * once, rel=5e-3)  # rounded to three digits
     assert kernel_code(km.kernels.Gaussian(2.0)) == "km.kernels.Gaussian(sigma=2.0)"
     fixed = km.kernels.Gaussian(7.0)
-    assert fitted_to_data(fixed, X) is fixed
+    assert fit_kernel(fixed, X) is fixed
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import kernelmaps as km
-from kernelmaps.evaluation.candidates import fitted_to_data
+from kernelmaps.evaluation.candidates import fit_kernel
 from kernelmaps.kernels import (
     Additive,
     Cauchy,
@@ -44,7 +44,7 @@ def test_length_follows_the_unit_of_the_data(kernel, rule, X):
 @pytest.mark.parametrize("kernel", STATIONARY, ids=repr)
 def test_maps_and_comparisons_share_one_rule(kernel, X):
     drawn = km.RandomFourierMap(kernel.name, 4, random_state=0).fit(X).kernel_
-    assert fitted_to_data(kernel.name, X).length == pytest.approx(drawn.length, rel=5e-3)
+    assert fit_kernel(kernel.name, X).length == pytest.approx(drawn.length, rel=5e-3)
 
 
 def test_the_number_after_a_name_is_the_parameter_of_the_kernel():

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import polynomial_kernel
 
 import kernelmaps as km
-from kernelmaps.evaluation.candidates import fitted_to_data
+from kernelmaps.evaluation.candidates import fit_kernel
 from kernelmaps.kernels import Polynomial, get
 
 
@@ -21,7 +21,7 @@ def test_it_is_scikit_learns(seed):
 
 def test_its_width_brings_the_diagonal_to_one(seed):
     X = 100 * np.random.default_rng(seed).normal(size=(300, 20))
-    diagonal = fitted_to_data("polynomial", X).diag(X)
+    diagonal = fit_kernel("polynomial", X).diag(X)
     # γ‖x‖² is ½ on average, and rounded to three digits; squares of 20 features vary by a third.
     assert np.mean(diagonal) == pytest.approx(1, abs=0.1)
 

@@ -300,7 +300,7 @@ def check_suffix(path: str | Path, allowed: Sequence[str], what: str) -> str:
     return suffix
 
 
-def kernel_named(text: str) -> Any:
+def parse_kernel(text: str) -> Any:
     """A kernel from its name; its width (or exponent) may follow: ``gaussian:2.5``."""
     from ..kernels import get
 
@@ -315,9 +315,9 @@ def kernel_named(text: str) -> Any:
     return kernel.with_parameter(value)
 
 
-def kernel_or_name(text: str) -> Any:
+def parse_kernel_or_name(text: str) -> Any:
     """A kernel with the width that the text gives, or its name: the width then follows the data."""
-    kernel = kernel_named(text)
+    kernel = parse_kernel(text)
     return kernel if ":" in text else text
 
 

@@ -49,7 +49,7 @@ def choose(
     `kernelmaps choose mine.csv --target label -k gaussian --max-error 0.1 --out map.kmap`
     """
     cli.check_out(out)
-    named_kernel = cli.kernel_or_name(kernel)
+    named_kernel = cli.parse_kernel_or_name(kernel)
     if out is not None:
         check_map_suffix(out, named_kernel)
     rows, _ = cli.read(data, target, columns, drop, normalize, encoding)

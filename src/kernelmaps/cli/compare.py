@@ -67,7 +67,7 @@ def compare(
         rows.y,
         maps=cli.names(maps),
         task=task,
-        kernels=kernel_names and [cli.kernel_or_name(name) for name in kernel_names],
+        kernels=kernel_names and [cli.parse_kernel_or_name(name) for name in kernel_names],
         sizes=per_feature,
         joint_sizes=in_all,
         cv=cv,

@@ -14,7 +14,7 @@ _WIDTH, _SHORT = 16, 10  # blocks of a curve, and of one of several
 _LEVELS = 6  # of a category that are named
 
 
-def effect_of(function: Any, output: int = -1) -> str:
+def describe_effect(function: Any, output: int = -1) -> str:
     """A shape function or a pair in one line; of several outputs, that of one."""
     if isinstance(function, PairFunction):
         return _cells(function, output)
@@ -25,7 +25,7 @@ def effect_of(function: Any, output: int = -1) -> str:
     return text
 
 
-def effects_of(function: Any) -> list[str]:
+def describe_effects(function: Any) -> list[str]:
     """A shape function or a pair in a few characters for each of several outputs."""
     n = function.values.shape[-1]
     if isinstance(function, PairFunction):

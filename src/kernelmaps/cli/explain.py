@@ -21,7 +21,7 @@ from ..inspection.shapes import output_names
 from ..model_files import FileInfo, load_with_metadata, open_info
 from ..models.shapes import PairFunction, ShapeFunction
 from . import application as cli
-from .effects import effect_of, effects_of
+from .effects import describe_effect, describe_effects
 from .export import feature_names
 from .saved_model import SavedModel
 
@@ -170,9 +170,9 @@ class ModelExplanation:
         if classes is None or shown is not None:
             one = -1 if shown is None else shown
             last = ["effect" if classes is None else f"effect on {classes[one]}"]
-            effects = {f.name: [effect_of(f, one)] for f in functions}
+            effects = {f.name: [describe_effect(f, one)] for f in functions}
         else:
-            last, effects = list(classes), {f.name: effects_of(f) for f in functions}
+            last, effects = list(classes), {f.name: describe_effects(f) for f in functions}
         if self.summary is None:
             return ["feature", "importance", *last], [
                 [f.name, f"{importance(f):.3g}", *effects[f.name]] for f in self.display.shapes

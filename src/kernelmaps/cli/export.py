@@ -16,7 +16,7 @@ from sklearn.preprocessing import Normalizer
 from .._util import storage
 from .._util.storage import AnyPath, write_json
 from ..engine import Spec
-from ..evaluation.candidates import sort_of, standardises
+from ..evaluation.candidates import get_sort, needs_scaler
 from ..kernels import get
 from ..model_files import load_with_metadata, save
 from ..models.gam.functions import input_names
@@ -69,12 +69,12 @@ def export(
 def check_map_suffix(path: AnyPath, kernel: Any) -> None:
     """Refuse a file that the maps of a kernel (or of its name) cannot be written to."""
     suffix = cli.check_suffix(path, EXPORT_SUFFIXES, "a map")
-    if suffix == ".h" and sort_of(get(kernel)) != "additive":
+    if suffix == ".h" and get_sort(get(kernel)) != "additive":
         raise ValueError(
             f"cannot write {os.fspath(path)!r}: C headers hold maps that act on each feature "
             f"alone, and maps of {get(kernel).name} act on whole rows. Use .kmap or .onnx."
         )
-    if suffix == ".json" and standardises(kernel):
+    if suffix == ".json" and needs_scaler(kernel):
         raise ValueError(
             f"cannot write {os.fspath(path)!r}: .json holds the numbers of one map, and columns "
             f"are standardised in front of maps of {kernel}. Use .kmap or .onnx, or give the "

@@ -35,7 +35,7 @@ from ..data.suffixes import is_csv, is_parquet
 from ..data.table_in_memory import TableFile, fits_in_memory, load_table
 from ..data.table_stream import open_large_table
 from ..evaluation.checks import Task, check_targets, decide_task, suspect_columns
-from ..evaluation.methods import behind_scaler
+from ..evaluation.methods import add_column_scaler
 from ..evaluation.scores import PredictionScores
 from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
 from ..models.losses import LOSSES
@@ -65,7 +65,7 @@ def fit_file(
     then carry along.
     """
     settings, path, selection = (
-        settings.checked(),
+        settings.check(),
         Path(data),
         ColumnSelection(target, columns, drop),
     )
@@ -91,18 +91,18 @@ def fit_file(
 
 def fit_rows(rows: Rows, settings: FitSettings) -> FittedModel:
     """Fit a model on rows of numbers with a target."""
-    settings, X = settings.checked(), rows.X
+    settings, X = settings.check(), rows.X
     if settings.model is None:
         is_sparse = sparse.issparse(X)
-        settings = replace(settings, model="svm" if is_sparse else "gam").checked()
+        settings = replace(settings, model="svm" if is_sparse else "gam").check()
         what = "sparse rows: an additive SVM" if is_sparse else "dense rows: a GAM"
         settings.say(f"{what}; --model chooses another one")
     for sentence in suspect_columns(X, rows.y, rows.columns):
         settings.say(f"warning: {sentence}")
     task = _decide_task(rows.y, settings)
-    source = SlicedSource(X, _targets(rows.y, task, rows.name))
-    unfitted = settings.estimator(task.name, _scaled_map(settings, X))
-    facts = {"target": rows.target, "columns": rows.columns, "ids": _ids(rows.extra_columns)}
+    source = SlicedSource(X, _convert_targets(rows.y, task, rows.name))
+    unfitted = settings.estimator(task.name, _scale_map(settings, X))
+    facts = {"target": rows.target, "columns": rows.columns, "ids": _find_ids(rows.extra_columns)}
     return _fit_and_score(unfitted, source, settings, task, facts)
 
 
@@ -119,8 +119,8 @@ def fit_source(
     if sample.y is None:
         raise no_target(source.describe(), source.columns)
     task = _decide_task(sample.y, settings, complete=len(sample.y) == source.n_rows)
-    unfitted = settings.estimator(task.name, _scaled_map(settings, sample.X))
-    facts = {"target": source.target, "columns": source.columns, "ids": _ids(dropped)}
+    unfitted = settings.estimator(task.name, _scale_map(settings, sample.X))
+    facts = {"target": source.target, "columns": source.columns, "ids": _find_ids(dropped)}
     return _fit_and_score(unfitted, source, settings, task, facts, sample.y)
 
 
@@ -179,9 +179,9 @@ def _fit_table(path: Path, settings: FitSettings, selection: ColumnSelection) ->
     if file is None:
         return _fit_large_table(path, settings, selection, roles)
     X, y, w, exposure = load_table(file, *roles.beside, columns=roles.features)
-    facts = roles.facts(_ids(file.table.select(selection.drop).to_pydict()))
+    facts = roles.facts(_find_ids(file.table.select(selection.drop).to_pydict()))
     task = _decide_task(y, settings)
-    y = _targets(y, task, file.name)
+    y = _convert_targets(y, task, file.name)
     source = SlicedSource(X, y, w, exposure=exposure, frames=True)
     unfitted = settings.estimator(task.name, None, selection.columns)
     return _fit_and_score(unfitted, source, settings, task, facts)
@@ -199,9 +199,11 @@ def _fit_large_table(
         if head is None:
             raise ValueError(f"{path} has no rows.")
         task = _decide_task(head.y, settings, complete=len(head.y) == source.n_rows)
-        _targets(head.y, task, path.name)  # refuses text now, not after a pass over the file
+        _convert_targets(head.y, task, path.name)  # refuses text before a pass
         unfitted = settings.estimator(task.name, None, selection.columns)
-        return _fit_and_score(unfitted, source, settings, task, roles.facts(_ids(dropped)), head.y)
+        return _fit_and_score(
+            unfitted, source, settings, task, roles.facts(_find_ids(dropped)), head.y
+        )
 
 
 # ---- fitting and scoring ------------------------------------------------------------------------
@@ -220,7 +222,7 @@ def _fit_and_score(
     settings.say(f"fitting {type(unfitted).__name__} on all{count} rows")
     model = _fit(clone(unfitted), source)
     metadata = {
-        "task": task.name, **facts, **_metadata_of_rows(model, source, settings, facts),
+        "task": task.name, **facts, **_describe_rows(model, source, settings, facts),
         "normalize": settings.normalize, "held_out": None,
     }  # fmt: skip
     scores, n_scored = None, 0
@@ -229,8 +231,8 @@ def _fit_and_score(
         holdout, which = choose_holdout(settings.holdout, gam, source, metadata["rows"])
         if can_hold_out(source, holdout, sample_y, task.name):
             settings.say(f"fitting on four in five rows; {which} are held out")
-            trained = _fit(clone(unfitted), part_of_rows(source, holdout, held=False))
-            predictions = _predict(trained, part_of_rows(source, holdout, held=True))
+            trained = _fit(clone(unfitted), split_rows(source, holdout, held=False))
+            predictions = _predict(trained, split_rows(source, holdout, held=True))
             _report_unknown_classes(predictions, settings)
             scores, n_scored = predictions.scores(), predictions.rows
             if n_scored:
@@ -249,16 +251,16 @@ def choose_holdout(option: str, model: Any, source: Source, n_rows: int) -> tupl
     """
     if option != "random" and model is not None:
         blocks = (block.X for block in source.blocks(BLOCK_ROWS))
-        ordered = ordering_date(model.reader_, blocks)
+        ordered = find_ordering_date(model.reader_, blocks)
         if ordered is not None:
             name, end = ordered
             return Holdout(end, n_rows), f"the latest rows by {name!r}"
     if option == "last":
         return Holdout("last", n_rows), "the last rows"
-    return Holdout("random", n_rows), "rows all over the file"
+    return Holdout("random", n_rows), "random rows"
 
 
-def ordering_date(reader: Any, tables: Iterable[Any]) -> tuple[str, str] | None:
+def find_ordering_date(reader: Any, tables: Iterable[Any]) -> tuple[str, str] | None:
     """The column of dates that rows are sorted by, and where the latest are: "last" or "first"."""
     names = [column.name for column in reader.columns if column.kind == "date"]
     possible_ends = {name: {"last", "first"} for name in names}
@@ -276,7 +278,7 @@ def ordering_date(reader: Any, tables: Iterable[Any]) -> tuple[str, str] | None:
     return next(((name, max(ends)) for name, ends in possible_ends.items() if ends), None)
 
 
-def part_of_rows(source: Source, holdout: Holdout, *, held: bool) -> Source:
+def split_rows(source: Source, holdout: Holdout, *, held: bool) -> Source:
     """The rows that are held out, or those that are not."""
     if not isinstance(source, SlicedSource):
         return PartOfSource(source, holdout, held=held)
@@ -296,7 +298,7 @@ def can_hold_out(source: Source, holdout: Holdout, sample_y: np.ndarray | None, 
     return len(y) >= FEWEST_ROWS and (task == "regression" or len(np.unique(y)) > 1)
 
 
-def _metadata_of_rows(
+def _describe_rows(
     model: Any, source: Source, settings: FitSettings, facts: dict[str, Any]
 ) -> dict[str, Any]:
     """Number of rows and features and, of a GAM, the columns that it uses and those that are IDs.
@@ -306,7 +308,7 @@ def _metadata_of_rows(
     n_rows, ranges, columns = source.n_rows, None, {}
     if settings.model == "gam":
         reader = model.reader_
-        for remark in [*reader.remarks, *_columns_like_target(model, source, facts["target"])]:
+        for remark in [*reader.remarks, *_find_columns_like_target(model, source, facts["target"])]:
             settings.say(remark)
         names_rows = [column.name for column in reader.columns if column.names_rows]
         used = [column.name for column in reader.columns if column.features]
@@ -352,7 +354,7 @@ def _report_unknown_classes(predictions: PredictionScores, settings: FitSettings
         )
 
 
-def _ids(dropped: dict[str, Any]) -> list[str]:
+def _find_ids(dropped: dict[str, Any]) -> list[str]:
     """Excluded columns whose values name the rows: all different, and no measurements."""
     return [
         name
@@ -370,7 +372,7 @@ def _is_fraction(cell: Any) -> bool:
         return False
 
 
-def _columns_like_target(model: Any, source: Source, target: str | None) -> list[str]:
+def _find_columns_like_target(model: Any, source: Source, target: str | None) -> list[str]:
     """Point out columns that order the rows as the target does: is it known of new rows?"""
     from scipy.stats import spearmanr
 
@@ -414,7 +416,7 @@ def _decide_task(y: Any, settings: FitSettings, complete: bool = True) -> Task:
     return task
 
 
-def _targets(y: Any, task: Task, name: str) -> np.ndarray:
+def _convert_targets(y: Any, task: Task, name: str) -> np.ndarray:
     """Labels as they are, or numbers."""
     if task.name == "classification":
         return np.asarray(y)
@@ -427,12 +429,12 @@ def _targets(y: Any, task: Task, name: str) -> np.ndarray:
         ) from None
 
 
-def _scaled_map(settings: FitSettings, X: Any) -> Any:
+def _scale_map(settings: FitSettings, X: Any) -> Any:
     """The map, behind the scaler of columns that its kernel needs; SVMs take none."""
     feature_map = settings.feature_map
     if feature_map is None or settings.model != "ridge":
         return feature_map
-    scaled = behind_scaler(feature_map, bool(sparse.issparse(X)))
+    scaled = add_column_scaler(feature_map, bool(sparse.issparse(X)))
     if scaled is not feature_map:
         settings.say(f"columns are standardised in front of {type(feature_map).__name__}")
     return scaled

@@ -192,7 +192,7 @@ class FitSettings:
     holdout : {"auto", "last", "random", "none"}
         The one in five rows that a first fit does not see and that are scored; the model that is
         kept is fitted on all rows. "auto" takes the last ones where a column of dates orders the
-        rows, else some all over the file. "none" scores the training rows.
+        rows, else random ones. "none" scores the training rows.
     say : callable
         Called with a line of text when a long step begins.
     loss : str, optional
@@ -228,7 +228,7 @@ class FitSettings:
     sample_weight: str | None = None
     encoding: str = "utf-8"
 
-    def checked(self) -> FitSettings:
+    def check(self) -> FitSettings:
         """The settings, after those that contradict each other were refused; the map is one."""
         if self.model not in (None, *MODELS):
             raise ValueError(f"the model must be one of {', '.join(MODELS)}, got {self.model!r}.")
@@ -252,9 +252,9 @@ class FitSettings:
         if given:
             why = " (a map, or --C, asks for an SVM)" if self.model is None else ""
             raise ValueError(f"{', '.join(given)} means nothing for --model {model}{why}.")
-        return replace(self, model=model, feature_map=self._checked_map(model))
+        return replace(self, model=model, feature_map=self._check_map(model))
 
-    def _checked_map(self, model: str | None) -> FeatureMap | None:
+    def _check_map(self, model: str | None) -> FeatureMap | None:
         given = self.feature_map
         feature_map = parse_map(given) if isinstance(given, str) else given
         if model == "svm" and feature_map is not None and not isinstance(feature_map, AdditiveMap):

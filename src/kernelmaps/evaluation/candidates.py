@@ -98,7 +98,7 @@ _DATA_DRIVEN = (
 )
 
 
-def sort_of(kernel: Kernel) -> str:
+def get_sort(kernel: Kernel) -> str:
     """ "additive", "stationary", "exponential" or "polynomial"."""
     for sort, cls in (
         ("additive", AdditiveKernel),
@@ -114,16 +114,16 @@ def sort_of(kernel: Kernel) -> str:
     )
 
 
-def standardises(kernel: Any) -> bool:
+def needs_scaler(kernel: Any) -> bool:
     """Whether columns are standardised in front of its maps: by name, a kernel with a width.
 
     A kernel object has a width, which is one of the rows as they are.
     """
     sorts = ("stationary", "polynomial")
-    return isinstance(kernel, str) and sort_of(kernels.get(kernel)) in sorts
+    return isinstance(kernel, str) and get_sort(kernels.get(kernel)) in sorts
 
 
-def families_for(kernel: Kernel | None) -> list[Family]:
+def list_families(kernel: Kernel | None) -> list[Family]:
     """Families of maps for a kernel (None: bases, which approximate no kernel)."""
     if kernel is None:
         families: tuple[Family, ...] = _DATA_DRIVEN
@@ -173,8 +173,8 @@ def candidates(
     a larger size: a spline of three functions is no match for one of ten.
     """
     made = []
-    for family in families_for(kernel):
-        first = {"kernel": _named(kernel)} if family.takes_kernel else {}
+    for family in list_families(kernel):
+        first = {"kernel": _name_or_kernel(kernel)} if family.takes_kernel else {}
         drawn = "random_state" in _class(family.name)._get_param_names()
         last = {"random_state": random_state} if drawn else {}
         if isinstance(kernel, Exponential) and not family.takes_kernel:
@@ -192,21 +192,21 @@ def candidates(
 
 def _exponential_settings(kernel: Exponential) -> dict[str, Any]:
     """The additive stage is the best that there is for the base: its error should not count."""
-    base = _named(kernel.base)
+    base = _name_or_kernel(kernel.base)
     first = Candidate("DesignedMap", 9, {"kernel": base, "n_components": 9}).make()
     return {"additive_map": first, "gamma": kernel.gamma}
 
 
-def _named(kernel: Kernel | None) -> Any:
+def _name_or_kernel(kernel: Kernel | None) -> Any:
     """A kernel's name where the name says all, else the kernel."""
     if isinstance(kernel, HomogeneousKernel) and kernel.gamma == 1 and not kernel.signed:
         return kernel.name if kernel.name in kernels.registry.KNOWN else kernel
     if isinstance(kernel, PerFeature):
-        return [_named(base) for base in kernel.kernels]
+        return [_name_or_kernel(base) for base in kernel.kernels]
     return kernel
 
 
-def fitted_to_data(name: Any, X: Any, random_state: Any = 0) -> Kernel:
+def fit_kernel(name: Any, X: Any, random_state: Any = 0) -> Kernel:
     """A kernel by name, its width taken from the data.
 
     Stationary kernels get the length scale of `fit_length`'s rule "auto" (half the median
@@ -214,7 +214,7 @@ def fitted_to_data(name: Any, X: Any, random_state: Any = 0) -> Kernel:
     γ = ½ / mean squared length, so that k(x, x) is about 1. A kernel object is taken as it is.
     """
     kernel = kernels.get(name)
-    if isinstance(name, Kernel) or sort_of(kernel) in ("additive", "skewed"):
+    if isinstance(name, Kernel) or get_sort(kernel) in ("additive", "skewed"):
         return kernel
     rng = generator(random_state)
     rows = X[np.sort(rng.permutation(X.shape[0])[:300])]
@@ -225,7 +225,7 @@ def fitted_to_data(name: Any, X: Any, random_state: Any = 0) -> Kernel:
         squared = kernel.base.squared_distance(rows)
         mean = float(squared.sum() / max(1, len(squared) * (len(squared) - 1)))
         return kernels.Exponential(kernel.base, gamma=_rounded(1 / mean if mean > 0 else 1.0))
-    assert isinstance(kernel, StationaryKernel)  # by sort_of
+    assert isinstance(kernel, StationaryKernel)  # by get_sort
     fitted = fit_length("compare", kernel, "auto", rows, rng)
     return fitted.with_length(_rounded(fitted.length))
 
@@ -250,7 +250,7 @@ def kernel_code(kernel: Kernel) -> str:
     if isinstance(kernel, Exponential):
         return f"km.kernels.Exponential({kernel_code(kernel.base)}, gamma={kernel.gamma!r})"
     if isinstance(kernel, PerFeature):
-        return f"km.kernels.get({expression(_named(kernel))})"
+        return f"km.kernels.get({expression(_name_or_kernel(kernel))})"
     if not isinstance(kernel, HomogeneousKernel):
         return f"km.kernels.{kernel!r}"
     changes = [f"gamma={kernel.gamma:g}"] if kernel.gamma != 1 else []

@@ -25,13 +25,13 @@ _RARE_COUNT = 0.05  # frequency of the largest counts, as a share of that of the
 _CLASSES_FROM_ZERO = 1000  # values without gaps, from 0 or 1 on, that are classes
 
 
-def feature_names_of(X: Any, names: Sequence[str] | None = None) -> list[str] | None:
+def get_feature_names(X: Any, names: Sequence[str] | None = None) -> list[str] | None:
     """Names of the columns, as given or as the frame has them."""
     columns = getattr(X, "columns", None) if names is None else names
     return None if columns is None else [str(name) for name in columns]
 
 
-def checked_rows(X: Any, owner: str, **options: Any) -> Any:
+def check_rows(X: Any, owner: str, **options: Any) -> Any:
     """Rows in ordinary memory as an array or CSR; damaged ones and those on a GPU are refused."""
     refuse_gpu_array(X, f"kernelmaps.{owner}", "Pass a sample of the rows as NumPy.")
     check_sparse(X, owner)
@@ -173,15 +173,15 @@ def decide_task(y: Any, task: str = "auto", *, owner: str = "compare") -> Task:
         return Task("classification", f"the target has {len(values)} different values")
     if y.dtype.kind == "f" and (values != np.round(values)).any():
         return Task("regression", "the target has values with fractions")
-    return _of_whole_numbers(values, counts)
+    return _classify_whole_numbers(values, counts)
 
 
-def _of_whole_numbers(values: np.ndarray, counts: np.ndarray) -> Task:
+def _classify_whole_numbers(values: np.ndarray, counts: np.ndarray) -> Task:
     n, rows = len(values), int(counts.sum())
     summary = f"{n} different whole numbers in {rows} rows"
     if 2 * n > rows:
         return Task("regression", f"{summary}: most have a value of their own")
-    if ((values[0] == 0 and n >= _FEWEST_COUNTS) or n > _CLASSES_WITH_GAPS) and _like_a_count(
+    if ((values[0] == 0 and n >= _FEWEST_COUNTS) or n > _CLASSES_WITH_GAPS) and _looks_like_count(
         values, counts
     ):
         often, high = values[np.argmax(counts)], values[-1]
@@ -200,7 +200,7 @@ def _of_whole_numbers(values: np.ndarray, counts: np.ndarray) -> Task:
     return Task("regression", f"{summary}, from {low:g} to {high:g}")
 
 
-def _like_a_count(values: np.ndarray, counts: np.ndarray) -> bool:
+def _looks_like_count(values: np.ndarray, counts: np.ndarray) -> bool:
     """Whether the frequencies of 0, 1, 2, … rise to one value and fall to rare ones, noise aside.
 
     Classes are in no order: their frequencies go up and down, or are about equal. The last value

@@ -42,8 +42,8 @@ from ..exceptions import (
 )
 from ..kernels import Kernel
 from . import candidates as maps
-from .checks import checked_rows, feature_names_of, informative_columns, suspect_columns
-from .methods import ColumnSelector, scaled_kernel
+from .checks import check_rows, get_feature_names, informative_columns, suspect_columns
+from .methods import ColumnSelector, scale_rows
 
 ADDITIVE_SIZES = (1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 15, 19, 25, 33)
 JOINT_SIZES = tuple(2**power for power in range(6, 15))
@@ -156,9 +156,9 @@ class Choice(Tabled):
             "kernel": maps.kernel_code(self.kernel).removeprefix("km.kernels."),
             "requirements": self.requirements,
             "columns": self.columns,
-            "chosen": _as_dict(self.evidence),
+            "chosen": _to_dict(self.evidence),
             "code": self.code(),
-            "rejected": [_as_dict(item) for item in self.rejected],
+            "rejected": [_to_dict(item) for item in self.rejected],
             "notes": self.notes,
         }
 
@@ -166,7 +166,7 @@ class Choice(Tabled):
         """One line per candidate, the chosen one first."""
         import pandas as pd
 
-        return pd.DataFrame([_as_dict(item) for item in (self.evidence, *self.rejected)])
+        return pd.DataFrame([_to_dict(item) for item in (self.evidence, *self.rejected)])
 
     def table(self, source: str = "to_pandas()") -> Any:
         """A rich table of the candidates with their verdicts.
@@ -286,7 +286,7 @@ def choose(
     rows, columns, remarks = _read_rows(X, kernel)
     if remarks:
         warnings.warn(f"choose: {' '.join(remarks)}", SuspectColumnWarning, stacklevel=2)
-    rows, kernel, scaler = scaled_kernel(kernel, rows, random_state)
+    rows, kernel, scaler = scale_rows(kernel, rows, random_state)
     search = interruptible(_Search, rows, kernel, requirements, held_out_rows, random_state, budget)
     for advice in search.advice:
         warnings.warn(f"choose: {advice}", KernelScaleWarning, stacklevel=2)
@@ -304,7 +304,7 @@ def choose(
 
 def _read_rows(X: Any, kernel: Any) -> tuple[Any, list[str] | None, list[str]]:
     """Checked rows, the columns of a frame that are used if some are left out, and remarks."""
-    names, rows = feature_names_of(X), checked_rows(X, "choose", ensure_min_samples=8)
+    names, rows = get_feature_names(X), check_rows(X, "choose", ensure_min_samples=8)
     if names is None:
         return rows, None, suspect_columns(rows)
     if isinstance(kernel, list | tuple):  # a kernel for each column
@@ -561,7 +561,7 @@ def _families(
     kernel: Kernel, names: Sequence[str] | None, random_state: int
 ) -> list[list[maps.Candidate]]:
     """Candidates by family and variant, sizes growing."""
-    sizes = ADDITIVE_SIZES if maps.sort_of(kernel) == "additive" else JOINT_SIZES
+    sizes = ADDITIVE_SIZES if maps.get_sort(kernel) == "additive" else JOINT_SIZES
     groups: dict[tuple[str, str], list[maps.Candidate]] = {}
     for candidate in maps.candidates(kernel, sizes, random_state):
         if names is None or candidate.name in names:
@@ -571,7 +571,7 @@ def _families(
     return sorted(groups.values(), key=lambda group: _COSTS.get(group[0].name, len(_COSTS)))
 
 
-def _as_dict(item: Evidence) -> dict[str, Any]:
+def _to_dict(item: Evidence) -> dict[str, Any]:
     plain = {"map": item.label, **asdict(item)}
     plain["certificate"] = str(item.certificate) if item.certificate else None
     del plain["candidate"]

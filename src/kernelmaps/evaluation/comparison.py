@@ -25,24 +25,24 @@ from ..exceptions import KernelScaleWarning, OutOfDomainWarning
 from ..inspection.kernel_error import KernelError, kernel_error
 from ..kernels import Kernel, get
 from ..maps.registry import PLUGINS
-from .candidates import candidates, expression, kernel_label, sort_of
+from .candidates import candidates, expression, get_sort, kernel_label
 from .checks import (
+    check_rows,
     check_targets,
-    checked_rows,
     decide_task,
-    feature_names_of,
+    get_feature_names,
     informative_columns,
     suspect_columns,
 )
 from .methods import (
     Method,
     baselines,
+    get_penalty,
     linear_model,
     map_method,
-    penalty_of,
-    scaled_kernel,
+    scale_rows,
     select_columns,
-    with_penalty,
+    set_penalty,
 )
 from .results import Comparison, Row
 
@@ -308,10 +308,10 @@ def choose_penalty(method: Method, problem: Problem, penalties: Sequence[float])
                 clone(method.model).fit(problem.X, problem.y).predict(problem.X)
             return method
         Z, _ = _fit_features(method, _convert(method, problem.X[train]))
-        if problem.y is None or penalty_of(method.model) is None:
+        if problem.y is None or get_penalty(method.model) is None:
             return method
         inner = replace(problem, X=Z, y=problem.y[train])
-        tuned = [replace(method, model=with_penalty(method.model, C)) for C in sorted(penalties)]
+        tuned = [replace(method, model=set_penalty(method.model, C)) for C in sorted(penalties)]
         losses = [_inner_loss(candidate, inner) for candidate in tuned]
     return tuned[int(np.argmin(losses))]
 
@@ -377,7 +377,7 @@ def measure(method: Method, problem: Problem, deadline: float = np.inf) -> tuple
         note="; ".join(notes),
         status="finished" if len(folds) == problem.cv else "unfinished",
         fold_scores=tuple(scores),
-        C=penalty_of(method.model),
+        C=get_penalty(method.model),
     )
     return row, None if np.isnan(losses).any() else losses
 
@@ -458,7 +458,7 @@ def _convert(method: Method, X: Any) -> Any:
 
 def _read_rows(X: Any, names: Sequence[str] | None) -> tuple[Any, dict[str, Any], list[str]]:
     """Checked rows, the names of their columns and those selected of a frame, and remarks."""
-    all_names, rows = feature_names_of(X, names), checked_rows(X, "compare")
+    all_names, rows = get_feature_names(X, names), check_rows(X, "compare")
     if names is not None or not all_names:
         return rows, {"names": all_names, "selected": None}, []
     rows, selected, remarks = informative_columns(rows, all_names)
@@ -539,7 +539,7 @@ def _fit_kernels(
                 "defined for values from 0 on."
             )
         else:
-            pairs.append(scaled_kernel(item, X, random_state)[1:])
+            pairs.append(scale_rows(item, X, random_state)[1:])
     return pairs
 
 
@@ -561,7 +561,7 @@ def _map_methods(
         )
     methods: list[Method] = []
     for kernel, scaler in [*pairs, (None, None)]:
-        joint = kernel is not None and sort_of(kernel) != "additive"
+        joint = kernel is not None and get_sort(kernel) != "additive"
         name = kernel_label(kernel)
         for candidate in candidates(
             kernel, tuple(sizes[joint]), random_state, all_variants=bool(names)

@@ -19,7 +19,7 @@ from .._util.schema import State, integer, names, number
 from .._util.sparse import check_sparse
 from ..kernels import Exponential, Gaussian, Kernel, Polynomial
 from ..maps.base import JointMap
-from .candidates import expression, fitted_to_data, kernel_code, kernel_label, standardises
+from .candidates import expression, fit_kernel, kernel_code, kernel_label, needs_scaler
 
 
 class MeanNormScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -258,7 +258,7 @@ def _penalty_name(model: Any) -> str | None:
     return next((name for name in names if name.split("__")[-1] in ("C", "alpha")), None)
 
 
-def penalty_of(model: Any) -> float | None:
+def get_penalty(model: Any) -> float | None:
     """The penalty C of a linear model or kernel machine; None for models without one."""
     name = _penalty_name(model)
     if name is None:
@@ -267,7 +267,7 @@ def penalty_of(model: Any) -> float | None:
     return value if name.endswith("C") else 1 / value
 
 
-def with_penalty(model: Any, C: float) -> Any:
+def set_penalty(model: Any, C: float) -> Any:
     """The unfitted model with a penalty C, or unchanged if it has none."""
     name = _penalty_name(model)
     if name is None:
@@ -288,31 +288,31 @@ def map_method(
     return Method(label, "map", kernel, steps, feature_map, model, cost=cost)
 
 
-def column_scaler(sparse: bool) -> StandardScaler:
+def make_column_scaler(sparse: bool) -> StandardScaler:
     """Standardises columns; of sparse data without centring, so that zeros stay zeros."""
     return StandardScaler(with_mean=False) if sparse else StandardScaler()
 
 
-def scaled_kernel(kernel: Any, X: Any, random_state: int) -> tuple[Any, Kernel, Any]:
+def scale_rows(kernel: Any, X: Any, random_state: int) -> tuple[Any, Kernel, Any]:
     """Rows as they reach the maps of a kernel, the kernel with its width, and the scaler, or None.
 
-    The scaler of the columns is fitted to X; see `standardises`.
+    The scaler of the columns is fitted to X; see `needs_scaler`.
     """
-    scaler = column_scaler(bool(sparse.issparse(X))) if standardises(kernel) else None
+    scaler = make_column_scaler(bool(sparse.issparse(X))) if needs_scaler(kernel) else None
     X = X if scaler is None else scaler.fit_transform(X)
-    return X, fitted_to_data(kernel, X, random_state), scaler
+    return X, fit_kernel(kernel, X, random_state), scaler
 
 
-def behind_scaler(feature_map: Any, sparse: bool) -> Any:
+def add_column_scaler(feature_map: Any, sparse: bool) -> Any:
     """The map, behind a scaler of the columns if its kernel is stationary and its width is open.
 
     A width that is given, as a number or with a kernel object, is one of the rows as they are.
     """
     parameters = feature_map.get_params(deep=False)
     open_width = isinstance(parameters.get("sigma", "auto"), str)
-    if not open_width or not standardises(parameters.get("kernel")):
+    if not open_width or not needs_scaler(parameters.get("kernel")):
         return feature_map
-    return make_pipeline(column_scaler(sparse), feature_map)
+    return make_pipeline(make_column_scaler(sparse), feature_map)
 
 
 def baselines(
@@ -329,7 +329,7 @@ def baselines(
     `kernels` are pairs of a kernel and the scaler of its columns (or None). A GAM takes dense rows.
     """
     model = linear_model(task, C)
-    linear = (column_scaler(sparse), MeanNormScaler())
+    linear = (make_column_scaler(sparse), MeanNormScaler())
     methods = [Method("plain linear", "linear", steps=linear, model=model)]
     if not sparse:
         methods.append(Method("GAM", "gam", model=_additive_model(task), cost=2))
