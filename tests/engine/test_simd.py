@@ -6,20 +6,18 @@ import numba as nb
 import numpy as np
 import pytest
 
-from kernelmaps._util.static_int import StaticInt
-from kernelmaps.engine.simd.vectors import gather_blocks, in_memory, load, store
-from kernelmaps.engine.table.entry import OPTIONS, Entry
+from kernelmaps._util.compiling import static
+from kernelmaps.engine.simd.vectors import gather_blocks, in_memory, item, load, store
 
 
-@Entry
-@nb.njit(**{**OPTIONS, "cache": False})  # cheaper to compile than with numba's own
+@nb.njit
 def taken(array, step, index, lanes, block, out):
     own = load(index, 0, lanes)
     stored = gather_blocks(array, step, index, 0, block, own)
     found = gather_blocks(array, step, in_memory(own), 0, block, own)
-    for k in range(block):
-        store(out, k * lanes, found[k])
-        store(out, (block + k) * lanes, stored[k])
+    for k in range(len(block)):
+        store(out, k * len(lanes), found[k])
+        store(out, (len(block) + k) * len(lanes), stored[k])
 
 
 @pytest.mark.parametrize("lanes", [4, 16])
@@ -31,6 +29,13 @@ def test_blocks_at_indices_are_loaded_and_transposed(lanes, length, seed):
         array = rng.integers(1, 2**16, 1000).astype(dtype)
         for step in (1, length):
             out = np.zeros(2 * length * lanes, dtype)
-            taken(array, step, index, StaticInt(lanes), StaticInt(length), out)
+            taken(array, step, index, static(lanes), static(length), out)
             expected = array[step * index + np.arange(length)[:, None]]
             np.testing.assert_array_equal(out.reshape(2, length, lanes), [expected] * 2)
+
+
+def test_strides_are_refused_not_misread():
+    first = nb.njit(lambda array: item(array, 0))
+    assert first(np.arange(3.0)) == 0
+    with pytest.raises(Exception, match="take contiguous arrays"):
+        first(np.arange(6.0)[::2])

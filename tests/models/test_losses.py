@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelmaps._util.static_int import StaticInt
+from kernelmaps._util.compiling import static
 from kernelmaps.models.losses import GAM, LOSSES, SVM, find_loss, losses_for, make_loss
 from kernelmaps.models.solvers import _dual_loops
 
@@ -91,7 +91,7 @@ def test_derivatives_are_those_of_the_value(name, seed):
 @EVERY
 def test_compiled_rules_are_the_entries(name, seed):
     loss = LOSSES[name].dual_rules
-    kind = StaticInt(list(LOSSES).index(name))
+    kind = static(list(LOSSES).index(name))
     for y, f, alpha, q, c in cases(name, seed, 50):
         found = _dual_loops.compiled_rules(kind, y, f, alpha, q, c, EPSILON)
         value, size = gap(loss, y, f, alpha, c)

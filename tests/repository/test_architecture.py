@@ -169,7 +169,7 @@ def test_every_room_and_leaf_is_in_the_map_of_contributing():
 
 
 # Compilers are imported as modules, or by the names of our decorators.
-COMPILERS = {"numba", "triton", "compiling", "njit", "python_fallback", "entry", "routine"}
+COMPILERS = {"numba", "triton", "compiling", "njit", "python_fallback", "loop"}
 COMPILED_ELSEWHERE = {"models/losses.py"}  # plain functions that `_dual_loops.py` compiles
 
 
@@ -208,9 +208,7 @@ def test_compiled_functions_take_at_most_eight_parameters():
 
 
 def test_every_file_with_compiled_functions_is_looked_at():
-    decorated = re.compile(
-        r"^@(njit|entry|routine|python_fallback|intrinsic|overload|triton\.jit)\b", re.M
-    )
+    decorated = re.compile(r"^@(njit|loop|python_fallback|intrinsic|overload|triton\.jit)\b", re.M)
     found = {
         path.relative_to(SOURCE).as_posix()
         for path in SOURCE.rglob("*.py")
@@ -218,11 +216,11 @@ def test_every_file_with_compiled_functions_is_looked_at():
     }
     # One of each kind: the expression above sees them all.
     assert found >= {
-        "engine/_hadamard.py",  # njit, entry
+        "engine/_hadamard.py",  # njit, loop
         "engine/gpu/kernels.py",  # triton.jit
         "engine/simd/vectors.py",  # intrinsic, python_fallback
         "engine/table/transform.py",
-        "engine/table/locate.py",  # overload, routine
+        "engine/table/locate.py",
         "engine/table/update.py",
         "models/gam/_loops.py",
         "stats/_pair_loops.py",
@@ -236,8 +234,7 @@ def test_every_file_with_compiled_functions_is_looked_at():
         "from ..compiling import HELPER, njit",
         "from .. import compiling",
         "from ...compiling import python_fallback",
-        "from .entry import INNER, entry",
-        "from ..engine.table.entry import routine",
+        "from ..._util.compiling import INNER, loop",
         "from numba.extending import overload",
         "def late():\n    import triton.language as tl",
     ],

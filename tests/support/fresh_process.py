@@ -14,7 +14,6 @@ import warnings
 from typing import NamedTuple, TextIO
 
 import sklearn.base  # noqa: F401  imported here, not in every process
-from numba.core import event
 
 
 class Ended(NamedTuple):
@@ -66,7 +65,6 @@ def _end_with(code: str, out: TextIO, err: TextIO) -> None:
 
 
 def _forget() -> None:
-    """Import the library anew, and tell numba's listeners apart from those of before."""
+    """Import the library anew."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "kernelmaps"]:
         del sys.modules[name]
-    event._registered.clear()

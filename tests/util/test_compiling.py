@@ -2,8 +2,12 @@
 
 import importlib.util
 import os
+from pathlib import Path
 
 import fresh_process
+import numba
+import pytest
+from numba.core import event
 
 from kernelmaps._util import compiling
 
@@ -61,26 +65,73 @@ def test_writable_looks_at_the_nearest_folder_that_exists(tmp_path, monkeypatch)
     assert not compiling._writable(str(tmp_path / "a"))
 
 
-def test_code_kept_by_another_state_of_the_library_is_not_read(monkeypatch, tmp_path):
+@pytest.fixture
+def function(tmp_path, capfd):
+    """Imports a compiled function anew and calls it: how often it was compiled, what is said."""
     source = tmp_path / "kept.py"
     source.write_text(
-        "from kernelmaps._util.compiling import njit\n\n\n"
-        "@njit(cache=True)\ndef twice(x):\n    return 2 * x\n"
+        "from kernelmaps._util.compiling import loop\n\n\n"
+        "@loop()\ndef twice(x):\n    return 2 * x\n"
     )
 
-    def read_from_disk():
+    def load():
         spec = importlib.util.spec_from_file_location("kept", source)
         module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        assert module.twice(1.5) == 3
-        return sum(module.twice.stats.cache_hits.values())
+        compiling._report_files.cache_clear()
+        with event.install_recorder("numba:compile") as recorded:
+            spec.loader.exec_module(module)
+            assert [module.twice(1.5), module.twice(2.5)] == [3, 5]
+        return len(recorded.buffer) // 2, capfd.readouterr().err
 
-    assert [read_from_disk(), read_from_disk()] == [0, 1]
-    monkeypatch.setattr(compiling, "_helpers_stamp", lambda: "a helper has changed")
-    assert [read_from_disk(), read_from_disk()] == [0, 1]
+    return load
+
+
+def test_code_on_disk_is_read_unless_a_helper_has_changed(function, monkeypatch):
+    assert [function()[0] for _ in range(2)] == [1, 0]
+    monkeypatch.setattr(compiling, "_stamp_helpers", lambda: "a helper has changed")
+    assert [function()[0] for _ in range(2)] == [1, 0]
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize("content", [b"", b"text", b"cno_such_module\nname\n."])
+def test_damaged_files_are_reported_and_do_without(function, tmp_path, suffix, content):
+    function()
+    for path in tmp_path.rglob(f"*.{suffix}"):
+        path.write_bytes(content)
+    compiled, said = function()
+    assert compiled >= 1
+    assert said.startswith("kernelmaps: compiled code on disk cannot be read or written (")
+    assert said.count("\n") == 1
+
+
+def test_errors_that_are_not_of_files_are_raised(capfd):
+    @compiling.loop()
+    def wrong(x):
+        return x.no_such_name
+
+    with pytest.raises(Exception, match="no_such_name"):
+        wrong(1.0)
+    assert capfd.readouterr().err == ""
 
 
 def test_rules_of_losses_are_part_of_compiled_loops():
     """They stand in another file than the loops, whose code is kept on disk."""
-    stamp = compiling._helpers_stamp.__wrapped__()
-    assert {"losses.py", "locate.py", "polynomials.py"} <= {s.split(":")[0] for s in stamp.split()}
+    folders = [Path(compiling._PACKAGE, folder) for folder in compiling._HELPERS]
+    assert {"losses.py", "locate.py", "polynomials.py"} <= {
+        path.name for folder in folders for path in folder.glob("*.py")
+    }
+    newest = max(path.stat().st_mtime for folder in folders for path in folder.glob("*.py"))
+    assert compiling._stamp_helpers() == newest
+
+
+def test_static_numbers_choose_what_is_compiled():
+    @numba.njit
+    def choose(kind, x):
+        if len(kind) == 2:
+            return x.no_such_name
+        return x + len(kind)
+
+    assert choose(compiling.static(3), 1) == 4
+    assert choose(compiling.static(False), 1) == 1
+    with pytest.raises(Exception, match="no_such_name"):
+        choose(compiling.static(2), 1)

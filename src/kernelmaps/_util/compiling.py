@@ -1,22 +1,34 @@
-"""How code is compiled by numba: whether at all, with an announcement, and where it is kept."""
+"""How code is compiled by numba: whether at all, from which options, and where it is kept."""
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections.abc import Callable
-from functools import lru_cache
-from threading import Lock, Timer
-from time import monotonic
+from functools import cache, wraps
 from typing import Any
 
 VARIABLE = "NUMBA_CACHE_DIR"
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
-_HELPERS = (("engine", "simd"), ("engine", "table"), ("models",))  # folders; of models, losses
+_HELPERS = ("engine/simd", "engine/table", "models")  # folders; of models, losses
 HELPER = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Options of compiled functions that compiled code alone calls: the way in for Python would take as
 long to compile as the function itself."""
+# Options of helpers that are inlined into the loops that call them, and allocate nothing. They are
+# called with np.int64(0), not 0: a literal is a type of its own to numba, and the helper would be
+# compiled once more.
+INNER = HELPER | {"_nrt": False, "forceinline": True}
+
+
+def static(value: int) -> tuple[None, ...]:
+    """A whole number that the compiler knows: a tuple of that length.
+
+    numba compiles a function once for each combination of argument types, and the length of a tuple
+    is part of its type. ``if len(kind) == 2`` of an argument `kind` is decided before types are
+    inferred: only the branch that is taken is compiled. (numba's own literal arguments are not kept
+    on disk.)
+    """
+    return (None,) * int(value)
 
 
 def interpreted() -> bool:
@@ -29,37 +41,69 @@ def interpreted() -> bool:
     return bool(numba.config.DISABLE_JIT)
 
 
-def njit(*function: Callable[..., Any], **options: Any) -> Any:
-    """numba's ``njit`` for all functions of this library: long compilations are announced.
+def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """numba's ``njit`` for functions that compiled code calls. Imports numba."""
+    import numba
 
-    Imports numba.
+    return numba.njit(**options)
+
+
+def loop(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Compile a function for Python to call, without the GIL; the code is kept on disk.
+
+    If numba cannot read or write what is kept (damaged files, those of another user), the function
+    is compiled without it, and one line says so. Imports numba.
     """
     import numba
 
-    announce_compiling()
-    if not function:
-        return lambda later: njit(later, **options)
-    compiled = numba.njit(*function, **options)
-    cache: Any = getattr(compiled, "_cache", None)
-    if hasattr(cache, "_cache_file"):
-        from .compile_cache import check_files
+    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True} | options
 
-        check_files(cache, _helpers_stamp())
-    return compiled
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        if interpreted():
+            return function
+        compiled = numba.njit(cache=True, **options)(function)
+        files = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+        if hasattr(files, "_source_stamp"):  # of this function's file alone
+            files._source_stamp = files._source_stamp, _stamp_helpers()
+
+        is_kept = True
+
+        @wraps(function)
+        def call(*args: Any) -> Any:
+            nonlocal compiled, is_kept
+            try:
+                return compiled(*args)
+            except Exception as error:  # loops raise nothing, but a damaged pickle anything
+                if not is_kept:
+                    raise
+                compiled, is_kept = numba.njit(**options)(function), False
+                result = compiled(*args)  # raises what was no error of the files
+                _report_files(type(error).__name__, str(error))
+                return result
+
+        return call
+
+    return decorate
 
 
-@lru_cache(maxsize=1)
-def _helpers_stamp() -> str:
-    """Dates and sizes of the files whose functions are part of compiled code elsewhere.
+@cache
+def _stamp_helpers() -> float:
+    """When a file last changed whose functions are part of compiled code elsewhere.
 
-    Code that was kept on disk before one of them changed is compiled anew, not read: it would give
-    the results of the old one, or name what is gone.
+    Code that was kept before would give the results of the old ones, or name what is gone.
     """
-    stats = []
-    for folder in _HELPERS:
-        with os.scandir(os.path.join(_PACKAGE, *folder)) as files:
-            stats += [(f.name, f.stat()) for f in files if f.name.endswith(".py")]
-    return " ".join(f"{name}:{int(stat.st_mtime)}:{stat.st_size}" for name, stat in sorted(stats))
+    folders = [os.path.join(_PACKAGE, folder) for folder in _HELPERS]
+    files = [entry for folder in folders for entry in os.scandir(folder)]
+    return max(entry.stat().st_mtime for entry in files if entry.name.endswith(".py"))
+
+
+@cache
+def _report_files(kind: str, error: str) -> None:
+    print(
+        f"kernelmaps: compiled code on disk cannot be read or written ({kind}: {error}); "
+        "it is compiled again in this process.",
+        file=sys.stderr,
+    )
 
 
 def python_fallback(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
@@ -118,89 +162,3 @@ def _writable(folder: str) -> bool:
             return False
         folder = parent
     return os.access(folder, os.W_OK | os.X_OK)
-
-
-_PATIENCE = 1.0  # seconds
-_MESSAGE = "kernelmaps: compiling, once (later runs read the result from disk) ..."
-_log = logging.getLogger("kernelmaps")
-_known: list[Any] = []
-
-
-class _Announcer:
-    """A clock that runs while functions of ours are compiled, and speaks once, after a while.
-
-    Functions that are compiled for one another count as one, and those compiled one after another
-    share the time: a fit that compiles ten of them for half a second each is announced, too.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._depth = Lock(), 0
-        self._timer: Timer | None = None
-        self._since, self._spent, self._said = 0.0, 0.0, False
-
-    def begin(self) -> None:
-        with self._lock:
-            self._depth += 1
-            if self._depth == 1 and not self._said:
-                self._since = monotonic()
-                self._timer = Timer(max(0.0, _PATIENCE - self._spent), self._print_message)
-                self._timer.daemon = True
-                self._timer.start()
-
-    def end(self) -> None:
-        with self._lock:
-            self._depth -= 1
-            if self._depth == 0 and self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
-                self._spent += monotonic() - self._since
-
-    def _print_message(self) -> None:
-        with self._lock:
-            if self._said or self._depth == 0:  # it ended while the clock struck
-                return
-            self._said = True
-        say()
-
-
-def say() -> None:
-    """The message itself."""
-    _log.info(_MESSAGE)
-    if sys.stderr is not None and (sys.stderr.isatty() or _in_notebook()):
-        print(_MESSAGE, file=sys.stderr, flush=True)
-
-
-def _in_notebook() -> bool:
-    """Whether an IPython kernel runs this process: it shows what its streams, no terminals, get.
-
-    Whoever has one has imported IPython. Kernels of others extend its shell (Colab's, say).
-    """
-    active = getattr(sys.modules.get("IPython"), "get_ipython", None)
-    shell = active() if active is not None else None
-    return any(kind.__name__ == "ZMQInteractiveShell" for kind in type(shell).__mro__)
-
-
-def announce_compiling() -> None:
-    """Listen to numba from now on (once per process)."""
-    if _known:
-        return
-    from numba.core import event
-
-    announcer = _Announcer()
-
-    class Listener(event.Listener):
-        def on_start(self, event: Any) -> None:
-            if _is_ours(event):
-                announcer.begin()
-
-        def on_end(self, event: Any) -> None:
-            if _is_ours(event):
-                announcer.end()
-
-    _known.append(Listener())
-    event.register("numba:compile", _known[0])
-
-
-def _is_ours(event: Any) -> bool:
-    function = getattr(event.data.get("dispatcher"), "py_func", None)
-    return getattr(function, "__module__", "").startswith("kernelmaps.")

@@ -8,13 +8,9 @@ them and takes the differences with twice the digits ("double-double", after Dek
 from typing import NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
-from .._util.compiling import njit
-from .._util.static_int import StaticInt
-from .._util.static_types import static_field
+from .._util.compiling import INNER, loop, njit, static
 from ..engine.simd.vectors import item
-from ..engine.table.entry import INNER, entry
 
 
 class RunningSums(NamedTuple):
@@ -25,7 +21,7 @@ class RunningSums(NamedTuple):
     second: np.ndarray
     first_error: np.ndarray
     second_error: np.ndarray
-    wide: StaticInt  # flag: costs with twice the digits, which are compiled where they are needed
+    wide: tuple  # static flag: costs with twice the digits, compiled where they are needed
 
 
 def _two_sum(a, b):
@@ -56,30 +52,22 @@ def _running_sums(values: np.ndarray, weights: np.ndarray, wide: bool) -> Runnin
         sums.append((total, np.append(0.0, np.cumsum(sum_errors + term_errors))))
     (first, first_error), (second, second_error) = sums
     mass = np.append(0.0, np.cumsum(weights))
-    return RunningSums(mass, first, second, first_error, second_error, StaticInt(wide))
+    return RunningSums(mass, first, second, first_error, second_error, static(wide))
 
 
 _added, _multiplied = njit(**INNER)(_two_sum), njit(**INNER)(_two_product)
 
 
-def _cost(sums, i, j):
-    """Weighted sum of squares of the values i … j − 1 about their mean, from running sums."""
-    return (_wide_cost if sums.wide else _plain_cost)(sums, i, j)
+@njit(**INNER)
+def _cost(sums, wide, i, j):
+    """Weighted sum of squares of the values i … j − 1 about their mean, from running sums.
 
-
-@overload(_cost, jit_options=INNER)
-def _cost_of(sums, i, j):
-    return _wide_cost if static_field(sums, "wide") else _plain_cost
-
-
-def _plain_cost(sums, i, j):
-    total = item(sums.first, j) - item(sums.first, i)
-    mean = total * total / (item(sums.mass, j) - item(sums.mass, i))
-    return item(sums.second, j) - item(sums.second, i) - mean
-
-
-def _wide_cost(sums, i, j):
+    `wide` is that of the sums, as an argument by itself: it decides what is compiled.
+    """
     mass = item(sums.mass, j) - item(sums.mass, i)
+    if len(wide) == 0:
+        total = item(sums.first, j) - item(sums.first, i)
+        return item(sums.second, j) - item(sums.second, i) - total * total / mass
     total, lost = _added(item(sums.first, j), -item(sums.first, i))
     lost += item(sums.first_error, j) - item(sums.first_error, i)
     square, more = _multiplied(total, total)
@@ -92,7 +80,7 @@ def _wide_cost(sums, i, j):
     return (squares - mean) + (squares_error - mean_error)
 
 
-@entry()
+@loop(_nrt=False)
 def _fill(sums, least, split, clusters, step):
     """D(k, m) = min_i D(k − 1, i) + cost(i, m) for all k ≤ clusters and m, and each best i.
 
@@ -113,7 +101,7 @@ def _fill(sums, least, split, clusters, step):
                 last = m if m + half >= width else np.int64(item(split, best + m + half))
                 smallest, where = np.inf, i
                 while i <= last and i < m:
-                    cost = _cost(sums, i, m)
+                    cost = _cost(sums, sums.wide, i, m)
                     value = item(least, old + i) + (cost if cost > 0 else 0.0)
                     if value < smallest:
                         smallest, where = value, i

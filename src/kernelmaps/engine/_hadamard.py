@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._util.compiling import HELPER, njit
-from .table.entry import entry
+from .._util.compiling import HELPER, loop, njit
 
 _FAST = {"contract"}
 _INNER = HELPER | {"_nrt": False}  # nothing is allocated: no references are counted
@@ -99,14 +98,14 @@ def workspace_for(transform, dtype):
     return np.zeros((3, transform.signs.shape[2]), dtype)
 
 
-@entry()
+@loop(_nrt=False)
 def apply_dense(X, transform, workspace, top, out):
     """Signed Hadamard transforms of dense rows, padded with zeros to the length of the signs."""
     for i in range(X.shape[0]):
         _transform_row(X[i], transform, workspace, top + i, out)
 
 
-@entry()
+@loop(_nrt=False)
 def apply_csr(data, indices, indptr, transform, workspace, top, out):
     """Likewise for CSR rows: one row is unpacked at a time."""
     x = workspace[2]

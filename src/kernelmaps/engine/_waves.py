@@ -18,7 +18,7 @@ import numba as nb
 import numpy as np
 from numba.extending import overload
 
-from .._util.compiling import HELPER, njit
+from .._util.compiling import HELPER, loop, njit
 
 # Angles in turns: from these on, the type has too few digits for the fraction of a turn.
 FAR = {np.dtype(np.float32): np.float32(2.0**17), np.dtype(np.float64): 2.0**46}
@@ -89,7 +89,7 @@ def _row_cosines(z, turns, wave):
     return beyond
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@loop()
 def cosines(out, piece, turns, wave):
     """z ← scale · cos 2π(z·turn + turns) for a piece of `out`; all arguments of one precision.
 
@@ -112,7 +112,7 @@ def _row_pairs(z, w, wave):
     return beyond
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@loop()
 def pairs(out, piece, half, wave):
     """z → scale · cos z in place, and scale · sin z = scale · cos(z − ¼ turn) `half` columns on.
 
@@ -145,7 +145,7 @@ def _csr_row(data, indices, start, stop, W, z):
         at += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@loop()
 def csr_product(data, indices, indptr, W, top, left, out):
     """X W for CSR rows X, into `out` from row `top` and column `left` on."""
     for i in range(indptr.size - 1):

@@ -254,15 +254,13 @@ def _apply_additive_dense(
 
 def _transform_dense(table: Table, X: np.ndarray, out: np.ndarray, n_jobs: int | None) -> None:
     """φ of dense rows, by the compiled loop."""
-    from .table.locate import Dense
-    from .table.transform import transform_dense, transform_plan
+    from .table.transform import transform_dense, transform_table, transform_workspace
 
     note_path(f"table:{_BINNINGS[table.binning]}:dense")
-    plan, flat = transform_plan(table), out.reshape(-1)
-    columns, write, locate = plan.columns, plan.write, plan.locate(Dense(X.reshape(-1)))
+    layout, x, flat = transform_table(table), X.reshape(-1), out.reshape(-1)
     in_threads(
         lambda begin, end: transform_dense(
-            columns, write, locate, plan.output_to(flat), begin, end
+            layout, x, transform_workspace(layout), begin, end, flat
         ),
         X.shape[0],
         n_jobs,
@@ -314,8 +312,7 @@ def stored_columns(
 ) -> scipy.sparse.csr_matrix:
     """Every stored value of CSR rows becomes the stored columns (the band) of its bin."""
     from .table.locate import Stored, stored_rows
-    from .table.packing import packed
-    from .table.transform import transform_plan, transform_stored
+    from .table.transform import transform_stored, transform_table, transform_workspace
 
     n = len(indptr) - 1
     band = table.band[table.set_of].astype(np.int64)
@@ -326,12 +323,11 @@ def stored_columns(
     wide = max(int(starts[-1]), table.n_columns) > np.iinfo(np.int32).max
     index = np.int64 if wide else np.int32
     values, columns = np.empty(starts[-1], dtype=data.dtype), np.empty(starts[-1], dtype=index)
-    plan, stored = transform_plan(table), stored_rows(data, indices, indptr)
-    layout, locate, rows = plan.packed_layout, plan.locate(stored), packed(stored)
-    out = packed(Stored(values, columns, starts))
+    layout, rows = transform_table(table), stored_rows(data, indices, indptr)
+    out = Stored(values, columns, starts)
     in_threads(
         lambda begin, end: transform_stored(
-            layout, locate, rows, plan.workspace(), begin, end, out
+            layout, rows, transform_workspace(layout), begin, end, out
         ),
         n,
         n_jobs,

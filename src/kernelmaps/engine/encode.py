@@ -11,7 +11,6 @@ import scipy
 
 from .._util.compiling import interpreted
 from .._util.sparse import check_sparse, is_sparse
-from .._util.static_int import StaticInt
 from .._util.threads import in_threads
 from . import gpu
 from .outputs import note_path, output_dtype
@@ -67,19 +66,16 @@ def encode(spec: Spec, X: Any, *, n_jobs: int | None = None) -> Any:
         return scipy.sparse.csr_matrix((codes, X.indices, X.indptr), shape=X.shape, copy=False)
     from .table.encode import encode_stored, with_memory
     from .table.locate import stored_rows
-    from .table.packing import packed
 
     note_path("encode:csr")
     dtype = output_dtype(X.dtype)
     table = stored_table(spec, dtype)
-    bins, encoding = _packed_bins(table), _encoding(table, (-np.inf, np.inf), X.shape[1])
-    stored = stored_rows(X.data.astype(dtype, copy=False), X.indices, X.indptr)
-    out = np.empty(len(stored.data), code_dtype(table))
-    rows, codes, one_value = packed(stored), packed(out.view(np.uint8)), StaticInt(0)
+    bins, encoding = _bins_for_loops(table), _encoding(table, (-np.inf, np.inf), X.shape[1])
+    rows = stored_rows(X.data.astype(dtype, copy=False), X.indices, X.indptr)
+    out = np.empty(len(rows.data), code_dtype(table))
+    codes = out.view(np.uint8)
     in_threads(
-        lambda begin, end: encode_stored(
-            bins, with_memory(encoding, one_value), rows, begin, end, codes
-        ),
+        lambda begin, end: encode_stored(bins, with_memory(encoding, 0), rows, begin, end, codes),
         len(out),
         n_jobs,
         _GRAIN,
@@ -127,14 +123,12 @@ def _encode_dense(
     """Codes into `out`; whether all values were between the ends."""
     from .simd.vectors import width
     from .table.encode import encode_dense, with_memory
-    from .table.packing import packed
 
     dtype, d = output_dtype(X.dtype), X.shape[1]
     X = np.ascontiguousarray(X, dtype=X.dtype if X.dtype.kind == "u" else dtype)
-    bins, lanes = _packed_bins(table), StaticInt(width(4))
+    bins, lanes = _bins_for_loops(table), width(4)
     encoding = _encoding(table, ends, d, bits, out.dtype)
-    # Packed once for all threads.
-    x, codes = packed(X.reshape(-1)), packed(out.reshape(-1).view(np.uint8))
+    x, codes = X.reshape(-1), out.reshape(-1).view(np.uint8)
     inside = in_threads(
         lambda begin, end: encode_dense(bins, with_memory(encoding, lanes), x, begin, end, codes),
         X.shape[0],
@@ -182,7 +176,7 @@ def _encode_array_api(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any, 
     note_path("encode:gpu")
     bins = _code_bins(table)
     encoding = _encoding(table, (lower, upper), X.shape[1])
-    ends = encoding.least, encoding.most
+    ends = encoding.ends[:2]
     return gpu.encode(bins, ends, encoding.fraction_bits, X, code_dtype(table))
 
 
@@ -196,22 +190,18 @@ def _code_bins(table: Table) -> Bins:
         # A position ends with the last bin, a look-up in it.
         last = bins.last + (1 if bins.position else 0)
         low, high = (np.clip(end, 0, last) for end in (bins.low, bins.high))
-        return bins._replace(low=low, high=high, clipped=StaticInt(True))
+        return bins._replace(low=low, high=high, clipped=True)
     if table.degree == 0:
         return bins
     edges, edge = bins.search.edges, bins.search.edge
     first, final = edges[edge], edges[edge + bins.top + 1]
     low, high = (np.clip(end, first, final) for end in (bins.low, bins.high))
-    return bins._replace(low=low, high=high, position=POSITION, clipped=StaticInt(True))
+    return bins._replace(low=low, high=high, position=POSITION, clipped=True)
 
 
 @lru_cache(maxsize=16)
-def _packed_bins(table: Table) -> Any:
-    """The same as the loops take it."""
-    from .table.locate import for_loops
-    from .table.packing import packed
-
-    return packed(for_loops(_code_bins(table)))
+def _bins_for_loops(table: Table) -> Any:
+    return _code_bins(table).for_loops()
 
 
 def _encoding(

@@ -10,12 +10,9 @@ many columns; the row ends of CSR rows ascend within their data, as do the colum
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
-from .._util.compiling import HELPER, njit
+from .._util.compiling import HELPER, loop, njit, static
 from .._util.sparse import for_compiled_loops
-from .._util.static_int import StaticInt
-from .._util.static_types import static_field
 
 CHI2, MINIMUM, JENSEN_SHANNON, ABSOLUTE, LOG_CAUCHY, CHI2_DISTANCE = range(6)
 _LOGARITHMIC = (JENSEN_SHANNON, LOG_CAUCHY)
@@ -36,13 +33,13 @@ class Rule(NamedTuple):
     parameter: float
     tiny: float  # smallest normal number of the type that is computed in
     # Flag: its sums are of logarithms, whose loops take long to compile and few kernels need.
-    logarithmic: StaticInt
+    logarithmic: tuple  # static
 
 
 def rule_of(code: int, parameter: float, width: np.dtype) -> Rule:
     """The rule of a code for sums that are computed in a type."""
     tiny = width.type(np.finfo(width).tiny)
-    return Rule(code, float(parameter), tiny, StaticInt(code in _LOGARITHMIC))
+    return Rule(code, float(parameter), tiny, static(code in _LOGARITHMIC))
 
 
 class Csr(NamedTuple):
@@ -56,7 +53,7 @@ class Csr(NamedTuple):
 
 def csr_rule(code: int, parameter: float) -> Rule:
     """The rule of a code for sums over CSR rows: one loop, in float64, serves all of them."""
-    return rule_of(code, parameter, np.dtype(np.float64))._replace(logarithmic=StaticInt(False))
+    return rule_of(code, parameter, np.dtype(np.float64))._replace(logarithmic=static(False))
 
 
 def csr_of(rows: Any) -> Csr:
@@ -65,7 +62,7 @@ def csr_of(rows: Any) -> Csr:
     return Csr(data, indices, indptr, rows.shape[1])
 
 
-@njit(cache=True, fastmath=_FAST, inline="always", error_model="numpy")
+@njit(**HELPER, fastmath=_FAST, inline="always")
 def _log2(value):
     """log2 of a positive normal float64, to about two units in the last place.
 
@@ -86,7 +83,7 @@ def _log2(value):
     return exponent + 2.0 * _LOG2_E * t * series
 
 
-@njit(cache=True, fastmath=_FAST, inline="always")
+@njit(**HELPER, fastmath=_FAST, inline="always")
 def _xlog2x(s):
     """s log2 s with 0 log 0 = 0."""
     return s * _log2(max(s, 2.2250738585072014e-308))
@@ -104,24 +101,30 @@ def _contrast(x, y, tiny):
     return (x - y) * ((x - y) / max(x + y, tiny))
 
 
-@njit(cache=True, fastmath=_FAST, error_model="numpy", inline="always")
+@njit(**HELPER, fastmath=_FAST, inline="always")
 def _log_cauchy(difference, inverse):
     """log(1 + (δ/s)²); a square of δ or of s alone could leave the range."""
     ratio = difference * inverse
     return _LN2 * _log2(1 + ratio * ratio)
 
 
-def _pair_sum(rule, x, y):
-    """Sum of the scalar rule over the features, in the precision of the rows or in float64."""
-    return (_sum_of_logarithms if rule.logarithmic else _plain_sum)(rule, x, y)
+@njit(**HELPER, fastmath=_FAST)
+def _pair_sum(rule, logarithmic, x, y):
+    """Sum of the scalar rule over the features, in the precision of the rows or in float64.
 
-
-@overload(_pair_sum, jit_options={**HELPER, "fastmath": _FAST})
-def _pair_sum_of(rule, x, y):
-    return _sum_of_logarithms if static_field(rule, "logarithmic") else _plain_sum
-
-
-def _plain_sum(rule, x, y):
+    `logarithmic` is that of the rule, as an argument by itself: it decides what is compiled.
+    """
+    if len(logarithmic) == 1:
+        # Rules whose terms cancel, or whose logarithm is taken in float64 anyway.
+        total = 0.0
+        if rule.code == JENSEN_SHANNON:
+            # x/2 log2((x+y)/x) + y/2 log2((x+y)/y): the x log x parts are added per row outside.
+            for d in range(x.size):
+                total += _xlog2x(np.float64(x[d]) + np.float64(y[d]))
+            return total / 2
+        for d in range(x.size):
+            total += _log_cauchy(np.float64(x[d]) - np.float64(y[d]), rule.parameter)
+        return total
     total = 0.0 * x[0]
     if rule.code == CHI2:
         for d in range(x.size):
@@ -138,21 +141,7 @@ def _plain_sum(rule, x, y):
     return np.float64(total)
 
 
-def _sum_of_logarithms(rule, x, y):
-    """Rules whose terms cancel, or whose logarithm is taken in float64 anyway."""
-    total = 0.0
-    if rule.code == JENSEN_SHANNON:
-        # x/2 log2((x+y)/x) + y/2 log2((x+y)/y): the x log x parts are added per row outside.
-        for d in range(x.size):
-            total += _xlog2x(np.float64(x[d]) + np.float64(y[d]))
-        total /= 2
-    else:
-        for d in range(x.size):
-            total += _log_cauchy(np.float64(x[d]) - np.float64(y[d]), rule.parameter)
-    return total
-
-
-@njit(cache=True, fastmath=_FAST, error_model="numpy", inline="always")
+@njit(**HELPER, fastmath=_FAST, inline="always")
 def _value(rule, x, y):
     """The scalar rule for one pair of float64."""
     if rule.code == CHI2:
@@ -176,7 +165,7 @@ def _alone(rule, x):
     return abs(x)
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+@loop(fastmath=_FAST)
 def dense_sums(rule, X, Y, terms, symmetric, out, begin, end):
     """out[i, j] = terms[0][i] + terms[1][j] + sum_d c(X[i, d], Y[j, d]) on tiles begin..end."""
     n, m, d = X.shape[0], Y.shape[0], X.shape[1]
@@ -190,13 +179,13 @@ def dense_sums(rule, X, Y, terms, symmetric, out, begin, end):
                 total = 0.0
                 for start in range(0, d, _CHUNK):
                     stop = min(d, start + _CHUNK)
-                    total += _pair_sum(rule, X[i, start:stop], Y[j, start:stop])
+                    total += _pair_sum(rule, rule.logarithmic, X[i, start:stop], Y[j, start:stop])
                 out[i, j] = total + terms[0][i] + terms[1][j]
                 if symmetric:
                     out[j, i] = out[i, j]
 
 
-@njit(cache=True, fastmath=_IN_ORDER, error_model="numpy")
+@loop(fastmath=_IN_ORDER)
 def csr_terms(rule, x):
     """sum_d c(x_d, 0) of every CSR row."""
     out = np.zeros(len(x.indptr) - 1)
@@ -207,7 +196,7 @@ def csr_terms(rule, x):
     return out
 
 
-@njit(cache=True, nogil=True, fastmath=_IN_ORDER, error_model="numpy")
+@loop(fastmath=_IN_ORDER)
 def csr_sums(rule, x, y, terms, symmetric, out, begin, end):
     """The same on CSR rows begin..end of X, touching stored values only.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._util.compiling import njit
+from .._util.compiling import loop
 
 
-@njit(cache=True, nogil=True)
+@loop()
 def add_pairs(first: np.ndarray, second: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
     """out[p, v, first[p, i], second[p, i]] += values[v, i], for pairs p of columns."""
     for p in range(first.shape[0]):
@@ -18,7 +18,7 @@ def add_pairs(first: np.ndarray, second: np.ndarray, values: np.ndarray, out: np
                 table[a[i], b[i]] += of_rows[i]
 
 
-@njit(cache=True, nogil=True)
+@loop()
 def add_rows(
     first: np.ndarray, second: np.ndarray, weight: np.ndarray, basis: np.ndarray, out: np.ndarray
 ) -> None:
@@ -30,7 +30,7 @@ def add_rows(
             out[row, c] += w * basis[other, c]
 
 
-@njit(cache=True, nogil=True)
+@loop()
 def add_scaled(first: np.ndarray, weights: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
     """out[first[a] + i] += weights[a, i] · table[a]: a band matrix times a table."""
     for a in range(first.size):
@@ -41,7 +41,7 @@ def add_scaled(first: np.ndarray, weights: np.ndarray, table: np.ndarray, out: n
                     out[row, c] += w * table[a, c]
 
 
-@njit(cache=True, nogil=True)
+@loop()
 def add_codes(codes: np.ndarray, values: np.ndarray, first: np.ndarray, out: np.ndarray) -> None:
     """out[first[j] + codes[j, i]] += values[i]: sums over the codes of several terms."""
     for j in range(codes.shape[0]):
@@ -50,7 +50,7 @@ def add_codes(codes: np.ndarray, values: np.ndarray, first: np.ndarray, out: np.
             sums[codes[j, i]] += values[i]
 
 
-@njit(cache=True, nogil=True)
+@loop()
 def gather_codes(codes: np.ndarray, values: np.ndarray, first: np.ndarray, out: np.ndarray) -> None:
     """out[i] += Σ_j values[first[j] + codes[j, i]]."""
     for j in range(codes.shape[0]):

@@ -25,7 +25,7 @@ def went_over(monkeypatch):
     switch_rows = dual.CoordinateDescent.switch_rows
 
     def counted(self, tables, rows):
-        times.append(self.rows.values.dtype)
+        times.append(self.rows.data.dtype)
         switch_rows(self, tables, rows)
 
     monkeypatch.setattr(dual.CoordinateDescent, "switch_rows", counted)

@@ -13,7 +13,6 @@ from sklearn.linear_model import Ridge
 from sklearn.svm import LinearSVC
 
 import kernelmaps as km
-from kernelmaps._util.static_int import StaticInt
 from kernelmaps.engine.table import CODE
 from kernelmaps.inspection import ShapeFunctionDisplay
 from kernelmaps.models.inputs import coded_labels
@@ -642,7 +641,7 @@ def descent_on_counts(C):
     y = (X[:, :3].sum(axis=1) + rng.standard_normal(2000) > 2.5).astype(float)
     fitted = km.SplineMap(10, 1, order=0).fit(X)
     tables = basis_tables(fitted.spec_, X, np.float64, lanes_for(1))
-    problem = SVMProblem(StaticInt(0), True, 0.0, y, np.ones(1), np.full(len(y), C))
+    problem = SVMProblem(0, True, 0.0, y, np.ones(1), np.full(len(y), C))
     settings = dual.DualOptions(True, 1e-3, 100, 0, 1)
     examples, alpha = np.arange(len(y), dtype=np.int32), np.zeros((len(y), 1))
     state = dual.CoordinateDescent(tables, rows_of(X), problem, examples, settings, alpha, None)

@@ -12,7 +12,6 @@ import numpy as np
 
 from ..._util.threads import power_of_two
 from ..table.layout import Bins, Layout, LocalPolynomials
-from ..table.search import no_search
 from ..table.stored import AFFINE, EDGES
 from .splines import SplineWeights, spline_weights
 
@@ -112,7 +111,7 @@ def bins_on(bins: Bins, put: Any, *, exact: bool = False) -> DeviceBins:
     `exact`; polynomials go on continuously into the next bin: the rows' own precision does.
     """
     kind, dtype = int(bins.kind), bins.number.dtype
-    search = bins.search or no_search(dtype)
+    search = bins.search
     position = bool(bins.position) * (2 if exact else 1)
     exact = kind == AFFINE and (exact or not bins.position)
     number = np.dtype(np.float64) if exact else dtype

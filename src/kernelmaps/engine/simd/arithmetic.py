@@ -5,8 +5,8 @@ value as well as sixteen. No operation reorders or contracts floating-point arit
 the same bins, bit by bit. Where nothing is compiled there are no vectors: the Python fallbacks take
 single numbers.
 
-Flags of the operations are static integers (:class:`~kernelmaps._util.static_int.StaticInt`): the
-compiler sees their values.
+Flags of the operations are :func:`~kernelmaps._util.compiling.static` numbers: tuples, empty for
+false, so that the compiler sees their values.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ def _absolute(builder, value, kind: types.Type):
     return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), [value])
 
 
-@python_fallback(lambda array, j, x, across: array[j])
-def parameter(typing_context, array, j, x, across):
-    """What belongs to the value x of feature j: ``array[j]``.
+@python_fallback(lambda array, row, j, x, across: array[row, j])
+def parameter(typing_context, array, row, j, x, across):
+    """What belongs to the value x of feature j: ``array[row, j]``.
 
     If `across`, the lanes of x belong to the features j, j + 1, …, and so do those of the result;
     else all belong to feature j, and the same number is in every lane.
@@ -75,15 +75,18 @@ def parameter(typing_context, array, j, x, across):
     kind = like(array.dtype, x)
 
     def build(context, builder, signature, args):
-        return _parameter(context, builder, array, args[0], args[1], kind, across)
+        return _parameter(context, builder, array, args[:3], kind, across)
 
-    return kind(array, types.int64, x, across), build
+    return kind(array, types.int64, types.int64, x, across), build
 
 
-def _parameter(context, builder, array: types.Type, numbers, j, kind: types.Type, across):
-    by_lane = isinstance(kind, Vector) and bool(across.value)
+def _parameter(context, builder, array: types.Type, args, kind: types.Type, across):
+    numbers, row, j = args
+    by_lane = isinstance(kind, Vector) and bool(across.count)
     source = llvm(kind if by_lane else array.dtype)
-    where = pointer(context, builder, array, numbers, j, source)
+    length = builder.extract_value(context.make_array(array)(context, builder, numbers).shape, 1)
+    at = builder.add(builder.mul(row, length), j)
+    where = pointer(context, builder, array, numbers, at, source)
     value = builder.load(where, align=array.dtype.bitwidth // 8)
     # Nothing writes to tables while a loop runs: one load may serve many rows.
     value.set_metadata("invariant.load", builder.module.add_metadata([]))
@@ -127,7 +130,7 @@ def magnitude(typing_context, x, signed):
     """``|x|`` if `signed`, else x."""
 
     def build(context, builder, signature, args):
-        return _absolute(builder, args[0], x) if signed.value else args[0]
+        return _absolute(builder, args[0], x) if signed.count else args[0]
 
     return x(x, signed), build
 
@@ -152,24 +155,24 @@ def clip(typing_context, x, low, high):
     return x(x, x, x), build
 
 
-def _python_clip(x, low, high, j, across, clipped):
-    return min(high[j], max(low[j], x)) if clipped else x
+def _python_clip(x, ends, row, j, across, clipped):
+    return min(ends[row + 1, j], max(ends[row, j], x)) if clipped else x
 
 
 @python_fallback(_python_clip)
-def clip_to_range(typing_context, x, low, high, j, across, clipped):
-    """x of feature j :func:`clip`-ped to ``low[j]`` … ``high[j]``, if `clipped`."""
+def clip_to_range(typing_context, x, ends, row, j, across, clipped):
+    """x of feature j :func:`clip`-ped to ``ends[row, j]`` … ``ends[row + 1, j]``, if `clipped`."""
 
     def build(context, builder, signature, args):
-        if not clipped.value:
+        if not clipped.count:
             return args[0]
+        rows = args[2], builder.add(args[2], ir.Constant(args[2].type, 1))
         lower, upper = (
-            _parameter(context, builder, array, args[k], args[3], x, across)
-            for k, array in ((1, low), (2, high))
+            _parameter(context, builder, ends, (args[1], row, args[3]), x, across) for row in rows
         )
         return _at_most(builder, _at_least(builder, args[0], lower), upper)
 
-    return x(x, low, high, types.int64, across, clipped), build
+    return x(x, ends, types.int64, types.int64, across, clipped), build
 
 
 @intrinsic
@@ -258,7 +261,7 @@ def split(typing_context, x, last, centred):
     kind = types.Tuple((like(types.int32, x), x))
 
     def build(context, builder, signature, args):
-        pair = _nearest(builder, args[0], x) if centred.value else _floor(builder, *args[:2], x)
+        pair = _nearest(builder, args[0], x) if centred.count else _floor(builder, *args[:2], x)
         return context.make_tuple(builder, kind, pair)
 
     return kind(x, x, centred), build
@@ -416,11 +419,11 @@ def signed_piece(typing_context, piece, x, mirror, signed, zero_piece, zero_at_z
 
     def build(context, builder, signature, args):
         result, zero = args[0], constant(x, 0.0)
-        if signed.value:
+        if signed.count:
             is_negative = builder.fcmp_ordered("<", args[1], zero)
             mirrored = builder.add(result, _word(builder, args[2], piece))
             result = builder.select(is_negative, mirrored, result)
-        if zero_at_zero.value:
+        if zero_at_zero.count:
             is_zero = builder.fcmp_ordered("==", args[1], zero)
             result = builder.select(is_zero, _word(builder, args[4], piece), result)
         return result

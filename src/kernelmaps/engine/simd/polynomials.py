@@ -10,10 +10,14 @@ from llvmlite import ir
 from numba.core import types
 
 from ..._util.compiling import python_fallback
-from ..._util.static_types import field_type, static_field
 from .vectors import Vector, filled, llvm, pointer
 
 _COUNT = ir.IntType(64)
+
+
+def _field_type(record: types.Type, name: str) -> types.Type:
+    """The type of a field, from the type of a NamedTuple."""
+    return record.types[record.fields.index(name)]
 
 
 def _field(context, builder, block: types.Type, value, name: str):
@@ -21,7 +25,7 @@ def _field(context, builder, block: types.Type, value, name: str):
 
 
 def _vectors(context, builder, block: types.Type, value):
-    if not static_field(block, "several"):
+    if not _field_type(block, "several").count:
         return _COUNT(1)
     return _field(context, builder, block, value, "parts")
 
@@ -37,10 +41,10 @@ def vectors(typing_context, values):
 
 
 def _python_polynomial(values, piece, u, v):
-    size, width = values.chunk, values.chunk * values.parts
-    first = piece * width * values.powers + v * size
+    size, width = len(values.chunk), len(values.chunk) * values.parts
+    first = piece * width * len(values.powers) + v * size
     total = 0
-    for power in reversed(range(values.powers)):
+    for power in reversed(range(len(values.powers))):
         at = first + power * width
         total = total * u + values.coef[at : at + size]
     return total
@@ -49,8 +53,8 @@ def _python_polynomial(values, piece, u, v):
 @python_fallback(_python_polynomial)
 def polynomial(typing_context, values, piece, u, part):
     """Σ_k coef[piece, k] u^k for one vector of the columns, by Horner's rule."""
-    coef, powers = field_type(values, "coef"), static_field(values, "powers")
-    kind = Vector(coef.dtype, static_field(values, "chunk"))
+    coef, powers = _field_type(values, "coef"), _field_type(values, "powers").count
+    kind = Vector(coef.dtype, _field_type(values, "chunk").count)
 
     def build(context, builder, signature, args):
         block, piece, u, part = args

@@ -6,7 +6,8 @@ for the store of the previous one (about ten cycles); a value of the type below 
 LLVM splits it into what the machine has. All that is below runs on every processor; where two forms
 of an operation differ in speed, the faster one for the processor is built (`on_arm`).
 
-Lengths are part of the type: they come in as :class:`~kernelmaps._util.static_int.StaticInt`.
+Lengths are part of the type: they come in as :func:`~kernelmaps._util.compiling.static` numbers,
+tuples of that length.
 
 The operations that training needs have a Python fallback on arrays: where nothing is compiled, its
 loops run as they are read. (Maps have a readable form of their own then, :mod:`..reference`.)
@@ -19,11 +20,10 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, models, register_model
 
-from ..._util.compiling import python_fallback
-from ..._util.static_int import StaticInt
+from ..._util.compiling import python_fallback, static
 
 WORD = ir.IntType(32)
-ONE, TWO = StaticInt(1), StaticInt(2)  # lengths that compiled code asks for by name
+ONE, TWO = static(1), static(2)  # lengths that compiled code asks for by name
 _UNSIGNED = {1: types.uint8, 2: types.uint16, 4: types.uint32}  # by bytes
 # 32-bit integers in a store that later loads can read from the store buffer (measured on x86).
 _FORWARDED = 8
@@ -84,6 +84,8 @@ def filled(builder, value, kind: types.Type):
 
 def pointer(context, builder, array_type, array, offset, llvm_type):
     """Address of ``array[offset]``, to be read or written as ``llvm_type``."""
+    if array_type.layout != "C":
+        raise TypeError(f"Compiled loops take contiguous arrays, not {array_type}.")
     data = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [offset]), ir.PointerType(llvm_type))
 
@@ -101,10 +103,10 @@ def side_by_side(builder, parts):
     return parts[0]
 
 
-@python_fallback(lambda array, size: np.zeros(size, array.dtype))
+@python_fallback(lambda array, size: np.zeros(len(size), array.dtype))
 def zeros(typing_context, array, size):
     """A vector of `size` zeros of the array's type."""
-    kind = Vector(array.dtype, size.value)
+    kind = Vector(array.dtype, size.count)
 
     def build(context, builder, signature, args):
         return ir.Constant(llvm(kind), None)
@@ -112,10 +114,10 @@ def zeros(typing_context, array, size):
     return kind(array, size), build
 
 
-@python_fallback(lambda array, offset, size: array[offset : offset + size].copy())
+@python_fallback(lambda array, offset, size: array[offset : offset + len(size)].copy())
 def load(typing_context, array, offset, size):
     """``array[offset : offset + size]`` of a contiguous array."""
-    kind = Vector(array.dtype, size.value)
+    kind = Vector(array.dtype, size.count)
 
     def build(context, builder, signature, args):
         where = pointer(context, builder, array, args[0], args[1], llvm(kind))
@@ -127,7 +129,7 @@ def load(typing_context, array, offset, size):
 @intrinsic
 def load_some(typing_context, array, offset, count, size):
     """As `load`, but reads at most `count` ≥ 1 numbers; the last one read fills the other lanes."""
-    kind = Vector(array.dtype, size.value)
+    kind = Vector(array.dtype, size.count)
 
     def build(context, builder, signature, args):
         where = pointer(context, builder, array, args[0], args[1], llvm(kind))
@@ -199,10 +201,10 @@ def add(typing_context, a, b):
     return a(a, a), build
 
 
-@python_fallback(lambda array, value, size: np.full(size, value, array.dtype))
+@python_fallback(lambda array, value, size: np.full(len(size), value, array.dtype))
 def fill(typing_context, array, value, size):
     """`size` copies of a number, in the array's type."""
-    kind = Vector(array.dtype, size.value)
+    kind = Vector(array.dtype, size.count)
 
     def build(context, builder, signature, args):
         return filled(builder, args[1], kind)
@@ -210,22 +212,22 @@ def fill(typing_context, array, value, size):
     return kind(array, array.dtype, size), build
 
 
-@python_fallback(lambda vector, lanes: np.repeat(vector, lanes))
+@python_fallback(lambda vector, lanes: np.repeat(vector, len(lanes)))
 def repeat(typing_context, vector, lanes):
     """Each element `lanes` times in a row: ``np.repeat``."""
-    kind = Vector(vector.dtype, vector.size * lanes.value)
+    kind = Vector(vector.dtype, vector.size * lanes.count)
 
     def build(context, builder, signature, args):
-        indices = [k // lanes.value for k in range(kind.size)]
+        indices = [k // lanes.count for k in range(kind.size)]
         return builder.shuffle_vector(args[0], args[0], mask(indices))
 
     return kind(vector, lanes), build
 
 
-@python_fallback(lambda vector, copies: np.tile(vector, copies))
+@python_fallback(lambda vector, copies: np.tile(vector, len(copies)))
 def tile(typing_context, vector, copies):
     """The vector `copies` times, one after the other: ``np.tile``."""
-    kind = Vector(vector.dtype, vector.size * copies.value)
+    kind = Vector(vector.dtype, vector.size * copies.count)
 
     def build(context, builder, signature, args):
         indices = [k % vector.size for k in range(kind.size)]
@@ -234,10 +236,10 @@ def tile(typing_context, vector, copies):
     return kind(vector, copies), build
 
 
-@python_fallback(lambda vector, lanes: vector.reshape(-1, lanes).sum(axis=0))
+@python_fallback(lambda vector, lanes: vector.reshape(-1, len(lanes)).sum(axis=0))
 def fold(typing_context, vector, lanes):
     """Sum of the consecutive pieces of `lanes` elements: ``v.reshape(-1, lanes).sum(0)``."""
-    kind = Vector(vector.dtype, lanes.value)
+    kind = Vector(vector.dtype, lanes.count)
 
     def build(context, builder, signature, args):
         pieces = [
@@ -317,8 +319,8 @@ def item(typing_context, array, offset):
     """``array[offset]`` of a contiguous array: no test for a negative index."""
 
     def build(context, builder, signature, args):
-        data = context.make_array(array)(context, builder, args[0]).data
-        return builder.load(builder.gep(data, [args[1]]))
+        where = pointer(context, builder, array, args[0], args[1], llvm(array.dtype))
+        return builder.load(where)
 
     return array.dtype(array, types.int64), build
 
@@ -386,7 +388,7 @@ def _transposed(builder, rows):
 
 def _python_blocks(array, step, indices, offset, block, x):
     start = step * int(indices[offset])
-    return tuple(array[start : start + block])
+    return tuple(array[start : start + len(block)])
 
 
 @python_fallback(_python_blocks)
@@ -397,14 +399,14 @@ def gather_blocks(typing_context, array, step, indices, offset, block, x):
     the time of a gather instruction for each k. The numbers of lanes and of a block are powers of
     two.
     """
-    kind = types.UniTuple(like(array.dtype, x), block.value)
+    kind = types.UniTuple(like(array.dtype, x), block.count)
 
     def build(context, builder, signature, args):
-        blocks = _blocks(context, builder, (array, indices), args, block.value, x)
+        blocks = _blocks(context, builder, (array, indices), args, block.count, x)
         if isinstance(x, Vector):
             columns = _columns(builder, blocks)
         else:
-            columns = [builder.extract_element(blocks[0], WORD(k)) for k in range(block.value)]
+            columns = [builder.extract_element(blocks[0], WORD(k)) for k in range(block.count)]
         return context.make_tuple(builder, kind, columns)
 
     return kind(array, types.int64, indices, types.int64, block, x), build
@@ -432,8 +434,8 @@ def add_polynomials(typing_context, array, step, indices, offset, block, u, tota
     """
 
     def build(context, builder, signature, args):
-        blocks = _blocks(context, builder, (array, indices), args, block.value, u)
-        if on_arm(builder) and block.value == 4 and array.dtype == types.float64:
+        blocks = _blocks(context, builder, (array, indices), args, block.count, u)
+        if on_arm(builder) and block.count == 4 and array.dtype == types.float64:
             return _by_element(builder, blocks, args[5], args[6])
         *lower_powers, value = _columns(builder, blocks)
         for coef in reversed(lower_powers):

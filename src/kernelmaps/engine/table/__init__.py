@@ -8,8 +8,6 @@ tabulate   curves as tables
 layout     `Layout`: the same by features, as the compiled loops take it
 search     cells that find the bin between edges
 memory     arrays aligned and padded for vectors
-packing    arguments of compiled functions as pointers
-entry      how compiled loops and their routines are made and called
 locate     the bin of a value and the position in it (compiled)
 transform  φ of rows (compiled)
 dot        sums of φ over the features: scores (compiled)

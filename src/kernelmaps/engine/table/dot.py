@@ -10,15 +10,14 @@ vector.
 Values outside the range of the table, and those that are not finite, are detected in the same pass.
 """
 
+from __future__ import annotations
+
 from math import comb
 from typing import NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
-from ..._util.compiling import njit
-from ..._util.static_int import StaticInt
-from ..._util.static_types import static_field
+from ..._util.compiling import INNER, loop, njit, static
 from ..._util.threads import power_of_two
 from ..simd.polynomials import polynomial, vectors
 from ..simd.vectors import (
@@ -33,8 +32,15 @@ from ..simd.vectors import (
     store,
     zeros,
 )
-from .entry import INNER, entry
-from .layout import Bins, LocalPolynomials, bins_of, pieces_of, polynomials_of
+from .layout import (
+    BinFinder,
+    Bins,
+    LocalPolynomials,
+    PolynomialTable,
+    bins_of,
+    pieces_of,
+    polynomials_of,
+)
 from .locate import Locations, locate_dense, locate_stored, locations_for
 from .memory import LANES, aligned, by_vector
 from .stored import AFFINE, CODE, EDGES, Table
@@ -62,6 +68,21 @@ class SummedTable(NamedTuple):
     outputs: int
     tile: int  # features at a time: their coefficients stay in a cache
 
+    def for_loops(self) -> SumTable:
+        ranges = np.stack([self.low, self.high]) if len(self.low) else None
+        sizes = self.features, self.outputs, self.tile
+        return SumTable(self.bins.for_loops(ranges), self.values.for_loops(), *sizes)
+
+
+class SumTable(NamedTuple):
+    """The same as loops take it."""
+
+    bins: BinFinder
+    values: PolynomialTable
+    features: int
+    outputs: int
+    tile: int
+
 
 class SumWorkspace(NamedTuple):
     """Memory of one thread."""
@@ -69,7 +90,7 @@ class SumWorkspace(NamedTuple):
     locations: Locations  # of a tile of values, and a vector more
     sums: np.ndarray  # T: of a block of rows, a vector each (one output) or an entry per output
     one: np.ndarray  # T
-    one_output: StaticInt  # flag
+    one_output: tuple  # static flag
 
 
 def summed_table(table: Table, dtype: np.dtype, *, centred: bool = False) -> SummedTable:
@@ -96,9 +117,9 @@ def summed_table(table: Table, dtype: np.dtype, *, centred: bool = False) -> Sum
     if centred:
         origin = bins.origin + 0.5 / bins.factor
         bins = bins._replace(origin=origin, zero_piece=bins.zero_piece + 1)
-        bins = bins._replace(clipped=StaticInt(False), centred=StaticInt(True))
+        bins = bins._replace(clipped=False, centred=True)
     elif within_bins or (_smooth(table) and table.binning == EDGES):
-        bins = bins._replace(clipped=StaticInt(False))
+        bins = bins._replace(clipped=False)
     bins = _in_precision(bins, precision) if table.binning == AFFINE else bins
     first = [np.zeros(len(block), np.int32) for block in blocks]
     with np.errstate(over="ignore"):  # ends beyond the range of float32
@@ -173,101 +194,84 @@ def _in_precision(bins: Bins, precision: np.dtype) -> Bins:
 def sum_workspace(table: SummedTable, rows: int) -> SumWorkspace:
     """Memory for one thread that sums `rows` rows."""
     values, dtype = table.values, table.values.coef.dtype
-    locations, one_output = locations_for(TILE + LANES, dtype), StaticInt(table.outputs == 1)
-    size = max(locations.lanes if one_output else 0, values.chunk * values.parts)
+    locations, one_output = locations_for(TILE + LANES, dtype), table.outputs == 1
+    size = max(len(locations.lanes) if one_output else 0, values.chunk * values.parts)
     sums = aligned(min(BLOCK, rows) * size, dtype)
-    return SumWorkspace(locations, sums, np.zeros(16, dtype), one_output)
+    return SumWorkspace(locations, sums, np.zeros(16, dtype), static(one_output))
 
 
-def _sum(values, work, n, at, x, ahead):
+@njit(**INNER)
+def _sum(values, one_output, work, n, at, x, ahead):
     """Add the polynomials of the n located values to ``work.sums``, row `at` of the block.
 
     Meanwhile ``x[ahead : ahead + n]`` is prefetched, a line at a time: all at once would stall.
+    `one_output` is that of `work`, as an argument by itself.
     """
-    raise NotImplementedError("for compiled loops")
-
-
-@overload(_sum, jit_options=INNER)
-def _sum_of(values, work, n, at, x, ahead):
-    return _sum_one_output if static_field(work, "one_output") else _sum_outputs
-
-
-def _sum_one_output(values, work, n, at, x, ahead):
-    """Polynomials of as many values at a time as there are lanes."""
-    locations, lanes = work.locations, work.locations.lanes
-    total = load(work.sums, at * lanes, lanes)
-    for k in range(0, n, lanes):
-        prefetch(x, ahead + k)
-        u, powers = load(locations.u, k, lanes), values.powers
-        total = add_polynomials(values.coef, powers, locations.piece, k, powers, u, total)
-    store(work.sums, at * lanes, total)
-
-
-def _sum_outputs(values, work, n, at, x, ahead):
-    """The outputs of two values at a time: two sums hide half the latency of an addition."""
-    locations, size = work.locations, values.chunk
-    start = at * size * vectors(values)
-    for v in range(vectors(values)):
-        a = load(work.sums, start + v * size, size)
-        b = zeros(values.coef, size)
-        for k in range(0, n, 2):
+    locations = work.locations
+    if len(one_output) == 1:  # polynomials of as many values at a time as there are lanes
+        lanes, powers = len(locations.lanes), len(values.powers)
+        total = load(work.sums, at * lanes, locations.lanes)
+        for k in range(0, n, lanes):
             prefetch(x, ahead + k)
-            piece, u = np.int64(item(locations.piece, k)), item(locations.u, k)
-            a = add(a, polynomial(values, piece, u, v))
-            piece, u = np.int64(item(locations.piece, k + 1)), item(locations.u, k + 1)
-            b = add(b, polynomial(values, piece, u, v))
-        store(work.sums, start + v * size, add(a, b))
+            u = load(locations.u, k, locations.lanes)
+            total = add_polynomials(
+                values.coef, powers, locations.piece, k, values.powers, u, total
+            )
+        store(work.sums, at * lanes, total)
+    else:  # the outputs of two values at a time: two sums hide half the latency of an addition
+        size = len(values.chunk)
+        start = at * size * vectors(values)
+        for v in range(vectors(values)):
+            a = load(work.sums, start + v * size, values.chunk)
+            b = zeros(values.coef, values.chunk)
+            for k in range(0, n, 2):
+                prefetch(x, ahead + k)
+                piece, u = np.int64(item(locations.piece, k)), item(locations.u, k)
+                a = add(a, polynomial(values, piece, u, v))
+                piece, u = np.int64(item(locations.piece, k + 1)), item(locations.u, k + 1)
+                b = add(b, polynomial(values, piece, u, v))
+            store(work.sums, start + v * size, add(a, b))
 
 
-# What follows takes no table, so that it is compiled once for many.
+@njit(**INNER)
 def _drain(work, size, outputs, count, top, out):
     """Add the sums of `count` rows to `out`, from row `top` on, and clear them.
 
     Each row has `size` numbers.
     """
-    raise NotImplementedError("for compiled loops")
-
-
-@overload(_drain, jit_options=INNER)
-def _drain_of(work, size, outputs, count, top, out):
-    return _drain_one_output if static_field(work, "one_output") else _drain_outputs
-
-
-def _drain_one_output(work, size, outputs, count, top, out):
-    lanes = work.locations.lanes
-    for i in range(count):
-        store(work.one, 0, fold(load(work.sums, i * lanes, lanes), ONE))
-        out[top + i] += item(work.one, 0)
-        store(work.sums, i * lanes, zeros(work.sums, lanes))
-
-
-def _drain_outputs(work, size, outputs, count, top, out):
-    for i in range(count):
-        for c in range(outputs):
-            out[(top + i) * outputs + c] += item(work.sums, i * size + c)
-        for c in range(size):
-            work.sums[i * size + c] = 0
+    if len(work.one_output) == 1:
+        lanes = len(work.locations.lanes)
+        for i in range(count):
+            total = load(work.sums, i * lanes, work.locations.lanes)
+            store(work.one, 0, fold(total, ONE))
+            out[top + i] += item(work.one, 0)
+            store(work.sums, i * lanes, zeros(work.sums, work.locations.lanes))
+    else:
+        for i in range(count):
+            for c in range(outputs):
+                out[(top + i) * outputs + c] += item(work.sums, i * size + c)
+            for c in range(size):
+                work.sums[i * size + c] = 0
 
 
 @njit(**INNER)
 def _pad(locations, n, zero_piece):
     """Fill the last vector with locations in the piece of zeros, after n values."""
-    lanes = locations.lanes
-    if n % lanes != 0:
-        store(locations.piece, n, fill(locations.piece, np.int32(zero_piece), lanes))
-        store(locations.u, n, zeros(locations.u, lanes))
+    if n % len(locations.lanes) != 0:
+        store(locations.piece, n, fill(locations.piece, np.int32(zero_piece), locations.lanes))
+        store(locations.u, n, zeros(locations.u, locations.lanes))
 
 
-@entry()
+@loop(_nrt=False)
 def dot_dense(table, x, work, begin, end, out):
     """Add the sums of dense rows begin..end to `out`, rows of `table.outputs`; both are flat.
 
     Returns the total distance of values from their ranges: 0 if none was outside, NaN for NaN.
     """
     d, tile, values, locations = table.features, table.tile, table.values, work.locations
-    lanes, one = locations.lanes, np.int64(1)
-    beyond = zeros(values.coef, lanes)
-    size, zero_piece = values.chunk * vectors(values), table.bins.zero_piece
+    lanes, one = len(locations.lanes), np.int64(1)
+    beyond = zeros(values.coef, locations.lanes)
+    size, zero_piece = len(values.chunk) * vectors(values), table.bins.zero_piece
     for top in range(begin, end, BLOCK):
         bottom = top + BLOCK if top + BLOCK < end else end
         a = np.int64(0)
@@ -276,16 +280,16 @@ def dot_dense(table, x, work, begin, end, out):
             ahead = (1 + _PREFETCH // n) * d
             for i in range(top, bottom):
                 at = i * d + a
-                beyond = locate_dense(table, x, at, a, n, one, locations, beyond)
+                beyond = locate_dense(table.bins, x, at, a, n, one, locations, beyond)
                 _pad(locations, n, zero_piece)
-                _sum(values, work, n, i - top, x, at + ahead)
+                _sum(values, work.one_output, work, n, i - top, x, at + ahead)
             a += n
         _drain(work, size, table.outputs, bottom - top, top, out)
     store(work.one, 0, fold(beyond, ONE))
     return item(work.one, 0)
 
 
-@entry()
+@loop(_nrt=False)
 def dot_stored(table, rows, work, begin, end, out):
     """As `dot_dense`, for CSR rows; features that are not stored add nothing."""
     values, zero_piece, beyond = (
@@ -293,13 +297,13 @@ def dot_stored(table, rows, work, begin, end, out):
         table.bins.zero_piece,
         table.values.coef.dtype.type(0),
     )
-    size = values.chunk * vectors(values)
+    size = len(values.chunk) * vectors(values)
     for i in range(begin, end):
         last = np.int64(item(rows.indptr, i + 1))
         for a in range(np.int64(item(rows.indptr, i)), last, TILE):
             n = TILE if last - a > TILE else last - a
-            beyond = locate_stored(table, rows, a, n, work.locations, beyond)
+            beyond = locate_stored(table.bins, rows, a, n, work.locations, beyond)
             _pad(work.locations, n, zero_piece)
-            _sum(values, work, n, np.int64(0), rows.data, a + n)
+            _sum(values, work.one_output, work, n, np.int64(0), rows.data, a + n)
         _drain(work, size, table.outputs, np.int64(1), i, out)
     return beyond

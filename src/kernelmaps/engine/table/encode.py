@@ -6,14 +6,11 @@ separate pass over the data would cost as much as the encoding. Their codes are 
 without that range (NaN: anything).
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
-from ..._util.compiling import njit
-from ..._util.static_int import ABSENT, StaticInt
-from ..._util.static_types import field_type, is_absent, static_field
+from ..._util.compiling import INNER, loop, njit, static
 from ..simd.arithmetic import (
     all_inside,
     as_floats,
@@ -28,8 +25,7 @@ from ..simd.arithmetic import (
     truncate_unsigned,
 )
 from ..simd.vectors import copy_numbers, item, load, load_some, prefetch, store, store_codes
-from .entry import INNER, entry
-from .layout import NO_POSITION, Bins
+from .layout import CELL, LIMIT, NO_POSITION, Bins
 from .locate import ACROSS, WITHIN, affine_position, cell_of, passed_edges
 from .memory import aligned, by_vector
 from .stored import AFFINE
@@ -46,21 +42,18 @@ _AFFINE_MIN_ROWS, _AFFINE_BLOCK_VALUES = (
 _PREFETCH_ABOVE, _PREFETCH_BELOW = 2**13, 2**15
 
 
-class CodeUnits(NamedTuple):
-    """Positions among uniform bins, by feature and in units of codes: (x − origin)·factor."""
-
-    before: np.ndarray  # T: between these ends 31 bits hold any position
-    behind: np.ndarray
-    origin: np.ndarray
-    factor: np.ndarray
-    first: np.ndarray  # int32: codes of the ends
-    last: np.ndarray
+# Rows of the arrays of `Encoding`.
+LEAST, MOST, BEFORE, BEHIND = range(4)
+UNIT_ORIGIN, UNIT_FACTOR = range(2)
+FIRST, FINAL = range(2)
 
 
 class Encoding(NamedTuple):
     """How values are encoded: bits after the point, size of a code, ranges, one thread's memory.
 
-    The size of a code is a number, not a type: codes are written as bytes.
+    The size of a code is a number, not a type: codes are written as bytes. Positions among uniform
+    bins are (x − origin)·factor in units of codes, `units`, of values between BEFORE and BEHIND,
+    whose positions 31 bits hold.
     """
 
     width: int  # features
@@ -68,10 +61,11 @@ class Encoding(NamedTuple):
     fraction_bits: int
     half: float  # uniform bins: what is added before positions are truncated
     size: int  # bytes of a code: 1, 2 or 4
-    least: np.ndarray  # by feature, padded to whole vectors
-    most: np.ndarray
-    units: Any  # CodeUnits of uniform bins; ABSENT where 31 bits are too few, and for other bins
-    lanes: StaticInt  # features at a time
+    ends: np.ndarray  # T[2 or 4, features], padded to whole vectors: LEAST …
+    units: np.ndarray  # [2, features]: UNIT_ORIGIN, UNIT_FACTOR
+    end_codes: np.ndarray  # int32[2, features]: codes of the ends, FIRST and FINAL
+    in_units: tuple  # static flag: uniform bins have units, which 31 bits are enough for
+    lanes: tuple  # static: features at a time
     # Memory of one thread.
     codes: np.ndarray  # uint8: for a vector of codes
     cells: np.ndarray  # int32: of a vector of features of a block of rows
@@ -86,15 +80,25 @@ def encoding_of(
     min_rows = _AFFINE_MIN_ROWS if uniform else _MIN_ROWS
     values = _AFFINE_BLOCK_VALUES if uniform else _BLOCK_VALUES
     rows = max(min_rows, min(_MAX_ROWS, values // max(1, d)))
-    units = _code_units(bins, 2.0**bits, half) if uniform and codes.itemsize < 4 else ABSENT
-    ends, none = (by_vector(least), by_vector(most)), (np.zeros(0, np.uint8), np.zeros(0, np.int32))
-    return Encoding(d, rows, bits, half, codes.itemsize, *ends, units, StaticInt(0), *none)
+    ends = [by_vector(least), by_vector(most)]
+    units = _code_units(bins, 2.0**bits, half) if uniform and codes.itemsize < 4 else None
+    if units is not None:
+        ends += units[0]
+    _, scale, end_codes = units or (None, np.zeros((2, 0)), np.zeros((2, 0), np.int32))
+    none = np.zeros(0, np.uint8), np.zeros(0, np.int32)
+    flags = static(units is not None), static(0)
+    return Encoding(
+        d, rows, bits, half, codes.itemsize, np.stack(ends), scale, end_codes, *flags, *none
+    )
 
 
-def _code_units(bins: Bins, unit: float, half: float) -> CodeUnits | StaticInt:
-    """Products with a power of two are exact, and so is the last step, to the codes of the ends.
+def _code_units(
+    bins: Bins, unit: float, half: float
+) -> tuple[list[np.ndarray], np.ndarray, np.ndarray] | None:
+    """Ends, origin and factor, and codes of the ends, of positions in units of codes.
 
-    ABSENT where rows are so coarse that the next number is farther away than 31 bits reach.
+    Products with a power of two are exact, and so is the last step, to the codes of the ends. None
+    where rows are so coarse that the next number is farther away than 31 bits reach.
     """
     limits = np.finfo(bins.number.dtype)
     with np.errstate(all="ignore"):
@@ -105,135 +109,81 @@ def _code_units(bins: Bins, unit: float, half: float) -> CodeUnits | StaticInt:
         )
         reached = [(end.astype(np.float64) - bins.origin) * factor for end in (before, behind)]
     if not np.all(np.abs(reached) < 2.0**31 - 1) or not np.all(before < behind):
-        return ABSENT
-    codes = (end * unit + half for end in (bins.low, bins.high))
-    first, last = (code.astype(np.int32) for code in codes)
-    return CodeUnits(before, behind, bins.origin, factor, first, last)
+        return None
+    codes = [end * unit + half for end in (bins.low, bins.high)]
+    return [before, behind], np.stack([bins.origin, factor]), np.stack(codes).astype(np.int32)
 
 
-def with_memory(encoding: Encoding, lanes: StaticInt) -> Encoding:
+def with_memory(encoding: Encoding, lanes: int) -> Encoding:
     """The encoding with memory for one thread, of `lanes` features at a time; 0 for CSR rows."""
     cells = aligned(_MAX_ROWS * max(lanes, 1), np.int32)
     codes = np.zeros(lanes * encoding.size, np.uint8)
-    return encoding._replace(lanes=lanes, codes=codes, cells=cells)
+    return encoding._replace(lanes=static(lanes), codes=codes, cells=cells)
 
 
 @njit(**INNER)
 def _bounded(encoding, x, j, across):
     """Values clipped to the ranges of their features."""
-    least, most = parameter(encoding.least, j, x, across), parameter(encoding.most, j, x, across)
-    return clip(x, least, most)
+    least = parameter(encoding.ends, LEAST, j, x, across)
+    return clip(x, least, parameter(encoding.ends, MOST, j, x, across))
 
 
-def position_code(bins, encoding, x, at, j, across):
+@njit(**INNER)
+def _position_code(bins, kind, encoding, in_units, x, at, j, across):
     """Bin and position of a value in fixed point, as a 32-bit integer.
 
-    Bins between edges: its cell is ``cells[at]``.
+    Bins between edges: its cell is ``cells[at]``. `kind` and `in_units` are those of `bins` and
+    `encoding`, as arguments by themselves.
     """
-    raise NotImplementedError("position_code is for compiled loops")
+    if len(kind) != AFFINE:
+        b, u = passed_edges(bins, bins.record, bins.position, x, encoding.cells, at, j, across)
+        if len(bins.position) == NO_POSITION:
+            return b
+        return fixed_point(b, u, encoding.fraction_bits, bins.edges.dtype.type(0.5))
+    if len(in_units) == 0:
+        unit = np.float64(np.int64(1) << encoding.fraction_bits)
+        t = affine_position(bins, x, j, across)
+        return truncate_unsigned(scale_and_shift(t, unit, encoding.half))
+    before = parameter(encoding.ends, BEFORE, j, x, across)
+    inside = clip(x, before, parameter(encoding.ends, BEHIND, j, x, across))
+    origin = parameter(encoding.units, UNIT_ORIGIN, j, x, across)
+    factor = parameter(encoding.units, UNIT_FACTOR, j, x, across)
+    t = shift_and_scale(as_floats(inside, encoding.units), origin, factor)
+    first = parameter(encoding.end_codes, FIRST, j, x, across)
+    final = parameter(encoding.end_codes, FINAL, j, x, across)
+    return truncate(scale_and_shift(t, 1.0, encoding.half), first, final)
 
 
-@overload(position_code, jit_options=INNER)
-def _position_code(bins, encoding, x, at, j, across):
-    if not _uniform(bins):
-        return _edges_code
-    return _wide_code if is_absent(field_type(encoding, "units")) else _uniform_code
-
-
-def _uniform(bins):
-    """Whether bins are uniform, from their type."""
-    return static_field(bins, "kind") == AFFINE
-
-
-def _uniform_code(bins, encoding, x, at, j, across):
-    units = encoding.units
-    origin, factor = parameter(units.origin, j, x, across), parameter(units.factor, j, x, across)
-    before, behind = parameter(units.before, j, x, across), parameter(units.behind, j, x, across)
-    t = shift_and_scale(as_floats(clip(x, before, behind), units.origin), origin, factor)
-    first, last = parameter(units.first, j, x, across), parameter(units.last, j, x, across)
-    return truncate(scale_and_shift(t, 1.0, encoding.half), first, last)
-
-
-def _wide_code(bins, encoding, x, at, j, across):
-    unit = np.float64(np.int64(1) << encoding.fraction_bits)
-    t = affine_position(bins, x, j, across)
-    return truncate_unsigned(scale_and_shift(t, unit, encoding.half))
-
-
-def _edges_code(bins, encoding, x, at, j, across):
-    b, u = passed_edges(bins, x, encoding.cells, at, j, across)
-    if bins.position == NO_POSITION:
-        return b
-    return fixed_point(b, u, encoding.fraction_bits, bins.number.dtype.type(0.5))
-
-
-def store_cell(bins, encoding, x, at, j, across):
+@njit(**INNER)
+def _store_cell(bins, kind, encoding, x, at, j, across):
     """Bins between edges: the cell of a value becomes ``cells[at]``."""
-    raise NotImplementedError("store_cell is for compiled loops")
+    if len(kind) != AFFINE:
+        store(encoding.cells, at, cell_of(bins, as_floats(x, bins.edges), j, across))
 
 
-@overload(store_cell, jit_options=INNER)
-def _store_cell(bins, encoding, x, at, j, across):
-    return _no_cell if _uniform(bins) else _edges_cell
+@njit(**INNER)
+def _prefetch_records(bins, record, lanes, j, part, parts):
+    """Prefetch one of `parts` of the records of a vector of features from j on.
 
-
-def _no_cell(bins, encoding, x, at, j, across):
-    pass
-
-
-def _edges_cell(bins, encoding, x, at, j, across):
-    store(encoding.cells, at, cell_of(bins, as_floats(x, bins.number), j, across))
-
-
-def records_for(bins, lanes, j, parts):
-    """Where the records of a vector of features begin, and the numbers in one of `parts` of them.
-
-    0 numbers if they need no prefetching, or do not fit into the first-level cache.
+    Nothing if they need no prefetching, or do not fit into the first-level cache. `record` is that
+    of the bins.
     """
-    raise NotImplementedError("records_for is for compiled loops")
-
-
-@overload(records_for, jit_options=INNER)
-def _records_for(bins, lanes, j, parts):
-    return _no_records if _uniform(bins) else _some_records
-
-
-def _no_records(bins, lanes, j, parts):
-    return np.int64(0), np.int64(0)
-
-
-def _some_records(bins, lanes, j, parts):
-    search, last, size = bins.search, j + lanes - 1, bins.search.record
-    begin = np.int64(item(search.cell, j)) * size
-    end = (np.int64(item(search.cell, last)) + np.int64(item(search.limit, last)) + 1) * size
-    prefetched = _PREFETCH_ABOVE < (end - begin) * search.records.itemsize < _PREFETCH_BELOW
-    return begin, ((end - begin) // parts + 1 if prefetched else np.int64(0))
-
-
-def prefetch_records(bins, begin, size):
-    """Prefetch `size` numbers of the records from `begin` on, a line at a time."""
-    raise NotImplementedError("prefetch_records is for compiled loops")
-
-
-@overload(prefetch_records, jit_options=INNER)
-def _prefetch_records(bins, begin, size):
-    return _prefetch_none if _uniform(bins) else _prefetch_some
-
-
-def _prefetch_none(bins, begin, size):
-    pass
-
-
-def _prefetch_some(bins, begin, size):
-    records = bins.search.records
-    for at in range(begin, begin + size, 64 // records.itemsize):
-        prefetch(records, at)
+    if len(record) > 0:
+        last, size, itemsize = j + lanes - 1, len(record), bins.records.itemsize
+        begin = np.int64(bins.integers[CELL, j])
+        end = np.int64(bins.integers[CELL, last]) + np.int64(bins.integers[LIMIT, last]) + 1
+        count = (end - begin) * size
+        if _PREFETCH_ABOVE < count * itemsize < _PREFETCH_BELOW:
+            step = count // parts + 1
+            first = begin * size + part * step
+            for at in range(first, first + step, 64 // itemsize):
+                prefetch(bins.records, at)
 
 
 @njit(**INNER)
 def _values(x, at, n, lanes):
     """As `load_some`; with the branch out here the loop takes 5 % less time."""
-    if n < lanes:
+    if n < len(lanes):
         return load_some(x, at, n, lanes)
     return load(x, at, lanes)
 
@@ -247,19 +197,18 @@ def _column(bins, encoding, x, j, rows, out):
     to are prefetched, and then the rows that follow, in the order of memory, from ``rows[2]`` on.
     """
     begin, end, ahead = rows
-    d, size, lanes = encoding.width, encoding.size, encoding.lanes
-    records, part_size = records_for(bins, lanes, j, end - begin)
+    d, size, lanes = encoding.width, encoding.size, len(encoding.lanes)
     for i in range(begin, end):
-        values = _values(x, i * d + j, d, lanes)
-        prefetch_records(bins, records + (i - begin) * part_size, part_size)
-        store_cell(bins, encoding, values, (i - begin) * lanes, j, ACROSS)
-    inside = all_inside(as_floats(_values(x, begin * d + j, d, lanes), bins.number))
+        values = _values(x, i * d + j, d, encoding.lanes)
+        _prefetch_records(bins, bins.record, lanes, j, i - begin, end - begin)
+        _store_cell(bins, bins.kind, encoding, values, (i - begin) * lanes, j, ACROSS)
+    inside = all_inside(as_floats(_values(x, begin * d + j, d, encoding.lanes), bins.edges))
     for i in range(begin, end):
         at, k = i * d + j, (i - begin) * lanes
         prefetch(x, ahead + k)
-        value = as_floats(_values(x, at, d, lanes), bins.number)
+        value = as_floats(_values(x, at, d, encoding.lanes), bins.edges)
         inside = still_inside(inside, value, _bounded(encoding, value, j, ACROSS))
-        code = position_code(bins, encoding, value, k, j, ACROSS)
+        code = _position_code(bins, bins.kind, encoding, encoding.in_units, value, k, j, ACROSS)
         if d >= lanes:
             store_codes(out, at * size, size, code)
         else:
@@ -268,14 +217,14 @@ def _column(bins, encoding, x, j, rows, out):
     return none_outside(inside)
 
 
-@entry()
+@loop(_nrt=False)
 def encode_dense(bins, encoding, x, begin, end, out):
     """Codes of dense rows begin..end (flat, `out` in bytes); whether all were in their ranges.
 
     Some features of a block of rows at a time: their tables stay in the first-level cache, the rows
     in the next one. The next block is prefetched meanwhile.
     """
-    d, lanes, inside = encoding.width, encoding.lanes, True
+    d, lanes, inside = encoding.width, len(encoding.lanes), True
     final = d - lanes if d > lanes else 0
     for top in range(begin, end, encoding.rows):
         bottom = top + encoding.rows if top + encoding.rows < end else end
@@ -288,12 +237,15 @@ def encode_dense(bins, encoding, x, begin, end, out):
     return inside
 
 
-@entry()
+@loop(_nrt=False)
 def encode_stored(bins, encoding, rows, begin, end, out):
     """Codes of the stored values begin..end of CSR rows."""
+    zero = np.int64(0)
     for k in range(begin, end):
         feature = np.int64(item(rows.indices, k))
-        value = as_floats(item(rows.data, k), bins.number)
-        store_cell(bins, encoding, value, np.int64(0), feature, WITHIN)
-        code = position_code(bins, encoding, value, np.int64(0), feature, WITHIN)
+        value = as_floats(item(rows.data, k), bins.edges)
+        _store_cell(bins, bins.kind, encoding, value, zero, feature, WITHIN)
+        code = _position_code(
+            bins, bins.kind, encoding, encoding.in_units, value, zero, feature, WITHIN
+        )
         store_codes(out, k * encoding.size, encoding.size, code)

@@ -10,10 +10,9 @@ weights; :mod:`.encode` stores bin and position alone. After the pieces of all b
 zeros, that of values with φ(x) = 0; for odd extensions all pieces follow again with their sign
 changed. No consumer knows of either.
 
-What the compiler must know (the kind of bins, numbers of powers and columns, flags) are
-:class:`~kernelmaps._util.static_int.StaticInt`: part of the type, so that only the variant in use
-is
-compiled, and cached on disk.
+Loops take the records of ``for_loops``: few arrays, since each takes time to compile, and what the
+compiler must know (the kind of bins, numbers of powers and columns, flags) as
+:func:`~kernelmaps._util.compiling.static` numbers: only the variant in use is compiled.
 
 The loops rely on these relations, which :func:`layout_of` establishes: ``first_piece[j] + b`` is a
 piece for every bin b of feature j; ``column[j] + first[piece]`` plus the stored columns ends within
@@ -28,10 +27,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._util.static_int import ABSENT, StaticInt
+from ..._util.compiling import static
 from ..._util.threads import power_of_two
 from .memory import aligned, by_vector
-from .search import CellParameters, search_of
+from .search import CellParameters, EdgeSearch, no_search, search_of
 from .stored import AFFINE, CODE, EDGES, LOG2, Table, clipping
 
 _MAX_CHUNK = 16  # columns in a vector
@@ -39,22 +38,54 @@ _MIN_WRITTEN = 4  # columns in a vector that is written: fewer would be variants
 _FORMAT = {4: (23, 127), 8: (52, 1023)}  # bits of the mantissa, and bias, of floats by their bytes
 
 # What the finder computes of the position in a bin.
-NO_POSITION = StaticInt(0)  # nothing: look-ups
-POSITION = StaticInt(1)  # in the precision T of the rows
-FLOAT64_POSITION = StaticInt(2)  # in float64 (EDGES)
+NO_POSITION = 0  # nothing: look-ups
+POSITION = 1  # in the precision T of the rows
+FLOAT64_POSITION = 2  # in float64 (EDGES)
+
+
+# Rows of the arrays of `BinFinder`.
+FIRST_PIECE, TOP, KEY, LIMIT, CELL, EDGE, CROWD = range(7)
+ORIGIN, FACTOR, LAST, LOW, HIGH = range(5)
+
+
+class BinFinder(NamedTuple):
+    """Bins as loops take them: `Bins`, with rows of arrays for its arrays by feature."""
+
+    # Static numbers.
+    kind: tuple
+    signed: tuple
+    zero_at_zero: tuple
+    clipped: tuple
+    centred: tuple
+    position: tuple
+    record: tuple  # numbers in a record of the search
+    checked: tuple  # flag: the distance of values from `ranges` is measured
+    integers: np.ndarray  # int32[7, features]: FIRST_PIECE …; the first 2 where nothing is searched
+    numbers: np.ndarray  # [5, features]: ORIGIN …
+    edges: np.ndarray  # T, of the search (see `EdgeSearch`); of other bins its type alone matters
+    # None where they are not used, since every array takes time to compile.
+    ranges: np.ndarray | None  # T[2, features]
+    records: np.ndarray | None
+    before: np.ndarray | None
+    exact: np.ndarray | None
+    shift: int
+    start: int
+    limit: int
+    zero_piece: int
+    mirror: int
 
 
 class Bins(NamedTuple):
     """Where values fall: all that :mod:`.locate` reads. T is the precision of the rows of X."""
 
-    kind: StaticInt  # AFFINE, LOG2, EDGES or CODE
-    signed: StaticInt  # flag: negative values have the pieces `mirror` further on
-    zero_at_zero: StaticInt  # flag: zero has the piece `zero_piece`
-    clipped: StaticInt  # flag: values are clipped to low … high
-    # Flag: values come clipped, and positions count from the middles of bins; there is a piece
-    # before the first bin and one after the last.
-    centred: StaticInt
-    position: StaticInt  # NO_POSITION, POSITION or FLOAT64_POSITION
+    kind: int  # AFFINE, LOG2, EDGES or CODE
+    signed: bool  # negative values have the pieces `mirror` further on
+    zero_at_zero: bool  # zero has the piece `zero_piece`
+    clipped: bool  # values are clipped to low … high
+    # Values come clipped, and positions count from the middles of bins; there is a piece before
+    # the first bin and one after the last.
+    centred: bool
+    position: int  # NO_POSITION, POSITION or FLOAT64_POSITION
     # By feature, the last one repeated to fill a vector.
     first_piece: np.ndarray  # int32: that of the first bin
     top: np.ndarray  # int32: last bin
@@ -64,13 +95,38 @@ class Bins(NamedTuple):
     last: np.ndarray  # AFFINE: last bin; EDGES: last cell
     low: np.ndarray  # range of t (AFFINE) or of x (EDGES, LOG2)
     high: np.ndarray
-    search: Any  # EDGES: an EdgeSearch; else ABSENT: arrays cost compilation time
-    number: np.ndarray  # one T: its type tells compiled code what T is
+    search: EdgeSearch  # of EDGES
+    number: np.ndarray  # one T
     shift: int  # LOG2: bits of a number that say where in its bin it lies
     start: int  # LOG2: the bits before those, of the first bin
     limit: int  # LOG2: last bin
     zero_piece: int  # piece of zeros
     mirror: int  # pieces from a value's to its negative's
+
+    def for_loops(self, ranges: np.ndarray | None = None) -> BinFinder:
+        """As loops take them; `ranges`: ends by feature that values are compared with."""
+        search, is_searched = self.search, self.kind == EDGES
+        integers = [self.first_piece, self.top, *(search[:5] if is_searched else ())]
+        numbers = [self.origin, self.factor, self.last, self.low, self.high]
+        n = max(map(len, numbers))
+        # Only bins between edges have variants of the position.
+        position = self.position if is_searched else NO_POSITION
+        flags = self.signed, self.zero_at_zero, self.clipped, self.centred, position
+        return BinFinder(
+            *map(static, (self.kind, *flags, search.record, ranges is not None)),
+            _rows(integers, len(self.first_piece)),
+            _rows([a if len(a) else np.zeros(n, a.dtype) for a in numbers], n),
+            search.edges,
+            ranges,
+            search.records if search.record else None,
+            search.before if is_searched and not search.record else None,
+            search.exact if position == FLOAT64_POSITION else None,
+            search.shift if is_searched else self.shift,
+            self.start,
+            self.limit,
+            self.zero_piece,
+            self.mirror,
+        )
 
 
 class LocalPolynomials(NamedTuple):
@@ -78,16 +134,30 @@ class LocalPolynomials(NamedTuple):
 
     first: np.ndarray  # int32[pieces]: column of the first stored entry
     coef: np.ndarray  # T, flat [piece][power][column]; columns are padded with zeros
-    powers: StaticInt  # degree + 1
-    chunk: StaticInt  # columns in a vector, a power of two
-    several: StaticInt  # flag: a piece has more vectors than one
+    powers: int  # degree + 1
+    chunk: int  # columns in a vector, a power of two
     parts: int  # vectors in a piece
+
+    def for_loops(self) -> PolynomialTable:
+        sizes = map(static, (self.powers, self.chunk, self.parts > 1))
+        return PolynomialTable(self.first, self.coef, *sizes, self.parts)
+
+
+class PolynomialTable(NamedTuple):
+    """Local polynomials as loops take them."""
+
+    first: np.ndarray
+    coef: np.ndarray
+    powers: tuple  # static, as the following
+    chunk: tuple
+    several: tuple  # flag: a piece has more vectors than one
+    parts: int
 
 
 class Layout(NamedTuple):
-    """A map as its loops take it."""
+    """A map in memory."""
 
-    bins: Any  # Bins; ABSENT where another argument has them
+    bins: Bins
     values: LocalPolynomials
     column: np.ndarray  # int64[d + 1]: first output column of each feature
     band: np.ndarray  # int32[d]: stored columns of each feature
@@ -128,7 +198,7 @@ def bins_of(table: Table, first_piece: np.ndarray, dtype: Any = None) -> Bins:
     dtype = np.dtype(table.coef.dtype if dtype is None else dtype)
     of, kind = table.set_of, table.binning
     zero_piece = int((first_piece + table.bins).max())
-    search: Any = ABSENT
+    search = no_search(dtype)
     shift = start = limit = 0
     floats = CellParameters(*[np.zeros(0, dtype)] * 5)
     if kind == AFFINE:
@@ -155,13 +225,13 @@ def bins_of(table: Table, first_piece: np.ndarray, dtype: Any = None) -> Bins:
         first, final = (table.edges[table.edge_start + at] for at in (1, table.bins - 1))
         clipped = bool((table.clip_low > first).any() or (table.clip_high < final).any())
     origin, factor, last, low, high = (by_vector(a[of]) if len(a) else a for a in floats)
-    signed = table.signed and kind != CODE
+    signed = bool(table.signed and kind != CODE)
     return Bins(
-        kind=StaticInt(kind),
-        signed=StaticInt(signed),
-        zero_at_zero=StaticInt(table.zero_at_zero and kind != CODE),
-        clipped=StaticInt(clipped),
-        centred=StaticInt(False),
+        kind=kind,
+        signed=signed,
+        zero_at_zero=bool(table.zero_at_zero and kind != CODE),
+        clipped=clipped,
+        centred=False,
         position=_position_of(table, dtype),
         first_piece=by_vector(first_piece[of].astype(np.int32)),
         top=by_vector(table.bins[of].astype(np.int32) - 1),
@@ -180,7 +250,7 @@ def bins_of(table: Table, first_piece: np.ndarray, dtype: Any = None) -> Bins:
     )
 
 
-def _position_of(table: Table, dtype: np.dtype) -> StaticInt:
+def _position_of(table: Table, dtype: np.dtype) -> int:
     if table.degree == 0:
         return NO_POSITION
     return FLOAT64_POSITION if dtype == np.float32 else POSITION
@@ -217,8 +287,7 @@ def polynomials_of(
     if mirrored:
         values[n_pieces + 1 :] = -values[: n_pieces + 1]
         starts[n_pieces + 1 :] = starts[: n_pieces + 1]
-    static = StaticInt(powers), StaticInt(chunk), StaticInt(parts > 1)
-    return LocalPolynomials(starts, flat, *static, parts)
+    return LocalPolynomials(starts, flat, powers, chunk, parts)
 
 
 def coefficients(layout: Layout) -> np.ndarray:
@@ -239,3 +308,10 @@ def _not_above(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """The largest numbers of `dtype` that are not above these."""
     rounded = values.astype(dtype)
     return np.where(rounded > values, np.nextafter(rounded, dtype.type(-np.inf)), rounded)
+
+
+def _rows(arrays: Sequence[np.ndarray], length: int) -> np.ndarray:
+    """Arrays by feature as rows of one, which begin on cache lines."""
+    out = aligned(len(arrays) * length, arrays[0].dtype).reshape(len(arrays), length)
+    out[:] = arrays
+    return out

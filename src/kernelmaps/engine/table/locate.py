@@ -28,12 +28,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
-from ..._util.compiling import interpreted, njit
+from ..._util.compiling import INNER, interpreted, njit, static
 from ..._util.sparse import for_compiled_loops
-from ..._util.static_int import StaticInt
-from ..._util.static_types import field_type, static_field
 from ..simd.arithmetic import (
     add_distance,
     as_floats,
@@ -58,99 +55,90 @@ from ..simd.arithmetic import (
     where_at_least,
 )
 from ..simd.vectors import ONE, TWO, gather_blocks, in_memory, item, load_some, store, width
-from .entry import INNER, bind, routine
-from .layout import FLOAT64_POSITION, NO_POSITION, POSITION, Bins
+from .layout import (
+    CELL,
+    CROWD,
+    EDGE,
+    FACTOR,
+    FIRST_PIECE,
+    FLOAT64_POSITION,
+    KEY,
+    LAST,
+    LIMIT,
+    LOW,
+    NO_POSITION,
+    ORIGIN,
+    TOP,
+)
 from .memory import LANES, aligned
-from .packing import packed
 from .search import EDGES_RECORD, NO_RECORDS, THRESHOLD_RECORD
-from .stored import AFFINE, CODE, EDGES, LOG2
+from .stored import AFFINE, CODE, LOG2
 
 # To which features the lanes of a vector belong.
-ACROSS = StaticInt(1)  # to j, j + 1, …: consecutive values of a dense row
-WITHIN = StaticInt(0)  # all to j
-_NOT_CENTRED = StaticInt(0)
+ACROSS = static(True)  # to j, j + 1, …: consecutive values of a dense row
+WITHIN = static(False)  # all to j
+_NOT_CENTRED = static(False)
 
 
-def find(bins, x, j, across):
+@njit(**INNER)
+def find(bins, kind, checked, x, j, across, beyond):
     """Piece of the table and position in the bin.
 
     Parameters
     ----------
-    bins : Bins
+    bins : BinFinder
+    kind, checked : tuple
+        Of `bins`: as arguments by themselves, they decide what is compiled.
     x : number or Vector
         Of the precision of the rows, or unsigned integers where they are codes.
     j : int
         Feature.
-    across : StaticInt
+    across : tuple
         ACROSS or WITHIN.
+    beyond : number or Vector
+        A distance.
 
     Returns
     -------
     piece, u : int32 and floats, one for each value
+    beyond : number or Vector
+        With the distance of x from its range added, if ranges are checked (NaN for NaN).
     """
-    return _FINDERS[bins.kind](bins, x, j, across)
-
-
-@overload(find, jit_options=INNER)
-def _find(bins, x, j, across):
-    return _FINDERS[static_field(bins, "kind")]
-
-
-def _find_code(bins, x, j, across):
-    b = code_of(x, parameter(bins.top, j, x, across))
-    zero = bins.number.dtype.type(0)
-    return plus(parameter(bins.first_piece, j, x, across), b), filled_like(x, zero)
-
-
-def _find_affine(bins, x, j, across):
-    value = as_floats(x, bins.number)
-    t = affine_position(bins, magnitude(value, bins.signed), j, across)
-    b, u = split(t, parameter(bins.last, j, x, across), bins.centred)
-    return _piece(bins, value, b, j, across), as_floats(u, bins.number)
-
-
-def _find_octave(bins, x, j, across):
-    value = as_floats(x, bins.number)
+    if len(kind) == CODE:
+        b = code_of(x, parameter(bins.integers, TOP, j, x, across))
+        piece = plus(parameter(bins.integers, FIRST_PIECE, j, x, across), b)
+        return piece, filled_like(x, bins.edges.dtype.type(0)), beyond
+    value = as_floats(x, bins.edges)
+    if len(checked) == 1:
+        low = parameter(bins.ranges, np.int64(0), j, value, across)
+        inside = clip(value, low, parameter(bins.ranges, np.int64(1), j, value, across))
+        beyond = add_distance(beyond, inside, value)
+        value = value if len(bins.clipped) == 1 else inside
     size = magnitude(value, bins.signed)
-    size = clip_to_range(size, bins.low, bins.high, j, across, bins.clipped)
-    b, u = octave_bin(size, bins.shift, bins.start, bins.limit)
-    return _piece(bins, value, b, j, across), u
-
-
-def _find_between_edges(bins, x, j, across):
-    value = as_floats(x, bins.number)
-    size = magnitude(value, bins.signed)
-    cells = in_memory(cell_of(bins, size, j, across))
-    b, u = passed_edges(bins, size, cells, np.int64(0), j, across)
-    if bins.position != NO_POSITION:  # values at the right end belong to the last bin
-        b, u = cap_bin(b, parameter(bins.top, j, x, across), u)
-    return _piece(bins, value, b, j, across), u
-
-
-_FINDERS = {
-    AFFINE: _find_affine,
-    LOG2: _find_octave,
-    EDGES: _find_between_edges,
-    CODE: _find_code,
-}
-
-
-@njit(**INNER)
-def _piece(bins, value, b, j, across):
-    """The piece of bin b of a value's magnitude, with the odd extension and the piece of zero."""
-    piece = plus(parameter(bins.first_piece, j, value, across), b)
-    return signed_piece(piece, value, bins.mirror, bins.signed, bins.zero_piece, bins.zero_at_zero)
+    if len(kind) == AFFINE:
+        t = affine_position(bins, size, j, across)
+        b, t = split(t, parameter(bins.numbers, LAST, j, x, across), bins.centred)
+        u = as_floats(t, bins.edges)
+    elif len(kind) == LOG2:
+        size = clip_to_range(size, bins.numbers, LOW, j, across, bins.clipped)
+        b, u = octave_bin(size, bins.shift, bins.start, bins.limit)
+    else:
+        cells = in_memory(cell_of(bins, size, j, across))
+        b, u = passed_edges(bins, bins.record, bins.position, size, cells, np.int64(0), j, across)
+        if len(bins.position) != NO_POSITION:  # values at the right end belong to the last bin
+            b, u = cap_bin(b, parameter(bins.integers, TOP, j, x, across), u)
+    piece = plus(parameter(bins.integers, FIRST_PIECE, j, x, across), b)
+    piece = signed_piece(piece, value, bins.mirror, bins.signed, bins.zero_piece, bins.zero_at_zero)
+    return piece, u, beyond
 
 
 @njit(**INNER)
 def affine_position(bins, size, j, across):
     """t = (x − origin)·factor within [low, high], in the precision of the origin."""
-    origin, factor = (
-        parameter(bins.origin, j, size, across),
-        parameter(bins.factor, j, size, across),
-    )
-    t = shift_and_scale(as_floats(size, bins.origin), origin, factor)
-    return clip_to_range(t, bins.low, bins.high, j, across, bins.clipped)
+    origin = parameter(bins.numbers, ORIGIN, j, size, across)
+    factor = parameter(bins.numbers, FACTOR, j, size, across)
+    t = shift_and_scale(as_floats(size, bins.numbers), origin, factor)
+    return clip_to_range(t, bins.numbers, LOW, j, across, bins.clipped)
 
 
 # The search among edges (:mod:`.search`): a value's cell says how many edges lie before it, and a
@@ -160,104 +148,69 @@ def affine_position(bins, size, j, across):
 @njit(**INNER)
 def cell_of(bins, x, j, across):
     """Index of a value's cell: of its record, or, without records, of its count of edges."""
-    search = bins.search
-    x = clip_to_range(x, bins.low, bins.high, j, across, bins.clipped)
-    origin, factor = parameter(bins.origin, j, x, across), parameter(bins.factor, j, x, across)
-    t = shift_and_scale(x, origin, factor)
-    if search.shift == 0:  # uniform cells
-        cell = split(t, parameter(bins.last, j, x, across), _NOT_CENTRED)[0]
+    x = clip_to_range(x, bins.numbers, LOW, j, across, bins.clipped)
+    origin = parameter(bins.numbers, ORIGIN, j, x, across)
+    t = shift_and_scale(x, origin, parameter(bins.numbers, FACTOR, j, x, across))
+    if bins.shift == 0:  # uniform cells
+        cell = split(t, parameter(bins.numbers, LAST, j, x, across), _NOT_CENTRED)[0]
     else:
-        key, limit = parameter(search.key, j, x, across), parameter(search.limit, j, x, across)
-        cell = leading_bits(t, search.shift, key, limit)
-    cell = plus(cell, parameter(search.cell, j, x, across))
-    return cell if search.record == NO_RECORDS else times(cell, search.record)
+        key = parameter(bins.integers, KEY, j, x, across)
+        limit = parameter(bins.integers, LIMIT, j, x, across)
+        cell = leading_bits(t, bins.shift, key, limit)
+    cell = plus(cell, parameter(bins.integers, CELL, j, x, across))
+    return cell if len(bins.record) == NO_RECORDS else times(cell, len(bins.record))
 
 
-def passed_edges(bins, x, cells, at, j, across):
+@njit(**INNER)
+def passed_edges(bins, record, position, x, cells, at, j, across):
     """How many edges after e_0 a value passes, and its position after the last of them.
 
     For values at the right end or beyond it, the count is one more than the last bin. The cells
     (:func:`cell_of`) come from memory, ``cells[at:]``: loops that stored them some time ago read
-    them without waiting for the store.
+    them without waiting for the store. `record` and `position` are those of the bins.
     """
-    return _SEARCHES[bins.search.record](bins, x, cells, at, j, across)
-
-
-@overload(passed_edges, jit_options=INNER)
-def _passed_edges(bins, x, cells, at, j, across):
-    return _SEARCHES[static_field(field_type(bins, "search"), "record")]
-
-
-def _by_threshold(bins, x, cells, at, j, across):
-    """Look-ups: one record and one comparison."""
-    search = bins.search
-    threshold, bits = gather_blocks(search.records, np.int64(1), cells, at, search.record, x)
-    x = clip_to_range(x, bins.low, bins.high, j, across, bins.clipped)
-    count = where_at_least(x, threshold, plus(bits_of(bits), 1), bits_of(bits))
-    return count, filled_like(x, search.edges.dtype.type(0))
-
-
-def _by_edges(bins, x, cells, at, j, across):
-    """Positions: the same; the threshold is an end of the bins on both of its sides."""
-    search = bins.search
-    record = gather_blocks(search.records, np.int64(1), cells, at, search.record, x)
-    before, threshold, bits, after = record
-    x = clip_to_range(x, bins.low, bins.high, j, across, bins.clipped)
-    count = where_at_least(x, threshold, plus(bits_of(bits), 1), bits_of(bits))
-    if bins.position != POSITION:
-        return count, _position_after(bins, x, count, j, across)
-    left = where_at_least(x, threshold, threshold, before)
-    return count, position_between(x, left, where_at_least(x, threshold, after, threshold))
-
-
-def _by_bisection(bins, x, cells, at, j, across):
-    """Cells with several edges: ``edges[edge + b]`` is the left end of bin b."""
-    search, edge = bins.search, parameter(bins.search.edge, j, x, across)
-    x = clip_to_range(x, bins.low, bins.high, j, across, bins.clipped)
-    count = gather_blocks(search.before, np.int64(1), cells, at, ONE, x)[0]
-    remaining = _crowd(bins, j, x)
+    one, zero = np.int64(1), np.int64(0)
+    x = clip_to_range(x, bins.numbers, LOW, j, across, bins.clipped)
+    if len(record) == THRESHOLD_RECORD:  # look-ups: one record and one comparison
+        threshold, bits = gather_blocks(bins.records, one, cells, at, record, x)
+        count = where_at_least(x, threshold, plus(bits_of(bits), 1), bits_of(bits))
+        return count, filled_like(x, bins.edges.dtype.type(0))
+    if len(record) == EDGES_RECORD:
+        # Positions: the same; the threshold is an end of the bins on both of its sides.
+        before, threshold, bits, after = gather_blocks(bins.records, one, cells, at, record, x)
+        count = where_at_least(x, threshold, plus(bits_of(bits), 1), bits_of(bits))
+        if len(position) == FLOAT64_POSITION:
+            return count, _position_after(bins, position, x, count, j, across)
+        left = where_at_least(x, threshold, threshold, before)
+        return count, position_between(x, left, where_at_least(x, threshold, after, threshold))
+    # Cells with several edges: ``edges[edge + b]`` is the left end of bin b.
+    edge = parameter(bins.integers, EDGE, j, x, across)
+    count = gather_blocks(bins.before, one, cells, at, ONE, x)[0]
+    # The most edges that share a cell, over a vector's features.
+    last = j + lanes_of(x) - 1
+    remaining = np.int64(max(bins.integers[CROWD, j], bins.integers[CROWD, last]))
     while remaining > 0:  # nearly always once
         step = (remaining + 1) >> 1
         candidate = in_memory(plus(plus(count, edge), step))
-        edges = gather_blocks(search.edges, np.int64(1), candidate, np.int64(0), ONE, x)
+        edges = gather_blocks(bins.edges, one, candidate, zero, ONE, x)
         count = where_at_least(x, edges[0], plus(count, step), count)
         remaining -= step
-    if bins.position != NO_POSITION:  # edges beyond the end are padding
-        count = smaller(count, plus(parameter(bins.top, j, x, across), 1))
-    return count, _position_after(bins, x, count, j, across)
-
-
-_SEARCHES = {
-    NO_RECORDS: _by_bisection,
-    THRESHOLD_RECORD: _by_threshold,
-    EDGES_RECORD: _by_edges,
-}
+    if len(position) != NO_POSITION:  # edges beyond the end are padding
+        count = smaller(count, plus(parameter(bins.integers, TOP, j, x, across), 1))
+    return count, _position_after(bins, position, x, count, j, across)
 
 
 @njit(**INNER)
-def _crowd(bins, j, x):
-    """The most edges that share a cell, over a vector's features."""
-    return max(bins.search.crowd[j], bins.search.crowd[j + lanes_of(x) - 1])
-
-
-@njit(**INNER)
-def _position_after(bins, x, count, j, across):
+def _position_after(bins, position, x, count, j, across):
     """Position between the last of `count` edges and the next one; 0 for look-ups."""
-    search = bins.search
-    if bins.position == NO_POSITION:
-        return filled_like(x, search.edges.dtype.type(0))
-    at = in_memory(plus(count, parameter(search.edge, j, x, across)))
-    if bins.position == FLOAT64_POSITION:
-        left, right = gather_blocks(search.exact, np.int64(1), at, np.int64(0), TWO, x)
-        return as_floats(position_between(as_floats(x, search.exact), left, right), search.edges)
-    left, right = gather_blocks(search.edges, np.int64(1), at, np.int64(0), TWO, x)
+    if len(position) == NO_POSITION:
+        return filled_like(x, bins.edges.dtype.type(0))
+    at = in_memory(plus(count, parameter(bins.integers, EDGE, j, x, across)))
+    if len(position) == FLOAT64_POSITION:
+        left, right = gather_blocks(bins.exact, np.int64(1), at, np.int64(0), TWO, x)
+        return as_floats(position_between(as_floats(x, bins.exact), left, right), bins.edges)
+    left, right = gather_blocks(bins.edges, np.int64(1), at, np.int64(0), TWO, x)
     return position_between(x, left, right)
-
-
-class Dense(NamedTuple):
-    """Rows in C order."""
-
-    values: np.ndarray  # flat
 
 
 class Stored(NamedTuple):
@@ -273,118 +226,55 @@ class Locations(NamedTuple):
 
     piece: np.ndarray  # int32
     u: np.ndarray  # T
-    lanes: StaticInt  # values that are located at a time
-
-
-class BinsOnly(NamedTuple):
-    """A table without a range to check: its values are located and nothing else."""
-
-    bins: Any
-
-
-class Locator(NamedTuple):
-    """A routine that locates values, and its bound arguments."""
-
-    routine: Any
-    table: Any
-    rows: Any
-
-
-def for_loops(bins: Bins) -> Bins:
-    """Bins as the loops take them: only bins between edges have variants of the position."""
-    return bins if bins.kind == EDGES else bins._replace(position=NO_POSITION)
-
-
-def packed_bins(bins: Bins) -> Any:
-    """Bins as a locator takes them."""
-    return packed(BinsOnly(for_loops(bins)))
+    lanes: tuple  # static: values that are located at a time
 
 
 def locations_for(count: int, dtype: Any) -> Locations:
     """Memory for the locations of `count` values, with positions of `dtype`."""
     piece, u = (aligned(count + LANES, kind) for kind in (np.int32, dtype))
-    return Locations(piece, u, StaticInt(width(u.itemsize)))
-
-
-def locator(table: Any, rows: Dense | Stored, locations: Any) -> Locator:
-    """The routine that locates values of such rows; `table` and `locations` may be packed.
-
-    A loop calls it with ``(table, rows, locations, at, j, n, n_rows)``: it fills
-    ``locations.piece[k]`` and ``locations.u[k]`` for n features from j on in n_rows consecutive
-    rows, whose values begin at `at`. Stored values have features of their own.
-    """
-    dense = _locate_one_by_one if interpreted() else _locate_dense
-    locate = _locate_stored if isinstance(rows, Stored) else dense
-    return Locator(*bind(locate, (table, rows), (locations,), 4))
+    return Locations(piece, u, static(width(u.itemsize)))
 
 
 @njit(**INNER)
-def locate_dense(table, x, at, j, n, n_rows, locations, beyond):
+def locate_dense(bins, x, at, j, n, n_rows, locations, beyond):
     """Locate the values of n features from j on in n_rows consecutive rows, from x[at] on.
 
-    In full vectors: the last one of a row overlaps the one before it, if there is one. For tables
-    with ranges, returns `beyond` plus how far values are outside (see :func:`_check_range`).
+    In full vectors: the last one of a row overlaps the one before it, if there is one. Returns
+    `beyond` plus how far values are outside of their ranges, if these are checked.
     """
-    lanes = locations.lanes
+    lanes = len(locations.lanes)
     final = n - lanes if n > lanes else 0
     for first in range(0, n * n_rows, n):
         for start in range(0, n, lanes):
             k = start if start < final else final
-            x_k = load_some(x, at + first + k, n, lanes)
-            value, beyond = _check_range(table, x_k, j + k, ACROSS, beyond)
-            piece, u = find(table.bins, value, j + k, ACROSS)
+            x_k = load_some(x, at + first + k, n, locations.lanes)
+            piece, u, beyond = find(bins, bins.kind, bins.checked, x_k, j + k, ACROSS, beyond)
             store(locations.piece, first + k, piece)
             store(locations.u, first + k, u)
     return beyond
 
 
-@njit(**INNER)
-def locate_stored(table, stored, at, n, locations, beyond):
-    """The same for n stored values of CSR rows, which have features of their own."""
-    for k in range(n):
-        j = np.int64(item(stored.indices, at + k))
-        value, beyond = _check_range(table, item(stored.data, at + k), j, WITHIN, beyond)
-        locations.piece[k], locations.u[k] = find(table.bins, value, j, WITHIN)
+def _locate_one_by_one(bins, x, at, j, n, n_rows, locations, beyond):
+    """The same where nothing is compiled: there are no vectors."""
+    for k in range(n * n_rows):
+        x_k = item(x, at + k)
+        found = find(bins, bins.kind, bins.checked, x_k, j + k % n, WITHIN, beyond)
+        locations.piece[k], locations.u[k], beyond = found
     return beyond
 
 
-def _check_range(table, x, j, across, beyond):
-    """Values for the finder, and `beyond` plus their distance from the range (NaN for NaN).
-
-    Tables without ranges, and codes, take values as they are.
-    """
-    return x, beyond
+locate_dense = _locate_one_by_one if interpreted() else locate_dense
 
 
-@overload(_check_range, jit_options=INNER)
-def _check_range_of(table, x, j, across, beyond):
-    coded = static_field(field_type(table, "bins"), "kind") == CODE
-    return _check_range if coded or "low" not in table.fields else _add_distance_from_range
-
-
-def _add_distance_from_range(table, x, j, across, beyond):
-    value = as_floats(x, table.bins.number)
-    low, high = parameter(table.low, j, value, across), parameter(table.high, j, value, across)
-    inside = clip(value, low, high)
-    beyond = add_distance(beyond, inside, value)
-    return (value if table.bins.clipped else inside), beyond
-
-
-@routine()
-def _locate_dense(table, dense, locations, at, j, n, n_rows):
-    locate_dense(table, dense.values, at, j, n, n_rows, locations, np.int64(0))
-
-
-@routine()
-def _locate_stored(table, stored, locations, at, j, n, n_rows):
-    locate_stored(table, stored, at, n * n_rows, locations, np.int64(0))
-
-
-def _locate_one_by_one(table, dense, locations, at, j, n, n_rows):
-    """Dense values where nothing is compiled: there are no vectors."""
-    for k in range(n * n_rows):
-        value = item(dense.values, at + k)
-        locations.piece[k], locations.u[k] = find(table.bins, value, j + k % n, WITHIN)
+@njit(**INNER)
+def locate_stored(bins, stored, at, n, locations, beyond):
+    """The same for n stored values of CSR rows, which have features of their own."""
+    for k in range(n):
+        j = np.int64(item(stored.indices, at + k))
+        value = item(stored.data, at + k)
+        piece, u, beyond = find(bins, bins.kind, bins.checked, value, j, WITHIN, beyond)
+        locations.piece[k], locations.u[k] = piece, u
+    return beyond
 
 
 def stored_rows(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> Stored:

@@ -23,7 +23,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._util.static_int import StaticInt
 from .memory import LANES, aligned, by_vector
 from .stored import Table, starts_of
 
@@ -32,14 +31,14 @@ _MAX_RECORD_BYTES = 2**28  # beyond (a million features), the search reads the e
 _MAX_OCTAVE_BITS = 12  # bits that divide an octave into cells, fewer than this
 
 # Numbers in a record: how the search ends.
-NO_RECORDS = StaticInt(0)  # by bisection among the edges
-THRESHOLD_RECORD = StaticInt(2)  # look-ups: the next threshold, and the bits of how many lie before
+NO_RECORDS = 0  # by bisection among the edges
+THRESHOLD_RECORD = 2  # look-ups: the next threshold, and the bits of how many lie before
 # Positions: the edge before, the next threshold, the bits of how many lie before, the edge after.
-EDGES_RECORD = StaticInt(4)
+EDGES_RECORD = 4
 
 
 class EdgeSearch(NamedTuple):
-    """What the compiled search reads: arrays by feature, then the tables that they point into.
+    """What the search reads: arrays by feature, then the tables that they point into.
 
     Cell ⌊(x − origin)·factor⌋ within [0, limit]; if shift > 0, bits(x − origin) >> shift less key.
     """
@@ -48,14 +47,14 @@ class EdgeSearch(NamedTuple):
     limit: np.ndarray  # int32: last cell
     cell: np.ndarray  # int32: first cell
     edge: np.ndarray  # int32: first edge
-    crowd: np.ndarray  # int64: most thresholds in a cell, of a vector's features
+    crowd: np.ndarray  # int32: most thresholds in a cell, of a vector's features
     before: np.ndarray  # int32: thresholds before each cell
     edges: np.ndarray  # T: e_0, thresholds, the end (see `_end`), numbers that no value passes
     exact: np.ndarray  # float64: the same without rounding
     # T [cell][record]: one look-up ends the search. Empty if a cell has more than one threshold, or
     # if the records would be too large.
     records: np.ndarray
-    record: StaticInt  # numbers in a record: THRESHOLD_RECORD, EDGES_RECORD or NO_RECORDS
+    record: int  # numbers in a record: THRESHOLD_RECORD, EDGES_RECORD or NO_RECORDS
     shift: int
 
 
@@ -86,9 +85,9 @@ class CellGrid(NamedTuple):
 
 def no_search(dtype: np.dtype) -> EdgeSearch:
     """Tables for bins that need no search."""
-    none, count = np.zeros(1, np.int32), np.zeros(1, np.int64)
+    none = np.zeros(1, np.int32)
     tables = none, np.zeros(1, dtype), np.zeros(1), np.zeros(0, dtype)
-    return EdgeSearch(none, none, none, none, count, *tables, NO_RECORDS, 0)
+    return EdgeSearch(none, none, none, none, none, *tables, NO_RECORDS, 0)
 
 
 @np.errstate(over="ignore")  # of edges that are farther apart than numbers reach
@@ -123,12 +122,12 @@ def search_of(table: Table, dtype: np.dtype) -> tuple[CellParameters, EdgeSearch
         limit,
         cell,
         edge,
-        np.repeat(most, LANES).astype(np.int64),
+        np.repeat(most, LANES).astype(np.int32),
         np.concatenate(before).astype(np.int32),
         np.concatenate(edges),
         np.concatenate(exact),
         records.reshape(-1),
-        StaticInt(records.shape[1]),
+        records.shape[1],
         cells.shift,
     )
     return CellParameters(*(np.asarray(a).astype(dtype) for a in floats)), search

@@ -14,9 +14,7 @@ RᵀRΦ, and ``squares`` ‖ψ‖².
 
 The weights lie as ``[feature][basis][lane]``; a lane is a class. The values of a row are located
 once (:func:`locate_row`), the row is scored (:func:`score`), and the weights move along it
-(:func:`add`). These are routines that loops call through pointers, so that none of them is compiled
-again for other bins, rows or losses. What does not change from call to call, bins and weights, is
-packed once (:func:`weights_of`).
+(:func:`add`).
 
 Relies on the relations of :mod:`.layout` (the pieces that the finder returns exist, and the band of
 each ends within the weights of its feature), and on CSR columns that were checked on entry.
@@ -28,8 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._util.compiling import njit
-from ..._util.static_int import StaticInt
+from ..._util.compiling import INNER, njit, static
 from ..simd.polynomials import polynomial, vectors
 from ..simd.vectors import add as plus
 from ..simd.vectors import (
@@ -43,10 +40,8 @@ from ..simd.vectors import (
     tile,
     zeros,
 )
-from .entry import INNER, BoundRoutine, bind, call, routine
-from .layout import Bins, LocalPolynomials
-from .locate import Dense, Locations, Locator, Stored, locator
-from .packing import packed
+from .layout import BinFinder, Bins, LocalPolynomials, PolynomialTable
+from .locate import Locations, locate_dense, locate_stored
 
 FAST = INNER | {"fastmath": True}
 
@@ -55,14 +50,14 @@ class Squares(NamedTuple):
     """Squared norms as polynomials in u."""
 
     norm: np.ndarray  # float64 flat [piece][power]
-    powers: StaticInt  # 2 degree + 1
+    powers: tuple  # static: 2 degree + 1
 
 
 class Basis(NamedTuple):
     """The tables of an additive map for training, addressed by the pieces of `bins`."""
 
     bins: Bins
-    packed_bins: Any  # as a locator takes them
+    finder: BinFinder  # the same as loops take it
     values: LocalPolynomials  # the band Φ
     update: LocalPolynomials  # RᵀRΦ, the change of the weights; the same object as Φ if R = I
     squares: Squares  # ‖ψ‖² = ⟨Φ, RᵀRΦ⟩
@@ -72,12 +67,11 @@ class Basis(NamedTuple):
 class RowArrays(NamedTuple):
     """The rows of X as they lie in memory: dense (C order) or CSR."""
 
-    values: np.ndarray  # flat; loops see bytes
-    features: np.ndarray  # CSR: of each value
+    data: np.ndarray  # flat
+    indices: np.ndarray  # CSR: feature of each value
     indptr: np.ndarray
-    sparse: StaticInt  # flag: CSR
+    sparse: tuple  # static flag: CSR
     width: int  # dense: features
-    itemsize: int  # bytes of a value
 
 
 class RowWorkspace(NamedTuple):
@@ -86,98 +80,61 @@ class RowWorkspace(NamedTuple):
     locations: Locations  # of the values of one example
     f: np.ndarray  # T, flat [score][lane]: one score, or one of each value
     move: np.ndarray  # T[lanes]
-    norm: np.ndarray  # float64[1]
-    flags: np.ndarray  # int64[2]: whether a step moved a weight, and whether to shrink the example
 
 
 class Weights(NamedTuple):
     """Weights of a basis, and the polynomials that say which of them a value touches, and how."""
 
-    table: LocalPolynomials
-    touched: StaticInt  # weights that one vector of the table touches, all lanes
-    lanes: StaticInt
+    table: PolynomialTable
+    touched: tuple  # static: weights that one vector of the table touches, all lanes
+    lanes: tuple  # static
     stride: int  # weights of each feature
     w: np.ndarray  # T, flat: v = Rᵀw
 
 
-NONE = BoundRoutine(0, 0)
+class RowWork(NamedTuple):
+    """What loops do with rows: where values fall, and the weights that they score or change."""
+
+    bins: BinFinder
+    scored: Weights | None = None
+    changed: Weights | None = None
+    squares: Squares | None = None  # to compute norms
+    steps: Any = None  # what the steps of a loss are computed from
 
 
-class RowRoutines(NamedTuple):
-    """What loops do with the rows of a problem."""
-
-    locate: Locator
-    score: BoundRoutine
-    add: BoundRoutine
-    steps: BoundRoutine  # of a loss
-    norm: BoundRoutine
-
-
-def weights_of(basis: Basis, table: LocalPolynomials, lanes: StaticInt, w: np.ndarray) -> Any:
-    """The packed weights that one of the tables of a basis touches."""
-    touched = StaticInt(table.chunk * lanes)
-    return packed(Weights(table, touched, lanes, basis.stride, w))
-
-
-def routines_of(
-    basis: Basis,
-    rows: RowArrays,
-    work: RowWorkspace,
-    *,
-    scored: Any = None,
-    changed: Any = None,
-    steps: BoundRoutine = NONE,
-    norms: bool = False,
-) -> tuple[Any, Any, Any]:
-    """The routines of loops over such rows, the rows and the workspace, all packed.
-
-    `scored` are weights to score with, and `changed` those to add to (see :func:`weights_of`).
-    `norms` asks for squared norms, too.
-    """
-    # As bytes, rows of all types share the loops: only the locator reads values.
-    packed_rows = packed(rows._replace(values=rows.values.view(np.uint8)))
-    packed_work = packed(work)
-
-    def for_weights(function: Any, weights: Any, numbers: int) -> BoundRoutine:
-        if weights is None:
-            return NONE
-        return BoundRoutine(*bind(function, (weights,), (packed_rows, packed_work), numbers))
-
-    stored = Stored(rows.values, rows.features, rows.indptr)
-    values = stored if rows.sparse else Dense(rows.values)
-    norm = NONE
-    if norms:
-        norm = BoundRoutine(*bind(_squared_norm, (basis.squares,), (packed_work,), 1))
-    routines = RowRoutines(
-        locate=locator(basis.packed_bins, values, work.locations),
-        score=for_weights(score, scored, 3),
-        add=for_weights(add, changed, 2),
-        steps=steps,
-        norm=norm,
-    )
-    return packed(routines), packed_rows, packed_work
+def weights_of(basis: Basis, table: LocalPolynomials, lanes: int, w: np.ndarray) -> Weights:
+    """The weights that one of the tables of a basis touches."""
+    sizes = static(table.chunk * lanes), static(lanes)
+    return Weights(table.for_loops(), *sizes, basis.stride, w)
 
 
 @njit(**FAST)
-def _span(rows, i):
+def _span(rows, sparse, i):
     """First and last value of example i."""
-    if rows.sparse:
+    if len(sparse) == 1:
         return np.int64(item(rows.indptr, i)), np.int64(item(rows.indptr, i + 1))
     return i * rows.width, (i + 1) * rows.width
 
 
 @njit(**FAST)
-def feature_of(rows, k, begin):
+def feature_of(rows, sparse, k, begin):
     """Feature of the k-th stored value: the index in a CSR row, the position in a dense one."""
-    return np.int64(item(rows.features, k)) if rows.sparse else k - begin
+    return np.int64(item(rows.indices, k)) if len(sparse) == 1 else k - begin
 
 
 @njit(**FAST)
-def locate_row(routines, rows, i, work):
-    """Locate the values of example i, into `work`; index of its first value, and their number."""
-    begin, end = _span(rows, i)
-    zero, one = np.int64(0), np.int64(1)
-    call(routines.locate, work.locations, begin, zero, end - begin, one)
+def locate_row(bins, rows, sparse, i, work):
+    """Locate the values of example i, into `work`; index of its first value, and their number.
+
+    `sparse` is that of the rows, as an argument by itself.
+    """
+    begin, end = _span(rows, sparse, i)
+    zero = np.int64(0)
+    if len(sparse) == 1:
+        locate_stored(bins, rows, begin, end - begin, work.locations, zero)
+    else:
+        n = end - begin
+        locate_dense(bins, rows.data, begin, zero, n, np.int64(1), work.locations, zero)
     return begin, end - begin
 
 
@@ -185,16 +142,16 @@ def locate_row(routines, rows, i, work):
 def _add_term(weights, rows, locations, begin, k, total):
     """Add the k-th value's term of the scores, chunk by chunk and lane by lane."""
     piece, u = np.int64(item(locations.piece, k)), item(locations.u, k)
-    table, lanes, size = weights.table, weights.lanes, weights.touched
-    at = (feature_of(rows, begin + k, begin) * weights.stride + item(table.first, piece)) * lanes
+    table, j = weights.table, feature_of(rows, rows.sparse, begin + k, begin)
+    at = (j * weights.stride + item(table.first, piece)) * len(weights.lanes)
     for v in range(vectors(table)):
-        phi = repeat(polynomial(table, piece, u, v), lanes)
-        w = load(weights.w, at + v * size, size)
+        phi = repeat(polynomial(table, piece, u, v), weights.lanes)
+        w = load(weights.w, at + v * len(weights.touched), weights.touched)
         total = multiply_add(phi, w, total)
     return total
 
 
-@routine(fastmath=True)
+@njit(**FAST)
 def score(weights, rows, work, begin, count, n):
     """``work.f[k]`` = ⟨w, ψ⟩ = ⟨v, Φ⟩ of n of the located values, from the k-th on, k < count.
 
@@ -212,20 +169,20 @@ def score(weights, rows, work, begin, count, n):
             d = _add_term(weights, rows, locations, begin, k + 3, d)
         for k in range(fours, start + n):
             a = _add_term(weights, rows, locations, begin, k, a)
-        store(work.f, start * lanes, fold(plus(plus(a, b), plus(c, d)), lanes))
+        store(work.f, start * len(lanes), fold(plus(plus(a, b), plus(c, d)), lanes))
 
 
-@routine(fastmath=True)
+@njit(**FAST)
 def add(weights, rows, work, begin, n):
     """v += work.move · RᵀRΦ of the n located values, lane by lane."""
     table, lanes, w, locations = weights.table, weights.lanes, weights.w, work.locations
     steps = tile(load(work.move, 0, lanes), table.chunk)
     for k in range(n):
         piece, u = np.int64(item(locations.piece, k)), item(locations.u, k)
-        j = feature_of(rows, begin + k, begin)
-        first = (j * weights.stride + item(table.first, piece)) * lanes
+        j = feature_of(rows, rows.sparse, begin + k, begin)
+        first = (j * weights.stride + item(table.first, piece)) * len(lanes)
         for v in range(vectors(table)):
-            at = first + v * weights.touched
+            at = first + v * len(weights.touched)
             phi = repeat(polynomial(table, piece, u, v), lanes)
             store(w, at, multiply_add(phi, steps, load(w, at, weights.touched)))
 
@@ -233,16 +190,16 @@ def add(weights, rows, work, begin, n):
 @njit(**INNER)
 def _square(squares, locations, k):
     """The k-th value's term of ‖ψ‖² = ⟨Φ, RᵀRΦ⟩, itself a local polynomial in u."""
-    piece, u, size = np.int64(item(locations.piece, k)), item(locations.u, k), squares.powers
+    piece, u, size = np.int64(item(locations.piece, k)), item(locations.u, k), len(squares.powers)
     value = item(squares.norm, piece * size + size - 1)
     for power in range(size - 2, -1, -1):
         value = value * u + item(squares.norm, piece * size + power)
     return value
 
 
-@routine()
-def _squared_norm(squares, work, n):
-    """``work.norm[0]`` = ‖ψ‖². Four sums, as for the scores.
+@njit(**INNER)
+def squared_norm(squares, work, n):
+    """‖ψ‖². Four sums, as for the scores.
 
     Without ``fastmath``, which would make the compiler use gather instructions: on many processors
     they take several times as long.
@@ -256,12 +213,12 @@ def _squared_norm(squares, work, n):
         d += _square(squares, locations, k + 3)
     for k in range(fours, n):
         a += _square(squares, locations, k)
-    work.norm[0] = (a + b) + (c + d)
+    return (a + b) + (c + d)
 
 
 @njit(**FAST)
 def prefetch_row(rows, i):
     """Prefetch the values of example i."""
-    begin, end = _span(rows, i)
-    for k in range(begin * rows.itemsize, end * rows.itemsize, 64):
-        prefetch(rows.values, k)
+    begin, end = _span(rows, rows.sparse, i)
+    for k in range(begin, end, 64 // rows.data.itemsize):
+        prefetch(rows.data, k)

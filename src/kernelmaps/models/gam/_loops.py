@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...engine.table.entry import entry
+from ..._util.compiling import loop
 
 
-@entry(fastmath={"contract"})
+@loop(fastmath={"contract"}, _nrt=False)
 def eliminate(system: np.ndarray, width: int) -> None:
     """Cholesky factors L of banded matrices A, and L⁻¹r for right sides r, in the place of both.
 

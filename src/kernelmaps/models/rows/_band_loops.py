@@ -14,13 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._util.compiling import njit
-from ..._util.static_int import StaticInt
+from ..._util.compiling import loop, njit, static
 from ...engine.simd.polynomials import polynomial, vectors
 from ...engine.simd.vectors import ONE, add, fill, fold, item, load, multiply_add, put, store, zeros
-from ...engine.table.entry import BoundRoutine, bind, call, entry, routine
-from ...engine.table.layout import LocalPolynomials
-from ...engine.table.packing import packed
+from ...engine.table.layout import PolynomialTable
 from ...engine.table.update import (
     FAST,
     Basis,
@@ -28,7 +25,6 @@ from ...engine.table.update import (
     RowWorkspace,
     feature_of,
     locate_row,
-    routines_of,
 )
 
 
@@ -38,39 +34,33 @@ class BandArrays(NamedTuple):
     indptr: np.ndarray  # int64[rows + 1]: the entries of a row
     first: np.ndarray  # int32[entries]: the first weight that an entry touches
     values: np.ndarray  # T, flat [entry][function], padded with zeros
-    chunk: StaticInt  # functions in a vector
-    several: StaticInt  # flag: an entry has more vectors than one
+    chunk: tuple  # static: functions in a vector
+    several: tuple  # static flag: an entry has more vectors than one
     parts: int  # vectors in an entry
 
 
 class EntryTarget(NamedTuple):
     """Where the entries of a basis are written."""
 
-    table: LocalPolynomials
+    table: PolynomialTable
     stride: int  # weights of each feature
     first: np.ndarray
     values: np.ndarray
 
 
-@routine()
-def _write_row(target, rows, work, begin, at, n):
-    """Write the entries of the n located values, from the entry `at` on."""
-    table, locations = target.table, work.locations
-    for k in range(n):
-        piece, u = np.int64(item(locations.piece, k)), item(locations.u, k)
-        j = feature_of(rows, begin + k, begin)
-        put(target.first, at + k, j * target.stride + item(table.first, piece))
-        for v in range(vectors(table)):
-            place = ((at + k) * vectors(table) + v) * table.chunk
-            store(target.values, place, polynomial(table, piece, u, v))
-
-
-@entry()
-def _write_rows(write, work, rows, workspace, start, indptr):
+@loop(_nrt=False)
+def _write_rows(bins, target, rows, workspace, start, indptr):
     """Write the entries of the rows from `start` on."""
+    table, locations = target.table, workspace.locations
     for i in range(indptr.size - 1):
-        begin, n = locate_row(work, rows, start + i, workspace)
-        call(write, rows, workspace, begin, indptr[i], n)
+        begin, n = locate_row(bins, rows, rows.sparse, start + i, workspace)
+        for k in range(n):
+            piece, u = np.int64(item(locations.piece, k)), item(locations.u, k)
+            j, to = feature_of(rows, rows.sparse, begin + k, begin), indptr[i] + k
+            put(target.first, to, j * target.stride + item(table.first, piece))
+            for v in range(vectors(table)):
+                place = (to * vectors(table) + v) * len(table.chunk)
+                store(target.values, place, polynomial(table, piece, u, v))
 
 
 def write_entries(
@@ -84,28 +74,28 @@ def write_entries(
     table = basis.values
     first = np.empty(indptr[-1], np.int32)
     values = np.empty(indptr[-1] * table.chunk * table.parts, table.coef.dtype)
-    work, packed_rows, packed_workspace = routines_of(basis, rows, workspace)
-    target = packed(EntryTarget(table, basis.stride, first, values))
-    write = bind(_write_row, (target,), (packed_rows, packed_workspace), 3)
-    _write_rows(BoundRoutine(*write), work, packed_rows, packed_workspace, start, indptr)
-    return BandArrays(indptr, first, values, table.chunk, table.several, table.parts)
+    target = EntryTarget(table.for_loops(), basis.stride, first, values)
+    _write_rows(basis.finder, target, rows, workspace, start, indptr)
+    return BandArrays(
+        indptr, first, values, static(table.chunk), static(table.parts > 1), table.parts
+    )
 
 
 @njit(**FAST)
 def _row_score(bands, i, w):
     """The score of row i. Two sums hide the latency of the adds."""
     t, end = item(bands.indptr, i), item(bands.indptr, i + 1)
-    size, parts = bands.chunk, vectors(bands)
-    a = zeros(w, size)
+    chunk, size, parts = bands.chunk, len(bands.chunk), vectors(bands)
+    a = zeros(w, chunk)
     b = a
     while t < end:
         for v in range(parts):
             at, place = t * parts + v, item(bands.first, t) + v * size
-            a = multiply_add(load(bands.values, at * size, size), load(w, place, size), a)
+            a = multiply_add(load(bands.values, at * size, chunk), load(w, place, chunk), a)
         if t + 1 < end:
             for v in range(parts):
                 at, place = (t + 1) * parts + v, item(bands.first, t + 1) + v * size
-                b = multiply_add(load(bands.values, at * size, size), load(w, place, size), b)
+                b = multiply_add(load(bands.values, at * size, chunk), load(w, place, chunk), b)
         t += 2
     return fold(add(a, b), ONE)
 
@@ -113,23 +103,23 @@ def _row_score(bands, i, w):
 @njit(**FAST)
 def _add_row(bands, i, value, w):
     """Add a multiple of row i to weights."""
-    size, parts = bands.chunk, vectors(bands)
-    factor = fill(w, value, size)
+    chunk, size, parts = bands.chunk, len(bands.chunk), vectors(bands)
+    factor = fill(w, value, chunk)
     for t in range(item(bands.indptr, i), item(bands.indptr, i + 1)):
         for v in range(parts):
             place = item(bands.first, t) + v * size
-            phi = load(bands.values, (t * parts + v) * size, size)
-            store(w, place, multiply_add(phi, factor, load(w, place, size)))
+            phi = load(bands.values, (t * parts + v) * size, chunk)
+            store(w, place, multiply_add(phi, factor, load(w, place, chunk)))
 
 
-@entry(fastmath=True)
+@loop(fastmath=True, _nrt=False)
 def scores(bands, w, out):
     """out[i] = ⟨w, Φ_i⟩."""
     for i in range(out.size):
         store(out, i, _row_score(bands, i, w))
 
 
-@entry(fastmath=True)
+@loop(fastmath=True, _nrt=False)
 def add_rows(bands, factors, w):
     """w += Σ factors[i] Φ_i, over rows whose factor is not zero."""
     for i in range(factors.size):
@@ -137,7 +127,7 @@ def add_rows(bands, factors, w):
             _add_row(bands, i, factors[i], w)
 
 
-@entry(fastmath=True)
+@loop(fastmath=True, _nrt=False)
 def add_products(bands, factors, p, shift, score, w):
     """w += Σ factors[i] (⟨p, Φ_i⟩ − shift) Φ_i, over rows whose factor is not zero.
 
@@ -152,17 +142,17 @@ def add_products(bands, factors, p, shift, score, w):
 @njit(**FAST)
 def _add_outer_product(bands, t, s, factor, place, stride, out):
     """Add a multiple of Φ_t Φ_sᵀ of two entries to a block, from its number `place` on."""
-    size, parts = bands.chunk, vectors(bands)
+    chunk, size, parts = bands.chunk, len(bands.chunk), vectors(bands)
     for v in range(parts):
-        phi = load(bands.values, (s * parts + v) * size, size)
-        phi = multiply_add(phi, fill(out, factor, size), zeros(out, size))
+        phi = load(bands.values, (s * parts + v) * size, chunk)
+        phi = multiply_add(phi, fill(out, factor, chunk), zeros(out, chunk))
         for k in range(size * parts):
             at = place + k * stride + v * size
-            value = fill(out, item(bands.values, t * parts * size + k), size)
-            store(out, at, multiply_add(phi, value, load(out, at, size)))
+            value = fill(out, item(bands.values, t * parts * size + k), chunk)
+            store(out, at, multiply_add(phi, value, load(out, at, chunk)))
 
 
-@entry(fastmath=True)
+@loop(fastmath=True, _nrt=False)
 def add_block_products(bands, factors, stride, out):
     """out[j] += Σ factors[i] Φ_ij Φ_ijᵀ for each feature j, of rows whose factor is not zero.
 
@@ -186,14 +176,14 @@ def add_block_products(bands, factors, stride, out):
                     _add_outer_product(bands, s, t, factors[i], below, stride, out)
 
 
-@entry(fastmath=True)
+@loop(fastmath=True, _nrt=False)
 def add_pair_products(bands, factors, row_length, out):
     """out += a half of Σ factors[i] Φ_i Φ_iᵀ, of rows whose factor is not zero.
 
     The other half is its transpose: a product of two entries is added once, that of an entry with
     itself by half. `out` is flat, with `row_length` numbers for each weight.
     """
-    size, parts = bands.chunk, vectors(bands)
+    chunk, size, parts = bands.chunk, len(bands.chunk), vectors(bands)
     for i in range(factors.size):
         if factors[i] != 0:
             end = item(bands.indptr, i + 1)
@@ -201,33 +191,33 @@ def add_pair_products(bands, factors, row_length, out):
                 top = item(bands.first, t)
                 for s in range(t, end):
                     left = item(bands.first, s)
-                    factor = fill(out, factors[i] * (0.5 if s == t else 1.0), size)
+                    factor = fill(out, factors[i] * (0.5 if s == t else 1.0), chunk)
                     for v in range(parts):
-                        phi = load(bands.values, (s * parts + v) * size, size)
-                        phi = multiply_add(phi, factor, zeros(out, size))
+                        phi = load(bands.values, (s * parts + v) * size, chunk)
+                        phi = multiply_add(phi, factor, zeros(out, chunk))
                         for k in range(size * parts):
-                            other = fill(out, item(bands.values, t * parts * size + k), size)
+                            other = fill(out, item(bands.values, t * parts * size + k), chunk)
                             place = (top + k) * row_length + left + v * size
-                            store(out, place, multiply_add(phi, other, load(out, place, size)))
+                            store(out, place, multiply_add(phi, other, load(out, place, chunk)))
 
 
-@entry(fastmath=True)
+@loop(fastmath=True, _nrt=False)
 def write_dense(bands, factors, stride, width, n_weights, out):
     """Write the rows whose factor is not zero, times the factor, one after the other.
 
     `out` is flat, with `n_weights` zeros for each of them, `width` for each feature, and one vector
     more: an entry that is padded adds zeros to what lies behind its feature.
     """
-    size, parts = bands.chunk, vectors(bands)
+    chunk, size, parts = bands.chunk, len(bands.chunk), vectors(bands)
     start = 0
     for i in range(factors.size):
         if factors[i] != 0:
-            factor = fill(out, factors[i], size)
+            factor = fill(out, factors[i], chunk)
             for t in range(item(bands.indptr, i), item(bands.indptr, i + 1)):
                 first = item(bands.first, t)
                 first -= (first // stride) * (stride - width)
                 for v in range(parts):
                     place = start + first + v * size
-                    phi = load(bands.values, (t * parts + v) * size, size)
-                    store(out, place, multiply_add(phi, factor, load(out, place, size)))
+                    phi = load(bands.values, (t * parts + v) * size, chunk)
+                    store(out, place, multiply_add(phi, factor, load(out, place, chunk)))
             start += n_weights

@@ -15,7 +15,6 @@ import numpy as np
 
 from ..._util.threads import cached_property, check_stop
 from ...engine.table.memory import aligned
-from ...engine.table.packing import packed
 from . import _band_loops
 from .map_tables import BasisTables, rows_of, workspace_for
 
@@ -39,7 +38,7 @@ class GramCosts:
 
 COSTS = GramCosts()
 
-Blocks = Iterator[tuple[slice, Any]]  # rows, and their packed `BandArrays`
+Blocks = Iterator[tuple[slice, Any]]  # rows, and their `BandArrays`
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ class BandRows:
         for begin in range(0, self.n_rows, step):
             end = min(begin + step, self.n_rows)
             bands = _band_loops.write_entries(self.tables.basis, rows, workspace, (begin, end))
-            yield slice(begin, end), packed(bands)
+            yield slice(begin, end), bands
 
     def band_weights(self, w: np.ndarray) -> np.ndarray:
         """Weights v = Rᵀw of the bands, [feature][function]: ⟨w, RΦ⟩ = ⟨v, Φ⟩."""
@@ -148,7 +147,7 @@ class BandRows:
 
     def scores(self, w: np.ndarray) -> np.ndarray:
         """ψ(X) w."""
-        v, out = packed(self._laid_out(w)), np.empty(self.n_rows)
+        v, out = self._laid_out(w), np.empty(self.n_rows)
         for rows, bands in self:
             _band_loops.scores(bands, v, out[rows])
         return out

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..._util.compiling import interpreted
-from ..._util.static_int import StaticInt
+from ..._util.compiling import interpreted, static
 from ...engine import Spec
 from ...engine.encode import fixed_point
 from ...engine.reference import evaluate_sets
 from ...engine.table import AFFINE, CODE
 from ...engine.table.layout import Bins, LocalPolynomials, bins_of, polynomials_of
-from ...engine.table.locate import locations_for, packed_bins, stored_rows
+from ...engine.table.locate import locations_for, stored_rows
 from ...engine.table.memory import aligned
 from ...engine.table.update import Basis, RowArrays, RowWorkspace, Squares
 from .map_bands import Bands, bands_of
@@ -34,7 +33,7 @@ class BasisTables:
     """The tables of a basis, the layout of its weights, and the way back to the map's columns."""
 
     basis: Basis
-    lanes: StaticInt
+    lanes: int
     n_weights: int
     stride: int  # weights of each feature
     bands: Bands
@@ -55,12 +54,12 @@ def workspace_for(tables: BasisTables, rows: RowArrays) -> RowWorkspace:
     dtype, lanes = tables.basis.values.coef.dtype, tables.lanes
     locations = locations_for(most, tables.basis.bins.number.dtype)
     f, move = aligned(max(1, most) * lanes, dtype), aligned(lanes, dtype)
-    return RowWorkspace(locations, f, move, np.zeros(1), np.zeros(2, np.int64))
+    return RowWorkspace(locations, f, move)
 
 
-def lanes_for(count: int) -> StaticInt:
+def lanes_for(count: int) -> int:
     """Lanes that hold `count` classes: a power of two up to 16."""
-    return StaticInt(next(size for size in (1, 2, 4, 8, 16) if size >= count))
+    return next(size for size in (1, 2, 4, 8, 16) if size >= count)
 
 
 def unpack_weights(flat: np.ndarray, tables: BasisTables, n_outputs: int) -> np.ndarray:
@@ -84,13 +83,13 @@ def rows_of(X: Any) -> RowArrays:
     """X as the loops take it: views, no copies."""
     if sparse.issparse(X):
         stored = stored_rows(X.data, X.indices, X.indptr)
-        return RowArrays(*stored, StaticInt(True), X.shape[1], X.dtype.itemsize)
+        return RowArrays(*stored, static(True), X.shape[1])
     none = np.zeros(0, np.int32)
-    return RowArrays(X.reshape(-1), none, none, StaticInt(False), X.shape[1], X.dtype.itemsize)
+    return RowArrays(X.reshape(-1), none, none, static(False), X.shape[1])
 
 
 def basis_tables(
-    spec: Spec, X: Any, dtype: Any, lanes: StaticInt, *, all_codes: bool = False,
+    spec: Spec, X: Any, dtype: Any, lanes: int, *, all_codes: bool = False,
     values_only: bool = False,
 ) -> BasisTables:  # fmt: skip
     """Tables for X in the precision of `dtype`, for that many lanes.
@@ -103,7 +102,7 @@ def basis_tables(
 
 
 def tables_of(
-    bands: Bands, X: Any, dtype: Any, lanes: StaticInt, *, all_codes: bool = False,
+    bands: Bands, X: Any, dtype: Any, lanes: int, *, all_codes: bool = False,
     values_only: bool = False,
 ) -> BasisTables:  # fmt: skip
     """The same from bands, whose own precision may be another one.
@@ -227,7 +226,7 @@ def _assemble(
     blocks: list[Block],
     block_of: np.ndarray,
     dtype: np.dtype,
-    lanes: StaticInt,
+    lanes: int,
     located_in: np.dtype,
     values_only: bool = False,
 ) -> BasisTables:
@@ -239,7 +238,7 @@ def _assemble(
     width = int(table.width.max())
     lay_out = partial(polynomials_of, dtype=dtype, mirrored=signed, most=_most_columns(lanes))
     values = update = lay_out(first, coef)
-    squares = Squares(np.zeros(0), StaticInt(1))
+    squares = Squares(np.zeros(0), static(1))
     if not values_only:
         phi = updates = [_spread(*block[:2], width) for block in blocks]
         if transforms is not None:
@@ -251,7 +250,7 @@ def _assemble(
     bins = _placed(bands, binning, starts, block_of, located_in)
     basis = Basis(
         bins=bins,
-        packed_bins=packed_bins(bins),
+        finder=bins.for_loops(),
         values=values,
         update=update,
         squares=squares,
@@ -299,4 +298,4 @@ def _squares(phi: list[np.ndarray], update: list[np.ndarray], mirrored: bool) ->
     products = pieces @ changes.transpose(0, 2, 1)
     for k in range(powers):
         norms[:-1, k : k + powers] += products[:, k]
-    return Squares(np.tile(norms, (1 + mirrored, 1)).ravel(), StaticInt(norms.shape[1]))
+    return Squares(np.tile(norms, (1 + mirrored, 1)).ravel(), static(norms.shape[1]))

@@ -2,7 +2,7 @@
 
 :mod:`.dual` has the algorithm and its notation. What is done with a row's values
 (:mod:`kernelmaps.engine.table.update`) knows nothing of losses, and the rules of losses nothing of
-tables: here they meet, example by example, as routines that are called through pointers.
+tables: here they meet, example by example.
 
 The loops rely on what `update` relies on, on codes that were checked on entry, and on a number per
 example in `y`, `cost` and the dual variables.
@@ -15,16 +15,16 @@ from typing import NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from ..._util.compiling import njit
-from ..._util.static_int import StaticInt
+from ..._util.compiling import loop, njit, static
 from ...engine.simd.vectors import item, put
-from ...engine.table.entry import BoundRoutine, bind, call, entry, routine
 from ...engine.table.update import (
     FAST,
-    RowWorkspace,
+    add,
     feature_of,
     locate_row,
     prefetch_row,
+    score,
+    squared_norm,
 )
 from ..losses import dual_rules_of
 
@@ -32,7 +32,7 @@ from ..losses import dual_rules_of
 class SVMProblem(NamedTuple):
     """Loss, targets and costs of the examples: one binary or scalar problem per output."""
 
-    loss: StaticInt  # its index in `LOSSES`
+    loss: int  # its index in `LOSSES`
     of_labels: bool
     epsilon: float
     y: np.ndarray  # float64[n]: class code, or the regression target
@@ -90,44 +90,67 @@ class PassRecord(NamedTuple):
     """The threshold that a pass shrinks by, and the totals that it writes."""
 
     shrink_threshold: np.ndarray  # float64[outputs]
-    visited: PassTotals  # of all examples that are visited, and of those that were shrunk before
-    shrunk: PassTotals  # of those that are shrunk, in this pass or before; they have no violation
-    example: PassTotals  # of the example at hand
+    totals: np.ndarray  # float64[3, 4, outputs]: VISITED …, with the fields of `PassTotals`
 
     @classmethod
     def empty(cls, shrink_threshold: np.ndarray) -> PassRecord:
-        totals = np.zeros((3, 4, shrink_threshold.size))
-        return cls(shrink_threshold.copy(), *(PassTotals(*values) for values in totals))
+        return cls(shrink_threshold.copy(), np.zeros((3, 4, shrink_threshold.size)))
+
+    @property
+    def visited(self) -> PassTotals:
+        """Of all examples that are visited, and of those that were shrunk before."""
+        return PassTotals(*self.totals[VISITED])
+
+    @property
+    def shrunk(self) -> PassTotals:
+        """Of those that are shrunk, in this pass or before; they have no violation."""
+        return PassTotals(*self.totals[SHRUNK])
+
+
+VISITED, SHRUNK, EXAMPLE = range(3)  # the last one: the example at hand
+VIOLATION = np.int64(0)  # the first of the totals, a maximum; the others are sums
 
 
 class StepData(NamedTuple):
     """What a step of coordinate descent is computed from."""
 
-    problem: SVMProblem
-    hessian: DualHessian
+    loss: tuple  # static: its index in `LOSSES`
+    of_labels: bool
+    epsilon: float
+    y: np.ndarray
+    positive: np.ndarray
+    cost: np.ndarray
+    diagonal: np.ndarray
+    mean_dot: np.ndarray
+    q0: float
+
+
+def steps_of(problem: SVMProblem, hessian: DualHessian) -> StepData:
+    """The data of the steps of a problem."""
+    return StepData(static(problem.loss), *problem[1:], *hessian)
 
 
 def _step(loss, y, f, alpha, q, c, epsilon):
     """The new dual variable, and the derivative of the dual at a bound (see `DualRules`)."""
-    return dual_rules_of(loss).step(y, f, alpha, q, c, epsilon)
+    return dual_rules_of(len(loss)).step(y, f, alpha, q, c, epsilon)
 
 
 @overload(_step, jit_options=FAST)
 def _step_of(loss, y, f, alpha, q, c, epsilon):
-    rule = njit(**FAST)(dual_rules_of(loss.value).step)
+    rule = njit(**FAST)(dual_rules_of(loss.count).step)
     return lambda loss, y, f, alpha, q, c, epsilon: rule(y, f, alpha, q, c, epsilon)
 
 
 def _loss_and_gap(loss, y, f, alpha, c, epsilon):
     """The loss cℓ of an example, and its part of the duality gap."""
-    rules = dual_rules_of(loss)
+    rules = dual_rules_of(len(loss))
     value = c * rules.value(y, f, epsilon)
     return value, value + rules.conjugate(y, alpha, c, epsilon) + alpha * f
 
 
 @overload(_loss_and_gap, jit_options=FAST)
 def _loss_and_gap_of(loss, y, f, alpha, c, epsilon):
-    rules = dual_rules_of(loss.value)
+    rules = dual_rules_of(loss.count)
     loss_of, conjugate = (njit(**FAST)(rule) for rule in (rules.value, rules.conjugate))
 
     def loss_and_gap(loss, y, f, alpha, c, epsilon):
@@ -137,7 +160,7 @@ def _loss_and_gap_of(loss, y, f, alpha, c, epsilon):
     return loss_and_gap
 
 
-@entry(fastmath=True)
+@loop(fastmath=True, _nrt=False)
 def compiled_rules(loss, y, f, alpha, q, c, epsilon):
     """New variable, derivative at a bound, loss and gap of one example, as the loops see them."""
     new, bound_derivative = _step(loss, y, f, alpha, q, c, epsilon)
@@ -146,78 +169,54 @@ def compiled_rules(loss, y, f, alpha, q, c, epsilon):
 
 
 @njit(**FAST)
-def _target(problem, i, k):
-    """The label ±1 of example i for output k, or its regression target."""
-    if not problem.of_labels:
-        return problem.y[i]
-    return 1.0 if problem.y[i] == problem.positive[k] else -1.0
-
-
-@njit(**FAST)
-def _add_example(totals, example):
+def _add_example(totals, which):
     """Add the totals of one example to those of several."""
-    for k in range(totals.loss.size):
-        totals.max_violation[k] = max(totals.max_violation[k], example.max_violation[k])
-        totals.loss[k] += example.loss[k]
-        totals.gap[k] += example.gap[k]
-        totals.alpha_dot_score[k] += example.alpha_dot_score[k]
+    for k in range(totals.shape[2]):
+        violation = totals[EXAMPLE, VIOLATION, k]
+        totals[which, VIOLATION, k] = max(totals[which, VIOLATION, k], violation)
+        for total in range(1, 4):
+            totals[which, total, k] += totals[EXAMPLE, total, k]
 
 
 @njit(**FAST)
-def _start_with_shrunk(record):
-    """Totals of a pass start with those of examples that are not visited."""
-    visited, shrunk = record.visited, record.shrunk
-    for k in range(visited.loss.size):
-        visited.max_violation[k], visited.loss[k] = 0.0, shrunk.loss[k]
-        visited.gap[k], visited.alpha_dot_score[k] = shrunk.gap[k], shrunk.alpha_dot_score[k]
-
-
-def steps_of(
-    problem: SVMProblem, hessian: DualHessian, duals: DualVariables, record: PassRecord,
-    workspace: RowWorkspace,
-) -> BoundRoutine:  # fmt: skip
-    """The routine that takes the steps of a problem's loss."""
-    bound = bind(_coordinate_steps, (StepData(problem, hessian),), (duals, record, workspace), 2)
-    return BoundRoutine(*bound)
-
-
-@routine(fastmath=True)
 def _coordinate_steps(data, duals, record, workspace, i, take_steps):
     """Minimise the dual over α_i, for each output by itself.
 
-    The scores ⟨w, ψ_i⟩ are in ``workspace.f``. The steps go to ``workspace.move``, and two flags to
-    ``workspace.flags``: whether an α_i moves, and whether the example is shrunk.
+    The scores ⟨w, ψ_i⟩ are in ``workspace.f``. The steps go to ``workspace.move``. Returns whether
+    an α_i moves, and whether the example is shrunk.
 
     It is shrunk if no α_i moves, and each is held at its bound by a derivative above the threshold.
     """
-    problem, hessian, example = data.problem, data.hessian, record.example
-    moved, shrink = np.int64(0), np.int64(1)
-    q, c, mean_dot = hessian.diagonal[i], problem.cost[i], hessian.mean_dot[i]
-    for k in range(problem.positive.size):
-        y, alpha = _target(problem, i, k), duals.alpha[i, k]
-        score = workspace.f[k] + duals.bias[k] - duals.alpha_sum[k] * mean_dot
-        new, bound_derivative = _step(problem.loss, y, score, alpha, q, c, problem.epsilon)
+    totals, moved, shrink = record.totals, False, True
+    q, c, mean_dot = data.diagonal[i], data.cost[i], data.mean_dot[i]
+    for k in range(data.positive.size):
+        y, alpha = data.y[i], duals.alpha[i, k]
+        if data.of_labels:
+            y = 1.0 if y == data.positive[k] else -1.0
+        f = workspace.f[k] + duals.bias[k] - duals.alpha_sum[k] * mean_dot
+        new, bound_derivative = _step(data.loss, y, f, alpha, q, c, data.epsilon)
         step = new - alpha
         if step != 0.0 or bound_derivative <= record.shrink_threshold[k]:
-            shrink = np.int64(0)
-        loss, gap = _loss_and_gap(problem.loss, y, score, alpha, c, problem.epsilon)
-        example.max_violation[k], example.loss[k] = abs(step) * q, loss
-        example.gap[k], example.alpha_dot_score[k] = gap, alpha * score
-        if take_steps == 0:
+            shrink = False
+        loss, gap = _loss_and_gap(data.loss, y, f, alpha, c, data.epsilon)
+        totals[EXAMPLE, VIOLATION, k] = abs(step) * q
+        totals[EXAMPLE, 1, k], totals[EXAMPLE, 2, k] = loss, gap
+        totals[EXAMPLE, 3, k] = alpha * f
+        if not take_steps:
             step = 0.0
         workspace.move[k] = step
         if step != 0.0:
-            moved = np.int64(1)
+            moved = True
             duals.alpha[i, k] = new
             duals.alpha_sum[k] += step
-            duals.bias[k] += step * (hessian.q0 - mean_dot)
-    _add_example(record.visited, example)
-    if shrink != 0:
-        _add_example(record.shrunk, example)
-    workspace.flags[0], workspace.flags[1] = moved, shrink
+            duals.bias[k] += step * (data.q0 - mean_dot)
+    _add_example(totals, VISITED)
+    if shrink:
+        _add_example(totals, SHRUNK)
+    return moved, shrink
 
 
-@entry(fastmath=True)
+@loop(fastmath=True, _nrt=False)
 def visit_examples(work, rows, workspace, duals, record, order, n_active, take_steps):
     """Visit the first `n_active` examples of `order` once; returns how many stay active.
 
@@ -227,20 +226,22 @@ def visit_examples(work, rows, workspace, duals, record, order, n_active, take_s
 
     `order` is int64, which NumPy shuffles in half the time of int32.
     """
-    score, add, steps, flags, one = work.score, work.add, work.steps, workspace.flags, np.int64(1)
-    _start_with_shrunk(record)
+    totals = record.totals  # of a pass start with those of examples that are not visited
+    for k in range(totals.shape[2]):
+        totals[VISITED, VIOLATION, k] = 0.0
+        for total in range(1, 4):
+            totals[VISITED, total, k] = totals[SHRUNK, total, k]
     t = 0
     while t < n_active:
         i = np.int64(order[t])
         if t + 1 < n_active:
             prefetch_row(rows, np.int64(order[t + 1]))
-        begin, n = locate_row(work, rows, i, workspace)
-        call(score, rows, workspace, begin, one, n)
-        call(steps, duals, record, workspace, i, np.int64(take_steps))
-        moved, shrink = flags[0], flags[1]
-        if moved != 0:
-            call(add, rows, workspace, begin, n)
-        if shrink != 0:
+        begin, n = locate_row(work.bins, rows, rows.sparse, i, workspace)
+        score(work.scored, rows, workspace, begin, np.int64(1), n)
+        moved, shrink = _coordinate_steps(work.steps, duals, record, workspace, i, take_steps)
+        if moved:
+            add(work.changed, rows, workspace, begin, n)
+        if shrink:
             n_active -= 1
             order[t], order[n_active] = order[n_active], order[t]
         else:
@@ -248,18 +249,17 @@ def visit_examples(work, rows, workspace, duals, record, order, n_active, take_s
     return n_active
 
 
-@entry(fastmath=True)
+@loop(fastmath=True, _nrt=False)
 def accumulate(work, rows, workspace, examples, steps):
     """w += Σ over the listed examples of steps[k] times ψ_i."""
-    add = work.add
     for k in range(examples.size):
         for lane in range(steps.shape[1]):
             workspace.move[lane] = steps[k, lane]
-        begin, n = locate_row(work, rows, np.int64(examples[k]), workspace)
-        call(add, rows, workspace, begin, n)
+        begin, n = locate_row(work.bins, rows, rows.sparse, np.int64(examples[k]), workspace)
+        add(work.changed, rows, workspace, begin, n)
 
 
-@entry(fastmath=True)
+@loop(fastmath=True, _nrt=False)
 def evaluate(work, rows, workspace, examples, norm, out):
     """Scores of the examples i = examples[k], or the terms that they are the sums of.
 
@@ -267,18 +267,22 @@ def evaluate(work, rows, workspace, examples, norm, out):
     = ⟨w_j, ψ_j(x_ij)⟩: zeros of sparse rows stay as given.  norm[k] = |ψ_i|², unless it is
     empty.
     """
-    score, one = work.score, np.int64(1)
+    one = np.int64(1)
     size, (_, places, lanes) = workspace.move.size, out.shape
-    terms = np.int64(places > 1)
+    terms = places > 1
     for i in range(out.shape[0]):
-        begin, n = locate_row(work, rows, examples[i], workspace)
-        if norm.size > 0:
-            call(work.norm, workspace, n)
-            norm[i] = workspace.norm[0]
+        begin, n = locate_row(work.bins, rows, rows.sparse, examples[i], workspace)
+        _write_norm(work.squares, workspace, n, i, norm)
         count, n_values = (n, one) if terms else (one, n)
-        call(score, rows, workspace, begin, count, n_values)
+        score(work.scored, rows, workspace, begin, count, n_values)
         for k in range(count):
             # A score of all values may be of none: there is no column to look for.
-            j = feature_of(rows, begin + k, begin) if terms else np.int64(0)
+            j = feature_of(rows, rows.sparse, begin + k, begin) if terms else np.int64(0)
             for lane in range(lanes):
                 put(out, (i * places + j) * lanes + lane, item(workspace.f, k * size + lane))
+
+
+@njit(**FAST)
+def _write_norm(squares, workspace, n, i, norm):
+    if squares is not None:
+        norm[i] = squared_norm(squares, workspace, n)

@@ -53,8 +53,7 @@ import numpy as np
 
 from ..._util.display import track
 from ..._util.threads import check_stop, run_interruptibly
-from ...engine.table.packing import packed
-from ...engine.table.update import RowArrays, routines_of, weights_of
+from ...engine.table.update import RowArrays, RowWork, weights_of
 from ..losses import dual_rules_of
 from ..rows.map_tables import BasisTables, weight_memory, workspace_for
 from . import _dual_loops
@@ -322,17 +321,17 @@ class CoordinateDescent:
 
     def _add_to_weights(self, examples: np.ndarray, steps: np.ndarray) -> None:
         """Add the sum of ψ_i, times the steps of the examples, to the weights."""
-        work, rows, workspace = self._bound_arguments()[:3]
-        _dual_loops.accumulate(work, rows, workspace, examples.astype(np.int32), steps)
+        work, workspace = self._bound_arguments()[:2]
+        _dual_loops.accumulate(work, self.rows, workspace, examples.astype(np.int32), steps)
 
     def _mean_of(self, examples: np.ndarray) -> np.ndarray:
         """The mean of ψ_i of some examples, in the layout of the weights."""
         tables, rows, mean = self.tables, self.rows, weight_memory(self.tables)
         basis, lanes = tables.basis, tables.lanes
         changed = weights_of(basis, basis.update, lanes, mean)
-        work = routines_of(basis, rows, workspace_for(tables, rows), changed=changed)
+        work, workspace = RowWork(basis.finder, changed=changed), workspace_for(tables, rows)
         shares = np.full((len(examples), 1), 1.0 / len(examples))
-        _dual_loops.accumulate(*work, examples.astype(np.int32), shares)
+        _dual_loops.accumulate(work, rows, workspace, examples.astype(np.int32), shares)
         return mean
 
     def _centre(self) -> None:
@@ -362,12 +361,12 @@ class CoordinateDescent:
         sq_norm, mean_dot = np.empty(n), np.empty((n, 1, 1), tables.basis.values.coef.dtype)
         basis = tables.basis
         scored = weights_of(basis, basis.values, tables.lanes, self.mean)
+        work = RowWork(basis.finder, scored=scored, squares=basis.squares)
 
         def part(begin: int, end: int) -> None:
             part_rows = np.arange(begin, end, dtype=np.int64)
             workspace, out = workspace_for(tables, rows), mean_dot[begin:end]
-            work = routines_of(basis, rows, workspace, scored=scored, norms=True)
-            _dual_loops.evaluate(*work, part_rows, sq_norm[begin:end], out)
+            _dual_loops.evaluate(work, rows, workspace, part_rows, sq_norm[begin:end], out)
 
         in_blocks(self.options.n_threads, n, part)
         return sq_norm, mean_dot[:, 0, 0].astype(np.float64, copy=False)
@@ -424,34 +423,27 @@ class CoordinateDescent:
 
         Totals of a pass with steps are valid until the next one.
         """
-        work, rows, workspace, duals, packed_record = self._bound_arguments()
-        record = self.record
+        (work, workspace), record = self._bound_arguments(), self.record
         if not take_steps:  # several threads do so at a time
             workspace = workspace_for(self.tables, self.rows)
-            packed_record = record = PassRecord.empty(record.shrink_threshold)
+            record = PassRecord.empty(record.shrink_threshold)
+        duals = DualVariables(self.alpha, self.alpha_sum, self.bias)
         n_active = _dual_loops.visit_examples(
-            work, rows, workspace, duals, packed_record, order, n_active, take_steps
+            work, self.rows, workspace, duals, record, order, n_active, take_steps
         )
         return n_active, record
 
     def _bound_arguments(self) -> tuple[Any, ...]:
-        """Arguments of the loop as it takes them, bound once for the same tables and rows.
-
-        Routines, rows, workspace, dual variables, and the record that passes with steps write to.
-        """
+        """Work and workspace of the loop, made once for the same tables and rows."""
         bound_to = (self.tables, self.rows, self.problem, self.hessian)
         if not all(map(operator.is_, bound_to, self._bound[0])):
             basis, lanes = self.tables.basis, self.tables.lanes
-            duals = DualVariables(self.alpha, self.alpha_sum, self.bias)
-            workspace = workspace_for(self.tables, self.rows)
-            steps = _dual_loops.steps_of(self.problem, self.hessian, duals, self.record, workspace)
             scored, changed = (
                 weights_of(basis, table, lanes, self.w) for table in (basis.values, basis.update)
             )
-            routines = routines_of(
-                basis, self.rows, workspace, scored=scored, changed=changed, steps=steps
-            )
-            self._bound = bound_to, (*routines, packed(duals), packed(self.record))
+            steps = _dual_loops.steps_of(self.problem, self.hessian)
+            work = RowWork(basis.finder, scored, changed, None, steps)
+            self._bound = bound_to, (work, workspace_for(self.tables, self.rows))
         return self._bound[1]
 
     # Certificates.

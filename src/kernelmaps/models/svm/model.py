@@ -230,7 +230,7 @@ class AdditiveMachine:
         self, X: Any, out: np.ndarray, some_rows: np.ndarray | None, n_jobs: int | None
     ) -> np.ndarray:
         """Scores [row][0][output] or terms [row][feature][output] of (some) rows."""
-        from ...engine.table.update import routines_of
+        from ...engine.table.update import RowWork
         from ..rows.map_tables import rows_of, workspace_for
         from ..solvers._dual_loops import evaluate
         from ..solvers.dual import in_blocks
@@ -250,8 +250,8 @@ class AdditiveMachine:
                 count, workspace = outputs.stop - outputs.start, workspace_for(tables, rows)
                 shape = (end - begin, out.shape[1], count)
                 scores = out[begin:end] if direct else np.zeros(shape, out.dtype)
-                work = routines_of(tables.basis, rows, workspace, scored=weights)
-                evaluate(*work, examples[begin:end], no_norms, scores)
+                work = RowWork(tables.basis.finder, scored=weights)
+                evaluate(work, rows, workspace, examples[begin:end], no_norms, scores)
                 if not direct:
                     out[begin:end, :, outputs] = scores
 
@@ -278,7 +278,7 @@ class AdditiveMachine:
         return self._cache[key]
 
     def _placed(self, tables: Any, outputs: slice) -> Any:
-        """The weights of some outputs as the loops take them, packed."""
+        """The weights of some outputs as the loops take them."""
         from ...engine.table.update import weights_of
         from ..rows.map_tables import pack_weights
 

@@ -27,7 +27,6 @@ from ...engine.table.dot import (
     summed_table,
 )
 from ...engine.table.locate import stored_rows
-from ...engine.table.packing import packed
 
 _CODE_BYTES = 2**21  # of values at every code of an integer type: a second-level cache
 _MOST_BYTES = 2**25  # of polynomials: beyond, the band of the basis is read instead
@@ -39,7 +38,7 @@ class Terms:
     """A model's table, and the same as the loops take it."""
 
     table: SummedTable
-    packed: Any
+    for_loops: Any
 
 
 def tabulated_terms(table: Table, rows: np.dtype, dtype: np.dtype) -> Terms | None:
@@ -56,7 +55,7 @@ def tabulated_terms(table: Table, rows: np.dtype, dtype: np.dtype) -> Terms | No
     elif table.coef.size * dtype.itemsize > _MOST_BYTES:
         return None
     summed = summed_table(table, dtype, centred=True)
-    return Terms(summed, packed(summed))
+    return Terms(summed, summed.for_loops())
 
 
 def sums(terms: Terms, X: Any, out: np.ndarray, n_jobs: int | None) -> float:
@@ -67,14 +66,14 @@ def sums(terms: Terms, X: Any, out: np.ndarray, n_jobs: int | None) -> float:
     check_loop(X, terms.table.features, out, (X.shape[0], terms.table.outputs))
     grain = max(1, _GRAIN // (X.shape[1] * out.shape[1]))
     flat, stored = out.reshape(-1), sparse.issparse(X)
-    rows = packed(stored_rows(X.data, X.indices, X.indptr) if stored else X.reshape(-1))
+    rows = stored_rows(X.data, X.indices, X.indptr) if stored else X.reshape(-1)
 
     def work(begin: int, end: int) -> float:
         workspace, loop = (
             sum_workspace(terms.table, end - begin),
             dot_stored if stored else dot_dense,
         )
-        return float(loop(terms.packed, rows, workspace, begin, end, flat))
+        return float(loop(terms.for_loops, rows, workspace, begin, end, flat))
 
     # Every part of dense rows reads the whole table once for each of its blocks.
     return sum(in_threads(work, X.shape[0], n_jobs, grain, 1 if stored else BLOCK))

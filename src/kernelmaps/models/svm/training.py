@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from ..._util.static_int import StaticInt
 from ..._util.threads import resolve_threads, run_interruptibly
 from ..losses import LOSSES, make_loss
 from ..rows.band_rows import BandRows
@@ -66,7 +65,7 @@ def problem_of(
 ) -> SVMProblem:
     """Loss, targets and costs as the loops take them."""
     return SVMProblem(
-        loss=StaticInt(list(LOSSES).index(options.loss)),
+        loss=list(LOSSES).index(options.loss),
         of_labels=LOSSES[options.loss].of_labels,
         epsilon=options.epsilon,
         y=np.ascontiguousarray(y, np.float64),
