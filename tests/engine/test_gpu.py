@@ -1,6 +1,5 @@
 """Kernels for a GPU, run without one: their own source on NumPy arrays (`triton_stand_in`)."""
 
-import dataclasses
 import sys
 from types import ModuleType
 
@@ -387,108 +386,6 @@ def test_sums_over_the_features(gpu, outputs, dtype, seed):
     assert not outside
     X[7, 8] = 1.5
     assert gpu.sums(summed_table(table, np.dtype(dtype)), X, gpu.FINITE)[1]
-
-
-@pytest.mark.parametrize(  # 21 features are not a whole number of blocks
-    ("bins", "outputs", "d"), [(7, 10, 21), (7, 5, 32), (5, 17, 21), (1, 6, 21)]
-)
-def test_smooth_cubics_are_summed_as_b_splines(gpu, launched, bins, outputs, d, seed):
-    from kernelmaps.engine.table.dot import summed_table
-
-    rng = np.random.default_rng(seed)
-    table = smooth_cubics(rng, d, bins, outputs, lo=0.1, size=0.3)
-    X = (0.1 + 0.3 * rng.random((70, d))).astype(np.float32)
-    X[0], X[1] = 0.1, 0.4  # the ends of the range: rounding puts the second beyond the last bin
-    X[2, :bins] = 0.1 + 0.3 * np.arange(bins) / bins  # knots
-    summed = summed_table(table, np.dtype(np.float32))
-    found, outside = gpu.sums(summed, X, gpu.FINITE)
-    assert launched == ["dot_splines"]
-    assert not outside
-    wanted = apply(spec_of(table), X.astype(float)).reshape(70, d, outputs).sum(axis=1)
-    # Products of two parts of 11 bits each, and positions of float32 in bins of 1/7.
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=4 * d * 2.0**-21)
-    rows = np.clip(X.astype(float), 0.1, 0.4)  # float32 has numbers near these ends only
-    double, outside = gpu.sums(summed_table(table, np.dtype(float)), rows, gpu.FINITE)
-    assert launched == ["dot_splines", "dot"]  # float64 has no tensor cores of that kind
-    assert not outside
-    np.testing.assert_allclose(double, wanted, rtol=0, atol=4 * d * 2.0**-21)
-    for value in (0.09999, 0.40001, np.nan, np.inf, -np.inf):
-        X[7, 8] = value
-        assert gpu.sums(summed, X, gpu.FINITE)[1]
-    with np.errstate(invalid="ignore"):
-        clipped, _ = gpu.sums(summed, np.where(-np.inf == X, np.float32(0.1), X), gpu.ANY)
-        np.testing.assert_allclose(gpu.sums(summed, X, gpu.ANY)[0], clipped, rtol=0, atol=1e-5)
-
-
-def test_b_splines_of_one_half_have_to_be_asked_for(gpu, launched, seed):
-    from kernelmaps._util.devices import precision
-    from kernelmaps.engine.table.dot import summed_table
-
-    rng = np.random.default_rng(seed)
-    table = smooth_cubics(rng, 40, 7, 6)
-    X = rng.random((60, 40)).astype(np.float32)
-    summed = summed_table(table, np.dtype(np.float32))
-    wanted = apply(spec_of(table), X.astype(float)).reshape(60, 40, 6).sum(axis=1)
-    exact, _ = gpu.sums(summed, X, gpu.FINITE)
-    with precision("tf32"):
-        rounded, outside = gpu.sums(summed, X, gpu.FINITE)
-        assert not outside
-        X[3, 4] = np.nan
-        assert gpu.sums(summed, X, gpu.FINITE)[1]
-    assert launched == ["dot_splines"] * 3
-    # Four numbers of a sum 1, each to 11 bits, times weights of a normal distribution.
-    assert 2.0**-14 < np.abs(rounded - wanted).max() < 40 * 5 * 2.0**-12
-    assert np.abs(exact - wanted).max() < 40 * 4 * 2.0**-21
-
-
-def test_shares_of_b_splines_add_up_to_one_share(gpu, launched, monkeypatch, seed):
-    from kernelmaps.engine.table.dot import summed_table
-
-    rng = np.random.default_rng(seed)
-    table = smooth_cubics(rng, 40, 7, 6)
-    summed = summed_table(table, np.dtype(np.float32))
-    X = rng.random((5, 40)).astype(np.float32)
-    X[0, :3] = -0.0, 0.0, 1.0  # all within the range
-    several, outside = gpu.sums(summed, X, gpu.FINITE)
-    assert not outside
-    monkeypatch.setattr(gpu.launch, "PROGRAMS", 1)
-    whole, _ = gpu.sums(summed, X, gpu.FINITE)
-    assert launched == ["dot_splines"] * 2
-    assert several.dtype == whole.dtype == np.float64
-    assert not np.array_equal(several, whole)  # rounded at other places
-    np.testing.assert_allclose(several, whole, rtol=0, atol=40 * 2.0**-22)
-    X[4, 39] = np.nextafter(np.float32(0), np.float32(-1))  # the least value below it
-    assert gpu.sums(summed, X, gpu.FINITE)[1]
-
-
-def test_only_smooth_cubics_on_a_few_even_bins_are_b_splines(gpu, seed):
-    from kernelmaps.engine.gpu.splines import spline_weights
-    from kernelmaps.engine.table.dot import summed_table
-
-    rng, single = np.random.default_rng(seed), np.dtype(np.float32)
-    table = smooth_cubics(rng, 3, 7, 6)
-    assert spline_weights(summed_table(table, single), 16) is not None
-    assert spline_weights(summed_table(table, np.dtype(np.float64)), 16) is None
-    for other in (
-        smooth_cubics(rng, 3, 8, 6),  # too many bins
-        smooth_cubics(rng, 3, 7, 4),  # few outputs
-        smooth_cubics(rng, 3, 7, 6, lo=1000.0),  # far from zero
-        dataclasses.replace(table, clip_low=table.clip_low + 0.1),  # a range within the bins
-        dataclasses.replace(table, clip_high=table.clip_high + 0.1),  # and one beyond them
-    ):
-        assert spline_weights(summed_table(other, single), 16) is None
-    kinked = [rng.normal(size=(7, 4, 6)) for _ in range(3)]
-    rough = Table.build(
-        AFFINE,
-        3,
-        kinked,
-        np.arange(3),
-        origin=np.zeros(3),
-        resolution=np.full(3, 7.0),
-        clip_low=0.0,
-        clip_high=1.0,
-    )
-    assert spline_weights(summed_table(rough, single), 16) is None
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
-import ptx_stand_in
 
 
 class Tile(np.ndarray):
@@ -44,10 +43,6 @@ class Pointer:
 
     def __sub__(self, less):
         return self + -np.asarray(less)
-
-    def to(self, dtype):
-        """The address of an array in the memory of instructions."""
-        return tile(np.asarray(ptx_stand_in.address(self.array), dtype))
 
     def places(self, mask):
         offset = self.offset if mask is None else np.where(mask, self.offset, 0)
@@ -149,25 +144,6 @@ def constexpr(value):
     return Constant(value) if isinstance(value, int) else value
 
 
-def inline_asm_elementwise(asm, constraints, args, dtype, is_pure, pack):
-    """Instructions on pairs of neighbours; two halves of a result are one register."""
-    assert is_pure
-    assert all(arg.shape == args[0].shape for arg in args)
-    outputs = [pack * np.dtype(kind).itemsize // 4 for kind in dtype]
-    kinds = {4: "r", 8: "l"}
-    wanted = [
-        "f" if a.dtype == np.float32 else kinds[a.itemsize] for a in args for _ in range(pack)
-    ]
-    assert constraints == ",".join(["=r"] * sum(outputs) + wanted)
-    words = [np.ascontiguousarray(arg[:, k::pack]) for arg in args for k in range(pack)]
-    found = iter(ptx_stand_in.run(asm, words, sum(outputs)))
-    results = []
-    for kind, count in zip(dtype, outputs, strict=True):
-        registers = np.stack([next(found) for _ in range(count)], axis=-1)
-        results.append(tile(registers.view(kind).reshape(args[0].shape)))
-    return tuple(results)
-
-
 def dot(a, b, c, input_precision="tf32"):
     """Products of halves or single numbers, summed in float32."""
     return tile(c + a.astype(np.float32) @ b.astype(np.float32))
@@ -206,7 +182,7 @@ def language():
     tl.floor = lambda a: tile(np.floor(a))
     tl.cdiv = lambda a, b: -(-a // b)
     tl.trans = lambda a: tile(np.transpose(a))
-    tl.dot, tl.inline_asm_elementwise = dot, inline_asm_elementwise
+    tl.dot = dot
     tl.gather = lambda a, index, axis: tile(np.take_along_axis(a, index, axis))
     tl.reshape = lambda a, shape: tile(np.reshape(a, shape))
     tl.permute = lambda a, axes: tile(np.transpose(a, axes))

@@ -18,9 +18,16 @@ from ..table.layout import Bins, layout_of
 from ..tabulated import code_table_for, n_columns, table_for
 from . import launch
 from .joint import FORMS
-from .rows import contiguous, device_of
-from .splines import SplineWeights
-from .tables import DeviceCodes, DeviceSums, DeviceTable, codes_on, splines_on, sums_on, table_on
+from .tables import (
+    DeviceCodes,
+    DeviceSums,
+    DeviceTable,
+    codes_on,
+    contiguous,
+    device_of,
+    sums_on,
+    table_on,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,20 +143,11 @@ def sums(table: SummedTable, X: Any, check: int) -> tuple[Any, bool]:
     X = contiguous(_floats(xp, X) if table.bins.kind != CODE else X)
     if not X.shape[0]:
         return xp.zeros((0, table.outputs), dtype=xp.float64, device=device_of(X)), False
-    on_device, splines = _sums_on(_Held(table), xp, device_of(X))
-    flag = _flag(xp, X, check)
-
-    def empty(shape: tuple[int, ...], double: bool) -> Any:
-        wide = double or X.dtype == xp.float64
-        return xp.empty(shape, dtype=xp.float64 if wide else xp.float32, device=device_of(X))
-
-    if splines is not None and check != launch.NON_NEGATIVE and launch.has_halves(device_of(X)):
-        shares = launch.dot_splines(splines, X, flag, empty)
-    else:
-        shares = launch.dot(on_device, X, flag, check, empty)
-    is_total = shares.shape[0] == 1 and shares.dtype == xp.float64
-    total = shares[0] if is_total else xp.sum(shares, axis=0, dtype=xp.float64)
-    return total, bool(check) and bool(flag[0])
+    on_device, flag = _sums_on(_Held(table), xp, device_of(X)), _flag(xp, X, check)
+    dtype = xp.float64 if X.dtype == xp.float64 else xp.float32
+    empty = partial(xp.empty, dtype=dtype, device=device_of(X))
+    shares = launch.dot(on_device, X, flag, check, empty)
+    return xp.sum(shares, axis=0, dtype=xp.float64), bool(check) and bool(flag[0])
 
 
 @_as_tensors
@@ -181,9 +179,8 @@ class _Held:
 
 
 @lru_cache(maxsize=16)
-def _sums_on(table: _Held, xp: Any, device: Any) -> tuple[DeviceSums, SplineWeights | None]:
-    put = partial(_put, xp, device)
-    return sums_on(table.held, put), splines_on(table.held, put)
+def _sums_on(table: _Held, xp: Any, device: Any) -> DeviceSums:
+    return sums_on(table.held, partial(_put, xp, device))
 
 
 @lru_cache(maxsize=16)

@@ -15,7 +15,7 @@ from ..._util.devices import is_tensor, multiply, tf32_chosen
 from ..linear import n_outputs, project
 from ..spec import Spec
 from . import launch
-from .rows import contiguous, device_of, empty
+from .tables import contiguous, device_of, empty
 
 _MAX_BY_PRODUCT = 128  # numbers of a Hadamard transform, up to which a product is faster
 

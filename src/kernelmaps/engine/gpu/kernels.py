@@ -12,18 +12,15 @@ A kernel takes its table whole, as one of the named tuples of :mod:`kernelmaps.e
 in which what the compiler has to know is marked as a constant. SIZES are those of one launch.
 """
 
-import re
 from typing import Any, NamedTuple
 
 import triton
 import triton.language as tl
 
 from ..table import stored
-from . import splines
 
 AFFINE, LOG2 = tl.constexpr(stored.AFFINE), tl.constexpr(stored.LOG2)
 EDGES, CODE = tl.constexpr(stored.EDGES), tl.constexpr(stored.CODE)
-WORDS = tl.constexpr(splines.WORDS)
 GROUP = tl.constexpr(8)  # tiles of rows whose programs share columns of a product in the cache
 
 
@@ -340,194 +337,6 @@ def dot(
     _set_flag(wrong, flag_ptr)
     place = out_ptr + ((tl.program_id(1) * n + i) * outputs)[:, None] + c[None, :]
     tl.store(place, total, inside[:, None] & (c < outputs)[None, :])
-
-
-# Cubic B-splines of a value for a matrix product on tensor cores, in PTX (one asm block for a pair
-# of neighbouring lanes). With bins of unit length, t = LENGTH·q the position of a value whose share
-# of the range is q = (x − origin)·factor, b = ⌊t⌋, u = t − b and r = 1 − u, the B-splines
-#
-#     6 B_b = r³,  6 B_{b+1} = 3u³ − 6u² + 4,  6 B_{b+2} = 3r³ − 6r² + 4,  6 B_{b+3} = u³
-#
-# are the only ones that are not zero (v0 … v3 below). Each is written as one or two float16 halves
-# into a row of ten halves, five words, at the places b … b + 3; the other halves are zero.
-#
-# - ⌊t⌋ without a conversion: t + 2^23, rounded toward zero, ends with the bits of b.
-# - Which bytes go into the five words is read from memory, 16 bytes for each bin
-#   (`splines.SELECTORS`). SELECTORS points before them by 16 times the bits of 2^23, since those
-#   are added with the bin.
-# - LARGEST is the largest q so far (MOST before), as bits: those of negative numbers and of NaN are
-#   larger than those of 1, so that it tells whether a value was outside its range.
-# - An operand comes twice, for the two lanes; the first is read. The last operand is not read: it
-#   is the result of a product, and makes the compiler lay out all others as tensor cores need them.
-_BASES = """
-{
-.reg .f32 t, q, y, b, u, r, uu, rr, v0, v1, v2, v3, x0, x1, x2, x3;
-.reg .b32 i, s0, s1, s2, s3, s4, h01, h23, l01, l23;
-.reg .b16 a0, a1, a2, a3;
-.reg .b64 p;
-add.f32 t, X, LESS;
-mul.f32 t, t, FACTOR;
-mov.b32 i, t;
-max.u32 LARGEST, i, MOST;
-mov.b32 OTHER, SECOND;
-add.sat.f32 q, t, 0f00000000;
-fma.rz.f32 y, q, LENGTH, 0f4B000000;
-mov.b32 i, y;
-mad.wide.u32 p, i, 16, SELECTORS;
-ld.global.nc.v4.b32 {s0, s1, s2, s3}, [p];
-shr.u32 s4, s3, 16;
-sub.f32 b, 0f4B000000, y;
-fma.rn.f32 u, q, LENGTH, b;
-sub.f32 r, 0f3F800000, u;
-mul.f32 uu, u, u;
-mul.f32 rr, r, r;
-mul.f32 v3, uu, u;
-mul.f32 v0, rr, r;
-fma.rn.f32 x0, u, 0f40400000, 0fC0C00000;
-fma.rn.f32 v1, x0, uu, 0f40800000;
-fma.rn.f32 x0, r, 0f40400000, 0fC0C00000;
-fma.rn.f32 v2, x0, rr, 0f40800000;
-"""
-_ONE_HALF = """
-cvt.rn.f16x2.f32 h01, v1, v0;
-cvt.rn.f16x2.f32 h23, v3, v2;
-"""
-_TWO_HALVES = """
-cvt.rz.f16x2.f32 h01, v1, v0;
-cvt.rz.f16x2.f32 h23, v3, v2;
-mov.b32 {a0, a1}, h01;
-mov.b32 {a2, a3}, h23;
-cvt.f32.f16 x0, a0;
-cvt.f32.f16 x1, a1;
-cvt.f32.f16 x2, a2;
-cvt.f32.f16 x3, a3;
-sub.f32 x0, v0, x0;
-sub.f32 x1, v1, x1;
-sub.f32 x2, v2, x2;
-sub.f32 x3, v3, x3;
-cvt.rn.f16x2.f32 l01, x1, x0;
-cvt.rn.f16x2.f32 l23, x3, x2;
-"""
-
-
-# Operands of the asm block after the words of the result; those without a name are not read.
-_OPERANDS = (
-    "LARGEST", "OTHER",
-    "X", "", "LESS", "", "FACTOR", "", "MOST", "SECOND", "SELECTORS", "", "LENGTH",
-)  # fmt: skip
-
-
-def _instructions(parts: int) -> str:
-    """PTX that writes B-splines as sums of `parts` halves, 1 or 2, with numbered operands."""
-    text = _BASES + (_ONE_HALF, _TWO_HALVES)[parts - 1]
-    for k, letter in enumerate("hl"[:parts]):  # the high and the low halves
-        for word in range(5):
-            text += f"prmt.b32 ${5 * k + word}, {letter}01, {letter}23, s{word};\n"
-    for number, name in enumerate(_OPERANDS, 5 * parts):
-        if name:
-            text = re.sub(rf"\b{name}\b", f"${number}", text)
-    return text + "}"
-
-
-_ONE_PART, _TWO_PARTS = tl.constexpr(_instructions(1)), tl.constexpr(_instructions(2))
-
-
-@triton.jit
-def _twice(x, ROWS: tl.constexpr, FEATURES: tl.constexpr):
-    """Numbers of features, of all rows or of each, in two neighbouring columns each."""
-    x = tl.broadcast_to(x, (ROWS, FEATURES))
-    return tl.reshape(tl.join(x, x), (ROWS, 2 * FEATURES))
-
-
-@triton.jit
-def _spline_bases(operands, PARTS: tl.constexpr):
-    """The words of a tile's B-splines, high halves first, and the largest positions so far."""
-    if PARTS == 2:
-        return tl.inline_asm_elementwise(
-            _TWO_PARTS,
-            "=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,=r,f,f,f,f,f,f,r,r,l,l,f,f,f,f",
-            operands,
-            (tl.float16,) * 10 + (tl.int32,),
-            True,
-            2,
-        )
-    else:
-        return tl.inline_asm_elementwise(
-            _ONE_PART,
-            "=r,=r,=r,=r,=r,=r,=r,f,f,f,f,f,f,r,r,l,l,f,f,f,f",
-            operands,
-            (tl.float16,) * 5 + (tl.int32,),
-            True,
-            2,
-        )
-
-
-@triton.jit
-def dot_splines(x_ptr, out_ptr, flag_ptr, n, split, table, SIZES: tl.constexpr):
-    """`dot` of smooth cubics on uniform bins, as matrix products on tensor cores.
-
-    The cubics of feature j and output o are Σ_k W[j, k, o] B_k(t_j) with cubic B-splines B_k. A
-    program computes ROWS rows and OUTPUTS outputs, summed over `split` features, FEATURES at a
-    time: it evaluates B (rows × bases of the block) and multiplies it with W (bases × outputs),
-    word by word of two bases each. Halves have 11 bits, so that B is a sum of PARTS halves, and W
-    of a large and a small one, side by side in the columns of the product.
-
-    - The flag is set by values outside their ranges.
-    - If FEATURES does not divide d, the last feature stands for those that are missing; their
-      weights are zero.
-    - Tensor cores lose digits of long sums: the sums of the blocks are added in float32.
-    - −origin and factor of the next block are loaded before those of this one are used.
-
-    See `splines.SplineWeights` for the layout of the weights.
-    """
-    d, outputs = table.features, table.outputs
-    PARTS: tl.constexpr = SIZES.parts
-    ROWS: tl.constexpr = SIZES.rows
-    FEATURES: tl.constexpr = SIZES.features
-    OUTPUTS: tl.constexpr = SIZES.columns
-    WORD_SIZE: tl.constexpr = 4 * FEATURES * OUTPUTS  # weights of one word of all features
-    i = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    f = tl.arange(0, FEATURES)[None, :]
-    rows = x_ptr + tl.minimum(i, n - 1)[:, None] * d
-    # Pointers to the weights of the first word: a row for each half of a feature's word.
-    k, c = tl.arange(0, 2 * FEATURES)[:, None], tl.arange(0, 2 * OUTPUTS)[None, :]
-    weights = table.halves + tl.program_id(2) * table.size + (k * (2 * OUTPUTS)) + c
-    # What does not change from block to block, in the shape of a tile.
-    selectors = table.selectors.to(tl.int64) - 16 * 0x4B000000
-    selectors = tl.zeros((ROWS, 2 * FEATURES), tl.int64) + selectors
-    length = tl.zeros((ROWS, 2 * FEATURES), tl.float32) + table.last
-    total = tl.zeros((ROWS, 2 * OUTPUTS), tl.float32)
-    largest = tl.zeros((ROWS, 2 * FEATURES), tl.int32)
-    first = tl.program_id(1) * split
-    pair = tl.load(table.pairs + first + f)
-    for block in range(first, tl.minimum(first + split, d), FEATURES):
-        if SIZES.divides:
-            x = tl.load(rows + block + f)
-        else:
-            x = tl.load(rows + tl.minimum(block + f, d - 1))
-        next_pair = tl.load(table.pairs + block + FEATURES + f)
-        less, factor = _halves(pair)
-        x, less = _twice(x, ROWS, FEATURES), _twice(less, ROWS, FEATURES)
-        factor = _twice(factor, ROWS, FEATURES)
-        operands = (x, less, factor, largest, selectors, length, total)
-        bases = _spline_bases(operands, PARTS)
-        largest = bases[PARTS * WORDS]
-        sums = tl.zeros((ROWS, 2 * OUTPUTS), tl.float32)
-        block_weights = weights + block // FEATURES * (WORDS * WORD_SIZE)
-        for word in tl.static_range(WORDS):
-            w = tl.load(block_weights + word * WORD_SIZE)
-            sums = tl.dot(bases[word], w, sums)
-            if PARTS == 2:
-                sums = tl.dot(bases[WORDS + word], w, sums)
-        total += sums
-        pair = next_pair
-    _set_flag(largest.to(tl.uint32, bitcast=True) > 0x3F800000, flag_ptr)  # the bits of 1
-    # Add the products with the large and with the small halves of the weights.
-    value = tl.sum(tl.reshape(total, (ROWS, 2, OUTPUTS)), axis=1) * table.unit
-    o = tl.program_id(2) * OUTPUTS + tl.arange(0, OUTPUTS)
-    place = out_ptr + ((tl.program_id(1) * n + i) * outputs)[:, None] + o[None, :]
-    is_real = (i < n)[:, None] & (o < outputs)[None, :]
-    tl.store(place, value.to(out_ptr.dtype.element_ty), is_real)
 
 
 @triton.jit

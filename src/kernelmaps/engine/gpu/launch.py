@@ -10,18 +10,14 @@ from functools import lru_cache
 from math import gcd
 from typing import Any, NamedTuple
 
-from ..._util.devices import tf32_chosen
 from ..._util.threads import power_of_two
 from ..table.stored import LOG2
-from .rows import device_of
-from .splines import OUTPUTS, SplineWeights
-from .tables import COLUMNS, FEATURES, DeviceCodes, DeviceSums, DeviceTable, constexpr
+from .tables import COLUMNS, DeviceCodes, DeviceSums, DeviceTable, constexpr, device_of
 
 ANY, FINITE, NON_NEGATIVE = range(3)
 VALUES = 32  # that a program locates at a time: one for each of its threads
 STEPS = 8  # how often it does so
 SHARES = 16  # of the features of a sum, at most
-PROGRAMS = 792  # of a sum of B-splines, at least: three rounds of all processors of an H200
 UNIT = 4  # numbers that a thread reads at a time
 INNER = 32  # terms of a sum that a product takes at a time
 FUSED = {"enable_fp_fusion": True}  # products are added unrounded, whatever Triton's default is
@@ -35,10 +31,8 @@ class Sizes(NamedTuple):
     rows: int = 0
     columns: int = 0
     features: int = 0
-    divides: bool = True  # whether `features` divides the number of features
     inner: int = 0  # terms of a sum
     steps: int = 1
-    parts: int = 1  # of a factor
 
 
 def transform(table: DeviceTable, X: Any, out: Any, flag: Any, check: int) -> None:
@@ -71,9 +65,8 @@ def transform_stored(
 
 
 def dot(table: DeviceSums, X: Any, flag: Any, check: int, empty: Any) -> Any:
-    """Sums over the features, in shares of them: (shares, n, outputs).
+    """Sums over the features, in shares of them: (shares, n, outputs), made by ``empty(shape)``.
 
-    They are made by ``empty(shape, double)``: a single share may have float64's precision at once.
     Adding the shares in their order gives the same numbers every time.
     """
     from . import kernels
@@ -83,53 +76,11 @@ def dot(table: DeviceSums, X: Any, flag: Any, check: int, empty: Any) -> Any:
     rows, features = (32, 4) if columns > 4 else (16, 8)
     split = -(-d // (SHARES * features)) * features
     shares = -(-d // split)
-    out = empty((shares, n, table.outputs), False)
+    out = empty((shares, n, table.outputs))
     grid = (-(-n // rows), shares, -(-table.outputs // columns))
     sizes = Sizes(rows=rows, features=features, columns=columns)
     kernels.dot[grid](X, out, flag, n, split, table, check, sizes, num_warps=rows // 16, **FUSED)
     return out
-
-
-def dot_splines(splines: SplineWeights, X: Any, flag: Any, empty: Any) -> Any:
-    """`dot` of a model of smooth cubics on uniform bins."""
-    from . import kernels
-
-    (n, d), rows = X.shape, _spline_rows(device_of(X))
-    tiles, tall = splines.halves.shape[0], -(-n // rows)
-    split = -(-d // (min(SHARES, max(1, PROGRAMS // (tall * tiles))) * FEATURES)) * FEATURES
-    shares = -(-d // split)
-    out = empty((shares, n, splines.outputs), shares == 1)
-    sizes = Sizes(
-        rows=rows,
-        columns=OUTPUTS,
-        features=FEATURES,
-        divides=d % FEATURES == 0,
-        parts=1 if tf32_chosen() else 2,
-    )
-    kernels.dot_splines[(tall, shares, tiles)](
-        X, out, flag, n, split, splines, sizes, num_warps=4, num_stages=3, **FUSED
-    )  # fmt: skip
-    return out
-
-
-def has_halves(device: Any) -> bool:
-    """Whether a GPU multiplies and converts pairs of halves: NVIDIA's, from Ampere on."""
-    return _capability(device) >= (8, 0)
-
-
-def _spline_rows(device: Any) -> int:
-    """Rows of which a program multiplies B-splines: from Hopper on, warps multiply together."""
-    return 128 if _capability(device) >= (9, 0) else 64
-
-
-@lru_cache
-def _capability(device: Any) -> tuple[int, int]:
-    """What an NVIDIA GPU can do; that of an H200 where there is no GPU, nothing of others."""
-    if getattr(device, "type", "cpu") != "cuda":
-        return (9, 0)
-    import torch
-
-    return torch.cuda.get_device_capability(device) if torch.version.cuda else (0, 0)
 
 
 def encode(table: DeviceCodes, X: Any, out: Any, flag: Any) -> None:

@@ -13,14 +13,12 @@ import numpy as np
 from ..._util.threads import power_of_two
 from ..table.layout import Bins, Layout, LocalPolynomials
 from ..table.stored import AFFINE, EDGES
-from .splines import SplineWeights, spline_weights
 
 if TYPE_CHECKING:
     from ..table.dot import SummedTable
 
 
 COLUMNS = 32  # that a program evaluates at a time, at most
-FEATURES = 16  # that a program multiplies B-splines of at a time
 
 
 def constexpr(value: int) -> Any:
@@ -202,15 +200,6 @@ def sums_on(table: SummedTable, put: Any) -> DeviceSums:
     )
 
 
-def splines_on(table: SummedTable, put: Any) -> SplineWeights | None:
-    """The same as B-splines, where it can be."""
-    splines = spline_weights(table, FEATURES)
-    if splines is None:
-        return None
-    arrays = ("halves", "pairs", "selectors")
-    return splines._replace(**{name: put(getattr(splines, name)) for name in arrays})
-
-
 def codes_on(
     bins: Bins, low: np.ndarray, high: np.ndarray, fraction_bits: int, put: Any
 ) -> DeviceCodes:
@@ -225,3 +214,18 @@ def _line(values: np.ndarray, stride: int, dtype: Any) -> np.ndarray:
     line = np.zeros(stride, dtype)
     line[: len(values)] = values[:stride]
     return line
+
+
+def device_of(X: Any) -> Any:
+    """Where an array lies; None for NumPy's that have no device."""
+    return getattr(X, "device", None)
+
+
+def contiguous(X: Any) -> Any:
+    """Rows one after the other."""
+    return X.contiguous() if hasattr(X, "contiguous") else np.ascontiguousarray(X)
+
+
+def empty(X: Any, shape: tuple[int, ...]) -> Any:
+    """An empty result with the type and on the device of X."""
+    return X.new_empty(shape) if hasattr(X, "new_empty") else np.empty(shape, X.dtype)

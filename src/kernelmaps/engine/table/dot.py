@@ -42,8 +42,7 @@ from .layout import (
     polynomials_of,
 )
 from .locate import Locations, locate_dense, locate_stored, locations_for
-from .memory import LANES, aligned, by_vector
-from .stored import AFFINE, CODE, EDGES, Table
+from .stored import AFFINE, CODE, EDGES, LANES, Table, aligned, by_vector
 
 TILE = 128  # most features at a time
 BLOCK = 2048  # rows at a time: their sums stay in a cache while the loop goes over the features

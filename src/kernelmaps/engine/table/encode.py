@@ -27,8 +27,7 @@ from ..simd.arithmetic import (
 from ..simd.vectors import copy_numbers, item, load, load_some, prefetch, store, store_codes
 from .layout import CELL, LIMIT, NO_POSITION, Bins
 from .locate import ACROSS, WITHIN, affine_position, cell_of, passed_edges
-from .memory import aligned, by_vector
-from .stored import AFFINE
+from .stored import AFFINE, aligned, by_vector
 
 _MAX_ROWS = 64  # of a block: its rows use the tables of a vector of features while they are cached
 # Fewest rows of a block, and its values: they stay in a cache until all features were encoded.

@@ -29,9 +29,8 @@ import numpy as np
 
 from ..._util.compiling import static
 from ..._util.threads import power_of_two
-from .memory import aligned, by_vector
 from .search import CellParameters, EdgeSearch, no_search, search_of
-from .stored import AFFINE, CODE, EDGES, LOG2, Table, clipping
+from .stored import AFFINE, CODE, EDGES, LOG2, Table, aligned, by_vector, clipping
 
 _MAX_CHUNK = 16  # columns in a vector
 _MIN_WRITTEN = 4  # columns in a vector that is written: fewer would be variants that gain nothing

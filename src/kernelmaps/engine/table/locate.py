@@ -70,9 +70,8 @@ from .layout import (
     ORIGIN,
     TOP,
 )
-from .memory import LANES, aligned
 from .search import EDGES_RECORD, NO_RECORDS, THRESHOLD_RECORD
-from .stored import AFFINE, CODE, LOG2
+from .stored import AFFINE, CODE, LANES, LOG2, aligned
 
 # To which features the lanes of a vector belong.
 ACROSS = static(True)  # to j, j + 1, …: consecutive values of a dense row

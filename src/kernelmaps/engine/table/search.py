@@ -23,8 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .memory import LANES, aligned, by_vector
-from .stored import Table, starts_of
+from .stored import LANES, Table, aligned, by_vector, starts_of
 
 CELLS = 16  # most cells per threshold: more would not fit into a cache
 _MAX_RECORD_BYTES = 2**28  # beyond (a million features), the search reads the edges themselves

@@ -19,8 +19,7 @@ from ..simd.polynomials import polynomial, vectors
 from ..simd.vectors import clear, copy_numbers, item, prefetch, store, width
 from .layout import BinFinder, PolynomialTable, layout_of
 from .locate import Locations, locate_dense, locate_stored
-from .memory import LANES
-from .stored import Table
+from .stored import LANES, Table
 
 PREFETCH = 1024  # numbers ahead of the one that is written
 TILE = 512  # values that are located at a time: pieces and positions stay in the first-level cache

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..._util.threads import cached_property, check_stop
-from ...engine.table.memory import aligned
+from ...engine.table.stored import aligned
 from . import _band_loops
 from .map_tables import BasisTables, rows_of, workspace_for
 

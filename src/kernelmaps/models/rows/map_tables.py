@@ -16,7 +16,7 @@ from ...engine.reference import evaluate_sets
 from ...engine.table import AFFINE, CODE
 from ...engine.table.layout import Bins, LocalPolynomials, bins_of, polynomials_of
 from ...engine.table.locate import locations_for, stored_rows
-from ...engine.table.memory import aligned
+from ...engine.table.stored import aligned
 from ...engine.table.update import Basis, RowArrays, RowWorkspace, Squares
 from .map_bands import Bands, bands_of
 
