@@ -204,9 +204,14 @@ def show(result: Any, as_json: bool, last: str = "", **options: Any) -> None:
     if as_json:
         show_json(result.to_dict())
         return
-    plain_console().print(result.table(**options))
+    show_table(result.table(**options))
     if last:
         say(last)
+
+
+def show_table(table: Any) -> None:
+    """Print a rich table."""
+    plain_console().print(table)
 
 
 def show_json(plain: dict[str, Any]) -> None:

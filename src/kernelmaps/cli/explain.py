@@ -85,12 +85,14 @@ def explain(
         cli.show_json(written) if json else cli.say(f"report: {report}")
         return
     if data is not None and row is not None:
-        cli.show(explain_row(model, data, row, label, encoding), json)
+        explained = explain_row(model, data, row, label, encoding)
+        cli.show_json(explained) if json else cli.show_table(_tabulate_row(explained))
         return
     info = open_info(model)
     result = explain_model(model, info, n_features=features, label=label)
     if result is None:
-        cli.show(FileDescription(str(model), info), json)
+        plain = {"path": str(model), **asdict(info)}
+        cli.show_json(plain) if json else cli.show_table(_tabulate_file(model, info))
         return
     facts = f"{info.size:,} bytes, kernelmaps {info.version}, SHA-256 {info.digest[:12]}"
     cli.show(result, json, f"file: {facts}")
@@ -193,58 +195,22 @@ class ModelExplanation:
         return written
 
 
-@dataclass(frozen=True)
-class RowExplanation:
-    """What each term adds to the score of one row of a file."""
-
-    title: str
-    explanation: Any
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        row = self.explanation
-        errors = [None] * len(row.names) if row.errors is None else row.errors.tolist()
-        terms = [
-            {"term": name, "value": shown, "adds": float(value), "error": error}
-            for name, shown, value, error in zip(row.names, row.shown, row.values, errors)
-        ]
-        return {
-            "row": self.title,
-            "output": row.output,
-            "score": float(row.score),
-            "intercept": row.intercept,
-            "terms": sorted(terms, key=lambda term: -abs(term["adds"])),
-        }
-
-    def table(self) -> Any:
-        """Terms, the largest contribution first."""
-        plain = self.to_dict()
-        title = f"{self.title}: {plain['output']} {plain['score']:.4g}"
-        rows = [["intercept", "", f"{plain['intercept']:+.4g}"]]
-        for term in plain["terms"]:
-            band = "" if term["error"] is None else f" ± {2 * term['error']:.2g}"
-            rows.append([term["term"], term["value"], f"{term['adds']:+.4g}{band}"])
-        return table_of(["term", "value", "adds"], rows, title, ["adds"])
+def _tabulate_row(row: dict[str, Any]) -> Any:
+    """Terms, the largest contribution first."""
+    lines = [["intercept", "", f"{row['intercept']:+.4g}"]]
+    for term in row["terms"]:
+        band = "" if term["error"] is None else f" ± {2 * term['error']:.2g}"
+        lines.append([term["term"], term["value"], f"{term['adds']:+.4g}{band}"])
+    title = f"{row['row']}: {row['output']} {row['score']:.4g}"
+    return table_of(["term", "value", "adds"], lines, title, ["adds"])
 
 
-@dataclass(frozen=True)
-class FileDescription:
+def _tabulate_file(path: Path, info: FileInfo) -> Any:
     """What a file says about itself."""
-
-    path: str
-    info: FileInfo
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return {"path": self.path, **asdict(self.info)}
-
-    def table(self) -> Any:
-        """As a rich table."""
-        numbers = {"arrays": len(self.info.arrays), "size": f"{self.info.size:,} bytes"}
-        shown = self.to_dict() | numbers
-        hidden = ("range", "held_out", "unused")
-        shown["metadata"] = {k: v for k, v in self.info.metadata.items() if k not in hidden}
-        return two_columns(shown, self.path)
+    hidden = ("range", "held_out", "unused")
+    metadata = {k: v for k, v in info.metadata.items() if k not in hidden}
+    numbers = {"arrays": len(info.arrays), "size": f"{info.size:,} bytes", "metadata": metadata}
+    return two_columns({"path": str(path), **asdict(info), **numbers}, str(path))
 
 
 def explain_model(
@@ -292,7 +258,7 @@ def _names_beside(model: Any, metadata: dict[str, Any]) -> Sequence[str] | None:
 
 def explain_row(
     model: AnyPath, data: AnyPath, row: int, label: str | None = None, encoding: str = "utf-8"
-) -> RowExplanation:
+) -> dict[str, Any]:
     """What each term of a saved model adds to the score of a row, counted from 0.
 
     `label` is the class whose score is explained, of more than two; by default the predicted one.
@@ -308,9 +274,24 @@ def explain_row(
         n = rows.X.shape[0]
         if 0 <= row - before < n:
             one = take(rows.X, [row - before])
-            return RowExplanation(f"row {row} of {name}", saved.model.explain(one, output))
+            return _plain_row(f"row {row} of {name}", saved.model.explain(one, output))
         before += n
     raise ValueError(f"--row {row} is not in {name}, whose rows are 0 to {before - 1}.")
+
+
+def _plain_row(title: str, row: Any) -> dict[str, Any]:
+    errors = [None] * len(row.names) if row.errors is None else row.errors.tolist()
+    terms = [
+        {"term": name, "value": shown, "adds": float(value), "error": error}
+        for name, shown, value, error in zip(row.names, row.shown, row.values, errors)
+    ]
+    return {
+        "row": title,
+        "output": row.output,
+        "score": float(row.score),
+        "intercept": row.intercept,
+        "terms": sorted(terms, key=lambda term: -abs(term["adds"])),
+    }
 
 
 def write_model_report(

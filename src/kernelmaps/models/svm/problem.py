@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._util.arguments import argument
+from ..._util.arguments import argument, parameter
 
 MOST_LANES = 16  # classes whose weights are the lanes of one vector
 SMALL = 2_000_000  # values to look up below which threads do not pay
@@ -102,7 +102,9 @@ def warn_unless_converged(solution: Any, options: Options) -> None:
         ended, advice = f"{solution.n_iter} Newton steps", f"raise {argument('tol')}"
     else:
         ended = f"{argument('max_iter', options.max_iter)} epochs"
-        advice = f"raise {argument('max_iter')} or {argument('tol')}, use solver='primal'"
+        advice = f"raise {argument('max_iter')} or {argument('tol')}"
+        if not parameter("tol").startswith("--"):  # of a command, which has no option for a solver
+            advice += ", use solver='primal'"
     warnings.warn(
         f"{options.owner} stopped after {ended} with a relative duality gap of {worst:.2g} > "
         f"{argument('tol', options.tol)}: {advice}, or lower a large {argument('C')}.",
