@@ -37,16 +37,16 @@ def test_parametric_terms_are_least_squares_on_the_values(seed):
 
 
 def test_small_differences_of_columns_are_seen(seed, monkeypatch):
-    """Bins of three rows are wider than the difference of two columns, which is the effect."""
-    rng = np.random.default_rng(seed)
-    common, difference = rng.normal(size=300), rng.normal(size=300)
-    X = np.column_stack([common, common + 0.02 * difference])
-    y = difference + 0.1 * rng.normal(size=300)
-    exact = km.AdditiveRegressor().fit(X[:150], y[:150])
-    assert exact.score(X[150:], y[150:]) > 0.9
-    monkeypatch.setattr(design, "EXACT", replace(EXACT, max_rows=149))
-    binned = km.AdditiveRegressor().fit(X[:150], y[:150])
-    assert binned.score(X[150:], y[150:]) < 0.8
+    """Bins of six rows are wider than the difference of two columns, which is the effect."""
+    rng, n = np.random.default_rng(seed), 1500
+    common, difference = rng.normal(size=2 * n), rng.normal(size=2 * n)
+    X = np.column_stack([common, common + 0.004 * difference])
+    y = difference + 0.1 * rng.normal(size=2 * n)
+    exact = km.AdditiveRegressor().fit(X[:n], y[:n])
+    assert exact.score(X[n:], y[n:]) > 0.9
+    monkeypatch.setattr(design, "EXACT", replace(EXACT, max_rows=n - 1))
+    binned = km.AdditiveRegressor().fit(X[:n], y[:n])
+    assert binned.score(X[n:], y[n:]) < 0.8
 
 
 def test_functions_at_values_are_those_of_predictions(seed):
@@ -100,10 +100,10 @@ def test_a_dense_matrix_has_the_sums_of_codes(seed):
     np.testing.assert_allclose(ours.scores(beta[active]), theirs.scores(beta[active]), atol=1e-10)
 
 
-@pytest.mark.parametrize(("rows", "entries"), [(100, EXACT.max_entries), (EXACT.max_rows, 100)])
+@pytest.mark.parametrize(("rows", "entries"), [(300, EXACT.max_entries), (EXACT.max_rows, 300)])
 def test_many_rows_are_taken_at_their_bins(seed, monkeypatch, rows, entries):
     rng = np.random.default_rng(seed)
-    X, y = rng.normal(size=(101, 2)), rng.normal(size=101)
+    X, y = rng.normal(size=(301, 2)), rng.normal(size=301)
     kinds = ("spline", "linear")
     assert all(term.basis.at_rows is not None for term in design_of(X, y, kinds).terms)
     monkeypatch.setattr(design, "EXACT", replace(EXACT, max_rows=rows, max_entries=entries))

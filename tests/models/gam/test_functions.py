@@ -144,17 +144,6 @@ def test_scores_and_contributions_are_those_of_the_terms(seed, outputs, path):
     np.testing.assert_allclose(fitted.scores(columns, "Model"), scores, rtol=1e-12, atol=1e-12)
 
 
-def test_errors_are_constant_beyond_the_bins(seed):
-    rng = np.random.default_rng(seed)
-    fitted = model(rng, 1)
-    columns = [*rows(rng, fitted.books, 3)]
-    nodes = fitted.books[0].nodes
-    columns[0] = Column("even", np.array([nodes[0], -1e9, 1e9]), None, [])
-    errors = fitted.errors(columns, "Model")[:, -1, 0]
-    own = fitted.terms[-1].errors
-    np.testing.assert_allclose(errors, own[[1, 1, -1], 0], rtol=1e-12)
-
-
 def test_what_prediction_keeps_is_not_pickled(seed):
     rng = np.random.default_rng(seed)
     fitted = model(rng, 1)

@@ -264,12 +264,11 @@ def test_a_straight_effect_of_a_few_uneven_values_is_straight(seed, values, knot
 
 @pytest.mark.parametrize("n", [20, 30, 100])
 def test_a_straight_effect_of_few_rows_is_straight(seed, n):
-    """Their values share no more bins than there are splines; REML bends one line in five or so."""
+    """REML bends one line in five or so."""
     rng, used = np.random.default_rng(seed), []
     for _ in range(15):
         x = rng.normal(size=n)
         model = km.AdditiveRegressor().fit(x[:, None], x + 0.1 * rng.normal(size=n))
-        assert len(model.predictor_.books[0].nodes) <= max(n // 4, 10)
         used.append(model.predictor_.terms[0].edf[0])
     assert np.median(used) < 2
 

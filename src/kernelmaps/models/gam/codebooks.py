@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 
@@ -35,11 +34,9 @@ class CodingOptions:
     max_codes: int = 256
     # How often the outer bins of a column are halved: a tail may reach far, its effect with it.
     tail_halvings: int = 6
-    # Privacy: a saved value, level or mean of a bin belongs to at least this many rows, whole
-    # numbers of a small range (years, ages) to two; a mean of fewer rows is rounded.
-    min_sharing_rows: int = 3
-    min_sharing_rows_integer: int = 2
-    sampled_values: int = 1000  # the median number of rows per value is computed from so many
+    # Levels of fewer rows share one coefficient: nothing tells the effect of a single row from
+    # its noise, and names of rows would be as many levels as there are rows.
+    min_level_rows: int = 3
     few_values: int = 1 << 16  # that are coded faster by a search than by loading compiled code
     rows_at_a_time: int = 1 << 15  # that are coded: a block of all columns stays in a cache
     min_end_width: float = (
@@ -69,8 +66,7 @@ class Codebook:
     levels : tuple of str
         Levels of a category; empty for numbers.
     exact : bool
-        Whether every value of the training rows has a code of its own. Of other numbers, nothing
-        that is saved is the value of a single row.
+        Whether every value of the training rows has a code of its own.
     training_range : tuple of two floats
         Of the training rows, a hundredth of its extent added at both ends: values beyond it are
         warned of. Infinite for categories.
@@ -244,8 +240,8 @@ def fit_codebook(
 ) -> Codebook:
     """Codes for the values of rows of positive weight.
 
-    `frequency`: an integer weight is a row that occurs so often. `max_levels`: the most levels of a
-    category, those of the most rows.
+    Of categories, `frequency` says that an integer weight is a row that occurs so often, and
+    `max_levels` is the largest number of levels, those of the most rows.
     """
     if column.is_category:
         return LevelCounts.of(column, weight, frequency).codebook(column.name, max_levels)
@@ -256,42 +252,29 @@ def fit_codebook(
     if len(values) > SAMPLE_ROWS:
         rows = sampled_rows(len(values), SAMPLE_ROWS)
         values, weight = values[rows], weight[rows]
-    if len(weight) and weight.min() == weight.max():
-        rows = np.full(len(values), weight[0]) if frequency else None
-        book = _number_codebook(column.name, np.sort(values), rows, frequency)
-    else:
-        order = np.argsort(values, kind="stable")  # NaN last
-        book = _number_codebook(column.name, values[order], weight[order], frequency)
-    return book.with_range(*ends)
+    order = np.argsort(values, kind="stable")  # NaN last
+    return _number_codebook(column.name, values[order], weight[order]).with_range(*ends)
 
 
-def _number_codebook(
-    name: str, ordered: np.ndarray, weight: np.ndarray | None, frequency: bool
-) -> Codebook:
-    """Bins of sorted numbers: each value that rows share, else bins of nearly equal weight."""
-    ordered = ordered[: len(ordered) - int(np.count_nonzero(np.isnan(ordered)))]
-    if not len(ordered):
+def _number_codebook(name: str, ordered: np.ndarray, weight: np.ndarray) -> Codebook:
+    """Bins of sorted numbers: each value if they are few, else bins of nearly equal weight."""
+    n = len(ordered) - int(np.count_nonzero(np.isnan(ordered)))
+    ordered, weight = ordered[:n], weight[:n]
+    if not n:
         return Codebook(name, "number", ordered, ordered, (), True)
-    weight = np.ones(len(ordered)) if weight is None else weight[: len(ordered)]
-    cumulative, rows = np.cumsum(weight), _rows_counted(weight, frequency)
-    bounds = np.concatenate([[0], np.flatnonzero(np.diff(ordered) > 0) + 1, [len(ordered)]])
-    per_value = _median_rows_per_value(bounds, np.cumsum(rows))
-    shared = per_value >= CODING.min_sharing_rows  # a value says little about one of its rows
-    paired = per_value >= CODING.min_sharing_rows_integer
-    max_bins = CODING.max_codes - 1  # one code is for missing values
-    if len(bounds) <= max_bins + 1 and (shared or (paired and _is_integer_range(ordered))):
-        distinct = ordered[bounds[:-1]]
-        return Codebook(name, "number", distinct, _between(distinct[:-1], distinct[1:]), (), True)
-    min_rows = CODING.min_sharing_rows * per_value
-    if not shared:
-        max_bins = max(min(max_bins, int(rows.sum() / min_rows)), 1)
-    begins = bounds[_nearest_cuts(np.append(0, cumulative)[bounds], _cumulative_shares(max_bins))]
-    edges, begins = _between(ordered[begins - 1], ordered[begins]), np.append(0, begins)
-    nodes = np.add.reduceat(ordered * weight, begins) / np.add.reduceat(weight, begins)
-    if not shared:
-        identifiable = np.add.reduceat(rows, begins) < min_rows
-        nodes = np.where(identifiable, _rounded(nodes), nodes)
-    return Codebook(name, "number", nodes, edges, (), False)
+    bounds = np.concatenate([[0], np.flatnonzero(np.diff(ordered) > 0) + 1, [n]])
+    exact = len(bounds) <= CODING.max_codes  # one code is for missing values
+    begins = bounds[1:-1]
+    if not exact:
+        begins = bounds[_nearest_cuts(np.append(0, np.cumsum(weight))[bounds], _cut_shares())]
+    low, high = ordered[begins - 1], ordered[begins]
+    middle = 0.5 * low + 0.5 * high
+    edges = np.where(middle > low, middle, high)  # of neighbouring numbers, the upper one
+    begins = np.append(0, begins)
+    nodes = ordered[begins]
+    if not exact:
+        nodes = np.add.reduceat(ordered * weight, begins) / np.add.reduceat(weight, begins)
+    return Codebook(name, "number", nodes, edges, (), exact)
 
 
 def _nearest_cuts(below: np.ndarray, shares: np.ndarray) -> np.ndarray:
@@ -310,58 +293,13 @@ def _nearest_cuts(below: np.ndarray, shares: np.ndarray) -> np.ndarray:
     return np.flatnonzero(is_cut[1:-1]) + 1
 
 
-def _rows_counted(weight: np.ndarray, frequency: bool) -> np.ndarray:
-    """How often each row counts as a row: once, unless integer weights are frequencies."""
-    are_counts = frequency and bool((weight == np.rint(weight)).all())
-    return weight if are_counts else np.ones(len(weight))
-
-
-def _median_rows_per_value(bounds: np.ndarray, cumulative: np.ndarray) -> float:
-    """Median number of rows that share a value, from some of the values.
-
-    `bounds` are where the rows of each value begin, and where the last ones end; `cumulative`
-    counts the rows up to each.
-    """
-    sample = np.arange(0, len(bounds) - 1, 1 + len(bounds) // CODING.sampled_values)
-    first, last = bounds[sample], bounds[sample + 1]
-    below = np.where(first > 0, cumulative[first - 1], 0.0)
-    return float(np.sort(cumulative[last - 1] - below)[len(sample) // 2])
-
-
-def _is_integer_range(ordered: np.ndarray) -> bool:
-    """Whether values are integers of a small range: years, ages, counts."""
-    small = ordered[-1] - ordered[0] < CODING.max_codes
-    return bool(small and (ordered == np.rint(ordered)).all())
-
-
-def _between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Numbers above `low` and at most `high`: in the middle, unless these are neighbours."""
-    middle = 0.5 * low + 0.5 * high
-    return np.where(middle > low, middle, high)
-
-
-def _rounded(nodes: np.ndarray) -> np.ndarray:
-    """Increasing numbers, changed by at most a thirtieth of the distance to the next.
-
-    They are moved to the middles of the cells of a grid, where no round numbers are.
-    """
-    gaps = np.diff(nodes)
-    if not len(gaps):
-        return nodes
-    smaller_gap = np.minimum(np.append(gaps[:1], gaps), np.append(gaps, gaps[-1:]))
-    step = 2.0 ** np.floor(np.log2(smaller_gap / 16))
-    return np.where(np.isfinite(step), (np.floor(nodes / step) + 0.5) * step, nodes)
-
-
-@lru_cache(maxsize=8)
-def _cumulative_shares(max_bins: int) -> np.ndarray:
-    """Shares of the weight below the edges of at most so many bins.
+def _cut_shares() -> np.ndarray:
+    """Shares of the weight below the edges of as many bins as there are codes.
 
     All bins have the same weight, but for the outer ones, which are halved again and again.
     """
-    n_halvings = min(CODING.tail_halvings, max_bins // 4)
-    n_bins = max_bins - 2 * n_halvings
-    tail = 0.5 ** np.arange(1, n_halvings + 1) / n_bins
+    n_bins = CODING.max_codes - 1 - 2 * CODING.tail_halvings
+    tail = 0.5 ** np.arange(1, CODING.tail_halvings + 1) / n_bins
     return np.sort(np.concatenate([np.arange(1, n_bins) / n_bins, tail, 1 - tail]))
 
 
@@ -374,11 +312,12 @@ class LevelCounts:
 
     @classmethod
     def of(cls, column: Column, weight: np.ndarray, frequency: bool) -> LevelCounts:
-        """Those of rows of positive weight."""
+        """Those of rows of positive weight; `frequency`: integer weights count rows."""
         present = (column.codes >= 0) & (weight > 0)
         codes, weight, n_levels = column.codes[present], weight[present], len(column.levels)
         sums = np.bincount(codes, weight, n_levels)
-        n_rows = np.bincount(codes, _rows_counted(weight, frequency), n_levels)
+        are_counts = frequency and bool((weight == np.rint(weight)).all())
+        n_rows = np.bincount(codes, weight if are_counts else None, n_levels)
         used = np.flatnonzero(sums).tolist()
         return cls(
             Counter({column.levels[k]: float(sums[k]) for k in used}),
@@ -394,7 +333,7 @@ class LevelCounts:
         levels = tuple(
             level
             for level in self.weight
-            if level in frequent and self.n_rows[level] >= CODING.min_sharing_rows
+            if level in frequent and self.n_rows[level] >= CODING.min_level_rows
         )
         empty = np.zeros(0)
         exact = len(levels) == len(self.weight)

@@ -79,8 +79,6 @@ def check_fitted_parts(model: Any, n_outputs: int) -> None:
         raise SchemaError("feature_names_in_ are other names than those of the reader")
     if [book.name for book in predictor.books] != reader.feature_names:
         raise SchemaError("the model has other columns than its reader")
-    if predictor.posterior is None:
-        raise SchemaError("the model has no covariance of its coefficients")
     if len(predictor.intercept) != n_outputs:
         raise SchemaError("the model has another number of outputs")
 

@@ -179,7 +179,7 @@ class AdditivePredictor:
     books: tuple[Codebook, ...] = saved(anything)
     terms: tuple[FittedTerm, ...] = saved(anything)
     intercept: np.ndarray = saved(array("f8", "outputs"))
-    posterior: Posterior | None = saved(optional(instance((Posterior,))))
+    posterior: Posterior = saved(instance((Posterior,)))
 
     @classmethod
     def deferred(
@@ -224,11 +224,6 @@ class AdditivePredictor:
         return vars(self).get("_functions") or self.terms
 
     def _check_state(self) -> None:
-        levels = None if self.posterior is None else self.posterior.levels
-        if levels is not None and (
-            levels.term >= len(self.terms) or self.terms[levels.term].kind != "category"
-        ):
-            raise SchemaError("the posterior has levels of a term that is no category")
         for items, kind in ((self.books, Codebook), (self.terms, FittedTerm)):
             valid = isinstance(items, tuple) and all(isinstance(item, kind) for item in items)
             if not valid or not items:
@@ -240,12 +235,16 @@ class AdditivePredictor:
             in_term = [len(c) for c in term.coarse] if term.coarse else [len(term.values)]
             if sizes != in_term or term.values.shape[-1] != len(self.intercept):
                 raise SchemaError(f"the term {term.name!r} does not fit its column or the outputs")
-        if self.posterior is not None:
-            n_codes = [basis.shape[0] for basis in self.posterior.bases]
-            if n_codes != [term.counts.size for term in self.terms]:
-                raise SchemaError("the posterior is of other terms")
-            if len(self.posterior.factors) != len(self.intercept):
-                raise SchemaError("the posterior is of another number of outputs")
+        n_codes = [basis.shape[0] for basis in self.posterior.bases]
+        if n_codes != [term.counts.size for term in self.terms]:
+            raise SchemaError("the posterior is of other terms")
+        if len(self.posterior.factors) != len(self.intercept):
+            raise SchemaError("the posterior is of another number of outputs")
+        levels = self.posterior.levels
+        if levels is not None and (
+            levels.term >= len(self.terms) or self.terms[levels.term].kind != "category"
+        ):
+            raise SchemaError("the posterior has levels of a term that is no category")
 
     @cached_property
     def functions(self) -> TermFunctions:
@@ -350,8 +349,7 @@ class AdditivePredictor:
 
     def _term_variances(self, columns: Sequence[Column], owner: str) -> np.ndarray:
         """Posterior variances of the sums of each term and the intercept, without new data."""
-        factors = self._posterior_factors(owner)
-        assert self.posterior is not None
+        factors = self._posterior_factors()
         ends = np.cumsum([1, *(basis.shape[1] for basis in self.posterior.bases)]).tolist()
         variances = np.empty((len(columns[0]), len(self.terms), len(factors)))
         for rows, design in self._posterior_design(columns, owner):
@@ -374,8 +372,7 @@ class AdditivePredictor:
         With `as_fitted` errors are those of the fit: a curve ends as predictions do, and a level
         without a code counts as the mean that the fit has for it.
         """
-        factors, levels = self._posterior_factors(owner), self._level_deviations(columns, owner)
-        assert self.posterior is not None
+        factors, levels = self._posterior_factors(), self._level_deviations(columns, owner)
         left_out = list(self.posterior.new_levels) if as_fitted else []
         errors, source = np.empty((len(columns[0]), len(factors))), self._continued
         if as_fitted:
@@ -403,7 +400,7 @@ class AdditivePredictor:
 
         They have the standard errors of `score_errors`.
         """
-        factors, levels = self._posterior_factors(owner), self._level_deviations(columns, owner)
+        factors, levels = self._posterior_factors(), self._level_deviations(columns, owner)
         draws = np.tile(self.scores(columns, owner), (n_draws, 1, 1))
         normal = [rng.normal(size=(len(factor), n_draws)) for factor in factors]
         draws += rng.normal(size=(n_draws, 1, len(factors))) * self._continuation(columns, owner)
@@ -423,7 +420,7 @@ class AdditivePredictor:
 
     def _level_deviations(self, columns: Sequence[Column], owner: str) -> LevelDeviations | None:
         """How the effects of a large factor deviate, for rows."""
-        levels = None if self.posterior is None else self.posterior.levels
+        levels = self.posterior.levels
         if levels is None:
             return None
         column = self.terms[levels.term].columns[0]
@@ -440,13 +437,8 @@ class AdditivePredictor:
         gram = np.asarray(gram) / len(columns[0])
         return gram[1:, 1:] - np.outer(gram[0, 1:], gram[0, 1:])
 
-    def _posterior_factors(self, owner: str) -> list[np.ndarray]:
+    def _posterior_factors(self) -> list[np.ndarray]:
         """L of each output, with LLᵀ the covariance of the coefficients."""
-        if self.posterior is None:
-            raise ValueError(
-                f"{owner}: this model was saved without the covariance of its coefficients; fit it "
-                "again for standard errors."
-            )
         return [self.posterior.factor(k) for k in range(len(self.intercept))]
 
     def _posterior_design(
@@ -464,7 +456,6 @@ class AdditivePredictor:
     @cached_property
     def _basis_predictor(self) -> AdditivePredictor:
         """The functions of the posterior in the place of outputs; terms without any left out."""
-        assert self.posterior is not None
         terms = []
         for term, basis in zip(self.terms, self.posterior.bases, strict=True):
             if basis.shape[1]:
