@@ -28,14 +28,13 @@ from scipy.optimize import linprog
 
 import kernelmaps as km
 from kernelmaps._util import storage
-from kernelmaps.design.boxes import JointProblem
-from kernelmaps.design.gram import grid_kernel
-from kernelmaps.design.joint import signatures_of
+from kernelmaps.design.bounds import grid_kernel
+from kernelmaps.design.joint import JointProblem, resolve_signatures
 from kernelmaps.design.lp import harmonic_design, largest_that_fit
 from kernelmaps.design.multidim import JointSearch, describe_design, taylor_programs
 from kernelmaps.design.problem import Cosines, build_problem, cosine_sum
 from kernelmaps.design.refine import refined_design
-from kernelmaps.design.result import sines_spec, values_of
+from kernelmaps.design.result import evaluate_values, sines_spec
 from kernelmaps.design.tables import eigen_table, sine_design
 
 from .paper_parts import vlfeat_map
@@ -89,7 +88,7 @@ class PolarSearch(JointSearch):
 
 def joint_design(method: str, size: int) -> Any:
     """A design of Table 2: projections from a polar pool or from products, modulations, greedy."""
-    square, target = [(0, np.pi)] * 2, signatures_of(RBF, 2)
+    square, target = [(0, np.pi)] * 2, resolve_signatures(RBF, 2)
     search = (PolarSearch if method == "Proj" else JointSearch)(target, size, cache=False)
     modulations, projections = search.problems(square)
     if method == "Proj":
@@ -140,7 +139,7 @@ def table_1() -> dict[str, Any]:
             }
             if name == "intersection":
                 spec = sines_spec(sine_design(255.0, columns))
-                rows["sines"] = errors_of(values_of(spec, VALUES), name)
+                rows["sines"] = errors_of(evaluate_values(spec, VALUES), name)
             certificate = km.design_map(name, columns, method="minimax").certificate
             found[f"{name} {columns}D"] = {
                 "measured": rows,

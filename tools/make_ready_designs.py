@@ -13,7 +13,8 @@ from typing import Any
 
 from kernelmaps._util import storage
 from kernelmaps._util.display import track
-from kernelmaps.design import api, cache
+from kernelmaps.design import api
+from kernelmaps.design import result as cache
 
 KERNELS = ("chi2", "jensen_shannon", "intersection")
 

@@ -5,7 +5,7 @@ import pytest
 
 import kernelmaps as km
 from kernelmaps.design import bounds
-from kernelmaps.design.gram import grid_kernel
+from kernelmaps.design.bounds import grid_kernel
 
 
 @pytest.mark.parametrize("n_columns", [1, 3, 5])

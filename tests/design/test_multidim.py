@@ -7,8 +7,7 @@ import pytest
 
 import kernelmaps as km
 from kernelmaps.design import multidim
-from kernelmaps.design.boxes import BoxWaves, JointProblem, product_grid
-from kernelmaps.design.joint import signatures_of
+from kernelmaps.design.joint import BoxWaves, JointProblem, product_grid, resolve_signatures
 from kernelmaps.design.multidim import design_joint_map
 from kernelmaps.exceptions import DesignError
 from kernelmaps.kernels import Gaussian, Laplacian, Matern
@@ -29,7 +28,7 @@ def _quick(monkeypatch):
 @cache
 def small(form, kernel=None, n_columns=13, domain=((0, np.pi), (0, np.pi))):
     """One design for many tests: they look at it from different sides."""
-    target = signatures_of(Gaussian(0.8) if kernel is None else kernel, len(domain))
+    target = resolve_signatures(Gaussian(0.8) if kernel is None else kernel, len(domain))
     search = multidim.JointSearch(target, n_columns, cache=False)
     problems = [p for p in search.problems(domain) if form in ("projection", p.form)]
     return multidim.describe_design(target, search.designs(problems)[-1], domain)

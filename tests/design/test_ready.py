@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelmaps.design import api, cache
+from kernelmaps.design import api
+from kernelmaps.design import result as cache
 from kernelmaps.design.api import design_map
 
 SCRIPT = Path(__file__).parents[2] / "tools" / "make_ready_designs.py"

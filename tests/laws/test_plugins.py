@@ -121,7 +121,8 @@ class OutsideMap(AdditiveMap):
 @pytest.fixture
 def outside(monkeypatch):
     """The map made known, for one test."""
-    from kernelmaps.maps import register, registry
+    from kernelmaps.maps import base as registry
+    from kernelmaps.maps import register
 
     monkeypatch.setattr(registry, "_FAMILIES", {})
     settings = [("", {}), ("wide", {"reach": 4.0})]

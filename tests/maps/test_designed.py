@@ -122,7 +122,7 @@ def test_range_of_many_values_is_that_of_a_full_sort(seed, monkeypatch):
         assert positive_range(np.asfortranarray(values.reshape(-1, 3))) == expected
         assert positive_range(sparse.csr_matrix(values.reshape(-1, 3))) == expected
     # A level far too low: all values are sorted then.
-    monkeypatch.setattr("kernelmaps.maps._range._threshold", lambda values: 0.0)
+    monkeypatch.setattr("kernelmaps.maps.base._threshold", lambda values: 0.0)
     assert positive_range(plain)[0] == np.sort(plain)[int(0.001 * (plain.size - 1))]
 
 

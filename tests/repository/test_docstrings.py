@@ -14,7 +14,7 @@ import pytest
 from public_api import callables, is_result, parameters, properties
 
 from kernelmaps.kernels.registry import KNOWN
-from kernelmaps.maps.registry import _FAMILIES, PLUGINS
+from kernelmaps.maps.base import _FAMILIES, PLUGINS
 
 CALLABLES, PROPERTIES = callables(), properties()
 SOURCE = Path(__file__).parents[2] / "src"

@@ -17,8 +17,7 @@ import kernelmaps
 
 from .._util.arguments import check_positive
 from .._util.display import shortened
-from ..maps.base import AdditiveMap, FeatureMap
-from ..maps.registry import PLUGINS
+from ..maps.base import PLUGINS, AdditiveMap, FeatureMap
 from ..model_files import load
 from ..models.gam.terms import Term
 

@@ -16,15 +16,15 @@ from .._util.display import announce
 from .._util.threads import limit_blas
 from ..exceptions import DesignError
 from ..kernels import Kernel
-from . import cache as store
 from . import certify
 from . import problem as problems
-from .gram import GridKernel, grid_kernel, rank_bound
+from . import result as store
+from .bounds import GridKernel, grid_kernel, rank_bound
 from .lp import columns
 from .multidim import design_joint_map
 from .problem import CosineProblem
 from .refine import refined_design
-from .result import Design, cosines_spec, sines_spec, values_of
+from .result import Design, cosines_spec, evaluate_values, sines_spec
 from .tables import RankTable, minimax_table, sine_design
 
 LARGEST = 48
@@ -174,7 +174,7 @@ class TableSolver(DesignSolver):
             specs.append(cosines_spec(cosines, gamma))
         if self.grid.brownian and self.grid.error == "absolute":
             specs.append(sines_spec(sine_design(self.grid.high, n_columns)))
-        return [partial(values_of, spec) for spec in specs]
+        return [partial(evaluate_values, spec) for spec in specs]
 
     def finish(self, arrays: Arrays, lower_bound: float) -> Design:
         grid = self.grid
@@ -190,7 +190,7 @@ def _rms(design: Design, component: Callable) -> float:
     values = np.linspace(0.0 if design.homogeneous else low, high, 256)
     if not isinstance(design.domain, str) and len(design.domain) > 2:
         values = np.r_[0.0, design.domain] if design.homogeneous else np.asarray(design.domain)
-    phi = values_of(design.spec, values)
+    phi = evaluate_values(design.spec, values)
     exact = component(values[:, None], values[None, :])
     miss = phi @ phi.T - exact
     if design.error == "relative":
@@ -328,7 +328,9 @@ def make_solver(
 
 def _one(solver: DesignSolver, n_columns: int, cache: bool) -> Design:
     """One size: from the cache, or solved and stored."""
-    header, arrays = store.stored(solver.key(n_columns), partial(solver.entry, n_columns), cache)
+    header, arrays = store.load_or_solve(
+        solver.key(n_columns), partial(solver.entry, n_columns), cache
+    )
     return solver.finish(dict(arrays), float(header["lower_bound"]) * solver.unit)
 
 

@@ -54,7 +54,7 @@ from numpy.polynomial import chebyshev
 
 from .._util.display import html_of, two_columns
 from ..certificate import Certificate
-from .gram import GridKernel
+from .bounds import GridKernel
 from .lp import Cosines, sequential_lp
 from .problem import CosineProblem, Function, cosine_sum
 from .refine import alternation
@@ -151,7 +151,9 @@ class DesignCertificate(Proof):
         return Certificate(self.bound, error, domain, self.bound_method, found=self.found)
 
 
-def certified(proof: Proof, error: float, lower_bound: float, **facts: Any) -> DesignCertificate:
+def make_certificate(
+    proof: Proof, error: float, lower_bound: float, **facts: Any
+) -> DesignCertificate:
     """The certificate of a design of this error; `lower_bound` comes from the rank bound."""
     ratio = float(error / lower_bound) if lower_bound > 0 else np.inf
     return DesignCertificate(**vars(proof), lower_bound=lower_bound, ratio=ratio, **facts)
@@ -223,7 +225,7 @@ def certify_cosines(
         optimal = problem.max_error(moved) > error * (1 - 1e-4)
     facts = {"alternations": peaks, "needed": n_columns + 1, "locally_optimal": optimal}
     facts["bound_to_zero"] = _bound_to_zero(problem, cosines)
-    return certified(between_grid(problem, cosines), error, lower_bound, **facts)
+    return make_certificate(between_grid(problem, cosines), error, lower_bound, **facts)
 
 
 def _bound_to_zero(problem: CosineProblem, cosines: Cosines) -> float:
@@ -244,7 +246,7 @@ def certify_table(table: RankTable, lower_bound: float, optimal: bool) -> Design
     """Certificate of a table; whether it is locally optimal is said by its method."""
     proof = bound_table_everywhere(table)
     facts = {"locally_optimal": optimal, "bound_to_zero": bound_table_to_zero(table, proof.bound)}
-    return certified(proof, table.max_error, lower_bound, **facts)
+    return make_certificate(proof, table.max_error, lower_bound, **facts)
 
 
 _STEPS = 1400  # cells of the grid of a table's proof, in each direction

@@ -201,7 +201,7 @@ def log_p_norm(error: np.ndarray, power: int) -> tuple[float, np.ndarray]:
     return float(np.log(top) + np.log(total) / power), gradient / (total * top)
 
 
-def _solved(matrix: np.ndarray, diagonal: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _solve_damped(matrix: np.ndarray, diagonal: np.ndarray, right: np.ndarray) -> np.ndarray:
     """The solution of a positive system with more on its diagonal; the least one if it has many."""
     system = matrix.copy()
     system.flat[:: len(system) + 1] += diagonal
@@ -241,7 +241,7 @@ def least_p_norm(problem: CosineProblem, cosines: Cosines, fixed_zero: bool) -> 
             diagonal = diagonal + 1e-9 * np.sum(diagonal)
             before = np.sum((np.abs(error) / top) ** power)
             for _ in range(6):
-                move = _solved(hessian, damping * diagonal, gradient)
+                move = _solve_damped(hessian, damping * diagonal, gradient)
                 new_logs = logs + np.clip(move[:n], -1.5, 1.5)
                 new_frequencies = frequencies.copy()
                 new_frequencies[free] += np.clip(move[n:], -longest, longest)
@@ -260,14 +260,14 @@ def least_p_norm(problem: CosineProblem, cosines: Cosines, fixed_zero: bool) -> 
     return np.abs(frequencies)[order], np.exp(logs)[order]
 
 
-def columns_each(frequencies: np.ndarray) -> np.ndarray:
+def count_columns(frequencies: np.ndarray) -> np.ndarray:
     """D_ω: one column for the zero frequency, two for others."""
     return np.where(np.asarray(frequencies) == 0, 1, 2)
 
 
 def columns(frequencies: np.ndarray) -> int:
     """D(k̂) = Σ D_ω (eq. 3)."""
-    return int(np.sum(columns_each(frequencies)))
+    return int(np.sum(count_columns(frequencies)))
 
 
 def largest_that_fit(weights: np.ndarray, need: np.ndarray, n_columns: int) -> np.ndarray:
@@ -296,5 +296,5 @@ def harmonic_design(problem: CosineProblem, n_columns: int) -> Cosines:
     weights[0] /= 2
     if n_columns % 2 == 0:
         frequencies, weights = frequencies[1:], weights[1:]
-    selected = largest_that_fit(weights, columns_each(frequencies), n_columns)
+    selected = largest_that_fit(weights, count_columns(frequencies), n_columns)
     return frequencies[selected], weights[selected]

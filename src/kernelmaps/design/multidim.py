@@ -26,12 +26,12 @@ from .._util import storage
 from .._util.arguments import check_count
 from .._util.display import track
 from .._util.threads import limit_blas
-from . import cache as store
 from . import joint, lp
+from . import result as store
 from .bounds import descend
-from .boxes import BoxWaves, JointProblem, lag_axes, product_grid
-from .certify import certified
-from .problem import CosineProblem, Cosines, of_lags, refuse_indefinite
+from .certify import make_certificate
+from .joint import BoxWaves, JointProblem, lag_axes, product_grid
+from .problem import CosineProblem, Cosines, lag_kernel, refuse_indefinite
 from .refine import distinct_optima, refined_design
 
 
@@ -53,11 +53,11 @@ def _product_pool(problem: JointProblem, marginals: list[Callable], size: int) -
 @lru_cache(maxsize=32)
 def _axis_design(signature: Callable, span: float, period: float | None, size: int) -> Cosines:
     """The design of one axis: both forms, their disturbed selections and equal axes share it."""
-    flat = CosineProblem(of_lags("axis", signature), span)
+    flat = CosineProblem(lag_kernel("axis", signature), span)
     return lp.harmonic_design(flat, size) if period else refined_design(flat, size)
 
 
-def _refitted(
+def _refit_weights(
     problem: JointProblem, pool: np.ndarray, weights: np.ndarray, n_columns: int
 ) -> Cosines:
     """The largest that fit, with least-squares weights: a start for the continuous extension."""
@@ -187,7 +187,7 @@ def design_joint_map(
         )
     if periods is not None and len(periods) != len(domain):
         raise ValueError("design_joint_map: give one period (or None) per axis.")
-    target = joint.signatures_of(kernel, len(domain))
+    target = joint.resolve_signatures(kernel, len(domain))
     search = JointSearch(target, n_components, cache, progress)
     with limit_blas(1):  # matrices are small: threads of BLAS would only wait
         designs = search.designs(search.problems(domain, periods))
@@ -210,7 +210,7 @@ def describe_design(target: joint.Target, result: JointResult, domain: Any) -> j
         n_columns=int(np.sum(problem.columns(pair[0]))),
         max_error=proof.found,
         rms=rms,
-        certificate=certified(proof, proof.found, lower, locally_optimal=optimal),
+        certificate=make_certificate(proof, proof.found, lower, locally_optimal=optimal),
     )
 
 
@@ -232,10 +232,10 @@ class JointSearch:
         ends = zip(domain, periods, strict=True)
         # Floats: ends in whole numbers name the same design.
         spans = np.array([high - low if p is None else p / 2 for (low, high), p in ends], float)
-        symmetric = joint.reflects(signature, spans)
+        symmetric = joint.is_symmetric(signature, spans)
         if not self.target.trusted:
             places = np.linspace(0, 1, 13 if spans.size == 2 else 6)
-            gram = joint.gram_on(signature, spans, periods, places)
+            gram = joint.evaluate_gram(signature, spans, periods, places)
             refuse_indefinite("design_joint_map", self.target.name, gram)
         steps = _OPTIONS.lags[len(domain) - 2]
         forms = FORMS if symmetric else FORMS[1:]
@@ -252,7 +252,7 @@ class JointSearch:
     def design(self, problem: JointProblem, starts: list[Cosines]) -> JointResult:
         """Frequencies and weights of one form, the rank bound, and whether they are optimal."""
         entry = partial(self._entry, problem, starts)
-        header, arrays = store.stored(self._key(problem), entry, self.cache)
+        header, arrays = store.load_or_solve(self._key(problem), entry, self.cache)
         pair = arrays["frequencies"], arrays["weights"]
         return problem, pair, float(header["lower_bound"]), bool(header["optimal"])
 
@@ -283,15 +283,19 @@ class JointSearch:
         pools = self.pools(problem)
         for vectors, products in pools:
             ranks = [*_lp_weights(problem, vectors), products]
-            designs += [_refitted(problem, vectors, rank, self.n_columns) for rank in ranks]
+            designs += [_refit_weights(problem, vectors, rank, self.n_columns) for rank in ranks]
         for pool in pools:
-            designs += self._disturbed(problem, *pool, rng)
+            designs += self._disturb_selections(problem, *pool, rng)
         designs = list({pair[0].tobytes(): pair for pair in designs}.values())  # pools repeat
-        designs = [descend_p_norms(problem, p, (2, 8)) for p in self._shown(designs, "scouts")]
+        designs = [
+            descend_p_norms(problem, p, (2, 8)) for p in self._show_progress(designs, "scouts")
+        ]
         designs = sorted(designs, key=problem.max_error)[: _OPTIONS.n_descended]
-        designs = [descend_p_norms(problem, p, (32, 128)) for p in self._shown(designs, "p-norms")]
+        designs = [
+            descend_p_norms(problem, p, (32, 128)) for p in self._show_progress(designs, "p-norms")
+        ]
         candidates = distinct_optima(problem, designs, 1e-3)[: _OPTIONS.n_finished] + starts
-        programs = self._shown(candidates, "Taylor programs")
+        programs = self._show_progress(candidates, "Taylor programs")
         ends = [taylor_programs(problem, pair, steps=12) for pair in programs]
         return taylor_programs(problem, min(ends, key=problem.max_error))
 
@@ -301,7 +305,7 @@ class JointSearch:
         sizes = sorted({s | 1 for s in (per_axis - 1, per_axis + 1, per_axis + 3) if s > 0})
         return [_product_pool(problem, self.target.marginals, size) for size in sizes]
 
-    def _disturbed(
+    def _disturb_selections(
         self,
         problem: JointProblem,
         vectors: np.ndarray,
@@ -314,8 +318,8 @@ class JointSearch:
             noise = rng.normal(0, 0.7, products.size)
             if turn % 2:  # equal weights alike: a symmetric kernel may want a symmetric set
                 noise = noise[alike]
-            yield _refitted(problem, vectors, products * np.exp(noise), self.n_columns)
+            yield _refit_weights(problem, vectors, products * np.exp(noise), self.n_columns)
 
-    def _shown(self, items: Any, stage: str) -> Any:
+    def _show_progress(self, items: Any, stage: str) -> Any:
         """The items, one after the other, with a bar."""
         return track(items, f"joint design: {stage}", enabled=self.progress)

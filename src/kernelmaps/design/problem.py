@@ -111,7 +111,7 @@ def feature_kernel(
     if callable(kernel) and not isinstance(kernel, Kernel | str | type):
         name, signature = getattr(kernel, "__name__", "signature"), partial(_checked, kernel)
         if not homogeneous:
-            return of_lags(name, signature)
+            return lag_kernel(name, signature)
         kernel = HomogeneousKernel(name, signature)
     kernel = get(kernel)
     if isinstance(kernel, HomogeneousKernel):
@@ -124,7 +124,7 @@ def feature_kernel(
     if isinstance(kernel, StationaryKernel):
         if homogeneous:
             raise ValueError(f"design_map: {kernel!r} is stationary; leave homogeneous out.")
-        return of_lags(kernel.name, kernel.signature)
+        return lag_kernel(kernel.name, kernel.signature)
     if isinstance(kernel, AdditiveKernel) and not for_cosines:
         return FeatureKernel(getattr(kernel, "name", "kernel"), None, kernel.component)
     designed = "tables (method='minimax')" if isinstance(kernel, AdditiveKernel) else "maps"
@@ -134,13 +134,13 @@ def feature_kernel(
     )
 
 
-def of_lags(name: str, signature: Function) -> FeatureKernel:
+def lag_kernel(name: str, signature: Function) -> FeatureKernel:
     """The kernel k(x − y)."""
-    return FeatureKernel(name, signature, partial(_of_difference, signature))
+    return FeatureKernel(name, signature, partial(_evaluate_difference, signature))
 
 
 # Module-level functions, not closures: tables travel in pickled maps.
-def _of_difference(signature: Function, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _evaluate_difference(signature: Function, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return signature(np.abs(y - x))
 
 

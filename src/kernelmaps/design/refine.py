@@ -122,7 +122,7 @@ def interpolate(
 _WITHIN = np.linspace(0, 1, 33)  # where a lobe's top is looked for
 
 
-def _between(inner: np.ndarray, last: float) -> np.ndarray:
+def _join_ends(inner: np.ndarray, last: float) -> np.ndarray:
     """Zero, some numbers, and a last one."""
     return np.concatenate([[0.0], inner, [last]])
 
@@ -131,7 +131,7 @@ def _lobes(
     problem: CosineProblem, cosines: Cosines, nodes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Place and size of the largest |error| in each of the D + 1 intervals between zeros."""
-    edges = _between(nodes, problem.span)
+    edges = _join_ends(nodes, problem.span)
     width = edges[1:] - edges[:-1]
     grid = edges[:-1, None] + width[:, None] * _WITHIN
     size = np.abs(problem.residual(grid.ravel(), cosines).reshape(grid.shape))
@@ -163,8 +163,8 @@ def equalise_lobes(
             move = np.linalg.solve(system, -np.log(heights))[:-1]
         except np.linalg.LinAlgError:
             break
-        gaps = np.diff(_between(nodes, problem.span))
-        crowding = np.max(np.abs(np.diff(_between(move, 0.0))) / gaps)
+        gaps = np.diff(_join_ends(nodes, problem.span))
+        crowding = np.max(np.abs(np.diff(_join_ends(move, 0.0))) / gaps)
         fraction = min(1.0, 0.7 / max(crowding, 1e-300))
         better = None
         while better is None and fraction > 1e-3:
@@ -343,7 +343,7 @@ def _many_starts(
     valleys = distinct_optima(problem, scouts, 1e-2)[:2]
     best = min((_polish(problem, pair) for pair in valleys), key=problem.max_error)
     for _ in range(3):
-        displaced = _displaced(problem, best, fixed_zero)
+        displaced = _displace_frequencies(problem, best, fixed_zero)
         if displaced is best:
             break
         best = displaced
@@ -359,7 +359,7 @@ def distinct_optima(problem: Any, designs: list[Cosines], margin: float) -> list
     return [pair for _, pair in distinct]
 
 
-def _displaced(problem: CosineProblem, cosines: Cosines, fixed_zero: bool) -> Cosines:
+def _displace_frequencies(problem: CosineProblem, cosines: Cosines, fixed_zero: bool) -> Cosines:
     """The best optimum found from here with a high frequency displaced; `cosines` if none is.
 
     The optima of rough kernels differ in how far out their last frequencies lie.

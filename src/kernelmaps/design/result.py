@@ -1,13 +1,27 @@
-"""Designs of one feature: spec, summary and certificate."""
+"""Designs of one feature: spec, summary and certificate.
+
+Cache of designs on disk, keyed by the arguments of the request.
+
+A key is the digest of everything that determines a design: the signature and the weight (sampled),
+the domain, the size, the method, the seed and the version of the solver. Files are written to a
+temporary name and moved into place, so that an interrupted design leaves nothing behind; a damaged
+one is designed again. Beside the user's cache there is a read-only file of ready designs that is
+shipped with the package (``tools/make_ready_designs.py`` makes it).
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .._util import storage
 from .._util.display import html_of, two_columns
 from .._util.threads import cached_property
 from ..engine import Spec, evaluate
@@ -15,6 +29,7 @@ from ..engine.families import waves_arrays
 from ..engine.piecewise import spec_of
 from ..engine.table import AFFINE, EDGES, Table
 from ..engine.table.tabulate import local_polynomials
+from ..exceptions import FileFormatError
 from .certify import DesignCertificate, number_words
 from .problem import Cosines
 from .tables import RankTable
@@ -163,7 +178,7 @@ class Design(DesignedMapping):
             inside = x > 0 if self.homogeneous else np.ones(x.size, dtype=bool)
             out[inside] = self.table(x[inside])
             return out
-        return values_of(self.make_spec(clip=False), x)
+        return evaluate_values(self.make_spec(clip=False), x)
 
     def replace(self, **changes: Any) -> Design:
         """Return a copy with some attributes changed.
@@ -271,7 +286,7 @@ def sines_spec(sines: Cosines) -> Spec:
     return Spec("waves", arrays, {"signed": False})
 
 
-def values_of(spec: Spec, x: np.ndarray) -> np.ndarray:
+def evaluate_values(spec: Spec, x: np.ndarray) -> np.ndarray:
     """φ(x) for values of one feature."""
     return evaluate(spec, x[:, None])
 
@@ -287,7 +302,7 @@ def _table_spec(
         values = table.coefficients
         edges, coef = table.nodes, np.stack([values[:-1], np.diff(values, axis=0)], axis=1)
     else:
-        edges, coef = _tabulated(table)
+        edges, coef = _tabulate(table)
     if homogeneous:  # φ(0) = 0: a straight line from there to the domain
         first = np.zeros((1, *coef.shape[1:]))
         first[0, 1] = coef[0, 0]
@@ -310,7 +325,7 @@ def _table_spec(
     return spec_of(built)
 
 
-def _tabulated(table: RankTable) -> tuple[np.ndarray, np.ndarray]:
+def _tabulate(table: RankTable) -> tuple[np.ndarray, np.ndarray]:
     """Bins along the (logarithmic) domain, and polynomials on them that are exact to rounding."""
     for bins in 2 ** np.arange(6, 13):
         edges = table.kernel.at(np.linspace(0, 1, bins + 1))
@@ -318,3 +333,44 @@ def _tabulated(table: RankTable) -> tuple[np.ndarray, np.ndarray]:
         if miss <= 4e-13:
             break
     return edges, coef
+
+
+READY = Path(__file__).with_name("ready.kmap")
+_KIND = "design"
+READY_KIND = "ready-designs"
+
+Entry = tuple[dict[str, Any], dict[str, np.ndarray]]
+
+
+def load_or_solve(key: str, solve: Callable[[], Entry], use: bool) -> Entry:
+    """The design of a key, shipped or in the user's cache, or a new one, which is then stored.
+
+    Without `use`, it is always new.
+    """
+    if not use:
+        return solve()
+    ready = load_ready().get(key)
+    if ready is not None:
+        return ready
+    path = storage.cache_folder() / f"{key}.kmap"
+    try:
+        return storage.read(path, _KIND)
+    except (OSError, FileFormatError):
+        entry = solve()
+    with suppress(OSError):  # a read-only home is no reason to fail
+        path.parent.mkdir(parents=True, exist_ok=True)
+        storage.write(path, _KIND, *entry)
+    return entry
+
+
+@lru_cache(maxsize=1)
+def load_ready() -> dict[str, Entry]:
+    """The shipped designs by key; none if the file is missing."""
+    if not READY.exists():
+        return {}
+    header, arrays = storage.read(READY, READY_KIND)
+    entries: dict[str, Entry] = {key: (design, {}) for key, design in header["designs"].items()}
+    for path, values in arrays.items():
+        key, _, name = path.partition("/")
+        entries[key][1][name] = values
+    return entries

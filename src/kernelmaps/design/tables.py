@@ -1,7 +1,7 @@
 r"""Tables: the best rank-D maps of any shape, beyond cosines.
 
 *Eigen*: the Nyström map of the leading D eigenfunctions of the kernel on its domain, best in the
-mean square. *Minimax*: least largest error. The table is ψ(x) = x^{γ/2} Σ_m c_m T_m(u(x)), a
+mean square. *Minimax*: minimax error. The table is ψ(x) = x^{γ/2} Σ_m c_m T_m(u(x)), a
 polynomial in u = log x (homogeneous) or x (stationary) with D columns, or, for kernels with a
 kink, values on an even grid with straight lines between. Its coefficients minimise the p-norm of
 the error for p = 8, 32, 128, 512 by L-BFGS. Smooth kernels start from the eigenvectors of the dual
@@ -30,8 +30,7 @@ from numpy.polynomial.chebyshev import chebvander
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from .._util.threads import cached_property
-from .bounds import descend
-from .gram import GridKernel, rank_bound
+from .bounds import GridKernel, descend, rank_bound
 from .lp import least_error, log_p_norm
 
 Curve = Callable[[np.ndarray], np.ndarray]
@@ -113,7 +112,7 @@ def eigen_table(kernel: GridKernel, n_columns: int) -> RankTable:
 
 
 def minimax_table(kernel: GridKernel, n_columns: int, curves: Sequence[Curve] = ()) -> RankTable:
-    """Rank-D map of least largest error.
+    """Rank-D map of minimax error.
 
     Parameters
     ----------
@@ -134,7 +133,7 @@ def minimax_table(kernel: GridKernel, n_columns: int, curves: Sequence[Curve] = 
     if not kernel.rough:
         weights.append(np.maximum(rank_bound(kernel, n_columns, nodes is kernel.allowed)[1], 1e-3))
     starts = [_eigenvectors(gram, d, n_columns) for d in weights]
-    starts += [_padded(curve(nodes), n_columns) for curve in curves]
+    starts += [_pad_columns(curve(nodes), n_columns) for curve in curves]
     scouts = [_descend(kernel, nodes, start, _POWERS[:3], steps=60) for start in starts]
     best = min(scouts, key=lambda table: table.max_error)
     best_table = _descend(kernel, nodes, best(nodes))
@@ -144,12 +143,12 @@ def minimax_table(kernel: GridKernel, n_columns: int, curves: Sequence[Curve] = 
     tables = [eigen_table(kernel, n_columns)]
     for curve in curves:
         tables.append(
-            _from_values(kernel, _padded(curve(best_table.nodes), n_columns), best_table.nodes)
+            _from_values(kernel, _pad_columns(curve(best_table.nodes), n_columns), best_table.nodes)
         )
     return min([best_table, *tables], key=lambda table: table.max_error)
 
 
-def _padded(values: np.ndarray, n_columns: int) -> np.ndarray:
+def _pad_columns(values: np.ndarray, n_columns: int) -> np.ndarray:
     """The values with columns of zeros up to D: an exact map may need fewer."""
     return np.pad(values, [(0, 0), (0, n_columns - values.shape[1])])
 
@@ -221,7 +220,7 @@ def _value(
 
 
 def sine_design(high: float, n_columns: int) -> tuple[np.ndarray, np.ndarray]:
-    """Frequencies (k − ½)π/b and the non-negative weights of least largest error."""
+    """Frequencies (k − ½)π/b and the non-negative weights of minimax error."""
     order = np.arange(1, n_columns + 1) - 0.5
     # All pairs of a coarse grid, and the diagonal finely: there the error peaks.
     points = np.linspace(0, 1, max(48, 8 * n_columns) + 1)[1:]

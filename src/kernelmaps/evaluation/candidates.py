@@ -13,15 +13,13 @@ import kernelmaps
 from .. import kernels
 from .._util.arguments import generator
 from ..kernels import Kernel
-from ..kernels.additive import AdditiveKernel
+from ..kernels.additive import AdditiveKernel, PerFeature
 from ..kernels.bandwidth import fit_length
-from ..kernels.exponential import Exponential
+from ..kernels.exponential import Exponential, Polynomial
 from ..kernels.homogeneous import HomogeneousKernel
-from ..kernels.per_feature import PerFeature
-from ..kernels.polynomial import Polynomial
 from ..kernels.registry import kernel_text
 from ..kernels.stationary import StationaryKernel
-from ..maps.registry import PLUGINS, Family, plugin_families
+from ..maps.base import PLUGINS, Family, plugin_families
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from .._util.threads import interruptible, limit_blas, pools
 from ..exceptions import KernelScaleWarning, OutOfDomainWarning
 from ..inspection.kernel_error import KernelError, kernel_error
 from ..kernels import Kernel, get
-from ..maps.registry import PLUGINS
+from ..maps.base import PLUGINS
 from .candidates import candidates, expression, get_sort, kernel_label
 from .checks import (
     check_rows,

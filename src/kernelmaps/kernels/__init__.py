@@ -5,12 +5,10 @@ A kernel is a small immutable object. ``k(X, Y)`` is its Gram matrix on dense or
 built from. :func:`get` is the only place where a string becomes a kernel.
 """
 
-from .additive import Additive, AdditiveKernel
+from .additive import Additive, AdditiveKernel, PerFeature
 from .base import Kernel
-from .exponential import Exponential
+from .exponential import Exponential, Polynomial
 from .homogeneous import HomogeneousKernel, chi2, hellinger, intersection, jensen_shannon
-from .per_feature import PerFeature
-from .polynomial import Polynomial
 from .registry import get, register
 from .stationary import Cauchy, Gaussian, Laplacian, Matern, StationaryKernel
 

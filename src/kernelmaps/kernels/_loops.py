@@ -36,7 +36,7 @@ class Rule(NamedTuple):
     logarithmic: tuple  # static
 
 
-def rule_of(code: int, parameter: float, width: np.dtype) -> Rule:
+def make_rule(code: int, parameter: float, width: np.dtype) -> Rule:
     """The rule of a code for sums that are computed in a type."""
     tiny = width.type(np.finfo(width).tiny)
     return Rule(code, float(parameter), tiny, static(code in _LOGARITHMIC))
@@ -53,10 +53,10 @@ class Csr(NamedTuple):
 
 def csr_rule(code: int, parameter: float) -> Rule:
     """The rule of a code for sums over CSR rows: one loop, in float64, serves all of them."""
-    return rule_of(code, parameter, np.dtype(np.float64))._replace(logarithmic=static(False))
+    return make_rule(code, parameter, np.dtype(np.float64))._replace(logarithmic=static(False))
 
 
-def csr_of(rows: Any) -> Csr:
+def pack_csr(rows: Any) -> Csr:
     """A CSR matrix as the loops take it."""
     data, indices, indptr = for_compiled_loops(rows.data, rows.indices, rows.indptr)
     return Csr(data, indices, indptr, rows.shape[1])

@@ -7,12 +7,10 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import Any, cast
 
-from .additive import Additive, AdditiveKernel
+from .additive import Additive, AdditiveKernel, PerFeature
 from .base import Kernel
-from .exponential import Exponential
+from .exponential import Exponential, Polynomial
 from .homogeneous import HomogeneousKernel, chi2, hellinger, intersection, jensen_shannon
-from .per_feature import PerFeature
-from .polynomial import Polynomial
 from .stationary import Cauchy, Gaussian, Laplacian, Matern
 
 _ADDITIVE = chi2, intersection, hellinger, jensen_shannon
@@ -128,14 +126,14 @@ def kernel_text(kernel: Kernel) -> str:
     str
         What `kernel_of_text` reads.
     """
-    return json.dumps(_described(kernel), sort_keys=True)
+    return json.dumps(_describe_kernel(kernel), sort_keys=True)
 
 
-def _described(kernel: Any) -> dict[str, Any]:
+def _describe_kernel(kernel: Any) -> dict[str, Any]:
     if isinstance(kernel, Exponential):
-        return {"exponential": kernel.gamma, "base": _described(kernel.base)}
+        return {"exponential": kernel.gamma, "base": _describe_kernel(kernel.base)}
     if isinstance(kernel, PerFeature):
-        return {"per_feature": [_described(one) for one in kernel.kernels]}
+        return {"per_feature": [_describe_kernel(one) for one in kernel.kernels]}
     name = getattr(kernel, "name", None)
     registered = KNOWN.get(name) if isinstance(name, str) else None
     if isinstance(kernel, HomogeneousKernel):

@@ -223,10 +223,10 @@ class StationaryKernel(UnitDiagonal):
         out = np.empty((X.shape[0], other.shape[0]), dtype=X.dtype)
         length = getattr(self, self.length_name, 1.0)
         centre = _centre(other)
-        reduced = _reduced(other, centre, length)
+        reduced = _scale_rows(other, centre, length)
         with limit_threads(n_jobs):
             for rows in row_blocks(X.shape[0], 16 * other.shape[0]):
-                squared = _squared_distances(_reduced(X[rows], centre, length), reduced)
+                squared = _squared_distances(_scale_rows(X[rows], centre, length), reduced)
                 out[rows] = self.signature(length * np.sqrt(squared))
         return (out + out.T) / 2 if Y is None else out
 
@@ -436,7 +436,7 @@ def _centre(X: Rows) -> np.ndarray | float:
     return np.where(np.isfinite(mean), mean, 0.0)
 
 
-def _reduced(X: Rows, centre: np.ndarray | float, length: float) -> Rows:
+def _scale_rows(X: Rows, centre: np.ndarray | float, length: float) -> Rows:
     """Rows about the centre, in units of the length scale.
 
     What then leaves the range of numbers when squared is far beyond the reach of the kernel, or

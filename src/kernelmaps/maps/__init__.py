@@ -1,5 +1,5 @@
 """The transformers, one file per family: `fit` builds `spec_`, the engine applies it."""
 
-from .registry import register
+from .base import register
 
 __all__ = ["register"]

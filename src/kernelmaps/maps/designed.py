@@ -17,8 +17,7 @@ from ..design.joint import JointDesign
 from ..design.multidim import design_joint_map
 from ..engine import Spec
 from ..engine.row_checks import OUT_OF_DOMAIN
-from ._range import positive_range
-from .base import AdditiveMap, JointMap, MapOfDomain
+from .base import AdditiveMap, JointMap, MapOfDomain, positive_range
 from .homogeneous import check_columns
 
 # Limits of the ratio of the ends of a range that is learnt from data. It is a power of two, or that

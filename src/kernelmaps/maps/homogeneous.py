@@ -209,7 +209,7 @@ def _sample(X: Any, n_jobs: int | None) -> np.ndarray:
     count = min(n, int(np.clip(usual, _SAMPLE.least_rows, _SAMPLE.most_rows)))
     keys = _keys(X, n_jobs)
     ranks = evenly_spaced(n, count)
-    rows = _ordered(X, keys, ranks, n_jobs)[ranks]
+    rows = _order_rows(X, keys, ranks, n_jobs)[ranks]
     is_small = d <= _SAMPLE.most_scanned_columns and n * d <= _SAMPLE.most_scanned_values
     if n > count and is_small:
         # Few values miss the smallest ones, and with them the largest ratios.
@@ -224,7 +224,7 @@ def _sample(X: Any, n_jobs: int | None) -> np.ndarray:
     return dense(sample[:, used]).astype(np.float64)
 
 
-def _ordered(X: Any, keys: np.ndarray, ranks: np.ndarray, n_jobs: int | None) -> np.ndarray:
+def _order_rows(X: Any, keys: np.ndarray, ranks: np.ndarray, n_jobs: int | None) -> np.ndarray:
     """Rows by their keys; where one of these ranks shares its key, by all columns, too.
 
     The columns that tell rows apart may be zero in all of them.

@@ -54,8 +54,7 @@ from .._util.schema import array
 from ..engine import Spec
 from ..engine.piecewise import spec_of
 from ..engine.table import AFFINE, Table
-from ._range import differ, feature_ranges, range_of_constant, resolve_zero
-from .base import DOMAIN, AdditiveMap
+from .base import DOMAIN, AdditiveMap, differ, feature_ranges, range_of_constant, resolve_zero
 
 # Of the variable of a spec for one of t: where all sines vanish again, at t = 2 or 4, is then
 # beyond the ends within which a table has to follow them to the last digit.

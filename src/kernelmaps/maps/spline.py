@@ -32,8 +32,7 @@ from ..engine import Spec
 from ..engine.extent import Extent
 from ..engine.piecewise import spec_of, stored_table
 from ..engine.table import AFFINE, Table
-from ._range import feature_ranges, resolve_zero
-from .base import DOMAIN, AdditiveMap
+from .base import DOMAIN, AdditiveMap, feature_ranges, resolve_zero
 
 ORDERS = (0, 1, 2)
 
@@ -140,7 +139,7 @@ class SplineMap(AdditiveMap):
         first = np.clip(np.arange(n - p + 2 * extend) - extend, 0, n - p - 1).astype(np.int32)
         sparse_band = self.order == 0 and not zero
         shared, index = np.unique(mix_of, return_inverse=True)
-        dense = [taps if sparse_band else _mixed(taps, first, self.mix_[m], n) for m in shared]
+        dense = [taps if sparse_band else _mix(taps, first, self.mix_[m], n) for m in shared]
         low, high = ends.T
         width = (high - low) / (n - p)
         table = Table.build(
@@ -217,7 +216,7 @@ def _basis_at(edges: np.ndarray, block: np.ndarray, x: float, n: int) -> np.ndar
     return phi
 
 
-def _mixed(block: np.ndarray, first: np.ndarray, mix: np.ndarray, n: int) -> np.ndarray:
+def _mix(block: np.ndarray, first: np.ndarray, mix: np.ndarray, n: int) -> np.ndarray:
     """Coefficients of R Φ, dense in the columns."""
     out = np.empty((*block.shape[:2], n))
     for b, start in enumerate(first):

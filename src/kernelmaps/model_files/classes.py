@@ -21,7 +21,7 @@ NAMED_KERNELS = ("HomogeneousKernel", "Additive")
 _RECORDS = {
     "Spec": "kernelmaps.engine.spec",
     "Certificate": "kernelmaps.certificate",
-    "AnchorCertificate": "kernelmaps.maps._anchor_table",
+    "AnchorCertificate": "kernelmaps.maps.anchor",
     "Moments": "kernelmaps.stats.moments",
     "FoldMoments": "kernelmaps.stats.composite",
     "KernelMoments": "kernelmaps.stats.composite",
@@ -43,7 +43,7 @@ _RECORDS = {
     # They check their parameters when they are made.
     "MapKernel": "kernelmaps.maps.exponential",
     "Linear": "kernelmaps.kernels.additive",
-    "PerFeature": "kernelmaps.kernels.per_feature",
+    "PerFeature": "kernelmaps.kernels.additive",
     # Steps in front of maps, and behind them, in pipelines that `compare` and `choose` make.
     "MeanNormScaler": "kernelmaps.evaluation.methods",
     "ColumnSelector": "kernelmaps.evaluation.methods",
@@ -123,7 +123,7 @@ def listed_class(name: str) -> type | None:
     if name in _RECORDS or name in SKLEARN:
         return getattr(import_module(_RECORDS.get(name) or SKLEARN[name][0]), name)
     from ..kernels.registry import kernel_class  # with scikit-learn, which few files need
-    from ..maps.registry import PLUGINS as MAP_PLUGINS
+    from ..maps.base import PLUGINS as MAP_PLUGINS
 
     if registered := PLUGINS.get(name) or MAP_PLUGINS.get(name) or kernel_class(name):
         return registered

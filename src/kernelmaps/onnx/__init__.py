@@ -41,7 +41,7 @@ import kernelmaps
 
 from ..data.text_cells import GAPS
 from ..engine.reference import evaluate, evaluate_table
-from ..maps.registry import PLUGINS
+from ..maps.base import PLUGINS
 from ..models.gam.functions import input_names, term_values
 from ..models.streaming.linear import StreamingLinear
 from .tracer import BATCH, Trace, Traced, onnx_type

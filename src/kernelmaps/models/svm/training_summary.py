@@ -14,7 +14,7 @@ from scipy import sparse
 
 from ..._util.schema import SchemaError, array, boolean, number, record, saved, text
 from ...engine.extent import EXACT_SIZES
-from ...maps._range import differ, range_of_constant
+from ...maps.base import differ, range_of_constant
 
 DENSITY_BINS = 24  # of the histogram below a curve
 SHARED = 3  # rows that have a value which may be saved
