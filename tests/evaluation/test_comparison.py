@@ -603,9 +603,11 @@ def test_an_id_among_the_features_is_pointed_out(column, data):
     rows = np.column_stack([X + 0.5, numbers[column]])
     names = [*map(str, range(12)), "customer"]
     words = "column 'customer' looks like an ID"
-    with pytest.warns(km.exceptions.SuspectColumnWarning, match=words):
-        result = km.compare(rows, y, feature_names=names, **QUICK)
-    assert any(words in note for note in result.notes)
+    assert [note[: len(words)] for note in suspect_columns(rows, y, names)] == [words]
+    if column == "rising":
+        with pytest.warns(km.exceptions.SuspectColumnWarning, match=words):
+            result = km.compare(rows, y, feature_names=names, with_baselines=False, **QUICK)
+        assert any(words in note for note in result.notes)
 
 
 def test_features_are_not_taken_for_ids(data, seed):
@@ -655,18 +657,18 @@ def test_without_targets_a_map_takes_the_frame_as_it_is(data):
 def test_a_frame_gives_its_names(data):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(data[0], columns=[f"bin {i}" for i in range(12)])
-    result = km.compare(frame, data[1], **QUICK)
+    result = km.compare(frame, data[1], with_baselines=False, **QUICK)
     assert result.data["names"][3] == "bin 3"
 
 
 def test_the_task_is_said_and_can_be_changed(data):
     X, _ = data
     prices = np.round(1000 * X.sum(axis=1) + 500 * X[:, 0])
-    result = km.compare(X, prices, **QUICK)
+    result = km.compare(X, prices, with_baselines=False, **QUICK)
     assert result.task == "regression"
     assert result.notes[0].startswith("The task is regression (")
     assert "task= changes it" in result.notes[0]
-    few = km.compare(X, prices % 3, task="regression", **QUICK)
+    few = km.compare(X, prices % 3, task="regression", with_baselines=False, **QUICK)
     assert few.task == "regression"
     assert not any("The task is" in note for note in few.notes)
 
