@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_line import assert_refused, invoke, run
+from scipy import sparse
 
 import kernelmaps as km
 from kernelmaps.cli import saved_model
@@ -273,19 +274,20 @@ def test_numbers_alone_are_fitted_by_a_gam_unless_a_map_is_asked_for(tmp_path):
     assert run("predict", tmp_path / "gam.kmap", path).startswith("row,y\n0,")
 
 
-def test_arrays_are_fitted_by_a_gam_and_sparse_rows_by_an_svm(tmp_path):
-    from sklearn.datasets import dump_svmlight_file
-
+def test_arrays_are_fitted_by_a_gam_and_sparse_rows_by_an_svm(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.poisson(0.6, (150, 3)).astype(float)
     y = X[:, 0] - X[:, 1] ** 2
+    csr = sparse.csr_matrix(X)
+    parts = {f"X_{name}": getattr(csr, name) for name in ("data", "indices", "indptr", "shape")}
     np.savez(tmp_path / "dense.npz", X=X, y=y)
-    dump_svmlight_file(X, y, str(tmp_path / "sparse.svm"), zero_based=False)
-    for name, kind in (("dense.npz", km.AdditiveRegressor), ("sparse.svm", km.AdditiveSVR)):
-        result = invoke("fit", tmp_path / name, "-o", tmp_path / "m.kmap", "--task", "regression")
+    np.savez(tmp_path / "sparse.npz", y=y, **parts)
+    monkeypatch.setenv("KERNELMAPS_DATA", str(tmp_path))
+    for name, kind in (("dense", km.AdditiveRegressor), ("sparse", km.AdditiveSVR)):
+        result = invoke("fit", name, "-o", tmp_path / "m.kmap", "--task", "regression")
         assert "--model chooses another one" in result.stderr
         assert isinstance(km.load(tmp_path / "m.kmap"), kind)
-        assert len(run("predict", tmp_path / "m.kmap", tmp_path / name).splitlines()) == 151
+        assert len(run("predict", tmp_path / "m.kmap", name).splitlines()) == 151
 
 
 def test_parquet_with_categories_dates_and_gaps_is_read_as_csv_is(rides, model, tmp_path):

@@ -556,9 +556,9 @@ def test_the_advice_says_among_how_many_where_some_did_not_finish(quick):
 
 def test_the_program_of_the_recommendation_runs_and_gives_its_score(data, tmp_path, capsys):
     X, y = data
-    path = tmp_path / "rows.npz"
-    np.savez(path, X=X, y=y)
-    loading = f"rows = km.datasets.read_rows({str(path)!r})\nX, y = rows.X, rows.y"
+    np.savez(tmp_path / "rows.npz", X=X, y=y)
+    loading = f"""rows = km.datasets.load("rows", folder={str(tmp_path)!r})
+X, y = rows.X_train, rows.y_train"""
     result = km.compare(X, y, loading_code=loading, **QUICK)
     scope = {}
     exec(result.code(), scope)

@@ -102,7 +102,7 @@ def hiding() -> str:
         for module, owners in packages_distributions().items()
         if not core & {canonicalize_name(owner) for owner in owners}
     )
-    assert {"matplotlib", "dask", "h5py", "pytest"} <= set(absent)
+    assert {"matplotlib", "dask", "pytest"} <= set(absent)
     return BLOCK.format(absent=absent)
 
 

@@ -167,7 +167,6 @@ def _named(owner: Any) -> str:
 _PACKAGES = {
     "plot": ["matplotlib"],
     "dask": ["dask", "distributed"],
-    "data": ["h5py", "zarr"],
     "onnx": ["onnx", "onnxruntime", "skl2onnx"],
     "skops": ["skops"],
 }

@@ -61,13 +61,12 @@ Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="CSV (also .gz, .zst), Parquet, npz, npy, HDF5, Zarr or LIBSVM file, or a dataset by "
-        "name: digits.",
+        help="CSV (also .gz, .zst), Parquet or npy file, or a dataset by name: digits.",
     ),
 ]
 Target = Annotated[
     str | None,
-    typer.Option("--target", "-t", help="Column (or array) to predict; 'y' if there is one."),
+    typer.Option("--target", "-t", help="Column to predict; 'y' if there is one."),
 ]
 Columns = Annotated[str | None, typer.Option(help="Features to use, by name, separated by commas.")]
 Drop = Annotated[

@@ -123,7 +123,7 @@ def fit(
     as histograms, and an additive SVM is fitted.
 
     CSV and Parquet files of more than 256 MiB are read block by block, and a ridge model reads
-    Parquet, HDF5, Zarr, npy and LIBSVM so: they may be larger than memory.
+    Parquet and npy so: they may be larger than memory.
 
     Examples:
 

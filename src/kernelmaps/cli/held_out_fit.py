@@ -60,7 +60,7 @@ def fit_file(
 
     CSV and Parquet files are tables for GAMs: the model is that of ``fit(path, target)`` in Python.
     SVMs and ridge models take numbers. A GAM reads large tables block by block, a ridge model all
-    files but CSV and npz; everything else is read into memory. Columns that are excluded (`drop`,
+    files but CSV; everything else is read into memory. Columns that are excluded (`drop`,
     or because they name the rows) and whose values all differ are noted as IDs, which predictions
     then carry along.
     """
@@ -77,8 +77,7 @@ def fit_file(
         if getattr(settings, name) is not None and path.exists():
             option = f"--{name.replace('_', '-')}"
             raise ValueError(f"{path.name}: {option} is a column of a CSV or Parquet file.")
-    in_blocks = not is_csv(path) and path.suffix.lower() != ".npz"
-    if settings.model == "ridge" and in_blocks and path.exists():
+    if settings.model == "ridge" and not is_csv(path) and path.exists():
         source = open_rows(path, selection, normalize=settings.normalize)
         dropped = read_columns(path, drop, BLOCK_ROWS) if drop and has_names else {}
         return fit_source(source, settings, dropped)

@@ -19,11 +19,12 @@ import numpy as np
 
 from .._util.sparse import check_sparse
 from ..exceptions import FileFormatError
-from .sources import check_members
 
 VARIABLE = "KERNELMAPS_DATA"
 BUNDLED = ("digits",)
-_DAMAGED = (ValueError, OverflowError, EOFError, zipfile.BadZipFile, TypeError, AttributeError)
+_DAMAGED = (
+    ValueError, OverflowError, EOFError, MemoryError, zipfile.BadZipFile, TypeError, AttributeError
+)  # fmt: skip
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
 
 
@@ -152,7 +153,6 @@ def read_npz(path: str | os.PathLike) -> dict[str, Any]:
         If the file is not an ``.npz`` file, is damaged, or holds pickled objects.
     """
     try:
-        check_members(Path(path))
         # Opened here, so that it is closed even where NumPy gives up half-way.
         with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}

@@ -1,7 +1,6 @@
 """Rows, column names and a target from a file or a named dataset.
 
-CSV, also compressed, is read here; npy, npz, HDF5, Zarr, Parquet and LIBSVM text through
-:func:`kernelmaps.data.open_source`, the one reader of such files.
+CSV, also compressed, is read here; npy and Parquet through :func:`kernelmaps.data.open_source`.
 
 Files read block by block: the columns that are asked for, checked cell by cell, and
 the rows that are held out to score a model: one in five, chosen by the row's number alone.
@@ -30,7 +29,7 @@ from .columns import (
     text_columns_message,
 )
 from .csv_files import CsvFile
-from .loader import load, names, read_npz
+from .loader import load, names
 from .opening import open_source
 from .sources import Block, Source, joined, values_at
 from .suffixes import is_csv, is_parquet, parquet_dataset, parquet_names
@@ -43,13 +42,10 @@ def open_rows(
 ) -> PreparedSource:
     """Open a file of any format but CSV to be read block by block, as :func:`read_rows` would."""
     target = selection.target
-    try:
-        if is_parquet(path):
-            source, target = _parquet(path, selection, with_target)
-        else:
-            source = open_source(path, target if with_target else None)
-    except KeyError as error:
-        raise ValueError(str(error.args[0])) from error
+    if is_parquet(path):
+        source, target = _parquet(path, selection, with_target)
+    else:
+        source = open_source(path, target if with_target else None)
     columns = getattr(source, "features", None)
     if columns is not None and len(columns) != source.n_features:
         columns = None  # a column of lists stands for many
@@ -137,10 +133,6 @@ def check_cells(X: Any, start: int, columns: list[str] | None, name: str) -> Non
 def _clean_labels(y: Any, start: int, target: str | None, name: str) -> np.ndarray:
     """Labels as numbers or text; a gap is refused by its place."""
     y = np.asarray(y)
-    if y.dtype.kind == "O":  # text of HDF5 comes as bytes
-        y = np.array([cell.decode() if isinstance(cell, bytes) else cell for cell in y.tolist()])
-    if y.dtype.kind == "S":
-        y = np.char.decode(y)
     gaps = {"f": np.isnan, "O": lambda cells: np.equal(cells, None)}.get(y.dtype.kind)
     if gaps is not None and gaps(y).any():
         row = start + int(np.argmax(gaps(y)))
@@ -306,11 +298,10 @@ def read_rows(
     ----------
     source : str or path
         A file (``.csv`` and ``.tsv``, also ``.gz``, ``.bz2``, ``.xz`` or ``.zst``; ``.parquet``,
-        ``.npy``, ``.npz``, ``.h5``, ``.zarr``, LIBSVM text) or the name of a dataset (its training
-        rows). Sparse data stay sparse.
+        ``.npy``) or the name of a dataset (its training rows). Sparse data stay sparse.
     target : str, optional
-        Column (or array, in files of arrays) to predict; by default ``y`` where there is one.
-        LIBSVM text has its own; of ``.npy`` it is the path of another.
+        Column to predict; by default ``y`` where there is one. Of ``.npy`` it is the path of
+        another.
     columns : sequence of str, optional
         Features to keep, by name; by default all columns but the target.
     drop : sequence of str
@@ -342,8 +333,6 @@ def read_rows(
     elif is_csv(path):
         needs = {"need_target": need_target, "with_target": with_target}
         rows = _read_csv(CsvFile(path, encoding), selection, keep, **needs)
-    elif path.suffix.lower() == ".npz":
-        rows = _read_npz(path, target_to_read)
     else:
         rows = _read_source(
             path, open_rows(path, selection, with_target=with_target), target_to_read
@@ -431,27 +420,6 @@ def _read_csv(
 
 
 # ---- everything else ----------------------------------------------------------------------------
-
-
-def _read_npz(path: Path, target: str | None) -> Rows:
-    """Arrays ``X`` (or ``X_train``) and ``y`` (or ``y_train``); CSR matrices are put together."""
-    arrays = read_npz(path)
-    if {"format", "indptr", "indices", "data"} <= set(arrays):
-        return _read_source(path, open_rows(path, ColumnSelection(target)), target)
-    name = next((key for key in ("X", "X_train") if key in arrays), None)
-    if name is None:
-        raise ValueError(f"{path} has no array 'X' (nor 'X_train'); it has {sorted(arrays)}.")
-    if target is not None and target not in arrays:
-        raise ValueError(f"{path} has no array {target!r} for the target; it has {sorted(arrays)}.")
-    X = arrays[name]
-    key = target or name.replace("X", "y")
-    if getattr(X, "ndim", 2) != 2:
-        raise ValueError(f"{path}: X must have two dimensions, found {X.shape}.")
-    y = arrays.get(key)
-    if y is not None and len(y) != X.shape[0]:
-        raise ValueError(f"{path}: X has {X.shape[0]} rows, the target {len(y)} values.")
-    check_cells(X, 0, None, str(path))
-    return Rows(str(path), X, y, None, None if y is None else key)
 
 
 def _read_source(path: Path, source: PreparedSource, target: str | None) -> Rows:

@@ -12,7 +12,6 @@ import os
 import pickle
 import tempfile
 import weakref
-import zipfile
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -24,15 +23,13 @@ from typing import Any
 import numpy as np
 import scipy
 
-from .._util.arguments import needed, refuse_masked
+from .._util.arguments import refuse_masked
 from .._util.sparse import check_sparse, dense, is_sparse, naming_text
-from .._util.threads import mixed_bits
-from ..exceptions import FileFormatError
+from .._util.threads import cached_property, mixed_bits
 from .columns import check_order, names_of
 from .frames import is_frame, without_columns
 
 _BESIDE = ("targets", "weights", "exposures")
-_DEFLATE = 1032  # the most that deflate shrinks a stream by
 
 
 @dataclass(frozen=True)
@@ -236,23 +233,6 @@ class Source:
         """
         return None if self.n_rows is None else math.ceil(self.n_rows / block_rows)
 
-    def like(self, n_features: int, zero_based: bool) -> Source:
-        """Return the rows as a model reads them that was fitted on SVMlight text.
-
-        Parameters
-        ----------
-        n_features : int
-            Columns that the model was fitted on.
-        zero_based : bool
-            Whether the text that it was fitted on counts columns from zero.
-
-        Returns
-        -------
-        Source
-            The source itself, unless it reads such text.
-        """
-        return self
-
     def partitions(self, n: int, block_rows: int) -> list[Source]:
         """Return about `n` sources that other processes can open; cut where blocks begin.
 
@@ -270,8 +250,8 @@ class Source:
         """
         raise TypeError(
             f"{self.describe()} lives in this process, and workers cannot see it without being "
-            "sent its rows. Store it as .npy, HDF5, Zarr, Parquet or SVMlight text where the "
-            "workers can read it, or pass a Dask collection."
+            "sent its rows. Store it as .npy or Parquet where the workers can read it, or pass a "
+            "Dask collection."
         )
 
     def files(self) -> list[Path] | None:
@@ -301,76 +281,26 @@ class Source:
 
 
 @dataclass(frozen=True)
-class RawRows:
-    """Rows of a C-ordered array inside a file, read with plain reads.
+class StoredRows:
+    """Rows of a .npy file, which is mapped while some of them are copied.
 
-    A read needs no address space for the whole file and leaves no mapped pages in the process, so
-    that files far over the memory limit can be folded; the page cache does the rest.
+    It travels to other processes as a path, and leaves no mapped pages behind.
     """
 
-    path: str
-    dtype: np.dtype
-    shape: tuple[int, ...]
-    offset: int
-    mapped: bool = False  # somebody may write through a memory map, which leaves the times alone
+    path: Path
 
-    def __getitem__(self, rows: slice) -> np.ndarray:
-        start, stop, _ = rows.indices(self.shape[0])
-        width = math.prod(self.shape[1:])
-        count, skipped = (stop - start) * width, start * width * self.dtype.itemsize
-        out = np.fromfile(self.path, self.dtype, count, offset=self.offset + skipped)
-        if out.size != count:
-            raise ValueError(
-                f"{self.path!r} ends early: {out.size} of the {count} values of rows {start} to "
-                f"{stop} were found. Was it truncated, or is it still written?"
-            )
-        return out.reshape(stop - start, *self.shape[1:])
+    def _mapped(self) -> np.ndarray:
+        try:
+            return np.load(self.path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            raise ValueError(f"{str(self.path)!r} is not a readable .npy file: {error}") from error
 
-
-@dataclass(frozen=True)
-class ContainerRows:
-    """Rows of a dataset inside an HDF5 file or a Zarr store."""
-
-    path: str
-    name: str
-    format: str
-
-    @contextmanager
-    def opened(self) -> Iterator[Any]:
-        """The dataset, while its file is open."""
-        if self.format == "hdf5":
-            with open_hdf5(self.path) as container:
-                yield container[self.name]
-            return
-        root = needed("zarr").open(self.path, mode="r")
-        yield root[self.name] if self.name else root
-
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
-        with self.opened() as data:
-            return data.shape
+        return self._mapped().shape
 
     def __getitem__(self, rows: slice) -> np.ndarray:
-        with self.opened() as data:
-            return np.asarray(data[rows])
-
-
-@contextmanager
-def open_hdf5(path: str) -> Iterator[Any]:
-    """An HDF5 file to read from; one that is damaged is refused by its name.
-
-    Raises
-    ------
-    FileFormatError
-    """
-    h5py = needed("h5py")
-    try:
-        with h5py.File(path, "r") as container:
-            yield container
-    except (FileNotFoundError, PermissionError, IsADirectoryError):
-        raise
-    except (OSError, RuntimeError) as error:  # what h5py raises differs with the place
-        raise FileFormatError(f"{path!r} is not a readable HDF5 file: {error}") from error
+        return np.array(self._mapped()[rows])
 
 
 @dataclass(frozen=True)
@@ -397,15 +327,12 @@ class SlicedSource(Source):
 
     def files(self) -> list[Path] | None:
         parts = [array for array in (self.X, self.y, self.w) if array is not None]
-        stored = all(isinstance(array, RawRows | ContainerRows) for array in parts)
-        if not stored or any(getattr(array, "mapped", False) for array in parts):
-            return None
-        paths = {Path(array.path) for array in parts}
-        return sorted(paths) if all(path.is_file() for path in paths) else None
+        stored = all(isinstance(array, StoredRows) for array in parts)
+        return sorted({array.path for array in parts}) if stored else None
 
     def describe(self) -> str:
         where = getattr(self.X, "path", None)
-        kind = f"the file {where!r}" if where else f"the {type(self.X).__name__} in memory"
+        kind = f"the file {str(where)!r}" if where else f"the {type(self.X).__name__} in memory"
         return f"{kind} of {self.n_rows} rows and {self.n_features} features"
 
     def rows_at(self, rows: slice) -> Any:
@@ -421,7 +348,7 @@ class SlicedSource(Source):
             yield Block(self.rows_at(rows), y, w, chunk, row, self.first + a, exposure)
 
     def partitions(self, n: int, block_rows: int) -> list[Source]:
-        if not isinstance(self.X, RawRows | ContainerRows):
+        if not isinstance(self.X, StoredRows):
             return super().partitions(n, block_rows)
         # Whole blocks per partition: the same products as in one process, so the same rounding.
         step = math.ceil(math.ceil(self.n_rows / block_rows) / max(n, 1)) * block_rows
@@ -441,7 +368,7 @@ class _Cut:
 
     @classmethod
     def of(cls, values: Any, a: int, b: int) -> Any:
-        if values is None or isinstance(values, RawRows | ContainerRows):
+        if values is None or isinstance(values, StoredRows):
             return values
         return cls(np.asarray(values[a:b]), a)
 
@@ -676,7 +603,7 @@ def sampled_rows(n_rows: int, size: int) -> np.ndarray:
 
 def sliced_source(X: Any, y: Any, w: Any) -> SlicedSource:
     """Arrays, or .npy files of them by their paths."""
-    X, y, w = (_portable(values) for values in (X, y, w))
+    X, y, w = (_sliceable(values) for values in (X, y, w))
     check_sparse(X, "the data")
     if is_sparse(X):
         X = X.tocsr()
@@ -701,57 +628,6 @@ def _length(values: Any) -> int:
     return values.shape[0] if hasattr(values, "shape") else len(values)
 
 
-def raw_rows(path: Path) -> RawRows | np.ndarray:
-    """Rows of a .npy file; Fortran order, whose rows are scattered, is mapped instead."""
-    with open(path, "rb") as stream:
-        try:
-            shape, fortran, dtype = read_npy_header(stream)
-        except ValueError as error:
-            raise ValueError(f"{str(path)!r} is not a readable .npy file: {error}") from error
-        offset = stream.tell()
-    if dtype.hasobject:
-        raise ValueError(f"{str(path)!r} holds Python objects, which are not read: store numbers")
-    if fortran and len(shape) > 1:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    check_declared(str(path), shape, dtype, path.stat().st_size - offset)
-    return RawRows(str(path), dtype, shape, offset)
-
-
-def check_declared(what: str, shape: tuple[int, ...], dtype: np.dtype, available: int) -> None:
-    """Refuse an array that is declared larger than what is stored of it, before it is made."""
-    if 0 in shape[1:]:  # any number of such rows takes no bytes
-        raise ValueError(f"{what} holds an array of shape {shape}, which has no columns.")
-    if math.prod(shape) * dtype.itemsize > available:
-        raise ValueError(
-            f"{what} ends early: it declares an array of shape {shape} and type {dtype}, but has "
-            f"{max(available, 0)} bytes of it. Was it truncated, or is it still written?"
-        )
-
-
-def check_members(path: Path) -> None:
-    """Compare the size of every array of an .npz with what its header declares."""
-    with zipfile.ZipFile(path) as archive:
-        for member in archive.infolist():
-            if not member.filename.endswith(".npy"):
-                continue
-            with archive.open(member) as stream:
-                shape, _, dtype = read_npy_header(stream)
-                # The directory may lie; no stream of deflate grows by more than its factor.
-                stored = min(member.file_size, _DEFLATE * member.compress_size)
-                left = stored - stream.tell()
-            what = f"{str(path)!r}, array {member.filename.removesuffix('.npy')!r},"
-            if not dtype.hasobject:
-                check_declared(what, shape, dtype, left)
-
-
-def read_npy_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Shape, order and dtype of the .npy that begins here; leaves the stream at its data."""
-    version = np.lib.format.read_magic(stream)
-    if version == (1, 0):
-        return np.lib.format.read_array_header_1_0(stream)
-    return np.lib.format.read_array_header_2_0(stream)
-
-
 def as_rows(X: Any, frames: bool = False) -> Any:
     """One block as an ndarray or a CSR array of numbers; with `frames`, columns as they are."""
     check_sparse(X, "the data")
@@ -768,22 +644,10 @@ def as_rows(X: Any, frames: bool = False) -> Any:
     return X
 
 
-def _portable(X: Any) -> Any:
-    """Replace a file, or a handle on it, by a description, which other processes can open."""
+def _sliceable(X: Any) -> Any:
+    """Rows that can be sliced; those of a .npy file by its path."""
     if isinstance(X, str | os.PathLike):
-        X = raw_rows(Path(X))
-    package = type(X).__module__.split(".")[0]
-    if package == "h5py":
-        return ContainerRows(X.file.filename, X.name, "hdf5")
-    if package == "zarr":
-        root = getattr(X.store, "root", None)
-        return X if root is None else ContainerRows(str(root), X.path, "zarr")
-    if isinstance(X, np.memmap) and X.flags.c_contiguous and X.filename and X.mode != "c":
-        root = X
-        while isinstance(root.base, np.memmap):
-            root = root.base
-        offset = root.offset + X.ctypes.data - root.ctypes.data
-        return RawRows(str(X.filename), X.dtype, X.shape, offset, mapped=X.mode != "r")
+        return StoredRows(Path(X))
     # Some sparse formats cannot be sliced until they are CSR.
     ready = X is None or is_sparse(X) or (hasattr(X, "shape") and hasattr(X, "__getitem__"))
     return X if ready else np.asarray(X)

@@ -9,33 +9,30 @@ import lzma
 import os
 import stat
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from importlib import import_module
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
+
+import pyarrow as pa
 
 from .._util.arguments import needed
 
 CSV = (".csv", ".tsv")
-SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".txt")
-_ARRAYS = (".parquet", ".pq", ".npz", ".npy", ".h5", ".hdf5", ".zarr")
 
 
-def _open_zstandard(file: str | os.PathLike[str] | IO[bytes], mode: str) -> IO[bytes]:
-    try:  # Python 3.14 has its own
-        return import_module("compression.zstd").open(file, mode)
-    except ModuleNotFoundError:
-        stream = needed("pyarrow")
-        opened = stream.input_stream if mode == "rb" else stream.output_stream
-        file = os.fspath(file) if isinstance(file, os.PathLike) else file
-        return opened(file, compression="zstd")
-
-
-_COMPRESSED: dict[str, Callable[[Any, str], Any]] = {
+_OPENERS: dict[str, Callable[..., Any]] = {
     ".gz": gzip.open,
     ".bz2": bz2.open,
     ".xz": lzma.open,
-    ".zst": _open_zstandard,
+    ".zst": partial(pa.input_stream, compression="zstd"),
+}
+# A file may consist of several compressed parts, one after another.
+_COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": partial(pa.compress, codec="zstd", asbytes=True),
 }
 
 
@@ -43,7 +40,7 @@ def data_suffix(path: str | os.PathLike[str]) -> str:
     """The suffix that tells the format, in small letters: ``.csv`` of ``a.csv.gz``."""
     path = Path(path)
     suffix = path.suffix.lower()
-    return Path(path.stem).suffix.lower() if suffix in _COMPRESSED else suffix
+    return Path(path.stem).suffix.lower() if suffix in _OPENERS else suffix
 
 
 def is_csv(path: str | os.PathLike[str]) -> bool:
@@ -56,7 +53,7 @@ def is_parquet(path: str | os.PathLike[str]) -> bool:
     suffix, path = data_suffix(path), Path(path)
     if suffix in (".parquet", ".pq"):
         return True
-    return suffix != ".zarr" and path.is_dir() and any(path.rglob("*.p*q*"))
+    return path.is_dir() and any(path.rglob("*.p*q*"))
 
 
 def parquet_dataset(path: str | os.PathLike[str]) -> Any:
@@ -76,7 +73,7 @@ class _Decompressed(io.RawIOBase):
 
     def __init__(self, path: str | os.PathLike[str], opener: Callable[[Any, str], Any]) -> None:
         self._path = os.fspath(path)
-        self._stream = opener(path, "rb")
+        self._stream = opener(os.fspath(path))
 
     def readable(self) -> bool:
         return True
@@ -107,7 +104,7 @@ def open_bytes(path: str | os.PathLike[str]) -> Any:
             f"{os.fspath(path)!r} is a pipe, and files are read more than once: write what comes "
             "through it to a file first."
         )
-    opener = _COMPRESSED.get(Path(path).suffix.lower())
+    opener = _OPENERS.get(Path(path).suffix.lower())
     if opener is None:
         return open(path, "rb")
     return io.BufferedReader(_Decompressed(path, opener), 1 << 16)
@@ -115,7 +112,7 @@ def open_bytes(path: str | os.PathLike[str]) -> Any:
 
 def uncompressed_bytes(path: str | os.PathLike[str], limit: int) -> int:
     """Bytes of a file, of a compressed one its content; counted until they exceed a limit."""
-    if Path(path).suffix.lower() not in _COMPRESSED:
+    if Path(path).suffix.lower() not in _OPENERS:
         return Path(path).stat().st_size
     total = 0
     with open_bytes(path) as stream:
@@ -124,49 +121,16 @@ def uncompressed_bytes(path: str | os.PathLike[str], limit: int) -> int:
     return total
 
 
-class _Collected(io.RawIOBase):
-    """Collects the bytes that are written to it."""
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._parts.append(bytes(data))
-        return len(self._parts[-1])
-
-    def take(self) -> bytes:
-        """The bytes since the last call, also after the stream was closed."""
-        data = b"".join(self._parts)
-        self._parts.clear()
-        return data
-
-
-def compressed(path: str | os.PathLike[str], parts: Iterable[bytes]) -> Iterator[bytes]:
+def compressed(path: str | os.PathLike[str], parts: Iterable[bytes]) -> Iterable[bytes]:
     """The bytes of a file, compressed as its suffix says, some at a time; nothing is written."""
-    opener = _COMPRESSED.get(Path(path).suffix.lower())
-    if opener is None:
-        yield from parts
-        return
-    output = _Collected()
-    with opener(output, "wb") as stream:
-        for part in parts:
-            stream.write(part)
-            yield output.take()
-    yield output.take()
+    compress = _COMPRESS.get(Path(path).suffix.lower())
+    return parts if compress is None else map(compress, parts)
 
 
 def open_text(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> io.TextIOBase:
     """Open a text file, which its suffix may say to be compressed, with line ends as they are.
 
-    Raises
-    ------
-    ModuleNotFoundError
-        For ``.zst`` where neither Python nor pyarrow can read it.
-    ValueError
-        While it is read, if a compressed file is damaged.
+    A compressed file that is damaged is refused with a ValueError while it is read.
     """
     if encoding == "utf-8":
         encoding = "utf-8-sig"  # spreadsheets write a byte-order mark
@@ -179,8 +143,9 @@ def open_text(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> io.Te
 
 
 def known_suffixes() -> str:
-    """All suffixes that data are read from, for messages."""
+    """What files can be read, for messages."""
     return (
-        f"{', '.join(CSV)} (also compressed: {', '.join(_COMPRESSED)}), {', '.join(_ARRAYS)} "
-        f"and, for SVMlight text, {', '.join(SVMLIGHT)}"
+        f"Files with the suffixes {', '.join(CSV)} (also compressed: {', '.join(_OPENERS)}), "
+        ".parquet, .pq and .npy are read. Others: read them with their own library, and pass "
+        "arrays, chunks or a Dask array in Python."
     )

@@ -9,7 +9,6 @@ import pytest
 import scipy.sparse as sp
 from scipy.linalg import LinAlgWarning
 from sklearn.base import clone
-from sklearn.datasets import dump_svmlight_file
 from sklearn.decomposition import PCA
 from sklearn.kernel_approximation import AdditiveChi2Sampler, RBFSampler
 from sklearn.linear_model import Ridge, RidgeClassifier, RidgeCV
@@ -821,23 +820,6 @@ def test_interrupted_fit_goes_on_in_the_pass_where_it_stopped(seed, tmp_path, fa
     assert not list(tmp_path.iterdir())  # done: nothing is left
     whole = km.StreamingRidge(1.0, fitted).fit(chunked(X, Y, size=100))
     np.testing.assert_array_equal(model.coef_, whole.coef_)
-
-
-@pytest.mark.parametrize(("zero_based", "unused"), [(False, -1), (True, 0), (True, -1)])
-def test_svmlight_text_without_some_columns_is_read_as_the_model_was(
-    seed, tmp_path, zero_based, unused
-):
-    X, Y, _ = regression(seed, n=60)
-    train, test = str(tmp_path / "train.svm"), str(tmp_path / "test.svm")
-    dump_svmlight_file(X, Y[:, 0], train, zero_based=zero_based)
-    model = km.StreamingRidge().fit(train)
-    X[:, unused] = 0  # its index appears nowhere in the text
-    dump_svmlight_file(X, Y[:, 0], test, zero_based=zero_based)
-    np.testing.assert_allclose(model.predict(test), model.predict(X), rtol=1e-9)
-    one_more = np.hstack([X + 1, np.ones((60, 1))])
-    dump_svmlight_file(one_more, Y[:, 0], test, zero_based=zero_based)
-    with pytest.raises(ValueError, match="7 features, but StreamingRidge is expecting 6"):
-        model.predict(test)
 
 
 def test_nan_in_sparse_rows_is_placed_even_in_the_sample_of_the_map():

@@ -183,7 +183,6 @@ class StreamingEstimator(BaseEstimator):
         },
         allowed={
             "feature_names_in_": names,
-            "zero_based": boolean,
             "on_codes": boolean,
             "n_chunks": integer(),
         },
@@ -199,7 +198,6 @@ class StreamingEstimator(BaseEstimator):
     device: Any = None
     precision: str | None = None
     _target: ClassVar[Any] = "none"  # of the statistics
-    _zero_based = False  # whether the indices of the SVMlight text that was fitted begin at 0
     _on_codes = False  # whether the first rows were codes
     _y_options: ClassVar[dict[str, Any]] = {}  # of scikit-learn's checks
     _rows_on: str | None = None  # device of the tensor that was fitted; not for other processes
@@ -261,8 +259,7 @@ class StreamingEstimator(BaseEstimator):
         """Open any rows; arrays in memory pass scikit-learn's checks, and set its attributes."""
         if not _in_memory(X):
             names = None if reset else getattr(self, "feature_names_in_", None)
-            source = open_source(X, y, w, columns=names)
-            return source if reset else source.like(self.n_features_in_, self._zero_based)
+            return open_source(X, y, w, columns=names)
         check_sparse(X, type(self).__name__)
         options = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
         with naming_text(type(self).__name__, X):
@@ -313,7 +310,6 @@ class StreamingEstimator(BaseEstimator):
         names = self._names_of(source)
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
-        self._zero_based = bool(getattr(source, "zero_based", False))
         self._fitted_maps, self._block_rows = look.features, self._rows_per_block(look)
         return look
 

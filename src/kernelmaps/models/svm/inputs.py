@@ -38,8 +38,8 @@ def refuse_table(owner: str, X: Any) -> None:
     if isinstance(X, str | os.PathLike) and is_csv(X) and has_text(X):
         raise ValueError(
             f"{owner} takes complete numbers and does not read CSV files: pass "
-            "pandas.read_csv(path) without the target, or a file with types (.parquet, .npy, .npz, "
-            f".h5, .svm). {USE_A_GAM}"
+            "pandas.read_csv(path) without the target, or a file with types (.parquet, .npy). "
+            f"{USE_A_GAM}"
         )
     column = first_column_without_numbers(X)
     if column is not None:
