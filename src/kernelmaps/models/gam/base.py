@@ -574,7 +574,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         Levels of a large factor (more than 254 of them) are left out.
         """
         check_is_fitted(self)
-        factors = self.predictor_._posterior_factors(type(self).__name__)
+        factors = self.predictor_._posterior_factors()
         covariance = np.stack([factor @ factor.T for factor in factors])
         return covariance[0] if len(covariance) == 1 else covariance
 
