@@ -1,7 +1,5 @@
 """Parts of the scripts that recompute the papers' tables: small cases with known answers."""
 
-import json
-
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
@@ -14,7 +12,6 @@ from benchmarks import (
     reproduce_additive_classifiers,
     reproduce_chebyshev,
     reproduce_chebyshev_table3,
-    reproduce_compressive_rf,
     reproduce_figures,
     sampler_bias,
 )
@@ -29,16 +26,6 @@ def test_components_from_products_of_rows_are_those_of_a_pca(seed):
     own = np.vstack([train, test])
     theirs = PCA(5, svd_solver="full").fit_transform(Z)
     np.testing.assert_allclose(own @ own.T, theirs @ theirs.T, atol=1e-3)
-
-
-def test_lines_of_several_files_are_put_together_by_seed():
-    first = reproduce_chebyshev.row("d", "l", 10, {0: 1.0, 1: 2.0}, 3.0)
-    second = reproduce_chebyshev.row("d", "l", 10, {2: 6.0}, 1.0)
-    both = reproduce_chebyshev.together(first, second)
-    assert both["mean"] == 3.0
-    assert both["seeds"] == 3
-    assert both["seconds"] == 4.0
-    assert reproduce_chebyshev.together({"mean": 9.0}, second) is second
 
 
 def test_the_constant_of_figure_1_is_at_most_twice_the_limit_of_the_error(monkeypatch):
@@ -82,34 +69,6 @@ def test_exact_machines_of_pairs_vote_as_one_machine_of_all(seed):
     one = SVC(kernel=kernels.intersection, C=0.5).fit(data[0] / 255, data[1])
     assert found[""] == pytest.approx(100 * one.score(data[2] / 255, data[3]), abs=100 * 2 / 60)
     assert "one against one, 90 rows" in remark
-
-
-def test_later_seeds_are_put_behind_earlier_ones(tmp_path):
-    first, second = tmp_path / "a.json", tmp_path / "b.json"
-    table3 = reproduce_chebyshev_table3
-    table3.keep({"x": [0.1, 0.2], "y": [0.5]}, first, 7, 0)
-    table3.keep({"x": [0.3]}, second, 7, 2)
-    table3.main(["--merge", str(second), "--out", str(first)])
-    assert json.loads(first.read_text())["accuracy"] == {"x": [0.1, 0.2, 0.3], "y": [0.5]}
-    with pytest.raises(ValueError, match="ends before seed 2"):
-        table3.keep({"y": [0.4]}, first, 7, 2)
-
-
-def test_new_figures_of_compressive_features_replace_only_their_own():
-    """Seeds of one cell are averaged; other cells and other datasets stay as they were."""
-    old = {"mnist": {"cells": {"M=100 m=50": {"ours": 1.0, "seeds": 1, "each": [1.0]}}}}
-    job = {"kind": "cell", "data": "mnist", "M": 100, "m": None}
-    found = [
-        {"job": {**job, "seed": seed}, "found": value, "machine": {}}
-        for seed, value in ((1, 90.0), (0, 80.0))
-    ]
-    record = reproduce_compressive_rf.record_of(found, "", old)
-    cells = record["mnist"]["cells"]
-    assert list(record) == ["mnist", "machine"]
-    assert cells["M=100 typical"]["each"] == [80.0, 90.0]
-    assert cells["M=100 typical"]["ours"] == 85.0
-    assert cells["M=100 typical"]["paper"] == 87.75
-    assert cells["M=100 m=50"]["ours"] == 1.0
 
 
 def test_measurements_change_a_dot_product_kernel_by_one_over_the_root_of_their_number(seed):

@@ -13,7 +13,7 @@ import kernelmaps as km
 from kernelmaps._util import storage
 from kernelmaps.exceptions import FileFormatError
 
-COUNT = 600
+COUNT = 150
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked")
