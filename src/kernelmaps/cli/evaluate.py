@@ -43,7 +43,7 @@ def evaluate(
     cli.check_out(out, "an evaluation", (".json",))
     saved = SavedModel.load(model)
     scores = PredictionScores(saved.model, data)
-    options = {"target": target, "exposure": exposure, "encoding": encoding}
+    options: dict[str, Any] = {"target": target, "exposure": exposure, "encoding": encoding}
     for rows in saved.blocks(data, with_target=True, **options):
         scores.add(rows.X, rows.y, rows.exposure)
     labels, checks = scores.classes is not None, None
