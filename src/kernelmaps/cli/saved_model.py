@@ -148,8 +148,9 @@ class _TableColumns:
             if not table.num_rows:
                 continue
             begin, end = end, end + table.num_rows
-            some = (None if values is None else values[begin:end] for values in (y, exposures))
-            yield NewRows(table.select(features), *some, _cells(table.select(list(keep))))
+            targets, exposed = (None if v is None else v[begin:end] for v in (y, exposures))
+            carried = _cells(table.select(list(keep)))
+            yield NewRows(table.select(features), targets, exposed, carried)
         if not end:
             raise ValueError(f"{self.path} has no rows.")
 
