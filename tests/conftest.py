@@ -153,7 +153,7 @@ def plain_terms(monkeypatch):
     """
     from plain_models import evaluate_plainly
 
-    machine = "kernelmaps.models.svm.model.AdditiveMachine"
+    machine = "kernelmaps.models.svm.fitted.AdditiveMachine"
     monkeypatch.setattr(f"{machine}._evaluate", evaluate_plainly)
 
 

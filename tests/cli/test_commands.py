@@ -24,7 +24,7 @@ from kernelmaps.data.reading import held_out, read_rows
 from kernelmaps.data.suffixes import compressed, open_text
 from kernelmaps.evaluation import comparison, results
 from kernelmaps.model_files import open_info
-from kernelmaps.models.svm import saved as svm_saved
+from kernelmaps.models.svm import fitted as svm_fitted
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -295,7 +295,7 @@ def test_columns_are_found_by_name_and_the_target_may_be_absent(csv, ridge, tmp_
 @pytest.mark.parametrize("max_values", [2**24, 0], ids=["without the estimator", "with it"])
 def test_columns_of_a_model_of_a_frame_are_found_by_name(model, max_values, tmp_path, monkeypatch):
     """A model that was saved in Python, and a file whose columns have another order."""
-    monkeypatch.setattr(svm_saved, "MOST_VALUES", max_values)
+    monkeypatch.setattr(svm_fitted, "MOST_VALUES", max_values)
     rows = pd.DataFrame(np.random.default_rng(0).random((80, 3)), columns=["a", "b", "c"])
     y = (10 * rows["a"]).to_numpy()
     path, csv = tmp_path / "model.kmap", tmp_path / "new.csv"

@@ -23,7 +23,7 @@ from kernelmaps.engine.outputs import record_paths
 from kernelmaps.exceptions import FileFormatError, OutOfDomainWarning
 from kernelmaps.model_files import load_with_metadata
 from kernelmaps.models.gam import fitted
-from kernelmaps.models.svm.saved import EstimatorNeeded
+from kernelmaps.models.saved_map import EstimatorNeeded
 
 # Commands in a process of their own: what they print, and the packages that are loaded at the end.
 PROBE = """
@@ -193,7 +193,7 @@ MAPS = [
 def test_a_saved_machine_scores_as_its_estimator_does(feature_map, rows, tmp_path):
     model = km.AdditiveSVR(feature_map).fit(rows, np.sin(5 * rows[:, 0]) + rows[:, 1])
     light, _ = load_with_metadata(save(model, tmp_path / "m.kmap"), to_predict=True)
-    assert type(light).__name__ == "SavedSVR"
+    assert type(light).__name__ == "AdditiveMachine"
     # Values that leave the range of the fit by a little are clipped without a word.
     new = rows * 1.01 if feature_map.get_params().get("out_of_domain") == "clip" else rows
     np.testing.assert_allclose(light.predict(new), model.predict(new), rtol=0, atol=ROUNDING)
@@ -257,7 +257,7 @@ def test_a_saved_machine_says_what_its_estimator_says(feature_map, rows, tmp_pat
     for column, value in values:
         new = changed(rows, column, value)
         light, _ = load_with_metadata(path, to_predict=True)
-        assert type(light).__name__ == "SavedSVR"
+        assert type(light).__name__ == "AdditiveMachine"
         # A model warns once: each of them is loaded anew.
         message = said(light, new)
         assert message == said(km.load(path), new)

@@ -24,7 +24,7 @@ from .._util.storage import AnyPath, write_json
 from ..data.reading import column_names
 from ..data.suffixes import compressed, data_suffix, is_csv, is_parquet
 from ..models.gam.fitted import warn_beyond
-from ..models.svm.saved import EstimatorNeeded
+from ..models.saved_map import EstimatorNeeded
 from . import application as cli
 from .saved_model import SavedModel, add_article
 

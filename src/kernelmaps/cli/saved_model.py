@@ -200,7 +200,7 @@ def _set_map_names(fitted: Any, columns: Sequence[str]) -> None:
     """Let the additive maps of a model, fitted on an array, name columns in messages."""
     if hasattr(fitted, "saved_maps"):  # without its estimator
         for feature_map in fitted.saved_maps:
-            if feature_map.is_additive and feature_map.n_features_in_ == len(columns):
+            if feature_map.n_features_in_ == len(columns):
                 feature_map.column_names = columns
         return
     from ..maps.base import AdditiveMap

@@ -28,9 +28,9 @@ _RECORDS = {
     "Features": "kernelmaps.models.streaming.feature_maps",
     "Part": "kernelmaps.models.streaming.feature_maps",
     "LinearSolution": "kernelmaps.models.streaming.linear",
-    "AdditiveMachine": "kernelmaps.models.svm.model",
-    "Summary": "kernelmaps.models.svm.training_summary",
-    "Progress": "kernelmaps.models.svm.training_summary",
+    "AdditiveMachine": "kernelmaps.models.svm.fitted",
+    "Summary": "kernelmaps.models.svm.fitted",
+    "Progress": "kernelmaps.models.svm.problem",
     "ColumnFormat": "kernelmaps.data.table_reader",
     "TableReader": "kernelmaps.data.table_reader",
     "Codebook": "kernelmaps.models.gam.codebooks",
@@ -52,13 +52,9 @@ _RECORDS = {
 _FITTED = {
     "AdditiveRegressor": ("kernelmaps.models.gam.fitted", "FittedRegressor"),
     "AdditiveClassifier": ("kernelmaps.models.gam.fitted", "FittedClassifier"),
-    "AdditiveSVC": ("kernelmaps.models.svm.saved", "SavedSVC"),
-    "AdditiveSVR": ("kernelmaps.models.svm.saved", "SavedSVR"),
 }
-_SAVED_MAP = "kernelmaps.models.svm.saved", "SavedMap"
-_SAVED_PARTS = {
-    "AdditiveMachine": ("kernelmaps.models.svm.saved", "SavedMachine"),
-}
+# Entries of estimators that predict by themselves.
+PREDICTORS = {"AdditiveSVC": "machine_", "AdditiveSVR": "machine_"}
 _ESTIMATOR_PACKAGES = ("kernelmaps.maps.", "kernelmaps.models.")
 PLUGINS: dict[str, type] = {}  # by `register_class`
 
@@ -140,13 +136,13 @@ def fitted_class(name: Any) -> type | None:
     return getattr(import_module(module), attribute)
 
 
-def fitted_part(name: str) -> type | None:
-    """The class that stands for a map, or another part of a model, that only predicts, or None."""
-    is_map = kernelmaps._MODULE_OF.get(name, "").startswith("kernelmaps.maps.")
-    if name in PLUGINS or not (is_map or name in _SAVED_PARTS):
+def saved_map_class(name: str) -> type | None:
+    """The class that stands for a map of this name where a file is read to predict, or None."""
+    if name in PLUGINS or not kernelmaps._MODULE_OF.get(name, "").startswith("kernelmaps.maps."):
         return None
-    module, attribute = _SAVED_MAP if is_map else _SAVED_PARTS[name]
-    return getattr(import_module(module), attribute)
+    from ..models.saved_map import SavedMap
+
+    return SavedMap
 
 
 def state_of(cls: Any) -> schema.State | None:

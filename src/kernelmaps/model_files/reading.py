@@ -15,12 +15,14 @@ from ..engine.spec import Spec, spec_from_file
 from ..exceptions import FileFormatError
 from .classes import (
     NAMED_KERNELS,
+    PLUGINS,
+    PREDICTORS,
     SKLEARN,
     SPEC_ENTRIES,
     check_sklearn,
     fitted_class,
-    fitted_part,
     listed_class,
+    saved_map_class,
     state_of,
 )
 
@@ -62,13 +64,15 @@ class Reader:
         What cannot be read so is read with the estimator, which knows more, or refuses it.
         """
         is_fitted = isinstance(node, dict) and node.get("$") == "object" and node.get("state")
-        cls = fitted_class(node.get("class")) if is_fitted else None
-        if cls is None:
+        name = node.get("class") if is_fitted else None
+        entry = PREDICTORS.get(name) if name not in PLUGINS else None
+        cls = fitted_class(name)
+        if cls is None and entry is None:
             return self.read(node)
         self.to_predict = True
         try:
             with _malformed_refused("object"):
-                return self._object(cls, node)
+                return self._object(cls, node) if cls else self.read(node["state"][entry])
         except FileFormatError:
             return Reader(self.arrays).read(node)
 
@@ -128,7 +132,7 @@ class Reader:
 
     def _read_object(self, node: Any) -> Any:
         name = node["class"]
-        cls = fitted_part(name) if self.to_predict and isinstance(name, str) else None
+        cls = saved_map_class(name) if self.to_predict and isinstance(name, str) else None
         if cls is None:
             cls = listed_class(name) if isinstance(name, str) else None
         if cls is None:

@@ -3,7 +3,7 @@ r"""Losses of additive models: all that their solvers know about a loss, one cla
 An example with target y (+1 or −1 for a class) and cost c adds c ℓ(y, f) to the objective.
 
 Newton's method takes the value, the derivative and the curvature of rows (:class:`Loss`). The
-curvature may be an upper bound of the second derivative (of a loss with a corner, which is
+curvature may be an upper bound of the second derivative (of a loss with a kink, which is
 smoothed): the step then minimises a majorizer, and cannot raise the objective. Close to the minimum
 the share of the bound shrinks, and steps become Newton's.
 
@@ -100,7 +100,7 @@ class Loss:
     of_labels = False  # whether y is ±1
     has_kinks = False  # whether the derivative jumps: see `Hinges`
     svm_factor = 1.0  # the loss of SVMs is so many times ℓ: (y − f)², but ½(y − f)² of GAMs
-    # Largest second derivative of ℓ. Of a loss with corners, the jump of its derivative: a second
+    # Largest second derivative of ℓ. Of a loss with kinks, the jump of its derivative: a second
     # derivative is this over a length, see `svm.scale.max_curvature`.
     max_curvature = 1.0
     curvature_varies = True  # whether the second derivative differs between rows

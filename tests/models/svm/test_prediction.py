@@ -10,7 +10,7 @@ from kernelmaps.engine.reference import evaluate_table
 from kernelmaps.engine.table import AFFINE, CODE, EDGES, Table
 from kernelmaps.engine.table.dot import summed_table
 from kernelmaps.exceptions import OutOfDomainWarning
-from kernelmaps.models.svm import prediction
+from kernelmaps.models.svm.fitted import add_sums, tabulate_terms
 
 ONE = {"n_jobs": 1, "tol": 1e-3, "random_state": 0}
 # Any weights are those of a model: loops that would train them are not compiled here.
@@ -105,10 +105,7 @@ def test_vectors_cover_every_shape(bases, dtype, seed):
         for rows in (1, 7, 8, 9, 16, 33, 65, n):
             found = model.machine_.scores(own[n - rows :])
             nothing = np.zeros((rows, 1))  # values that fill up a vector are not outside the domain
-            assert (
-                prediction.sums(model.machine_.tabulated_terms(own), own[n - rows :], nothing, 1)
-                == 0
-            )
+            assert add_sums(model.machine_.tabulated_terms(own), own[n - rows :], nothing, 1) == 0
             np.testing.assert_allclose(
                 found, expected[n - rows :], atol=2e-5 if dtype is np.float32 else 1e-11
             )
@@ -210,8 +207,8 @@ def test_stored_values_outside_the_domain_are_clipped(case, seed):
     clipped.data = np.clip(far.data, low[X.indices], high[X.indices])
     zeros = np.zeros((2, X.shape[0], model.machine_.n_outputs))
     terms = model.machine_.tabulated_terms(X)
-    assert prediction.sums(terms, far, zeros[0], 1) > 0
-    prediction.sums(terms, clipped, zeros[1], 1)
+    assert add_sums(terms, far, zeros[0], 1) > 0
+    add_sums(terms, clipped, zeros[1], 1)
     np.testing.assert_allclose(*zeros, atol=1e-9)
 
 
@@ -323,16 +320,16 @@ def test_positions_from_middles_of_bins_are_the_same_function(seed, dtype, bins)
     )
     X = np.clip(np.concatenate([X, np.nextafter(X, low), np.nextafter(X, high)]), low, high)
     expected = evaluate_table(table, X.astype(np.float64), np).sum(axis=1)
-    terms = prediction.tabulated_terms(table, np.dtype(dtype), np.dtype(dtype))
+    terms = tabulate_terms(table, np.dtype(dtype), np.dtype(dtype))
     assert terms.table.bins.centred
     found = np.zeros((len(X), 1))
-    assert prediction.sums(terms, X, found, 1) == 0
+    assert add_sums(terms, X, found, 1) == 0
     size = max(float(np.abs(own).max()) for own in sets)
     np.testing.assert_allclose(found[:, 0], expected, atol=1e5 * np.finfo(dtype).eps * size)
     for side in (low, high):  # a step outside is noticed, and the value is that at the end
         out = np.nextafter(side, side * 2 - (low + high) / 2)[None].astype(dtype)
         there = np.zeros((1, 1))
-        assert prediction.sums(terms, out, there, 1) > 0
+        assert add_sums(terms, out, there, 1) > 0
         at_end = evaluate_table(table, side[None].astype(np.float64), np).sum()
         np.testing.assert_allclose(there[0, 0], at_end, atol=1e5 * np.finfo(dtype).eps * size)
 
@@ -354,7 +351,7 @@ def test_float32_positions_are_bounded_where_they_may_be_anywhere(seed, begin, w
     assert bool(terms.table.bins.centred) == centred
     with np.errstate(all="ignore"):
         found = np.zeros((len(X), 1))
-        prediction.sums(terms, single, found, 1)
+        add_sums(terms, single, found, 1)
     if width < 1e50:  # float32 does not reach farther
         scores = model.machine_.trained_scores(single)
         np.testing.assert_allclose(found + model.machine_.offset, scores, atol=1e-3)

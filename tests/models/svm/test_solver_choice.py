@@ -11,7 +11,7 @@ import kernelmaps as km
 from kernelmaps.models.losses import LOSSES, make_loss
 from kernelmaps.models.rows.band_rows import BandRows
 from kernelmaps.models.svm import training
-from kernelmaps.models.svm.scale import SCALED_CURVATURE_RATIO, curvature_ratio, mean_square
+from kernelmaps.models.svm.problem import SCALED_CURVATURE_RATIO, curvature_ratio, mean_square
 
 
 def table(seed, n=300):

@@ -661,7 +661,7 @@ def test_the_bias_is_that_of_the_augmented_lagrangian():
         return b - psi.T @ state.alpha[:, 0] @ mean + s * (mean @ mean + sigma)
 
     for _ in range(3):
-        state.visit_active()
+        state.update_active()
         assert abs(state.alpha.sum()) > 1e-3  # else nothing is tested
         assert state.bias[0] == pytest.approx(expected_bias(), rel=1e-10)
         state.update_intercept()

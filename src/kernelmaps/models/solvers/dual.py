@@ -31,7 +31,7 @@ minimises over one α_i at a time (:func:`._dual_loops.visit_examples`).
 
 **Shrinking**: an example whose α_i stays at a bound, where the derivative of the dual is larger
 than a share of the largest |Δα_i| Q_ii of the last pass, is not active until the others have
-converged. For losses with corners, |Δα_i| Q_ii is the projected gradient, which LIBLINEAR takes,
+converged. For losses with kinks, |Δα_i| Q_ii is the projected gradient, which LIBLINEAR takes,
 with a share of one; for smooth ones it is smaller.
 
 **The end** is certified: s is made exactly zero, and the duality gap, a sum over all examples of
@@ -387,14 +387,14 @@ class CoordinateDescent:
 
     def run_epoch(self) -> GapCertificate:
         """Visit the active examples and update the intercept; estimated primal values and gaps."""
-        totals = self.visit_active()
+        totals = self.update_active()
         self.update_intercept()
         return self.certificate(totals)
 
-    def visit_active(self) -> PassTotals:
+    def update_active(self) -> PassTotals:
         """Take steps in the active examples; totals of all, valid until the next pass."""
         self.rng.shuffle(self.order[: self.n_active])
-        self.n_active, record = self._visit(self.order, self.n_active, take_steps=True)
+        self.n_active, record = self._run_pass(self.order, self.n_active, take_steps=True)
         self._set_shrink_threshold(record.visited)
         return record.visited
 
@@ -416,7 +416,7 @@ class CoordinateDescent:
     def _set_shrink_threshold(self, totals: PassTotals) -> None:
         self.record.shrink_threshold[:] = CONSTANTS.shrink_share * totals.max_violation
 
-    def _visit(
+    def _run_pass(
         self, order: np.ndarray, n_active: int, *, take_steps: bool
     ) -> tuple[int, PassRecord]:
         """Visit the first examples of an order; how many of them stay active, and totals.
@@ -452,7 +452,7 @@ class CoordinateDescent:
         """Make s zero, measure the gap there, and set the active set for the epochs that follow."""
         if self.options.fit_intercept:
             self.balance()
-        totals = self._visit_all()
+        totals = self._pass_over_all()
         self.n_certificates += 1
         # Examples that would not move were shrunk: a gap that is left is that of the others. From
         # the second certificate on all are active, because the intercept may converge slowly where
@@ -467,15 +467,15 @@ class CoordinateDescent:
         self.record.shrink_threshold[:] = NO_SHRINKING
         self.record.shrunk.assign(PassTotals.zeros(self.n_outputs))
 
-    def _visit_all(self) -> PassTotals:
+    def _pass_over_all(self) -> PassTotals:
         """Visit all examples without a step: exact totals, and who is active, by the threshold."""
 
-        def visit_block(begin: int, end: int) -> tuple[PassRecord, np.ndarray, np.ndarray]:
+        def pass_over_block(begin: int, end: int) -> tuple[PassRecord, np.ndarray, np.ndarray]:
             order = self.examples[begin:end].astype(np.int64)
-            n_active, record = self._visit(order, end - begin, take_steps=False)
+            n_active, record = self._run_pass(order, end - begin, take_steps=False)
             return record, order[:n_active], order[n_active:]
 
-        blocks = in_blocks(self.options.n_threads, len(self.examples), visit_block)
+        blocks = in_blocks(self.options.n_threads, len(self.examples), pass_over_block)
         records, active, shrunk = zip(*blocks, strict=True)
         totals = reduce(PassTotals.merged, (record.visited for record in records))
         shrunk_totals = reduce(PassTotals.merged, (record.shrunk for record in records))

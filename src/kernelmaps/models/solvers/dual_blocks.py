@@ -70,16 +70,16 @@ class BlockDescent(CoordinateDescent):
 
     def run_block_epochs(self) -> PassTotals:
         """A few epochs on the block at hand; the totals of the first of them."""
-        totals = PassTotals(*np.array(self.visit_active()))  # a copy
+        totals = PassTotals(*np.array(self.update_active()))  # a copy
         for _ in range(_EPOCHS - 1):
             if self.n_active:
-                self.visit_active()
+                self.update_active()
         return totals
 
     def block_totals(self) -> PassTotals:
         """The totals of the block at hand, without a step."""
         order = self.examples.astype(np.int64)
-        return self._visit(order, len(order), take_steps=False)[1].visited
+        return self._run_pass(order, len(order), take_steps=False)[1].visited
 
     def balance_block(self) -> bool:
         """Take s off the block at hand as far as its variables allow; whether it is zero then."""

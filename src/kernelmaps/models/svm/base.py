@@ -23,27 +23,30 @@ from ..explanation import Explanation
 from ..inputs import refuse_training_on_gpu, weights_of
 from ..losses import SVM, find_loss, make_loss
 from ..shapes import ShapeFunction
-from .choosing import (
-    best_of,
-    cross_validate,
-    folds_of,
-    values_of_C,
-    warn_unless_folds_converged,
-)
-from .describing import describe, shape_functions
-from .fitted_map import fit_map, map_of
+from .fitted import AdditiveMachine, FittedMap, sample_rows
 from .inputs import (
     checked,
     checked_chunk,
+    fit_map,
+    map_of,
     naming_gams,
     out_of_core,
     refuse_table,
     rows_to_score,
 )
-from .model import AdditiveMachine
-from .problem import Options, Targets, check_size, costs_of, warn_unless_converged
-from .scale import scaled_C
-from .training_summary import Progress
+from .problem import (
+    Options,
+    Progress,
+    Targets,
+    best_of,
+    check_size,
+    costs_of,
+    cross_validate,
+    folds_of,
+    scaled_C,
+    values_of_C,
+    warn_unless_converged,
+)
 
 # Attributes of a fit that a later one may not have.
 _OF_ONE_FIT = ("Cs_", "cv_scores_", "n_samples_seen_", "_chunks", "_progress")
@@ -100,6 +103,10 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
 
     def _output_names(self) -> list[str]:
         raise NotImplementedError
+
+    def _kind_of_outputs(self) -> tuple[str, np.ndarray | None, bool]:
+        """What the outputs of a machine stand for, labels, and whether scores are log odds."""
+        return "numbers", None, False
 
     def _output_to_explain(self, scores: np.ndarray) -> int:
         """The output that explains a prediction best, from the scores of all."""
@@ -167,42 +174,39 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
             C = self._C_of(fitted, rows, targets, options)
         else:
             folds = folds_of(name, self.cv, targets.y, counts, is_classifier(self))
-            scores, not_converged = cross_validate(
+            scores = cross_validate(
                 Cs, folds, rows, targets, counts, self._score_of_fold, fitted, options
             )
-            warn_unless_folds_converged(not_converged, scores.size, options)
             self.Cs_, self.cv_scores_, C = Cs, scores, best_of(Cs, scores)
         start = None
         if last is not None:  # duals are proportional to C far from 0
             start = last[0] * min(C / self.C_, 1.0), last[1]
         solution = train(rows, targets, C, fitted, options, start)
         warn_unless_converged(solution, options)
-        machine = self._keep(solution, targets, fitted, C)
-        describe(machine, rows, targets.weight)
+        self._keep(solution, targets, fitted, C, sample_rows(rows, targets.weight))
 
     def _fit_source(self, X: Any, y: Any, sample_weight: Any) -> None:
-        from .chunks import train_on_source
-        from .survey import survey_source
+        from .chunks import sample_source, train_on_source
 
         name, options = type(self).__name__, self._options()
-        source, survey, block_rows = survey_source(name, X, y, sample_weight)
-        self.n_features_in_ = survey.sample.shape[1]
+        source, first_pass, block_rows = sample_source(name, X, y, sample_weight)
+        self.n_features_in_ = first_pass.sample.shape[1]
         self.__dict__.pop("feature_names_in_", None)
-        weight = weights_of(self, survey.weight, len(survey.y))
-        targets = self._targets(survey.y, weight)
+        weight = weights_of(self, first_pass.weight, len(first_pass.y))
+        targets = self._targets(first_pass.y, weight)
         if targets.pairwise:
             raise ValueError(no_pairs(name, "rows that come in blocks"))
         if targets.multilabel:
             raise ValueError(no_indicators(name, "rows that come in blocks"))
-        check_size(survey.outline, targets, options)
+        check_size(first_pass.outline, targets, options)
         self._forget()
         # All rows are in blocks: the map is fitted to a sample with the ends of all ranges.
-        outline, fitted = fit_map(name, self.feature_map, survey.outline, None, self.n_jobs)
-        C = self._C_of(fitted, outline[:-2], targets.at(survey.at), options)
+        outline, fitted = fit_map(name, self.feature_map, first_pass.outline, None, self.n_jobs)
+        C = self._C_of(fitted, outline[:-2], targets.at(first_pass.sampled), options)
         solution = train_on_source(source, block_rows, outline, targets, C, fitted, options)
         warn_unless_converged(solution, options)
-        machine = self._keep(solution, targets, fitted, C)
-        describe(machine, outline[:-2], targets.weight[survey.at])
+        sample = sample_rows(outline[:-2], targets.weight[first_pass.sampled])
+        self._keep(solution, targets, fitted, C, sample)
 
     def _C_of(self, fitted: Any, rows: Any, targets: Targets, options: Options) -> float:
         """C as a number; "scale" is one for the scale of the map's columns."""
@@ -223,19 +227,28 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
             return None
         return self.dual_coef_, self.machine_.offset - targets.centre
 
-    def _keep(self, solution: Any, targets: Targets, fitted: Any, C: float) -> AdditiveMachine:
-        """Set the attributes of a fit; the machine, whose terms are still to be described."""
+    def _keep(self, solution: Any, targets: Targets, fitted: Any, C: float, sample: Any) -> None:
+        """Set the attributes of a fit."""
         self._n_rows, self.C_ = len(solution.alpha), C
         self.dual_coef_, self.objective_ = solution.alpha, solution.primal
         self.duality_gap_, self.n_iter_ = solution.gap, solution.n_iter
         self.solver_ = solution.solver
         offset = solution.intercept + targets.centre
-        self.machine_ = self._machine(fitted, solution.weights, offset)
-        return self.machine_
+        self.machine_ = self._machine(fitted, solution.weights, offset, sample)
 
-    def _machine(self, fitted: Any, weights: np.ndarray, offset: np.ndarray) -> AdditiveMachine:
-        columns = getattr(self, "feature_names_in_", None)
-        return AdditiveMachine(fitted, weights, offset, float(self.tol), columns)
+    def _machine(
+        self, fitted: FittedMap, weights: np.ndarray, offset: np.ndarray, sample: Any
+    ) -> AdditiveMachine:
+        return AdditiveMachine(
+            fitted.feature_map,
+            fitted.on_codes,
+            weights,
+            offset,
+            float(self.tol),
+            *self._kind_of_outputs(),
+            getattr(self, "feature_names_in_", None),
+            sample,
+        )
 
     # -- partial_fit ------------------------------------------------------------------------------
 
@@ -290,8 +303,10 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         weights, offset = chunks.mean(len(targets.y) / self.n_samples_seen_)
         self.__dict__.pop("_progress", None)
         self._chunks, self.C_ = chunks, C
-        self.machine_ = self._machine(fitted, weights, offset + targets.centre)
-        describe(self.machine_, rows, targets.weight, before)
+        sample = sample_rows(rows, targets.weight, before)
+        self.machine_ = self._machine(fitted, weights, offset + targets.centre, sample)
+        if sample is None:
+            vars(self.machine_)["summary"] = before.summary  # type: ignore[union-attr]
 
     # -- what a fitted model says -----------------------------------------------------------------
 
@@ -299,10 +314,8 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         """Scores of rows as a user passes them, one column per output."""
         check_is_fitted(self)
         if is_foreign(X):
-            from .array_api import scores
-
             with memory_named(type(self).__name__, "Pass fewer rows at a time."):
-                return scores(self.machine_, X)
+                return self.machine_.foreign_scores(X)
         return self.machine_.scores(
             rows_to_score(self, self.machine_, X), self.n_jobs, validate=True
         )
@@ -382,7 +395,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
     def shape_functions_(self) -> list[ShapeFunction]:
         """The g_j on a grid, with the density of the data below them: one for each feature."""
         check_is_fitted(self)
-        return shape_functions(self.machine_, self.term_names_)
+        return self.machine_.shape_functions(self.term_names_)
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -418,11 +431,11 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         shape = self.machine_.weights.shape
         if shape[0] != self.n_features_in_:
             raise ValueError("machine_ has another number of features")
-        if shape[2] != len(self._output_names()):
-            raise ValueError("machine_ has another number of outputs")
+        outputs, classes, _ = self._kind_of_outputs()
+        if outputs != self.machine_.outputs or not np.array_equal(classes, self.machine_.classes):
+            raise ValueError("machine_ has other outputs")
         if hasattr(self, "_progress") and self._progress.weights.shape != shape:
             raise ValueError("progress has weights of another shape")
-        self.machine_.feature_names = getattr(self, "feature_names_in_", None)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.sparsefuncs import min_max_axis
 
-from ..._util.threads import resolve_threads, run_interruptibly
-from ...data import Source
+from ..._util.threads import mixed_bits, resolve_threads, run_interruptibly
+from ...data import Block, Source, open_source
+from ...data.sources import IterableSource
+from ...engine.extent import column_range, extent_of, first_not_finite
 from ..rows.map_tables import basis_tables, lanes_for, pack_weights, unpack_weights
 from ..solvers.dual import Solution
 from ..solvers.dual_blocks import BlockDescent, DescentOverBlocks
-from .fitted_map import FittedMap
-from .problem import Options, Targets, costs_of, precision_of
+from .fitted import FittedMap, precision_of
+from .inputs import naming_gams
+from .problem import Options, Progress, Targets, costs_of
 from .training import dual_options, joined, lane_groups, problem_of
-from .training_summary import Progress
 
 _MOST_EPOCHS = 100  # on one chunk of `partial_fit`
 
@@ -135,3 +139,118 @@ class ChunkTraining:
             sparse=bool(self.kind[0]),
             dtype=str(self.kind[1]),
         )
+
+
+_BLOCK_VALUES = 2**23  # numbers of one block, about
+_SAMPLE_ROWS = 4096  # rows of the sample, at least (if there are as many)
+
+
+@dataclass(frozen=True)
+class FirstPass:
+    """What a first pass over the data tells.
+
+    Attributes
+    ----------
+    y, weight : ndarray of shape (n,)
+    sample : array or CSR
+        Rows of positive weight, at random.
+    sampled : ndarray of int
+        Their numbers.
+    outline : array or CSR
+        The sample, with the columns' smallest and largest values as two more rows.
+    """
+
+    y: np.ndarray
+    weight: np.ndarray
+    sample: Any
+    sampled: np.ndarray
+    outline: Any
+
+
+def open_rereadable(owner: str, X: Any, y: Any, sample_weight: Any) -> Source:
+    """Open data that can be read again and again."""
+    source = open_source(X, y, sample_weight)
+    if source.once:
+        raise TypeError(
+            f"{owner}.fit reads its data several times, and a generator can be read only once. "
+            "Pass a callable that makes one, a file, or an array; or call partial_fit with each "
+            "chunk."
+        )
+    if source.parts is None:
+        return source
+    import dask
+
+    # Partitions of a Dask collection, each computed when its turn comes.
+    return IterableSource(lambda: (dask.compute(*partition[:3]) for partition in source.parts))
+
+
+def read_once(owner: str, source: Source, block_rows: int) -> FirstPass:
+    """One pass: labels, ranges, a sample; refuses rows that no map accepts."""
+    ys, weights, samples, at = [], [], [], np.zeros(0, np.int64)
+    low = high = None
+    stride = 1
+    for block in source.blocks(block_rows):
+        with naming_gams(block.X):
+            _check(owner, block)
+        n = block.X.shape[0]
+        if n == 0:
+            continue
+        ys.append(np.asarray(block.y))
+        weights.append(np.ones(n) if block.w is None else np.asarray(block.w, np.float64))
+        least, largest = _ranges(block.X)
+        low = least if low is None else np.minimum(low, least)
+        high = largest if high is None else np.maximum(high, largest)
+        taken = np.flatnonzero((weights[-1] > 0) & _sampled(block.start + np.arange(n), stride))
+        samples.append(block.X[taken])
+        at = np.concatenate([at, block.start + taken])
+        while len(at) > 2 * _SAMPLE_ROWS:  # half of the rows so far
+            stride *= 2
+            some = np.flatnonzero(_sampled(at, stride))
+            samples, at = [_stack(samples)[some]], at[some]
+    if low is None:
+        raise ValueError(f"{owner}: the data have no rows.")
+    if len(at) == 0:
+        raise ValueError(f"{owner}: no row has a positive weight.")
+    sample = _stack(samples)
+    ends = np.stack([low, high]).astype(sample.dtype)
+    outline = _stack([sample, type(sample)(ends) if sparse.issparse(sample) else ends])
+    return FirstPass(np.concatenate(ys), np.concatenate(weights), sample, at, outline)
+
+
+def _sampled(rows: np.ndarray, stride: int) -> np.ndarray:
+    """One of `stride` (a power of two) rows, by bits that have nothing to do with their order.
+
+    Every k-th row may be of one kind. A larger stride chooses some of the same rows.
+    """
+    return mixed_bits(rows) % np.uint64(stride) == 0
+
+
+def _check(owner: str, block: Block) -> None:
+    if block.y is None:
+        raise ValueError(
+            f"{owner}: the data carry no targets: pass y, or chunks (X, y), or the name of the "
+            "column that holds them."
+        )
+    values = block.X.data[None, :] if sparse.issparse(block.X) else block.X
+    if not extent_of(np.ascontiguousarray(values)).is_finite:
+        row, column = first_not_finite(values)
+        place = "" if sparse.issparse(block.X) else f", row {block.row + row}, column {column}"
+        raise ValueError(f"{owner}: Input X contains NaN or infinity (chunk {block.chunk}{place}).")
+
+
+def _ranges(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    return min_max_axis(X.tocsr(), axis=0) if sparse.issparse(X) else column_range(X)
+
+
+def _stack(parts: list[Any]) -> Any:
+    return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.vstack(parts)
+
+
+def sample_source(owner: str, X: Any, y: Any, sample_weight: Any) -> tuple[Source, FirstPass, int]:
+    """The source, what a first pass over it tells, and the rows of a block."""
+    source = open_rereadable(owner, X, y, sample_weight)
+    head = source.head(16)
+    if head is None:
+        raise ValueError(f"{owner}: the data have no rows.")
+    block_rows = max(64, _BLOCK_VALUES // max(1, head.X.shape[1]))
+    return source, read_once(owner, source, block_rows), block_rows

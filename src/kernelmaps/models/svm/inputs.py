@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import RegressorMixin, is_classifier
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.base import RegressorMixin, clone, is_classifier
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from ..._util.arguments import refuse_masked
 from ..._util.sparse import check_sparse, dense, naming_text
@@ -18,8 +20,11 @@ from ...data import Source
 from ...data.frames import first_column_without_numbers
 from ...data.opening import has_text, in_memory
 from ...data.suffixes import is_csv
-from ...maps.codes import Codes, refuse_plain_codes
-from .model import AdditiveMachine
+from ...engine.tabulated import zero_at_zero
+from ...maps.base import AdditiveMap, JointMap
+from ...maps.codes import Codes, codes_of, refuse_plain_codes
+from ...maps.spline import SplineMap
+from .fitted import AdditiveMachine, FittedMap
 
 USE_A_GAM = (
     "AdditiveClassifier and AdditiveRegressor take text, categories and missing values as they are."
@@ -148,3 +153,71 @@ def rows_to_score(owner: Any, machine: AdditiveMachine, X: Any) -> Any:
             X = np.asarray(X)  # the names are checked; the map was fitted without them
         rows = machine.feature_map._native_rows(X, reset=False)
     return machine.fitted.dense_unless_sparse_helps(rows)
+
+
+def map_of(feature_map: Any) -> Any:
+    """The map that a parameter stands for: splines by default, the content of a frozen one."""
+    if feature_map is None:
+        return SplineMap()
+    return feature_map.estimator if isinstance(feature_map, FrozenEstimator) else feature_map
+
+
+def fit_map(
+    owner: str, feature_map: Any, X: Any, weight: np.ndarray | None, n_jobs: int | None
+) -> tuple[Any, FittedMap]:
+    """Fit a map that is not fitted yet; the rows as loops take them, and the map.
+
+    Rows of weight 0 count as absent: the map's domain is neither learned from them nor checked
+    against them.
+    """
+    given = map_of(feature_map)
+    if not isinstance(given, AdditiveMap):
+        raise TypeError(_not_additive(owner, given))
+    if isinstance(X, Codes):
+        rows, fitted = codes_of(given, X, owner), FittedMap(given, on_codes=True)
+    else:
+        rows, fitted = _fit_to_values(given, X, weight, n_jobs)
+    if sparse.issparse(rows) and not zero_at_zero(fitted.spec):
+        raise ValueError(
+            f"{owner}: X is sparse, but {type(given).__name__} as given does not map 0 to 0, so "
+            "that its rows are not sparse. Use a map with zero_at_zero=True (SplineMap, "
+            "TrigonometricMap, HermiteMap), a homogeneous map, "
+            "AnchorMap(feature_range=(0, None)), or pass dense rows, X.toarray() "
+            "(for codes: encode(X.toarray()))."
+        )
+    return rows, fitted
+
+
+def _fit_to_values(
+    given: AdditiveMap, X: Any, weight: np.ndarray | None, n_jobs: int | None
+) -> tuple[Any, FittedMap]:
+    counted = columns = None
+    if weight is not None and weight.any() and not weight.all():
+        counted = np.flatnonzero(weight > 0)
+    try:
+        check_is_fitted(given)
+        rows, extent = given._check_rows(X, reset=False)
+        columns = extent.columns
+    except NotFittedError:
+        unfitted = clone(given).set_params(n_jobs=n_jobs)
+        given = unfitted.fit(X if counted is None else X[counted])
+        if counted is None:  # the fit has checked the values
+            rows = given._native_rows(X, reset=False)
+        else:
+            rows, _ = given._check_rows(X, reset=False)
+    if counted is None:
+        given._check_domain(rows, columns)
+    else:
+        given._check_domain(rows[counted])
+    return rows, FittedMap(given)
+
+
+def _not_additive(owner: str, given: Any) -> str:
+    what = f"{type(given).__name__} acts on whole rows" if isinstance(given, JointMap) else (
+        f"{given!r} is none"
+    )  # fmt: skip
+    return (
+        f"{owner}: feature_map must be an additive map, one that acts on each feature alone; "
+        f"{what}. Use one such as SplineMap or HomogeneousMap. For other maps put a linear model "
+        "behind them: make_pipeline(feature_map, LinearSVC())."
+    )

@@ -6,17 +6,23 @@ Nothing here loads a compiler: estimators are imported, and refuse bad arguments
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import check_cv
 
-from ..._util.arguments import argument, parameter
+from ..._util.arguments import argument, check_positive, parameter
+from ..._util.display import track
+from ..._util.schema import array, boolean, record, saved, text
+from ...engine import Spec, apply
+from ..losses import Loss
+from .fitted import AdditiveMachine, FittedMap, precision_of
 
-MOST_LANES = 16  # classes whose weights are the lanes of one vector
-SMALL = 2_000_000  # values to look up below which threads do not pay
-_EXACT = 1e-5  # tolerances below which float32 is not exact enough
 _COSTS = (1e-30, 1e30)  # of one example; beyond, weights in float32 may overflow
 # Of targets: beyond, their squares, or weights in single precision, may overflow.
 LARGEST_TARGET = {np.float64: 1e150, np.float32: 1e30}
@@ -73,11 +79,6 @@ class Options:
     progress: bool | None
 
 
-def precision_of(X: Any, tol: float) -> type:
-    """float32 where the data are no finer and the tolerance does not ask for more."""
-    return np.float64 if X.dtype == np.float64 or tol < _EXACT else np.float32
-
-
 def costs_of(owner: str, C: float, weight: np.ndarray) -> np.ndarray:
     """C times the weights, which has to lie where the solver's numbers are exact."""
     cost = C * weight
@@ -122,3 +123,185 @@ def check_size(rows: Any, targets: Targets, options: Options) -> None:
             f"{options.owner}: y is {targets.y[at] + targets.centre:g} in row {at}; for rows of "
             f"{rows.dtype} targets beyond ±{most:g} may overflow: scale y."
         )
+
+
+@record
+class Progress:
+    """Where `partial_fit` stands: enough to go on with the next chunk.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_features, n_bases, n_outputs)
+        After the last chunk; the model itself predicts by the mean over the chunks.
+    offset : ndarray of shape (n_outputs,)
+        Likewise.
+    balance : ndarray of shape (n_outputs,)
+        Sum of all dual variables so far.
+    sparse : bool
+        Whether the chunks were CSR.
+    dtype : str
+        Type of their values.
+    """
+
+    weights: np.ndarray = saved(array("f8", "features bases outputs"))
+    offset: np.ndarray = saved(array("f8", "outputs"))
+    balance: np.ndarray = saved(array("f8", "outputs"))
+    sparse: bool = saved(boolean)
+    dtype: str = saved(text(("float64", "float32", "uint8", "uint16", "uint32")))
+
+    @property
+    def kind(self) -> tuple[bool, np.dtype]:
+        """Whether the rows are sparse, and their type."""
+        return self.sparse, np.dtype(self.dtype)
+
+
+# κ of ``C="scale"``. Cross-validated accuracy on 1500 rows of six tables (0/1 columns like those of
+# DNA, spambase, magic, adult one-hot, pendigits, usps), cubic splines, squared hinge loss: it is
+# 0.3 points below that of the best C in the mean, 0.7 at most; with κ = 2, 0.6 and 1.5; with C = 1,
+# 1.7 and 4.3.
+SCALED_CURVATURE_RATIO = 6.0
+_MOST_ROWS = 1024  # whose squared distances are averaged: the mean is exact to some percent
+# Variances, relative to mean squares, that are rounding errors of the means of so many rows.
+_ROUNDING = _MOST_ROWS * float(np.finfo(np.float64).eps)
+
+
+def mean_square(spec: Spec, X: Any, weight: np.ndarray, n_rows: int = _MOST_ROWS) -> float:
+    """The weighted mean of ‖ψ − m‖² over rows of positive weight, or some at equal distances.
+
+    It is zero, not a rounding error, where rows are alike.
+    """
+    rows = np.flatnonzero(weight > 0)
+    rows = rows[:: -(-len(rows) // n_rows)]
+    psi, share = apply(spec, X[rows], n_jobs=1), weight[rows] / weight[rows].sum()
+    mean = np.asarray(share @ psi, np.float64)
+    squares = psi.multiply(psi) if sparse.issparse(psi) else np.square(psi, dtype=np.float64)
+    square = float(share @ np.ravel(squares.sum(axis=1)))
+    variance = square - float(mean @ mean)
+    return variance if variance > _ROUNDING * square else 0.0
+
+
+def max_curvature(loss: Loss, y: np.ndarray, weight: np.ndarray) -> float:
+    """The largest ℓ''; of a loss with kinks, whose derivative jumps, one over a length.
+
+    The length is 1 for labels, and the mean absolute deviation of the targets of a regression.
+    """
+    length = 1.0
+    if loss.has_kinks and not loss.of_labels:
+        deviations = np.abs(y - np.average(y, weights=weight))
+        length = float(np.average(deviations, weights=weight)) or 1.0
+    return loss.svm_factor * loss.max_curvature / length
+
+
+def curvature_ratio(loss: Loss, y: np.ndarray, cost: np.ndarray, square: float) -> float:
+    """κ for the mean cost of the rows, with `mean_square` of their columns."""
+    return float(np.mean(cost)) * max_curvature(loss, y, cost) * square
+
+
+def scaled_C(spec: Spec, X: Any, loss: Loss, y: np.ndarray, weight: np.ndarray) -> float:
+    """The C of ``C="scale"``; 1 where all rows are mapped alike."""
+    square = mean_square(spec, X, weight)
+    if not square:
+        return 1.0
+    return SCALED_CURVATURE_RATIO / (max_curvature(loss, y, weight) * square)
+
+
+SCALE = "scale"  # C from the scale of the map's columns
+_TIE = 1e-12  # mean scores that differ by less are equal: the smaller C is taken
+
+# Of scores [row][output], targets and weights of the rows that a fold holds out: the higher, the
+# better.
+Score = Callable[[np.ndarray, np.ndarray, np.ndarray], float]
+
+
+def values_of_C(owner: str, C: Any) -> np.ndarray | None:
+    """Several values of C in increasing order, checked; None for a single number or "scale"."""
+    if isinstance(C, str) and C == SCALE:
+        return None
+    expected = f"a positive number, several of them or {SCALE!r}"
+    if isinstance(C, Real | str | bytes | None) or np.ndim(C) == 0:
+        check_positive(owner, "C", C.item() if isinstance(C, np.ndarray) else C, expected)
+        return None
+    try:
+        values = np.sort(np.ravel(np.asarray(C, dtype=np.float64)))
+    except (TypeError, ValueError):
+        values = np.zeros(0)
+    if values.size == 0 or not ((values > 0) & np.isfinite(values)).all():
+        raise ValueError(f"{owner}: C must be {expected}, got {C!r}.")
+    return values
+
+
+def folds_of(
+    owner: str, cv: Any, y: np.ndarray, counts: np.ndarray, classifier: bool
+) -> list[np.ndarray]:
+    """Held-out rows of each fold; rows of weight 0 are not divided, unless splits are given.
+
+    Parameters
+    ----------
+    owner : str
+        The estimator, for messages.
+    cv : int, splitter or iterable
+        As in scikit-learn.
+    y : ndarray
+        Targets, for folds with the classes in their shares.
+    counts : ndarray
+        Sample weights.
+    classifier : bool
+        Whether `y` are codes of labels.
+    """
+    given = not isinstance(cv, Integral | None) and not hasattr(cv, "split")
+    divided = np.arange(len(y)) if given else np.flatnonzero(counts > 0)
+    try:
+        splitter = check_cv(cv, y[divided], classifier=classifier)
+        splits = splitter.split(np.zeros(len(divided)), y[divided])
+        folds = [divided[test] for _, test in splits]
+    except (ValueError, TypeError, IndexError) as error:
+        raise ValueError(f"{owner}: cv={cv!r} gives no folds: {error}") from None
+    empty = [k for k, test in enumerate(folds) if not counts[test].any()]
+    if empty:
+        raise ValueError(
+            f"{owner}: all rows that fold {empty[0]} of cv holds out have the weight 0. Leave that "
+            "fold out, or give some of its rows a weight."
+        )
+    return folds
+
+
+def cross_validate(
+    Cs: np.ndarray, folds: list[np.ndarray], rows: Any, targets: Targets, counts: np.ndarray,
+    score: Score, fitted: FittedMap, options: Options,
+) -> np.ndarray:  # fmt: skip
+    """Held-out scores of shape (n_folds, n_Cs); fits that did not converge are warned of.
+
+    The map is fitted already (it learns ranges, nothing of the targets), no rows are copied for
+    the training (those held out have cost 0), and each C starts from the duals of the one before.
+    """
+    from .training import train
+
+    quiet, n_failed = replace(options, progress=None), 0
+    scores = np.empty((len(folds), len(Cs)))
+    for k in track(range(len(folds)), "folds", enabled=options.progress):
+        start, weight, test = None, targets.weight.copy(), folds[k][counts[folds[k]] > 0]
+        weight[folds[k]] = 0.0
+        for i, C in enumerate(Cs):
+            solution = train(rows, targets._replace(weight=weight), float(C), fitted, quiet, start)
+            machine = AdditiveMachine(
+                fitted.feature_map, fitted.on_codes, solution.weights, solution.intercept, quiet.tol
+            )
+            outputs = machine.trained_scores(rows, test, options.n_jobs)
+            scores[k, i] = score(outputs, targets.y[test], counts[test])
+            start = solution.alpha, solution.intercept
+            n_failed += not solution.converged
+    if n_failed:
+        warnings.warn(
+            f"{options.owner}: {n_failed} of {scores.size} fits to folds stopped with a duality "
+            f"gap above tol={options.tol:g}, so that their scores are approximate: raise max_iter= "
+            "or tol=, or leave out large values of C=.",
+            ConvergenceWarning,
+            stacklevel=6,  # this function, two of the base class, fit and its decorator
+        )
+    return scores
+
+
+def best_of(Cs: np.ndarray, scores: np.ndarray) -> float:
+    """The smallest C of the highest mean score."""
+    means = scores.mean(axis=0)
+    return float(Cs[int(np.argmax(means > means.max() - _TIE))])

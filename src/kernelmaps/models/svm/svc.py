@@ -356,6 +356,10 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
             return pairs_of(len(self.classes_))
         return np.ones(1) if self._has_one_score else np.arange(len(self.classes_))
 
+    def _kind_of_outputs(self) -> tuple[str, np.ndarray | None, bool]:
+        kind = "labels" if self._multilabel else "pairs" if self._pairwise else "classes"
+        return kind, self.classes_, self.loss == "log_loss" and kind != "pairs"
+
     def _output_names(self) -> list[str]:
         classes = [str(label) for label in self.classes_]
         if self._pairwise:

@@ -19,7 +19,6 @@ from ..gam.sampling import real_targets
 from ..inputs import refuse_training_on_gpu, weights_of
 from .base import AdditiveSVM, takes_chunks
 from .problem import Targets
-from .training_summary import SHARED, rounded_to_size
 
 
 @dataclass(eq=False, repr=False)
@@ -198,18 +197,14 @@ class AdditiveSVR(ScoresAnywhere, RegressorMixin, AdditiveSVM):
         return self
 
     def _targets(self, y: np.ndarray, weight: np.ndarray) -> Targets:
-        """Targets around their weighted mean: the intercept has little left to do.
-
-        The mean of one or two targets is rounded, since it is saved.
-        """
+        """Targets around their weighted mean: the intercept has little left to do."""
         name = type(self).__name__
         y = column_or_1d(y, warn=True)
         if y.dtype.kind not in "fiubO":
             raise ValueError(f"{name}: y must be numbers, got {y.dtype}.")
         y = real_targets(y, name)
         centre = np.average(y, weights=weight) if self.fit_intercept else 0.0
-        few = np.count_nonzero(weight) < SHARED
-        self._centre = float(rounded_to_size(centre) if few else centre)
+        self._centre = float(centre)
         return Targets(y - self._centre, np.zeros(1), weight, self._centre)
 
     def _check_parameters(self) -> np.ndarray | None:

@@ -33,10 +33,9 @@ from ..rows.map_tables import (
 from ..rows.two_valued import TwoValuedColumns
 from ..solvers._dual_loops import SVMProblem
 from ..solvers.dual import DualOptions, Solution, solve
-from .fitted_map import FittedMap
+from .fitted import MOST_LANES, SMALL, FittedMap, precision_of
 from .primal import solve_primal
-from .problem import MOST_LANES, SMALL, Options, Targets, costs_of, precision_of
-from .scale import curvature_ratio, mean_square
+from .problem import Options, Targets, costs_of, curvature_ratio, mean_square
 
 MOST_WEIGHTS = 1000  # of which Newton steps take less time than epochs
 _KINK_CURVATURE = 15.0  # κ from which on the interior-point method takes less time than epochs
