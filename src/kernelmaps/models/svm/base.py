@@ -41,7 +41,6 @@ from .problem import (
     best_of,
     check_size,
     costs_of,
-    cross_validate,
     folds_of,
     scaled_C,
     values_of_C,
@@ -159,7 +158,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         self._fit_source(X, y, sample_weight)
 
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any, Cs: np.ndarray | None) -> None:
-        from .training import train
+        from .training import cross_validate, train
 
         name, options = type(self).__name__, self._options()
         with naming_gams(X):

@@ -6,8 +6,7 @@ Nothing here loads a compiler: estimators are imported, and refuse bad arguments
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -17,11 +16,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 
 from ..._util.arguments import argument, check_positive, parameter
-from ..._util.display import track
 from ..._util.schema import array, boolean, record, saved, text
 from ...engine import Spec, apply
 from ..losses import Loss
-from .fitted import AdditiveMachine, FittedMap, precision_of
+from .fitted import precision_of
 
 _COSTS = (1e-30, 1e30)  # of one example; beyond, weights in float32 may overflow
 # Of targets: beyond, their squares, or weights in single precision, may overflow.
@@ -193,7 +191,11 @@ def max_curvature(loss: Loss, y: np.ndarray, weight: np.ndarray) -> float:
 
 
 def curvature_ratio(loss: Loss, y: np.ndarray, cost: np.ndarray, square: float) -> float:
-    """κ for the mean cost of the rows, with `mean_square` of their columns."""
+    """κ = c ℓ'' mean ‖ψ − m‖² for the mean cost c, with `mean_square` of the columns.
+
+    It is the ratio of two curvatures, of the losses and of the penalty ½‖w‖², along the columns,
+    and does not depend on the units of a map.
+    """
     return float(np.mean(cost)) * max_curvature(loss, y, cost) * square
 
 
@@ -207,10 +209,6 @@ def scaled_C(spec: Spec, X: Any, loss: Loss, y: np.ndarray, weight: np.ndarray) 
 
 SCALE = "scale"  # C from the scale of the map's columns
 _TIE = 1e-12  # mean scores that differ by less are equal: the smaller C is taken
-
-# Of scores [row][output], targets and weights of the rows that a fold holds out: the higher, the
-# better.
-Score = Callable[[np.ndarray, np.ndarray, np.ndarray], float]
 
 
 def values_of_C(owner: str, C: Any) -> np.ndarray | None:
@@ -263,42 +261,6 @@ def folds_of(
             "fold out, or give some of its rows a weight."
         )
     return folds
-
-
-def cross_validate(
-    Cs: np.ndarray, folds: list[np.ndarray], rows: Any, targets: Targets, counts: np.ndarray,
-    score: Score, fitted: FittedMap, options: Options,
-) -> np.ndarray:  # fmt: skip
-    """Held-out scores of shape (n_folds, n_Cs); fits that did not converge are warned of.
-
-    The map is fitted already (it learns ranges, nothing of the targets), no rows are copied for
-    the training (those held out have cost 0), and each C starts from the duals of the one before.
-    """
-    from .training import train
-
-    quiet, n_failed = replace(options, progress=None), 0
-    scores = np.empty((len(folds), len(Cs)))
-    for k in track(range(len(folds)), "folds", enabled=options.progress):
-        start, weight, test = None, targets.weight.copy(), folds[k][counts[folds[k]] > 0]
-        weight[folds[k]] = 0.0
-        for i, C in enumerate(Cs):
-            solution = train(rows, targets._replace(weight=weight), float(C), fitted, quiet, start)
-            machine = AdditiveMachine(
-                fitted.feature_map, fitted.on_codes, solution.weights, solution.intercept, quiet.tol
-            )
-            outputs = machine.trained_scores(rows, test, options.n_jobs)
-            scores[k, i] = score(outputs, targets.y[test], counts[test])
-            start = solution.alpha, solution.intercept
-            n_failed += not solution.converged
-    if n_failed:
-        warnings.warn(
-            f"{options.owner}: {n_failed} of {scores.size} fits to folds stopped with a duality "
-            f"gap above tol={options.tol:g}, so that their scores are approximate: raise max_iter= "
-            "or tol=, or leave out large values of C=.",
-            ConvergenceWarning,
-            stacklevel=6,  # this function, two of the base class, fit and its decorator
-        )
-    return scores
 
 
 def best_of(Cs: np.ndarray, scores: np.ndarray) -> float:

@@ -10,6 +10,7 @@ the algorithm and :mod:`..solvers._dual_loops` for the form in which the weights
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -17,7 +18,9 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.exceptions import ConvergenceWarning
 
+from ..._util.display import track
 from ..._util.threads import resolve_threads, run_interruptibly
 from ..losses import LOSSES, make_loss
 from ..rows.band_rows import BandRows
@@ -33,7 +36,7 @@ from ..rows.map_tables import (
 from ..rows.two_valued import TwoValuedColumns
 from ..solvers._dual_loops import SVMProblem
 from ..solvers.dual import DualOptions, Solution, solve
-from .fitted import MOST_LANES, SMALL, FittedMap, precision_of
+from .fitted import MOST_LANES, SMALL, AdditiveMachine, FittedMap, precision_of
 from .primal import solve_primal
 from .problem import Options, Targets, costs_of, curvature_ratio, mean_square
 
@@ -46,6 +49,9 @@ _SAMPLE_ROWS = 32  # whose distances from their mean give κ, exact to some perc
 _ROUGH = 1e-5  # tolerances from which on rounded rows are worth a start
 _SHARED_LANES = 1.5  # outputs that take as long as what is done once for all of them
 
+# Of scores [row][output], targets and weights of the rows that a fold holds out: the higher, the
+# better.
+Score = Callable[[np.ndarray, np.ndarray, np.ndarray], float]
 Start = tuple[np.ndarray, np.ndarray]  # dual variables [row][output] and intercepts
 RoundedRows = Callable[[], tuple[np.ndarray, int] | None]
 
@@ -121,6 +127,40 @@ def train(
     return joined(run_interruptibly(solve_outputs, groups, resolve_threads(options.n_jobs)))
 
 
+def cross_validate(
+    Cs: np.ndarray, folds: list[np.ndarray], rows: Any, targets: Targets, counts: np.ndarray,
+    score: Score, fitted: FittedMap, options: Options,
+) -> np.ndarray:  # fmt: skip
+    """Held-out scores of shape (n_folds, n_Cs); fits that did not converge are warned of.
+
+    The map is fitted already (it learns ranges, nothing of the targets), no rows are copied for
+    the training (those held out have cost 0), and each C starts from the duals of the one before.
+    """
+    quiet, n_failed = replace(options, progress=None), 0
+    scores = np.empty((len(folds), len(Cs)))
+    for k in track(range(len(folds)), "folds", enabled=options.progress):
+        start, weight, test = None, targets.weight.copy(), folds[k][counts[folds[k]] > 0]
+        weight[folds[k]] = 0.0
+        for i, C in enumerate(Cs):
+            solution = train(rows, targets._replace(weight=weight), float(C), fitted, quiet, start)
+            machine = AdditiveMachine(
+                fitted.feature_map, fitted.on_codes, solution.weights, solution.intercept, quiet.tol
+            )
+            outputs = machine.trained_scores(rows, test, options.n_jobs)
+            scores[k, i] = score(outputs, targets.y[test], counts[test])
+            start = solution.alpha, solution.intercept
+            n_failed += not solution.converged
+    if n_failed:
+        warnings.warn(
+            f"{options.owner}: {n_failed} of {scores.size} fits to folds stopped with a duality "
+            f"gap above tol={options.tol:g}, so that their scores are approximate: raise max_iter= "
+            "or tol=, or leave out large values of C=.",
+            ConvergenceWarning,
+            stacklevel=6,  # this function, two of the base class, fit and its decorator
+        )
+    return scores
+
+
 def lane_groups(targets: Targets, n_values: float, n_jobs: int | None) -> list[slice]:
     """Outputs that are trained together, so that the busiest thread has the least to do.
 
@@ -159,7 +199,7 @@ def choose_solver(n_weights: int, has_kinks: bool, curvature_ratio: float) -> st
     numbers, p²(n + p/3) multiplications, or takes √κ products with conjugate gradients, so that it
     is for few weights, and then the number of steps hardly depends on C. An epoch of coordinate
     descent costs n·d look-ups, whatever p; the epochs that it takes grow in proportion to κ, the
-    curvature of the losses in units of that of the penalty (:func:`.scale.curvature_ratio`).
+    curvature of the losses in units of that of the penalty (:func:`.problem.curvature_ratio`).
 
     An interior-point method takes 10 to 20 steps of about 30 passes of 3 ns a value. That is the
     time of 50 updates of each dual variable, of 25 ns a value: those that coordinate descent takes
