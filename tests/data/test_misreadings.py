@@ -159,6 +159,10 @@ def test_text_given_to_a_model_of_typed_dates_is_read_cell_by_cell():
         (["05/05/2024", "06/06/2024"], "2024-05-05", ""),
         (["04.13.2024", "05.01.2024"], "2024-04-13", ""),
         (["24/01/31", "23/12/15"], "2031-01-24", "the day comes first"),
+        (["24-01-31", "23-12-15"], "2031-01-24", "the day comes first"),
+        (["24-01-31", "00-12-15"], "2024-01-31", "years of two digits"),
+        (["2024-1-5", "2024-12-15"], "2024-01-05", ""),
+        (["01-2024", "12-2023"], "2024-01-01", ""),
         (["12/31/45", "01/02/50"], "2045-12-31", "years of two digits, read as 1969 to 2068"),
         (["2024-01-31 12:00+01", "2024-02-01 12:00+01"], "2024-01-31T12", ""),
     ],
@@ -205,8 +209,9 @@ def test_a_quote_left_open_in_the_header_is_named(tmp_path, rows):
 
 
 def test_half_of_a_surrogate_pair_is_named_with_its_column():
-    for cells in (["a", "\ud800"], [1.5, "\ud800"]):
-        frame = pd.DataFrame({"v": pd.Series(cells, dtype=object)})
+    text, mixed = (pd.Index([first, "\ud800"], dtype=object) for first in ("a", 1.5))
+    for column in (text, mixed, pd.Categorical.from_codes([0, 1], text)):
+        frame = pd.DataFrame({"v": column})
         with pytest.raises(ValueError, match=r"column 'v' holds '\\ud800' .*no valid text"):
             TableReader.learn(frame, "Model")
 

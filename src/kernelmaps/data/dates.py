@@ -24,7 +24,7 @@ ISO = "ISO 8601"
 _DAY, _MONTH, _YEAR = r"(?P<d>\d{1,2})", r"(?P<m>\d{1,2})", r"(?P<Y>\d{4})"
 _SHORT_YEAR, _MONTH_NAME = r"(?P<y>\d{2})", r"(?P<b>[A-Za-z]+)\.?"
 _LAYOUTS = {
-    ISO: r"(?P<Y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})",
+    ISO: f"{_YEAR}-{_MONTH}-{_DAY}",
     "%Y/%m/%d": f"{_YEAR}/{_MONTH}/{_DAY}",
     "%Y.%m.%d": rf"{_YEAR}\.{_MONTH}\.{_DAY}",
     "%d.%m.%Y": rf"{_DAY}\.{_MONTH}\.{_YEAR}",
@@ -37,12 +37,16 @@ _LAYOUTS = {
     "%m/%d/%y": f"{_MONTH}/{_DAY}/{_SHORT_YEAR}",
     "%d/%m/%y": f"{_DAY}/{_MONTH}/{_SHORT_YEAR}",
     "%y/%m/%d": f"{_SHORT_YEAR}/{_MONTH}/{_DAY}",
+    "%d-%m-%y": f"{_DAY}-{_MONTH}-{_SHORT_YEAR}",
+    "%m-%d-%y": f"{_MONTH}-{_DAY}-{_SHORT_YEAR}",
+    "%y-%m-%d": f"{_SHORT_YEAR}-{_MONTH}-{_DAY}",
     "%d %b %Y": f"{_DAY} {_MONTH_NAME} {_YEAR}",
     "%d-%b-%Y": f"{_DAY}-{_MONTH_NAME}-{_YEAR}",
     "%d-%b-%y": f"{_DAY}-{_MONTH_NAME}-{_SHORT_YEAR}",
     "%b %d, %Y": f"{_MONTH_NAME} {_DAY}, ?{_YEAR}",
     "%Y-%m": r"(?P<Y>\d{4})-(?P<m>\d{2})",
     "%m/%Y": f"{_MONTH}/{_YEAR}",
+    "%m-%Y": f"{_MONTH}-{_YEAR}",
     "%b %Y": f"{_MONTH_NAME} {_YEAR}",
 }
 DATE_FORMS = tuple(_LAYOUTS)

@@ -146,7 +146,7 @@ def raw_column(values: Any, name: str, owner: str) -> RawColumn:
         )
     if str(dtype) == "category":
         category = values.array
-        levels = pa.array([level_name(item) for item in category.categories], pa.string())
+        levels = _strings([level_name(item) for item in category.categories], name, owner)
         return Categories(levels, category.codes.astype(np.int64), bool(category.ordered))
     if str(dtype).startswith("period"):
         values = values.dt.to_timestamp()
