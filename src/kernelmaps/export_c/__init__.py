@@ -63,10 +63,10 @@ def to_c(
         which order.
 
         A model of a table takes NaN for a missing value, and a category as the number of its level:
-        ``NAME_level(column, text)`` finds it among the names of the levels, blanks around the text
-        aside, gives NaN for NULL, an empty text, and "NA" and such words, as `predict` does, and a
-        number that stands for all unseen levels. Regressors give what `predict` gives; classifiers
-        also have ``NAME_probabilities(x, out)``.
+        ``NAME_level(column, text)`` finds it among the names of the levels, blanks of ASCII
+        around the text aside, gives NaN for NULL, an empty text, and "NA" and such words, as
+        `predict` does, and a number that stands for all unseen levels. Regressors give what
+        `predict` gives; classifiers also have ``NAME_probabilities(x, out)``.
 
     Examples
     --------
