@@ -58,7 +58,7 @@ def outside_domain(
     message = (
         f"{owner}: {len(labels)} of {n_columns} columns have values outside the "
         f"fitted domain{more}; column {labels[0]} reaches [{data_range[0][worst]:g}, "
-        f"{data_range[1][worst]:g}], fitted [{lower[worst]:g}, {upper[worst]:g}]."
+        f"{data_range[1][worst]:g}] in these rows, fitted [{lower[worst]:g}, {upper[worst]:g}]."
     )
     if policy == "raise":
         raise ValueError(
