@@ -62,7 +62,7 @@ def loop(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         if interpreted():
             return function
         compiled = numba.njit(cache=True, **options)(function)
-        files = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+        files: Any = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
         if hasattr(files, "_source_stamp"):  # of this function's file alone
             files._source_stamp = files._source_stamp, _stamp_helpers()
 

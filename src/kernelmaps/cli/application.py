@@ -13,6 +13,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from .._util.display import plain_console, printable
+from .._util.storage import AnyPath
 
 EPILOG = (
     "Exit codes: 0 done, 1 not possible (no map has an error below the tolerance, disk full), "
@@ -292,7 +293,7 @@ def check_out(path: Path | None, what: str = "", suffixes: Sequence[str] = ()) -
         check_suffix(path, suffixes, what)
 
 
-def check_suffix(path: str | Path, allowed: Sequence[str], what: str) -> str:
+def check_suffix(path: AnyPath, allowed: Sequence[str], what: str) -> str:
     """The suffix of a file to write, in small letters; any other than those allowed is refused."""
     suffix = Path(path).suffix.lower()
     if suffix not in allowed:

@@ -280,7 +280,10 @@ def design_map(
                 "design_map: a domain of several ranges needs n_components, method='refined', "
                 "error='absolute' and a stationary kernel."
             )
-        return design_joint_map(kernel, int(n_components), domain, cache=cache, progress=progress)
+        joint: Any = design_joint_map(
+            kernel, int(n_components), domain, cache=cache, progress=progress
+        )
+        return joint
     with limit_blas(1):  # matrices are small: threads of BLAS would only wait
         solver = make_solver(
             kernel, domain=domain, error=error, method=method, homogeneous=homogeneous,

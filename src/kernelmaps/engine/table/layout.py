@@ -111,8 +111,9 @@ class Bins(NamedTuple):
         # Only bins between edges have variants of the position.
         position = self.position if is_searched else NO_POSITION
         flags = self.signed, self.zero_at_zero, self.clipped, self.centred, position
-        return BinFinder(
-            *map(static, (self.kind, *flags, search.record, ranges is not None)),
+        fixed: Any = map(static, (self.kind, *flags, search.record, ranges is not None))
+        return BinFinder(  # type: ignore[call-arg]
+            *fixed,
             _rows(integers, len(self.first_piece)),
             _rows([a if len(a) else np.zeros(n, a.dtype) for a in numbers], n),
             search.edges,
@@ -138,8 +139,8 @@ class LocalPolynomials(NamedTuple):
     parts: int  # vectors in a piece
 
     def for_loops(self) -> PolynomialTable:
-        sizes = map(static, (self.powers, self.chunk, self.parts > 1))
-        return PolynomialTable(self.first, self.coef, *sizes, self.parts)
+        powers, chunk, several = map(static, (self.powers, self.chunk, self.parts > 1))
+        return PolynomialTable(self.first, self.coef, powers, chunk, several, self.parts)
 
 
 class PolynomialTable(NamedTuple):
