@@ -37,8 +37,11 @@ _EXPORTS = {
     "kernelmaps.models.svm.svc": ["AdditiveSVC"],
     "kernelmaps.models.svm.svr": ["AdditiveSVR"],
     "kernelmaps.models.streaming.pca": ["StreamingPCA"],
-    "kernelmaps.models.streaming.ridge": ["StreamingRidge", "StreamingRidgeClassifier"],
-    "kernelmaps.models.streaming.prediction_error": ["prediction_error_bound"],
+    "kernelmaps.models.streaming.ridge": [
+        "StreamingRidge",
+        "StreamingRidgeClassifier",
+        "prediction_error_bound",
+    ],
     "kernelmaps.models.streaming.lasso": ["StreamingLasso", "StreamingLassoClassifier"],
     "kernelmaps.design.api": ["Design", "design_map"],
     "kernelmaps.design.joint": ["JointDesign"],

@@ -88,13 +88,6 @@ def test_pca_weights_are_repetitions(seed):
     np.testing.assert_allclose(a.components_, b.components_, atol=1e-8)
 
 
-def test_largest_components_come_first(seed):
-    # Errata 2.18: eigh is ascending; its first columns would keep the least variance.
-    X, _, _ = regression(seed)
-    variance = km.StreamingPCA(10, MAP).fit(X).explained_variance_
-    assert np.all(np.diff(variance) <= 0)
-
-
 # ---- Algorithm 3 --------------------------------------------------------------------------------
 
 
@@ -122,13 +115,6 @@ def test_ridge_is_that_of_scikit_learn(seed, targets, n_components, weighted):
     np.testing.assert_allclose(model.intercept_, intercept, rtol=1e-8)
     np.testing.assert_allclose(model.predict(X), predicted, rtol=1e-8)
     assert model.predict(X).shape == y.shape
-
-
-def test_ridge_is_scikit_learns_pca_pipeline(seed):
-    X, Y, _ = regression(seed)
-    exact = make_pipeline(MAP, PCA(9, svd_solver="full"), Ridge(2.0)).fit(X, Y)
-    model = km.StreamingRidge(2.0, MAP, n_components=9).fit(X, Y)
-    np.testing.assert_allclose(model.predict(X), exact.predict(X), rtol=1e-8)
 
 
 @pytest.mark.parametrize("c", [2, 4])
@@ -168,14 +154,13 @@ def test_labels_may_be_words_and_appear_late(seed):
     np.testing.assert_allclose(late.decision_function(X), exact.decision_function(X), atol=1e-8)
 
 
-def test_thousands_of_classes(seed):
+def test_a_thousand_classes(seed):
     rng = np.random.default_rng(seed)
-    centres = rng.normal(size=(1500, 30))
-    y = np.concatenate([np.arange(1500), rng.integers(0, 1500, 4500)])
-    X = centres[y] + 0.3 * rng.normal(size=(6000, 30))
+    centres = rng.normal(size=(1000, 10))
+    y = np.concatenate([np.arange(1000), rng.integers(0, 1000, 1000)])
+    X = centres[y] + 0.3 * rng.normal(size=(2000, 10))
     model = km.StreamingRidgeClassifier(1.0).fit(iter(chunked(X, y)))
-    onehot = np.zeros((6000, 1500))
-    onehot[np.arange(6000), y] = 1
+    onehot = np.eye(1000)[y]
     exact = Ridge(1.0, solver="cholesky").fit(X, 2 * onehot - 1)
     np.testing.assert_allclose(model.coef_, exact.coef_, atol=1e-8)
     np.testing.assert_allclose(model.intercept_, exact.intercept_, atol=1e-8)
@@ -242,21 +227,6 @@ def test_path_costs_no_second_pass(seed):
     assert model.n_components == 20
     again.partial_fit(X[:10], Y[:10])
     assert (model.n_samples_seen_, again.n_samples_seen_) == (600, 610)
-
-
-def test_a_path_without_sizes_is_refused(seed):
-    X = np.random.default_rng(seed).random((30, 3))
-    model = km.StreamingRidge(n_components=2).fit(X, X[:, 0])
-    with pytest.raises(ValueError, match=r"StreamingRidge\.path: n_components holds no size"):
-        model.path([1.0], n_components=[])
-
-
-def test_a_path_takes_the_sizes_of_the_estimator(seed):
-    X, Y, _ = regression(seed)
-    model = km.StreamingRidge(1.0, n_components=[2, 4]).fit(X, Y)
-    own, given = model.path([0.1, 1.0]), model.path([0.1, 1.0], [2, 4])
-    assert own.n_components == given.n_components
-    np.testing.assert_array_equal(own.coef, given.coef)
 
 
 def naive_errors(Z, Y, w, alphas, U, left_out):
@@ -346,12 +316,6 @@ def test_size_and_alpha_are_chosen_together(seed):
     assert (model.n_components_, model.alpha_) == ([2, 5, 30][s], [0.1, 1.0][a])
 
 
-def test_nothing_to_choose_has_no_results(seed):
-    X, Y, _ = regression(seed, 50)
-    model = km.StreamingRidge().fit(X, Y)
-    assert not hasattr(model, "cv_results_")
-
-
 def test_few_strengths_are_factorised_and_many_share_a_spectrum(seed, monkeypatch):
     X, Y, _ = regression(seed)
     stats = Moments("real").update(X, Y)
@@ -382,12 +346,6 @@ def test_alpha_zero_on_deficient_statistics_gives_the_least_norm(seed):
     centred = twice - twice.mean(axis=0)
     exact = np.linalg.lstsq(centred, Y - Y.mean(axis=0), rcond=1e-10)[0].T
     np.testing.assert_allclose(model.coef_, exact, atol=1e-8)
-
-
-def test_pca_beyond_the_rank_warns(seed):
-    X, _, _ = regression(seed, 50)
-    with pytest.warns(LinAlgWarning, match="rank 6, so that 2 of the 8"):
-        km.StreamingPCA(8).fit(np.hstack([X, X]))
 
 
 # ---- partial_fit and merge ----------------------------------------------------------------------
@@ -429,16 +387,6 @@ def test_merge_is_fitting_on_all_rows(seed):
     pcas = [km.StreamingPCA(4, fitted).fit(part) for part in (X[:200], X[200:])]
     exact = km.StreamingPCA(4, fitted).fit(X)
     np.testing.assert_allclose(pcas[0].merge(pcas[1]).components_, exact.components_, atol=1e-8)
-
-
-def test_merge_of_another_map_is_refused(seed):
-    X, y, _ = classes(seed)
-    first, second = (
-        km.StreamingRidgeClassifier(1.0, RBFSampler(n_components=5, random_state=r)).fit(X, y)
-        for r in (0, 1)
-    )
-    with pytest.raises(ValueError, match="another feature map"):
-        first.merge(second)
 
 
 # ---- unlabelled rows ----------------------------------------------------------------------------
@@ -504,14 +452,6 @@ def test_several_kernels_with_a_pca_each(seed, unlabelled):
     assert [len(m.random_offset_) for m in model.feature_map_] == [30, 25]
 
 
-def test_joint_hessian_of_several_kernels_is_not_diagonal(seed):
-    X, Y, _ = regression(seed)
-    stats = km.StreamingRidge(1.0, KERNELS, n_components=5).fit(X, Y).stats_
-    scatter = stats.scatter()
-    np.testing.assert_allclose(scatter[:5, :5], np.diag(np.diag(scatter))[:5, :5], atol=1e-8)
-    assert np.abs(scatter[:5, 5:]).max() > 1e-2 * np.abs(scatter).max()
-
-
 def test_sizes_of_several_kernels_are_chosen_together(seed):
     X, y, _ = classes(seed)
     model = km.StreamingRidgeClassifier([0.01, 1.0], KERNELS, n_components=[3, 8]).fit(X, y)
@@ -575,12 +515,6 @@ def test_unfitted_map_is_cloned_and_fitted_on_a_sample(seed):
     assert given.feature_map_.n_samples_seen_ == 500
 
 
-def test_a_sample_without_rows_is_refused():
-    X, y = np.random.default_rng(0).random((30, 2)), np.arange(30.0)
-    with pytest.raises(ValueError, match="StreamingRidge: map_sample has no rows"):
-        km.StreamingRidge(1.0, km.SplineMap()).fit(X, y, map_sample=X[:0])
-
-
 def test_predictions_of_any_source(seed, tmp_path):
     X, Y, _ = regression(seed)
     np.save(tmp_path / "X.npy", X)
@@ -592,58 +526,72 @@ def test_predictions_of_any_source(seed, tmp_path):
 
 # ---- refusals -----------------------------------------------------------------------------------
 
-
-@pytest.mark.parametrize(
-    ("estimator", "message"),
-    [
-        (km.StreamingPCA(60), r"StreamingPCA: n_components=60 must be between 1 and .*=6"),
-        (km.StreamingPCA(0), "must be between 1 and"),
-        (km.StreamingPCA(1.5), "fraction of variance"),
-        (
-            km.StreamingRidge(1.0, None, n_components=7),
-            r"n_components=7 must be between 1 and .*=6, with 50 rows",
-        ),
-        (km.StreamingRidge(-1.0), "alpha must be >= 0"),
-        (km.StreamingRidge([]), "alpha must be >= 0"),
-        (km.StreamingRidge([1, 2], validation=1), "validation must be a number of folds"),
-        (km.StreamingLasso([1, 2], validation="loo"), "validation must be a number of folds"),
-        (km.StreamingRidge("strong"), "alpha must be a number or 'evidence', got 'strong'"),
-        (km.StreamingRidge(block_rows=0), "block_rows must be an integer >= 1"),
-        (km.StreamingRidge(block_rows=2.5), "block_rows must be an integer >= 1"),
-    ],
-)
-def test_bad_parameters_are_refused(seed, estimator, message):
-    X, Y, _ = regression(seed, 50)
-    with pytest.raises(ValueError, match=message):
-        estimator.fit(X, Y[:, 0])
+X, Y, _ = regression(0, 50)
+RIDGE, CLASSIFIER = km.StreamingRidge, km.StreamingRidgeClassifier
+NO_MAP = "feature_map must be None, a transformer, or a list"
+NO_COLUMNS = "columns of a kernel must be a slice, positions below 6"
 
 
-def test_fewer_rows_than_components_are_refused(seed):
-    X, Y, _ = regression(seed, 30)
-    with pytest.raises(ValueError, match=r"n_components=35 .*min\(n_samples, n_features\)=30"):
-        km.StreamingRidge(1.0, MAP, n_components=35).fit(X, Y)
-    with pytest.raises(ValueError, match=r"n_components=28 .*=25, with 30 rows and 25 features"):
-        km.StreamingRidge(1.0, KERNELS, n_components=28).fit(X, Y)
+def fitted(*arguments, **parameters):
+    return RIDGE(*arguments, **parameters).fit(X, Y)
 
 
-@pytest.mark.parametrize(
-    ("feature_map", "error", "message"),
-    [
-        (3, TypeError, "feature_map must be None, a transformer, or a list"),
-        (pd.Series([1.0]), TypeError, "feature_map must be None, a transformer, or a list"),
-        (RBFSampler, TypeError, "feature_map must be None, a transformer, or a list"),
-        ([(None, pd.Series([1.0]))], TypeError, r"feature_map\[0\] has no transformer"),
-        ([], TypeError, "feature_map must be"),
-        ([MAP], TypeError, r"feature_map\[0\] must be \(columns, map\)"),
-        ([(None, 3)], TypeError, r"feature_map\[0\] has no transform"),
-        ([("name", MAP)], TypeError, "columns of a kernel must be a slice"),
-        ([([1, 9], MAP)], ValueError, "reach 9, but X has 6 columns"),
-    ],
-)
-def test_bad_maps_are_refused(seed, feature_map, error, message):
-    X, Y, _ = regression(seed, 50)
-    with pytest.raises(error, match=message):
-        km.StreamingRidge(1.0, feature_map).fit(X, Y)
+REFUSED_MODELS = [
+    (km.StreamingPCA(60), r"StreamingPCA: n_components=60 must be between 1 and .*=6"),
+    (km.StreamingPCA(0), "must be between 1 and"),
+    (km.StreamingPCA(1.5), "fraction of variance"),
+    (RIDGE(n_components=7), r"n_components=7 must be between 1 and .*=6, with 50 rows"),
+    (RIDGE(1.0, KERNELS, n_components=28), r"=28 .*=25, with 50 rows and 25 features"),
+    (RIDGE(1.0, RBFSampler(n_components=60), n_components=55), r"n_components=55 .*=50"),
+    (RIDGE(-1.0), "alpha must be a number >= 0"),
+    (RIDGE([]), "alpha must be a number >= 0"),
+    (RIDGE("strong"), "several such or 'evidence', got 'strong'"),
+    (RIDGE([1, 2], validation=1), "validation must be a number of folds"),
+    (km.StreamingLasso([1, 2], validation="loo"), "validation must be a number of folds"),
+    (RIDGE(block_rows=0), "block_rows must be an integer >= 1"),
+    (RIDGE(block_rows=2.5), "block_rows must be an integer >= 1"),
+    (RIDGE(1.0, 3), NO_MAP),
+    (RIDGE(1.0, pd.Series([1.0])), NO_MAP),
+    (RIDGE(1.0, RBFSampler), NO_MAP),
+    (RIDGE(1.0, []), NO_MAP),
+    (RIDGE(1.0, [MAP]), NO_MAP),
+    (RIDGE(1.0, [(None, 3)]), NO_MAP),
+    (RIDGE(1.0, [("name", MAP)]), NO_COLUMNS),
+    (RIDGE(1.0, [([1, 9], MAP)]), NO_COLUMNS),
+]
+REFUSED_CALLS = [
+    (lambda: fitted(n_components=2).path([1.0], n_components=[]), "path: n_components holds no"),
+    (lambda: fitted().cv_results_, "there was nothing to choose"),
+    (lambda: fitted().refit(alpha=[1.0, 2.0]), "folded without folds, so validation=5"),
+    (lambda: fitted().refit(alpha=[1.0, 2.0], validation="loo"), "needs a second pass"),
+    (lambda: fitted(1.0, KERNELS, n_components=5).refit(n_components=6), "more than the 5 that"),
+    (lambda: fitted(1.0, KERNELS, n_components=5).partial_fit(X, Y), "need two passes"),
+    (lambda: RIDGE(1.0, KERNELS, n_components=5).partial_fit(X, Y), "need two passes"),
+    (lambda: RIDGE().partial_fit(iter(chunked(X, Y)), None), "takes one chunk of rows"),
+    (lambda: RIDGE().fit(X, Y, unlabeled=X), "unlabeled= serves the PCA"),
+    (lambda: RIDGE(1.0, MAP).fit(X, Y, map_sample=X[:0]), "map_sample has no rows"),
+    (lambda: RIDGE().fit(iter([X])), r"has no targets\. Give y"),
+    (lambda: CLASSIFIER().fit(iter([(X, Y)])), "chunk 0: an indicator matrix of labels must hold"),
+    (lambda: CLASSIFIER().fit(X, np.zeros(50, int)), "at least 2 classes"),
+    (lambda: RIDGE().fit(iter([(X, Y), (X[:, :4], Y)])), "chunk 1 has 4 columns, the chunks befo"),
+    (lambda: fitted().partial_fit(X[:, :4], Y), "X has 4 features, but StreamingRidge is expect"),
+    (lambda: fitted().predict(iter([X[:, :4]])), "X has 4 features, but StreamingRidge is expect"),
+    (lambda: fitted().merge(km.StreamingLasso().fit(X, Y)), "takes another StreamingRidge, got"),
+    (lambda: km.StreamingPCA().fit(X).merge(fitted()), "takes another StreamingPCA, got"),
+    (lambda: fitted().merge(fitted(1.0, MAP)), "another feature map"),
+]
+
+
+@pytest.mark.parametrize(("model", "message"), REFUSED_MODELS)
+def test_bad_parameters_are_refused(model, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        clone(model).fit(X, Y[:, 0])
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED_CALLS, ids=lambda item: str(item)[:40])
+def test_bad_calls_are_refused(call, message):
+    with pytest.raises((ValueError, TypeError, AttributeError), match=message):
+        call()
 
 
 def test_labels_unseen_in_earlier_chunks(seed):
@@ -677,18 +625,6 @@ def test_nan_in_chunk_17_is_named(seed):
     with pytest.raises(ValueError, match=message):
         model.partial_fit(*chunks[17])
     assert model.n_samples_seen_ == 170  # all rows of a chunk, or none
-
-
-def test_chunks_of_other_widths_are_refused(seed):
-    X, Y, _ = regression(seed)
-    chunks = [(X[:50], Y[:50]), (X[50:60, :4], Y[50:60])]
-    with pytest.raises(ValueError, match="chunk 1 has 4 columns, the chunks before it had 6"):
-        km.StreamingRidge().fit(iter(chunks))
-    model = km.StreamingRidge().partial_fit(X, Y)
-    with pytest.raises(ValueError, match="X has 4 features, but StreamingRidge is expecting 6"):
-        model.partial_fit(X[:, :4], Y)
-    with pytest.raises(ValueError, match="X has 4 features, but StreamingRidge is expecting 6"):
-        model.predict(iter([X[:, :4]]))
 
 
 def test_empty_chunks_are_nothing(seed):
@@ -741,56 +677,6 @@ def test_maps_are_fitted_on_rows_from_everywhere(kind, tmp_path):
     assert np.sqrt(np.mean((predictions - y) ** 2)) < 1e-3
 
 
-def test_several_kernels_with_pca_take_no_single_chunks(seed):
-    X, Y, _ = regression(seed)
-    with pytest.raises(ValueError, match="several kernels with PCA need two passes"):
-        km.StreamingRidge(1.0, KERNELS, n_components=5).partial_fit(X, Y)
-    with pytest.raises(ValueError, match="several kernels with PCA need two passes"):
-        km.StreamingRidge(1.0, KERNELS, n_components=5).fit(X, Y).partial_fit(X, Y)
-
-
-def test_choices_that_the_statistics_cannot_make(seed):
-    X, Y, _ = regression(seed)
-    model = km.StreamingRidge(1.0, MAP, n_components=5).fit(X, Y)
-    with pytest.raises(ValueError, match="folded without folds, so validation=5"):
-        model.refit(alpha=[1.0, 2.0])
-    with pytest.raises(ValueError, match="leave-one-out needs a second pass"):
-        model.refit(alpha=[1.0, 2.0], validation="loo")
-    assert model.refit(alpha=[1.0, 2.0], validation="gcv").alpha_ in (1.0, 2.0)
-    several = km.StreamingRidge(1.0, KERNELS, n_components=5).fit(X, Y)
-    with pytest.raises(ValueError, match="n_components=6 is more than the 5 that were kept"):
-        several.refit(n_components=6)
-
-
-def test_unlabelled_without_pca_is_refused(seed):
-    X, Y, _ = regression(seed)
-    with pytest.raises(ValueError, match="unlabeled= serves the PCA"):
-        km.StreamingRidge().fit(X, Y, unlabeled=X)
-
-
-def test_rows_without_targets_are_refused(seed, tmp_path):
-    X, Y, _ = regression(seed)
-    np.save(tmp_path / "X.npy", X)
-    with pytest.raises(ValueError, match=r"X.npy' of 600 rows and 6 features has no targets"):
-        km.StreamingRidge().fit(tmp_path / "X.npy")
-    with pytest.raises(ValueError, match=r"has no targets\. Give y"):
-        km.StreamingRidgeClassifier().fit(iter([X]))
-    with pytest.raises(ValueError, match="chunk 0: an indicator matrix of labels must hold"):
-        km.StreamingRidgeClassifier().fit(iter([(X, Y)]))
-
-
-def test_one_class_is_refused(seed):
-    X, _, _ = classes(seed)
-    with pytest.raises(ValueError, match="at least 2 classes"):
-        km.StreamingRidgeClassifier().fit(iter([(X, np.zeros(len(X), dtype=int))]))
-
-
-def test_partial_fit_takes_chunks_not_streams(seed):
-    X, Y, _ = regression(seed)
-    with pytest.raises(TypeError, match="takes one chunk of rows"):
-        km.StreamingRidge().partial_fit(iter(chunked(X, Y)), None)
-
-
 # ---- checkpoints --------------------------------------------------------------------------------
 
 
@@ -828,14 +714,6 @@ def test_nan_in_sparse_rows_is_placed_even_in_the_sample_of_the_map():
     for data in (X, iter([X[:5], X[5:]])):
         with pytest.raises(ValueError, match=r"StreamingPCA: input X contains NaN.*row 6 of"):
             km.StreamingPCA(2, km.HomogeneousMap()).fit(data)
-
-
-@pytest.mark.parametrize("model", [km.StreamingRidge(), km.StreamingPCA()])
-def test_merge_of_another_estimator_is_refused(seed, model):
-    X, Y, _ = regression(seed, n=20)
-    other = km.StreamingLasso().fit(X, Y)
-    with pytest.raises(TypeError, match=r"merge takes another Streaming(Ridge|PCA), got Strea"):
-        model.fit(X, Y).merge(other)
 
 
 def test_equal_rows_explain_nothing():

@@ -17,8 +17,8 @@ import numpy as np
 from ..._util.arguments import check_count, check_number
 from ...stats import Moments
 from ..solvers.lasso import lasso_path
-from .classification import StreamingClassification
-from .linear import ProjectedStats, StreamingRegression
+from .linear import StreamingClassification, StreamingRegression
+from .selection import LinearProblem
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class LassoSolver:
             )
 
     def weights(
-        self, at: ProjectedStats, stats: Moments, columns: np.ndarray, alphas: np.ndarray
+        self, at: LinearProblem, stats: Moments, columns: np.ndarray, alphas: np.ndarray
     ) -> tuple[np.ndarray, int]:
         """Weights of all α.
 
@@ -95,23 +95,8 @@ class LassoSolver:
         l1, other = self.l1_ratio / self.target_scale, 1.0 - self.l1_ratio
         other = other if groups is None else other / self.target_scale
         factor = l1 + other
-        return lasso_path(
-            stats,
-            columns,
-            alphas * factor,
-            l1 / factor,
-            groups,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
-
-    def errors(self, criterion: str, *_: Any) -> np.ndarray:
-        """There is no criterion but the errors on folds."""
-        raise NotImplementedError(criterion)
-
-    def best_alpha(self, *_: Any) -> tuple[float, float]:
-        """There is no rule for α."""
-        raise NotImplementedError
+        limits = {"max_iter": self.max_iter, "tol": self.tol}
+        return lasso_path(stats, columns, alphas * factor, l1 / factor, groups, **limits)
 
 
 @dataclass(eq=False, repr=False)

@@ -9,24 +9,24 @@ from __future__ import annotations
 import warnings
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from scipy.linalg import LinAlgWarning
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..._util.devices import refuse_container
 from ..._util.schema import array, integer
 from ..._util.storage import all_or_nothing
+from ...stats import Moments
 from ..solvers.quadratic import check_rows, component_count, principal_axes, significant
-from .base import Passes, PathLike, StreamingEstimator
-from .feature_maps import affine
+from . import rows
 
 
 @dataclass(eq=False, repr=False)
-class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEstimator):
+class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Principal component analysis on data larger than memory (Algorithm 2).
 
     H = Σ z zᵀ and m = Σ z are summed block by block; the components are the leading eigenvectors
@@ -100,36 +100,33 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
     device: Any = None
     precision: str | None = None
 
-    _state = StreamingEstimator._state.extended(
+    _state = rows.STATE.extended(
         allowed={
             "values": array("f8", "columns"),
             "vectors": array("f8", "columns _"),
             "keep": integer(1),
         },
     )
+    # Without annotations, which would make parameters of them.
+    _on_codes = False
+    _rows_on = cast("str | None", None)  # device of the tensor that was fitted
+    _fitted_maps = cast("rows.Features", None)
 
     def _check_state(self) -> None:
-        super()._check_state()
+        rows.check_state(self)
         is_saved = [hasattr(self, name) for name in ("_values", "_vectors", "_keep")]
         if any(is_saved[:2]) and not all(is_saved):
             raise ValueError("values, vectors and keep come together")
         if is_saved[0] and not self._keep <= self._vectors.shape[1] <= len(self._values):
             raise ValueError("more components are kept than there are")
-        if is_saved[0] and len(self._vectors) != self._folded_width():
+        if is_saved[0] and len(self._vectors) != sum(self._fitted_maps.widths):
             raise ValueError("vectors have another number of features than the map gives")
 
     @all_or_nothing
     def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        client: Any = None,
-        checkpoint: PathLike | None = None,
-        checkpoint_every: int = 1,
-        map_sample: Any = None,
-    ) -> Self:
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, client: Any = None,
+        checkpoint: rows.PathLike | None = None, checkpoint_every: int = 1, map_sample: Any = None,
+    ) -> Self:  # fmt: skip
         """Read all rows once and compute their components.
 
         Parameters
@@ -152,13 +149,15 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         self
             The fitted model.
         """
-        source = self._open(X, None, sample_weight, reset=True, supervised=False)
-        passes = Passes(client, checkpoint, checkpoint_every)
-        features = self._begin(source, client, map_sample).features
-        self.stats_ = self._fold(source, self._empty(features), features, passes, "moments")
-        self._grown()
-        self._eigen()
-        passes.finished()
+        source = rows.open_rows(self, X, None, sample_weight, reset=True, supervised=False)
+        options = rows.FoldOptions(client, checkpoint, checkpoint_every)
+        features = rows.begin_fit(self, source, client, map_sample).features
+        self.stats_ = rows.fold_rows(
+            self, source, self._empty(features), features, options, "moments"
+        )
+        self._discard_solution()
+        self._decompose()
+        options.remove_files()
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -177,7 +176,8 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         self : StreamingPCA
             The PCA of all rows so far.
         """
-        return self._partial_fit(X, None, sample_weight, supervised=False)
+        rows.add_chunk(self, X, None, sample_weight, supervised=False)
+        return self
 
     def merge(self, other: StreamingPCA) -> Self:
         """Add the rows of another fitted PCA with the same map.
@@ -192,22 +192,31 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         self : StreamingPCA
             The PCA of the rows of both.
         """
-        self._check_other(other)
+        rows.check_mergeable(self, other)
         self.stats_.merge(other.stats_)
-        self._grown()
+        self._discard_solution()
         return self
 
-    def _grown(self, added: Any = None) -> None:
+    def _empty(self, features: rows.Features, classes: None = None) -> Moments:
+        return Moments(tag=features.tag)
+
+    def _begin(self, source: Any) -> None:
+        rows.begin_fit(self, source)
+
+    def _check_one_pass(self) -> None:
+        """One pass is enough."""
+
+    def _discard_solution(self, added: Any = None) -> None:
         for name in ("_values", "_vectors"):
             self.__dict__.pop(name, None)
 
-    def _eigen(self) -> tuple[np.ndarray, np.ndarray, int]:
+    def _decompose(self) -> tuple[np.ndarray, np.ndarray, int]:
         """Eigenvalues, eigenvectors, and how many are kept; found when they are first asked for."""
         if not hasattr(self, "_values"):
             name = type(self).__name__
             check_is_fitted(self, "stats_")
             check_rows(self, self.stats_)
-            with self._solving():
+            with rows.solve_on_device(self):
                 values, vectors = principal_axes(self.stats_.scatter())
             keep = component_count(name, self.n_components, values, self.stats_.n)
             rank = np.count_nonzero(significant(values))
@@ -222,33 +231,45 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         return self._values, self._vectors, self._keep
 
     @property
+    def feature_map_(self) -> Any:
+        """The fitted map, or the list of fitted maps of several kernels."""
+        check_is_fitted(self, "stats_")
+        return self._fitted_maps.maps
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Rows in the statistics."""
+        check_is_fitted(self, "stats_")
+        return self.stats_.n
+
+    @property
     def components_(self) -> np.ndarray:
         """Ūᵀ, one component per row."""
-        _, vectors, keep = self._eigen()
+        _, vectors, keep = self._decompose()
         return vectors[:, :keep].T
 
     @property
     def explained_variance_(self) -> np.ndarray:
         """Eigenvalues of the covariance."""
-        values, _, keep = self._eigen()
+        values, _, keep = self._decompose()
         return values[:keep] / max(self.stats_.weight - 1.0, np.finfo(float).tiny)
 
     @property
     def explained_variance_ratio_(self) -> np.ndarray:
         """Shares of the whole variance."""
-        values, _, keep = self._eigen()
+        values, _, keep = self._decompose()
         return values[:keep] / max(values.sum(), np.finfo(float).tiny)  # of equal rows: 0
 
     @property
     def singular_values_(self) -> np.ndarray:
         """Singular values of the centred features."""
-        values, _, keep = self._eigen()
+        values, _, keep = self._decompose()
         return np.sqrt(values[:keep])
 
     @property
     def n_components_(self) -> int:
         """Number of components."""
-        return self._eigen()[2]
+        return self._decompose()[2]
 
     @property
     def mean_(self) -> np.ndarray:
@@ -273,9 +294,15 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingE
         """
         refuse_container(self, X)
         U = self.components_.T
-        return self._by_blocks(X, partial(affine, matrix=U, offset=-(self.mean_ @ U)))
+        return rows.map_blocks(
+            self, X, partial(rows.multiply_rows, matrix=U, offset=-(self.mean_ @ U))
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A process that loads this may see other GPUs, or none.
+        return {k: v for k, v in super().__getstate__().items() if k != "_rows_on"}
 
     def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
+        tags = rows.input_tags(self, super().__sklearn_tags__())
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

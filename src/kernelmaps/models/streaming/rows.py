@@ -1,0 +1,643 @@
+"""Rows of any source, the features that maps make of them, and passes over all of them.
+
+The features are those of no map, of one transformer, or of one per descriptor (Algorithm 4). The
+functions below serve all streaming estimators: they take the estimator, whose parameters say how
+rows are read, and note on it what a fit learns of them. Rows of torch tensors are folded on the
+device where they are (`DeviceRows`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags, validation
+
+from ..._util import devices, schema
+from ..._util.arguments import check_count, refuse_masked
+from ..._util.devices import is_tensor, on_gpu, to_host
+from ..._util.schema import array, instance, integer, optional, saved
+from ..._util.sparse import check_sparse, dense, naming_text
+from ..._util.threads import ordered_map, resolve_threads
+from ...data import Block, Source, open_source
+from ...data.columns import check_order, names_of
+from ...data.dask import on_sample
+from ...data.sources import SlicedSource, is_chunks
+from ...maps.codes import Codes, codes_of, refuse_plain_codes
+from ...stats import FoldMoments, KernelMoments, Moments, choose_block_rows, fold
+from ...stats.folding import features_of
+from ...stats.on_device import OnDevice, check_device
+from ...stats.products import like
+
+PathLike = str | os.PathLike[str]
+SAMPLE_ROWS = 4096  # rows on which an unfitted map is fitted
+
+
+def multiply_rows(Z: Any, matrix: np.ndarray, offset: np.ndarray | None = None) -> Any:
+    """Z·matrix + offset, in the precision of the features and where they are."""
+    product = devices.multiply(Z, like(matrix, Z)) if is_tensor(Z) else Z @ like(matrix, Z)
+    return product if offset is None else product + like(offset, product)
+
+
+@schema.record
+class Part:
+    """One kernel: which columns it sees, its fitted map, its columns of φ.
+
+    Attributes
+    ----------
+    columns : slice, ndarray or None
+        Of the input; None for all.
+    map : transformer or None
+        Fitted; None for the columns themselves.
+    n_components : int, float, None or "shared"
+        Size of its own PCA; "shared" stands for the estimator's.
+    width : int
+        Columns of φ.
+    axes : ndarray of shape (width, q), optional
+        PCA of this kernel, applied inside the map in the second pass of Algorithm 4.
+    """
+
+    columns: Any = saved(optional(instance((slice,)), array("i8 i4", "_")))
+    map: Any = saved(optional(instance((BaseEstimator,))))
+    n_components: Any = saved(schema.anything, default="shared")
+    width: int = saved(integer(1), default=0)
+    axes: np.ndarray | None = saved(optional(array("f8", "width _")), default=None)
+
+    def transform(self, X: Any, *, coded: bool = False) -> Any:
+        """φ of this kernel, projected where there are axes; of rows, or of codes of its map."""
+        X = X if self.columns is None else X[:, self.columns]
+        Z = X if self.map is None else self.map.decode(X) if coded else self.map.transform(X)
+        if not (is_tensor(Z) or sp.issparse(Z)):
+            Z = np.asarray(Z)  # a map with set_output may give a DataFrame
+        return Z if self.axes is None else multiply_rows(Z, self.axes)
+
+    def sizes(self, shared: list[Any]) -> list[Any]:
+        """PCA sizes that are asked of this kernel: those of all, unless it has its own."""
+        return shared if self.n_components == "shared" else [self.n_components]
+
+    def check_width(self, n_features: int) -> None:
+        """Raise ValueError if rows of so many features do not fit, or give another width."""
+        width, columns = n_features, self.columns
+        if isinstance(columns, slice):
+            width = len(range(n_features)[columns])
+        elif columns is not None:
+            width = len(columns)
+            if width and not -n_features <= columns.min() <= columns.max() < n_features:
+                raise ValueError(f"columns of a kernel lie outside of {n_features} features")
+        expected = getattr(self.map, "n_features_in_", width)
+        if expected != width:
+            raise ValueError(f"a map takes {expected} features, but gets {width}")
+        for step in self.steps:
+            # What scikit-learn's scalers give has as many columns as they take.
+            width = getattr(step, "_n_features_out", width)
+        if width != self.width:
+            raise ValueError(f"a map gives {width} columns, but {self.width} are expected")
+
+    @property
+    def steps(self) -> list[Any]:
+        """The parts of the map, one after the other: none, itself, or the steps of a pipeline."""
+        steps = getattr(self.map, "steps", [("", self.map)])
+        return [] if self.map is None else [step for _, step in steps]
+
+    @property
+    def tag(self) -> str:
+        """Content hash: of the spec for our maps, of the pickled state for others."""
+        import joblib
+
+        spec = getattr(self.map, "spec_", None)
+        map_hash = joblib.hash(self.map) if spec is None else spec.hash
+        others = (None if v is None else joblib.hash(v) for v in (self.columns, self.axes))
+        return repr((map_hash, *others))
+
+
+@schema.record
+class Features:
+    """φ(x) = [φ_1(x), …, φ_l(x)], ready to be applied to blocks; it is all that workers get."""
+
+    parts: list[Part] = saved(schema.many(instance((Part,)), least=1))
+
+    @classmethod
+    def fit(cls, feature_map: Any, block: Block, owner: str, *, coded: bool = False) -> Features:
+        """Fit what is not fitted yet, on the rows of `block`.
+
+        A fitted transformer is used as it is (codes always have one, see `check_codes`); an
+        unfitted one is cloned and fitted.
+        """
+        parts = []
+        for columns, transformer, n_components in _list_kernels(feature_map, owner):
+            columns = _resolve_columns(columns, block.X.shape[1], owner)
+            X = block.X if columns is None else block.X[:, columns]
+            fitted = None if transformer is None else _fit_map(transformer, X, block.y)
+            kernel = Part(columns, fitted, n_components)
+            # Columns of φ are known to our maps, and seen in the first row of others.
+            width = getattr(fitted, "_n_features_out", None) if hasattr(fitted, "spec_") else None
+            width = width or kernel.transform(block.X[:1], coded=coded).shape[1]
+            parts.append(replace(kernel, width=int(width)))
+        return cls(parts)
+
+    @property
+    def several(self) -> bool:
+        """Whether there is more than one kernel."""
+        return len(self.parts) > 1
+
+    @property
+    def widths(self) -> list[int]:
+        """Columns of φ of each kernel."""
+        return [kernel.width for kernel in self.parts]
+
+    @property
+    def maps(self) -> Any:
+        """The fitted map, or the list of those of several kernels."""
+        maps = [kernel.map for kernel in self.parts]
+        return maps if self.several else maps[0]
+
+    @property
+    def kernel_of_feature(self) -> np.ndarray:
+        """The kernel of each column of φ."""
+        return np.repeat(np.arange(len(self.parts)), self.widths)
+
+    @property
+    def tag(self) -> str:
+        """Content hash of the whole."""
+        return hashlib.sha256(repr([kernel.tag for kernel in self.parts]).encode()).hexdigest()
+
+    def transform(self, X: Any, *, coded: bool = False) -> Any:
+        """φ(X), dense unless all kernels are sparse; of rows, or of codes of the one map."""
+        blocks = [kernel.transform(X, coded=coded) for kernel in self.parts]
+        if len(blocks) == 1:
+            return blocks[0]
+        if is_tensor(blocks[0]):
+            return devices.concatenate(blocks)
+        if all(sp.issparse(block) for block in blocks):
+            return sp.hstack(blocks, format="csr")
+        return np.hstack([dense(block) for block in blocks])
+
+    @property
+    def described(self) -> list[tuple[Any, Any, Any]]:
+        """A `feature_map` that stands for these fitted maps."""
+        return [(kernel.columns, kernel.map, kernel.n_components) for kernel in self.parts]
+
+    def projected(self, axes: Sequence[np.ndarray]) -> Features:
+        """The same maps, each followed by its own PCA (without centring: the sums do that)."""
+        return Features([replace(kernel, axes=U) for kernel, U in zip(self.parts, axes)])
+
+
+_OTHERWISE = (
+    "; or leave feature_map out and pass a function that returns decoded chunks, lambda: "
+    "((anchor_map.decode(codes[a:b]), y[a:b]) for a, b in ...)"
+)
+
+
+def check_codes(feature_map: Any, codes: Codes, owner: str) -> None:
+    """Refuse codes unless `feature_map` is the fitted map that made them, for all columns."""
+    (columns, first_map, _), *more_maps = _list_kernels(feature_map, owner)
+    what = "a map of some of the columns" if columns is not None else ""
+    what = f"a list of {len(more_maps) + 1} maps" if more_maps else what
+    codes_of(first_map, codes, owner, what, _OTHERWISE)
+
+
+def _list_kernels(feature_map: Any, owner: str) -> list[tuple[Any, Any, Any]]:
+    """(columns, map, n_components) of each kernel."""
+    if feature_map is None or _is_transformer(feature_map):
+        return [(None, feature_map, "shared")]
+    items = list(feature_map) if isinstance(feature_map, list | tuple) else []
+    are_kernels = [
+        isinstance(item, list | tuple)
+        and len(item) in (2, 3)
+        and (item[1] is None or _is_transformer(item[1]))
+        for item in items
+    ]
+    if not items or not all(are_kernels):
+        raise TypeError(
+            f"{owner}: feature_map must be None, a transformer, or a list of (columns, map) or "
+            f"(columns, map, n_components), got {feature_map!r}"
+        )
+    return [(*item, "shared")[:3] for item in items]
+
+
+def _is_transformer(value: Any) -> bool:
+    """Whether a value has `fit` and `transform` (a pandas Series has the latter), and no class."""
+    has_methods = hasattr(value, "fit") and hasattr(value, "transform")
+    return has_methods and not isinstance(value, type)
+
+
+def _resolve_columns(columns: Any, width: int, owner: str) -> Any:
+    if columns is None or isinstance(columns, slice):
+        return columns
+    try:
+        positions = np.arange(width)[np.asarray(columns)]
+    except IndexError:
+        positions = np.empty(())
+    if positions.ndim != 1:
+        raise ValueError(
+            f"{owner}: columns of a kernel must be a slice, positions below {width}, or a mask of "
+            f"{width} booleans, got {columns!r}"
+        )
+    return positions
+
+
+def _is_fitted(transformer: Any) -> bool:
+    try:
+        validation.check_is_fitted(transformer)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _fit_map(transformer: Any, X: Any, y: Any) -> Any:
+    if _is_fitted(transformer):
+        return transformer
+    return clone(transformer).fit(X) if y is None else clone(transformer).fit(X, y)
+
+
+# ---- torch tensors ------------------------------------------------------------------------------
+
+
+class DeviceRows(SlicedSource):
+    """Rows of a tensor: blocks are slices of it. Only those that a map is fitted on are copied."""
+
+    def rows_at(self, rows: slice) -> Any:
+        return self.X[rows]
+
+    def sample(self, rows: int) -> Block | None:
+        """Rows at equal distances: a random sample would copy all of them."""
+        step = slice(self.begin, self.begin + self.n_rows, max(1, -(-self.n_rows // rows)))
+        X, y, w = (None if v is None else copy_to_host(v[step]) for v in (self.X, self.y, self.w))
+        return Block(X, y, w)
+
+    head = sample
+
+    def describe(self) -> str:
+        return f"the tensor on {self.X.device} of {self.n_rows} rows and {self.n_features} features"
+
+
+class CodedRows(SlicedSource):
+    """Plain codes of the estimator's map: what reads its blocks decodes them."""
+
+    def describe(self) -> str:
+        return f"{super().describe()} (codes)"
+
+
+def copy_to_host(values: Any) -> Any:
+    """Targets, weights or rows in ordinary memory; halves become single numbers."""
+    if not is_tensor(values):
+        return values
+    halves = values.is_floating_point() and values.element_size() < 4
+    return to_host(values.float() if halves else values)
+
+
+def _folds_in_place(X: Any, device: Any, owner: str) -> bool:
+    """Whether X is a tensor on a GPU, or on the `device` that the estimator computes on.
+
+    TypeError for arrays of other libraries on a GPU, which are not folded there.
+    """
+    if is_tensor(X):
+        return on_gpu(X) or device is not None
+    if on_gpu(X):
+        library = type(X).__module__.partition(".")[0]
+        raise TypeError(
+            f"{owner} folds torch tensors where they are, and X is a {library} array on "
+            f"{X.device}. Pass torch.from_dlpack(X), which copies nothing"
+        )
+    return False
+
+
+# ---- data in ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DataShape:
+    """What a sample of rows tells: enough to begin a fit, and small enough to travel."""
+
+    features: Features
+    n_features: int
+    itemsize: int
+    y_ndim: int
+    n_targets: int
+
+
+@dataclass(frozen=True)
+class FoldOptions:
+    """How the passes of a fit are run.
+
+    Attributes
+    ----------
+    client : distributed.Client, str or None
+        Whose workers fold.
+    checkpoint, checkpoint_every : path or None, int
+        Where and how often the state is kept: one file for each stage, so that a fit of several
+        passes goes on with the one that was interrupted.
+    """
+
+    client: Any = None
+    checkpoint: PathLike | None = None
+    checkpoint_every: int = 1
+    stages: ClassVar[tuple[str, ...]] = ("moments", "unlabeled", "pca", "pca-unlabeled")
+
+    def file_of(self, stage: str) -> str | None:
+        """The checkpoint of a stage; none for passes without a name."""
+        if self.checkpoint is None or not stage:
+            return None
+        return f"{os.fspath(self.checkpoint)}.{stage}"
+
+    def remove_files(self) -> None:
+        """Remove the checkpoints: a finished fit needs them no longer."""
+        for path in filter(None, map(self.file_of, self.stages)):
+            if os.path.exists(path):
+                os.unlink(path)
+
+
+def open_rows(
+    model: Any, X: Any, y: Any = None, w: Any = None, *, reset: bool, supervised: bool
+) -> Source:
+    """Open any data, or codes of the map."""
+    refuse_masked(model, "y", y)
+    refuse_masked(model, "sample_weight", w)
+    name, coded = type(model).__name__, isinstance(X, Codes)
+    in_place = _folds_in_place(X, model.device, name)
+    if coded:
+        check_codes(model.feature_map if reset else model._fitted_maps.described, X, name)
+    elif not (reset or in_place) and model._on_codes:
+        refuse_plain_codes(X, name)
+    if reset:
+        model._rows_on, model._on_codes = str(X.device) if in_place else None, coded
+        model.__dict__.pop("feature_names_in_", None)
+    if in_place:
+        return _open_tensor(model, X, y, w, supervised)
+    values = X.values if coded else X
+    source: Any = _open_host_rows(model, values, y, w, reset=reset, supervised=supervised)
+    return CodedRows(source.X, source.y, source.w) if coded else source
+
+
+def _open_tensor(model: Any, X: Any, y: Any, w: Any, supervised: bool) -> DeviceRows:
+    """Open rows that are folded where they are; targets and weights are summed here."""
+    name, device = type(model).__name__, model.device
+    if X.ndim != 2 or 0 in X.shape or str(X.layout) != "torch.strided" or X.is_complex():
+        raise ValueError(
+            f"{name}: a tensor X must be dense and real with two dimensions (rows and columns), "
+            f"found shape {tuple(X.shape)}, layout {X.layout} and dtype {X.dtype}"
+        )
+    target = X.device if device is None else devices.resolve(device, name)
+    if target.type != X.device.type or target.index not in (None, X.device.index):
+        raise ValueError(
+            f"{name}: X is on {X.device}, but device={device!r}. Leave device out to compute "
+            f"where X is, or pass X.to({str(target)!r})"
+        )
+    y, w = copy_to_host(y), copy_to_host(w)
+    if supervised:
+        y = model._check_y(validation._check_y(y, estimator=model, **model._y_options))
+        validation.check_consistent_length(X, y)
+    if w is not None:
+        w = validation._check_sample_weight(w, np.empty((X.shape[0], 0)), dtype=np.float64)
+    return DeviceRows(X, y if supervised else None, w)
+
+
+def _open_host_rows(model: Any, X: Any, y: Any, w: Any, *, reset: bool, supervised: bool) -> Source:
+    """Open any rows; arrays in memory pass scikit-learn's checks, and set its attributes."""
+    if not _in_memory(X):
+        names = None if reset else getattr(model, "feature_names_in_", None)
+        return open_source(X, y, w, columns=names)
+    check_sparse(X, type(model).__name__)
+    options = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
+    with naming_text(type(model).__name__, X):
+        if supervised:
+            X, y = validation.validate_data(model, X, y, reset=reset, **options, **model._y_options)
+            y = model._check_y(y)
+        else:
+            X, y = validation.validate_data(model, X, reset=reset, **options), None
+    if w is not None:
+        w = validation._check_sample_weight(w, X, dtype=np.float64)
+    return open_source(X, y, w)
+
+
+def _in_memory(X: Any) -> bool:
+    """Whether scikit-learn's checks apply: arrays, sparse matrices, frames, nested lists."""
+    if isinstance(X, np.memmap | Source | str | os.PathLike) or callable(X):
+        return False
+    if type(X).__module__.startswith(("dask", "h5py", "zarr", "pyarrow")):
+        return False
+    return not is_chunks(X)
+
+
+def begin_fit(model: Any, source: Source, client: Any = None, map_sample: Any = None) -> DataShape:
+    """Fit the map (on a sample of the rows, where they are) and note the shape of the data."""
+    name, feature_map = type(model).__name__, model.feature_map
+    check_device(model.device, model.precision, name)
+    column_names = getattr(model, "feature_names_in_", source.names)
+    if map_sample is not None:
+        map_sample = copy_to_host(map_sample)
+        check_sparse(map_sample, name, "map_sample")
+        sample_names = names_of(map_sample)
+        if sample_names is not None and column_names is not None:
+            check_order(sample_names, column_names, f"{name}: map_sample")
+        block = open_source(map_sample).head(1 << 62)
+        if block is None:
+            raise ValueError(f"{name}: map_sample has no rows")
+        feature_map = Features.fit(feature_map, block, name).described
+    maps = [transformer for _, transformer, _ in _list_kernels(feature_map, name)]
+    unfitted = any(item is not None and not _is_fitted(item) for item in maps)
+    if unfitted:
+        source.keep_chunks()
+    inspect = partial(_inspect, feature_map, name, isinstance(source, CodedRows))
+    shape = on_sample(source, inspect, SAMPLE_ROWS, client, everywhere=unfitted)
+    model.n_features_in_ = shape.n_features
+    column_names = getattr(model, "feature_names_in_", source.names)  # of a stream: known by now
+    if column_names is not None:
+        model.feature_names_in_ = np.asarray(column_names, dtype=object)
+    width = sum(shape.features.widths)
+    if model.block_rows is not None:
+        model._block_rows = check_count(model, "block_rows", model.block_rows)
+    elif _place(model) is not None:
+        model._block_rows = OnDevice.block_rows(width)
+    else:
+        model._block_rows = choose_block_rows(shape.n_features, width, shape.itemsize)
+    model._fitted_maps = shape.features
+    return shape
+
+
+def _inspect(feature_map: Any, name: str, coded: bool, block: Block | None) -> DataShape:
+    if block is None:
+        raise ValueError(f"{name}: the data have no rows")
+    X, y = block.X, block.y
+    if X.dtype.kind == "f":
+        # Bad rows must not reach the map's fit; the fold refuses them and knows their place.
+        good = np.isfinite(X.sum(axis=1, dtype=np.float64))
+        if good.any() and not good.all():
+            X, y = X[good], None if y is None else y[good]
+    features = Features.fit(feature_map, replace(block, X=X, y=y), name, coded=coded)
+    # Bytes of codes say nothing of those of their features, which a block is made of.
+    itemsize = (features.transform(X[:1], coded=True) if coded else X).dtype.itemsize
+    y_ndim = 0 if y is None else y.ndim
+    n_targets = y.shape[1] if y is not None and y_ndim == 2 else 1
+    return DataShape(features, X.shape[1], itemsize, y_ndim, n_targets)
+
+
+# ---- passes over the rows -----------------------------------------------------------------------
+
+_NO_CHECKPOINTS = FoldOptions()
+
+
+def fold_rows(
+    model: Any, source: Source, stats: Any, features: Features,
+    options: FoldOptions = _NO_CHECKPOINTS, stage: str = "",
+) -> Any:  # fmt: skip
+    """One pass over the rows; with a name for the `stage`, it can go on where it ended."""
+    return fold(
+        source, stats, _features_step(model, features, source), block_rows=model._block_rows,
+        n_jobs=model.n_jobs, client=options.client, checkpoint=options.file_of(stage),
+        checkpoint_every=options.checkpoint_every, progress=model.progress,
+        name=type(model).__name__,
+    )  # fmt: skip
+
+
+def add_chunk(
+    model: Any, X: Any, y: Any, w: Any, classes: Any = None, *, supervised: bool = True
+) -> None:
+    """Add one chunk, all of its rows or none; they are numbered after those seen before."""
+    is_first = not hasattr(model, "stats_")
+    source = open_rows(model, X, y, w, reset=is_first, supervised=supervised)
+    if not isinstance(source, SlicedSource):
+        raise TypeError(
+            f"{type(model).__name__}.partial_fit takes one chunk of rows (an array or CSR), got "
+            f"{source.describe()}; use fit for files and streams"
+        )
+    if is_first:
+        model._begin(source)
+    else:
+        _check_width(model, source.n_features)
+    model._check_one_pass()
+    stats = model._empty(model._fitted_maps, classes) if is_first else model.stats_
+    number = getattr(model, "_n_chunks", 0)
+    rows = replace(source, first=stats.n, chunk=number)
+    added = fold_rows(model, rows, stats.zero(), model._fitted_maps)
+    model.stats_, model._n_chunks = stats.merge(added), number + 1
+    model._discard_solution(added)
+
+
+def map_blocks(model: Any, X: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:
+    """Stack ``function(φ(block))`` over the blocks of any data; of a tensor, where it is."""
+    source = open_rows(model, X, reset=False, supervised=False)
+    transform = _features_step(model, model._fitted_maps, source)
+
+    def map_block(block: Block) -> np.ndarray:
+        _check_width(model, block.X.shape[1])
+        return function(features_of(block, transform, type(model).__name__)[0])
+
+    blocks = source.blocks(model._block_rows)
+    if isinstance(transform, OnDevice):
+        stay = isinstance(source, DeviceRows)
+        with transform.session("Use a smaller block_rows"):
+            parts = [part if stay else to_host(part) for part in map(map_block, blocks)]
+        return devices.stack(parts) if stay else np.concatenate(parts)
+    return np.concatenate(list(ordered_map(map_block, blocks, resolve_threads(model.n_jobs))))
+
+
+def _check_width(model: Any, n_features: int) -> None:
+    if n_features != model.n_features_in_:
+        raise ValueError(
+            f"X has {n_features} features, but {type(model).__name__} is expecting "
+            f"{model.n_features_in_} features as input"
+        )
+
+
+def _features_step(model: Any, features: Features, source: Source) -> Callable[[Any], Any] | None:
+    """What turns the rows of a source into features, here or on the device."""
+    name, coded = type(model).__name__, isinstance(source, CodedRows)
+    device = source.X.device if isinstance(source, DeviceRows) else model.device
+    kernel = features.parts[0]
+    is_identity = not features.several and kernel.map is None and kernel.columns is None
+    step = None if is_identity else partial(features.transform, coded=coded)
+    if device is None:
+        return step
+    if coded:
+        raise TypeError(f"{name}: codes are decoded on the processor. Leave device out")
+    for kernel in features.parts:
+        if kernel.map is not None and not hasattr(kernel.map, "spec_"):
+            raise TypeError(
+                f"{name}: {type(kernel.map).__name__} does not run on device={str(device)!r}. "
+                "Use a map of kernelmaps, or leave device out"
+            )
+    return OnDevice(step, str(device), model.precision, name)
+
+
+def _place(model: Any) -> Any:
+    """Where blocks are folded and systems are solved: `device`, or where the rows were."""
+    return model._rows_on if model.device is None else model.device
+
+
+@contextmanager
+def solve_on_device(model: Any) -> Iterator[None]:
+    """Around everything that solves or decomposes: where it is done."""
+    name, place = type(model).__name__, _place(model)
+    instead = "The system has to fit beside its factors: use fewer components, or leave "
+    instead += "device out and pass rows in ordinary memory"
+    with (
+        devices.solving_on(place if place is None else devices.resolve(place, name)),
+        devices.memory_named(name, instead),
+    ):
+        yield
+
+
+# ---- what all streaming estimators have ---------------------------------------------------------
+
+STATE = schema.State(
+    required={
+        "features": instance((Features,)),
+        "n_features_in_": integer(1),
+        "rows_per_block": integer(1),
+        "stats_": instance((Moments, FoldMoments, KernelMoments)),
+    },
+    allowed={"feature_names_in_": schema.names, "on_codes": schema.boolean, "n_chunks": integer()},
+    attributes={"features": "_fitted_maps", "rows_per_block": "_block_rows"},
+    private=True,
+)
+_DEVICES = r"(cpu|cuda|mps|xpu)(:\d+)?"  # that a file may name
+
+
+def check_state(model: Any, folded_width: int | None = None) -> None:
+    """Raise ValueError or TypeError if entries that were loaded contradict each other."""
+    resolve_threads(model.n_jobs)
+    if not (model.device is None or re.fullmatch(_DEVICES, model.device)):
+        raise ValueError(f"device must be None or the name of a device, found {model.device!r}")
+    if not hasattr(model, "stats_"):
+        return
+    for kernel in model._fitted_maps.parts:
+        kernel.check_width(model.n_features_in_)
+    if model._on_codes and not hasattr(model._fitted_maps.parts[0].map, "check_codes"):
+        raise ValueError("on_codes is true, but the map has no codes")
+    width = folded_width or sum(model._fitted_maps.widths)
+    parts = getattr(model.stats_, "parts", [model.stats_])
+    if any(p.shift is not None and len(p.shift) != width for p in parts):
+        raise ValueError("stats_ have another number of features than the map gives")
+
+
+def check_mergeable(model: Any, other: Any) -> None:
+    """Refuse to merge estimators of two classes, whose statistics answer other questions."""
+    name = type(model).__name__
+    if type(model) is not type(other):
+        raise TypeError(f"{name}.merge takes another {name}, got {other!r}")
+    validation.check_is_fitted(model, "stats_")
+    validation.check_is_fitted(other, "stats_")
+    names, other_names = (getattr(each, "feature_names_in_", None) for each in (model, other))
+    if names is not None and other_names is not None:
+        check_order(other_names, names, f"{name}.merge: the other model")
+
+
+def input_tags(model: Any, tags: Tags) -> Tags:
+    """Tags of scikit-learn, with what the map says of its rows."""
+    maps = model.feature_map
+    has_tags = hasattr(maps, "__sklearn_tags__") and not isinstance(maps, type)
+    one = has_tags and maps.__sklearn_tags__().input_tags
+    tags.input_tags.sparse = maps is None or bool(one and one.sparse)
+    tags.input_tags.positive_only = bool(one and one.positive_only)
+    return tags
