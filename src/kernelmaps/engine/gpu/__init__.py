@@ -7,7 +7,6 @@ kernels      Triton kernels: find the bin, evaluate the polynomial, write or add
 tables       the layout of :mod:`kernelmaps.engine.table`, packed for the kernels
 launch       one function for each kernel: shapes, grids, results
 joint        joint maps: matrix products, cosines, Hadamard transforms
-rows         what NumPy's and torch's arrays do differently
 dispatch     `apply(spec, X)` for rows on a GPU, and `usable_for(X)`
 ===========  ===============================================================================
 

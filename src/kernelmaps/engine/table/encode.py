@@ -161,22 +161,28 @@ def _store_cell(bins, kind, encoding, x, at, j, across):
 
 
 @njit(**INNER)
-def _prefetch_records(bins, record, lanes, j, part, parts):
-    """Prefetch one of `parts` of the records of a vector of features from j on.
+def _find_records(bins, record, lanes, j, parts):
+    """Where the records of a vector of features begin, and the numbers in one of `parts` of them.
 
-    Nothing if they need no prefetching, or do not fit into the first-level cache. `record` is that
-    of the bins.
+    0 numbers if they need no prefetching, or do not fit into the first-level cache. `record` is
+    that of the bins.
     """
+    if len(record) == 0:
+        return np.int64(0), np.int64(0)
+    last = j + lanes - 1
+    begin = np.int64(bins.integers[CELL, j])
+    end = np.int64(bins.integers[CELL, last]) + np.int64(bins.integers[LIMIT, last]) + 1
+    count = (end - begin) * len(record)
+    prefetched = _PREFETCH_ABOVE < count * bins.records.itemsize < _PREFETCH_BELOW
+    return begin * len(record), (count // parts + 1 if prefetched else np.int64(0))
+
+
+@njit(**INNER)
+def _prefetch_records(bins, record, begin, size):
+    """Prefetch `size` numbers of the records from `begin` on, a line at a time."""
     if len(record) > 0:
-        last, size, itemsize = j + lanes - 1, len(record), bins.records.itemsize
-        begin = np.int64(bins.integers[CELL, j])
-        end = np.int64(bins.integers[CELL, last]) + np.int64(bins.integers[LIMIT, last]) + 1
-        count = (end - begin) * size
-        if _PREFETCH_ABOVE < count * itemsize < _PREFETCH_BELOW:
-            step = count // parts + 1
-            first = begin * size + part * step
-            for at in range(first, first + step, 64 // itemsize):
-                prefetch(bins.records, at)
+        for at in range(begin, begin + size, 64 // bins.records.itemsize):
+            prefetch(bins.records, at)
 
 
 @njit(**INNER)
@@ -197,9 +203,10 @@ def _column(bins, encoding, x, j, rows, out):
     """
     begin, end, ahead = rows
     d, size, lanes = encoding.width, encoding.size, len(encoding.lanes)
+    records, part_size = _find_records(bins, bins.record, lanes, j, end - begin)
     for i in range(begin, end):
         values = _values(x, i * d + j, d, encoding.lanes)
-        _prefetch_records(bins, bins.record, lanes, j, i - begin, end - begin)
+        _prefetch_records(bins, bins.record, records + (i - begin) * part_size, part_size)
         _store_cell(bins, bins.kind, encoding, values, (i - begin) * lanes, j, ACROSS)
     inside = all_inside(as_floats(_values(x, begin * d + j, d, encoding.lanes), bins.edges))
     for i in range(begin, end):

@@ -107,7 +107,7 @@ class PassRecord(NamedTuple):
         return PassTotals(*self.totals[SHRUNK])
 
 
-VISITED, SHRUNK, EXAMPLE = range(3)  # the last one: the example at hand
+VISITED, SHRUNK, EXAMPLE = map(np.int64, range(3))  # the last one: the example at hand
 VIOLATION = np.int64(0)  # the first of the totals, a maximum; the others are sums
 
 

@@ -321,7 +321,8 @@ class CoordinateDescent:
 
     def _add_to_weights(self, examples: np.ndarray, steps: np.ndarray) -> None:
         """Add the sum of ψ_i, times the steps of the examples, to the weights."""
-        work, workspace = self._bound_arguments()[:2]
+        work, workspace = self._bound_arguments()
+        work = RowWork(work.bins, changed=work.changed)  # the same type as that of a mean
         _dual_loops.accumulate(work, self.rows, workspace, examples.astype(np.int32), steps)
 
     def _mean_of(self, examples: np.ndarray) -> np.ndarray:
