@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 import kernelmaps as km
-from kernelmaps.data import table_in_memory, table_stream
+from kernelmaps.data import tables
 from kernelmaps.models.gam import base, codebooks, design, sampling
 from kernelmaps.models.rows import passes
 
@@ -164,7 +164,7 @@ def attack(seed: int, folder: Path) -> tuple[str, str]:
         frame.to_csv(path, index=False)
     rows, chunk = (int(size) for size in rng.integers(7, 120, 2))
     sampled = bool(rng.random() < 0.5)
-    settings = [(table_stream, "BLOCK", rows), (passes, "CHUNK_ROWS", chunk)]
+    settings = [(tables, "BLOCK", rows), (passes, "CHUNK_ROWS", chunk)]
     if sampled:
         size, exact = len(frame) // 2, replace(design.EXACT, max_rows=0)
         settings += [(codebooks, "SAMPLE_ROWS", size), (sampling, "SAMPLE_ROWS", size)]
@@ -174,7 +174,7 @@ def attack(seed: int, folder: Path) -> tuple[str, str]:
             stack.enter_context(patch.object(module, name, value))
         X = frame.drop(columns="y")
         in_memory = fit_file(path, X)
-        with patch.object(table_in_memory, "IN_MEMORY_BYTES", 0):
+        with patch.object(tables, "IN_MEMORY_BYTES", 0):
             in_blocks = fit_file(path, X)
     what = in_memory.differs_from(in_blocks)
     how = f"seed {seed}, {suffix}, blocks of {rows}{', sampled' if sampled else ''}: {words}"

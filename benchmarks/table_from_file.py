@@ -52,7 +52,7 @@ def timed(call: Any) -> dict[str, float]:
 
 def read_only(path: Path, columns: int = COLUMNS) -> None:
     """Read all columns as numbers."""
-    from kernelmaps.data.opening import open_table
+    from kernelmaps.data.tables import open_table
 
     for chunk in open_table(path).blocks(_GROUP):
         for j in range(columns):

@@ -20,8 +20,8 @@ from kernelmaps.cli import held_out_fit
 from kernelmaps.cli.held_out_fit import fit_rows
 from kernelmaps.cli.predict import Predictions
 from kernelmaps.cli.settings import FitSettings, parse_map
+from kernelmaps.data.files import compressed, open_text
 from kernelmaps.data.reading import held_out, read_rows
-from kernelmaps.data.suffixes import compressed, open_text
 from kernelmaps.evaluation import comparison, results
 from kernelmaps.model_files import open_info
 from kernelmaps.models.svm import fitted as svm_fitted

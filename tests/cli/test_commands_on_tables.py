@@ -14,7 +14,7 @@ from scipy import sparse
 
 import kernelmaps as km
 from kernelmaps.cli import saved_model
-from kernelmaps.data import table_in_memory, table_stream
+from kernelmaps.data import tables
 from kernelmaps.exceptions import SuspectColumnWarning
 from kernelmaps.inspection.panels import PanelDisplay
 from kernelmaps.model_files import open_info
@@ -485,7 +485,7 @@ def test_a_file_read_block_by_block_gives_the_model_of_memory(
     rides, tmp_path, monkeypatch, suffix, target
 ):
     """Of fewer than 200,000 rows both have the same codes, and the sums differ by rounding."""
-    monkeypatch.setattr(table_stream, "BLOCK", 90)
+    monkeypatch.setattr(tables, "BLOCK", 90)
     columns = pd.read_csv(rides)
     path = tmp_path / f"rides.{suffix}"
     columns.to_parquet(path) if suffix == "parquet" else columns.to_csv(path, index=False)
@@ -513,7 +513,7 @@ def test_a_file_read_block_by_block_gives_the_model_of_memory(
 
 
 def test_later_blocks_may_hold_words_gaps_and_new_levels(tmp_path, monkeypatch):
-    monkeypatch.setattr(table_stream, "BLOCK", 100)
+    monkeypatch.setattr(tables, "BLOCK", 100)
     columns = cells()
     columns["area"][250] = "huge"
     columns["city"][350:353] = ["Oslo"] * 3
@@ -531,7 +531,7 @@ def test_later_blocks_may_hold_words_gaps_and_new_levels(tmp_path, monkeypatch):
 
 
 def test_whole_numbers_stay_classes_and_large_files_stream_by_themselves(tmp_path, monkeypatch):
-    monkeypatch.setattr(table_in_memory, "IN_MEMORY_BYTES", 100)
+    monkeypatch.setattr(tables, "IN_MEMORY_BYTES", 100)
     path = labelled(tmp_path / "d.csv", lambda n: [str(k % 13 // 7) for k in range(n)])
     result = invoke("fit", path, "-t", "t", "--task", "classification", "-o", tmp_path / "m.kmap")
     assert "read block by block" in " ".join(result.stdout.split())
@@ -540,7 +540,7 @@ def test_whole_numbers_stay_classes_and_large_files_stream_by_themselves(tmp_pat
 
 
 def test_targets_of_later_blocks_are_checked(tmp_path, monkeypatch):
-    monkeypatch.setattr(table_stream, "BLOCK", 100)
+    monkeypatch.setattr(tables, "BLOCK", 100)
     columns = cells()
     columns["fare"][300] = "free"
     path = write(tmp_path / "rides.csv", columns)
@@ -590,11 +590,11 @@ def test_new_rows_are_read_block_by_block(rides, model, tips, tmp_path, monkeypa
     sizes = []
 
     def measured(*arguments):
-        for file in table_stream.raw_tables(*arguments):
+        for file in tables.raw_tables(*arguments):
             sizes.append(file.table.num_rows)
             yield file
 
-    monkeypatch.setattr(table_stream, "BLOCK", 90)
+    monkeypatch.setattr(tables, "BLOCK", 90)
     monkeypatch.setattr(saved_model, "raw_tables", measured)
     for words, before in zip(asked, whole, strict=True):
         again = invoke(*words)
@@ -623,7 +623,7 @@ def assert_alike(text, other):
 
 
 def test_a_later_block_that_fails_leaves_no_file_behind(model, rides, tmp_path, monkeypatch):
-    monkeypatch.setattr(table_stream, "BLOCK", 90)
+    monkeypatch.setattr(tables, "BLOCK", 90)
     path = tmp_path / "short.csv"
     lines = rides.read_text(encoding="utf-8").splitlines()
     path.write_text("\n".join([*lines[:301], "too,few", *lines[301:]]), encoding="utf-8")
@@ -721,7 +721,7 @@ def test_the_latest_rows_are_held_out_where_a_date_orders_them(sales, tmp_path):
 
 
 def test_a_stream_holds_out_the_same_rows(sales, tmp_path, monkeypatch):
-    monkeypatch.setattr(table_stream, "BLOCK", 150)
+    monkeypatch.setattr(tables, "BLOCK", 150)
     memory = json.loads(run("fit", sales, "-t", "sold", "--json"))
     told, _ = streamed(sales, "-t", "sold")
     assert told["scored_rows"] == memory["scored_rows"] == 100
@@ -732,8 +732,8 @@ def test_a_large_csv_file_gives_python_the_same_model(sales, monkeypatch):
     """The text is read once, in blocks; later blocks may show that a day comes first, or a unit."""
     frame = pd.read_csv(sales)
     small = km.AdditiveRegressor().fit(sales, "sold")
-    monkeypatch.setattr(table_in_memory, "IN_MEMORY_BYTES", 10)
-    monkeypatch.setattr(table_stream, "BLOCK", 7)  # the first days of a month: 01.01. to 07.01.
+    monkeypatch.setattr(tables, "IN_MEMORY_BYTES", 10)
+    monkeypatch.setattr(tables, "BLOCK", 7)  # the first days of a month: 01.01. to 07.01.
     large = km.AdditiveRegressor().fit(sales, "sold")
     assert large.reader_ == small.reader_
     X = frame.drop(columns="sold")

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kernelmaps.cli import load_commands
-from kernelmaps.data.suffixes import open_text
+from kernelmaps.data.files import open_text
 
 TEXT = "a,b,y\n" + "\n".join(f"{i % 7},{i % 5},{i % 2}" for i in range(3000))
 COMPRESSED = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}

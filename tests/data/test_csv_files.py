@@ -9,8 +9,8 @@ import lzma
 import numpy as np
 import pytest
 
-from kernelmaps.data import csv_files
-from kernelmaps.data.csv_files import CsvFile
+from kernelmaps.data import files
+from kernelmaps.data.files import CsvFile
 
 
 def written(path, text, encoding="utf-8"):
@@ -126,7 +126,7 @@ def test_damaged_text_is_refused_with_its_line(read, text, match):
 
 
 def test_a_row_that_is_longer_than_a_block_is_refused(read, monkeypatch):
-    monkeypatch.setattr(csv_files, "_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(files, "_BLOCK_BYTES", 1000)
     with pytest.raises(ValueError, match=r"cannot be split into cells.*after line 3"):
         read("a,y\n1,x\n2," + "z" * 5000)
 

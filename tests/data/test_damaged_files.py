@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from kernelmaps.data import open_source
-from kernelmaps.data.loader import read_npz
+from kernelmaps.data.datasets import read_npz
 from kernelmaps.exceptions import FileFormatError
 
 

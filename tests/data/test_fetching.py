@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelmaps.data import fetching
+from kernelmaps.data import datasets as fetching
 
 
 @pytest.fixture(autouse=True)

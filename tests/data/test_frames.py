@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from table_columns import columns_of
 
-from kernelmaps.data.frames import first_column_without_numbers, is_frame
+from kernelmaps.data.columns import first_column_without_numbers, is_frame
 
 pa = pytest.importorskip("pyarrow")
 

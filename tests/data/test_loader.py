@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from kernelmaps import datasets
-from kernelmaps.data.loader import read_npz
+from kernelmaps.data.datasets import read_npz
 from kernelmaps.exceptions import FileFormatError
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import kernelmaps as km
-from kernelmaps.data.csv_files import CsvFile
+from kernelmaps.data.files import CsvFile
 from kernelmaps.data.reading import read_rows
 from kernelmaps.data.table_reader import ColumnKindError, TableReader
 from kernelmaps.data.targets import target_values

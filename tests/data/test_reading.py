@@ -10,7 +10,7 @@ from sklearn.preprocessing import normalize
 
 from kernelmaps._util.sparse import dense
 from kernelmaps.data.reading import Rows
-from kernelmaps.data.table_stream import raw_tables
+from kernelmaps.data.tables import raw_tables
 from kernelmaps.datasets import read_rows
 
 X = np.array([[0.5, 1.0], [2.0, 0.0], [0.0, 3.25]])

@@ -8,8 +8,8 @@ import pytest
 import scipy.sparse as sp
 
 from kernelmaps.data import open_source
-from kernelmaps.data.opening import open_table
 from kernelmaps.data.sources import RowSample
+from kernelmaps.data.tables import open_table
 from kernelmaps.stats import Moments, fold
 
 N, D = 103, 6

@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from kernelmaps._util.schema import SchemaError
-from kernelmaps.data.csv_files import CsvFile
+from kernelmaps.data.files import CsvFile
 from kernelmaps.data.table_reader import ColumnFormat, ReadingNotes, TableReader
 from kernelmaps.exceptions import SuspectColumnWarning, UnreadableCellWarning
 

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernelmaps.data import table_in_memory, table_stream
-from kernelmaps.data.table_stream import open_large_table, temporary_folder
+from kernelmaps.data import tables
+from kernelmaps.data.tables import open_large_table, temporary_folder
 from kernelmaps.models.gam import sampling
 
 
@@ -23,7 +23,7 @@ def write(path, header, rows):
 
 @pytest.fixture(autouse=True)
 def blocks_of_ten(monkeypatch, tmp_path):
-    monkeypatch.setattr(table_stream, "BLOCK", 10)
+    monkeypatch.setattr(tables, "BLOCK", 10)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
 
@@ -71,7 +71,7 @@ def test_the_folder_goes_with_the_context(tmp_path):
 def test_no_folder_is_left_by_a_process_that_was_ended(code, tmp_path):
     """One that is asked to end removes it; of one that is killed, the next one does."""
     program = (
-        "import time\nfrom kernelmaps.data.table_stream import temporary_folder\n"
+        "import time\nfrom kernelmaps.data.tables import temporary_folder\n"
         "with temporary_folder() as folder:\n    print(folder, flush=True)\n    time.sleep(60)"
     )
     environment = {**os.environ, "TMPDIR": tempfile.gettempdir()}
@@ -110,10 +110,10 @@ def test_what_others_put_into_the_folder_of_temporary_files_is_left_alone(tmp_pa
     precious.write_text("all of it")
     base = Path(tempfile.gettempdir())
     (tmp_path / "elsewhere").mkdir()
-    start = table_stream._PREFIX
+    start = tables._PREFIX
     (base / f"{start}link").symlink_to(tmp_path / "elsewhere")
     (base / f"{start}trap").mkdir()
-    (base / f"{start}trap" / table_stream._LOCK).symlink_to(precious)
+    (base / f"{start}trap" / tables._LOCK).symlink_to(precious)
     (base / f"{start}file").write_text("")
     for name in (f"{start}folder", "kernelmaps-results"):
         (base / name).mkdir()
@@ -133,12 +133,12 @@ def test_the_limit_of_memory_counts_what_files_hold(suffix, tmp_path, monkeypatc
     path = tmp_path / f"t{suffix}"
     frame = pd.DataFrame({f"column{j}": [1234567.0] * 1000 for j in range(8)})
     frame.to_parquet(path) if suffix == ".parquet" else frame.to_csv(path, index=False)
-    monkeypatch.setattr(table_in_memory, "IN_MEMORY_BYTES", 63_000)
-    assert not table_in_memory.fits_in_memory(path)
+    monkeypatch.setattr(tables, "IN_MEMORY_BYTES", 63_000)
+    assert not tables.fits_in_memory(path)
     if suffix != ".csv":
         assert path.stat().st_size < 20_000
-    monkeypatch.setattr(table_in_memory, "IN_MEMORY_BYTES", 90_000)
-    assert table_in_memory.fits_in_memory(path)
+    monkeypatch.setattr(tables, "IN_MEMORY_BYTES", 90_000)
+    assert tables.fits_in_memory(path)
 
 
 def test_a_quote_that_is_left_open_in_the_header_is_refused(tmp_path):

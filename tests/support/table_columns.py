@@ -1,6 +1,6 @@
 """Tables of tests, read as a model reads them."""
 
-from kernelmaps.data.raw_columns import RawTable
+from kernelmaps.data.columns import RawTable
 from kernelmaps.data.table_reader import TableReader
 
 

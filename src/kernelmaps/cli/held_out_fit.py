@@ -21,6 +21,7 @@ from .._util.sparse import dense
 from .._util.storage import AnyPath
 from ..data import Rows, Source, read_rows
 from ..data.columns import ColumnSelection, no_target
+from ..data.files import is_csv, is_parquet
 from ..data.reading import (
     Holdout,
     PartOfSource,
@@ -31,9 +32,7 @@ from ..data.reading import (
 )
 from ..data.reading import column_names as names_in
 from ..data.sources import SlicedSource, values_at
-from ..data.suffixes import is_csv, is_parquet
-from ..data.table_in_memory import TableFile, fits_in_memory, load_table
-from ..data.table_stream import open_large_table
+from ..data.tables import TableFile, fits_in_memory, load_table, open_large_table
 from ..evaluation.checks import Task, check_targets, decide_task, suspect_columns
 from ..evaluation.methods import add_column_scaler
 from ..evaluation.scores import PredictionScores

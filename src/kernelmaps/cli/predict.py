@@ -21,8 +21,8 @@ import typer
 from .._util import storage
 from .._util.display import printable
 from .._util.storage import AnyPath, write_json
+from ..data.files import compressed, data_suffix, is_csv, is_parquet
 from ..data.reading import column_names
-from ..data.suffixes import compressed, data_suffix, is_csv, is_parquet
 from ..models.gam.fitted import warn_beyond
 from ..models.saved_map import EstimatorNeeded
 from . import application as cli

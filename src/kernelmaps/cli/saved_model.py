@@ -14,9 +14,9 @@ import pyarrow as pa
 from .._util.storage import AnyPath
 from ..data import read_rows
 from ..data.columns import column_positions, no_target
+from ..data.files import is_csv, is_parquet
 from ..data.reading import column_names
-from ..data.suffixes import is_csv, is_parquet
-from ..data.table_stream import raw_tables
+from ..data.tables import raw_tables
 from ..data.text_cells import quoted
 from ..exceptions import SuspectColumnWarning
 from ..model_files import load_with_metadata

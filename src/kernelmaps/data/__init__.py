@@ -4,12 +4,22 @@
 and `fetch` find datasets by name.
 """
 
-from .fetching import fetch, fetch_letter, fetch_mnist, fetch_spambase
-from .loader import Dataset, data_folder, load, names, read_npz
-from .opening import open_source
+from .datasets import (
+    Dataset,
+    data_folder,
+    fetch,
+    fetch_letter,
+    fetch_mnist,
+    fetch_spambase,
+    load,
+    make_bag_of_words,
+    make_histograms,
+    names,
+    read_npz,
+)
 from .reading import Rows, read_rows
 from .sources import Block, Source
-from .synthetic import make_bag_of_words, make_histograms
+from .tables import open_source
 
 __all__ = [
     "Block",

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date, datetime
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeAlias
 
-from .._util.arguments import argument
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .._util.arguments import argument, needed
+from .._util.sparse import dense
+from .._util.threads import cached_property
+from .dates import duration_cells
+from .text_cells import Cells, Text
 
 _INSTEAD = (
     "replace the text by numbers first, or fit a GAM (AdditiveRegressor, AdditiveClassifier), "
@@ -131,3 +141,420 @@ def text_columns_message(columns: Sequence[str]) -> str:
 def _some(columns: Sequence[str] | None) -> str:
     shown = ", ".join(map(repr, list(columns or [])[:12]))
     return f"{shown}, … ({len(columns)} in all)" if columns and len(columns) > 12 else shown
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    Attributes
+    ----------
+    name : str
+    values : ndarray of float64 or None
+        Numbers, NaN where missing; None for a category.
+    codes : ndarray of int64 or None
+        Index into `levels`, −1 where missing; None for numbers.
+    levels : list of str
+        Levels in the order of the codes.
+    """
+
+    name: str
+    values: Any
+    codes: Any
+    levels: list[str]
+
+    @property
+    def is_category(self) -> bool:
+        return self.codes is not None
+
+    def __len__(self) -> int:
+        return len(self.codes if self.values is None else self.values)
+
+    def head(self, n_rows: int) -> Column:
+        """A copy of the first rows."""
+        return self.take(np.arange(min(n_rows, len(self))))
+
+    def take(self, rows: np.ndarray) -> Column:
+        """A copy of some rows, by their positions."""
+        if self.is_category:
+            return replace(self, codes=self.codes[rows])
+        return replace(self, values=self.values[rows])
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a table with named columns (pandas, Polars, pyarrow)."""
+    return _package(X) in ("pandas", "polars", "pyarrow") and len(getattr(X, "shape", ())) == 2
+
+
+def is_series(y: Any) -> bool:
+    """Whether y is a column of a table (pandas, Polars, pyarrow)."""
+    return _package(y) in ("pandas", "polars", "pyarrow") and not is_frame(y)
+
+
+def unnamed(position: int) -> str:
+    """The name of a column without one, as pandas gives it."""
+    return f"Unnamed: {position}"
+
+
+def without_columns(X: Any, names: Sequence[str]) -> Any:
+    """A frame without some columns."""
+    if not names:
+        return X
+    if hasattr(X, "iloc"):
+        return X.drop(columns=names)
+    return X.drop_columns(names) if hasattr(X, "drop_columns") else X.drop(names)
+
+
+def first_column_without_numbers(X: Any) -> tuple[str, str] | None:
+    """The first column of a frame that is not of complete numbers, and what it holds."""
+    if not is_frame(X):
+        return None
+    if hasattr(X, "iloc"):
+        columns = ((str(name), *_kind_and_gaps(X.iloc[:, j])) for j, name in enumerate(X.columns))
+    else:
+        table = X.to_arrow() if hasattr(X, "to_arrow") else X
+        columns = (
+            (name, *_kind_and_gaps(column))
+            for name, column in zip(table.column_names, table.columns, strict=True)
+        )
+    for name, kind, gaps in columns:
+        if kind or gaps:
+            return name, kind or "missing values"
+    return None
+
+
+def _kind_and_gaps(column: Any) -> tuple[str, bool]:
+    """What a column holds instead of numbers (empty: numbers), and whether values are missing.
+
+    True and false are the numbers 1 and 0, as `pandas.get_dummies` writes them.
+    """
+    if isinstance(column, pa.ChunkedArray):
+        tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+        numeric = any(test(column.type) for test in tests)
+        gaps = bool(pc.any(pc.is_null(column, nan_is_null=True)).as_py())
+    else:
+        letter = "" if str(column.dtype) == "category" else column.dtype.kind
+        numeric, gaps = letter in ("f", "i", "u", "b"), bool(column.isna().any())
+    return "" if numeric else "text, categories or dates", gaps
+
+
+def categorical_columns(given: Sequence[Any] | None, names: list[str], owner: str) -> set[int]:
+    """Positions of the columns that `categorical_features` names."""
+    if given is None:
+        return set()
+    if isinstance(given, str) or not np.iterable(given):
+        raise ValueError(
+            f"{owner}: categorical_features must be a list of columns or a mask, got {given!r}."
+        )
+    items = list(given)
+    if len(items) == len(names) and all(isinstance(item, bool | np.bool_) for item in items):
+        return {j for j, item in enumerate(items) if item}
+    return {column_position(item, names, owner, "categorical_features") for item in items}
+
+
+def column_position(item: Any, names: list[str], owner: str, argument: str) -> int:
+    """Position of a column that is named, or given by its number."""
+    if isinstance(item, str) and item in names:
+        return names.index(item)
+    is_integer = isinstance(item, int | np.integer) and not isinstance(item, bool)
+    if is_integer and -len(names) <= item < len(names):
+        return int(item) % len(names)
+    shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+    raise ValueError(f"{owner}: {argument} names the column {item!r}; X has {shown}.")
+
+
+def _package(X: Any) -> str:
+    return type(X).__module__.split(".")[0]
+
+
+def level_name(item: Any) -> str:
+    """A level in words: 3 for 3.0, so that integers and floats name the same level; so do days."""
+    if isinstance(item, float | np.floating) and float(item).is_integer():
+        return str(int(item))
+    if isinstance(item, date | np.datetime64):
+        return str(item).replace("T", " ").removesuffix(" 00:00:00")
+    return str(item)
+
+
+def _renumbered(codes: np.ndarray, levels: list[str], names: list[str]) -> np.ndarray:
+    """Codes of levels as numbers in another list of their names; −1, for missing, stays."""
+    place = {name: k for k, name in enumerate(names)}
+    return np.array([*(place[level] for level in levels), -1], np.int64)[codes]
+
+
+def joined_columns(parts: Sequence[Sequence[Column]]) -> list[Column]:
+    """The columns of several chunks of one table, one below the other."""
+    out = []
+    for pieces in zip(*parts, strict=True):
+        name = pieces[0].name
+        if not pieces[0].is_category:
+            out.append(Column(name, np.concatenate([c.values for c in pieces]), None, []))
+            continue
+        levels = list(dict.fromkeys(level for column in pieces for level in column.levels))
+        codes = [_renumbered(column.codes, column.levels, levels) for column in pieces]
+        out.append(Column(name, None, np.concatenate(codes), levels))
+    return out
+
+
+RawColumn: TypeAlias = "np.ndarray | Text | Categories"
+_LARGE = 1 << 31  # bytes that the offsets of a plain array of strings cannot reach
+_TRUTH = pa.array(["False", "True"])
+
+
+@dataclass(frozen=True)
+class Categories:
+    """A column of declared categories.
+
+    Attributes
+    ----------
+    levels : pyarrow array of strings
+        Names of the levels, none of them null.
+    codes : ndarray of int64
+        Which of them each row holds; −1 for a missing value.
+    ordered : bool
+    """
+
+    levels: pa.Array
+    codes: np.ndarray
+    ordered: bool
+
+    @classmethod
+    def of_arrow(cls, values: pa.DictionaryArray) -> Categories:
+        """From a dictionary of strings."""
+        if values.dictionary.null_count:
+            values = values.dictionary_decode().dictionary_encode()
+        codes = pc.fill_null(values.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
+        return cls(values.dictionary, codes, values.type.ordered)
+
+    def to_arrow(self) -> pa.DictionaryArray:
+        """As a dictionary of strings."""
+        indices = pa.array(self.codes, mask=self.codes < 0)
+        return pa.DictionaryArray.from_arrays(indices, self.levels, ordered=self.ordered)
+
+    @cached_property
+    def cells(self) -> Cells:
+        """The levels without blanks around them; two of them may be the same."""
+        return Cells(pc.utf8_trim_whitespace(self.levels), self.codes)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+@dataclass(frozen=True)
+class RawTable:
+    """Columns of a table as they come.
+
+    Attributes
+    ----------
+    names : list of str
+        Names of the columns; x0, x1, … for an array.
+    named : bool
+        Whether these names are the table's own.
+    n_rows : int
+    """
+
+    names: list[str]
+    named: bool
+    n_rows: int
+    columns: Any
+
+    @classmethod
+    def of(cls, X: Any, owner: str) -> RawTable:
+        """From a frame (pandas, Polars, pyarrow) or an array; refuses two columns of one name."""
+        if not is_frame(X):
+            X = dense(X) if hasattr(X, "shape") else np.asarray(X)
+            if X.ndim != 2:
+                raise ValueError(f"{owner}: X must have two dimensions, got {X.ndim}.")
+            return cls([f"x{j}" for j in range(X.shape[1])], False, X.shape[0], list(X.T))
+        package = type(X).__module__.split(".")[0]
+        if package == "polars":
+            X = X.to_arrow()
+        given = X.columns if package == "pandas" else X.column_names
+        names = [str(name) or unnamed(j) for j, name in enumerate(given)]
+        named = all(isinstance(name, str) for name in given)
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(
+                f"{owner}: X has {names.count(twice)} columns named {twice!r}: rename them, or "
+                "leave all but one out."
+            )
+        # Not X.iloc, which checks each place anew: 0.2 ms a column.
+        columns = [series for _, series in X.items()] if package == "pandas" else _as_saved(X)
+        return cls(names, named, X.shape[0], columns)
+
+    def column(self, place: int, owner: str) -> RawColumn:
+        """One column, in one of the four forms."""
+        return raw_column(self.columns[place], self.names[place], owner)
+
+
+def _as_saved(table: Any) -> list[Any]:
+    """Columns of an Arrow table; categories and periods of pandas, which files hold as numbers."""
+    stated = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}")).get("columns", [])
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    for column in stated:
+        values = columns.get(column["field_name"])
+        if values is None or isinstance(values.type, pa.DictionaryType):
+            continue
+        if column["pandas_type"] == "categorical":
+            columns[column["field_name"]] = values.dictionary_encode()
+        elif column["numpy_type"].startswith("period["):
+            pandas = needed("pandas")
+            kind = pandas.api.types.pandas_dtype(column["numpy_type"])
+            columns[column["field_name"]] = pandas.Series(kind.__from_arrow__(values))
+    return list(columns.values())
+
+
+def raw_column(values: Any, name: str, owner: str) -> RawColumn:
+    """A series or array, in one of the four forms."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return _from_arrow(values, name, owner)
+    dtype = values.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind in "fiuM":
+        array = np.asarray(values)
+        return array.astype("datetime64[s]") if dtype.kind == "M" else array
+    if getattr(dtype, "kind", "") == "c":
+        raise ValueError(
+            f"{owner}: column {name!r} holds complex numbers: pass their real and imaginary parts "
+            "as two columns."
+        )
+    if str(dtype) == "category":
+        category = values.array
+        levels = _strings([level_name(item) for item in category.categories], name, owner)
+        return Categories(levels, category.codes.astype(np.int64), bool(category.ordered))
+    if str(dtype).startswith("period"):
+        values = values.dt.to_timestamp()
+    try:
+        array = pa.array(values, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError,
+            UnicodeEncodeError):  # fmt: skip
+        array = _mixed(values, name, owner)
+    if pa.types.is_temporal(array.type) and getattr(dtype, "kind", "") == "O":
+        array = _clock_times(values, array)
+    if isinstance(array, pa.ExtensionArray):
+        array = _mixed(values, name, owner)
+    return _from_arrow(array, name, owner)
+
+
+def _mixed(values: Any, name: str, owner: str) -> pa.Array:
+    """Python objects of several kinds, as text."""
+    items = np.asarray(values, dtype=object).tolist()
+    nested = next((item for item in items if isinstance(item, _NESTED)), None)
+    if nested is not None:
+        raise _nested(name, type(nested).__name__, owner)
+    return _strings([None if is_missing(item) else level_name(item) for item in items], name, owner)
+
+
+def _strings(items: list[str | None], name: str, owner: str) -> pa.Array:
+    try:
+        return pa.array(items, pa.string())
+    except UnicodeEncodeError as error:
+        row = items.index(error.object)
+        raise ValueError(
+            f"{owner}: column {name!r} holds {error.object[:30]!r} (item {row}), which is no valid "
+            "text: it has half of a surrogate pair. Read the file in its own encoding, or replace "
+            "the character."
+        ) from None
+
+
+def _clock_times(values: Any, array: pa.Array) -> pa.Array:
+    """Python's dates and times as the clock shows them where each is, as those of text.
+
+    pyarrow reads all of them by the type and the time zone of the first one.
+    """
+    items = np.asarray(values, dtype=object).tolist()
+    if not all(is_missing(item) or isinstance(item, date) for item in items):
+        return array
+    times = [None if is_missing(item) else datetime.fromisoformat(item.isoformat()[:19])
+             for item in items]  # fmt: skip
+    return pa.array(times, pa.timestamp("s"))
+
+
+_NESTED = (list, dict, set, np.ndarray)
+
+
+def _nested(name: str, kind: Any, owner: str) -> TypeError:
+    return TypeError(
+        f"{owner}: column {name!r} holds values that are neither numbers nor names of levels "
+        f"({kind}). Turn them into columns of numbers or text, or leave the column out."
+    )
+
+
+def is_missing(item: Any) -> bool:
+    """Whether an object stands for a missing value."""
+    if item is None:
+        return True
+    if isinstance(item, float | np.floating):
+        return bool(np.isnan(item))
+    return type(item).__name__ in ("NAType", "NaTType")
+
+
+def _from_arrow(values: Any, name: str, owner: str) -> RawColumn:
+    if isinstance(values, pa.ChunkedArray):
+        if pa.types.is_string(values.type) and values.nbytes >= _LARGE:
+            values = values.cast(pa.large_string())
+        values = values.unify_dictionaries().combine_chunks()
+    kind, types = values.type, pa.types
+    if types.is_dictionary(kind):
+        levels = _from_arrow(values.dictionary, name, owner)
+        if isinstance(levels, np.ndarray):
+            names = pa.array([level_name(item) for item in levels], pa.string())
+        else:
+            names = as_text(levels).array
+        named = pa.DictionaryArray.from_arrays(values.indices, names, ordered=kind.ordered)
+        return Categories.of_arrow(named)
+    if types.is_boolean(kind):
+        return Text(_TRUTH.take(values.cast(pa.int8())))
+    if types.is_null(kind):
+        return np.full(len(values), np.nan)
+    if types.is_nested(kind):
+        raise _nested(name, kind, owner)
+    if types.is_timestamp(kind) or types.is_date(kind):
+        if getattr(kind, "tz", None):  # weekdays and hours are those of the time zone
+            values = pc.local_timestamp(values)
+        return values.to_numpy(zero_copy_only=False).astype("datetime64[s]")
+    if types.is_duration(kind):
+        return Text(duration_cells(values))
+    if types.is_decimal(kind) or (types.is_integer(kind) and values.null_count):
+        try:
+            values = values.cast(pa.float64())
+        except pa.ArrowInvalid:  # whole numbers beyond 2⁵³, which may name levels
+            return Text(values.cast(pa.string()))
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return values.to_numpy(zero_copy_only=False)
+    try:
+        return Text(values.cast(pa.large_string() if values.nbytes >= _LARGE else pa.string()))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise _nested(name, kind, owner) from None
+
+
+def joined_raw(parts: Sequence[RawColumn]) -> RawColumn:
+    """The same column of several chunks, one below the other; as text where they differ."""
+    if len(parts) == 1:
+        return parts[0]
+    arrays = [chunk for chunk in parts if isinstance(chunk, np.ndarray)]
+    if len(arrays) == len(parts) and len({array.dtype.kind == "M" for array in arrays}) == 1:
+        return np.concatenate(arrays)
+    categories = [chunk.to_arrow() for chunk in parts if isinstance(chunk, Categories)]
+    if len(categories) == len(parts):
+        unified = pa.chunked_array(categories).unify_dictionaries().combine_chunks()
+        return Categories.of_arrow(unified)
+    return Text(pa.concat_arrays([as_text(chunk).array.cast(pa.string()) for chunk in parts]))
+
+
+def as_text(raw: RawColumn) -> Text:
+    """A column of any form as text; numbers and dates as they are usually written."""
+    if isinstance(raw, Text):
+        return raw
+    if not isinstance(raw, np.ndarray):
+        return Text(raw.to_arrow().dictionary_decode())
+    if raw.dtype.kind == "M":
+        return Text(pa.array(np.datetime_as_string(raw), pa.string(), mask=np.isnat(raw)))
+    codes, levels = factorized(raw)
+    return Text(pa.array(levels, pa.string()).take(pa.array(codes, mask=codes < 0)))
+
+
+def factorized(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Codes (−1: missing) and names of the levels of numbers or dates."""
+    encoded = pa.array(values, from_pandas=True).dictionary_encode()
+    codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes, [level_name(item) for item in encoded.dictionary.to_numpy(zero_copy_only=False)]

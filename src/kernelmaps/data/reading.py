@@ -28,11 +28,10 @@ from .columns import (
     no_target,
     text_columns_message,
 )
-from .csv_files import CsvFile
-from .loader import load, names
-from .opening import open_source
+from .datasets import load, names
+from .files import CsvFile, is_csv, is_parquet, parquet_dataset, parquet_names
 from .sources import Block, Source, joined, values_at
-from .suffixes import is_csv, is_parquet, parquet_dataset, parquet_names
+from .tables import open_source
 from .targets import finite_numbers, target_values, truth_values
 from .text_cells import Text, is_text
 

@@ -26,8 +26,7 @@ import scipy
 from .._util.arguments import refuse_masked
 from .._util.sparse import check_sparse, dense, is_sparse, naming_text
 from .._util.threads import cached_property, mixed_bits
-from .columns import check_order, names_of
-from .frames import is_frame, without_columns
+from .columns import check_order, is_frame, names_of, without_columns
 
 _BESIDE = ("targets", "weights", "exposures")
 

@@ -21,6 +21,18 @@ import pyarrow.compute as pc
 from .._util.arguments import argument as argument_in_message
 from .._util.schema import SchemaError, boolean, instance, many, record, saved, text
 from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
+from .columns import (
+    Categories,
+    Column,
+    RawColumn,
+    RawTable,
+    as_text,
+    categorical_columns,
+    column_position,
+    factorized,
+    joined_raw,
+    level_name,
+)
 from .dates import (
     DATE_FORMS,
     ISO,
@@ -31,16 +43,6 @@ from .dates import (
     names_of_part,
     part_name,
     varying_parts,
-)
-from .frames import Column, categorical_columns, column_position
-from .raw_columns import (
-    Categories,
-    RawColumn,
-    RawTable,
-    as_text,
-    factorized,
-    joined_raw,
-    level_name,
 )
 from .text_cells import (
     CLOCK,

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from .._util.arguments import argument
 from ..exceptions import SuspectColumnWarning
-from .raw_columns import RawColumn, as_text
+from .columns import RawColumn, as_text
 from .text_cells import (
     LABEL_GAPS,
     NUMBER_GAPS,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.frames import joined_columns
+from ..data.columns import joined_columns
 from ..exceptions import OutOfDomainWarning
 
 CHECKED_ROWS = 20_000  # that a model is checked on: memory for all their columns

@@ -11,8 +11,7 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from .._util.arguments import refuse_masked
 from .._util.devices import refuse_gpu_array
-from ..data.frames import is_series
-from ..data.raw_columns import is_missing, raw_column
+from ..data.columns import is_missing, is_series, raw_column
 from ..data.targets import number_values
 
 _FEW_LABELS = 20  # up to so many classes scikit-learn has no warning to give

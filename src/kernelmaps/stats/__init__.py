@@ -3,8 +3,8 @@
 What is listed here is public. Other rooms of the package import the rest from its files.
 """
 
-from ..data.opening import open_source
 from ..data.sources import Source
+from ..data.tables import open_source
 from .composite import FoldMoments, KernelMoments, load_stats
 from .folding import choose_block_rows, fold
 from .moments import Moments

@@ -9,7 +9,7 @@ import pytest
 from table_columns import columns_of
 
 import kernelmaps as km
-from kernelmaps.data.frames import Column
+from kernelmaps.data.columns import Column
 from kernelmaps.models.gam import codebooks, design
 from kernelmaps.models.gam.codebooks import MISSING, OTHER, encode_columns, fit_codebook
 

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 import kernelmaps as km
-from kernelmaps.data import table_in_memory
+from kernelmaps.data import tables
 
 
 def table(seed, n=400):
@@ -85,7 +85,7 @@ def test_streams_have_the_statistics_of_memory(tmp_path, seed, monkeypatch):
     frame = X.assign(y=rng.poisson(np.exp(eta)), sample_weight=rng.integers(1, 4, len(X)))
     frame.to_parquet(tmp_path / "rows.parquet")
     model = km.AdditiveRegressor("poisson").fit(X, frame["y"], frame["sample_weight"])
-    monkeypatch.setattr(table_in_memory, "IN_MEMORY_BYTES", 0)
+    monkeypatch.setattr(tables, "IN_MEMORY_BYTES", 0)
     streamed = km.AdditiveRegressor("poisson").fit(
         tmp_path / "rows.parquet", "y", sample_weight="sample_weight"
     )

@@ -8,7 +8,7 @@ import pytest
 
 import kernelmaps as km
 from kernelmaps._util.schema import SchemaError
-from kernelmaps.data.frames import Column
+from kernelmaps.data.columns import Column
 from kernelmaps.engine import record_paths
 from kernelmaps.models.gam.codebooks import MISSING, OTHER, Codebook, fit_codebook
 from kernelmaps.models.gam.pairs import bin_means, coarse_codes

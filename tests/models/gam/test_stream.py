@@ -9,9 +9,9 @@ from sklearn.base import clone
 
 import kernelmaps as km
 from benchmarks import attack_streams
-from kernelmaps.data import table_in_memory
-from kernelmaps.data.opening import open_table
+from kernelmaps.data import tables
 from kernelmaps.data.sources import RowSample, sampled_rows
+from kernelmaps.data.tables import open_table
 from kernelmaps.exceptions import MissingTargetWarning
 from kernelmaps.models.gam import codebooks, sampling, stream
 from kernelmaps.models.rows import passes
@@ -48,7 +48,7 @@ def assert_same(model, other, X, tol=1e-7):
 def small_chunks(monkeypatch):
     """Chunks of 700 rows, so that a pass has several, also of small files."""
     monkeypatch.setattr(passes, "CHUNK_ROWS", 700)
-    monkeypatch.setattr(table_in_memory, "IN_MEMORY_BYTES", 0)
+    monkeypatch.setattr(tables, "IN_MEMORY_BYTES", 0)
 
 
 def stored(folder, frame, kind):
@@ -76,7 +76,7 @@ def test_files_give_the_model_of_memory(tmp_path, seed, kind, small_chunks):
 
 
 def test_squared_loss_takes_one_pass(tmp_path, seed, monkeypatch):
-    monkeypatch.setattr(table_in_memory, "IN_MEMORY_BYTES", 0)
+    monkeypatch.setattr(tables, "IN_MEMORY_BYTES", 0)
     X, rate, rng = table(seed)
     path = stored(tmp_path, X.assign(y=rate * rng.gamma(20, 0.05, len(X))), "parquet")
     count = []
@@ -404,7 +404,7 @@ def test_a_class_that_the_sample_does_not_have_is_learned(seed, monkeypatch):
 @pytest.mark.parametrize("memory", [1 << 28, 0])
 def test_a_frame_and_its_parquet_file_are_one_model(memory, seed, tmp_path, monkeypatch):
     """pandas writes categories of numbers and dates, and periods, as numbers and dates."""
-    monkeypatch.setattr(table_in_memory, "IN_MEMORY_BYTES", memory)
+    monkeypatch.setattr(tables, "IN_MEMORY_BYTES", memory)
     rng = np.random.default_rng(seed)
     code = rng.integers(0, 4, 400)
     days = pd.to_datetime(["2024-01-01", "2024-02-01", "2024-03-05", "2024-07-01"])

@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 import kernelmaps as km
-from kernelmaps.data import table_in_memory
+from kernelmaps.data import tables
 
 
 def waves(seed, n=500):
@@ -84,7 +84,7 @@ def test_weights_of_a_stream_are_those_of_memory(tmp_path, seed, monkeypatch):
     for options in ({}, {"weights": "frequency"}, {"loss": "quantile"}):
         in_memory = km.AdditiveRegressor(**options).fit(frame[["x"]], y, weight)
         with monkeypatch.context() as patch:
-            patch.setattr(table_in_memory, "IN_MEMORY_BYTES", 0)
+            patch.setattr(tables, "IN_MEMORY_BYTES", 0)
             path = tmp_path / "rows.parquet"
             streamed = km.AdditiveRegressor(**options).fit(path, sample_weight="sample_weight")
         np.testing.assert_allclose(streamed.edf_, in_memory.edf_, rtol=1e-5)

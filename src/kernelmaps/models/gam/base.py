@@ -25,12 +25,17 @@ from ..._util.devices import is_foreign
 from ..._util.schema import State
 from ..._util.sparse import check_sparse
 from ..._util.threads import limit_blas
-from ...data.frames import Column, is_frame, is_series
-from ...data.opening import in_memory
+from ...data.columns import Column, is_frame, is_series
 from ...data.sources import Source
-from ...data.table_in_memory import TableFile, fits_in_memory, load_table, warn_of_gaps
 from ...data.table_reader import ReadingNotes, TableReader
-from ...data.table_stream import open_large_table
+from ...data.tables import (
+    TableFile,
+    fits_in_memory,
+    in_memory,
+    load_table,
+    open_large_table,
+    warn_of_gaps,
+)
 from ..explanation import Explanation
 from ..inputs import (
     missing_targets,

@@ -15,9 +15,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ..._util.storage import all_or_nothing
-from ...data.frames import is_frame
-from ...data.opening import in_memory
+from ...data.columns import is_frame
 from ...data.sources import Source
+from ...data.tables import in_memory
 from ..inputs import coded_labels, targets_of, weights_of
 from ..losses import BinomialCounts, Loss, make_loss
 from ..probabilities import class_probabilities, sigmoid

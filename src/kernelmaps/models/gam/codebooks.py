@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._util.schema import SchemaError, anything, array, boolean, number, pair, record, saved, text
-from ...data.frames import Column
+from ...data.columns import Column
 from ...data.sources import sampled_rows
 from ...engine import Spec
 from ...engine.encode import encode_within

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._util.arguments import argument
 from ..._util.threads import limit_blas, map_in_threads
-from ...data.frames import Column
+from ...data.columns import Column
 from ..losses import Loss, LossTotals, Quantile
 from ..rows.basis import Basis, LevelBasis, TermBasis, coefficient_slices
 from .codebooks import CODING, Codebook, LevelCounts, encode_columns, fit_codebook

@@ -29,7 +29,7 @@ import numpy as np
 from scipy import linalg
 from scipy.special import ndtr, ndtri
 
-from ...data.frames import Column
+from ...data.columns import Column
 from ..losses import Loss
 from .predictor import AdditivePredictor, FittedTerm
 

@@ -23,7 +23,7 @@ from ..._util.schema import (
     text,
 )
 from ..._util.threads import cached_property, row_blocks
-from ...data.frames import Column
+from ...data.columns import Column
 from ...engine.apply import MAX_READABLE, apply_table
 from ..shapes import tabulated_importance
 from .codebooks import Codebook

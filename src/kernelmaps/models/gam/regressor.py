@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._util.arguments import check_number, refuse_masked
 from ..._util.storage import all_or_nothing
 from ..._util.threads import evenly_spaced
-from ...data.frames import Column
+from ...data.columns import Column
 from ...data.sources import Source
 from ..inputs import numbers_in_text, real_targets, targets_of, weights_of
 from ..losses import Loss, make_loss

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...data import Block, Source
-from ...data.frames import Column
+from ...data.columns import Column
 from ...data.sources import RowSample
 from ...data.table_reader import ReadingNotes, TableReader
 from ..inputs import missing_targets, real_targets, without_rows

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ...data import Block, Source
-from ...data.frames import Column
+from ...data.columns import Column
 from ...data.table_reader import ReadingNotes, TableReader
 from ...stats import CodeSums
 from ..losses import Loss, Squared

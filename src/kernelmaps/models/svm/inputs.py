@@ -17,9 +17,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from ..._util.arguments import refuse_masked
 from ..._util.sparse import check_sparse, dense, naming_text
 from ...data import Source
-from ...data.frames import first_column_without_numbers
-from ...data.opening import has_text, in_memory
-from ...data.suffixes import is_csv
+from ...data.columns import first_column_without_numbers
+from ...data.files import is_csv
+from ...data.tables import has_text, in_memory
 from ...engine.tabulated import zero_at_zero
 from ...maps.base import AdditiveMap, JointMap
 from ...maps.codes import Codes, codes_of, refuse_plain_codes

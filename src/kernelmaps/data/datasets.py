@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from .._util.arguments import generator
 from .._util.sparse import check_sparse
 from ..exceptions import FileFormatError
 
@@ -243,3 +244,168 @@ def _digits() -> Dataset:
     X = counts / counts.sum(axis=1, keepdims=True)
     n = 900
     return Dataset("digits", X[:n], labels[:n], X[n:], labels[n:])
+
+
+REMOTE: dict[str, tuple[int, int, Any]] = {
+    "mnist": (554, 60_000, np.uint8),
+    "letter": (6, 16_000, np.uint8),
+    "spambase": (44, 3_065, np.float64),
+    "pendigits": (32, 7_494, np.uint8),
+    "usps": (41082, 7_291, np.float64),
+}
+"""Number of each dataset at OpenML, training rows, and type."""
+
+
+def fetch(name: str) -> Dataset:
+    """Fetch a dataset by name: from ``KERNELMAPS_DATA``, or by scikit-learn's ``fetch_openml``.
+
+    Parameters
+    ----------
+    name : str
+        mnist, letter, spambase, pendigits or usps.
+
+    Returns
+    -------
+    Dataset
+        Training and test rows.
+    """
+    if name not in REMOTE:
+        raise ValueError(f"there is no remote dataset {name!r}; there are {', '.join(REMOTE)}.")
+    local = data_folder()
+    if local is not None and (local / f"{name}.npz").is_file():
+        return load(name, folder=local)
+    from sklearn.datasets import fetch_openml
+
+    data_id, n, dtype = REMOTE[name]
+    try:
+        X, y = fetch_openml(data_id=data_id, as_frame=False, return_X_y=True, parser="liac-arff")
+    except OSError as error:
+        raise OSError(
+            f"OpenML could not be reached for dataset {data_id} ({error}). Put the file into a "
+            "folder named by KERNELMAPS_DATA, or try again later."
+        ) from error
+    X, y = np.ascontiguousarray(X, dtype=dtype), np.asarray(y).astype(str)
+    if np.char.isdigit(y).all():
+        y = y.astype(np.int64)
+    return Dataset(name, X[:n], y[:n], X[n:], y[n:])
+
+
+def fetch_mnist() -> Dataset:
+    """Fetch MNIST: 60000 + 10000 digits of 28 × 28 pixels, uint8.
+
+    Returns
+    -------
+    Dataset
+        Training and test rows.
+    """
+    return fetch("mnist")
+
+
+def fetch_letter() -> Dataset:
+    """Fetch letter recognition: 16000 + 4000 rows of 16 small integers, 26 classes.
+
+    Returns
+    -------
+    Dataset
+        Training and test rows.
+    """
+    return fetch("letter")
+
+
+def fetch_spambase() -> Dataset:
+    """Fetch Spambase: 3065 + 1536 rows of 57 word frequencies, two classes.
+
+    Returns
+    -------
+    Dataset
+        Training and test rows.
+    """
+    return fetch("spambase")
+
+
+def make_histograms(
+    n_samples: int = 1000,
+    n_features: int = 64,
+    n_classes: int = 4,
+    *,
+    n_counts: int = 200,
+    concentration: float = 0.3,
+    normalize: bool = True,
+    random_state: Any = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw dense histograms: one profile per class, counted `n_counts` times per row.
+
+    The profile of a class is one draw of a symmetric Dirichlet distribution, and a row is a
+    multinomial sample of it. The variance of a count is about its mean, which is the noise that
+    χ² is made for: its distance weighs (x − y)² by 1/(x + y).
+
+    Parameters
+    ----------
+    n_samples, n_features, n_classes : int
+    n_counts : int
+        Counts per row; fewer make the classes harder to tell apart.
+    concentration : float
+        Dirichlet parameter; small values give peaked profiles.
+    normalize : bool
+        Whether rows sum to 1 (otherwise to `n_counts`).
+    random_state : int, RandomState, Generator or None
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+        Histograms.
+    y : ndarray of shape (n_samples,)
+        Classes.
+    """
+    rng = generator(random_state)
+    profiles = rng.dirichlet(np.full(n_features, concentration), size=n_classes)
+    labels = rng.integers(n_classes, size=n_samples)
+    counts = rng.multinomial(n_counts, profiles[labels]).astype(np.float64)
+    return (counts / n_counts if normalize else counts), labels
+
+
+def make_bag_of_words(
+    n_samples: int = 1000,
+    n_features: int = 5000,
+    n_classes: int = 4,
+    *,
+    n_words: int = 100,
+    random_state: Any = None,
+):
+    """Draw sparse word counts with Zipf's law: the k-th most frequent word has weight 1/k.
+
+    Each class has its own order of the words beyond the most frequent hundredth, which all share
+    (the "stop words").
+
+    Parameters
+    ----------
+    n_samples, n_features, n_classes : int
+    n_words : int
+        Mean number of words of a row (Poisson).
+    random_state : int, RandomState, Generator or None
+
+    Returns
+    -------
+    X : csr_matrix of shape (n_samples, n_features)
+        Counts of words, as float64.
+    y : ndarray of shape (n_samples,)
+        Classes.
+    """
+    from scipy.sparse import csr_matrix
+
+    rng = generator(random_state)
+    zipf = 1.0 / np.arange(1, n_features + 1)
+    cumulative = np.cumsum(zipf / zipf.sum())
+    shared = max(1, n_features // 100)
+    order = np.tile(np.arange(n_features), (n_classes, 1))
+    order[:, shared:] = rng.permuted(order[:, shared:], axis=1)
+
+    labels = rng.integers(n_classes, size=n_samples)
+    lengths = rng.poisson(n_words, size=n_samples)
+    rows = np.repeat(np.arange(n_samples), lengths)
+    # The last cumulative weight may round below 1: a word index must stay inside.
+    ranks = np.searchsorted(cumulative, rng.random(rows.size)).clip(max=n_features - 1)
+    words = order[labels[rows], ranks]
+    X = csr_matrix((np.ones(rows.size), (rows, words)), shape=(n_samples, n_features))
+    X.sum_duplicates()
+    return X, labels

@@ -1,0 +1,774 @@
+"""CSV and Parquet files that fit into memory, as a table with its target and weights beside it."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import signal
+import stat
+import tempfile
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from .._util.arguments import needed
+from .._util.threads import cached_property
+from ..exceptions import MissingTargetWarning
+from .columns import (
+    RawTable,
+    advice_on_text,
+    check_order,
+    check_selection,
+    column_positions,
+    is_frame,
+)
+from .dask import DaskSource
+from .files import CsvFile, is_csv, is_parquet, known_suffixes, parquet_dataset, uncompressed_bytes
+from .sources import (
+    Block,
+    IterableSource,
+    Source,
+    check_lengths,
+    default_target,
+    is_chunks,
+    sliced_source,
+    values_at,
+)
+from .targets import finite_numbers, number_values, target_values
+from .text_cells import Text
+
+IN_MEMORY_BYTES = 1 << 28  # of a file, uncompressed, up to which it is read at once
+
+
+def fits_in_memory(X: Any) -> bool:
+    """Whether X names a CSV or Parquet file whose cells are few enough to be read at once."""
+    if not isinstance(X, str | os.PathLike) or not Path(X).exists():
+        return False
+    if is_parquet(X):
+        return _parquet_bytes(Path(X)) <= IN_MEMORY_BYTES
+    return is_csv(X) and uncompressed_bytes(X, IN_MEMORY_BYTES) <= IN_MEMORY_BYTES
+
+
+def _parquet_bytes(path: Path) -> int:
+    """Bytes of all values of a Parquet file, or of a folder of them.
+
+    Repeated values are stored once: eight bytes of a value is the least that is counted.
+    """
+    files = [path] if path.is_file() else path.rglob("*.p*q*")
+    read_metadata = needed("pyarrow.parquet").read_metadata
+    total = 0
+    for metadata in map(read_metadata, files):
+        groups = map(metadata.row_group, range(metadata.num_row_groups))
+        stored = sum(group.total_byte_size for group in groups)
+        total += max(stored, 8 * metadata.num_rows * metadata.num_columns)
+    return total
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A CSV file (all cells as strings) or a Parquet file, or some of its rows.
+
+    Attributes
+    ----------
+    name : str
+        The file, for messages.
+    table : pyarrow.Table
+    csv : CsvFile or None
+        Knows the line of a row.
+    start : int
+        Number of the first row in the file.
+    """
+
+    name: str
+    table: pa.Table
+    csv: CsvFile | None = None
+    start: int = 0
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], encoding: str = "utf-8") -> TableFile:
+        """Read a file."""
+        if is_csv(path):
+            file = CsvFile(Path(path), encoding)
+            return cls(os.fspath(path), file.table(), file)
+        return cls(os.fspath(path), parquet_dataset(path).to_table())
+
+    def where(self, row: int) -> str:
+        """The file and the line or row, for messages."""
+        if self.csv is not None:
+            return self.csv.where(self.start + row)
+        return f"{self.name}, row {self.start + row} (counted from 0)"
+
+    def target(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Targets of the rows that have one, and which rows these are."""
+        return target_values(self.raw(name), name, self.where)
+
+    def numbers(self, name: str) -> np.ndarray:
+        """A column of numbers, NaN where one is missing."""
+        return number_values(self.raw(name), name, self.where)
+
+    def beside(
+        self, y: Any, sample_weight: Any = None, exposure: Any = None
+    ) -> tuple[Any, Any, Any, np.ndarray | None]:
+        """Targets, weights and exposures of the rows that have a target.
+
+        Each is the name of a column, or holds the values of all rows. The last result says which
+        rows have a target; None if all do.
+        """
+        if not self.table.num_rows:
+            raise ValueError(f"{self.name} has no rows.")
+        check_lengths(self.table.num_rows, y=y, sample_weight=sample_weight, exposure=exposure)
+        weight, exposures = (
+            self.numbers(item) if isinstance(item, str) else item
+            for item in (sample_weight, exposure)
+        )
+        if not isinstance(y, str):
+            return y, weight, exposures, None
+        values, has_target = self.target(y)
+        if has_target.all():
+            return values, weight, exposures, None
+        if not has_target.any():
+            raise ValueError(f"{self.name} has no rows with a target {y!r}.")
+        warn_of_gaps(self.name, y, int((~has_target).sum()))
+        weight, exposures = (
+            None if item is None else np.asarray(item)[has_target] for item in (weight, exposures)
+        )
+        return values, weight, exposures, has_target
+
+    def raw(self, name: str) -> Any:
+        """A column as it is stored."""
+        (place,) = column_positions(self.table.column_names, [name], self.name)
+        return RawTable.of(self.table, self.name).column(place, self.name)
+
+
+def warn_of_gaps(name: str, target: str, gaps: int) -> None:
+    """Say how many rows have no target, if there are any."""
+    if gaps:
+        warnings.warn(
+            f"{name}: {gaps:,} {'row' if gaps == 1 else 'rows'} without {target!r} left out.",
+            MissingTargetWarning,
+            stacklevel=6,
+        )
+
+
+def load_table(
+    file: str | os.PathLike[str] | TableFile,
+    y: Any = None,
+    sample_weight: Any = None,
+    exposure: Any = None,
+    columns: Sequence[str] | None = None,
+) -> tuple[pa.Table, Any, Any, Any]:
+    """Features, targets, weights and exposures of a file; rows without a target are left out.
+
+    Parameters
+    ----------
+    file : path or TableFile
+        CSV or Parquet.
+    y, sample_weight, exposure : str or array-like, optional
+        Columns by name, or values of all rows. The target is by default the column ``"y"``.
+    columns : sequence of str, optional
+        The features; by default all other columns.
+    """
+    file = file if isinstance(file, TableFile) else TableFile.read(file)
+    names = file.table.column_names
+    y = target_in(names, y, file.name)
+    beside = [item for item in (y, sample_weight, exposure) if isinstance(item, str)]
+    column_positions(names, beside, file.name)
+    X = file.table.select([n for n in names if n not in beside] if columns is None else columns)
+    *values, has_target = file.beside(y, sample_weight, exposure)
+    return X if has_target is None else X.filter(pa.array(has_target)), *values
+
+
+def target_in(names: Sequence[str], y: Any, file: str) -> Any:
+    """Targets as given, or the column "y"; a file without it is refused."""
+    y = default_target(names, y)
+    if y is None:
+        shown = ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
+        raise ValueError(
+            f"{file} has no target: name the column to predict as y, as in "
+            f"fit(path, {names[-1]!r}). It has the columns {shown}."
+        )
+    return y
+
+
+_LEARNED_ROWS = 1 << 14  # of a CSV file, which say whether a column holds numbers
+
+
+@dataclass(frozen=True)
+class CsvFragment:
+    """A CSV file of numbers and labels in the place of a fragment of a dataset."""
+
+    file: CsvFile
+
+    @cached_property
+    def physical_schema(self) -> Any:
+        """Columns whose first cells are numbers must hold numbers; others are text."""
+        first = next(self.file.blocks(rows=_LEARNED_ROWS))
+        numbers = [Text(column.combine_chunks()).plain is not None for column in first.columns]
+        kinds = [pa.float64() if number else pa.string() for number in numbers]
+        return pa.schema(list(zip(first.column_names, kinds, strict=True)))
+
+    def to_batches(self, columns: list[str], batch_size: int, **_: Any) -> Iterator[Any]:
+        start = 0
+        for table in self.file.blocks(columns, batch_size):
+            arrays = {name: self._typed(table.column(name), name, start) for name in columns}
+            yield pa.record_batch(arrays)
+            start += table.num_rows
+
+    def _typed(self, column: Any, name: str, start: int) -> Any:
+        text = column.combine_chunks()
+        if not pa.types.is_floating(self.physical_schema.field(name).type):
+            return text
+
+        def where(row: int) -> str:
+            return self.file.where(start + row)
+
+        return pa.array(finite_numbers(Text(text), name, where, advice_on_text()))
+
+
+@dataclass
+class ArrowSource(Source):
+    """Record batches of a dataset, as rows of numbers or, with `frames`, as pyarrow tables.
+
+    Attributes
+    ----------
+    fragments : list
+        Row groups of Parquet files, a CSV file, or other fragments of a dataset.
+    features : list of str
+        Columns of numbers; one of fixed-size lists stands for as many. With `frames`, any columns.
+    y, w, exposure : str, array or None
+        Columns by name, or values of all rows; `y` may be a list of names.
+    frames : bool
+    begin : int
+        Number of the first row in a larger whole.
+    name : str
+        For messages.
+    has_target : ndarray of bool or None
+        Which rows are read, if not all: `y`, `w` and `exposure` are arrays of their values.
+    """
+
+    fragments: list[Any]
+    features: list[str]
+    y: Any = None
+    w: Any = None
+    exposure: Any = None
+    has_target: np.ndarray | None = None
+    frames: bool = False
+    begin: int = 0
+    name: str = "the Parquet dataset"
+
+    def __post_init__(self) -> None:
+        countable = not any(isinstance(fragment, CsvFragment) for fragment in self.fragments)
+        self.rows = [count_rows(fragment) for fragment in self.fragments] if countable else []
+        self.n_rows = sum(self.rows) if countable else None
+        if self.has_target is not None:
+            self.n_rows = int(np.count_nonzero(self.has_target))
+        self.names = self.features
+        if not self.frames:
+            named = _value_names(self.fragments[0].physical_schema, self.features)
+            self.names = [name for names in named.values() for name in names]
+        self.n_features = len(self.names)
+
+    @classmethod
+    def of(
+        cls, data: Any, y: Any, w: Any, exposure: Any = None, *,
+        frames: bool = False, columns: Sequence[str] | None = None,
+        name: str = "the Parquet dataset",
+    ) -> ArrowSource:  # fmt: skip
+        """From a pyarrow table or dataset, or from a CSV file; `y` by default by name.
+
+        `columns` are the names of the features, in their order; by default all others.
+        """
+        if isinstance(data, CsvFragment):
+            fragments, schema = [data], data.physical_schema
+        else:
+            if isinstance(data, pa.Table):
+                data = needed("pyarrow.dataset").dataset(data)
+            fragments, schema = row_groups(data), data.schema
+        frames = frames and not any(map(pa.types.is_fixed_size_list, schema.types))
+        if not fragments and not frames:
+            raise ValueError(f"{name} has no rows")
+        expected = [] if columns is None else list(columns)
+        y = default_target(set(schema.names) - set(expected), y)
+        taken = [column for item in (y, w, exposure) for column in _names(item)]
+        column_positions(schema.names, taken, name)
+        features = [column for column in schema.names if column not in taken]
+        if columns is not None:
+            features = _selected(schema, features, expected, name)
+        if not frames:
+            _check_numbers(schema, features)
+        if frames and taken:  # all values of these columns, as of a table in memory
+            batches = list(scanned(fragments, taken, 1 << 20))
+            table = pa.Table.from_batches(batches) if batches else schema.empty_table()
+            values = TableFile(name, table).beside(y, w, exposure)
+            return cls(fragments, features, *values, frames=frames, name=name)
+        source = cls(fragments, features, y, w, exposure, None, frames, 0, name)
+        if source.n_rows is not None:
+            source._check_lengths(source.n_rows)
+        return source
+
+    def describe(self) -> str:
+        size = "" if self.frames else f" of {self.n_rows} rows and {self.n_features} features"
+        return f"{self.name}{size}"
+
+    def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
+        return self._read(scanned(self.fragments, self._columns, block_rows), block_rows, skip)
+
+    def labels(self) -> Iterator[Block]:
+        return replace(self, features=self.features[:1]).blocks(1 << 20)
+
+    def column(self, position: int) -> Iterator[Block]:
+        if not self.frames:
+            return super().column(position)
+        return replace(self, features=[self.features[position]]).blocks(1 << 18)
+
+    def n_blocks(self, block_rows: int) -> int | None:
+        """Sum over row groups, none of which shares a block with the next."""
+        return sum(math.ceil(n / block_rows) for n in self.rows) or None
+
+    def partitions(self, n: int, block_rows: int) -> list[Source]:
+        """One source per run of row groups."""
+        step = math.ceil(len(self.fragments) / max(n, 1))
+        begins = self.begin + np.cumsum([0, *self.rows])
+        return [
+            replace(self, fragments=self.fragments[a : a + step], begin=int(begins[a]))
+            for a in range(0, len(self.fragments), step)
+        ]
+
+    @property
+    def _columns(self) -> list[str]:
+        beside = (column for item in (self.y, self.w, self.exposure) for column in _names(item))
+        return [*self.features, *beside]
+
+    def _read(self, batches: Iterator[Any], rows: int, skip: int = 0) -> Iterator[Block]:
+        start = self.begin
+        if self.has_target is not None:
+            batches = _filtered(batches, self.has_target)
+        tables = _grouped(batches, rows) if self.frames else _cut(batches, rows)
+        for number, table in enumerate(tables):
+            if number >= skip:
+                yield self._block(table, number, start)
+            start += table.num_rows
+        if self.n_rows is None:
+            self._check_lengths(start)
+
+    def _block(self, table: Any, number: int, start: int) -> Block:
+        rows = slice(start, start + table.num_rows)
+
+        def stacked(names: list[str]) -> np.ndarray:
+            return np.column_stack([_values(table.column(name)) for name in names])
+
+        def beside(item: Any) -> Any:
+            if isinstance(item, str):
+                return _values(table.column(item))
+            return stacked(_names(item)) if _names(item) else values_at(item, rows)
+
+        y, w, exposure = map(beside, (self.y, self.w, self.exposure))
+        X = table.select(self.features) if self.frames else stacked(self.features)
+        return Block(X, y, w, number, 0, start, exposure)
+
+    def _check_lengths(self, n_rows: int) -> None:
+        given = {"y": self.y, "sample_weight": self.w, "exposure": self.exposure}
+        check_lengths(n_rows, **{k: values for k, values in given.items() if not _names(values)})
+
+
+def _filtered(batches: Iterator[Any], mask: np.ndarray) -> Iterator[Any]:
+    start = 0
+    for batch in batches:
+        yield batch.filter(pa.array(mask[start : start + batch.num_rows]))
+        start += batch.num_rows
+
+
+def row_groups(dataset: Any) -> list[Any]:
+    """Row groups of all files of a dataset; a fragment that has none as it is."""
+    groups: list[Any] = []
+    for fragment in dataset.get_fragments():
+        split = getattr(fragment, "split_by_row_group", None)
+        groups += split() if split else [fragment]
+    return groups
+
+
+def count_rows(fragment: Any) -> int:
+    # count_rows of a single row group answers for its whole file (pyarrow 26).
+    groups = getattr(fragment, "row_groups", None)
+    return fragment.count_rows() if groups is None else sum(group.num_rows for group in groups)
+
+
+def scanned(fragments: list[Any], columns: list[str], rows: int) -> Iterator[Any]:
+    """Record batches, fragment by fragment: a scan of a whole dataset reads far ahead."""
+    for fragment in fragments:
+        # Little read-ahead: the default of 16 batches is hundreds of megabytes.
+        yield from fragment.to_batches(columns=columns, batch_size=rows, batch_readahead=1)
+
+
+def _cut(batches: Iterator[Any], rows: int) -> Iterator[Any]:
+    """Batches of at most `rows`: those of a CSV file are cut by bytes."""
+    for batch in batches:
+        for start in range(0, batch.num_rows, rows):
+            yield batch.slice(start, rows)
+
+
+def _grouped(batches: Iterator[Any], rows: int) -> Iterator[Any]:
+    """Small batches together as tables of up to `rows`."""
+    tables, group = pa.Table, list[Any]()
+    for batch in filter(len, batches):
+        if group and sum(map(len, group)) + len(batch) > rows:
+            yield tables.from_batches(group)
+            group = []
+        group.append(batch)
+    if group:
+        yield tables.from_batches(group)
+
+
+def _value_names(schema: Any, columns: list[str]) -> dict[str, list[str]]:
+    """Names of the values of each column: its own or, of fixed-size lists, "column[0]", …."""
+    sizes = {name: getattr(schema.field(name).type, "list_size", None) for name in columns}
+    return {
+        name: [name] if size is None else [f"{name}[{k}]" for k in range(size)]
+        for name, size in sizes.items()
+    }
+
+
+def _selected(schema: Any, header: list[str], names: list[str], where: str) -> list[str]:
+    """Columns that hold the values of these names, in their order."""
+    value_names = _value_names(schema, header)
+    column_of = {value: column for column, values in value_names.items() for value in values}
+    check_selection(list(column_of), names, where)
+    columns = list(dict.fromkeys(column_of[name] for name in names))
+    values = [name for column in columns for name in value_names[column]]
+    check_order(values, names, where)  # of lists, all values or none
+    return columns
+
+
+def _check_numbers(schema: Any, features: list[str]) -> None:
+    types = pa.types
+    numeric = (types.is_integer, types.is_floating, types.is_boolean, types.is_fixed_size_list)
+    for column in features:
+        kind = schema.field(column).type
+        if not any(is_such(kind) for is_such in numeric):
+            raise ValueError(
+                f"column {column!r} has type {kind}; features must be numbers. Name the "
+                "target with y=, or drop the column"
+            )
+
+
+def _names(what: Any) -> list[str]:
+    if isinstance(what, str):
+        return [what]
+    if isinstance(what, list | tuple) and what and all(isinstance(name, str) for name in what):
+        return list(what)
+    return []
+
+
+def _values(column: Any) -> np.ndarray:
+    """A column as numbers (nulls become NaN, which the fold refuses) or labels."""
+    types = pa.types
+    if types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not types.is_fixed_size_list(column.type):
+        return column.to_numpy(zero_copy_only=False)
+    values = column.flatten().to_numpy(zero_copy_only=False)  # without the missing lists
+    values = values.reshape(-1, column.type.list_size)
+    if column.null_count == 0:
+        return values
+    out = np.full((len(column), column.type.list_size), np.nan)
+    out[column.is_valid().to_numpy(zero_copy_only=False)] = values
+    return out
+
+
+def open_source(
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    columns: Sequence[str] | None = None,
+) -> Source:
+    """Open anything that holds rows.
+
+    Parameters
+    ----------
+    X : array, sparse matrix, DataFrame, path, iterable, callable, Dask collection or Source
+        Whatever has a shape and can be sliced by rows (NumPy, memory maps, SciPy sparse, pandas,
+        h5py, Zarr); pyarrow tables and datasets; Dask arrays and dataframes; paths of ``.npy``,
+        ``.parquet`` (a file or a directory), ``.csv`` or ``.tsv`` (of numbers; also compressed); an
+        iterable or a generator of chunks ``X``, ``(X, y)`` or ``(X, y, weights)``; a callable
+        without arguments that returns one, which, unlike a generator, can be read twice.
+    y : array-like, str or None
+        Targets; of Parquet and CSV the name of the column(s), by default "y" where there is one; of
+        others also the path of a ``.npy``.
+    sample_weight : array-like, str or None
+        Weights, or the name of a column: one named "sample_weight" is a feature unless it is named
+        here, as in a frame.
+    columns : sequence of str, optional
+        Names of the columns of X, in the order in which they are given; by default all but those
+        of `y` and `sample_weight`, as they come. Parquet and CSV files and Dask dataframes may have
+        them in any order; a warning names further ones, which are ignored. Chunks that are frames
+        must have them in this order.
+
+    Returns
+    -------
+    Source
+        The rows, to be read block by block.
+    """
+    return _opened(X, y, sample_weight, columns=columns)
+
+
+def open_table(X: Any, y: Any = None, sample_weight: Any = None, exposure: Any = None) -> Source:
+    """Open anything that holds a table: columns of any kind, as frames, where they have names.
+
+    Parameters
+    ----------
+    X : path, pyarrow dataset, Dask collection, iterable, callable, or what `open_source` opens
+        Chunks may be frames. CSV files are opened by `open_large_table`.
+    y, sample_weight, exposure : str or array-like, optional
+        Columns by name, or values of all rows. The target is by default the column ``"y"``.
+    """
+    # A list holds values: in a table, only a string names a column.
+    beside = (np.asarray(v) if isinstance(v, list) else v for v in (y, sample_weight, exposure))
+    return _opened(X, *beside, frames=True)
+
+
+def _opened(
+    X: Any, y: Any, w: Any, exposure: Any = None, *,
+    frames: bool = False, columns: Sequence[str] | None = None,
+) -> Source:  # fmt: skip
+    path = Path(X) if isinstance(X, str | os.PathLike) else None
+    if path is not None and not path.exists():
+        raise FileNotFoundError(f"no file or directory {str(path)!r}")
+    if path is not None and (is_parquet(path) or is_csv(path)):
+        data = parquet_dataset(path) if is_parquet(path) else CsvFragment(CsvFile(path))
+        where = str(path) if frames else f"the file {str(path)!r}"
+        return ArrowSource.of(data, y, w, exposure, frames=frames, columns=columns, name=where)
+    package = type(X).__module__.split(".")[0]
+    if package == "pyarrow":
+        return ArrowSource.of(X, y, w, exposure, frames=frames, columns=columns)
+    collection, given = package.startswith("dask"), not isinstance(exposure, str | None)
+    if given and (collection or isinstance(X, DaskSource)):
+        raise ValueError("exposure of a Dask collection must be the name of a column")
+    if collection:
+        return DaskSource(X, y, w, exposure, frames=frames, columns=columns)
+    if callable(X) or (path is None and is_chunks(X)):
+        return IterableSource(X, y, w, exposure, frames, columns)
+    if isinstance(exposure, str):
+        raise ValueError(f"exposure={exposure!r} names a column, but X has no names of columns")
+    if exposure is not None:
+        source = _opened(X, y, w)
+        if isinstance(source, IterableSource):  # its first chunks can be looked at and still come
+            return IterableSource(source.chunks, *source.beside[:2], exposure, source.frames)
+        return ExposedSource(source, exposure)
+    if path is not None and path.suffix.lower() != ".npy":
+        raise ValueError(f"{str(path)!r} is not a file of rows that is read. {known_suffixes()}")
+    if not isinstance(X, Source):
+        return sliced_source(X if path is None else path, y, w)
+    if y is not None or w is not None:
+        raise ValueError("a Source has its own targets and weights; leave y and weights out")
+    if columns is not None and X.names is not None:
+        check_order(X.names, columns, X.describe())
+    return X
+
+
+class ExposedSource(Source):
+    """A source with exposures of all rows beside it."""
+
+    def __init__(self, source: Source, exposure: Any) -> None:
+        self.source, self.exposure, self.once = source, exposure, source.once
+
+    def describe(self) -> str:
+        return self.source.describe()
+
+    def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
+        end = 0
+        for block in self.source.blocks(block_rows, skip):
+            end = block.start + len(block)
+            yield replace(block, exposure=values_at(self.exposure, slice(block.start, end)))
+        check_lengths(end, exposure=self.exposure)
+
+
+def in_memory(X: Any) -> bool:
+    """Whether X is an array, a sparse matrix, a frame or a nested list, not read in blocks."""
+    if isinstance(X, Source | str | os.PathLike) or callable(X):
+        return False
+    if type(X).__module__.startswith(("dask", "h5py", "zarr", "pyarrow")):
+        return False
+    return not is_chunks(X)
+
+
+def has_text(X: Any) -> bool:
+    """Whether a file, dataset or Dask frame has columns of other things than numbers.
+
+    A CSV file counts as if it had: it is read as a table, or not at all.
+    """
+    if isinstance(X, str | os.PathLike):
+        if is_csv(X):
+            return Path(X).exists()
+        if not (Path(X).exists() and is_parquet(X)):
+            return False
+        X = parquet_dataset(X)
+    package = type(X).__module__.split(".")[0]
+    if package == "pyarrow" and not is_frame(X):
+        return any(_is_text(kind) for kind in X.schema.types)
+    if package.startswith("dask") and hasattr(X, "columns"):
+        return any(kind.kind not in "fiub" for kind in X.dtypes)
+    return False
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow.types as types
+
+    words = types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind)
+    return words or types.is_temporal(kind)
+
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
+BLOCK = 1 << 16  # rows that are read at a time
+_PREFIX = "kernelmaps-rows-"
+_LOCK = ".kernelmaps-lock"  # a folder without this file is not ours
+
+
+@contextmanager
+def open_large_table(
+    X: Any, y: Any = None, sample_weight: Any = None, exposure: Any = None,
+    columns: Sequence[str] | None = None, encoding: str = "utf-8",
+) -> Iterator[Source]:  # fmt: skip
+    """A table that is read block by block, for as long as the context lasts.
+
+    Parameters
+    ----------
+    X : path, or what `open_table` opens
+    y, sample_weight, exposure : str or array-like, optional
+        Columns by name, or values of all rows.
+    columns : sequence of str, optional
+        Features of a file; by default all other columns.
+    encoding : str
+        Of CSV text.
+    """
+    path = Path(X) if isinstance(X, str | os.PathLike) else None
+    if path is not None and path.exists() and is_csv(path):
+        with temporary_folder() as folder:
+            file = CsvFile(path, encoding)
+            yield _split_into_cells(file, folder, (y, sample_weight, exposure), columns)
+    elif path is not None and columns is not None and is_parquet(path):
+        data, beside = parquet_dataset(path), (y, sample_weight, exposure)
+        taken = [*columns, *(name for name in beside if isinstance(name, str))]
+        data = data.replace_schema(pa.schema([data.schema.field(name) for name in taken]))
+        yield ArrowSource.of(data, *beside, frames=True, name=str(path))
+    else:
+        source = open_table(X, y, sample_weight, exposure)
+        source.keep_chunks()
+        yield source
+
+
+def _split_into_cells(
+    file: CsvFile, folder: Path, beside: tuple[Any, Any, Any], columns: Sequence[str] | None
+) -> ArrowSource:
+    """The rows of a CSV file, features as text, from a Parquet file in a folder."""
+    name = str(file.path)
+    y = target_in(file.names, beside[0], name)
+    named = [item for item in (y, *beside[1:]) if isinstance(item, str)]
+    column_positions(file.names, named, name)
+    features = [c for c in file.names if c not in named] if columns is None else list(columns)
+    counted = named or features[:1]  # a table without columns has no rows
+    values = TableFile(name, file.table(counted), file).beside(y, *beside[1:])
+    path, writer = folder / "cells.parquet", None
+    try:
+        for table in file.blocks(features, BLOCK):
+            if writer is None:
+                writer = needed("pyarrow.parquet").ParquetWriter(path, table.schema)
+            writer.write_table(table)
+    finally:
+        if writer is not None:
+            writer.close()
+    return ArrowSource(row_groups(parquet_dataset(path)), features, *values, frames=True, name=name)
+
+
+def raw_tables(path: Path, names: Sequence[str], encoding: str = "utf-8") -> Iterator[TableFile]:
+    """Some columns of a CSV or Parquet file as they are stored, a block of rows at a time."""
+    csv, start = CsvFile(path, encoding) if is_csv(path) else None, 0
+    if csv is not None:
+        tables = csv.blocks(names, BLOCK)
+    else:
+        tables = map(pa.table, _parquet_batches(path, list(names)))
+    for table in tables:
+        yield TableFile(str(path), table, csv, start)
+        start += table.num_rows
+
+
+def _parquet_batches(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
+    """Some columns of a Parquet file, or of a folder of them."""
+    if path.is_dir():
+        yield from scanned(row_groups(parquet_dataset(path)), names, BLOCK)
+        return
+    # Its module does not import pandas, and CSV files do without it.
+    with needed("pyarrow.parquet").ParquetFile(path) as file:
+        for batch in file.iter_batches(BLOCK, columns=names):
+            yield batch.select(names)
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder that is removed at the end, also if the process is asked to end.
+
+    Folders that processes left behind when they were killed are removed first: they hold a file of
+    ours, which is not locked any more.
+    """
+    base = Path(tempfile.gettempdir())
+    for left in base.glob(f"{_PREFIX}*"):
+        with suppress(OSError), _lock(left, os.O_RDWR):
+            shutil.rmtree(left, ignore_errors=True)
+    made = Path(tempfile.mkdtemp(prefix=f"new-{_PREFIX}"))
+    with _lock(made, os.O_RDWR | os.O_CREAT), _signals_raise():
+        folder = made.rename(base / made.name.removeprefix("new-"))  # locked, from the first moment
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _lock(folder: Path, flags: int) -> Iterator[None]:
+    """Hold the lock of a folder; OSError if another process or user does, or if there is none."""
+    if fcntl is None:
+        if folder.name.startswith(_PREFIX):
+            raise OSError("there are no locks here")
+        yield
+        return
+    about = folder.lstat()
+    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid():
+        raise PermissionError(f"{folder} is not ours")
+    lock = os.open(folder / _LOCK, flags | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def _signals_raise() -> Iterator[None]:
+    """Let signals that end the process raise SystemExit, so that folders are removed."""
+    names = ("SIGTERM", "SIGHUP") if threading.current_thread() is threading.main_thread() else ()
+    codes = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    before = {code: signal.getsignal(code) for code in codes}
+    changed = [code for code, handler in before.items() if handler is signal.SIG_DFL]
+
+    def end(code: int, frame: Any) -> None:
+        raise SystemExit(128 + code)
+
+    for code in changed:
+        signal.signal(code, end)
+    try:
+        yield
+    finally:
+        for code in changed:
+            signal.signal(code, before[code])
