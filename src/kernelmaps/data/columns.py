@@ -18,8 +18,10 @@ from .._util.arguments import argument, needed
 from .._util.sparse import dense
 from .._util.threads import cached_property
 from .dates import duration_cells
-from .text_cells import Cells, Text
+from .text_cells import Cells, Text, date_like_doubts
 
+_DATE_NUMBERS = 10101, 21e12  # 010101 and 2099-12-31 23:59:59, as numbers
+_LAST_YEAR = 2100
 _INSTEAD = (
     "replace the text by numbers first, or fit a GAM (AdditiveRegressor, AdditiveClassifier), "
     "which takes text as it is."
@@ -419,7 +421,9 @@ def raw_column(values: Any, name: str, owner: str) -> RawColumn:
         )
     if str(dtype) == "category":
         category = values.array
-        levels = _strings([level_name(item) for item in category.categories], name, owner)
+        items = category.categories
+        items = items.to_numpy() if items.dtype.kind == "f" else items  # float32 as it prints
+        levels = _strings([level_name(item) for item in items], name, owner)
         return Categories(levels, category.codes.astype(np.int64), bool(category.ordered))
     if str(dtype).startswith("period"):
         values = values.dt.to_timestamp()
@@ -558,3 +562,17 @@ def factorized(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
     encoded = pa.array(values, from_pandas=True).dictionary_encode()
     codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
     return codes, [level_name(item) for item in encoded.dictionary.to_numpy(zero_copy_only=False)]
+
+
+def typed_number_doubts(raw: np.ndarray) -> list[str]:
+    """What else numbers with a type may mean: 20240131 and 1.2024 may be dates."""
+    some = raw[:100]
+    some = some[~np.isnan(some)]
+    if not len(some):
+        return []
+    is_whole = some == np.floor(some)
+    may_be = (
+        some.max() < _DATE_NUMBERS[1] if is_whole.all() and some.min() >= _DATE_NUMBERS[0]
+        else not is_whole.any() and 1 < some.min() and some.max() < _LAST_YEAR
+    )  # fmt: skip
+    return date_like_doubts(as_text(raw)) if may_be and date_like_doubts(as_text(some)) else []

@@ -12,6 +12,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from .columns import (
     factorized,
     joined_raw,
     level_name,
+    typed_number_doubts,
 )
 from .dates import (
     DATE_FORMS,
@@ -54,11 +56,10 @@ from .text_cells import (
     NumberFormat,
     Text,
     bare_numbers,
-    date_like_doubts,
     find_date_format,
     find_number_format,
-    has_durations,
     level_names,
+    multiplier_doubts,
     number_doubts,
     quoted,
     why_category,
@@ -83,7 +84,6 @@ _CURVES = ("spline", "linear", "parametric", "periodic")
 _CONSTANT = "all its values are the same"
 _NUMERIC_ID = "its values are all different, and its name is that of an ID"
 _DROPPED = "terms leaves it out"
-_DATE_NUMBERS = 10101, 21e12  # 010101 and 2099-12-31 23:59:59, as numbers
 _SHOWN = 5  # names in a message about columns, as in scikit-learn's
 
 
@@ -364,8 +364,12 @@ class TableReader:
     def remarks(self) -> list[str]:
         """Sentences about what was decided: columns left out, units, formats, unreadable cells."""
         units = [f"column {name!r} holds numbers in {unit}" for name, unit in self.units.items()]
-        about_columns, about_cells = getattr(self, "_learning", ([], []))
-        return [*self._left_out_remarks(), *units, *about_columns, *about_cells]
+        return [*self._left_out_remarks(), *units, *self.doubts]
+
+    @property
+    def doubts(self) -> list[str]:
+        """Of these sentences, those about cells that may mean something else, or nothing."""
+        return [*chain.from_iterable(getattr(self, "_learning", ()))]
 
     def _left_out_remarks(self) -> list[str]:
         columns = [c for c in self.columns if c.kind == "left out" and c.reason != _DROPPED]
@@ -612,13 +616,12 @@ def _learned(raw: RawColumn, name: str, requests: _Requests) -> tuple[ColumnForm
     if isinstance(raw, np.ndarray):
         if raw.dtype.kind == "M":
             return ColumnFormat(name, "date", TYPED, parts=requests.parts_of(name, raw)), ""
-        return ColumnFormat(name, "number", "plain"), _joined_doubts(name, _array_doubts(raw))
+        return ColumnFormat(name, "number", "plain"), _joined_doubts(name, typed_number_doubts(raw))
     number = find_number_format(raw, codes_too=kind == "number")
     if number is not None:
         doubts = number_doubts(raw, number)
-        if number.form == CLOCK and kind is None and not has_durations(raw):
-            doubts.append("holds times, read as hours: give a time of day a periodic term of "
-                          "period 24")  # fmt: skip
+        if number.form == CLOCK and kind is not None:
+            doubts = []
         how = ColumnFormat(name, "number", number.form, number.unit)
         return how, _joined_doubts(name, doubts)
     date = find_date_format(raw)
@@ -631,14 +634,6 @@ def _learned(raw: RawColumn, name: str, requests: _Requests) -> tuple[ColumnForm
     mixture = why_category(raw)
     remark = f"column {name!r} is read as a category: it holds {mixture}" if mixture else ""
     return ColumnFormat(name, "category", _level_form(raw)), remark
-
-
-def _array_doubts(raw: np.ndarray) -> list[str]:
-    """What else numbers with a type may mean: 20240131 may be a date."""
-    some = raw[:100]
-    some = some[~np.isnan(some)]
-    may_be = len(some) > 0 and some.min() >= _DATE_NUMBERS[0] and some.max() < _DATE_NUMBERS[1]
-    return date_like_doubts(as_text(raw)) if may_be and date_like_doubts(as_text(some)) else []
 
 
 def _joined_doubts(name: str, doubts: Iterable[str]) -> str:
@@ -679,19 +674,25 @@ def _read(raw: RawColumn, how: ColumnFormat, owner: str, notes: ReadingNotes) ->
 
 def _numbers(raw: RawColumn, how: ColumnFormat, owner: str, notes: ReadingNotes) -> np.ndarray:
     if isinstance(raw, np.ndarray):
-        if raw.dtype.kind != "M":
-            return raw.astype(np.float64, copy=False)
-        if not np.isnat(raw).all():
-            raise ColumnKindError(owner, how, "dates")
-        return np.full(len(raw), np.nan)
+        if raw.dtype.kind == "M":
+            if not np.isnat(raw).all():
+                raise ColumnKindError(owner, how, "dates")
+            return np.full(len(raw), np.nan)
+        if how.unit and not np.isnan(raw).all():
+            notes.doubts[how.name] = (
+                f"column {how.name!r} held numbers in {how.unit} in fit, and now holds numbers "
+                "without a unit: convert them, if they are in another one"
+            )
+        return raw.astype(np.float64, copy=False)
     column = as_text(raw)
     if how.form == "plain" and not how.unit and column.plain is not None:
         return column.plain
     number = NumberFormat(how.form, how.unit)
     cells, values = column.cells, column.numbers(number)
     _count(cells, np.isnan(values), how, owner, notes)
-    if bare := bare_numbers(column, number):
-        notes.doubts.setdefault(how.name, f"column {how.name!r} {bare}")
+    doubts = [*bare_numbers(column, number), *multiplier_doubts(column, number)]
+    if doubts:
+        notes.doubts.setdefault(how.name, _joined_doubts(how.name, doubts))
     return cells.rows(np.append(values, np.nan))
 
 

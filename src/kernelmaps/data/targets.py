@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from .._util.arguments import argument
 from ..exceptions import SuspectColumnWarning
-from .columns import RawColumn, as_text
+from .columns import RawColumn, as_text, typed_number_doubts
 from .text_cells import (
     LABEL_GAPS,
     NUMBER_GAPS,
@@ -21,6 +21,7 @@ from .text_cells import (
     Text,
     bare_numbers,
     find_number_format,
+    multiplier_doubts,
     number_doubts,
     quoted,
 )
@@ -42,6 +43,7 @@ def target_values(raw: RawColumn, target: str, where: Where) -> tuple[np.ndarray
                 f"{where(0)}: the target {target!r} holds dates. Turn it into a number to predict."
             )
         has_target = ~np.isnan(raw)
+        _warn_of(typed_number_doubts(raw), f"the target {target!r}", where)
         return _as_integers(raw[has_target]), has_target
     column = as_text(raw)
     if column.plain is None:
@@ -55,7 +57,9 @@ def target_values(raw: RawColumn, target: str, where: Where) -> tuple[np.ndarray
     how = NumberFormat() if is_plain else find_number_format(column)
     if how is not None:
         values = _exact(numeric, place) if is_plain else _formatted(column, how, place)
-        doubts = [*number_doubts(column, how), bare_numbers(column, how)]
+        doubts = [
+            *number_doubts(column, how), *multiplier_doubts(column, how), *bare_numbers(column, how)
+        ]  # fmt: skip
         _warn_of(doubts, f"the target {target!r}", where)
         return values, has_target
     present = column.cells.present(LABEL_GAPS)

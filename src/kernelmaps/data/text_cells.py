@@ -88,10 +88,11 @@ _HOURS = r"(?:[01]\d|2[0-3])[0-5]\d(?:[0-5]\d)?"
 _DATE_LIKE = {
     "2024-01-31": rf"^(?:{_Y}{_M}{_D}(?:{_HOURS})?|(?:{_D}|[1-9]){_M}{_Y}|(?:{_M}|[1-9]){_D}{_Y}"
     rf"|\d{{1,2}}{_M}{_D})$",
-    "2024-01": rf"^(?:{_Y}{_M}|(?:{_M}|[1-9])\.{_Y})$",
-    "a date with its year": rf"^(?:{_D}|[1-9])\.{_M}$",
+    "2024-01": rf"^(?:{_Y}{_M}|{_Y}\.(?:{_M}|1)|(?:{_M}|[1-9])\.{_Y})$",
+    "a date with its year": rf"^(?:{_D}|[1-9])\.(?:{_M}|1)$",
 }
-"""Numbers that may be dates, and what to write for a date."""
+"""Numbers that may be dates, and what to write for a date. The float of 01.10 is 1.1."""
+_LONG_ENOUGH = r"\d{5}|\.\d\d"  # 1.1 and 2.1 alone are no dates
 _WHOLE = r"^([+-]?\d+)\.0+$"
 _CELLS_TRIED = 100  # different cells that a rule is tried on before it is applied to all
 # A column of numbers or dates may have a few other cells, which are taken for missing values: up to
@@ -341,7 +342,7 @@ def split_unit(before: str, after: str) -> tuple[str, int] | None:
     unit = before + (rest if power else after)
     if word.lower().replace(".", "") in ("am", "pm") or not all(map(_in_units, unit[:-1])):
         return None
-    if unit[-1:] in ("2", "3"):  # m2
+    if unit[-1:] in tuple("23²³"):  # m2
         return (unit, power) if unit[-2:-1].isalpha() else None
     return (unit.rstrip("."), power) if not unit or _in_units(unit[-1]) else None
 
@@ -423,16 +424,24 @@ def number_doubts(column: Text, how: NumberFormat) -> list[str]:
             "it is a decimal comma, write a dot"
         )
         break
-    if column.plain is None:
-        values, powers = column.numbers(how), column._parsed(how.form)[2]
-        scaled = (powers > 0) & ~np.isnan(values)
-        if scaled.any():
-            place = int(np.argmax(scaled))
-            doubts.append(
-                f"holds cells such as {column.cells.texts[place]!r}, read as {values[place]:.15g}, "
-                "and numbers without a multiplier as they are: write numbers out if that is wrong"
-            )
-    return [*doubts, *date_like_doubts(column)]
+    if how.form == CLOCK and not has_durations(column):
+        doubts.append("holds times, read as hours: give a time of day a periodic term of period 24")
+    return [*doubts, *(date_like_doubts(column) if how == NumberFormat() else [])]
+
+
+def multiplier_doubts(column: Text, how: NumberFormat) -> list[str]:
+    """What is doubtful about numbers with a multiplier, such as 1.2K: the end of a sentence."""
+    if column.plain is not None:
+        return []
+    values, powers = column.numbers(how), column._parsed(how.form)[2]
+    scaled = (powers > 0) & ~np.isnan(values)
+    if not scaled.any():
+        return []
+    place = int(np.argmax(scaled))
+    return [
+        f"holds cells such as {column.cells.texts[place]!r}, read as {values[place]:.15g}, and "
+        "numbers without a multiplier as they are: write numbers out if that is wrong"
+    ]
 
 
 def _marks_are_certain(some: Text, how: NumberFormat) -> bool:
@@ -457,31 +466,37 @@ def _differing(column: Text, how: NumberFormat, other: NumberFormat) -> int | No
 
 def date_like_doubts(column: Text) -> list[str]:
     """Of numbers that may all be dates, what to write for a date: the end of a sentence."""
-    if column.plain is None:
+    dates = list(_DATE_LIKE)
+    for part in (Text(column.array.slice(0, _CELLS_TRIED)), column):
+        numbers = ~np.isnan(part.numbers(NumberFormat()))
+        cells = part.cells.distinct.filter(pa.array(numbers))
+        cells = pc.replace_substring_regex(cells, _WHOLE, r"\1")
+        dates = [date for date in dates if len(cells) and _all_match(cells, _DATE_LIKE[date])]
+        if not dates:
+            return []
+    if not pc.any(pc.match_substring_regex(cells, _LONG_ENOUGH)).as_py():
         return []
-    some = column.array.slice(0, _CELLS_TRIED).drop_null()
-    for date, pattern in _DATE_LIKE.items():
-        if pc.any(pc.match_substring_regex(some, pattern)).as_py():
-            present = column.cells.distinct.filter(pa.array(column.cells.present(NUMBER_GAPS)))
-            if pc.all(pc.match_substring_regex(present, pattern)).as_py():
-                cell = present[0].as_py()
-                return [f"holds cells such as {cell!r}, read as numbers: write {date} for a date"]
-    return []
+    cell = cells[0].as_py()
+    return [f"holds cells such as {cell!r}, read as numbers: write {dates[0]} for a date"]
 
 
-def bare_numbers(column: Text, how: NumberFormat) -> str:
+def _all_match(cells: pa.Array, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(cells, pattern)).as_py())
+
+
+def bare_numbers(column: Text, how: NumberFormat) -> list[str]:
     """What is doubtful about numbers without the unit that others have: the end of a sentence."""
     if not how.unit or how.form == CLOCK or column.plain is not None:
-        return ""
+        return []
     values = column.numbers(how)
     bare = pc.fill_null(pc.equal(column.units(how.form), ""), False)
     bare = bare.to_numpy(zero_copy_only=False) & ~np.isnan(values) & (values != 0)
     if not bare.any():
-        return ""
-    return (
+        return []
+    return [
         f"holds {_others(column, bare)} without the unit {how.unit!r} that other cells have: write "
         "the unit, or convert these numbers"
-    )
+    ]
 
 
 def find_date_format(column: Text) -> tuple[str, bool] | None:
