@@ -7,7 +7,7 @@ from fitted_examples import map_of_the_plane
 import kernelmaps as km
 from kernelmaps.design.api import make_solver
 from kernelmaps.design.certify import curvature, even_derivative, largest_error
-from kernelmaps.design.lp import harmonic_design
+from kernelmaps.design.cosines import harmonic_design
 from kernelmaps.design.tables import eigen_table
 from kernelmaps.engine import evaluate
 from kernelmaps.kernels import Cauchy, Gaussian, Laplacian, Matern
@@ -241,6 +241,16 @@ def test_bounds_on_derivatives_are_never_below_them(kernel):
         assert np.isinf(fourth)
     if isinstance(kernel, Gaussian) and kernel.sigma > 0.002:
         assert fourth == pytest.approx(3 / kernel.sigma**4, rel=1e-2)
+
+
+def test_tables_far_from_zero_count_the_rounding_of_values(seed):
+    low, high = 1e6, 1e6 + 0.01
+    domain = {"domain": (low, high), "method": "minimax"}
+    fitted = km.DesignedMap(Matern(2.5, 0.5), 4, **domain).fit([[low], [high]])
+    x = np.sort(np.random.default_rng(seed).uniform(low, high, 400))
+    phi = evaluate(fitted.spec_, x[:, None], xp=np)
+    error = np.abs(phi @ phi.T - fitted.kernel_.signature(x[:, None] - x))
+    assert np.max(error) <= fitted.certificate_.bound < 1e-8
 
 
 def test_joint_maps(seed):

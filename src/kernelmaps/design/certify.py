@@ -52,13 +52,10 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from .._util.display import html_of, two_columns
 from ..certificate import Certificate
-from .bounds import GridKernel
-from .lp import Cosines, sequential_lp
-from .problem import CosineProblem, Function, cosine_sum
-from .refine import alternation
-from .tables import RankTable
+from .cosines import alternation, sequential_lp
+from .problem import CosineProblem, Cosines, Function, cosine_sum
+from .tables import GridKernel, RankTable
 
 _MAX_GRID = 400_000  # most cells of the grid of a proof
 
@@ -130,22 +127,6 @@ class DesignCertificate(Proof):
         largest = number_words(self.found)
         return f"{largest} is the largest error found (no bound is proved: {self.bound_method})"
 
-    def to_words(self) -> dict[str, Any]:
-        """The proved bound, how it was found, and what no map of this size could do better."""
-        if self.proved:
-            words: dict[str, Any] = {"error at most (proved)": float(self.bound)}
-        else:
-            words = {"largest error found (no bound is proved)": float(self.found)}
-        words["by"] = self.bound_method
-        if self.alternations:
-            words["alternations of the error"] = f"{self.alternations} of {self.needed}"
-        if self.lower_bound:
-            words["no map of this size has less than"] = float(self.lower_bound)
-        return words
-
-    def _repr_html_(self) -> str:
-        return html_of(two_columns(self.to_words(), "Certificate of a design"))
-
     def for_map(self, error: str, domain: str) -> Certificate:
         """The part that a fitted map carries."""
         return Certificate(self.bound, error, domain, self.bound_method, found=self.found)
@@ -168,7 +149,7 @@ def number_words(value: float) -> str:
 
 
 def even_derivative(signature: Function, order: int, step: float, tolerance: float) -> float:
-    """|k''(0)| or k''''(0) of an even k by extrapolated differences; infinite if they do not settle.
+    """|k''(0)| or k''''(0) of an even k by differences; infinite if they do not settle.
 
     Where the next derivative is infinite (Matérn kernels of ν ≤ 1, or ν ≤ 2), differences grow
     with every smaller step, like a power of it or like its logarithm.
@@ -394,7 +375,7 @@ def _cells(nodes: np.ndarray) -> np.ndarray:
 
 def _curvature_beside_the_kink(grid: GridKernel) -> float:
     """A bound on |k''| of a kernel with a kink off its diagonal; infinite if none is known."""
-    if grid.brownian:
+    if grid.kernel.name == "intersection" and grid.kernel.gamma == 1:
         return 0.0
     if grid.kernel.signature is None or grid.log:
         return np.inf
