@@ -344,7 +344,7 @@ def attack(cells: list[str], truth: Any) -> tuple[str, str]:
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         try:
-            reader = TableReader.learn(table, "Model", None, {"v": "auto", "x": "auto"})
+            reader = TableReader.learn_and_read([table], "Model", None, {"v": "auto", "x": "auto"})[0]
             reader.warn("Model")
             kind = reader.columns[0].kind
             values = _values(reader, table)
@@ -403,7 +403,7 @@ def attack_target(cells: list[str], truth: Any) -> tuple[str, str]:
 
 def attack_typed_model(cells: list[str], truth: Any) -> tuple[str, str]:
     """Text given to a model that learned dates with a type: right, refused, or missing."""
-    reader = TableReader.learn(pa.table({"v": truth}), "Model", None, {"v": "auto"})
+    reader = TableReader.learn_and_read([pa.table({"v": truth})], "Model", None, {"v": "auto"})[0]
     wrong = []
     for rows in ([cell] for cell in cells[:3]):
         table = pa.table({"v": rows})

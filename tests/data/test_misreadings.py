@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from table_columns import learn
 
 import kernelmaps as km
 from kernelmaps.data.files import CsvFile
@@ -185,7 +186,7 @@ def test_features_of_linear_models_follow_the_same_rule(tmp_path):
 def test_text_given_to_a_model_of_typed_dates_is_read_cell_by_cell():
     """What 05/04/2024 means must not depend on the rows that come with it: it is refused."""
     days = pd.date_range("2020-01-01", periods=800)
-    reader = TableReader.learn(pd.DataFrame({"d": days}), "Model")
+    reader = learn(pd.DataFrame({"d": days}), "Model")
     for text in ("2024-04-05", "2024/4/5", "2024.04.05", "5.4.2024", "5 April 2024", "Apr 5, 2024"):
         expected = reader.read(pd.DataFrame({"d": [pd.Timestamp("2024-04-05")]}), "Model")
         actual = reader.read(pd.DataFrame({"d": [text]}), "Model")
@@ -231,7 +232,7 @@ def test_a_time_is_that_of_its_own_zone_whatever_comes_first():
     )
     for order in (np.arange(6), np.arange(6)[::-1], np.roll(np.arange(6), 3)):
         frame = pd.DataFrame({"t": pd.Series([times[k] for k in order], dtype=object)})
-        reader = TableReader.learn(frame, "Model")
+        reader = learn(frame, "Model")
         np.testing.assert_array_equal(reader.dates(frame, "Model")["t"], expected[order])
 
 
@@ -259,7 +260,7 @@ def test_half_of_a_surrogate_pair_is_named_with_its_column():
     for column in (text, mixed, pd.Categorical.from_codes([0, 1], text)):
         frame = pd.DataFrame({"v": column})
         with pytest.raises(ValueError, match=r"column 'v' holds '\\ud800' .*no valid text"):
-            TableReader.learn(frame, "Model")
+            learn(frame, "Model")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")

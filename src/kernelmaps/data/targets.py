@@ -19,11 +19,10 @@ from .text_cells import (
     NUMBER_GAPS,
     NumberFormat,
     Text,
-    bare_numbers,
     find_number_format,
-    multiplier_doubts,
     number_doubts,
     quoted,
+    unit_doubts,
 )
 
 _WHOLE = r"^[+-]?\d+(\.0*)?$"
@@ -60,9 +59,7 @@ def target_values(raw: RawColumn, target: str, where: Where) -> tuple[np.ndarray
     how = NumberFormat() if is_plain else find_number_format(column)
     if how is not None:
         values = _exact(numeric, place) if is_plain else _formatted(column, how, place)
-        doubts = [
-            *number_doubts(column, how), *multiplier_doubts(column, how), *bare_numbers(column, how)
-        ]  # fmt: skip
+        doubts = [*number_doubts(column, how), *unit_doubts(column, how)]
         _warn_of(doubts, f"the target {target!r}", where)
         return values, has_target
     present = column.cells.present(LABEL_GAPS)
@@ -162,7 +159,7 @@ def finite_numbers(text: Text, column: str, where: Where, advice: str) -> np.nda
         truth = truth_values(text.array)
         if truth is not None:
             return truth.astype(np.float64)
-        values = text.cells.rows(np.append(text.numbers(NumberFormat()), np.nan))
+        values = text.cells.rows(text.numbers(NumberFormat()))
     bad = ~np.isfinite(values)
     if bad.any():
         row = int(np.argmax(bad))
