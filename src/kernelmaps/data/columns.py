@@ -18,7 +18,7 @@ from .._util.arguments import argument, needed
 from .._util.sparse import dense
 from .._util.threads import cached_property
 from .dates import duration_cells
-from .text_cells import Cells, Text, date_like_doubts, may_be_dates
+from .text_cells import Cells, NumberFormat, Text, may_be_dates, number_doubts
 
 _INSTEAD = (
     "replace the text by numbers first, or fit a GAM (AdditiveRegressor, AdditiveClassifier), "
@@ -508,6 +508,12 @@ def factorized(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
 
 def typed_number_doubts(raw: np.ndarray) -> list[str]:
     """What else numbers with a type may mean: 20240131 and 1.2024 may be dates."""
-    if not may_be_dates(raw) or not date_like_doubts(as_text(raw[:100])):
+    if not may_be_dates(raw) or not _date_doubts(raw[:100]):
         return []
-    return date_like_doubts(as_text(raw))
+    return _date_doubts(raw)
+
+
+def _date_doubts(numbers: np.ndarray) -> list[str]:
+    # A float has no marks of thousands.
+    doubts = number_doubts(as_text(numbers), NumberFormat())
+    return [doubt for doubt in doubts if doubt.endswith("for a date")]
