@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from table_columns import columns_of
 
-from kernelmaps.data.columns import first_column_without_numbers, is_frame
+from kernelmaps.data.columns import is_frame
+from kernelmaps.data.tables import first_column_without_numbers
 
 pa = pytest.importorskip("pyarrow")
 

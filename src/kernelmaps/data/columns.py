@@ -18,7 +18,7 @@ from .._util.arguments import argument, needed
 from .._util.sparse import dense
 from .._util.threads import cached_property
 from .dates import duration_cells
-from .text_cells import Cells, NumberFormat, Text, may_be_dates, number_doubts
+from .text_cells import Categories, NumberFormat, Text, may_be_dates, number_doubts
 
 _INSTEAD = (
     "replace the text by numbers first, or fit a GAM (AdditiveRegressor, AdditiveClassifier), "
@@ -129,13 +129,8 @@ def nearest(name: str, names: Sequence[str]) -> str | None:
 
 def text_columns_message(columns: Sequence[str]) -> str:
     """Say which columns hold text, and what to do."""
-    if len(columns) == 1:
-        return f"column {columns[0]!r} holds text, not numbers. {advice_on_text()}"
-    return (
-        f"the columns {_some(columns)} hold text, not numbers. If one of them is what to predict, "
-        f"name it with {argument('target')}; leave the others out with {argument('drop')}, "
-        f"{_INSTEAD}"
-    )
+    which = "column {} holds" if len(columns) == 1 else "the columns {} hold"
+    return f"{which.format(_some(columns))} text, not numbers. {advice_on_text()}"
 
 
 def _some(columns: Sequence[str] | None) -> str:
@@ -205,28 +200,6 @@ def without_columns(X: Any, names: Sequence[str]) -> Any:
     return X.drop_columns(names) if hasattr(X, "drop_columns") else X.drop(names)
 
 
-def first_column_without_numbers(X: Any) -> tuple[str, str] | None:
-    """The first column of a frame that is not of complete numbers, and what it holds.
-
-    True and false are the numbers 1 and 0, as `pandas.get_dummies` writes them.
-    """
-    if not is_frame(X):
-        return None
-    X = X.to_arrow() if hasattr(X, "to_arrow") else X
-    columns = X.items() if hasattr(X, "iloc") else zip(X.column_names, X.columns, strict=True)
-    for name, column in columns:
-        if isinstance(column, pa.ChunkedArray):
-            tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
-            are_numbers = any(test(column.type) for test in tests)
-            gaps = pc.any(pc.is_null(column, nan_is_null=True)).as_py()
-        else:
-            are_numbers = str(column.dtype) != "category" and column.dtype.kind in "fiub"
-            gaps = column.isna().any()
-        if not are_numbers or gaps:
-            return str(name), "missing values" if are_numbers else "text, categories or dates"
-    return None
-
-
 def column_position(item: Any, names: list[str], owner: str, argument: str) -> int:
     """Position of a column that is named, or given by its number."""
     if isinstance(item, str) and item in names:
@@ -269,30 +242,9 @@ def joined_columns(parts: Sequence[Sequence[Column]]) -> list[Column]:
     return out
 
 
-RawColumn: TypeAlias = "np.ndarray | Text | Categories"
+RawColumn: TypeAlias = np.ndarray | Text | Categories
 _LARGE = 1 << 31  # bytes that the offsets of a plain array of strings cannot reach
 _TRUTH = pa.array(["False", "True"])
-
-
-@dataclass(frozen=True)
-class Categories:
-    """A column of declared categories: names of levels, none of them null, and their codes."""
-
-    values: pa.DictionaryArray
-
-    @property
-    def ordered(self) -> bool:
-        return self.values.type.ordered
-
-    @cached_property
-    def cells(self) -> Cells:
-        """The levels without blanks around them; two of them may be the same."""
-        codes = pc.fill_null(self.values.indices.cast(pa.int64()), -1)
-        levels = pc.utf8_trim_whitespace(self.values.dictionary)
-        return Cells(levels, codes.to_numpy(zero_copy_only=False))
-
-    def __len__(self) -> int:
-        return len(self.values)
 
 
 @dataclass(frozen=True)
@@ -376,9 +328,7 @@ def raw_column(values: Any, name: str, owner: str) -> RawColumn:
         items, codes = values.cat.categories, values.cat.codes.to_numpy(np.int64)
         items = items.to_numpy() if items.dtype.kind == "f" else items  # float32 as it prints
         levels = _strings([level_name(item) for item in items], name, owner)
-        indices = pa.array(codes, mask=codes < 0)
-        ordered = bool(values.cat.ordered)
-        return Categories(pa.DictionaryArray.from_arrays(indices, levels, ordered=ordered))
+        return Categories(pc.utf8_trim_whitespace(levels), codes, bool(values.cat.ordered))
     if str(dtype).startswith("period"):
         values = values.dt.to_timestamp()
     try:
@@ -447,10 +397,9 @@ def _from_arrow(values: Any, name: str, owner: str) -> RawColumn:
             names = pa.array([level_name(item) for item in levels], pa.string())
         else:
             names = as_text(levels).array
-        named = pa.DictionaryArray.from_arrays(values.indices, names, ordered=kind.ordered)
-        if names.null_count:  # one of the declared levels
-            named = named.dictionary_decode().dictionary_encode()
-        return Categories(named)
+        names = pc.fill_null(pc.utf8_trim_whitespace(names), "")  # a gap may be a declared level
+        codes = pc.fill_null(values.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
+        return Categories(names, codes, kind.ordered)
     if types.is_boolean(kind):
         return Text(_TRUTH.take(values.cast(pa.int8())))
     if types.is_null(kind):
@@ -482,8 +431,10 @@ def joined_raw(parts: Sequence[RawColumn]) -> RawColumn:
     if all(isinstance(part, np.ndarray) for part in parts) and len(kinds) == 1:
         return np.concatenate(parts)
     if all(isinstance(part, Categories) for part in parts):
-        unified = pa.chunked_array([part.values for part in parts]).unify_dictionaries()
-        return Categories(unified.combine_chunks())
+        begins = np.cumsum([0, *(len(part.distinct) for part in parts)])
+        codes = [np.where(p.codes < 0, -1, p.codes + begin) for p, begin in zip(parts, begins)]
+        levels = pa.concat_arrays([part.distinct for part in parts])
+        return Categories(levels, np.concatenate(codes), parts[0].ordered)
     return Text(pa.concat_arrays([as_text(part).array.cast(pa.string()) for part in parts]))
 
 
@@ -492,7 +443,7 @@ def as_text(raw: RawColumn) -> Text:
     if isinstance(raw, Text):
         return raw
     if isinstance(raw, Categories):
-        return Text(raw.values.dictionary_decode())
+        return Text(raw.distinct.take(pa.array(raw.codes, mask=raw.codes < 0)))
     if raw.dtype.kind == "M":
         return Text(pa.array(np.datetime_as_string(raw), pa.string(), mask=np.isnat(raw)))
     codes, levels = factorized(raw)

@@ -21,7 +21,6 @@ from .._util.schema import SchemaError, boolean, instance, many, record, saved, 
 from .._util.threads import cached_property
 from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
 from .columns import (
-    Categories,
     Column,
     RawColumn,
     RawTable,
@@ -48,6 +47,7 @@ from .text_cells import (
     GAPS,
     NUMBER_FORMS,
     NUMBER_GAPS,
+    Categories,
     Cells,
     NumberFormat,
     Text,
@@ -679,14 +679,16 @@ def _levels(raw: RawColumn, how: ColumnFormat, owner: str) -> Column:
     first_row = np.full(len(names) + 1, n_rows)
     first_row[codes[::-1]] = np.arange(n_rows)[::-1]  # of repeated places, the last value stays
     is_level = np.append(present, False) & (first_row < n_rows)
-    is_ordered = isinstance(raw, Categories) and raw.ordered
-    order = np.arange(len(is_level)) if is_ordered else np.argsort(first_row, kind="stable")
-    order = order[is_level[order]]
-    occurring = [names[k] for k in order.tolist()]
-    levels = list(dict.fromkeys(occurring))  # two of them may have one name
-    place = {level: k for k, level in enumerate(levels)}
+    places = np.flatnonzero(is_level)
+    occurring = {names[k] for k in places.tolist()}  # two of them may have one name
+    if isinstance(raw, Categories) and raw.ordered:
+        levels = [name for name in dict.fromkeys(names) if name in occurring]
+    else:
+        by_row = places[np.argsort(first_row[places])].tolist()
+        levels = list(dict.fromkeys(names[k] for k in by_row))
+    number = {level: k for k, level in enumerate(levels)}
     rank = np.full(len(is_level), -1)
-    rank[order] = [place[name] for name in occurring]
+    rank[places] = [number[names[k]] for k in places.tolist()]
     return Column(how.name, None, rank[codes], levels)
 
 

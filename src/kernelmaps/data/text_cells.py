@@ -158,6 +158,20 @@ class Cells:
 
 
 @dataclass(frozen=True)
+class Categories(Cells):
+    """A column of declared categories: cells are its levels, of which two may have one name."""
+
+    ordered: bool = False
+
+    @property
+    def cells(self) -> Cells:
+        return self
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+@dataclass(frozen=True)
 class NumberFormat:
     """How the numbers of a column are written: see `NUMBER_FORMS`; and their unit."""
 
