@@ -11,7 +11,6 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from ..._util.arguments import argument, check_count, generator, is_number, refuse_masked
+from ..._util.arguments import argument, check_count, generator, refuse_masked
 from ..._util.devices import is_foreign
 from ..._util.schema import State
 from ..._util.sparse import check_sparse
@@ -47,38 +46,25 @@ from ..inputs import (
 )
 from ..losses import GAM, LOSSES, BinomialCounts, Loss, find_loss, make_loss
 from ..shapes import PairFunction, ShapeFunction
-from .codebooks import OTHER
-from .constraints import resolve_constraints
-from .design import (
-    EXACT,
-    AdditiveDesign,
-    GamSettings,
-    build_design,
-    encode_rows,
-    large_factor,
-    max_further_levels,
-)
+from .design import MAX_EXACT_ROWS, build_design, describe_merged_levels, encode_rows
 from .fit_statistics import fit_statistics
 from .fitted import check_fitted_parts, warn_beyond
 from .fitting import fit_outputs
 from .inference import build_predictor
 from .interactions import search_pairs
 from .model_check import FitToCheck, GamCheck
-from .pairs import LinearSides
 from .sampling import RowChecks, Sample, count_levels, take_sample
 from .shape_functions import pair_functions, shape_functions
-from .stream import (
+from .summary import GamSummary, summarise
+from .terms import GamSettings, resolve_settings
+from .training_rows import (
     ChunkEncoder,
     RowsFromStream,
     TrainingRows,
     one_against_rest,
-    sums_of_first_pass,
+    relative_scale,
 )
-from .summary import GamSummary, summarise
-from .terms import resolve_pair, resolve_terms
-from .training_rows import Pair, relative_scale
 
-_AUTO_PAIRS = 40  # pairs that interactions="auto" looks for at most
 MAX_EDF_SHARE = 0.8  # of the rows' weight: with more effective degrees of freedom, a fit warns
 
 
@@ -257,18 +243,15 @@ class GeneralizedAdditiveModel(BaseEstimator):
             rows = encode_rows(*of_sample, levels)
         n_jobs = self.n_jobs if source.parts is None else 1  # Dask runs its tasks in threads
         encoder = ChunkEncoder(self.reader_, rows.books, owner, checks, tuple(outputs), n_jobs)
-        sums = sums_of_first_pass(source, encoder, losses, rows)
+        streamed = RowsFromStream.read(source, encoder, losses, rows)
+        sums = streamed.first_pass
         if not sums.weight > 0:
             raise ValueError(f"{owner}: all sample weights are zero.")
         warn_of_gaps(owner, "y", sums.n_without_target)
-        ends = sums.ranges * np.array([-1.0, 1.0])
-        books = tuple(book.with_range(*pair) for book, pair in zip(rows.books, ends, strict=True))
-        encoder, rows = replace(encoder, books=books), replace(rows, books=books)
-        streamed = RowsFromStream(source, encoder, sums, rows)
         n_rows = sums.by_output[0].count
         # A sample that has all rows: few are fitted as they would be in memory, at their values.
-        few = len(rows.weight) <= EXACT.max_rows and n_rows == np.count_nonzero(rows.weight)
-        training = rows if few else streamed
+        few = len(rows.weight) <= MAX_EXACT_ROWS and n_rows == np.count_nonzero(rows.weight)
+        training = streamed.sample if few else streamed
         self._fit_rows(training, losses, settings, n_rows, checks.location)
         self._after_fit(sample.columns, y + checks.location, weight, offset)
 
@@ -299,127 +282,33 @@ class GeneralizedAdditiveModel(BaseEstimator):
         self.log_likelihood_, self.aic_ = statistics.log_likelihood, statistics.aic
         self.reml_, self._corrected_edf = statistics.reml, statistics.corrected_edf
         if not all(fit.converged for fit in fits):
-            warnings.warn(
-                f"{type(self).__name__} stopped after {argument('max_iter', self.max_iter)} steps: "
-                f"raise {argument('max_iter')}.",
+            self._warn_of_fit(
+                f" stopped after {argument('max_iter', self.max_iter)} steps: raise "
+                f"{argument('max_iter')}.",
                 ConvergenceWarning,
-                stacklevel=5,
             )
         if not all(fit.smoothing_converged for fit in fits):
-            warnings.warn(
-                f"{type(self).__name__}: the search for smoothing parameters stopped far from a "
-                "minimum of the REML criterion: curves may be too smooth "
-                f"or too rough. Leave out columns that repeat others ({argument('terms')}), or "
-                f"give some of them ({argument('smoothing')}).",
+            self._warn_of_fit(
+                ": the search for smoothing parameters stopped far from a minimum of the REML "
+                "criterion: curves may be too smooth or too rough. Leave out columns that repeat "
+                f"others ({argument('terms')}), or give some of them ({argument('smoothing')}).",
                 ConvergenceWarning,
-                stacklevel=5,
             )
-        self._warn_of_merged_levels(design, settings)
-        self._warn_of_levels_outside_pairs(design, settings)
-        total_weight = rows.total_weight
-        if self.edf_.max() > MAX_EDF_SHARE * total_weight:
-            warnings.warn(
-                f"{type(self).__name__} used {self.edf_.max():.1f} effective degrees of freedom "
-                f"for {total_weight:g} rows: it follows the noise, and its standard errors are too "
-                f"small. Name fewer columns in {argument('terms')}, raise "
-                f"{argument('smoothing')}, or fit "
-                "more rows.",
-                UserWarning,
-                stacklevel=5,
+        for problem in describe_merged_levels(design, settings):
+            self._warn_of_fit(f": {problem}")
+        if self.edf_.max() > MAX_EDF_SHARE * rows.total_weight:
+            self._warn_of_fit(
+                f" used {self.edf_.max():.1f} effective degrees of freedom for "
+                f"{rows.total_weight:g} rows: it follows the noise, and its standard errors are "
+                f"too small. Name fewer columns in {argument('terms')}, raise "
+                f"{argument('smoothing')}, or fit more rows."
             )
 
-    def _warn_of_merged_levels(self, design: AdditiveDesign, settings: GamSettings) -> None:
-        """Say which further large factors lost levels, and how many rows share an effect."""
-        largest = large_factor(design.books, settings)
-        limit = max_further_levels(design.books, settings)
-        for j in settings.terms if largest >= 0 else ():
-            book = design.books[j]
-            if j != largest and len(book.levels) == limit and not book.exact:
-                share = design.counts[j][OTHER] / max(design.total_weight, 1e-300)
-                warnings.warn(
-                    f"{type(self).__name__}: column {book.name!r} has more than {limit} levels, "
-                    f"and {design.books[largest].name!r} more still. Beside the column of the most "
-                    f"levels, the {limit} most frequent levels of {book.name!r} have an effect "
-                    f"each, and all others, {share:.0%} of the rows, one in common. Group the "
-                    "levels (regions in place of towns, say), or leave the column out: terms="
-                    f"{{{book.name!r}: None}}.",
-                    UserWarning,
-                    stacklevel=6,
-                )
-
-    def _warn_of_levels_outside_pairs(self, design: AdditiveDesign, settings: GamSettings) -> None:
-        """Say which requested pairs do not distinguish all levels, and how many rows that are."""
-        for term in design.terms:
-            if term.pair is None or term.pair.columns not in settings.pairs:
-                continue
-            for j, side in zip(term.columns, (term.pair.first, term.pair.second), strict=True):
-                book, limit = design.books[j], side.size - 2  # besides missing and other levels
-                if book.kind != "category" or len(book.levels) <= limit:
-                    continue
-                merged = design.counts[j][side.of_code == OTHER].sum()
-                share = merged / max(design.total_weight, 1e-300)
-                warnings.warn(
-                    f"{type(self).__name__}: the pair {term.name!r} distinguishes the {limit} most "
-                    f"frequent levels of {book.name!r}, which has {len(book.levels)}. The others, "
-                    f"{share:.0%} of the rows, have one function in common. Group the levels, or "
-                    "fit groups of them one by one.",
-                    UserWarning,
-                    stacklevel=6,
-                )
+    def _warn_of_fit(self, problem: str, category: type[Warning] = UserWarning) -> None:
+        warnings.warn(type(self).__name__ + problem, category, stacklevel=6)
 
     def _settings(self) -> GamSettings:
-        """What is asked of the model, in positions of the columns that are read."""
-        owner, columns = type(self).__name__, self.reader_
-        terms, pairs = resolve_terms(self.terms, columns, owner)
-        more, max_pairs = self._pairs(columns)
-        pairs |= more
-        if not (terms or pairs):
-            raise ValueError(
-                f"{owner}: terms leaves out all {self.n_features_in_} columns. Keep one, or a pair."
-            )
-        return GamSettings(
-            terms, pairs, max_pairs, self._smoothing_parameters(columns),
-            resolve_constraints(self.constraints, columns, owner), int(self.max_iter),
-            self.n_jobs, owner, self.weights == "frequency",
-        )  # fmt: skip
-
-    def _pairs(self, columns: TableReader) -> tuple[dict[Pair, LinearSides], int]:
-        """Pairs that are asked for, with their linear sides, and the most to search for."""
-        given, owner = self.interactions, type(self).__name__
-        pairs: dict[Pair, LinearSides] = {}
-        if given is None or given is False:
-            return pairs, 0
-        if isinstance(given, list | tuple):
-            for item in given:
-                pairs |= resolve_pair(item, columns, owner, "interactions")
-            return pairs, 0
-        if isinstance(given, str) and given == "auto":
-            return pairs, _AUTO_PAIRS
-        if is_number(given, Integral) and given >= 0:
-            return pairs, int(given)
-        raise ValueError(
-            f"{owner}: interactions must be 'auto', a number of pairs, or a list of pairs of "
-            f"columns, got {given!r}."
-        )
-
-    def _smoothing_parameters(self, columns: TableReader) -> Any:
-        """Fixed smoothing parameters: one for all terms, by column, or None if estimated."""
-        given, owner = self.smoothing, type(self).__name__
-        if isinstance(given, str) and given == "auto":
-            return None
-        if isinstance(given, dict):
-            by_column = {columns.position(key, owner, "smoothing"): v for key, v in given.items()}
-            return {j: self._smoothing_parameter(v) for j, v in by_column.items() if v != "auto"}
-        return self._smoothing_parameter(given)
-
-    def _smoothing_parameter(self, value: Any) -> float:
-        if not (is_number(value) and 0 < value < np.inf):
-            raise ValueError(
-                f"{type(self).__name__}: smoothing must be 'auto', a positive number (a smoothing "
-                "parameter of s weighs as much as s rows), or numbers by column, got "
-                f"{value!r}."
-            )
-        return float(value)
+        return resolve_settings(self, self.reader_)
 
     # -- rows -------------------------------------------------------------------------------------
 

@@ -13,7 +13,8 @@ from ..rows.in_memory import GramCache, TermRows
 from ..solvers.pirls import PenalisedFit, fit_penalised, unscreened_smoothing
 from ..solvers.reml import REML
 from .adding_terms import RoughFit, WarmStart, approach_minimum, fit_added_terms
-from .design import AdditiveDesign, GamSettings
+from .design import AdditiveDesign
+from .terms import GamSettings
 from .training_rows import DesignTerm
 
 # A warm start begins at smoothing parameters of at most e² times the weight of all rows: a function
@@ -87,7 +88,7 @@ def _fit_output(
     if before is not None:
         start = _warm_start(design, before, output, rho)
         unscreened = unscreened_smoothing(rows, fixed)
-        highest = np.where(unscreened, design.log_rows + MAX_START_OVER_ROWS, np.inf)
+        highest = np.where(unscreened, np.log(design.total_weight) + MAX_START_OVER_ROWS, np.inf)
         estimate = np.minimum(start.rho, highest)
         estimate = START_GRID * np.round(estimate / START_GRID)
         rho, beta = np.where(fixed, rho, estimate), start.beta
@@ -124,7 +125,7 @@ def _initial_smoothing(
             given = REML.no_penalty
         elif isinstance(given, dict):
             given = given.get(term.columns[0]) if term.pair is None else None
-        rho += [design.log_rows if given is None else np.log(max(given, 1e-300))] * count
+        rho += [np.log(design.total_weight) if given is None else np.log(max(given, 1e-300))] * count
         fixed += [given is not None] * count
     return np.array(rho, float), np.array(fixed, bool)
 

@@ -19,17 +19,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._util.threads import limit_blas
+from ..._util.threads import limit_blas, map_in_threads
 from ..losses import Loss
 from ..rows.basis import coefficient_slices
 from ..rows.in_memory import GramCache
-from .bases import marginal_basis
-from .design import AdditiveDesign, GamSettings, build_in_threads
+from .design import AdditiveDesign
 from .fitting import FittedDesign, RoughModel, fit_outputs, fit_outputs_roughly
 from .levels import with_fixed_levels, with_free_levels
-from .pairs import PAIRS, codes_for_tests
+from .pairs import PAIRS, coarse_codes, marginal_basis
 from .score_tests import SCORE_TEST, ordered_p_values, screened_pairs
-from .training_rows import DesignTerm, Pair
+from .terms import GamSettings, Pair
+from .training_rows import DesignTerm
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def search_pairs(
     start = with_fixed_levels(without_pairs)
     search = InteractionSearch(start.design, losses, settings)
     model = search.add_significant_pairs(start)
-    if model.design.has_same_terms(start.design):
+    if model.design.sizes == start.design.sizes:
         return without_pairs
     model = with_free_levels(model, without_pairs)
     return fit_outputs(model.design, losses, settings, model, search.caches)
@@ -137,7 +137,7 @@ class InteractionSearch:
             finest = PAIRS.max_functions if is_complete else PAIR_SEARCH.n_functions_in_search
             larger = _refined(larger, _pair_edf(model), finest)
             tried |= set(pairs)
-            if larger.has_same_terms(model.design):
+            if larger.sizes == model.design.sizes:
                 break
             model = fit_outputs_roughly(larger, self.losses, self.settings, model, self.caches)
         return model
@@ -181,7 +181,9 @@ class InteractionSearch:
             pairs = [pair for pair in pairs if pair in candidates]
         if not pairs:
             return NO_TESTS
-        coarse = codes_for_tests(design.books, design.counts, columns)
+        coarse = {
+            j: coarse_codes(design.books[j], design.counts[j], PAIRS.test_codes) for j in columns
+        }
         marginal_bases = {
             j: marginal_basis(codes.sum_rows(design.counts[j]), design.books[j].kind == "category")
             for j, codes in coarse.items()
@@ -250,13 +252,11 @@ def _refined(
     full.sort(key=lambda term: term.basis.n_functions)
     sums = sum(design.sizes.values()) + np.cumsum([term.basis.n_functions for term in full])
     full = full[: int(np.searchsorted(sums, PAIR_SEARCH.max_coefficients, "right"))]
-    finer = {
-        term.columns: term for term in build_in_threads(_with_twice_as_many, full, design.n_jobs)
-    }
+
+    def refine(term: DesignTerm) -> DesignTerm:
+        assert term.pair is not None
+        return replace(term, basis=term.pair.basis(2 * term.basis.n_functions))
+
+    with limit_blas(1):
+        finer = {term.columns: term for term in map_in_threads(refine, full, design.n_jobs)}
     return replace(design, terms=tuple(finer.get(term.columns, term) for term in design.terms))
-
-
-def _with_twice_as_many(term: DesignTerm) -> DesignTerm:
-    """A pair with twice as many functions."""
-    assert term.pair is not None
-    return replace(term, basis=term.pair.basis(2 * term.basis.n_functions))

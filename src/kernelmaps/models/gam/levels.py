@@ -20,12 +20,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..rows.basis import LevelBasis, TermBasis
+from ..rows.basis import LevelBasis
 from ..solvers.index_blocks import IndexBlocks
 from ..solvers.levels import BlockCovariance
 from ..solvers.pirls import PenalisedFit
 from .adding_terms import RoughFit
-from .bases import new_level_variances as pair_level_variances
+from .pairs import new_level_variances as pair_level_variances
+from .bases import empty_basis
 from .codebooks import MISSING, OTHER
 from .fitting import FittedDesign, RoughModel
 from .training_rows import DesignTerm
@@ -257,9 +258,8 @@ def with_fixed_levels(model: FittedDesign) -> RoughModel:
     terms, fits = list(model.design.terms), [RoughFit.of(fit) for fit in model.fits]
     for t, (term, span, smoothing) in enumerate(model.design.slices()):
         if isinstance(term.basis, LevelBasis):
-            no_functions = TermBasis(np.zeros((1, 0)), np.zeros(0), np.zeros(0, np.int64))
             effects = tuple(fit.beta[span] for fit in fits)
-            terms[t] = replace(term, basis=no_functions, fixed_effects=effects)
+            terms[t] = replace(term, basis=empty_basis(), fixed_effects=effects)
             fits = [
                 replace(
                     fit, beta=fit.beta[: span.start], edf=fit.edf[: span.start],
