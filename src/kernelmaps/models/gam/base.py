@@ -157,9 +157,9 @@ class GeneralizedAdditiveModel(BaseEstimator):
             raise ValueError(f"{problem}: {error}.") from None
         if numbers.shape not in ((n,), (n, 1)):
             raise ValueError(f"{problem}; its shape is {numbers.shape}.")
-        if not np.isfinite(numbers).all():
-            at = int(np.argmin(np.isfinite(numbers)))
-            raise ValueError(f"{problem}; row {at} has {numbers.flat[at]}.")
+        if not (finite := np.isfinite(numbers.ravel())).all():
+            row = int(np.argmin(finite))
+            raise ValueError(f"{problem}; row {row} has {numbers.flat[row]}.")
         return numbers.ravel()
 
     def _fit(
@@ -278,9 +278,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
         self.dispersion_ = np.array([fit.dispersion for fit in fits])
         self.edf_ = np.array([fit.edf.sum() for fit in fits])
         self._n_rows = n_rows
-        self.deviance_, self.null_deviance_ = statistics.deviance, statistics.null_deviance
-        self.log_likelihood_, self.aic_ = statistics.log_likelihood, statistics.aic
-        self.reml_, self._corrected_edf = statistics.reml, statistics.corrected_edf
+        self.deviance_, self.null_deviance_, self.log_likelihood_ = statistics[:3]
+        self.aic_, self.reml_, self._corrected_edf = statistics[3:]
         if not all(fit.converged for fit in fits):
             self._warn_of_fit(
                 f" stopped after {argument('max_iter', self.max_iter)} steps: raise "
@@ -366,11 +365,14 @@ class GeneralizedAdditiveModel(BaseEstimator):
             )
         check_sparse(X, owner)
         raw = X if hasattr(X, "dtype") else np.asarray(X, dtype=object)
-        words = getattr(raw.dtype, "kind", "f") in "OUS" and _has_words(raw)
-        options = {"dtype": object, "ensure_all_finite": False} if words else {
-            "dtype": "numeric", "ensure_all_finite": "allow-nan"
-        }  # fmt: skip
-        return check_array(X, estimator=self, input_name="X", **options)
+        kind, words = getattr(raw.dtype, "kind", "f"), False
+        if kind in "OUS":
+            cells = np.asarray(raw).ravel().tolist()
+            words = any(cell is None or isinstance(cell, str) for cell in cells)
+        return check_array(
+            X, estimator=self, input_name="X", dtype=object if words else "numeric",
+            ensure_all_finite=False if words else "allow-nan",
+        )  # fmt: skip
 
     def _scores(self, X: Any, offset: Any = None) -> np.ndarray:
         """Scores of rows, one column per output, with offsets if there are any."""
@@ -529,27 +531,28 @@ class GeneralizedAdditiveModel(BaseEstimator):
         """
         check_is_fitted(self)
         model, loss = self.predictor_, self._plain_loss()
-        errors = [np.nan] * len(model.intercept)
-        if model.posterior is not None:
-            errors = [model.posterior.intercept_error(k) for k in range(len(model.intercept))]
-        pairs = zip(model.intercept, errors, strict=True)
+        intercepts = []
+        for k, value in enumerate(model.intercept):
+            error = np.nan if model.posterior is None else model.posterior.intercept_error(k)
+            intercepts.append(f"{value:.4g} (se {error:.2g})")
         facts = {
             "loss": f"{self.loss} ({loss.family} family, link: {loss.link})",
             "rows": self._n_rows,
-            "intercept": ", ".join(f"{value:.4g} (se {error:.2g})" for value, error in pairs),
+            "intercept": ", ".join(intercepts),
             "degrees of freedom": ", ".join(f"{value:.1f}" for value in self.edf_),
             "dispersion": ", ".join(f"{value:.4g}" for value in self.dispersion_),
         }
         if self.reader_.units:
             units = (f"{name} in {unit}" for name, unit in self.reader_.units.items())
             facts["units"] = ", ".join(units)
-        facts["deviance explained"] = f"{100 * self.deviance_explained_:.1f} %"
-        facts["log-likelihood"] = f"{self.log_likelihood_:.6g}"
-        facts["AIC"] = f"{self.aic_:.6g}"
-        facts["REML score"] = f"{self.reml_:.6g}"
+        facts |= {
+            "deviance explained": f"{100 * self.deviance_explained_:.1f} %",
+            "log-likelihood": f"{self.log_likelihood_:.6g}",
+            "AIC": f"{self.aic_:.6g}",
+            "REML score": f"{self.reml_:.6g}",
+        }
         statistic = "F" if loss.estimates_dispersion else "chi²"
-        outputs = self._output_names()
-        return summarise(type(self).__name__, self.predictor_, facts, outputs, statistic)
+        return summarise(type(self).__name__, model, facts, self._output_names(), statistic)
 
     def explain(self, x: Any, output: int | None = None) -> Explanation:
         """Explain one row: what each term adds to its score.
@@ -577,16 +580,14 @@ class GeneralizedAdditiveModel(BaseEstimator):
         k = int(np.argmax(scores)) if output is None else output
         names = self.reader_.value_names
         cells = [_in_words(column, names.get(column.name, {})) for column in columns]
-        terms = self.predictor_.terms
+        cells_by_term = [
+            ", ".join(cells[j] for j in term.columns) for term in self.predictor_.terms
+        ]
         return Explanation(
-            self.term_names_,
-            [", ".join(cells[j] for j in term.columns) for term in terms],
-            values[:, k],
-            float(self.predictor_.intercept[k]),
-            float(scores[k]),
-            self._output_names()[k],
+            self.term_names_, cells_by_term, values[:, k], float(self.predictor_.intercept[k]),
+            float(scores[k]), self._output_names()[k],
             self.predictor_.errors(columns, owner)[0, :, k],
-        )
+        )  # fmt: skip
 
     def _check_state(self) -> None:
         """Raise SchemaError if what was loaded does not fit together."""
@@ -599,13 +600,6 @@ class GeneralizedAdditiveModel(BaseEstimator):
         tags.input_tags.allow_nan = tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
-
-
-def _has_words(raw: Any) -> bool:
-    """Whether an array of objects holds text or None."""
-    if raw.dtype.kind in "US":
-        return True
-    return any(isinstance(item, str) or item is None for item in np.asarray(raw).ravel().tolist())
 
 
 def _in_words(column: Column, names: Mapping[float, str]) -> str:

@@ -194,26 +194,18 @@ def orthogonal_complement(vector: np.ndarray) -> np.ndarray:
     return reflection[:, 1:]
 
 
-def compute_differences(size: int, order: int, periodic: bool = False) -> np.ndarray:
-    """The matrix D of differences of neighbouring coefficients, whose penalty is DᵀD."""
-    matrix = np.eye(size)
-    for _ in range(min(order, size - 1)):
-        matrix = np.roll(matrix, -1, axis=0) - matrix if periodic else np.diff(matrix, axis=0)
-    return matrix
-
-
-def _divided_differences(steps: np.ndarray, order: int) -> np.ndarray:
-    r"""Differences of the values of a function at nodes that are these steps apart.
+def compute_differences(steps: np.ndarray, order: int) -> np.ndarray:
+    r"""The matrix D of differences of the values of a function at nodes that are these steps apart.
 
     The sum of their squares approximates the integral of :math:`f'^2` or :math:`f''^2`, as each is
     a derivative times the root of the length that it stands for; with steps of one they are the
-    differences of neighbours.
+    differences of neighbours. The penalty is :math:`D^\top D`.
     """
     matrix, lengths = np.eye(len(steps) + 1), steps
     for k in range(min(order, len(steps))):
         lengths = steps if k == 0 else (steps[1:] + steps[:-1]) / 2
         matrix = np.diff(matrix, axis=0) / lengths[:, None]
-    return np.sqrt(lengths)[:, None] * matrix if len(steps) else matrix
+    return np.sqrt(lengths)[:, None] * matrix if len(steps) else matrix[:0]
 
 
 @lru_cache(maxsize=64)
@@ -225,21 +217,26 @@ def _penalty_spaces(
     Given the positions of nodes, the coefficients are the values there, and the trace is that of
     evenly spaced ones: a few close nodes do not decide which penalty counts as one.
     """
-    straight = size == 2 and order == 2 and not periodic  # two values have a line, and no curve
-    differences = compute_differences(size, order, periodic)
-    trace, line = float(np.sum(differences**2)), np.linspace(-1, 1, size)
+    no_line = np.empty((size, 0))
+    if periodic:
+        differences = np.eye(size)
+        for _ in range(order):
+            differences = np.roll(differences, -1, axis=0) - differences
+        _, values, rotation = np.linalg.svd(differences)
+        return rotation[:-1].T / values[:-1], no_line, float(np.sum(differences**2))
+    steps = np.ones(size - 1)
+    trace = float(np.sum(compute_differences(steps, order) ** 2))
     if position is not None and size > 1:
         steps = np.diff(position) / np.ptp(position) * (size - 1)
         steps = np.maximum(steps, BASES.min_step)
-        differences = _divided_differences(steps, order)
-        line[1:] = line[0] + np.cumsum(steps) * (2 / (size - 1))
-    null_space = line[:, None] if order == 2 and not periodic else np.empty((size, 0))
-    if periodic:
-        _, values, rotation = np.linalg.svd(differences)
-        return rotation[:-1].T / values[:-1], null_space, trace
+    line = np.append(0.0, np.cumsum(steps))[:, None]
+    if order == 2 and size == 2:  # two values have a line, and no curve
+        return no_line, line, trace
+    differences = compute_differences(steps, order)
     n_null = size - len(differences)
     square = np.vstack([np.eye(size)[:n_null], differences])  # lower triangular
-    return solve_triangular(square, np.eye(size)[:, n_null:], lower=True), null_space, trace
+    range_space = solve_triangular(square, np.eye(size)[:, n_null:], lower=True)
+    return range_space, line if order == 2 else no_line, trace
 
 
 def splines(position: np.ndarray, size: int, degree: int) -> np.ndarray:

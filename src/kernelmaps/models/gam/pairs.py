@@ -252,7 +252,7 @@ def marginal_basis(counts: np.ndarray, category: bool) -> MarginalBasis:
         curve = np.eye(n_bins) if n_bins <= n_splines else splines(position, n_splines, 3)
         raw = with_missing_code(curve, counts[0] > 0)
         size, penalty = curve.shape[1], np.eye(raw.shape[1])
-        differences = compute_differences(size, 1)
+        differences = compute_differences(np.ones(max(size - 1, 0)), 1)
         penalty[:size, :size] = differences.T @ differences
     centring = orthogonal_complement(counts @ raw / max(float(counts.sum()), 1e-300))
     values, rotation = np.linalg.eigh(centring.T @ penalty @ centring)
