@@ -247,7 +247,7 @@ def splines(position: np.ndarray, size: int, degree: int) -> np.ndarray:
     """
     knots = np.arange(-degree, size + 1.0)
     place = np.clip(position, 0.0, 1.0) * (size - degree)
-    return BSpline(knots, np.eye(size), degree)(place)
+    return BSpline.construct_fast(knots, np.eye(size), degree)(place)  # without its checks
 
 
 def periodic_splines(position: np.ndarray, size: int, degree: int) -> np.ndarray:
