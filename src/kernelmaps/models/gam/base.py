@@ -243,7 +243,14 @@ class GeneralizedAdditiveModel(BaseEstimator):
             rows = encode_rows(*of_sample, levels)
         n_jobs = self.n_jobs if source.parts is None else 1  # Dask runs its tasks in threads
         encoder = ChunkEncoder(self.reader_, rows.books, owner, checks, tuple(outputs), n_jobs)
-        streamed = RowsFromStream.read(source, encoder, losses, rows)
+        start = rows  # whose intercepts a fit begins with
+        if checks.total_weight is not None:  # one row of each class, with the weight of all
+            classes = np.arange(len(checks.total_weight), dtype=float)
+            start = replace(
+                rows, targets=one_against_rest(classes, outputs), weight=checks.total_weight,
+                offset=np.zeros(len(classes)),
+            )  # fmt: skip
+        streamed = RowsFromStream.read(source, encoder, losses, start)
         sums = streamed.first_pass
         if not sums.weight > 0:
             raise ValueError(f"{owner}: all sample weights are zero.")
@@ -251,7 +258,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         n_rows = sums.by_output[0].count
         # A sample that has all rows: few are fitted as they would be in memory, at their values.
         few = len(rows.weight) <= MAX_EXACT_ROWS and n_rows == np.count_nonzero(rows.weight)
-        training = streamed.sample if few else streamed
+        training = replace(rows, books=streamed.books) if few else streamed
         self._fit_rows(training, losses, settings, n_rows, checks.location)
         self._after_fit(sample.columns, y + checks.location, weight, offset)
 
