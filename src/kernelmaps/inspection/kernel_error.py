@@ -128,7 +128,7 @@ class _ErrorSums:
     """What the figures of a KernelError are computed from, block by block."""
 
     def __init__(self) -> None:
-        self.largest = self.total = self.squares = self.truth_squares = 0.0
+        self.largest = self.total = self.squares = self.exact_squares = 0.0
         self.pairs = 0
 
     def add(self, error: np.ndarray, exact: np.ndarray, times: int = 1) -> None:
@@ -136,20 +136,14 @@ class _ErrorSums:
         self.largest = max(self.largest, float(xp.max(xp.abs(error))) if error.shape[0] else 0.0)
         self.total += times * float(xp.sum(error))
         self.squares += times * float(xp.sum(error**2))
-        self.truth_squares += times * float(xp.sum(exact**2))
+        self.exact_squares += times * float(xp.sum(exact**2))
         self.pairs += times * error.shape[0] * error.shape[1]
 
     def result(self, parts: Mapping[str, KernelError] | None = None) -> KernelError:
-        relative = np.sqrt(self.squares / self.truth_squares) if self.truth_squares else None
-        return KernelError(
-            max=self.largest,
-            rms=float(np.sqrt(self.squares / self.pairs)),
-            relative=float(self.squares > 0 if relative is None else relative),
-            bias=self.total / self.pairs,
-            n_pairs=self.pairs,
-            parts=parts or {},
-            size=float(np.sqrt(self.truth_squares / self.pairs)),
-        )
+        rms, size = (float(np.sqrt(s / self.pairs)) for s in (self.squares, self.exact_squares))
+        relative = rms / size if size else float(rms > 0)
+        bias = self.total / self.pairs
+        return KernelError(self.largest, rms, relative, bias, self.pairs, parts or {}, size)
 
 
 def _fitted(map: Any, X: Any) -> Any:
@@ -225,14 +219,7 @@ class KernelErrorDisplay:
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: FeatureMap,
-        X: Any = None,
-        *,
-        domain: tuple[float, float] | None = None,
-        feature: int = 0,
-        n_points: int = 128,
-        axes: Any = None,
+        cls, estimator: FeatureMap, X: Any = None, *, axes: Any = None, **options: Any
     ) -> KernelErrorDisplay:
         """Evaluate a fitted map and draw its error.
 
@@ -241,23 +228,18 @@ class KernelErrorDisplay:
         estimator : FeatureMap
             A fitted map.
         X : array-like, optional
-            Rows to compare for joint maps (the first `n_points` are taken).
-        domain : (low, high), optional
-            Values to look at for additive maps; by default the fitted domain, or (0, 1).
-        feature : int
-            Which feature of an additive map.
-        n_points : int
-            Points on each axis.
+            Rows to compare for joint maps.
         axes : sequence of 4 matplotlib axes, optional
             Where to draw; a new figure by default.
+        **options : dict
+            Which values, and how many: see :func:`kernel_error_grid`.
 
         Returns
         -------
         KernelErrorDisplay
             Drawn, with `axes_` and `figure_`.
         """
-        display = kernel_error_grid(estimator, X, domain=domain, feature=feature, n_points=n_points)
-        return display.plot(axes)
+        return kernel_error_grid(estimator, X, **options).plot(axes)
 
     def plot(self, axes: Any = None) -> KernelErrorDisplay:
         """Draw four panels: kernel, map, error, and error against the ratio (or a histogram).
@@ -331,13 +313,15 @@ def kernel_error_grid(
     Parameters
     ----------
     estimator : FeatureMap
-        As for :meth:`KernelErrorDisplay.from_estimator`.
+        A fitted map.
     X : array-like, optional
-        As for :meth:`KernelErrorDisplay.from_estimator`.
+        Rows to compare for joint maps (the first `n_points` are taken).
     domain : (low, high), optional
-        As for :meth:`KernelErrorDisplay.from_estimator`.
-    feature, n_points : int
-        As for :meth:`KernelErrorDisplay.from_estimator`.
+        Values to look at for additive maps; by default the fitted domain, or (0, 1).
+    feature : int
+        Which feature of an additive map.
+    n_points : int
+        Points on each axis.
 
     Returns
     -------
