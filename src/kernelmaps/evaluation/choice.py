@@ -29,7 +29,7 @@ from .._util.arguments import (
     parameter,
     seed_of,
 )
-from .._util.display import Tabled, number, numbers_table, track
+from .._util.display import Tabled, number, table_of, track
 from .._util.sparse import dense
 from .._util.threads import check_stop, interruptible
 from ..certificate import Certificate
@@ -162,10 +162,13 @@ class Choice(Tabled):
         for item in sorted(self.rejected, key=lambda item: item.candidate.size):
             last[item.candidate.name, item.candidate.variant] = item
         relative = self.requirements["error"] == "relative"
-        heads = ("columns", "max rel.\nerror" if relative else "max\nerror", "bound", "ms")
-        sentences = [f"{1 + len(self.rejected)} candidates were measured.", *self.notes]
-        table = numbers_table(self.summary(), sentences, "map", heads, title_justify="left")
-        table.add_column("verdict", min_width=16)
+        right = ("columns", "max rel.\nerror" if relative else "max\nerror", "bound", "ms")
+        table = table_of(
+            ["map", *right, "verdict"], [], self.summary(), right, title_justify="left"
+        )
+        table.caption = "\n".join(
+            [f"{1 + len(self.rejected)} candidates were measured.", *self.notes]
+        )
         shown = sorted(last.values(), key=lambda item: (item.columns, item.bound))
         for item in (self.evidence, *shown):
             cells = number(item.max), number(item.bound), number(1e3 * item.seconds, ".1f")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
-from .._util.display import Tabled, number, numbers_table
+from .._util.display import Tabled, number, table_of
 from .candidates import expression, import_lines
 from .methods import select_columns
 from .reports import comparison_report
@@ -275,8 +275,9 @@ class Comparison(Tabled):
         if len(ties) > 1:
             caption.append("= statistically tied with the best; * the recommended one.")
         title = f"{self.data['name']} ({self.data['rows']:,} × {self.data['columns']:,})"
-        heads = ("cols", "max rel.\nerror", self.score_name, "map\nms", "fit\nms", "test\nms")
-        table = numbers_table(title, [*caption, *self.notes], "method", heads)
+        right = ("cols", "max rel.\nerror", self.score_name, "map\nms", "fit\nms", "test\nms")
+        table = table_of(["method", *right], [], title, right, padding=(0, 1, 0, 0))
+        table.caption = "\n".join([*caption, *self.notes])
         for label, row in self.finished.iterrows():
             cells = _cells(str(label), row, marks.get(label, " "))
             table.add_row(*cells, style=_STYLES.get(row.kind, ""))
