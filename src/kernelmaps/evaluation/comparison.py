@@ -191,8 +191,7 @@ def compare(
         if row["label"] in models:
             row["code"] = expression(select_columns(models[row["label"]], columns["selected"]))
     return Comparison(
-        make_frame(rows), task, data, notes, perf_counter() - start, interrupted,
-        (problem.X, problem.y), models, losses,
+        make_frame(rows), task, data, notes, perf_counter() - start, interrupted, models, losses
     )  # fmt: skip
 
 

@@ -92,8 +92,6 @@ class Comparison(Tabled):
         Wall-clock time of the whole comparison.
     interrupted : bool
         Whether it was stopped from the keyboard: the frame has what was finished by then.
-    sample : tuple
-        Rows and targets that were compared, for pictures.
     models : dict of str to Pipeline
         The unfitted models of the selected columns by label; of exact kernel machines none, as they
         do not scale to many rows.
@@ -108,7 +106,6 @@ class Comparison(Tabled):
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
     interrupted: bool = False
-    sample: tuple[Any, Any] = (None, None)
     models: dict[str, Any] = field(default_factory=dict)
     losses: dict[str, np.ndarray] = field(default_factory=dict)
 
