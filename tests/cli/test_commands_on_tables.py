@@ -16,7 +16,7 @@ import kernelmaps as km
 from kernelmaps.cli import saved_model
 from kernelmaps.data import tables
 from kernelmaps.exceptions import SuspectColumnWarning
-from kernelmaps.inspection.panels import PanelDisplay
+from kernelmaps.plots.panels import PanelDisplay
 from kernelmaps.model_files import open_info
 
 N = 400

@@ -16,10 +16,10 @@ from .._util.display import shortened, table_of, two_columns
 from .._util.storage import AnyPath
 from ..data.reading import column_names
 from ..evaluation.model_report import ReportRows, take, write_report
-from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay, importance
-from ..inspection.shapes import by_importance, output_names
 from ..model_files import load_with_metadata, open_info
 from ..models.shapes import PairFunction
+from ..plots.panels import PairFunctionDisplay, ShapeFunctionDisplay
+from ..plots.shapes import by_importance, importance, output_names
 from . import application as cli
 from .export import feature_names
 from .saved_model import SavedModel

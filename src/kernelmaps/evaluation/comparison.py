@@ -22,7 +22,6 @@ from .._util.arguments import argument, check_positive, generator, parameter, re
 from .._util.display import track
 from .._util.threads import interruptible, limit_blas, pools
 from ..exceptions import KernelScaleWarning, OutOfDomainWarning
-from ..inspection.kernel_error import KernelError, kernel_error
 from ..kernels import Kernel, get
 from ..maps.base import PLUGINS
 from .candidates import candidates, expression, get_sort, kernel_label
@@ -34,6 +33,7 @@ from .checks import (
     informative_columns,
     suspect_columns,
 )
+from .kernel_error import KernelError, kernel_error
 from .methods import (
     Method,
     baselines,

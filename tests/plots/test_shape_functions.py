@@ -8,7 +8,7 @@ from command_line import run
 
 import kernelmaps as km
 from kernelmaps.inspection import ShapeFunctionDisplay, importance, shape_functions
-from kernelmaps.inspection.shapes import linear_shape_functions
+from kernelmaps.plots.shapes import linear_shape_functions
 
 NAMES = ["age", "income", "height"]
 
