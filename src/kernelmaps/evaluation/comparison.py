@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -20,7 +20,7 @@ import kernelmaps
 
 from .._util.arguments import argument, check_positive, generator, parameter, refuse_masked, seed_of
 from .._util.display import track
-from .._util.threads import interruptible, limit_blas, pools
+from .._util.threads import interruptible, pools
 from ..exceptions import KernelScaleWarning, OutOfDomainWarning
 from ..kernels import Kernel, get
 from ..maps.base import PLUGINS
@@ -331,15 +331,8 @@ def _quiet(method: Method, problem: Problem, record: bool = False) -> Iterator[l
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always" if record else "ignore")
         warnings.simplefilter("ignore", OutOfDomainWarning)  # part of the error and of the score
-        if problem.X.shape[0] * problem.X.shape[1] > _ONE_THREAD_CELLS:
-            yield caught
-            return
-        one = (
-            pools().limit(limits=1, user_api="openmp")
-            if method.kind == "boosting"
-            else limit_blas(1)
-        )
-        with one:
+        is_small = problem.X.shape[0] * problem.X.shape[1] <= _ONE_THREAD_CELLS
+        with pools().limit(limits=1) if is_small else nullcontext():
             yield caught
 
 
