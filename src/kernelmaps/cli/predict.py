@@ -24,7 +24,6 @@ from .._util.storage import AnyPath, write_json
 from ..data.files import compressed, data_suffix, is_csv, is_parquet
 from ..data.reading import column_names
 from ..models.gam.fitted import warn_beyond
-from ..models.saved_map import EstimatorNeeded
 from . import application as cli
 from .saved_model import SavedModel, add_article
 
@@ -169,17 +168,11 @@ def predict_rows(
     one = [metadata.get("target") or "prediction"]
     names = [str(item) for item in fitted.classes_] if proba else one
 
-    def predict_with(loaded: Any) -> Callable[..., Any]:
-        return loaded.predict_proba if proba else loaded.predict
-
     def blocks() -> Iterator[list[list[Any]]]:
         for rows in saved.blocks(data, keep=carried, exposure=exposure, encoding=encoding):
             options = {} if rows.exposure is None else {"exposure": rows.exposure}
-            try:
-                values = np.asarray(predict_with(saved.model)(rows.X, **options))
-            except EstimatorNeeded:
-                loaded = SavedModel.load(model)
-                values = np.asarray(predict_with(loaded.model)(loaded.with_names(rows.X)))
+            predict = fitted.predict_proba if proba else fitted.predict
+            values = np.asarray(predict(rows.X, **options))
             columns = [
                 *rows.extra_columns.values(),
                 *(values.T.tolist() if proba else [values.tolist()]),

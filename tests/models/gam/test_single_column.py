@@ -21,7 +21,7 @@ from kernelmaps.models.gam.single_column import (
     curve_likelihoods,
     fit_alone,
 )
-from kernelmaps.models.rows.protocol import NormalEquations
+from kernelmaps.models.rows.normal_equations import NormalEquations
 from kernelmaps.models.solvers.reml import (
     Penalties,
     coarse_smoothing,

@@ -36,7 +36,6 @@ from ...data.tables import (
     open_large_table,
     warn_of_gaps,
 )
-from ..explanation import Explanation
 from ..inputs import (
     missing_targets,
     numbers_in_text,
@@ -46,7 +45,7 @@ from ..inputs import (
     without_rows,
 )
 from ..losses import GAM, LOSSES, BinomialCounts, Loss, find_loss, make_loss
-from ..shapes import PairFunction, ShapeFunction
+from ..shapes import Explanation, PairFunction, ShapeFunction
 from .codebooks import OTHER
 from .constraints import resolve_constraints
 from .design import (

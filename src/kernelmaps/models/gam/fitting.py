@@ -9,7 +9,7 @@ import numpy as np
 
 from ..losses import Loss, Squared
 from ..rows.basis import LevelBasis
-from ..rows.in_memory import GramCache, TermRows
+from ..rows.term_rows import GramCache, TermRows
 from ..solvers.pirls import PenalisedFit, fit_penalised, unscreened_smoothing
 from ..solvers.reml import REML
 from .adding_terms import RoughFit, WarmStart, approach_minimum, fit_added_terms

@@ -22,7 +22,7 @@ import numpy as np
 from ..._util.threads import limit_blas
 from ..losses import Loss
 from ..rows.basis import coefficient_slices
-from ..rows.in_memory import GramCache
+from ..rows.term_rows import GramCache
 from .bases import marginal_basis
 from .design import AdditiveDesign, GamSettings, build_in_threads
 from .fitting import FittedDesign, RoughModel, fit_outputs, fit_outputs_roughly

@@ -16,7 +16,7 @@ from ...data.sources import RowSample
 from ...data.table_reader import ReadingNotes, TableReader
 from ..inputs import missing_targets, real_targets, without_rows
 from ..losses import Loss
-from ..rows.passes import SumOverChunks, fold_chunks
+from ..rows.term_rows import SumOverChunks, fold_chunks
 from .codebooks import SAMPLE_ROWS, LevelCounts
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ...stats.pair_tables import CodeSums, pair_table
 from ..losses import Loss, LossTotals
 from ..rows.basis import Basis
-from ..rows.in_memory import TermRows
+from ..rows.term_rows import TermRows
 from .codebooks import Codebook
 from .pairs import CoarseCodes, PairCodes, PairTerm, sums_by_pair
 
