@@ -517,6 +517,6 @@ def typed_number_doubts(raw: np.ndarray) -> list[str]:
     is_whole = some == np.floor(some)
     may_be = (
         some.max() < _DATE_NUMBERS[1] if is_whole.all() and some.min() >= _DATE_NUMBERS[0]
-        else not is_whole.any() and 1 < some.min() and some.max() < _LAST_YEAR
+        else not is_whole.any() and some.min() > 1 and some.max() < _LAST_YEAR
     )  # fmt: skip
     return date_like_doubts(as_text(raw)) if may_be and date_like_doubts(as_text(some)) else []

@@ -30,7 +30,15 @@ from .columns import (
     is_frame,
 )
 from .dask import DaskSource
-from .files import CsvFile, is_csv, is_parquet, known_suffixes, parquet_dataset, refuse_pipe, uncompressed_bytes
+from .files import (
+    CsvFile,
+    is_csv,
+    is_parquet,
+    known_suffixes,
+    parquet_dataset,
+    refuse_pipe,
+    uncompressed_bytes,
+)
 from .sources import (
     Block,
     IterableSource,
