@@ -16,21 +16,16 @@ import pyarrow.compute as pc
 
 from .._util.arguments import argument, needed
 from .._util.sparse import dense
-from .._util.threads import cached_property
 from .dates import duration_cells
 from .text_cells import Categories, NumberFormat, Text, may_be_dates, number_doubts
-
-_INSTEAD = (
-    "replace the text by numbers first, or fit a GAM (AdditiveRegressor, AdditiveClassifier), "
-    "which takes text as it is."
-)
 
 
 def advice_on_text() -> str:
     """What to do with a column that holds text, not numbers."""
     return (
         f"Name it with {argument('target')} if it is what to predict, leave it out with "
-        f"{argument('drop')}, {_INSTEAD}"
+        f"{argument('drop')}, replace the text by numbers first, or fit a GAM (AdditiveRegressor, "
+        "AdditiveClassifier), which takes text as it is."
     )
 
 
@@ -79,8 +74,9 @@ def column_positions(
     place = {column: j for j, column in enumerate(header)}
     unknown = [column for column in columns if column not in place]
     if unknown:
-        suggestion = nearest(unknown[0], header)
-        guess = f" Did you mean {suggestion!r}?" if suggestion else ""
+        small = {column.lower(): column for column in reversed(header)}  # of equal ones, the first
+        matches = get_close_matches(unknown[0].lower(), list(small), n=1)
+        guess = f" Did you mean {small[matches[0]]!r}?" if matches else ""
         raise ValueError(
             f"{name} has no {what} {', '.join(map(repr, unknown))}; it has {_some(header)}.{guess}"
         )
@@ -97,14 +93,15 @@ def names_of(frame: Any) -> list[str] | None:
 
 def check_order(names: Sequence[str], expected: Sequence[str], what: str) -> None:
     """Refuse columns of other names, or in another order."""
-    names, expected = list(names), list(expected)
-    if names == expected:
+    if list(names) == list(expected):
         return
-    if sorted(names) == sorted(expected):
-        raise ValueError(f"{what} has its columns in another order; they must be {_some(expected)}")
     column_positions(names, expected, what)
     unknown = [name for name in names if name not in set(expected)]
-    raise ValueError(f"{what} has columns that are not expected: {_some(unknown)}; leave them out")
+    raise ValueError(
+        f"{what} has columns that are not expected: {_some(unknown)}; leave them out"
+        if unknown
+        else f"{what} has its columns in another order; they must be {_some(expected)}"
+    )
 
 
 def check_selection(header: Sequence[str], columns: Sequence[str], name: str) -> None:
@@ -118,13 +115,6 @@ def check_selection(header: Sequence[str], columns: Sequence[str], name: str) ->
             UserWarning,
             stacklevel=2,
         )
-
-
-def nearest(name: str, names: Sequence[str]) -> str | None:
-    """The name that was probably meant, capital letters aside."""
-    small = {column.lower(): column for column in reversed(names)}  # of equal ones, the first
-    matches = get_close_matches(name.lower(), list(small), n=1)
-    return small[matches[0]] if matches else None
 
 
 def text_columns_message(columns: Sequence[str]) -> str:
@@ -164,10 +154,6 @@ class Column:
 
     def __len__(self) -> int:
         return len(self.codes if self.values is None else self.values)
-
-    def head(self, n_rows: int) -> Column:
-        """A copy of the first rows."""
-        return self.take(np.arange(min(n_rows, len(self))))
 
     def take(self, rows: np.ndarray) -> Column:
         """A copy of some rows, by their positions."""
@@ -257,12 +243,10 @@ class RawTable:
         Names of the columns; x0, x1, … for an array.
     named : bool
         Whether these names are the table's own.
-    n_rows : int
     """
 
     names: list[str]
     named: bool
-    n_rows: int
     columns: Any
 
     @classmethod
@@ -272,7 +256,7 @@ class RawTable:
             X = dense(X) if hasattr(X, "shape") else np.asarray(X)
             if X.ndim != 2:
                 raise ValueError(f"{owner}: X must have two dimensions, got {X.ndim}.")
-            return cls([f"x{j}" for j in range(X.shape[1])], False, X.shape[0], list(X.T))
+            return cls([f"x{j}" for j in range(X.shape[1])], False, list(X.T))
         X = X.to_arrow() if _package(X) == "polars" else X
         is_pandas = hasattr(X, "iloc")
         given = X.columns if is_pandas else X.column_names
@@ -286,7 +270,7 @@ class RawTable:
             )
         # Not X.iloc, which checks each place anew: 0.2 ms a column.
         columns = [series for _, series in X.items()] if is_pandas else _restore_types(X)
-        return cls(names, named, X.shape[0], columns)
+        return cls(names, named, columns)
 
     def column(self, place: int, owner: str) -> RawColumn:
         """One column, in one of the four forms."""

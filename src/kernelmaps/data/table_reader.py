@@ -133,20 +133,13 @@ class ColumnFormat:
 
 
 class ColumnKindError(ValueError):
-    """A column holds other things than it did in fit.
-
-    Attributes
-    ----------
-    column : str
-        Its name.
-    """
+    """A column holds other things than it did in fit."""
 
     def __init__(self, owner: str, how: ColumnFormat, what: str) -> None:
         super().__init__(
             f"{owner}: column {how.name!r} held {_PLURALS[how.kind]} in fit, and now holds {what}. "
             "Convert it, or leave it out before fitting."
         )
-        self.column = how.name
 
 
 @dataclass
@@ -720,10 +713,10 @@ def _useless(how: ColumnFormat, read: list[Column], named: bool) -> str | None:
         if 2 * n_levels > n:
             return f"it has {n_levels:,} levels in {n:,} rows"
     values = column.values if column.codes is None else column.codes
-    if how.kind == "number" and named and n >= _FEW_ROWS and _ID.search(how.name):
+    may_be_id = how.kind == "number" and named and n >= _FEW_ROWS and _ID.search(how.name)
+    if may_be_id and (values == np.round(values)).all() and len(np.unique(values)) == n:
         # Numbers that count the rows under another name may be a time, which a model needs.
-        if (values == np.round(values)).all() and len(np.unique(values)) == n:
-            return _NUMERIC_ID
+        return _NUMERIC_ID
     first = values[0]
     if first != first:
         return _CONSTANT if np.isnan(values).all() else None

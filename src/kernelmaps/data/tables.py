@@ -1,4 +1,4 @@
-"""CSV and Parquet files that fit into memory, as a table with its target and weights beside it."""
+"""Tables of files, datasets and streams: read at once, or block by block."""
 
 from __future__ import annotations
 
@@ -526,7 +526,8 @@ def open_source(
     if isinstance(X, IterableSource) and exposure is not None:
         # Its first chunks can be looked at, and still come.
         return IterableSource(X.chunks, *X.beside[:2], exposure, X.frames)
-    source = X if isinstance(X, Source) else sliced_source(X if path is None else path, y, sample_weight)
+    rows = X if path is None else path
+    source = X if isinstance(X, Source) else sliced_source(rows, y, sample_weight)
     if exposure is None:
         return source
     if not isinstance(source, SlicedSource | ArrowSource) or source.n_rows is None:

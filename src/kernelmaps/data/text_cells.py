@@ -1,7 +1,7 @@
 """Cells of text: what stands for a missing value, numbers as people write them, dates, levels.
 
-A column is encoded first (`Cells`): each rule looks at the different cells only, and pyarrow applies
-patterns to all of them at once.
+A column is encoded first (`Cells`): each rule looks at the different cells only, and pyarrow
+applies patterns to all of them at once.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from .dates import (
     ISO,
     TYPED,
     UNUSUAL_FORM,
+    extract_parts,
     hours_in,
     parse_dates,
 )
@@ -280,10 +281,9 @@ def numbers_in(cells: pa.Array, form: str) -> tuple[np.ndarray, pa.Array, np.nda
         rf"^(?P<sign>{sign}){blank}(?P<before>{_BEFORE})?{blank}(?P<second>{sign}){blank}"
         rf"(?P<digits>{_DIGITS[form]}){blank}(?P<after>{_AFTER})?$"
     )
-    groups = pc.extract_regex(cells, pattern)
-    if groups.null_count == len(cells):
+    parts, matched = extract_parts(cells, pattern)
+    if not matched.any():
         return np.full(len(cells), np.nan), pa.nulls(len(cells), pa.string()), no_powers
-    parts = dict(zip((field.name for field in groups.type), groups.flatten(), strict=True))
     written = pc.binary_join_element_wise(parts["before"], parts["after"], "\t")
     encoded = written.dictionary_encode()
     names = [split_unit(*name.split("\t")) for name in encoded.dictionary.to_pylist()]
