@@ -172,9 +172,7 @@ def test_dates_in_text_are_dates():
 @pytest.mark.parametrize(
     ("name", "cells", "remark"),
     [
-        ("d", ["3/4/2025", "5/6/2025"], "holds dates, in which the month comes first"),
         ("a", ["12 kg", "3 lb"], "is read as a category: it holds numbers in several units"),
-        ("t", ["12:30", "9:05"], "holds times, read as hours: give a time of day a periodic term"),
         (
             "sample_weight",
             [1.5, 2.5],
@@ -501,13 +499,6 @@ def test_columns_of_gaps_alone_may_come_later(reader):
 # ---- what is refused ----------------------------------------------------------------------------
 
 
-def test_infinity_is_refused_with_its_column():
-    with pytest.raises(ValueError, match=r"column 'a' of input X contains infinity \(row 1\)"):
-        learn(pd.DataFrame({"a": [0.0, np.inf]}), "Model")
-    with pytest.raises(ValueError, match=r"column 'a' of input X contains infinity \(row 1\)"):
-        learn(pd.DataFrame({"a": ["0.5", "1e999"]}), "Model")
-
-
 @pytest.mark.parametrize(
     ("X", "error", "match"),
     [
@@ -517,16 +508,17 @@ def test_infinity_is_refused_with_its_column():
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "2 columns named 'a'"),
         (pd.DataFrame({"a": [1, 1]}), ValueError, "no column to learn from: column 'a' left out"),
         (np.zeros(3), ValueError, "two dimensions"),
+        (pd.DataFrame({"a": [0.0, np.inf]}), ValueError, r"'a' of .* contains infinity \(row 1\)"),
+        (pd.DataFrame({"a": ["0.5", "1e999"]}), ValueError, r"'a' of .* infinity \(row 1\)"),
+        (
+            frame().assign(**{"when (hour)": np.arange(N) % 7}),
+            ValueError,
+            r"'when \(hour\)' has the name of a part of a date",
+        ),
     ],
 )
 def test_tables_that_cannot_be_read(X, error, match):
     with pytest.raises(error, match=match):
-        learn(X, "Model")
-
-
-def test_a_column_with_the_name_of_a_part_of_a_date_is_refused():
-    X = frame().assign(**{"when (hour)": np.arange(N) % 7})
-    with pytest.raises(ValueError, match=r"'when \(hour\)' has the name of a part of a date"):
         learn(X, "Model")
 
 

@@ -28,7 +28,6 @@ from .columns import (
     column_position,
     factorized,
     joined_raw,
-    level_name,
     typed_number_doubts,
 )
 from .dates import (
@@ -47,6 +46,7 @@ from .text_cells import (
     GAPS,
     NUMBER_FORMS,
     NUMBER_GAPS,
+    TRUTH,
     Categories,
     Cells,
     NumberFormat,
@@ -73,7 +73,6 @@ _ID = re.compile(
     r"(?i:(?:^|[_\s.-])(?:id|uuid|guid|key|index|rownames?|row|no|nr)$)|[a-z]I[dD]$"
     r"|^Unnamed: \d+$|^__index_level_\d+__$"
 )
-_TRUTH = {"0": "False", "1": "True"}  # booleans as numbers
 # Kinds of terms whose column must hold numbers.
 _CURVES = ("spline", "linear", "parametric", "periodic")
 _CONSTANT = "all its values are the same"
@@ -661,10 +660,10 @@ def _levels(raw: RawColumn, how: ColumnFormat, owner: str) -> Column:
             if how.form == "boolean":
                 if not {"0", "1"}.issuperset(names):
                     raise ColumnKindError(owner, how, "numbers other than 0 and 1")
-                names = [_TRUTH[level] for level in names]
+                names = [TRUTH[level] for level in names]
         present = np.ones(len(names), bool)
     else:
-        codes, names = raw.cells.codes, _level_names(raw.cells, how.form)
+        codes, names = raw.cells.codes, level_names(raw.cells, how.form)
         present = raw.cells.present(GAPS)
     n_rows = len(codes)
     first_row = np.full(len(names) + 1, n_rows)
@@ -681,21 +680,6 @@ def _levels(raw: RawColumn, how: ColumnFormat, owner: str) -> Column:
     rank = np.full(len(is_level), -1)
     rank[places] = [number[names[k]] for k in places.tolist()]
     return Column(how.name, None, rank[codes], levels)
-
-
-def _level_names(cells: Cells, form: str) -> list[str]:
-    if form == "text" or form == "mixed":
-        return level_names(cells)
-    names = [_number_name(cell) for cell in cells.distinct.to_pylist()]
-    return [_TRUTH.get(name, name.capitalize()) for name in names] if form == "boolean" else names
-
-
-def _number_name(cell: str) -> str:
-    """The name that a number has as a level, however it is written."""
-    try:
-        return str(int(cell)) if cell.lstrip("+-").isdigit() else level_name(float(cell))
-    except (ValueError, OverflowError):
-        return cell
 
 
 # ---- columns that say nothing -------------------------------------------------------------------

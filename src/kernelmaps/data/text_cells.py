@@ -39,6 +39,8 @@ NUMBER_GAPS = (*GAPS, "-", ".", "nat")
 """What does in a column of numbers or dates."""
 INFINITE = tuple(sign + word for sign in ("", "+", "-") for word in ("inf", "infinity"))
 """Plain numbers without a digit, in small letters."""
+TRUTH = {"0": "False", "1": "True"}
+"""Booleans as numbers."""
 CLOCK = "hh:mm"
 NUMBER_FORMS = ("plain", "1,234.5", "1.234,5", CLOCK)
 """How numbers may be written: as Python does, with grouped digits, with a decimal comma, as hours
@@ -500,9 +502,20 @@ def is_text(column: Text) -> bool:
     return column.plain is None and _count_unreadable(column, column.numbers(NumberFormat()))[0] > 0
 
 
-def level_names(cells: Cells) -> list[str]:
-    """Names of levels: 3 for 3.0, which is how files with gaps write whole numbers."""
-    return pc.replace_substring_regex(cells.distinct, _WHOLE, r"\1").to_pylist()
+def level_names(cells: Cells, form: str) -> list[str]:
+    """Names of levels, however they are written: 3 for 3.0, 2.5 for 2.50, True for TRUE and 1."""
+    if form in ("text", "mixed"):  # files with gaps write whole numbers as 3.0
+        return pc.replace_substring_regex(cells.distinct, _WHOLE, r"\1").to_pylist()
+    names = [_number_name(cell) for cell in cells.distinct.to_pylist()]
+    return [TRUTH.get(name, name.capitalize()) for name in names] if form == "boolean" else names
+
+
+def _number_name(cell: str) -> str:
+    try:
+        number = int(cell) if cell.lstrip("+-").isdigit() else float(cell)
+        return str(int(number)) if number == number // 1 else str(number)
+    except (ValueError, OverflowError):
+        return cell
 
 
 def quoted(cells: Iterable[Any], most: int = 3) -> str:
