@@ -414,11 +414,12 @@ def joined_raw(parts: Sequence[RawColumn]) -> RawColumn:
     kinds = {isinstance(part, np.ndarray) and part.dtype.kind == "M" for part in parts}
     if all(isinstance(part, np.ndarray) for part in parts) and len(kinds) == 1:
         return np.concatenate(parts)
-    if all(isinstance(part, Categories) for part in parts):
-        begins = np.cumsum([0, *(len(part.distinct) for part in parts)])
-        codes = [np.where(p.codes < 0, -1, p.codes + begin) for p, begin in zip(parts, begins)]
-        levels = pa.concat_arrays([part.distinct for part in parts])
-        return Categories(levels, np.concatenate(codes), parts[0].ordered)
+    some = [part for part in parts if isinstance(part, Categories)]
+    if len(some) == len(parts):
+        begins = np.cumsum([0, *(len(part.distinct) for part in some)])
+        codes = [np.where(p.codes < 0, -1, p.codes + begin) for p, begin in zip(some, begins)]
+        levels = pa.concat_arrays([part.distinct for part in some])
+        return Categories(levels, np.concatenate(codes), some[0].ordered)
     return Text(pa.concat_arrays([as_text(part).array.cast(pa.string()) for part in parts]))
 
 

@@ -489,7 +489,8 @@ class _Requests:
         if isinstance(terms, Mapping):
             items = [(key, getattr(value, "kind", value)) for key, value in terms.items()]
         elif in_list:
-            sides = [item for term in terms for item in (term if _is_pair(term) else [term])]
+            pairs = (term if isinstance(term, tuple) else [term] for term in terms)
+            sides = [item for pair in pairs for item in pair]
             items = [(getattr(x, "column", x), getattr(x, "kind", "auto")) for x in sides]
         for item, kind in items:
             name, date_part = _column_and_part(item, names, owner)
@@ -525,10 +526,6 @@ def _categorical_columns(given: Any, names: list[str], owner: str) -> list[int]:
     if len(items) == len(names) and all(isinstance(item, bool | np.bool_) for item in items):
         return np.flatnonzero(items).tolist()
     return [column_position(item, names, owner, "categorical_features") for item in items]
-
-
-def _is_pair(term: Any) -> bool:
-    return isinstance(term, tuple) and len(term) == 2
 
 
 def _column_and_part(item: Any, names: list[str], owner: str) -> tuple[str, str]:

@@ -70,10 +70,10 @@ def _parquet_bytes(path: Path) -> int:
     total = 0
     for file in [path] if path.is_file() else path.rglob("*.p*q*"):
         with needed("pyarrow.parquet").ParquetFile(file) as parquet:
-            about, first = parquet.metadata, next(parquet.iter_batches(1 << 8), ())
+            about, first = parquet.metadata, next(parquet.iter_batches(1 << 8), None)
         groups = map(about.row_group, range(about.num_row_groups))
         stored = sum(group.total_byte_size for group in groups)
-        width = max(8 * about.num_columns, first.nbytes / len(first) if len(first) else 0)
+        width = max(8 * about.num_columns, first.nbytes / len(first) if first else 0)
         total += max(stored, int(about.num_rows * width))
     return total
 
@@ -608,8 +608,9 @@ def open_large_table(
         yield ArrowSource.of(data, *beside, frames=True, name=str(path))
     else:
         # A list holds values: in a table, only a string names a column.
-        beside = (np.asarray(v) if isinstance(v, list) else v for v in (y, sample_weight, exposure))
-        y, sample_weight, exposure = beside
+        y, sample_weight, exposure = (
+            np.asarray(v) if isinstance(v, list) else v for v in (y, sample_weight, exposure)
+        )
         source = open_source(X, y, sample_weight, exposure=exposure, frames=True)
         source.keep_chunks()
         yield source

@@ -344,14 +344,16 @@ def find_number_format(column: Text, *, codes_too: bool = False) -> NumberFormat
         return None
     if column.plain is not None:
         return NumberFormat()
-    candidates = []
+    candidates: list[tuple[int, bool, NumberFormat]] = []
     for form in () if _all_in_brackets(column) else column.number_forms:
         how = NumberFormat(form, _most_frequent_unit(column, form))
         bad, accepted, _ = _count_unreadable(column, column.numbers(how))
         candidates.append((bad, accepted, how))
         if bad == 0:
             break
-    _, accepted, how = min(candidates, key=itemgetter(0), default=(0, False, None))
+    if not candidates:
+        return None
+    _, accepted, how = min(candidates, key=itemgetter(0))
     return how if accepted else None
 
 
