@@ -260,7 +260,8 @@ def _additive_scores(xp: Trace, model: Any, X: Any) -> Traced:
     if hasattr(model, "predictor_"):
         columns = X
         if not isinstance(X, list):  # one matrix, with the columns that fit left out
-            columns = [X[:, j][:, None] for j in model.reader_.positions]
+            formats = enumerate(model.reader_.columns)
+            columns = [X[:, j][:, None] for j, how in formats if how.features]
         return _table_scores(xp, model, columns)
     curve_terms = model.machine_.curve_terms()
     if curve_terms is not None:
