@@ -25,7 +25,6 @@ from functools import lru_cache
 import numpy as np
 from scipy.linalg import lapack
 
-from ...stats.pair_tables import LocalBasis
 from ..rows.basis import TermBasis
 
 
@@ -100,15 +99,13 @@ def natural_basis(
     range_space = range_space - null_space @ (null_space.T @ gram @ range_space)
     variances, rotation = _smoothest(range_space.T @ gram @ range_space)
     theta = np.hstack([range_space @ rotation, null_space])
-    values, local = raw @ theta, None
+    values = raw @ theta
     if constant is None:
         values -= means @ theta
-    elif sparse is not None:
-        local = LocalBasis(*sparse, np.ascontiguousarray(theta))
     n_null = null_space.shape[1]
     index = np.repeat([0, 1], [len(variances), n_null])
     penalty = np.append(1 / (unit * variances), np.ones(n_null))
-    return TermBasis(values, penalty, index - index.min(initial=1), local, n_null > 0)
+    return TermBasis(values, penalty, index - index.min(initial=1), n_null > 0)
 
 
 def _sparse_gram(
@@ -500,7 +497,7 @@ def _indicators(counts: np.ndarray) -> np.ndarray:
 def _zero_without_rows(basis: TermBasis, counts: np.ndarray) -> TermBasis:
     """Codes that no row has get the mean, which is zero."""
     values = np.where((counts > 0)[:, None], basis.values, 0.0)
-    return replace(basis, values=values, local=None)
+    return replace(basis, values=values)
 
 
 @dataclass(frozen=True)

@@ -300,7 +300,7 @@ def _at_values(terms: Sequence[DesignTerm], rows: TrainingRows) -> list[DesignTe
             continues = term.extrapolation == "linear"
             at_rows = values_at(numbers, book, term.kind, continues, basis.values)
             means = rows.weight @ at_rows / rows.total_weight
-            basis = replace(basis, values=basis.values - means, local=None, at_rows=at_rows - means)
+            basis = replace(basis, values=basis.values - means, at_rows=at_rows - means)
             term = replace(term, basis=basis)
         exact.append(term)
     return exact

@@ -88,7 +88,7 @@ class Side(NamedTuple):
         if isinstance(term.basis, LevelBasis):  # the levels that the pair distinguishes
             levels = category_basis(weight)
             gram = levels.values.T @ (weight[:, None] * levels.values)
-            basis = replace(levels, values=levels.values[codes.of_code], local=None)
+            basis = replace(levels, values=levels.values[codes.of_code])
             return cls(position, basis, levels.values, gram)
         values = term.basis.values
         coarse = means_by_coarse_code(values, term.counts, codes)
