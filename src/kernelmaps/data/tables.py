@@ -30,7 +30,15 @@ from .columns import (
     is_frame,
 )
 from .dask import DaskSource
-from .files import CsvFile, is_csv, is_parquet, known_suffixes, parquet_dataset, uncompressed_bytes
+from .files import (
+    CsvFile,
+    is_csv,
+    is_parquet,
+    known_suffixes,
+    parquet_dataset,
+    refuse_pipe,
+    uncompressed_bytes,
+)
 from .sources import (
     Block,
     IterableSource,
@@ -525,6 +533,8 @@ def _opened(
     path = Path(X) if isinstance(X, str | os.PathLike) else None
     if path is not None and not path.exists():
         raise FileNotFoundError(f"no file or directory {str(path)!r}")
+    if path is not None:
+        refuse_pipe(path)
     if path is not None and (is_parquet(path) or is_csv(path)):
         data = parquet_dataset(path) if is_parquet(path) else CsvFragment(CsvFile(path))
         where = str(path) if frames else f"the file {str(path)!r}"

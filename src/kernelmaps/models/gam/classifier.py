@@ -20,9 +20,8 @@ from ...data.sources import Source
 from ...data.tables import in_memory
 from ..inputs import coded_labels, targets_of, weights_of
 from ..losses import BinomialCounts, Loss, make_loss
-from ..probabilities import class_probabilities, sigmoid
+from ..outputs import class_probabilities, sigmoid
 from .base import GeneralizedAdditiveModel
-from .design import GamSettings
 from .fitted import (
     CLASSIFIER_STATE,
     check_classes,
@@ -31,7 +30,8 @@ from .fitted import (
 )
 from .model_check import GamCheck
 from .sampling import RowChecks, Sample, count_labels
-from .stream import one_against_rest
+from .terms import GamSettings
+from .training_rows import one_against_rest
 
 
 @dataclass(eq=False, repr=False)

@@ -9,7 +9,6 @@ from itertools import pairwise
 import numpy as np
 
 
-
 @dataclass(frozen=True)
 class TermBasis:
     """Functions at codes, and the penalties of their coefficients.
@@ -80,8 +79,7 @@ class TermBasis:
         """Some of the functions."""
         return TermBasis(
             self.values[:, functions], self.penalty[functions], self.smoothing_index[functions],
-            self.has_null_space,
-            None if self.at_rows is None else self.at_rows[:, functions],
+            self.has_null_space, None if self.at_rows is None else self.at_rows[:, functions],
         )  # fmt: skip
 
 
