@@ -80,6 +80,11 @@ class StreamingLinear(BaseEstimator):
     def _check_y(self, y: Any) -> Any:
         return y
 
+    def _check_state(self) -> None:
+        """Raise ValueError if parameters that were loaded are not valid."""
+        if hasattr(self, "stats_"):
+            self._check_parameters()
+
     # ---- fitting ----------------------------------------------------------------------------
 
     def _fit(
