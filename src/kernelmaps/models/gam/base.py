@@ -548,8 +548,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             "degrees of freedom": ", ".join(f"{value:.1f}" for value in self.edf_),
             "dispersion": ", ".join(f"{value:.4g}" for value in self.dispersion_),
         }
-        if self.reader_.units:
-            units = (f"{name} in {unit}" for name, unit in self.reader_.units.items())
+        if units := [f"{c.name} in {c.unit}" for c in self.reader_.columns if c.unit]:
             facts["units"] = ", ".join(units)
         facts |= {
             "deviance explained": f"{100 * self.deviance_explained_:.1f} %",
