@@ -69,10 +69,10 @@ def _parquet_bytes(path: Path) -> int:
     total = 0
     for file in [path] if path.is_file() else path.rglob("*.p*q*"):
         with needed("pyarrow.parquet").ParquetFile(file) as parquet:
-            about, first = parquet.metadata, next(parquet.iter_batches(1 << 8), ())
+            about, first = parquet.metadata, next(parquet.iter_batches(1 << 8), None)
         groups = map(about.row_group, range(about.num_row_groups))
         stored = sum(group.total_byte_size for group in groups)
-        width = max(8 * about.num_columns, first.nbytes / len(first) if len(first) else 0)
+        width = max(8 * about.num_columns, first.nbytes / len(first) if first else 0)
         total += max(stored, int(about.num_rows * width))
     return total
 

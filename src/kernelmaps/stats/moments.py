@@ -660,7 +660,7 @@ class Moments(Statistics):
             n = len(codes)
             shape = len(out.classes), n
             indicators = sp.csr_array((np.ones(n), (codes, np.arange(n))), shape=shape)
-        unseen = np.setdiff1d(out.classes, self.classes) if self.closed else ()
+        unseen = np.setdiff1d(out.classes, self.classes if self.closed else out.classes)
         if len(unseen):
             raise ValueError(
                 f"labels {unseen[:5].tolist()} are not among the {len(self.classes)} classes "
@@ -710,7 +710,7 @@ class Moments(Statistics):
 
 
 def _rounded(mean: np.ndarray, bits: int) -> np.ndarray:
-    fraction, power = np.frexp(mean)
+    fraction, power = np.frexp(mean.astype(np.float64))
     return np.ldexp(np.rint(np.ldexp(fraction, bits)), power - bits)
 
 

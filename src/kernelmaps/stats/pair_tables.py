@@ -308,7 +308,7 @@ def cross_products(
     """
     start = _columns(bases)
     columns = [slice(a, b) for a, b in pairwise(start)]
-    gram, new = (np.zeros((start[-1], start[-1])), [True] * len(bases)) if cached is None else cached
+    gram, new = cached or (np.zeros((start[-1], start[-1])), [True] * len(bases))
     used = [_in_use(*term) for term in zip(codes, bases, strict=True)]
     pairs = [(j, k) for k in range(len(bases)) for j in range(k + 1) if new[j] or new[k]]
     gram[0, 0] = weight.sum()
