@@ -28,6 +28,7 @@ _RECORDS = {
     "Features": "kernelmaps.models.streaming.rows",
     "Part": "kernelmaps.models.streaming.rows",
     "LinearSolution": "kernelmaps.models.streaming.selection",
+    "PrincipalAxes": "kernelmaps.models.streaming.pca",
     "AdditiveMachine": "kernelmaps.models.svm.fitted",
     "Summary": "kernelmaps.models.svm.fitted",
     "Progress": "kernelmaps.models.svm.problem",

@@ -33,7 +33,7 @@ def computed(monkeypatch):
     counts, plain = [], term_rows.cross_products
 
     def counted(*arguments):
-        known = arguments[6]
+        known = arguments[5]
         counts.append(len(arguments[0]) if known is None else sum(known[1]))
         return plain(*arguments)
 
