@@ -40,8 +40,14 @@ def test_more_neighbours_than_a_feature_has_anchors_take_them_all():
         ({"anchors": [[0.1, 0.2], 0.3]}, "finite numbers of shape"),
         ({"anchors": [[0.1, 0.2], [0.3], [0.4]]}, "anchors has 3 rows, but X has 4 features"),
         ({"anchors": np.linspace(0, 1, 65537)}, "at most 65536 anchors, got 65537"),
-        ({"anchors": [-1.0, 0.0, 1.0]}, "anchors go down to -1, but the kernel is defined for"),
-        ({"feature_range": (-1, 1)}, "feature_range goes down to -1, but the kernel is defined"),
+        (
+            {"anchors": [-1.0, 0.0, 1.0]},
+            "anchors of column 0 go down to -1, but the kernel is defined",
+        ),
+        (
+            {"feature_range": (-1, 1)},
+            "anchors of column 0 go down to -1, but the kernel is defined",
+        ),
         ({"feature_range": (0,)}, r"feature_range must be \(low, high\)"),
         ({"feature_range": 3}, r"feature_range must be \(low, high\)"),
         ({"feature_range": (0, [1, 2, 3])}, r"an array of 4 numbers"),

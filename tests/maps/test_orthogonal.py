@@ -8,7 +8,7 @@ import kernelmaps as km
 from kernelmaps.engine import evaluate
 from kernelmaps.engine.extent import Extent
 from kernelmaps.engine.tabulated import table_for
-from kernelmaps.maps.orthogonal import half_width
+from kernelmaps.maps.bases import half_width
 
 
 def derivatives(feature_map, t, order, step=1e-3):

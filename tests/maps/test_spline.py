@@ -8,7 +8,7 @@ from scipy.interpolate import BSpline
 import kernelmaps as km
 from kernelmaps.engine import evaluate, record_paths
 from kernelmaps.exceptions import OutOfDomainWarning
-from kernelmaps.maps.spline import difference_matrix
+from kernelmaps.maps.bases import difference_matrix
 
 DEGREES = [1, 2, 3, 5, 8]
 

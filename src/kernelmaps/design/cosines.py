@@ -222,6 +222,8 @@ def log_p_norm(error: np.ndarray, power: int) -> tuple[float, np.ndarray]:
         if exponent:
             square *= square
     total = np.vdot(gradient, error) / top
+    if not total > 0:  # an exact map
+        return -700.0, np.zeros_like(error)
     return float(np.log(top) + np.log(total) / power), gradient / (total * top)
 
 
@@ -243,7 +245,13 @@ LARGEST_LOGARITHM = 300.0
 """Logarithm of weights that a descent tries: a long step must not overflow."""
 
 
-def least_p_norm(problem: CosineProblem, cosines: Cosines, fixed_zero: bool) -> Cosines:
+def least_p_norm(
+    problem: CosineProblem,
+    cosines: Cosines,
+    fixed_zero: bool,
+    powers: tuple[int, ...] = (2, 8, 32),
+    steps: int = 40,
+) -> Cosines:
     """Descend from given cosines through growing powers p; the frequencies come back sorted."""
     lags, target, weight = problem.sampled(160)
     weight, n = weight / problem.scale, cosines[1].size
@@ -261,8 +269,8 @@ def least_p_norm(problem: CosineProblem, cosines: Cosines, fixed_zero: bool) -> 
         moves[: free.start] = 0.0
         return norm, np.r_[(sums @ atoms) * alpha, moves]
 
-    for power in (2, 8, 32):
-        x = descend(value, x, (power,), maxiter=40, maxcor=20).x
+    for power in powers:
+        x = descend(value, x, (power,), maxiter=steps, maxcor=20).x
     order = np.argsort(np.abs(x[n:]))
     return np.abs(x[n:])[order] / problem.span, np.exp(x[:n])[order]
 
@@ -601,6 +609,7 @@ def _many_starts(
         start = frequencies, fit_weights(problem, frequencies)
         scouts.append(least_p_norm(problem, start, fixed_zero))
     valleys = distinct_optima(problem, scouts, 1e-2)[:2]
+    valleys = [least_p_norm(problem, pair, fixed_zero, (32, 128), 200) for pair in valleys]
     best = min((_polish(problem, pair) for pair in valleys), key=problem.max_error)
     for _ in range(3):
         displaced = _displace_frequencies(problem, best, fixed_zero)
