@@ -306,8 +306,9 @@ def _describe_rows(
     n_rows, ranges, columns = source.n_rows, None, {}
     if settings.model == "gam":
         reader = model.reader_
+        doubts = {*reader.notes.doubtful, *reader.notes.remarks}
         for remark in [*reader.remarks, *_find_columns_like_target(model, source, facts["target"])]:
-            settings.say(remark)
+            settings.say(f"warning: {remark}" if remark in doubts else remark)
         names_rows = [column.name for column in reader.columns if column.names_rows]
         used = [column.name for column in reader.columns if column.features]
         columns = {"columns": used, "ids": [*names_rows, *facts["ids"]]}
