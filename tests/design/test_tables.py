@@ -92,18 +92,6 @@ def test_eigen_table_has_the_least_mean_square():
     assert rms(eigen) < 0.5 * rms(best)
 
 
-@pytest.mark.parametrize(("kernel", "domain"), [("chi2", (1, 255)), (Laplacian(0.7), (-1, 1))])
-def test_eigenvectors_of_large_matrices_are_those_of_the_dense_method(kernel, domain):
-    """On a symmetric domain half of them are odd functions."""
-    grid = grid_kernel(kernel, domain)
-    gram, d = grid.gram(grid.fine), np.sqrt(np.gradient(grid.fine))
-    values, vectors = tables._leading(gram, d, 6)
-    expected, dense = np.linalg.eigh(d[:, None] * gram * d)
-    np.testing.assert_allclose(values, expected[:-7:-1], rtol=1e-10)
-    along = np.abs(np.sum(vectors * dense[:, :-7:-1], axis=0))
-    np.testing.assert_allclose(along, 1, rtol=1e-9)
-
-
 def test_eigen_table_of_a_kernel_of_lower_rank_is_exact():
     """1 + xy has rank two: the other columns are zero, not the quotient of two roundings."""
     grid = grid_kernel(Additive(lambda x, y: 1 + x * y), (0, 1))
@@ -260,17 +248,6 @@ def test_a_start_that_cannot_be_improved_is_the_answer(monkeypatch):
     monkeypatch.setattr(tables, "_descend", failing)
     actual = minimax_table(grid, 2, [best])
     assert actual.max_error == pytest.approx(best.max_error, rel=1e-6)
-
-
-def test_an_exact_map_that_is_shown_stays_exact():
-    exact = minimax_table(grid_kernel("hellinger", (1, 255)), 3, [lambda x: np.sqrt(x)[:, None]])
-    assert exact.max_error < 1e-11
-
-
-def test_the_bound_of_a_table_is_computed_once():
-    rank_bound.cache_clear()
-    km.design_map("chi2", 4, method="minimax", cache=False)
-    assert (rank_bound.cache_info().misses, rank_bound.cache_info().hits) == (1, 1)
 
 
 @pytest.mark.parametrize("n_columns", [1, 3, 5])

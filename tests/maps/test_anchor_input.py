@@ -4,8 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy import sparse
-from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 
@@ -108,32 +106,6 @@ def test_features_with_unlike_numbers_of_anchors_predict_as_trained(
             np.testing.assert_allclose(model.decision_function(tests), terms, atol=1e-12)
 
 
-@pytest.mark.usefixtures("drawn_weights")
-def test_codes_of_features_with_unlike_numbers_of_anchors_predict_as_trained(seed):
-    X = np.random.default_rng(seed).random((60, 20))
-    X[:, ::2] = np.floor(4 * X[:, ::2])  # four anchors instead of forty
-    y = (X[:, 0] + 3 * X[:, 1] > 2.5).astype(int)
-    feature_map = km.AnchorMap("chi2", 40, anchors="kmeans", n_neighbors=2).fit(X)
-    model = km.AdditiveSVC(feature_map, n_jobs=1).fit(feature_map.encode(X), y)
-    terms = model.eval_terms(X).sum(axis=1) + model.intercept_
-    np.testing.assert_allclose(model.decision_function(X), terms, atol=1e-5)
-
-
-def test_decode_takes_any_integers_and_any_sparse_format(seed):
-    X = rows(seed)
-    X[X < 0.5] = 0
-    fitted = km.AnchorMap(feature_range=(0, 1)).fit(X)
-    expected = fitted.transform(X)
-    for dtype in (np.uint8, np.uint16, np.uint32, np.uint64):
-        actual = fitted.decode(fitted.encode(X).values.astype(dtype))
-        np.testing.assert_allclose(actual, expected, atol=1e-6)
-    codes = fitted.encode(sparse.csr_matrix(X)).values
-    for other in (codes.tocsc(), codes.tocoo(), sparse.csc_array(codes)):
-        np.testing.assert_allclose(fitted.decode(other).toarray(), expected, atol=1e-6)
-    with pytest.raises(NotFittedError):
-        km.AnchorMap().decode(codes)
-
-
 @pytest.mark.parametrize("anchors", ["uniform", "sqrt"])
 def test_a_nearly_constant_column_is_finite(anchors, seed):
     H = np.random.default_rng(seed).dirichlet(np.ones(20), size=50)
@@ -176,8 +148,3 @@ def test_anchors_far_from_zero_are_not_taken_for_even_ones():
     fitted = km.AnchorMap(lambda x, y: np.exp(-(((x - y) * 1e5) ** 2)), anchors=anchors, energy=1)
     codes = fitted.fit(anchors[:, None]).encode(anchors[:, None])
     np.testing.assert_array_equal(codes.values[:, 0], [0, 1, 2, 3])
-
-
-def test_kmeans_up_to_the_largest_size():
-    values = np.array([[1, 2, 3, 10, 11, 1e150]]).T
-    assert km.AnchorMap("chi2", 4, anchors="kmeans").fit(values).anchors_[0][-1] == 1e150

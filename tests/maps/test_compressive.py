@@ -8,7 +8,6 @@ from scipy.linalg import hadamard
 import kernelmaps as km
 from kernelmaps.design.random_features import haar
 from kernelmaps.engine import apply, evaluate, record_paths
-from kernelmaps.engine.linear import dct_matrix
 from kernelmaps.kernels import Cauchy, Gaussian, Laplacian, Matern
 
 WAYS = [
@@ -119,13 +118,6 @@ def test_fast_transform_is_sylvesters_matrix(seed):
         np.testing.assert_allclose(out[0], hadamard(p) @ x[0], atol=1e-12 * p)
 
 
-def test_dct_matrix_is_scipys():
-    for d in (1, 2, 7):
-        np.testing.assert_allclose(
-            dct_matrix(d), fft.dct(np.eye(d), norm="ortho", axis=0), atol=1e-15
-        )
-
-
 # Compressive features ----------------------------------------------------------------------------
 
 
@@ -177,15 +169,6 @@ def test_measured_data_give_the_same_features_as_the_camera(seed):
     assert outside.n_measurements_ == inside.n_measurements_ == 6
 
 
-def test_measured_without_matrix_is_scaled_already(seed):
-    Y = np.random.default_rng(seed).normal(size=(30, 6))
-    fitted = km.CompressiveFourierMap(
-        n_components=10, sigma=2.0, measured=True, random_state=seed
-    ).fit(Y)
-    assert fitted.kernel_ == Gaussian(2.0)
-    assert fitted.spec_.family == "fourier"
-
-
 @pytest.mark.parametrize("rule", ["scale", "median"])
 def test_rules_for_sigma_see_the_measurements(rule, seed):
     """√(d/m)-scaled measurements have the distances of the data, nearly: so has σ.
@@ -226,25 +209,9 @@ def test_measurement_matrix_of_wrong_shape_is_refused(shape, measured):
         )
 
 
-def test_measurement_matrix_may_be_sparse(seed):
-    matrix = sparse.random(3, 8, 0.5, random_state=seed, format="csr")
-    X = np.random.default_rng(seed).normal(size=(10, 8))
-    given = [
-        km.CompressiveFourierMap(n_components=6, measurement_matrix=A, random_state=seed).fit(X)
-        for A in (matrix, matrix.toarray())
-    ]
-    assert given[0].spec_ == given[1].spec_
-
-
 def test_empty_measurement_matrix_is_refused():
     with pytest.raises(ValueError, match="and not all zero"):
         km.CompressiveFourierMap(2, 4, measurement_matrix=np.zeros((2, 4))).fit(np.eye(4))
-
-
-@pytest.mark.parametrize("sigma", [0.0, -2])
-def test_sigma_must_be_positive(sigma):
-    with pytest.raises(ValueError, match=r"CompressiveFourierMap: sigma must be a positive"):
-        km.CompressiveFourierMap(2, sigma=sigma).fit(np.eye(4))
 
 
 @pytest.mark.parametrize(
@@ -368,12 +335,6 @@ def test_bad_sizes_are_named(change):
         km.required_features(**{**arguments, **change})
 
 
-@pytest.mark.parametrize("X", [np.full((2, 3), np.nan), np.ones(4), np.ones((0, 4))])
-def test_sparsity_of_no_rows_or_numbers_is_refused(X):
-    with pytest.raises(ValueError, match=r"NaN|1D array|0 sample"):
-        km.effective_sparsity(X)
-
-
 @pytest.mark.parametrize("basis", [None, "dct", "haar"])
 def test_sparsity_of_sparse_signals_is_found(basis, seed):
     """k random coefficients in a basis: exactly k at full energy, in one and in two axes."""
@@ -414,15 +375,6 @@ def test_bad_sparsity_arguments_are_refused():
             km.effective_sparsity(np.eye(4), **arguments)
 
 
-def test_automatic_form_is_paired_where_columns_are_even(seed):
-    X = np.random.default_rng(seed).normal(size=(5, 30))
-    forms = [
-        km.CompressiveFourierMap(10, n, random_state=0).fit(X).spec_.parts[1].numbers["paired"]
-        for n in (20, 21)
-    ]
-    assert forms == [True, False]
-
-
 def test_sparsity_neither_overflows_nor_needs_dense_rows(seed):
     rng = np.random.default_rng(seed)
     X = rng.dirichlet(np.ones(30), size=20)
@@ -433,14 +385,6 @@ def test_sparsity_neither_overflows_nor_needs_dense_rows(seed):
     places = rng.integers(0, 5, 50), rng.integers(0, 10**7, 50)
     wide = sparse.csr_matrix((rng.random(50), places), shape=(5, 10**7))
     assert km.effective_sparsity(wide).maximum <= wide.nnz  # 400 MB as dense rows
-
-
-def test_an_orthoprojector_keeps_its_kernel_in_a_file(seed, tmp_path):
-    X = np.random.default_rng(seed).normal(size=(40, 6))
-    fitted = km.RandomOrthoprojector(3, random_state=seed).fit(X)
-    km.save(fitted, tmp_path / "o.kmap")
-    loaded = km.load(tmp_path / "o.kmap")
-    assert km.kernel_error(loaded, X).rms == km.kernel_error(fitted, X).rms
 
 
 def test_a_complex_measurement_matrix_is_refused(seed):

@@ -224,8 +224,7 @@ def design_map(
         all ratios of values up to b = 1 (times b for other b). Two or three pairs (low, high)
         ask for a joint map of as many coordinates (section 6), a ``JointDesign``.
     error : {"absolute", "relative", "signature"} or callable, default="absolute"
-        What to minimise: |k − k̂| of the kernel, |k − k̂|/k, the error of the signature, or
-        w(λ)|k(λ) − k̂(λ)| with a weight that you provide.
+        |k − k̂|, |k − k̂|/k, the error of the signature, or w(λ)|k(λ) − k̂(λ)| with your weight w.
     method : {"refined", "minimax"}, default="refined"
         "refined": the best cosines. "minimax": the best table of D columns.
     homogeneous : bool, optional

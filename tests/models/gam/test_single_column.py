@@ -14,7 +14,6 @@ from kernelmaps.models.rows.protocol import NormalEquations
 from kernelmaps.models.solvers.reml import (
     Penalties,
     coarse_smoothing,
-    estimate_smoothing,
     penalised_fit,
 )
 
