@@ -31,7 +31,7 @@ from .. import kernels
 from .._util.arguments import check_count, check_positive
 from .._util.schema import array, number
 from .._util.sparse import dense
-from .._util.threads import evenly_spaced, in_threads, limit_blas, row_blocks, worth_a_thread
+from .._util.threads import evenly_spaced, in_threads, limit_blas, row_blocks, rows_per_thread
 from ..certificate import Certificate
 from ..design.problem import default_columns
 from ..engine import Spec
@@ -193,7 +193,7 @@ def _weighted_sums(X: Any, n_jobs: int | None) -> np.ndarray:
     def sum_rows(begin: int, end: int) -> np.ndarray:
         return np.einsum("ij,j->i", X[begin:end], weights)
 
-    parts = in_threads(sum_rows, X.shape[0], n_jobs, worth_a_thread(X.shape[1]))
+    parts = in_threads(sum_rows, X.shape[0], n_jobs, rows_per_thread(X.shape[1]))
     return np.concatenate(parts)
 
 

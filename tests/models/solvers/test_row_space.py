@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from kernelmaps.models.losses import make_loss
-from kernelmaps.models.rows import in_memory
+from kernelmaps.models.rows import term_rows
 from kernelmaps.models.rows.basis import TermBasis
-from kernelmaps.models.rows.in_memory import TermRows
-from kernelmaps.models.rows.protocol import NormalEquations
+from kernelmaps.models.rows.normal_equations import NormalEquations
+from kernelmaps.models.rows.term_rows import TermRows
 from kernelmaps.models.solvers.index_blocks import IndexBlocks, block_sums
 from kernelmaps.models.solvers.linear_systems import penalised_system
 from kernelmaps.models.solvers.pirls import fit_penalised
@@ -84,8 +84,8 @@ def test_a_fit_of_few_rows_is_that_of_its_gram_matrix(seed, loss, monkeypatch):
     assert rows.are_few
     kind, rho = make_loss(loss, y, rows.weight), np.full(200, np.log(n))
     fits = []
-    for share in (in_memory.FEW_ROWS, 0.0):
-        monkeypatch.setattr(in_memory, "FEW_ROWS", share)
+    for share in (term_rows.FEW_ROWS, 0.0):
+        monkeypatch.setattr(term_rows, "FEW_ROWS", share)
         fits.append(fit_penalised(rows, kind, rho))
     in_rows, in_coefficients = fits
     assert isinstance(in_rows.posterior, LowRankCovariance)
