@@ -170,7 +170,10 @@ class TableSolver(DesignSolver):
     def finish(self, arrays: Arrays, lower_bound: float) -> Design:
         grid = self.grid
         table = RankTable(grid, **arrays)
-        certificate = certify.certify_table(table, lower_bound, True)
+        proof = certify.bound_table_everywhere(table)
+        to_zero = certify.bound_table_to_zero(table, proof.bound)
+        facts = {"locally_optimal": True, "bound_to_zero": to_zero}
+        certificate = certify.make_certificate(proof, table.max_error, lower_bound, **facts)
         n_columns = table.coefficients.shape[1]
         return self._design(grid, n_columns, table.max_error, certificate, table=table)
 

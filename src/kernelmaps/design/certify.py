@@ -240,13 +240,6 @@ def _bound_to_zero(problem: CosineProblem, cosines: Cosines) -> float:
     return between_grid(replace(problem, points=None, span=span, tail=True), cosines).bound
 
 
-def certify_table(table: RankTable, lower_bound: float, optimal: bool) -> DesignCertificate:
-    """Certificate of a table; whether it is locally optimal is said by its method."""
-    proof = bound_table_everywhere(table)
-    facts = {"locally_optimal": optimal, "bound_to_zero": bound_table_to_zero(table, proof.bound)}
-    return make_certificate(proof, table.max_error, lower_bound, **facts)
-
-
 _STEPS = 1400  # cells of the grid of a table's proof, in each direction
 _BAND = 50  # rows of cells at a time: they stay in a cache
 _PIECES = 4  # into which a bin of a kernel with a kink is divided

@@ -545,10 +545,12 @@ def _refine(problem: CosineProblem, n_columns: int, seed: int, progress: bool | 
     remez = remez_design(continuous, n_columns)
     equalised = remez is not None and alternation(continuous, remez).size > n_columns
     candidates = [] if remez is None else [remez]
-    if not equalised and n_columns > 1 and _nearly_exact(continuous, n_columns):
-        # Lobes drown in the rounding of k: neither linear programs nor starts can he
-        candidates.append(_refine(problem, n_columns - 1, seed, progress))
-        return min(candidates, key=problem.max_error)
+    if not equalised and n_columns > 1:
+        fewer = remez_design(continuous, max(1, n_columns - 3))
+        if fewer is not None and continuous.max_error(fewer) < 1e-6 * continuous.scale:
+            # Lobes drown in the rounding of k: neither linear programs nor starts can help.
+            candidates.append(_refine(problem, n_columns - 1, seed, progress))
+            return min(candidates, key=problem.max_error)
     kink = has_kink(problem.signature, problem.span)
     limit = continuous.scale * (_SEARCH.unique_below_with_kink if kink else _SEARCH.unique_below)
     if remez is None or not (equalised and continuous.max_error(remez) < limit):
@@ -558,12 +560,6 @@ def _refine(problem: CosineProblem, n_columns: int, seed: int, progress: bool | 
             sequential_lp(problem, pair, radius=_SEARCH.first_radius) for pair in candidates
         ]
     return _tidy(min(candidates, key=problem.max_error))
-
-
-def _nearly_exact(problem: CosineProblem, n_columns: int) -> bool:
-    """Whether three columns less already come close to the rounding of k."""
-    fewer = remez_design(problem, max(1, n_columns - 3))
-    return fewer is not None and problem.max_error(fewer) < 1e-6 * problem.scale
 
 
 def _tidy(cosines: Cosines) -> Cosines:
