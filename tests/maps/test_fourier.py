@@ -401,8 +401,7 @@ def test_odd_paired_form_is_refused():
         ({"sampling": "halton"}, "sampling must be one of"),
         ({"form": "sine"}, "form must be one of"),
         ({"n_components": 0}, "n_components must be an integer >= 1"),
-        ({"kernel": "chi2"}, "cannot sample its spectrum"),
-        ({"kernel": "chi2", "sigma": 1.0}, "no length scale"),
+        ({"kernel": "chi2"}, "no length scale"),
         ({"random_state": "seed"}, "random_state must be"),
     ],
 )
@@ -443,7 +442,7 @@ def test_frequencies_of_a_kernel_are_looked_at(sampling, seed):
             return np.full(len(probability), np.nan)
 
     X = np.random.default_rng(seed).random((9, 4))
-    with pytest.raises(ValueError, match="with NaN or infinity"):
+    with pytest.raises(ValueError, match="or NaN or infinity"):
         km.RandomFourierMap(Broken(), sampling=sampling).fit(X)
 
 

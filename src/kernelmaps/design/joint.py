@@ -447,7 +447,6 @@ class JointProblem:
     periods: Periods
     form: str
     steps: int
-    norm = "max"
 
     @property
     def span(self) -> float:
