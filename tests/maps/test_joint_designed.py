@@ -12,7 +12,7 @@ KERNEL = Gaussian(1.0)
 
 
 def small(**options):
-    return km.JointDesignedMap(KERNEL, 9, **({"form": "modulation"} | options))
+    return km.JointDesignedMap(KERNEL, 9, **options)
 
 
 @pytest.fixture(scope="module")
