@@ -548,11 +548,6 @@ class GeneralizedAdditiveModel(BaseEstimator):
             "intercept": ", ".join(intercepts),
             "degrees of freedom": ", ".join(f"{value:.1f}" for value in self.edf_),
             "dispersion": ", ".join(f"{value:.4g}" for value in self.dispersion_),
-        }
-        if self.reader_.units:
-            units = (f"{name} in {unit}" for name, unit in self.reader_.units.items())
-            facts["units"] = ", ".join(units)
-        facts |= {
             "deviance explained": f"{100 * self.deviance_explained_:.1f} %",
             "log-likelihood": f"{self.log_likelihood_:.6g}",
             "AIC": f"{self.aic_:.6g}",
