@@ -35,7 +35,6 @@ from ...data.tables import (
     open_large_table,
     warn_of_gaps,
 )
-from ..explanation import Explanation
 from ..inputs import (
     missing_targets,
     numbers_in_text,
@@ -45,7 +44,7 @@ from ..inputs import (
     without_rows,
 )
 from ..losses import GAM, LOSSES, BinomialCounts, Loss, find_loss, make_loss
-from ..shapes import PairFunction, ShapeFunction
+from ..shapes import Explanation, PairFunction, ShapeFunction
 from .design import MAX_EXACT_ROWS, build_design, describe_merged_levels, encode_rows
 from .fit_statistics import fit_statistics
 from .fitted import check_fitted_parts, warn_beyond
@@ -548,6 +547,10 @@ class GeneralizedAdditiveModel(BaseEstimator):
             "intercept": ", ".join(intercepts),
             "degrees of freedom": ", ".join(f"{value:.1f}" for value in self.edf_),
             "dispersion": ", ".join(f"{value:.4g}" for value in self.dispersion_),
+        }
+        if units := [f"{c.name} in {c.unit}" for c in self.reader_.columns if c.unit]:
+            facts["units"] = ", ".join(units)
+        facts |= {
             "deviance explained": f"{100 * self.deviance_explained_:.1f} %",
             "log-likelihood": f"{self.log_likelihood_:.6g}",
             "AIC": f"{self.aic_:.6g}",

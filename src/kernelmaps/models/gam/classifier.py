@@ -20,7 +20,7 @@ from ...data.sources import Source
 from ...data.tables import in_memory
 from ..inputs import coded_labels, targets_of, weights_of
 from ..losses import BinomialCounts, Loss, make_loss
-from ..probabilities import class_probabilities, sigmoid
+from ..outputs import class_probabilities, sigmoid
 from .base import GeneralizedAdditiveModel
 from .fitted import (
     CLASSIFIER_STATE,

@@ -21,7 +21,7 @@ import numpy as np
 from ..._util.threads import limit_blas, map_in_threads
 from ..losses import Loss
 from ..rows.basis import LevelBasis, coefficient_slices
-from ..rows.in_memory import GramCache
+from ..rows.term_rows import GramCache
 from .bases import empty_basis
 from .design import AdditiveDesign
 from .fitting import FittedDesign, RoughFit, RoughModel, fit_outputs, fit_outputs_roughly
