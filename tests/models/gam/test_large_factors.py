@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import kernelmaps as km
-from kernelmaps.models.gam import design, sampling
+from kernelmaps.models.gam import design, training_rows
 from kernelmaps.models.gam.inference import mixture_test, random_effects_test
 from kernelmaps.models.gam.levels import variance_test
 from kernelmaps.models.losses import Squared
@@ -307,7 +307,7 @@ def test_pairs_with_a_large_factor_share_its_display(seed):
 
 def test_levels_that_a_sample_lacks_are_counted_over_all_chunks(seed, monkeypatch):
     """Of 300 levels, many have fewer than three rows among 750 sampled ones."""
-    monkeypatch.setattr(sampling, "SAMPLE_ROWS", 750)
+    monkeypatch.setattr(training_rows, "SAMPLE_ROWS", 750)
     X, y, _, _ = table(seed, 3000)
     chunks = [(X[k : k + 500], y[k : k + 500]) for k in range(0, 3000, 500)]
     streamed = km.AdditiveRegressor().fit(chunks)
