@@ -52,16 +52,19 @@ from .fitting import fit_outputs
 from .inference import build_predictor
 from .interactions import search_pairs
 from .model_check import FitToCheck, GamCheck
-from .sampling import RowChecks, Sample, count_levels, take_sample
 from .shape_functions import pair_functions, shape_functions
 from .summary import GamSummary, summarise
 from .terms import GamSettings, resolve_settings
 from .training_rows import (
     ChunkEncoder,
+    RowChecks,
     RowsFromStream,
+    Sample,
     TrainingRows,
+    count_levels,
     one_against_rest,
     relative_scale,
+    take_sample,
 )
 
 MAX_EDF_SHARE = 0.8  # of the rows' weight: with more effective degrees of freedom, a fit warns

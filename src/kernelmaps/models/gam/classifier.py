@@ -29,9 +29,8 @@ from .fitted import (
     warn_without_exposure,
 )
 from .model_check import GamCheck
-from .sampling import RowChecks, Sample, count_labels
 from .terms import GamSettings
-from .training_rows import one_against_rest
+from .training_rows import RowChecks, Sample, count_labels, one_against_rest
 
 
 @dataclass(eq=False, repr=False)

@@ -186,7 +186,7 @@ class InteractionSearch:
             j: marginal_basis(codes.sum_rows(design.counts[j]), design.books[j].kind == "category")
             for j, codes in coarse.items()
         }
-        # p-values, and minus the excess of the screening, which decides between those that are zero.
+        # p-values, and minus the excess of the screening: it decides between those that are zero.
         evidence: dict[Pair, tuple[float, float]] = {}
         for k, (loss, fit) in enumerate(zip(self.losses, model.fits, strict=True)):
             at_fit = design.terms, fit.beta, loss, k

@@ -35,7 +35,7 @@ from .fitted import (
     warn_without_exposure,
 )
 from .model_check import GamCheck
-from .sampling import RowChecks, Sample
+from .training_rows import RowChecks, Sample
 
 # Standard errors of f up to which the distribution of an observation around exp(f) holds them: a
 # gamma distribution of means. What is beyond moves the ends of intervals.
