@@ -19,7 +19,7 @@ from .._util.threads import evenly_spaced
 from ..exceptions import OutOfDomainWarning
 from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay
 from ..inspection.shapes import by_importance, importance, output_names, shape_functions
-from ..models.gam.fitted import warn_without_exposure
+from ..models.gam.predictor import warn_without_exposure
 from .reports import fill_template, plain_panels, round_numbers
 from .scores import PredictionScores
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import kernelmaps as km
-from kernelmaps.models.gam.conformal import (
+from kernelmaps.models.gam.regressor import (
     conformal_interval,
     distribution_interval,
     leave_one_out_residuals,

@@ -1,15 +1,11 @@
 """Tests of terms, standard errors of predictions, and intervals of new observations."""
 
-import copy
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
 import kernelmaps as km
-from kernelmaps.models.gam import inference
 from kernelmaps.models.gam.inference import random_effects_test, wald_test
 
 # -- tests of terms -------------------------------------------------------------------------------
@@ -408,39 +404,3 @@ def test_a_pair_that_is_linear_in_a_column_is_a_line_of_its_values(seed):
         line = np.polynomial.Polynomial.fit(z, predictions, 1)
         np.testing.assert_allclose(predictions, line(z), atol=1e-9)
         assert abs(predictions[-1] - predictions[0]) > 0.01 * np.std(true)
-
-
-def test_standard_errors_and_tests_wait_until_they_are_asked_for(seed, monkeypatch, tmp_path):
-    """Predictions need none of them; copies, pickles and files have them all."""
-    calls, infer = [], inference._infer
-
-    def counted(*arguments):
-        calls.append(arguments)
-        return infer(*arguments)
-
-    monkeypatch.setattr(inference, "_infer", counted)
-    rng = np.random.default_rng(seed)
-    X = rng.random((300, 3))
-    y = np.sin(6 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.2 * rng.normal(size=300)
-    model = km.AdditiveRegressor(interactions=[(1, 2)])
-    predicted = model.fit(X, y).predict(X)
-    assert not calls
-    expected = model.summary().to_frame()
-    assert len(calls) == 1
-    model.predict(X, return_std=True)
-    model.summary()
-    assert len(calls) == 1
-    km.save(model.fit(X, y), tmp_path / "model.kmap")
-    copies = [
-        pickle.loads(pickle.dumps(model.fit(X, y))),
-        copy.deepcopy(model.fit(X, y)),
-        km.load(tmp_path / "model.kmap"),
-    ]
-    for other in copies:
-        np.testing.assert_array_equal(other.predict(X), predicted)
-        assert other.summary().to_frame().equals(expected)
-    monkeypatch.setattr(inference, "MAX_DEFERRED", 10)
-    calls.clear()
-    model.fit(X, y)
-    assert len(calls) == 1
-    assert model.summary().to_frame().equals(expected)

@@ -352,7 +352,7 @@ def test_three_classes(seed, tmp_path):
     km.save(model, tmp_path / "model.kmap")
     loaded = km.load(tmp_path / "model.kmap")
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
-    errors = model.predictor_.score_errors(model._columns(X), "test")
+    errors = model.predictor_.score_errors(model._columns(X))
     assert errors.shape == (len(y), 3)
     assert (errors > 0).all()
 

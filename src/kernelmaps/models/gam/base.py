@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..._util.arguments import argument, check_count, generator, is_number, refuse_masked
 from ..._util.devices import is_foreign
-from ..._util.schema import State
+from ..._util.schema import SchemaError, State, array, boolean, instance, integer, number
 from ..._util.sparse import check_sparse
 from ..._util.threads import limit_blas
 from ...data.columns import Column, is_frame, is_series
@@ -48,6 +48,7 @@ from ..inputs import (
 from ..losses import GAM, LOSSES, BinomialCounts, Loss, find_loss, make_loss
 from ..shapes import PairFunction, ShapeFunction
 from .codebooks import OTHER
+from .comparison import fit_statistics
 from .constraints import resolve_constraints
 from .design import (
     EXACT,
@@ -58,15 +59,13 @@ from .design import (
     large_factor,
     max_further_levels,
 )
-from .fit_statistics import fit_statistics
-from .fitted import check_fitted_parts, warn_beyond
 from .fitting import fit_outputs
 from .inference import build_predictor
 from .interactions import search_pairs
 from .model_check import FitToCheck, GamCheck
 from .pairs import LinearSides
+from .predictor import AdditivePredictor, warn_beyond
 from .sampling import RowChecks, Sample, count_levels, take_sample
-from .shape_functions import pair_functions, shape_functions
 from .stream import (
     ChunkEncoder,
     RowsFromStream,
@@ -74,11 +73,12 @@ from .stream import (
     one_against_rest,
     sums_of_first_pass,
 )
-from .summary import GamSummary, summarise
+from .summary import GamSummary, pair_functions, shape_functions, summarise
 from .terms import resolve_pair, resolve_terms
 from .training_rows import Pair, relative_scale
 
 _AUTO_PAIRS = 40  # pairs that interactions="auto" looks for at most
+_STATISTICS = "deviance_", "null_deviance_", "log_likelihood_", "aic_", "reml_", "corrected_edf"
 MAX_EDF_SHARE = 0.8  # of the rows' weight: with more effective degrees of freedom, a fit warns
 
 
@@ -98,7 +98,23 @@ class GeneralizedAdditiveModel(BaseEstimator):
     n_jobs: int | None = None
 
     _of_labels: ClassVar[bool]  # whether targets are labels or numbers
-    _state: ClassVar[State]
+    _state: ClassVar[State] = State(
+        required={
+            "predictor_": instance((AdditivePredictor,)),
+            "edf_": array("f8", "outputs"),
+            "dispersion_": array("f8", "outputs"),
+            "n_rows": integer(1),
+            **dict.fromkeys(_STATISTICS, number(finite=False)),
+        },
+        allowed={
+            "objective_": array("f8", "outputs", finite=False),
+            "n_iter_": integer(),
+            "exposed": boolean,
+            "counts_trials": boolean,
+            "residual_quantiles": array("f8", "_", least=0),
+        },
+        private=True,
+    )
 
     # -- what a subclass does in its own way ------------------------------------------------------
 
@@ -112,9 +128,6 @@ class GeneralizedAdditiveModel(BaseEstimator):
         self, source: Source, sample: Sample
     ) -> tuple[RowChecks, list[Loss], list[float]]:
         """Checks of the chunks' targets, losses, and the code that each output calls +1."""
-        raise NotImplementedError
-
-    def _n_outputs(self) -> int:
         raise NotImplementedError
 
     def _output_names(self) -> list[str]:
@@ -244,6 +257,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         owner = type(self).__name__
         sample = take_sample(source, owner, self.categorical_features, self.terms)
         self._set_reader(sample.reader)
+        sample.reader.warn(owner, stacklevel=5)
         checks, losses, outputs = self._targets_of_source(source, sample)
         settings = self._settings()
         checked = zip(*(checks(chunk) for chunk in sample.chunks), strict=True)
@@ -287,17 +301,17 @@ class GeneralizedAdditiveModel(BaseEstimator):
         else:
             model = fit_outputs(design, losses, settings)
         with limit_blas(1):
-            self.predictor_ = build_predictor(model, losses, settings.pairs, location)
-            statistics = fit_statistics(model, losses)
+            self.predictor_ = build_predictor(
+                model, losses, settings.pairs, location, self.reader_, self.loss,
+                getattr(self, "classes_", None),
+            )  # fmt: skip
+            vars(self).update(fit_statistics(model, losses))
         fits = model.fits
         self.n_iter_ = max(fit.n_iter for fit in fits)
         self.objective_ = np.array([fit.objective for fit in fits])
         self.dispersion_ = np.array([fit.dispersion for fit in fits])
         self.edf_ = np.array([fit.edf.sum() for fit in fits])
         self._n_rows = n_rows
-        self.deviance_, self.null_deviance_ = statistics.deviance, statistics.null_deviance
-        self.log_likelihood_, self.aic_ = statistics.log_likelihood, statistics.aic
-        self.reml_, self._corrected_edf = statistics.reml, statistics.corrected_edf
         if not all(fit.converged for fit in fits):
             warnings.warn(
                 f"{type(self).__name__} stopped after {argument('max_iter', self.max_iter)} steps: "
@@ -430,6 +444,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             [self._checked(X)], owner, self.categorical_features, self.terms
         )
         self._set_reader(reader)
+        reader.warn(owner, stacklevel=5)
         return columns
 
     def _set_reader(self, reader: TableReader) -> None:
@@ -439,7 +454,6 @@ class GeneralizedAdditiveModel(BaseEstimator):
             self.feature_names_in_ = np.array(reader.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        reader.warn(type(self).__name__, stacklevel=6)
 
     def _columns(self, X: Any, warns: bool = True) -> list[Column]:
         """The columns of later rows, read as those of fit were; those of a file by name.
@@ -486,22 +500,21 @@ class GeneralizedAdditiveModel(BaseEstimator):
     def _scores(self, X: Any, offset: Any = None) -> np.ndarray:
         """Scores of rows, one column per output, with offsets if there are any."""
         check_is_fitted(self)
-        scores = self.predictor_.scores(self._columns(X), type(self).__name__)
+        scores = self.predictor_.scores(self._columns(X))
         return scores if offset is None else scores + self._offsets(len(scores), offset)[:, None]
 
     def _score_errors(self, X: Any) -> np.ndarray:
         """Standard errors of the scores of rows, one column per output."""
         check_is_fitted(self)
-        columns = self._columns(X, warns=False)  # their scores have been computed before
-        return self.predictor_.score_errors(columns, type(self).__name__)
+        # Their scores have been computed before.
+        return self.predictor_.score_errors(self._columns(X, warns=False))
 
     def _score_draws(self, X: Any, n_draws: int, random_state: Any) -> np.ndarray:
         """Scores of rows for coefficients from the posterior: (n_draws, n_samples, n_outputs)."""
         check_is_fitted(self)
         check_count(self, "n_draws", n_draws)
         rng = generator(random_state)
-        owner = type(self).__name__
-        return self.predictor_.score_draws(self._columns(X), owner, int(n_draws), rng)
+        return self.predictor_.score_draws(self._columns(X), int(n_draws), rng)
 
     def _check_rows(
         self, columns: list[Column], y: np.ndarray, sample_weight: Any, offset: np.ndarray,
@@ -514,7 +527,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         if trials is not None:
             loss = BinomialCounts(trials=trials)
         return FitToCheck(
-            type(self).__name__, self.predictor_, output, loss, float(self.dispersion_[output]),
+            self.predictor_, output, loss, float(self.dispersion_[output]),
             float(self._residual_df[output]), float(self.edf_[output]), columns, y, weight, offset,
         ).check(generator(random_state))  # fmt: skip
 
@@ -562,8 +575,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             One column for each term of ``term_names_``, pairs included.
         """
         check_is_fitted(self)
-        columns = self._columns(X)
-        values = self.predictor_.contributions(columns, type(self).__name__)
+        values = self.predictor_.contributions(self._columns(X))
         return values[:, :, 0] if values.shape[2] == 1 else values
 
     @property
@@ -579,7 +591,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         Levels of a large factor (more than 254 of them) are left out.
         """
         check_is_fitted(self)
-        factors = self.predictor_._posterior_factors()
+        factors = self.predictor_.posterior.cholesky_factors()
         covariance = np.stack([factor @ factor.T for factor in factors])
         return covariance[0] if len(covariance) == 1 else covariance
 
@@ -604,7 +616,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             One column for each coefficient, the intercept first.
         """
         check_is_fitted(self)
-        return self.predictor_.model_matrix(self._columns(X), type(self).__name__)
+        return self.predictor_.model_matrix(self._columns(X))
 
     @property
     def shape_functions_(self) -> list[ShapeFunction]:
@@ -640,10 +652,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         """
         check_is_fitted(self)
         model, loss = self.predictor_, self._plain_loss()
-        errors = [np.nan] * len(model.intercept)
-        if model.posterior is not None:
-            errors = [model.posterior.intercept_error(k) for k in range(len(model.intercept))]
-        pairs = zip(model.intercept, errors, strict=True)
+        pairs = zip(model.intercept, model.posterior.factors[:, 0], strict=True)
         facts = {
             "loss": f"{self.loss} ({loss.family} family, link: {loss.link})",
             "rows": self._n_rows,
@@ -683,7 +692,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             raise ValueError(
                 f"{owner}.explain takes one row, got {len(columns[0])}: X.iloc[[0]] or X[:1]."
             )
-        values = self.predictor_.contributions(columns, owner)[0]
+        values = self.predictor_.contributions(columns)[0]
         scores = self.predictor_.intercept + values.sum(axis=0)
         k = int(np.argmax(scores)) if output is None else output
         names = self.reader_.value_names
@@ -696,14 +705,22 @@ class GeneralizedAdditiveModel(BaseEstimator):
             float(self.predictor_.intercept[k]),
             float(scores[k]),
             self._output_names()[k],
-            self.predictor_.errors(columns, owner)[0, :, k],
+            self.predictor_.errors(columns)[0, :, k],
         )
 
     def _check_state(self) -> None:
-        """Raise SchemaError if what was loaded does not fit together."""
+        """Take what was loaded from the fitted object; SchemaError if it is of another model."""
         self._check_parameters()
-        if hasattr(self, "predictor_"):
-            check_fitted_parts(self, self._n_outputs())
+        if not hasattr(self, "predictor_"):
+            return
+        model = self.predictor_
+        if (model.estimator, model.loss) != (type(self).__name__, self.loss):
+            raise SchemaError(f"the fitted object is that of {model.estimator}, {model.loss!r}")
+        if len(self.edf_) != len(model.intercept):
+            raise SchemaError("the model has another number of outputs")
+        self._set_reader(model.reader)
+        if model.classes is not None:
+            self.classes_ = model.classes
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
