@@ -22,7 +22,7 @@ from kernelmaps.cli.predict import Predictions
 from kernelmaps.cli.settings import FitSettings, parse_map
 from kernelmaps.data.files import compressed, open_text
 from kernelmaps.data.reading import held_out, read_rows
-from kernelmaps.evaluation import comparison, results
+from kernelmaps.evaluation import comparison
 from kernelmaps.model_files import open_info
 from kernelmaps.models.svm import fitted as svm_fitted
 
@@ -84,46 +84,23 @@ def test_completion_is_offered():
 # ---- demo ---------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def quick_comparison():
-    """A comparison with one quick map."""
-    X, y = kernelmaps.datasets.make_histograms(90, 4, 3, random_state=0)
-    maps = {"maps": ["HomogeneousMap"], "kernels": ["chi2"], "sizes": [3]}
-    return kernelmaps.compare(X, y, **maps, name="digits", progress=False)
+def test_demo_compares_all_digits_and_writes_a_report(tmp_path, monkeypatch):
+    """Not run here with all its methods."""
+    given, compare = {}, kernelmaps.compare
 
+    def quick(X, y, **options):
+        given.update(options, shape=X.shape)
+        return compare(X[:90], y[:90], maps=["HomogeneousMap"], kernels=["chi2"], sizes=[3], cv=2)
 
-@pytest.fixture
-def quick_demo(quick_comparison, monkeypatch):
-    """The demonstration of that comparison."""
-    monkeypatch.setattr("kernelmaps.cli.demo.demonstrate", lambda budget: quick_comparison)
-
-
-@pytest.mark.usefixtures("quick_demo")
-def test_demo_prints_a_table_and_writes_report_and_picture(tmp_path):
-    text = run("demo", "--out", tmp_path / "new")
-    assert "plain linear" in text
-    assert "HomogeneousMap 3" in text
-    assert (tmp_path / "new" / "demo.png").read_bytes().startswith(b"\x89PNG")
+    monkeypatch.setattr("kernelmaps.cli.compare.compare_methods", quick)
+    printed = json.loads(run("demo", "--out", tmp_path / "new", "--json"))
+    assert {"linear", "exact", "map"} <= {row["kind"] for row in printed["rows"]}
     page = (tmp_path / "new" / "demo.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
-
-
-@pytest.mark.usefixtures("quick_demo")
-def test_demo_as_json_is_nothing_but_json(tmp_path, monkeypatch):
-    monkeypatch.setattr(results.Comparison, "plot", lambda self, path: None)
-    printed = json.loads(run("demo", "--out", tmp_path, "--json"))
-    saved = json.loads((tmp_path / "demo.json").read_text(encoding="utf-8"))
-    assert printed == saved
-    assert {"linear", "exact", "map"} <= {row["kind"] for row in printed["rows"]}
-
-
-@pytest.mark.usefixtures("quick_demo")
-def test_demo_without_matplotlib_says_what_to_install(tmp_path, monkeypatch):
-    def no_matplotlib(self, path):
-        raise ImportError("No module named 'matplotlib'")
-
-    monkeypatch.setattr(results.Comparison, "plot", no_matplotlib)
-    assert "pip install 'kernelmaps[plot]'" in run("demo", "--out", tmp_path)
+    assert given["shape"] == (1797, 64)
+    scope = {"km": kernelmaps}
+    exec(given["loading_code"], scope)
+    assert scope["X"].shape == given["shape"]
 
 
 # ---- judging ------------------------------------------------------------------------------------
@@ -150,7 +127,7 @@ def test_compare_as_json_has_all_parts(csv):
     printed = json.loads(run("compare", csv, *options))
     assert printed["task"] == "regression"
     row = next(row for row in printed["rows"] if row["label"] == "HomogeneousMap 3")
-    assert {"max", "rms", "relative", "bias"} <= set(row["error"])
+    assert row["error_max"] > row["error_rms"] > 0
     assert row["score"] <= 1
     assert row["columns"] == 9
     assert row["bytes"] == 80 * 9 * 8
@@ -184,12 +161,6 @@ def test_choose_prints_evidence_and_saves_the_map(csv, tmp_path):
         1,
         printed["chosen"]["columns"],
     )
-    # Each caller is sent to what it has.
-    shown = run(*arguments[:-2])
-    assert (
-        f"{1 + len(printed['rejected'])} candidates were measured; --json has all of them" in shown
-    )
-    assert "to_pandas" not in shown
 
 
 @pytest.fixture
@@ -241,7 +212,6 @@ def test_a_stationary_kernel_is_chosen_on_standardised_columns(csv, tmp_path):
 
 
 def test_choose_that_nothing_holds_is_an_exit_code_and_proposes_relative_errors(csv):
-    """Intersection has a kink, so that all families are given up early."""
     arguments = ("-t", "label", "--max-error", "1e-9", "-k", "intersection", "--budget", "0.1")
     scaled = csv.with_name("scaled.csv")
     head, *lines = csv.read_text(encoding="utf-8").splitlines()
@@ -250,7 +220,7 @@ def test_choose_that_nothing_holds_is_an_exit_code_and_proposes_relative_errors(
     big = [[c if k == place else str(1e6 * float(c)) for k, c in enumerate(row)] for row in cells]
     scaled.write_text("\n".join([head, *map(",".join, big)]), encoding="utf-8")
     told = assert_refused(1, "no map of intersection meets", "choose", scaled, *arguments).stderr
-    assert " ".join(told.split()).count("pass --relative") == 2  # at the start, and at the end
+    assert "pass --relative" in " ".join(told.split())
 
 
 # ---- models -------------------------------------------------------------------------------------

@@ -129,9 +129,10 @@ def test_what_others_put_into_the_folder_of_temporary_files_is_left_alone(tmp_pa
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
 def test_the_limit_of_memory_counts_what_files_hold(suffix, tmp_path, monkeypatch):
-    """A thousand equal rows of 80 bytes are stored in a few hundred."""
+    """A thousand equal rows of 80 bytes are stored in a few hundred; so are words."""
     path = tmp_path / f"t{suffix}"
-    frame = pd.DataFrame({f"column{j}": [1234567.0] * 1000 for j in range(8)})
+    frame = pd.DataFrame({f"column{j}": [1234567.0] * 1000 for j in range(4)})
+    frame["words"] = "thirty-six characters of a long text"
     frame.to_parquet(path) if suffix == ".parquet" else frame.to_csv(path, index=False)
     monkeypatch.setattr(tables, "IN_MEMORY_BYTES", 63_000)
     assert not tables.fits_in_memory(path)

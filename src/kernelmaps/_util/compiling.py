@@ -56,6 +56,7 @@ def loop(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """
     import numba
 
+    _fork_between_compilations()
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True} | options
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -84,6 +85,18 @@ def loop(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         return call
 
     return decorate
+
+
+@cache
+def _fork_between_compilations() -> None:
+    """Let a fork wait until no thread compiles: its child would wait for numba's lock forever."""
+    import numba
+
+    if hasattr(os, "register_at_fork"):
+        lock = numba.core.compiler_lock.global_compiler_lock
+        os.register_at_fork(
+            before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
+        )
 
 
 @cache

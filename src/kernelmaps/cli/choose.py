@@ -62,4 +62,4 @@ def choose(
     )
     if out is not None:
         write_model(result.map, out, {"columns": rows.columns, "normalize": normalize})
-    cli.show(result, json, "" if out is None else f"saved: {out}", source="--json")
+    cli.show(result, json, "" if out is None else f"saved: {out}")

@@ -244,8 +244,10 @@ class CsvFile:
                     yield table.slice(0, rows)
                     held, some, count = [table.slice(rows)], True, max(count - rows, 0)
 
-    def where(self, row: int) -> str:
+    def where(self, row: int | None) -> str:
         """The file, and the line that a row begins on, as an editor counts them."""
+        if row is None:
+            return str(self.path)
         place = row + int(self._has_header)
         line = next(number for k, (number, _) in enumerate(self._lines()) if k == place)
         return f"{self.path}, line {line}"

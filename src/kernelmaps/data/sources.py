@@ -45,6 +45,8 @@ class Block:
         The chunk as the user counts it, and the place of the first row within it.
     start : int
         Number of the first row in the whole.
+    positions : ndarray of int or None
+        Which rows of a larger block these are, where some are left out.
     """
 
     X: Any
@@ -54,6 +56,7 @@ class Block:
     row: int = 0
     start: int = 0
     exposure: Any = None
+    positions: np.ndarray | None = None
 
     def __len__(self) -> int:
         return self.X.shape[0]
@@ -88,26 +91,38 @@ class Block:
         Block
             They, with their targets, weights and exposures.
         """
-        y, w, exposure = (values_at(values, rows) for values in (self.y, self.w, self.exposure))
-        return replace(self, X=_sliced(self.X, rows), y=y, w=w, exposure=exposure)
+        values = self.y, self.w, self.exposure, self.positions
+        y, w, exposure, positions = (values_at(item, rows) for item in values)
+        positions = rows if positions is None else positions
+        X = _sliced(self.X, rows)
+        return replace(self, X=X, y=y, w=w, exposure=exposure, positions=positions)
+
+    def place(self, k: int) -> str:
+        """Say where a row is, for messages.
+
+        Parameters
+        ----------
+        k : int
+            Its position in this block.
+
+        Returns
+        -------
+        str
+            Its chunk, and its number there and in the whole.
+        """
+        k = k if self.positions is None else int(self.positions[k])
+        return f"chunk {self.chunk}, row {self.row + k} (row {self.start + k} of the data)"
 
 
 def joined(blocks: list[Block]) -> Block:
-    """Blocks one below the other; all else is that of the first."""
-
-    def concatenated(name: str) -> Any:
-        values = [getattr(block, name) for block in blocks]
-        return None if values[0] is None else np.concatenate(values)
-
+    """Blocks one below the other, which have no places any more."""
     X = [block.X for block in blocks]
     stacked = scipy.sparse.vstack(X, format="csr") if is_sparse(X[0]) else np.vstack(X)
-    return replace(
-        blocks[0],
-        X=stacked,
-        y=concatenated("y"),
-        w=concatenated("w"),
-        exposure=concatenated("exposure"),
+    y, w, exposure = (
+        None if values[0] is None else np.concatenate(values)
+        for values in zip(*((block.y, block.w, block.exposure) for block in blocks))
     )
+    return Block(stacked, y, w, exposure=exposure)
 
 
 class Source:

@@ -60,15 +60,16 @@ def fits_in_memory(X: Any) -> bool:
 def _parquet_bytes(path: Path) -> int:
     """Bytes of all values of a Parquet file, or of a folder of them.
 
-    Repeated values are stored once: eight bytes of a value is the least that is counted.
+    Repeated values are stored once: rows are as wide as the first ones, and values as numbers.
     """
-    files = [path] if path.is_file() else path.rglob("*.p*q*")
-    read_metadata = needed("pyarrow.parquet").read_metadata
     total = 0
-    for metadata in map(read_metadata, files):
-        groups = map(metadata.row_group, range(metadata.num_row_groups))
+    for file in [path] if path.is_file() else path.rglob("*.p*q*"):
+        with needed("pyarrow.parquet").ParquetFile(file) as parquet:
+            about, first = parquet.metadata, next(parquet.iter_batches(1 << 8), ())
+        groups = map(about.row_group, range(about.num_row_groups))
         stored = sum(group.total_byte_size for group in groups)
-        total += max(stored, 8 * metadata.num_rows * metadata.num_columns)
+        width = max(8 * about.num_columns, first.nbytes / len(first) if len(first) else 0)
+        total += max(stored, int(about.num_rows * width))
     return total
 
 
@@ -100,8 +101,10 @@ class TableFile:
             return cls(os.fspath(path), file.table(), file)
         return cls(os.fspath(path), parquet_dataset(path).to_table())
 
-    def where(self, row: int) -> str:
+    def where(self, row: int | None) -> str:
         """The file and the line or row, for messages."""
+        if row is None:
+            return self.name
         if self.csv is not None:
             return self.csv.where(self.start + row)
         return f"{self.name}, row {self.start + row} (counted from 0)"
@@ -227,8 +230,8 @@ class CsvFragment:
         if not pa.types.is_floating(self.physical_schema.field(name).type):
             return text
 
-        def where(row: int) -> str:
-            return self.file.where(start + row)
+        def where(row: int | None) -> str:
+            return self.file.where(None if row is None else start + row)
 
         return pa.array(finite_numbers(Text(text), name, where, advice_on_text()))
 
@@ -269,7 +272,8 @@ class ArrowSource(Source):
         self.rows = [count_rows(fragment) for fragment in self.fragments] if countable else []
         self.n_rows = sum(self.rows) if countable else None
         if self.has_target is not None:
-            self.n_rows = int(np.count_nonzero(self.has_target))
+            self.numbers = np.flatnonzero(self.has_target)
+            self.n_rows = len(self.numbers)
         self.names = self.features
         if not self.frames:
             named = _value_names(self.fragments[0].physical_schema, self.features)
@@ -372,7 +376,8 @@ class ArrowSource(Source):
 
         y, w, exposure = map(beside, (self.y, self.w, self.exposure))
         X = table.select(self.features) if self.frames else stacked(self.features)
-        return Block(X, y, w, number, 0, start, exposure)
+        positions = None if self.has_target is None else self.numbers[rows] - start
+        return Block(X, y, w, number, 0, start, exposure, positions)
 
     def _check_lengths(self, n_rows: int) -> None:
         given = {"y": self.y, "sample_weight": self.w, "exposure": self.exposure}

@@ -27,7 +27,7 @@ from .text_cells import (
 
 _WHOLE = r"^[+-]?\d+(\.0*)?$"
 LARGEST_EXACT_INTEGER = 2.0**53  # float64 represents all integers up to here
-Where = Callable[[int], str]
+Where = Callable[[int | None], str]  # of None: the table
 
 
 def target_values(raw: RawColumn, target: str, where: Where) -> tuple[np.ndarray, np.ndarray]:
@@ -42,6 +42,9 @@ def target_values(raw: RawColumn, target: str, where: Where) -> tuple[np.ndarray
                 f"{where(0)}: the target {target!r} holds dates. Turn it into a number to predict."
             )
         has_target = ~np.isnan(raw)
+        if np.isinf(raw).any():
+            place = where(int(np.argmax(np.isinf(raw))))
+            raise ValueError(f"{place}: the target {target!r} holds infinity. Leave the row out.")
         return _as_integers(raw[has_target]), has_target
     column = as_text(raw)
     if column.plain is None:
@@ -66,10 +69,10 @@ def target_values(raw: RawColumn, target: str, where: Where) -> tuple[np.ndarray
 
 
 def _warn_of(doubts: Iterable[str], subject: str, where: Where) -> None:
-    """Warn of what else the cells of a column may mean."""
+    """Warn of what else the cells of a column may mean, without the line of one of them."""
     sentences = [f"{subject} {doubt}" for doubt in doubts if doubt]
     if sentences:
-        warnings.warn(f"{where(0)}: {'; '.join(sentences)}.", SuspectColumnWarning, stacklevel=4)
+        warnings.warn(f"{where(None)}: {'; '.join(sentences)}.", SuspectColumnWarning, stacklevel=4)
 
 
 @dataclass(frozen=True)

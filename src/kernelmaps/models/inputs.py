@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,11 @@ def numbers_in_text(owner: Any, y: Any) -> Any:
     if np.ndim(values) != 1 or (isinstance(dtype, np.dtype) and dtype.kind not in "OUS"):
         return y
     name, column = type(owner).__name__, str(getattr(y, "name", None) or "y")
-    return number_values(raw_column(values, column, name), column, lambda row: f"{name}, row {row}")
+
+    def where(row: int | None) -> str:
+        return name if row is None else f"{name}, row {row}"
+
+    return number_values(raw_column(values, column, name), column, where)
 
 
 def missing_targets(y: Any) -> np.ndarray:
@@ -86,16 +91,28 @@ def without_rows(missing: np.ndarray, X: Any, *beside: Any) -> list[Any]:
     return [None if values is None else _safe_indexing(values, rows) for values in parts]
 
 
-def real_targets(y: np.ndarray, where: str) -> np.ndarray:
-    """Targets as finite numbers."""
+def real_targets(
+    y: np.ndarray, owner: str, place: Callable[[int], str] = "row {}".format
+) -> np.ndarray:
+    """Targets as finite numbers; others are refused by their places."""
     try:
-        y = y.astype(np.float64)
+        numbers = y.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{where}: Unknown label type: y must be numbers ({error}).") from None
-    if not np.isfinite(y).all():
-        at = int(np.argmin(np.isfinite(y)))
-        raise ValueError(f"{where}: y contains NaN or infinity (row {at}).")
-    return y
+        at = next(k for k, item in enumerate(y.tolist()) if not _is_number(item))
+        raise ValueError(
+            f"{owner}: Unknown label type: y must be numbers ({error}): {place(at)}."
+        ) from None
+    if not np.isfinite(numbers).all():
+        at = int(np.argmin(np.isfinite(numbers)))
+        raise ValueError(f"{owner}: y contains NaN or infinity: {place(at)}.")
+    return numbers
+
+
+def _is_number(item: Any) -> bool:
+    try:
+        return float(item) is not None
+    except (TypeError, ValueError):
+        return False
 
 
 def coded_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

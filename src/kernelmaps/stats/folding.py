@@ -186,10 +186,6 @@ def choose_block_rows(n_features: int, n_outputs: int, itemsize: int) -> int:
 # ---- messages -----------------------------------------------------------------------------------
 
 
-def _place(block: Block, row: int = 0) -> str:
-    return f"chunk {block.chunk}, row {block.row + row} (row {block.start + row} of the data)"
-
-
 def _named(
     name: str, block: Block, function: Callable[..., Result], *args: Any, **kw: Any
 ) -> Result:
@@ -209,17 +205,17 @@ def _check_block(block: Block, name: str) -> None:
         row, column = place
         value = "NaN" if np.isnan(X[place]) else "infinity (inf)"
         raise ValueError(
-            f"{name}: input X contains {value}: {_place(block, row)}, column {column}. "
+            f"{name}: input X contains {value}: {block.place(row)}, column {column}. "
             "Impute or drop such rows before folding"
         )
     for what, values in (("y", block.y), ("sample_weight", block.w)):
         if values is None or values.dtype.kind != "f" or np.isfinite(values).all():
             continue
         row = int(np.argmin(np.isfinite(values).reshape(len(values), -1).all(axis=1)))
-        raise ValueError(f"{name}: input {what} contains NaN or inf: {_place(block, row)}")
+        raise ValueError(f"{name}: input {what} contains NaN or inf: {block.place(row)}")
     if block.w is not None and (block.w < 0).any():
         row = int(np.argmax(block.w < 0))
-        raise ValueError(f"{name}: sample_weight is negative in {_place(block, row)}")
+        raise ValueError(f"{name}: sample_weight is negative in {block.place(row)}")
 
 
 # ---- on Dask ------------------------------------------------------------------------------------

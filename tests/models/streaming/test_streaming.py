@@ -588,7 +588,9 @@ def test_bad_parameters_are_refused(model, message):
         clone(model).fit(X, Y[:, 0])
 
 
-@pytest.mark.parametrize(("call", "message"), REFUSED_CALLS, ids=lambda item: item if isinstance(item, str) else "")
+@pytest.mark.parametrize(
+    ("call", "message"), REFUSED_CALLS, ids=lambda item: item if isinstance(item, str) else ""
+)
 def test_bad_calls_are_refused(call, message):
     with pytest.raises((ValueError, TypeError, AttributeError), match=message):
         call()

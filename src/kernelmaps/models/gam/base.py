@@ -271,18 +271,25 @@ class GeneralizedAdditiveModel(BaseEstimator):
             rows = encode_rows(*of_sample, levels)
         n_jobs = self.n_jobs if source.parts is None else 1  # Dask runs its tasks in threads
         encoder = ChunkEncoder(self.reader_, rows.books, owner, checks, tuple(outputs), n_jobs)
-        sums = sums_of_first_pass(source, encoder, losses, rows)
+        start = rows  # whose intercepts a fit begins with
+        if checks.total_weight is not None:  # one row of each class, with the weight of all
+            classes = np.arange(len(checks.total_weight), dtype=float)
+            start = replace(
+                rows, targets=one_against_rest(classes, outputs), weight=checks.total_weight,
+                offset=np.zeros(len(classes)),
+            )  # fmt: skip
+        sums = sums_of_first_pass(source, encoder, losses, start)
         if not sums.weight > 0:
             raise ValueError(f"{owner}: all sample weights are zero.")
         warn_of_gaps(owner, "y", sums.n_without_target)
         ends = sums.ranges * np.array([-1.0, 1.0])
         books = tuple(book.with_range(*pair) for book, pair in zip(rows.books, ends, strict=True))
-        encoder, rows = replace(encoder, books=books), replace(rows, books=books)
-        streamed = RowsFromStream(source, encoder, sums, rows)
+        encoder, start = replace(encoder, books=books), replace(start, books=books)
+        streamed = RowsFromStream(source, encoder, sums, start)
         n_rows = sums.by_output[0].count
         # A sample that has all rows: few are fitted as they would be in memory, at their values.
         few = len(rows.weight) <= EXACT.max_rows and n_rows == np.count_nonzero(rows.weight)
-        training = rows if few else streamed
+        training = replace(rows, books=books) if few else streamed
         self._fit_rows(training, losses, settings, n_rows, checks.location)
         self._after_fit(sample.columns, y + checks.location, weight, offset)
 

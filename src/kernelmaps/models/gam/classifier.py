@@ -270,7 +270,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         self, source: Source, sample: Sample
     ) -> tuple[RowChecks, list[Loss], list[float]]:
         checks = RowChecks(type(self).__name__, classes=np.zeros(0))
-        self.classes_, counts = count_labels(source, checks)
+        self.classes_, counts, weights = count_labels(source, checks)
         check_classification_targets(self.classes_)
         self._check_classes()
         factors = None
@@ -278,7 +278,9 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             factors = self._weights_by_class(self.classes_)
             if isinstance(self.class_weight, str):  # "balanced": by the rows of each class
                 factors = counts.sum() / (len(counts) * counts)
-        checks = replace(checks, classes=self.classes_, class_weight=factors)
+            weights = factors * weights
+        classes = {"classes": self.classes_, "class_weight": factors, "total_weight": weights}
+        checks = replace(checks, **classes)
         outputs = self._positive_codes()
         return checks, [make_loss(self.loss, np.ones(1))] * len(outputs), outputs
 

@@ -127,7 +127,7 @@ class RowsFromStream:
     first_pass : OutputSums
         Sums over all rows.
     sample : RowsInMemory
-        Some rows, which the intercepts to start from are those of.
+        Some rows, or one of each class, which the intercepts to start from are those of.
     """
 
     source: Source

@@ -270,7 +270,7 @@ class AdditiveMachine:
         elif self.on_codes and not hasattr(feature_map, "check_codes"):
             raise ValueError("on_codes is true, but feature_map has no codes")
 
-    # -- predictions of a few rows, by NumPy alone ------------------------------------------------
+    # -- predictions of rows of a file, without the estimator --------------------------------------
 
     @property
     def estimator(self) -> str:
@@ -296,38 +296,31 @@ class AdditiveMachine:
             raise AttributeError("the columns had no names")
         return self.feature_names
 
-    @property
-    def saved_maps(self) -> list[SavedMap]:
-        """The map."""
-        return [self.feature_map]
-
     def predict(self, X: Any) -> np.ndarray:
         """Predict numbers, or the classes with the highest scores, for an array of rows."""
-        scores = self._readable_scores(X)
+        scores = self._scores_of_array(X)
         if self.classes is None:
             return scores[:, 0]
-        return self.classes[decided(scores, len(self.classes))]
+        return self.classes[best_codes(scores, len(self.classes))]
 
     @property
     def predict_proba(self) -> Any:
         """A function that predicts probabilities of the classes for an array of rows."""
         if not self.log_odds:
             raise AttributeError("the scores are no log odds")
-        return lambda X: class_probabilities(sigmoid(self._readable_scores(X)))
+        return lambda X: class_probabilities(sigmoid(self._scores_of_array(X)))
 
-    def _readable_scores(self, X: Any) -> np.ndarray:
-        """Scores by NumPy; what that is slow for, or the map has to look at, is refused."""
-        if getattr(X, "dtype", np.dtype(float)).kind == "i":
-            X = X.astype(np.float64)  # as maps do
-        if (
-            type(X) is not np.ndarray
-            or X.dtype != np.float64
-            or X.shape[1:] != (len(self.weights),)
-        ):
-            raise EstimatorNeeded
-        if not 0 < X.size * self.n_outputs <= MOST_VALUES:
-            raise EstimatorNeeded
+    def _scores_of_array(self, X: Any) -> np.ndarray:
+        """Scores by NumPy alone; of many rows, by loops, whose import takes as long as NumPy."""
+        X = np.ascontiguousarray(X, np.float64)
+        if X.shape[1:] != (len(self.weights),):
+            raise ValueError(
+                f"X has shape {X.shape}, but {self.estimator} is expecting {len(self.weights)} "
+                "features."
+            )
         self.feature_map.check(X)
+        if X.size * self.n_outputs > MOST_READABLE:
+            return self.scores(X)
         return sums_array_api(self._table_for(X), X)[0] + self.offset
 
     # -- scores -----------------------------------------------------------------------------------
@@ -344,25 +337,19 @@ class AdditiveMachine:
         """Type of the scores of rows."""
         return precision_of(X, self.tol)
 
-    def scores(self, X: Any, n_jobs: int | None = None, *, validate: bool = False) -> np.ndarray:
-        """Scores of rows, one column per output.
+    def scores(self, X: Any, n_jobs: int | None = None) -> np.ndarray:
+        """Scores of checked rows, one column per output.
 
-        With `validate` the values have not been checked: the loops over its tables notice
-        what is not finite or outside the domain on their way, and only then they are searched.
+        A model whose map has a table is one itself, of the sums over a feature's columns: a value
+        takes one polynomial per output. Of other maps, the terms are added up.
         """
-        terms, feature_map = self.tabulated_terms(X), self.feature_map
-        # Values outside the domain are clipped, with one warning; others may be refused.
-        silent = feature_map.out_of_domain == "clip" and getattr(feature_map, "_warned", False)
-        silent &= not feature_map._non_negative
-        if validate and (terms is None or not (silent or self._notices(X))):
-            self.check(X)
-            validate = False
-        if terms is None:
-            return self.trained_scores(X, n_jobs=n_jobs)
-        out = np.zeros((X.shape[0], self.n_outputs), np.float64)
-        beyond = add_sums(terms, X, out, n_jobs)
-        if validate and beyond != 0 and not (silent and np.isfinite(beyond)):
-            self.check(X)
+        out, table = np.zeros((X.shape[0], self.n_outputs)), self._summed_table(X)
+        if table is None:
+            step = max(1, _BLOCK_OF_TERMS // self.weights.size)
+            for k in range(0, X.shape[0], step):
+                out[k : k + step] = self.terms(X[k : k + step], n_jobs).sum(axis=1)
+        else:
+            add_sums(table, X, out, n_jobs)
         return (out + self.offset).astype(self.precision(X), copy=False)
 
     def foreign_scores(self, X: Any) -> Any:
@@ -394,115 +381,44 @@ class AdditiveMachine:
         total = total + xp.asarray(self.offset, dtype=total.dtype, device=X.device)
         return xp.astype(total, xp.float64 if X.dtype == xp.float64 else xp.float32)
 
-    def trained_scores(
-        self, X: Any, some_rows: np.ndarray | None = None, n_jobs: int | None = None
-    ) -> np.ndarray:
-        """Scores in the form of the training, for which nothing has to be compiled first."""
-        count = X.shape[0] if some_rows is None else len(some_rows)
-        out = np.zeros((count, 1, self.n_outputs), self.precision(X))
-        out = self._evaluate(X, out, some_rows, n_jobs)[:, 0]
-        return (out + self.offset).astype(self.precision(X), copy=False)
-
     def terms(self, X: Any, n_jobs: int | None = None) -> np.ndarray:
-        """Terms of rows, [row][feature][output], their means included."""
-        shape = (X.shape[0], self.weights.shape[0], self.n_outputs)
-        return self._evaluate(X, np.zeros(shape, self.precision(X)), None, n_jobs)
+        """Terms of checked rows, [row][feature][output], their means included."""
+        n, d = X.shape[0], len(self.weights)
+        precision, table = self.precision(X), self.score_table()
+        if not self.on_codes:
+            X = X.astype(precision, copy=False)
+        if table is not None:
+            if "spec" not in self._cache:
+                self._cache["spec"] = spec_of(table)
+            values = _dense(apply(self._cache["spec"], X, n_jobs=n_jobs))
+            return values.reshape(n, d, -1).astype(precision, copy=False)
+        columns = _dense(apply(self.fitted.spec, X, n_jobs=n_jobs)).reshape(n, d, -1)
+        weights = self.weights[:, : columns.shape[2]].astype(columns.dtype)
+        return np.matmul(columns.transpose(1, 0, 2), weights).transpose(1, 0, 2)
 
     def centred_terms(self, X: Any, n_jobs: int | None = None) -> np.ndarray:
         """Terms of rows with mean zero over the sample of the training rows."""
         terms = self.terms(X, n_jobs)
-        terms -= self.summary.term_means.astype(terms.dtype)
-        return terms
+        return terms - self.summary.term_means.astype(terms.dtype)
 
-    def tabulated_terms(self, X: Any) -> Any:
-        """The model as polynomials for rows like these; None if the basis has to be evaluated."""
-        key = ("terms", X.dtype)
-        if key not in self._cache:
-            table, precision = self.score_table(), np.dtype(self.precision(X))
-            terms = None if table is None else tabulate_terms(table, X.dtype, precision)
-            self._cache[key] = terms
-        return self._cache[key]
+    def _summed_table(self, X: Any) -> Any:
+        """The model as polynomials for loops over rows like these, or None.
 
-    def _notices(self, X: Any) -> bool:
-        """Whether the loops over tables see all values that have to be spoken of.
-
-        They look up codes blindly, and bins of look-up maps have no outer ends.
+        Integers look the values themselves up, where these fit the caches.
         """
-        fitted = self.feature_map
-        if self.on_codes or (fitted.domain_ is None and not fitted._non_negative):
-            return True
-        low, high = (0.0, np.inf) if fitted.domain_ is None else fitted.domain_
-        if X.dtype.kind == "u":
-            return bool(np.max(low) <= 0 and np.min(high) >= np.iinfo(X.dtype).max)
-        if fitted.out_of_domain == "extrapolate" and not fitted._non_negative:
-            return True
-        if "ends" not in self._cache:
-            table = table_of(self.fitted.spec)
-            ends = table.clip_low[table.set_of], table.clip_high[table.set_of]
-            self._cache["ends"] = bool(np.all(ends[0] >= low) and np.all(ends[1] <= high))
-        return self._cache["ends"]
+        from ...engine.table.dot import summed_table
 
-    def _evaluate(
-        self, X: Any, out: np.ndarray, some_rows: np.ndarray | None, n_jobs: int | None
-    ) -> np.ndarray:
-        """Scores [row][0][output] or terms [row][feature][output] of (some) rows."""
-        from ...engine.table.update import RowWork
-        from ..rows.map_tables import rows_of, workspace_for
-        from ..solvers._dual_loops import evaluate
-        from ..solvers.dual import in_blocks
-
-        rows, no_norms = rows_of(X), np.zeros(0)
-        examples = np.arange(X.shape[0]) if some_rows is None else some_rows
-        examples = np.ascontiguousarray(examples, np.int64)
-        groups = [(outputs, self._basis_tables(X, outputs)) for outputs in self._groups()]
-        for d in (len(self.weights), *(basis.bands.table.n_features for _, basis in groups)):
-            shape = (len(examples), d if out.shape[1] > 1 else 1, groups[-1][0].stop)
-            check_loop(X, d, out, shape)
-        placed = [self._placed(tables, outputs) for outputs, tables in groups]
-        direct = len(groups) == 1  # the loop writes there
-
-        def some(begin: int, end: int) -> None:
-            for (outputs, tables), weights in zip(groups, placed, strict=True):
-                count, workspace = outputs.stop - outputs.start, workspace_for(tables, rows)
-                shape = (end - begin, out.shape[1], count)
-                scores = out[begin:end] if direct else np.zeros(shape, out.dtype)
-                work = RowWork(tables.basis.finder, scored=weights)
-                evaluate(work, rows, workspace, examples[begin:end], no_norms, scores)
-                if not direct:
-                    out[begin:end, :, outputs] = scores
-
-        def work(begin: int, end: int) -> None:
-            for block in row_blocks(end - begin, 0 if direct else 8 * out.shape[1] * MOST_LANES):
-                some(begin + block.start, begin + block.stop)
-
-        size = X.size * out.shape[-1] * len(out) // max(1, X.shape[0])
-        in_blocks(resolve_threads(n_jobs) if size > SMALL else 1, len(out), work)
-        return out
-
-    def _groups(self) -> list[slice]:
-        """Outputs whose weights are the lanes of one vector."""
-        count = self.n_outputs
-        return [slice(k, min(k + MOST_LANES, count)) for k in range(0, count, MOST_LANES)]
-
-    def _basis_tables(self, X: Any, outputs: slice) -> Any:
-        from ..rows.map_tables import basis_tables, lanes_for
-
-        precision, lanes = self.precision(X), lanes_for(outputs.stop - outputs.start)
-        key = (X.dtype, is_sparse(X), precision, lanes)
-        if not self.fitted.has_fixed_table or key not in self._cache:
-            self._cache[key] = basis_tables(self.fitted.spec, X, precision, lanes, all_codes=True)
+        table, precision = self.score_table(), np.dtype(self.precision(X))
+        if table is None or interpreted():
+            return None
+        key = (X.dtype, precision)
+        if key not in self._cache:
+            codes = 1 << 8 * X.dtype.itemsize
+            n_bytes = codes * X.shape[1] * self.n_outputs * 4
+            if X.dtype.kind == "u" and table.binning != CODE and n_bytes <= _CODE_BYTES:
+                table = at_codes(table, codes, np.dtype(np.float64))
+            self._cache[key] = summed_table(table, precision, centred=True)
         return self._cache[key]
-
-    def _placed(self, tables: Any, outputs: slice) -> Any:
-        """The weights of some outputs as the loops take them."""
-        from ...engine.table.update import weights_of
-        from ..rows.map_tables import pack_weights
-
-        key = ("weights", tables.basis.values.coef.dtype, tables.lanes, outputs.start)
-        if key not in self._cache or self._cache[key][0] is not tables:
-            basis, w = tables.basis, pack_weights(tables, self.weights[:, :, outputs])
-            self._cache[key] = (tables, weights_of(basis, basis.values, tables.lanes, w))
-        return self._cache[key][1]
 
     # -- description ------------------------------------------------------------------------------
 
@@ -697,51 +613,26 @@ def _coefficients(bands: Table, weights: np.ndarray) -> list[np.ndarray]:
     return out
 
 
-@dataclass(frozen=True)
-class Terms:
-    """A model's table, and the same as the loops take it."""
-
-    table: Any
-    for_loops: Any
-
-
-def tabulate_terms(table: Table, rows: np.dtype, dtype: np.dtype) -> Terms | None:
-    """A model's table in the layout of the loops for rows of one kind: float64 or float32
-    polynomials, or for integers, where these fit the caches, the values themselves.
-
-    None if its band is to be read instead: where that is cheaper, and where nothing is compiled.
-    """
-    from ...engine.table.dot import summed_table
-
-    if interpreted():
-        return None
-    outputs, d = int(table.width[0]), table.n_features
-    codes = 1 << 8 * rows.itemsize
-    if rows.kind == "u" and table.binning != CODE and codes * d * outputs * 4 <= _CODE_BYTES:
-        table = at_codes(table, codes, np.dtype(np.float64))
-    elif table.coef.size * dtype.itemsize > _MOST_BYTES:
-        return None
-    summed = summed_table(table, dtype, centred=True)
-    return Terms(summed, summed.for_loops())
-
-
-def add_sums(terms: Terms, X: Any, out: np.ndarray, n_jobs: int | None) -> float:
-    """Add the outputs of all rows to `out`; how far values were from the domain, in all.
+def add_sums(table: Any, X: Any, out: np.ndarray, n_jobs: int | None = None) -> float:
+    """Add the sums of a table over the features to `out`; how far values were from the domain.
 
     Zero if none was outside; not finite if one is not finite.
     """
     from ...engine.table.dot import BLOCK, dot_dense, dot_stored, sum_workspace
     from ...engine.table.locate import stored_rows
 
-    check_loop(X, terms.table.features, out, (X.shape[0], terms.table.outputs))
+    check_loop(X, table.features, out, (X.shape[0], table.outputs))
     grain = max(1, _GRAIN // (X.shape[1] * out.shape[1]))
-    flat, stored = out.reshape(-1), is_sparse(X)
+    flat, stored, packed = out.reshape(-1), is_sparse(X), table.for_loops()
     rows = stored_rows(X.data, X.indices, X.indptr) if stored else X.reshape(-1)
     loop = dot_stored if stored else dot_dense
 
     def work(begin: int, end: int) -> float:
-        workspace = sum_workspace(terms.table, end - begin)
-        return float(loop(terms.for_loops, rows, workspace, begin, end, flat))
+        return float(loop(packed, rows, sum_workspace(table, end - begin), begin, end, flat))
 
     # Every part of dense rows reads the whole table once for each of its blocks.
     return sum(in_threads(work, X.shape[0], n_jobs, grain, 1 if stored else BLOCK))
+
+
+def _dense(values: Any) -> np.ndarray:
+    return values.toarray() if is_sparse(values) else values
