@@ -60,6 +60,7 @@ class TermTest(NamedTuple):
     p_value: float
 
 
+NO_TEST = TermTest(0.0, 0.0, 1.0)  # of a term that nothing is left of
 MAX_PRIOR = 1e6  # prior variances, in units of the posterior ones: infinite without a penalty
 _SINGULAR = 1e-10  # eigenvalues, in units of the largest, that are rounding errors
 

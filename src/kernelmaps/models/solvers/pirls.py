@@ -17,7 +17,7 @@ A curve has many basis functions, and estimated smoothing parameters leave littl
 Steps are taken in the *active set* of coefficients that penalties leave something of
 (:meth:`.reml.Penalties.active_set`); the others are zero. With very many coefficients, the set
 begins with the null spaces of terms alone (straight lines, mostly), and range spaces enter it by
-what they promise to gain (:mod:`.screening`).
+what they promise to gain (:func:`.reml.entering_smoothing`).
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from .reml import (
     WorkingFit,
     best_of_two_starts,
     coarse_smoothing,
+    entering_smoothing,
     estimate_smoothing,
     penalised_fit,
     smoothing_deviations,
 )
-from .screening import entering_smoothing
 
 
 @dataclass(frozen=True)
