@@ -176,9 +176,9 @@ def attack(seed: int, folder: Path) -> tuple[str, str]:
     sampled = bool(rng.random() < 0.5)
     settings = [(tables, "BLOCK", rows), (passes, "CHUNK_ROWS", chunk)]
     if sampled:
-        size, exact = len(frame) // 2, replace(design.EXACT, max_rows=0)
+        size = len(frame) // 2
         settings += [(codebooks, "SAMPLE_ROWS", size), (sampling, "SAMPLE_ROWS", size)]
-        settings += [(design, "EXACT", exact), (base, "EXACT", exact)]
+        settings += [(module, "MAX_EXACT_ROWS", 0) for module in (design, base)]
     with ExitStack() as stack:
         for module, name, value in settings:
             stack.enter_context(patch.object(module, name, value))

@@ -51,7 +51,7 @@ _EXPORTS = {
         "Sparsity",
         "effective_sparsity",
     ],
-    "kernelmaps.inspection.kernel_error": ["KernelError", "kernel_error"],
+    "kernelmaps.evaluation.kernel_error": ["KernelError", "kernel_error"],
     "kernelmaps.evaluation.comparison": ["compare"],
     "kernelmaps.evaluation.choice": ["choose"],
     "kernelmaps.evaluation.model_report": ["model_report"],

@@ -98,16 +98,6 @@ def test_a_budget_ends_the_search_and_is_noted(X, monkeypatch):
     assert any("the budget was spent" in note for note in choice.notes)
 
 
-def test_a_tolerance_far_below_the_kernels_values_proposes_relative_errors(X):
-    large = km.choose(1e4 * X, "chi2", max_error=0.9, **COSINES)
-    words = "the mean of k(x, x) is 1e+04. For an error relative to the values, pass error='relati"
-    assert any(words in note for note in large.notes)
-    assert not km.choose(X, "chi2", max_error=0.05, **COSINES).notes
-    assert not km.choose(1e4 * X, "chi2", max_error=0.05, error="relative", **COSINES).notes
-    # Values of 1: the error is relative already.
-    assert not km.choose(X, "chi2", max_error=1e-4, **COSINES).notes
-
-
 def test_a_frame_gives_what_its_features_give(X):
     """IDs and columns of one value are left out, as by models of tables, and the map takes them."""
     frame = pd.DataFrame(X).add_prefix("c")

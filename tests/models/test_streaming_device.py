@@ -82,7 +82,7 @@ def test_merge_checkpoint_and_file_as_on_the_processor(torch, tmp_path, seed):
 
 
 def test_memory_that_runs_out_halves_the_block(torch, monkeypatch, seed):
-    from kernelmaps.stats.on_device import OnDevice
+    from kernelmaps.stats.folding import OnDevice
 
     X, y = problem(seed)
     whole = km.StreamingRidge(feature_map=features().fit(X)).fit(X, y)
@@ -211,7 +211,7 @@ def test_a_solution_that_does_not_fit_says_so(torch, monkeypatch, seed):
 
 
 def test_a_block_that_does_not_fit_names_the_parameter(torch, monkeypatch, seed):
-    from kernelmaps.stats.on_device import OnDevice
+    from kernelmaps.stats.folding import OnDevice
 
     X, y = problem(seed, 100)
     model = km.StreamingRidge(feature_map=features(), device="cpu").fit(X, y)
@@ -337,7 +337,7 @@ def test_products_go_where_they_belong(torch):
 
 @pytest.mark.parametrize("options", [{}, {"validation": "loo", "alpha": [0.1, 1.0]}])
 def test_tensors_are_folded_where_they_are(torch, options, seed, monkeypatch):
-    from kernelmaps.stats import on_device
+    from kernelmaps.stats import folding as on_device
 
     X, y = problem(seed, 6000)  # more than the sample that the map is fitted on
     w = np.random.default_rng(seed).random(len(y))
@@ -378,7 +378,7 @@ def explicit(torch, monkeypatch):
 
 
 def test_checkpoints_of_tensors(torch, explicit, tmp_path, seed, monkeypatch):
-    from kernelmaps.stats.on_device import OnDevice
+    from kernelmaps.stats.folding import OnDevice
 
     X, y = problem(seed)
     fitted = features().fit(X)
@@ -456,11 +456,11 @@ def test_the_place_of_the_rows_does_not_travel(torch, seed):
 def test_tensors_that_are_no_rows_are_refused(torch, monkeypatch):
     X, y = problem(0, 50)
     model = km.StreamingRidge(device="cpu")
-    with pytest.raises(ValueError, match=r"dense with two dimensions .* found shape \(50,\)"):
+    with pytest.raises(ValueError, match=r"two dimensions .* found shape \(50,\)"):
         model.fit(torch.asarray(y), y)
-    with pytest.raises(ValueError, match=r"found shape \(0, 6\) while a minimum of 1"):
+    with pytest.raises(ValueError, match=r"found shape \(0, 6\)"):
         model.fit(torch.zeros((0, 6)), y[:0])
-    with pytest.raises(ValueError, match="Complex data not supported"):
+    with pytest.raises(ValueError, match="dtype torch.complex64"):
         model.fit(torch.zeros((3, 2), dtype=torch.complex64), y[:3])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.fit(torch.asarray(X), y[:-1])

@@ -20,7 +20,7 @@ from kernelmaps._util.arguments import generator
 from kernelmaps._util.sparse import dense
 from kernelmaps.engine import Spec, apply, evaluate
 from kernelmaps.exceptions import KernelScaleWarning, OutOfDomainWarning
-from kernelmaps.inspection.kernel_error import kernel_error
+from kernelmaps.evaluation.kernel_error import kernel_error
 from kernelmaps.kernels import AdditiveKernel, HomogeneousKernel, Kernel, StationaryKernel
 from kernelmaps.maps.base import AdditiveMap, FeatureMap
 

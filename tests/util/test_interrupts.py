@@ -120,7 +120,7 @@ late, found = interrupted(
     lambda: km.compare(X[:300], y[:300], maps=maps, kernels=["chi2"], with_baselines=False)
 )
 assert found.interrupted
-assert [row.label for row in found.rows if row.score is not None] == ["quick"]
+assert list(found.finished.index) == ["quick"]
 """,
 }
 

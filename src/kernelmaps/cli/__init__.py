@@ -8,7 +8,7 @@ from .application import app
 
 __all__ = ["COMMANDS", "app", "load_commands", "run"]
 
-_FILES = {"demo": "compare"}  # of commands that share a file with another
+_FILES = {"choose": "compare", "demo": "compare"}  # of commands that share a file with another
 COMMANDS = (
     "demo", "compare", "choose", "fit", "predict", "evaluate", "export", "explain", "warmup",
 )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 import signal
@@ -31,7 +30,7 @@ from .columns import (
     is_frame,
 )
 from .dask import DaskSource
-from .files import CsvFile, is_csv, is_parquet, known_suffixes, parquet_dataset, uncompressed_bytes
+from .files import CsvFile, is_csv, is_parquet, known_suffixes, parquet_dataset, refuse_pipe, uncompressed_bytes
 from .sources import (
     Block,
     IterableSource,
@@ -249,8 +248,6 @@ class ArrowSource(Source):
     y, w, exposure : str, array or None
         Columns by name, or values of all rows; `y` may be a list of names.
     frames : bool
-    begin : int
-        Number of the first row in a larger whole.
     name : str
         For messages.
     has_target : ndarray of bool or None
@@ -264,13 +261,11 @@ class ArrowSource(Source):
     exposure: Any = None
     has_target: np.ndarray | None = None
     frames: bool = False
-    begin: int = 0
     name: str = "the Parquet dataset"
 
     def __post_init__(self) -> None:
         countable = not any(isinstance(fragment, CsvFragment) for fragment in self.fragments)
-        self.rows = [count_rows(fragment) for fragment in self.fragments] if countable else []
-        self.n_rows = sum(self.rows) if countable else None
+        self.n_rows = sum(map(count_rows, self.fragments)) if countable else None
         if self.has_target is not None:
             self.numbers = np.flatnonzero(self.has_target)
             self.n_rows = len(self.numbers)
@@ -313,7 +308,7 @@ class ArrowSource(Source):
             table = pa.Table.from_batches(batches) if batches else schema.empty_table()
             values = TableFile(name, table).beside(y, w, exposure)
             return cls(fragments, features, *values, frames=frames, name=name)
-        source = cls(fragments, features, y, w, exposure, None, frames, 0, name)
+        source = cls(fragments, features, y, w, exposure, None, frames, name)
         if source.n_rows is not None:
             source._check_lengths(source.n_rows)
         return source
@@ -322,8 +317,16 @@ class ArrowSource(Source):
         size = "" if self.frames else f" of {self.n_rows} rows and {self.n_features} features"
         return f"{self.name}{size}"
 
-    def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
-        return self._read(scanned(self.fragments, self._columns, block_rows), block_rows, skip)
+    def blocks(self, block_rows: int) -> Iterator[Block]:
+        start, batches = 0, scanned(self.fragments, self._columns, block_rows)
+        if self.has_target is not None:
+            batches = _filtered(batches, self.has_target)
+        tables = _grouped(batches, block_rows) if self.frames else _cut(batches, block_rows)
+        for number, table in enumerate(tables):
+            yield self._block(table, number, start)
+            start += table.num_rows
+        if self.n_rows is None:
+            self._check_lengths(start)
 
     def labels(self) -> Iterator[Block]:
         return replace(self, features=self.features[:1]).blocks(1 << 20)
@@ -333,35 +336,10 @@ class ArrowSource(Source):
             return super().column(position)
         return replace(self, features=[self.features[position]]).blocks(1 << 18)
 
-    def n_blocks(self, block_rows: int) -> int | None:
-        """Sum over row groups, none of which shares a block with the next."""
-        return sum(math.ceil(n / block_rows) for n in self.rows) or None
-
-    def partitions(self, n: int, block_rows: int) -> list[Source]:
-        """One source per run of row groups."""
-        step = math.ceil(len(self.fragments) / max(n, 1))
-        begins = self.begin + np.cumsum([0, *self.rows])
-        return [
-            replace(self, fragments=self.fragments[a : a + step], begin=int(begins[a]))
-            for a in range(0, len(self.fragments), step)
-        ]
-
     @property
     def _columns(self) -> list[str]:
         beside = (column for item in (self.y, self.w, self.exposure) for column in _names(item))
         return [*self.features, *beside]
-
-    def _read(self, batches: Iterator[Any], rows: int, skip: int = 0) -> Iterator[Block]:
-        start = self.begin
-        if self.has_target is not None:
-            batches = _filtered(batches, self.has_target)
-        tables = _grouped(batches, rows) if self.frames else _cut(batches, rows)
-        for number, table in enumerate(tables):
-            if number >= skip:
-                yield self._block(table, number, start)
-            start += table.num_rows
-        if self.n_rows is None:
-            self._check_lengths(start)
 
     def _block(self, table: Any, number: int, start: int) -> Block:
         rows = slice(start, start + table.num_rows)
@@ -547,6 +525,8 @@ def _opened(
     path = Path(X) if isinstance(X, str | os.PathLike) else None
     if path is not None and not path.exists():
         raise FileNotFoundError(f"no file or directory {str(path)!r}")
+    if path is not None:
+        refuse_pipe(path)
     if path is not None and (is_parquet(path) or is_csv(path)):
         data = parquet_dataset(path) if is_parquet(path) else CsvFragment(CsvFile(path))
         where = str(path) if frames else f"the file {str(path)!r}"
@@ -588,9 +568,9 @@ class ExposedSource(Source):
     def describe(self) -> str:
         return self.source.describe()
 
-    def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
+    def blocks(self, block_rows: int) -> Iterator[Block]:
         end = 0
-        for block in self.source.blocks(block_rows, skip):
+        for block in self.source.blocks(block_rows):
             end = block.start + len(block)
             yield replace(block, exposure=values_at(self.exposure, slice(block.start, end)))
         check_lengths(end, exposure=self.exposure)

@@ -13,16 +13,16 @@ import pyarrow.compute as pc
 
 from .._util.arguments import argument
 from ..exceptions import SuspectColumnWarning
-from .columns import RawColumn, as_text
+from .columns import RawColumn, as_text, typed_number_doubts
 from .text_cells import (
     LABEL_GAPS,
     NUMBER_GAPS,
     NumberFormat,
     Text,
-    bare_numbers,
     find_number_format,
     number_doubts,
     quoted,
+    unit_doubts,
 )
 
 _WHOLE = r"^[+-]?\d+(\.0*)?$"
@@ -45,6 +45,7 @@ def target_values(raw: RawColumn, target: str, where: Where) -> tuple[np.ndarray
         if np.isinf(raw).any():
             place = where(int(np.argmax(np.isinf(raw))))
             raise ValueError(f"{place}: the target {target!r} holds infinity. Leave the row out.")
+        _warn_of(typed_number_doubts(raw), f"the target {target!r}", where)
         return _as_integers(raw[has_target]), has_target
     column = as_text(raw)
     if column.plain is None:
@@ -58,7 +59,7 @@ def target_values(raw: RawColumn, target: str, where: Where) -> tuple[np.ndarray
     how = NumberFormat() if is_plain else find_number_format(column)
     if how is not None:
         values = _exact(numeric, place) if is_plain else _formatted(column, how, place)
-        doubts = [*number_doubts(column, how), bare_numbers(column, how)]
+        doubts = [*number_doubts(column, how), *unit_doubts(column, how)]
         _warn_of(doubts, f"the target {target!r}", where)
         return values, has_target
     present = column.cells.present(LABEL_GAPS)
@@ -158,7 +159,7 @@ def finite_numbers(text: Text, column: str, where: Where, advice: str) -> np.nda
         truth = truth_values(text.array)
         if truth is not None:
             return truth.astype(np.float64)
-        values = text.cells.rows(np.append(text.numbers(NumberFormat()), np.nan))
+        values = text.cells.rows(text.numbers(NumberFormat()))
     bad = ~np.isfinite(values)
     if bad.any():
         row = int(np.argmax(bad))

@@ -12,7 +12,6 @@ import numpy as np
 
 from .._util import storage
 from .._util.arguments import argument, check_choice, check_count, check_positive, seed_of
-from .._util.display import announce
 from .._util.threads import limit_blas
 from ..exceptions import DesignError
 from ..kernels import Kernel
@@ -334,11 +333,7 @@ def _least(solver: DesignSolver, max_error: float, cache: bool) -> Design:
     holding, failed, tried, designs = 0, 0, 1, []
     while holding - failed != 1:
         designs.append(_one(solver, tried, cache))
-        size, error = designs[-1].n_columns, designs[-1].max_error
-        announce(
-            f"{size} column{'s' * (size > 1)}: error {error:.3g}, at most {max_error:.3g} "
-            "is asked for"
-        )
+        error = designs[-1].max_error
         if error <= max_error:
             holding, held = tried, designs[-1]
         else:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._util.threads import in_threads, worth_a_thread
+from .._util.threads import in_threads, rows_per_thread
 
 EXACT_SIZES = (1e-150, 1e150)
 """Of float64 values: their squares and products are floating-point numbers, too."""
@@ -125,7 +125,7 @@ def column_range(X: np.ndarray, n_jobs: int | None = None) -> ColumnRange:
             return np.repeat([[np.inf], [-np.inf]], X.shape[1], axis=1)
         return np.stack([_along_columns(np.min, rows), _along_columns(np.max, rows)])
 
-    parts = in_threads(of, len(X), n_jobs, worth_a_thread(X.shape[1]))
+    parts = in_threads(of, len(X), n_jobs, rows_per_thread(X.shape[1]))
     lows, highs = zip(*parts, strict=True)
     return np.min(lows, axis=0).astype(np.float64), np.max(highs, axis=0).astype(np.float64)
 

@@ -29,7 +29,7 @@ from .._util.arguments import (
     parameter,
     seed_of,
 )
-from .._util.display import Tabled, number, numbers_table, track
+from .._util.display import Tabled, number, table_of, track
 from .._util.sparse import dense
 from .._util.threads import check_stop, interruptible
 from ..certificate import Certificate
@@ -49,10 +49,6 @@ JOINT_SIZES = tuple(2**power for power in range(6, 15))
 _BLOCKS = 16
 _MARGIN = 1.1  # over the largest error seen: the chosen one is the luckiest of many candidates
 _PATIENCE = 20.0  # seconds for one candidate, after which no other one of its family is tried
-# Of the mean of k(x, x). A smaller tolerance is most likely meant as a relative one: on histograms
-# with a sum of 1, tolerances from 0.001 on are common, and k(x, x) is 1.
-_SMALL_SHARE = 5e-4
-_LARGE_VALUES = 2.0  # mean of k(x, x), below which relative errors are about the absolute ones
 # Families in the order of their cost: series are formulas, designs are looked up, anchors need
 # eigenvectors for each feature, and landmarks a decomposition.
 _ORDER = ("HomogeneousMap", "ChebyshevMap", "SeriesMap", "DesignedMap", "AnchorMap")
@@ -162,10 +158,13 @@ class Choice(Tabled):
         for item in sorted(self.rejected, key=lambda item: item.candidate.size):
             last[item.candidate.name, item.candidate.variant] = item
         relative = self.requirements["error"] == "relative"
-        heads = ("columns", "max rel.\nerror" if relative else "max\nerror", "bound", "ms")
-        sentences = [f"{1 + len(self.rejected)} candidates were measured.", *self.notes]
-        table = numbers_table(self.summary(), sentences, "map", heads, title_justify="left")
-        table.add_column("verdict", min_width=16)
+        right = ("columns", "max rel.\nerror" if relative else "max\nerror", "bound", "ms")
+        table = table_of(
+            ["map", *right, "verdict"], [], self.summary(), right, title_justify="left"
+        )
+        table.caption = "\n".join(
+            [f"{1 + len(self.rejected)} candidates were measured.", *self.notes]
+        )
         shown = sorted(last.values(), key=lambda item: (item.columns, item.bound))
         for item in (self.evidence, *shown):
             cells = number(item.max), number(item.bound), number(1e3 * item.seconds, ".1f")
@@ -446,36 +445,24 @@ class _Search:
             raise self._failure()
         # Of as many columns, the safer one: times of milliseconds would decide by chance.
         best = min(self._good, key=lambda item: (item.columns, item.bound))
-        self.notes += self._advise()
         others = [item for item in self.measured if item is not best]
         rejected = [replace(item, verdict=self._verdict(item, best)) for item in others]
         return best, sorted(rejected, key=lambda item: (item.columns, item.bound))
 
-    def _advise(self) -> list[str]:
-        """Propose relative errors where a tolerance is far below the kernel's values."""
-        mean = float(np.mean([np.diag(split.exact).mean() for split in self.splits]))
-        max_error = self.requirements["max_error"]
-        small = mean >= _LARGE_VALUES and max_error < _SMALL_SHARE * mean
-        if self.requirements["error"] == "relative" or not small:
-            return []
-        option = parameter("relative")  # of the command; in Python, it is a value of `error`
-        relative = option if option.startswith("--") else argument("error", "relative")
-        return [
-            f"{argument('max_error', max_error)} is small for kernel values of this size: the mean "
-            f"of k(x, x) is {mean:.3g}. For an error relative to the values, pass {relative}."
-        ]
-
     def _failure(self) -> ToleranceError:
         nearest = min(self.measured, key=lambda item: item.bound)
-        stated = argument("max_error", self.requirements["max_error"])
+        stated, relative = argument("max_error", self.requirements["max_error"]), ""
+        if self.requirements["error"] == "absolute":
+            option = parameter("relative")  # of the command; in Python, it is a value of `error`
+            option = option if option.startswith("--") else argument("error", "relative")
+            relative = f", or pass {option} for an error relative to √(k(x, x) k(y, y))"
         sentences = [
             f"choose: no map of {maps.kernel_label(self.kernel)} meets {stated}. The most accurate "
             f"of {len(self.measured)} is {nearest.label} with {nearest.columns} columns: "
             f"{self.requirements['error']} error on fresh pairs at most {nearest.bound:.3g} "
             f"({nearest.confidence:.0%} confidence).",
             *(f"{note.rstrip('.')}." for note in self.notes),
-            "Allow a larger error.",
-            *self._advise(),
+            f"Allow a larger error{relative}.",
         ]
         return ToleranceError(" ".join(sentences), best=nearest)
 

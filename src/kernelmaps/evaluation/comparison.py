@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -20,9 +20,8 @@ import kernelmaps
 
 from .._util.arguments import argument, check_positive, generator, parameter, refuse_masked, seed_of
 from .._util.display import track
-from .._util.threads import interruptible, limit_blas, pools
+from .._util.threads import interruptible, pools
 from ..exceptions import KernelScaleWarning, OutOfDomainWarning
-from ..inspection.kernel_error import KernelError, kernel_error
 from ..kernels import Kernel, get
 from ..maps.base import PLUGINS
 from .candidates import candidates, expression, get_sort, kernel_label
@@ -34,6 +33,7 @@ from .checks import (
     informative_columns,
     suspect_columns,
 )
+from .kernel_error import KernelError, kernel_error
 from .methods import (
     Method,
     baselines,
@@ -191,8 +191,7 @@ def compare(
         if row["label"] in models:
             row["code"] = expression(select_columns(models[row["label"]], columns["selected"]))
     return Comparison(
-        make_frame(rows), task, data, notes, perf_counter() - start, interrupted,
-        (problem.X, problem.y), models, losses,
+        make_frame(rows), task, data, notes, perf_counter() - start, interrupted, models, losses
     )  # fmt: skip
 
 
@@ -332,15 +331,8 @@ def _quiet(method: Method, problem: Problem, record: bool = False) -> Iterator[l
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always" if record else "ignore")
         warnings.simplefilter("ignore", OutOfDomainWarning)  # part of the error and of the score
-        if problem.X.shape[0] * problem.X.shape[1] > _ONE_THREAD_CELLS:
-            yield caught
-            return
-        one = (
-            pools().limit(limits=1, user_api="openmp")
-            if method.kind == "boosting"
-            else limit_blas(1)
-        )
-        with one:
+        is_small = problem.X.shape[0] * problem.X.shape[1] <= _ONE_THREAD_CELLS
+        with pools().limit(limits=1) if is_small else nullcontext():
             yield caught
 
 

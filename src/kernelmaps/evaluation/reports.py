@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import date
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 import kernelmaps
 
 from .._util import storage
-from .._util.sparse import dense
-from ..inspection import ShapeFunctionDisplay, kernel_error_grid
-from ..inspection.shapes import by_importance, linear_shape_functions, output_names
-from ..maps.base import AdditiveMap, FeatureMap
-
-_POINTS = 28  # of a heat map's side
-_SHAPES = 12
-_ROWS = 1500  # for the shape functions
 
 
 def fill_template(template: str, data: dict[str, Any], path: str | Path) -> Path:
@@ -87,9 +76,6 @@ def _part(name: str) -> str:
     return files("kernelmaps.evaluation").joinpath(name).read_text(encoding="utf-8").rstrip("\n")
 
 
-# ---- the report of a comparison ------------------------------------------------------------------
-
-
 def comparison_report(result: Any, path: str | Path) -> Path:
     """Write the report of a `Comparison`: recommendation, code, plots, sortable table."""
     data, use = result.data, result.recommended()
@@ -115,71 +101,8 @@ def comparison_report(result: Any, path: str | Path) -> Path:
         "use_this": result.use_this(),
         "front_error": list(result.pareto("columns", "error").index),
         "front_score": list(result.pareto("seconds", "score").index),
-        "heatmaps": _heatmaps(result),
-        "shapes": _shapes(result),
         "code": result.code(),
         "footer": f"kernelmaps {kernelmaps.__version__}, {date.today().isoformat()}; "
         f"measured in {result.seconds:.0f} s.",
     }
     return fill_template("report.html", page, path)
-
-
-def _heatmaps(result: Any) -> list[dict[str, Any]]:
-    """Errors over pairs of values of one feature, within its data, or over pairs of rows."""
-    heatmaps = []
-    for label in result.frame.index[result.frame["kind"] == "map"]:
-        # Some kernels have values that are not pairs of one feature.
-        with warnings.catch_warnings(action="ignore"), suppress(ValueError, TypeError, KeyError):
-            X = result.sample[0]
-            for _, step in clone(result.models[label]).steps[:-1]:
-                step.fit(X)
-                if isinstance(step, FeatureMap):
-                    heatmaps.append({"label": label, **_heatmap(result.data["names"], step, X)})
-                X = step.transform(X)
-    return heatmaps
-
-
-def _heatmap(names: Any, fitted: FeatureMap, X: Any) -> dict[str, Any]:
-    # The feature of the widest range: one that is constant would show nothing.
-    lowest, highest = (np.ravel(dense(end)).astype(float) for end in (X.min(axis=0), X.max(axis=0)))
-    feature = int(np.argmax(highest - lowest))
-    low, high = float(lowest[feature]), float(highest[feature])
-    additive = isinstance(fitted, AdditiveMap)
-    domain = (low, high) if additive else None
-    drawn = kernel_error_grid(fitted, X, domain=domain, feature=feature, n_points=_POINTS)
-    size = float(np.sqrt(np.mean(np.square(drawn.exact)))) or 1.0
-    name = names[feature] if names else f"x{feature}"
-    over = f"{name}: {low:.3g} to {high:.3g}" if additive else "rows"
-    error = round_numbers(np.nan_to_num(drawn.error) / size, 3)
-    return {"additive": additive, "over": over, "error": error}
-
-
-def _shapes(result: Any) -> dict[str, Any] | None:
-    """Shape functions of the best method whose map is additive, refitted on some of the rows.
-
-    Behind a scaler the features are not in their own units.
-    """
-    rows = result.finished
-    labels = rows.index[rows["kind"] == "map"]
-    label = next((k for k in labels if isinstance(result.models[k][0], AdditiveMap)), None)
-    if label is None:
-        return None
-    X, y = (values[:_ROWS] for values in result.sample)
-    with warnings.catch_warnings(action="ignore"):
-        model = clone(result.models[label]).fit(X, y)
-    scale = float(np.prod([getattr(step, "scale_", 1.0) for step in model[1:-1]]))
-    coef = scale * np.atleast_2d(model[-1].coef_)
-    shapes = linear_shape_functions(model[0], coef, names=result.data.get("names"), X=X)
-    classes = [str(item) for item in getattr(model, "classes_", [])]
-    towards = f", towards class {classes[1]}" if len(classes) == 2 else ""
-    words = (
-        f"A linear model on {label} is a sum of functions of one feature each; here are the "
-        f"{min(_SHAPES, len(shapes))} most important of {len(shapes)}{towards}."
-    )
-    display = ShapeFunctionDisplay(by_importance(shapes)[:_SHAPES])
-    return {
-        "words": words,
-        "outputs": output_names(model) or ["score"],
-        "features": plain_panels(display.panels),
-        "range": round_numbers(display.limits),
-    }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
-from .._util.display import Tabled, number, numbers_table
+from .._util.display import Tabled, number, table_of
 from .candidates import expression, import_lines
 from .methods import select_columns
 from .reports import comparison_report
@@ -92,8 +92,6 @@ class Comparison(Tabled):
         Wall-clock time of the whole comparison.
     interrupted : bool
         Whether it was stopped from the keyboard: the frame has what was finished by then.
-    sample : tuple
-        Rows and targets that were compared, for pictures.
     models : dict of str to Pipeline
         The unfitted models of the selected columns by label; of exact kernel machines none, as they
         do not scale to many rows.
@@ -108,7 +106,6 @@ class Comparison(Tabled):
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
     interrupted: bool = False
-    sample: tuple[Any, Any] = (None, None)
     models: dict[str, Any] = field(default_factory=dict)
     losses: dict[str, np.ndarray] = field(default_factory=dict)
 
@@ -275,8 +272,9 @@ class Comparison(Tabled):
         if len(ties) > 1:
             caption.append("= statistically tied with the best; * the recommended one.")
         title = f"{self.data['name']} ({self.data['rows']:,} × {self.data['columns']:,})"
-        heads = ("cols", "max rel.\nerror", self.score_name, "map\nms", "fit\nms", "test\nms")
-        table = numbers_table(title, [*caption, *self.notes], "method", heads)
+        right = ("cols", "max rel.\nerror", self.score_name, "map\nms", "fit\nms", "test\nms")
+        table = table_of(["method", *right], [], title, right, padding=(0, 1, 0, 0))
+        table.caption = "\n".join([*caption, *self.notes])
         for label, row in self.finished.iterrows():
             cells = _cells(str(label), row, marks.get(label, " "))
             table.add_row(*cells, style=_STYLES.get(row.kind, ""))

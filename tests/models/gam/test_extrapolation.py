@@ -55,7 +55,7 @@ def test_each_call_warns_once_with_columns_and_rows(seed, tmp_path):
         assert "training rows: 'x' in 4 rows, 'z' in 1 row." in message
         assert messages(call, X, **options) == []
     assert "'x' in 1 row." in messages(model.explain, NEW[3:4])[0]
-    predictions = predict_rows(tmp_path / "model.kmap", tmp_path / "new.csv")
+    _, predictions = predict_rows(tmp_path / "model.kmap", tmp_path / "new.csv")
     (message,) = messages(lambda: list(predictions))
     assert "'x' in 4 rows, 'z' in 1 row." in message
 

@@ -12,12 +12,11 @@ from table_columns import columns_of
 
 import kernelmaps as km
 from kernelmaps.models.gam import interactions, score_tests
-from kernelmaps.models.gam.bases import marginal_basis
-from kernelmaps.models.gam.design import GamSettings, encode_rows
-from kernelmaps.models.gam.pairs import codes_for_tests, sums_by_pair
+from kernelmaps.models.gam.design import encode_rows
+from kernelmaps.models.gam.pairs import PAIRS, coarse_codes, marginal_basis, sums_by_pair
 from kernelmaps.models.gam.purification import subtract_main_effects
 from kernelmaps.models.gam.score_tests import SCORE_TEST, main_effects
-from kernelmaps.models.gam.terms import Term
+from kernelmaps.models.gam.terms import GamSettings, Term
 from kernelmaps.models.losses import Squared
 
 
@@ -31,7 +30,9 @@ def coded(X, y=None, weight=None):
     counts = [
         np.bincount(c, weight, b.n_codes) for c, b in zip(rows.codes, rows.books, strict=True)
     ]
-    coarse = codes_for_tests(rows.books, counts, range(X.shape[1]))
+    coarse = {
+        j: coarse_codes(rows.books[j], counts[j], PAIRS.test_codes) for j in range(X.shape[1])
+    }
     bases = {j: marginal_basis(c.sum_rows(counts[j]), category=False) for j, c in coarse.items()}
     return rows, coarse, bases
 

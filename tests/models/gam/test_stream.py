@@ -13,7 +13,7 @@ from kernelmaps.data import tables
 from kernelmaps.data.sources import RowSample, sampled_rows
 from kernelmaps.data.tables import open_table
 from kernelmaps.exceptions import MissingTargetWarning
-from kernelmaps.models.gam import codebooks, sampling, stream
+from kernelmaps.models.gam import codebooks, sampling, training_rows
 from kernelmaps.models.rows import passes
 
 pa = pytest.importorskip("pyarrow")
@@ -80,8 +80,10 @@ def test_squared_loss_takes_one_pass(tmp_path, seed, monkeypatch):
     X, rate, rng = table(seed)
     path = stored(tmp_path, X.assign(y=rate * rng.gamma(20, 0.05, len(X))), "parquet")
     count = []
-    plain = stream.fold_chunks
-    monkeypatch.setattr(stream, "fold_chunks", lambda *args: (count.append(1), plain(*args))[1])
+    plain = training_rows.fold_chunks
+    monkeypatch.setattr(
+        training_rows, "fold_chunks", lambda *args: (count.append(1), plain(*args))[1]
+    )
     km.AdditiveRegressor().fit(path)
     assert len(count) == 1
     poisson = km.AdditiveRegressor(loss="poisson").fit(path)
@@ -144,7 +146,7 @@ def test_wide_tables_keep_no_pairs(tmp_path, seed, small_chunks, monkeypatch):
     X, rate, _ = table(seed)
     path = stored(tmp_path, X.assign(y=rate), "parquet")
     plain = km.AdditiveRegressor().fit(path)
-    monkeypatch.setattr(stream, "PAIR_TABLE_BYTES", 100)
+    monkeypatch.setattr(training_rows, "PAIR_TABLE_BYTES", 100)
     assert_same(plain, km.AdditiveRegressor().fit(path), X)
 
 

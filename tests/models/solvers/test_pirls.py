@@ -159,9 +159,9 @@ def test_screened_fits_use_a_cached_gram_matrix(monkeypatch, seed):
     cached.squared_problem()
     new_terms = []
 
-    def products(codes, values, weight, response, n_jobs, local, cached):
+    def products(codes, values, weight, response, n_jobs, cached):
         new_terms.append(cached is None or any(cached[1]))
-        return cross_products(codes, values, weight, response, n_jobs, local, cached)
+        return cross_products(codes, values, weight, response, n_jobs, cached)
 
     cross_products = in_memory.cross_products
     monkeypatch.setattr(in_memory, "cross_products", products)

@@ -78,7 +78,7 @@ def test_a_fit_of_few_rows_is_that_of_its_gram_matrix(seed, loss, monkeypatch):
     for _ in codes:
         values = np.linalg.qr(rng.normal(size=(20, 4)))[0] * np.sqrt(20)
         bases.append(
-            TermBasis(values, np.array([1, 4, 16, 0.5]), np.array([0, 0, 0, 1]), None, True)
+            TermBasis(values, np.array([1, 4, 16, 0.5]), np.array([0, 0, 0, 1]), True)
         )
     score = 2 * bases[0].values[codes[0], 3] + rng.normal(size=n)
     y = np.where(score > 0, 1.0, -1.0) if loss == "log_loss" else score

@@ -830,7 +830,7 @@ class TestOneAgainstOne:
         rest = km.StreamingRidgeClassifier().fit(X, y)
         with pytest.raises(ValueError, match="folded without sums by class"):
             rest.refit(multi_class="ovo")
-        with pytest.raises(ValueError, match="kept by class"):
+        with pytest.raises(ValueError, match="another multi_class"):
             rest.merge(km.StreamingRidgeClassifier(multi_class="ovo").fit(X, y))
 
 

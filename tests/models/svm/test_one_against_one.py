@@ -8,7 +8,7 @@ from sklearn.multiclass import OneVsOneClassifier
 
 import kernelmaps as km
 from kernelmaps.export_c import to_c
-from kernelmaps.inspection.shapes import output_names
+from kernelmaps.plots.shapes import output_names
 from kernelmaps.models.one_against_one import pairs_of, votes
 
 

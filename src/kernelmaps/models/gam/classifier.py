@@ -21,11 +21,11 @@ from ...data.tables import in_memory
 from ..inputs import coded_labels, targets_of, weights_of
 from ..losses import BinomialCounts, Loss, make_loss
 from .base import GeneralizedAdditiveModel
-from .design import GamSettings
 from .model_check import GamCheck
 from .predictor import warn_without_exposure
 from .sampling import RowChecks, Sample, count_labels
-from .stream import one_against_rest
+from .terms import GamSettings
+from .training_rows import one_against_rest
 
 
 @dataclass(eq=False, repr=False)

@@ -32,13 +32,13 @@ from ..losses import Loss
 from ..rows.basis import LevelBasis, TermBasis
 from ..solvers.pirls import PenalisedFit
 from .bases import eigh
-from .constraints import enforce_direction
 from .fitting import FittedDesign
 from .levels import LevelEffects, NewLevels, new_levels, without_levels
 from .pairs import PAIRS
 from .predictor import AdditivePredictor, FittedTerm, LevelPosterior, Posterior
 from .purification import Deviations, Projection, Slices, displayed_parts, pair_sides
 from .score_tests import mixture_tail
+from .terms import enforce_direction
 
 # -- terms ----------------------------------------------------------------------------------------
 

@@ -96,11 +96,6 @@ class RowChecks:
             raise ValueError(f"{where} has {len(chunk)} rows but {len(y)} targets.")
         return real_targets(y, self.owner, chunk.place) if self.classes is None else y
 
-    def labels(self, chunk: Block) -> tuple[np.ndarray, np.ndarray]:
-        """Targets and weights of the rows that have a target."""
-        chunk = rows_with_target(chunk)
-        return self.targets(chunk), self.weights(chunk)
-
 
 def rows_with_target(chunk: Block) -> Block:
     """A chunk without the rows whose target is missing."""
@@ -150,42 +145,34 @@ def count_levels(
     source: Source, reader: TableReader, checks: RowChecks, columns: Sequence[int], frequency: bool
 ) -> dict[int, LevelCounts]:
     """Levels of some categories over all rows of a source, by column: one pass."""
-    read = partial(_categories, reader, checks, tuple(columns))
-    counts = fold_chunks(source, read, SumOverChunks(partial(_level_counts, frequency))).total
-    return dict(zip(columns, counts, strict=True))
+    read = partial(_count_in_chunk, reader, checks, tuple(columns), frequency)
+    return dict(zip(columns, fold_chunks(source, read, SumOverChunks(list)).total, strict=True))
 
 
-def _categories(
-    reader: TableReader, checks: RowChecks, columns: Sequence[int], chunk: Block
-) -> tuple[list[Column], np.ndarray]:
+def _count_in_chunk(
+    reader: TableReader, checks: RowChecks, columns: Sequence[int], frequency: bool, chunk: Block
+) -> list[LevelCounts]:
     chunk = rows_with_target(chunk)
     where, notes = f"{checks.owner}, chunk {chunk.chunk}", ReadingNotes(refuses=False)
-    read = reader.read(chunk.X, where, ordered=False, notes=notes)
-    return [read[j] for j in columns], checks(chunk)[1]
-
-
-def _level_counts(
-    frequency: bool, categories: tuple[list[Column], np.ndarray]
-) -> list[LevelCounts]:
-    columns, weight = categories
-    return [LevelCounts.of(column, weight, frequency) for column in columns]
+    read, weight = reader.read(chunk.X, where, ordered=False, notes=notes), checks(chunk)[1]
+    return [LevelCounts.of(read[j], weight, frequency) for j in columns]
 
 
 def count_labels(
     source: Source, checks: RowChecks
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """All labels of a source in order, the number of rows that have them, and their weights."""
-    sums = SumOverChunks(_sum_by_label)
-    counts, weights = fold_chunks(source, checks.labels, sums, source.labels()).total
+    sums = SumOverChunks(partial(_sum_by_label, checks))
+    counts, weights = fold_chunks(source, rows_with_target, sums, source.labels()).total
     labels = np.array(sorted(counts))
     n_rows, weight = (np.array([c[label] for label in labels.tolist()]) for c in (counts, weights))
     return labels, n_rows, weight
 
 
-def _sum_by_label(rows: tuple[np.ndarray, np.ndarray]) -> tuple[Counter, Counter]:
-    distinct, codes = np.unique(rows[0], return_inverse=True)
+def _sum_by_label(checks: RowChecks, chunk: Block) -> tuple[Counter, Counter]:
+    distinct, codes = np.unique(checks.targets(chunk), return_inverse=True)
     counts, weights = (
         Counter(dict(zip(distinct.tolist(), np.bincount(codes, values).tolist(), strict=True)))
-        for values in (None, rows[1])
+        for values in (None, checks.weights(chunk))
     )
     return counts, weights

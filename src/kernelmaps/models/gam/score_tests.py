@@ -33,7 +33,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
-from .bases import MarginalBasis
+from .pairs import MarginalBasis
 from .purification import subtract_main_effects
 
 

@@ -230,9 +230,9 @@ class TermRows:
                 cache.store(self.bases, weight, gram)
             return gram, self._with_levels(rhs, response)
         codes, bases = self._dense
-        values, local = [basis.values for basis in bases], [basis.local for basis in bases]
+        values = [basis.values for basis in bases]
         cached = None if cache is None else cache.cached_blocks(self.bases, weight)
-        gram, rhs = cross_products(codes, values, weight, response, self.n_jobs, local, cached)
+        gram, rhs = cross_products(codes, values, weight, response, self.n_jobs, cached)
         if cache is not None:
             cache.store(self.bases, weight, gram)
         return gram, self._with_levels(rhs, response)

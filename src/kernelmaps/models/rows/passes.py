@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from ..._util.threads import interruptible
 from ...data import Block, Source
-from ...data.dask import source_of_partition
-from ...stats.folding import sum_on_dask
+from ...data.dask import DaskSource, source_of_partition
 
 CHUNK_ROWS = 1 << 18  # rows read at a time: tens of MB for ordinary tables
 
@@ -49,14 +47,14 @@ def fold_chunks(
     chunks: Iterable[Block] | None = None,
 ) -> Any:  # fmt: skip
     """Update statistics with what `read` makes of each chunk of a source: one pass."""
-    if source.parts is not None:
-        return stats.merge(sum_on_dask(source.parts, partial(_fold_partition, stats.zero(), read)))
+    if isinstance(source, DaskSource):
+        return stats.merge(source.merge_parts(_fold_partition, stats.zero(), read))
     for chunk in source.blocks(CHUNK_ROWS) if chunks is None else chunks:
         interruptible(lambda chunk=chunk: stats.update(read(chunk)))
     return stats
 
 
-def _fold_partition(zero: Any, read: Callable[[Block], Any], number: int, partition: Any) -> Any:
+def _fold_partition(number: int, partition: Any, zero: Any, read: Callable[[Block], Any]) -> Any:
     stats = zero.zero()
     for chunk in source_of_partition(partition, chunk=number, frames=True).blocks(CHUNK_ROWS):
         stats.update(read(chunk))
