@@ -207,11 +207,12 @@ class PriorParameterisation:
     def penalised_criterion(self, criterion: float, rho: np.ndarray) -> float:
         """ℓ − log p, from the REML criterion ℓ at ρ: what is minimised."""
         value = self._terms(rho)[0]
-        total = criterion + float(value.sum())
-        if not len(self.null_spaces):
-            return total
-        smallest, common = self._common(rho)
-        return total - len(self.null_spaces) * float(value[smallest]) + float(np.log1p(common))
+        density = float(value.sum())  # minus its logarithm
+        if len(self.null_spaces):
+            smallest, common = self._common(rho)
+            density -= len(self.null_spaces) * float(value[smallest])
+            density += float(np.log1p(common))
+        return criterion + density
 
     def penalised_gradient(self, gradient: np.ndarray, rho: np.ndarray) -> np.ndarray:
         """Derivatives of ℓ − log p by θ, from those of ℓ by ρ."""
