@@ -344,7 +344,9 @@ def attack(cells: list[str], truth: Any) -> tuple[str, str]:
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         try:
-            reader = TableReader.learn_and_read([table], "Model", None, {"v": "auto", "x": "auto"})[0]
+            reader = TableReader.learn_and_read([table], "Model", None, {"v": "auto", "x": "auto"})[
+                0
+            ]
             reader.warn("Model")
             kind = reader.columns[0].kind
             values = _values(reader, table)

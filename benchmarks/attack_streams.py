@@ -18,7 +18,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -29,7 +29,7 @@ import pandas as pd
 import kernelmaps as km
 from kernelmaps.data import tables
 from kernelmaps.models.gam import base, codebooks, design, sampling
-from kernelmaps.models.rows import passes
+from kernelmaps.models.rows import term_rows
 
 Rng = np.random.Generator
 DATE_STYLES = ("%d/%m/%Y", "%Y-%m-%d", "%d %b %Y")
@@ -174,7 +174,7 @@ def attack(seed: int, folder: Path) -> tuple[str, str]:
         frame.to_csv(path, index=False)
     rows, chunk = (int(size) for size in rng.integers(7, 120, 2))
     sampled = bool(rng.random() < 0.5)
-    settings = [(tables, "BLOCK", rows), (passes, "CHUNK_ROWS", chunk)]
+    settings = [(tables, "BLOCK", rows), (term_rows, "CHUNK_ROWS", chunk)]
     if sampled:
         size = len(frame) // 2
         settings += [(codebooks, "SAMPLE_ROWS", size), (sampling, "SAMPLE_ROWS", size)]

@@ -34,8 +34,7 @@ _EXPORTS = {
     "kernelmaps.models.gam.terms": ["Term"],
     "kernelmaps.models.gam.comparison": ["AnovaTable", "anova"],
     "kernelmaps.models.gam.model_check": ["GamCheck"],
-    "kernelmaps.models.svm.svc": ["AdditiveSVC"],
-    "kernelmaps.models.svm.svr": ["AdditiveSVR"],
+    "kernelmaps.models.svm.estimators": ["AdditiveSVC", "AdditiveSVR"],
     "kernelmaps.models.streaming.pca": ["StreamingPCA"],
     "kernelmaps.models.streaming.ridge": [
         "StreamingRidge",

@@ -231,10 +231,10 @@ def test_columns_are_found_by_name_and_the_target_may_be_absent(csv, ridge, tmp_
 @pytest.mark.parametrize(
     "model", [kernelmaps.AdditiveSVR(), kernelmaps.StreamingRidge()], ids=["svm", "ridge"]
 )
-@pytest.mark.parametrize("max_values", [2**24, 0], ids=["without the estimator", "with it"])
+@pytest.mark.parametrize("max_values", [2**24, 0], ids=["by NumPy", "by loops"])
 def test_columns_of_a_model_of_a_frame_are_found_by_name(model, max_values, tmp_path, monkeypatch):
     """A model that was saved in Python, and a file whose columns have another order."""
-    monkeypatch.setattr(svm_fitted, "MOST_VALUES", max_values)
+    monkeypatch.setattr(svm_fitted, "MOST_READABLE", max_values)
     rows = pd.DataFrame(np.random.default_rng(0).random((80, 3)), columns=["a", "b", "c"])
     y = (10 * rows["a"]).to_numpy()
     path, csv = tmp_path / "model.kmap", tmp_path / "new.csv"

@@ -192,9 +192,7 @@ def test_doubtful_readings_are_warned_of(name, cells, remark):
 @pytest.mark.parametrize("terms", [{"t": "category"}, {"t": "spline"}])
 def test_terms_settle_what_a_doubtful_column_is(terms):
     X = pd.DataFrame({"t": ["12:30", "9:05"], "other": [1.5, 2.5]})
-    assert not [
-        said for said in learn(X, "M", None, terms).remarks if "read as" in said
-    ]
+    assert not [said for said in learn(X, "M", None, terms).remarks if "read as" in said]
 
 
 def test_columns_without_a_name_that_number_the_rows_are_left_out(tmp_path, seed):

@@ -3,7 +3,6 @@
 import runpy
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from kernelmaps.design import api

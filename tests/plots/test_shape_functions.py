@@ -162,7 +162,7 @@ def test_of_many_levels_those_with_the_largest_effects_are_drawn():
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
 
 
-@pytest.mark.usefixtures("drawn_weights", "plain_terms")
+@pytest.mark.usefixtures("drawn_weights", "readable")
 def test_long_names_of_classes_stay_on_the_figure():
     rng = np.random.default_rng(0)
     X = rng.random((300, 4))

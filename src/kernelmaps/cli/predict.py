@@ -24,7 +24,6 @@ from .._util.storage import AnyPath, write_json
 from ..data.files import compressed, data_suffix, is_csv, is_parquet
 from ..data.reading import column_names
 from ..models.gam.predictor import warn_beyond
-from ..models.saved_map import EstimatorNeeded
 from . import application as cli
 from .saved_model import SavedModel, add_article
 
@@ -124,19 +123,16 @@ def predict_rows(
     one = [metadata.get("target") or "prediction"]
     names = [str(item) for item in fitted.classes_] if proba else one
 
-    def predicted(loaded: Any, X: Any, options: dict[str, Any]) -> np.ndarray:
-        return np.asarray((loaded.predict_proba if proba else loaded.predict)(X, **options))
-
     def blocks() -> Iterator[list[list[Any]]]:
         for rows in saved.blocks(data, keep=keep, exposure=exposure, encoding=encoding):
             options = {} if rows.exposure is None else {"exposure": rows.exposure}
-            try:
-                values = predicted(fitted, rows.X, options)
-            except EstimatorNeeded:
-                loaded = SavedModel.load(model)
-                values = predicted(loaded.model, loaded.with_names(rows.X), {})
-            columns = [*rows.extra_columns.values(), *np.atleast_2d(values.T).tolist()]
-            yield [list(cells) for cells in zip(*columns, strict=True)]
-        warn_beyond("predict", getattr(fitted, "rows_beyond", {}), stacklevel=2)
+            predict = fitted.predict_proba if proba else fitted.predict
+            values = np.asarray(predict(rows.X, **options))
+            columns = [
+                *rows.extra_columns.values(),
+                *(values.T.tolist() if proba else [values.tolist()]),
+            ]
+            yield [list(cells) for cells in zip(*columns)]
+        warn_beyond("predict", getattr(saved.model, "rows_beyond", {}), stacklevel=2)
 
     return [*keep, *names], blocks()

@@ -103,10 +103,11 @@ class SavedModel:
                 f"{self.model.n_features_in_}."
             )
         rows = rows.normalized(self.metadata.get("normalize", "none"))
-        X = self.with_names(rows.X) if named else rows.X
-        yield NewRows(X, rows.y, None, rows.extra_columns)
+        yield NewRows(
+            self._with_names(rows.X) if named else rows.X, rows.y, None, rows.extra_columns
+        )
 
-    def with_names(self, X: Any) -> Any:
+    def _with_names(self, X: Any) -> Any:
         """Rows whose columns were found by name, as a frame if the estimator was fitted on one."""
         names = getattr(self.model, "feature_names_in_", None)
         if names is None or hasattr(self.model, "estimator"):  # which takes arrays
@@ -176,17 +177,10 @@ class SavedModel:
 
 def _set_map_names(fitted: Any, columns: Sequence[str]) -> None:
     """Let the additive maps of a model, fitted on an array, name columns in messages."""
-    if hasattr(fitted, "saved_maps"):  # without its estimator
-        for feature_map in fitted.saved_maps:
-            if feature_map.n_features_in_ == len(columns):
-                feature_map.column_names = columns
-        return
-    from ..maps.base import AdditiveMap
-
     parts = getattr(getattr(fitted, "_fitted_maps", None), "parts", [])
     steps = [step for group in parts if group.columns is None for step in group.steps]
     for feature_map in [getattr(fitted, "feature_map_", None), *steps]:
-        if isinstance(feature_map, AdditiveMap) and feature_map.n_features_in_ == len(columns):
+        if hasattr(feature_map, "_known_names") and feature_map.n_features_in_ == len(columns):
             feature_map._known_names = columns
 
 

@@ -18,10 +18,8 @@ from .._util.arguments import argument, needed
 from .._util.sparse import dense
 from .._util.threads import cached_property
 from .dates import duration_cells
-from .text_cells import Cells, Text, date_like_doubts
+from .text_cells import Cells, Text, date_like_doubts, may_be_dates
 
-_DATE_NUMBERS = 10101, 21e12  # 010101 and 2099-12-31 23:59:59, as numbers
-_LAST_YEAR = 2100
 _INSTEAD = (
     "replace the text by numbers first, or fit a GAM (AdditiveRegressor, AdditiveClassifier), "
     "which takes text as it is."
@@ -510,13 +508,6 @@ def factorized(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
 
 def typed_number_doubts(raw: np.ndarray) -> list[str]:
     """What else numbers with a type may mean: 20240131 and 1.2024 may be dates."""
-    some = raw[:100]
-    some = some[~np.isnan(some)]
-    if not len(some):
+    if not may_be_dates(raw) or not date_like_doubts(as_text(raw[:100])):
         return []
-    is_whole = some == np.floor(some)
-    may_be = (
-        some.max() < _DATE_NUMBERS[1] if is_whole.all() and some.min() >= _DATE_NUMBERS[0]
-        else not is_whole.any() and 1 < some.min() and some.max() < _LAST_YEAR
-    )  # fmt: skip
-    return date_like_doubts(as_text(raw)) if may_be and date_like_doubts(as_text(some)) else []
+    return date_like_doubts(as_text(raw))

@@ -25,7 +25,6 @@ from .._util.sparse import check_sparse, dense, is_sparse, naming_text
 from .._util.threads import cached_property, mixed_bits
 from .columns import check_order, is_frame, names_of, without_columns
 
-
 _BESIDE = ("targets", "weights", "exposures")
 
 

@@ -171,9 +171,7 @@ class ReadingNotes:
     refuses: bool = True
     _n_cells: Counter[tuple[str, bool]] = field(default_factory=Counter)
 
-    def check(
-        self, how: ColumnFormat, cells: Cells, values: np.ndarray, owner: str
-    ) -> np.ndarray:
+    def check(self, how: ColumnFormat, cells: Cells, values: np.ndarray, owner: str) -> np.ndarray:
         """Values of the rows; notes cells that cannot be read, and refuses a column of such."""
         missing = np.isnan(values)
         bad = missing & cells.present(NUMBER_GAPS)
@@ -571,9 +569,7 @@ def _decide(
     return how, read, notes
 
 
-def _learn_format(
-    raw: RawColumn, name: str, requests: _Requests
-) -> tuple[ColumnFormat, list[str]]:
+def _learn_format(raw: RawColumn, name: str, requests: _Requests) -> tuple[ColumnFormat, list[str]]:
     """The format of a column, and doubts about it as ends of sentences."""
     kind = requests.kinds.get(name)
     if kind == "category" or isinstance(raw, Categories):
@@ -666,7 +662,9 @@ def _levels(raw: RawColumn, how: ColumnFormat, owner: str) -> Column:
         if raw.dtype.kind in "fiu" and names:
             if how.form == "text":
                 # No level of fit is such a number: 01067 was read as 1067, or words were encoded.
-                raise ColumnKindError(owner, how, "numbers, which none of its levels are: pass text")
+                raise ColumnKindError(
+                    owner, how, "numbers, which none of its levels are: pass text"
+                )
             if how.form == "boolean":
                 if not {"0", "1"}.issuperset(names):
                     raise ColumnKindError(owner, how, "numbers other than 0 and 1")

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
-import signal
-import stat
 import tempfile
-import threading
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,10 +26,19 @@ from .columns import (
     is_frame,
 )
 from .dask import DaskSource
-from .files import CsvFile, is_csv, is_parquet, known_suffixes, parquet_dataset, refuse_pipe, uncompressed_bytes
+from .files import (
+    CsvFile,
+    is_csv,
+    is_parquet,
+    known_suffixes,
+    parquet_dataset,
+    refuse_pipe,
+    uncompressed_bytes,
+)
 from .sources import (
     Block,
     IterableSource,
+    SlicedSource,
     Source,
     check_lengths,
     default_target,
@@ -108,14 +113,6 @@ class TableFile:
             return self.csv.where(self.start + row)
         return f"{self.name}, row {self.start + row} (counted from 0)"
 
-    def target(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Targets of the rows that have one, and which rows these are."""
-        return target_values(self.raw(name), name, self.where)
-
-    def numbers(self, name: str) -> np.ndarray:
-        """A column of numbers, NaN where one is missing."""
-        return number_values(self.raw(name), name, self.where)
-
     def beside(
         self, y: Any, sample_weight: Any = None, exposure: Any = None
     ) -> tuple[Any, Any, Any, np.ndarray | None]:
@@ -128,12 +125,12 @@ class TableFile:
             raise ValueError(f"{self.name} has no rows.")
         check_lengths(self.table.num_rows, y=y, sample_weight=sample_weight, exposure=exposure)
         weight, exposures = (
-            self.numbers(item) if isinstance(item, str) else item
+            number_values(self.raw(item), item, self.where) if isinstance(item, str) else item
             for item in (sample_weight, exposure)
         )
         if not isinstance(y, str):
             return y, weight, exposures, None
-        values, has_target = self.target(y)
+        values, has_target = target_values(self.raw(y), y, self.where)
         if has_target.all():
             return values, weight, exposures, None
         if not has_target.any():
@@ -319,9 +316,9 @@ class ArrowSource(Source):
 
     def blocks(self, block_rows: int) -> Iterator[Block]:
         start, batches = 0, scanned(self.fragments, self._columns, block_rows)
-        if self.has_target is not None:
-            batches = _filtered(batches, self.has_target)
-        tables = _grouped(batches, block_rows) if self.frames else _cut(batches, block_rows)
+        # Batches have at most so many rows, and may be empty.
+        has_target = self.has_target
+        tables = _grouped(batches, block_rows, has_target) if self.frames else filter(len, batches)
         for number, table in enumerate(tables):
             yield self._block(table, number, start)
             start += table.num_rows
@@ -362,13 +359,6 @@ class ArrowSource(Source):
         check_lengths(n_rows, **{k: values for k, values in given.items() if not _names(values)})
 
 
-def _filtered(batches: Iterator[Any], mask: np.ndarray) -> Iterator[Any]:
-    start = 0
-    for batch in batches:
-        yield batch.filter(pa.array(mask[start : start + batch.num_rows]))
-        start += batch.num_rows
-
-
 def row_groups(dataset: Any) -> list[Any]:
     """Row groups of all files of a dataset; a fragment that has none as it is."""
     groups: list[Any] = []
@@ -391,23 +381,19 @@ def scanned(fragments: list[Any], columns: list[str], rows: int) -> Iterator[Any
         yield from fragment.to_batches(columns=columns, batch_size=rows, batch_readahead=1)
 
 
-def _cut(batches: Iterator[Any], rows: int) -> Iterator[Any]:
-    """Batches of at most `rows`: those of a CSV file are cut by bytes."""
+def _grouped(batches: Iterator[Any], rows: int, mask: np.ndarray | None) -> Iterator[Any]:
+    """Small batches together as tables of up to `rows`; of a mask, where it is true."""
+    group, start = list[Any](), 0
     for batch in batches:
-        for start in range(0, batch.num_rows, rows):
-            yield batch.slice(start, rows)
-
-
-def _grouped(batches: Iterator[Any], rows: int) -> Iterator[Any]:
-    """Small batches together as tables of up to `rows`."""
-    tables, group = pa.Table, list[Any]()
-    for batch in filter(len, batches):
+        start, end = start + len(batch), start
+        if mask is not None:
+            batch = batch.filter(pa.array(mask[end:start]))
         if group and sum(map(len, group)) + len(batch) > rows:
-            yield tables.from_batches(group)
+            yield pa.Table.from_batches(group)
             group = []
-        group.append(batch)
+        group += [batch] if len(batch) else []
     if group:
-        yield tables.from_batches(group)
+        yield pa.Table.from_batches(group)
 
 
 def _value_names(schema: Any, columns: list[str]) -> dict[str, list[str]]:
@@ -547,7 +533,10 @@ def _opened(
         source = _opened(X, y, w)
         if isinstance(source, IterableSource):  # its first chunks can be looked at and still come
             return IterableSource(source.chunks, *source.beside[:2], exposure, source.frames)
-        return ExposedSource(source, exposure)
+        if not isinstance(source, SlicedSource | ArrowSource) or source.n_rows is None:
+            raise ValueError(f"exposure of {source.describe()} must be the name of a column")
+        check_lengths(source.n_rows, exposure=exposure)
+        return replace(source, exposure=exposure)
     if path is not None and path.suffix.lower() != ".npy":
         raise ValueError(f"{str(path)!r} is not a file of rows that is read. {known_suffixes()}")
     if not isinstance(X, Source):
@@ -557,23 +546,6 @@ def _opened(
     if columns is not None and X.names is not None:
         check_order(X.names, columns, X.describe())
     return X
-
-
-class ExposedSource(Source):
-    """A source with exposures of all rows beside it."""
-
-    def __init__(self, source: Source, exposure: Any) -> None:
-        self.source, self.exposure, self.once = source, exposure, source.once
-
-    def describe(self) -> str:
-        return self.source.describe()
-
-    def blocks(self, block_rows: int) -> Iterator[Block]:
-        end = 0
-        for block in self.source.blocks(block_rows):
-            end = block.start + len(block)
-            yield replace(block, exposure=values_at(self.exposure, slice(block.start, end)))
-        check_lengths(end, exposure=self.exposure)
 
 
 def in_memory(X: Any) -> bool:
@@ -598,27 +570,15 @@ def has_text(X: Any) -> bool:
         X = parquet_dataset(X)
     package = type(X).__module__.split(".")[0]
     if package == "pyarrow" and not is_frame(X):
-        return any(_is_text(kind) for kind in X.schema.types)
+        types = pa.types
+        tests = (types.is_string, types.is_large_string, types.is_dictionary, types.is_temporal)
+        return any(test(kind) for kind in X.schema.types for test in tests)
     if package.startswith("dask") and hasattr(X, "columns"):
         return any(kind.kind not in "fiub" for kind in X.dtypes)
     return False
 
 
-def _is_text(kind: Any) -> bool:
-    import pyarrow.types as types
-
-    words = types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind)
-    return words or types.is_temporal(kind)
-
-
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
-
 BLOCK = 1 << 16  # rows that are read at a time
-_PREFIX = "kernelmaps-rows-"
-_LOCK = ".kernelmaps-lock"  # a folder without this file is not ours
 
 
 @contextmanager
@@ -640,9 +600,10 @@ def open_large_table(
     """
     path = Path(X) if isinstance(X, str | os.PathLike) else None
     if path is not None and path.exists() and is_csv(path):
-        with temporary_folder() as folder:
-            file = CsvFile(path, encoding)
-            yield _split_into_cells(file, folder, (y, sample_weight, exposure), columns)
+        # The file has no name, and is gone with the process, however that ends.
+        with tempfile.TemporaryFile() as cells:
+            beside = (y, sample_weight, exposure)
+            yield _split_into_cells(CsvFile(path, encoding), cells, beside, columns)
     elif path is not None and columns is not None and is_parquet(path):
         data, beside = parquet_dataset(path), (y, sample_weight, exposure)
         taken = [*columns, *(name for name in beside if isinstance(name, str))]
@@ -655,9 +616,9 @@ def open_large_table(
 
 
 def _split_into_cells(
-    file: CsvFile, folder: Path, beside: tuple[Any, Any, Any], columns: Sequence[str] | None
+    file: CsvFile, cells: Any, beside: tuple[Any, Any, Any], columns: Sequence[str] | None
 ) -> ArrowSource:
-    """The rows of a CSV file, features as text, from a Parquet file in a folder."""
+    """The rows of a CSV file, features as text, which are written to a Parquet file."""
     name = str(file.path)
     y = target_in(file.names, beside[0], name)
     named = [item for item in (y, *beside[1:]) if isinstance(item, str)]
@@ -665,16 +626,12 @@ def _split_into_cells(
     features = [c for c in file.names if c not in named] if columns is None else list(columns)
     counted = named or features[:1]  # a table without columns has no rows
     values = TableFile(name, file.table(counted), file).beside(y, *beside[1:])
-    path, writer = folder / "cells.parquet", None
-    try:
+    schema = pa.schema([(feature, pa.string()) for feature in features])
+    with needed("pyarrow.parquet").ParquetWriter(cells, schema) as writer:
         for table in file.blocks(features, BLOCK):
-            if writer is None:
-                writer = needed("pyarrow.parquet").ParquetWriter(path, table.schema)
             writer.write_table(table)
-    finally:
-        if writer is not None:
-            writer.close()
-    return ArrowSource(row_groups(parquet_dataset(path)), features, *values, frames=True, name=name)
+    groups = needed("pyarrow.dataset").ParquetFileFormat().make_fragment(cells)
+    return ArrowSource(groups.split_by_row_group(), features, *values, frames=True, name=name)
 
 
 def raw_tables(path: Path, names: Sequence[str], encoding: str = "utf-8") -> Iterator[TableFile]:
@@ -698,62 +655,3 @@ def _parquet_batches(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
     with needed("pyarrow.parquet").ParquetFile(path) as file:
         for batch in file.iter_batches(BLOCK, columns=names):
             yield batch.select(names)
-
-
-@contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """A folder that is removed at the end, also if the process is asked to end.
-
-    Folders that processes left behind when they were killed are removed first: they hold a file of
-    ours, which is not locked any more.
-    """
-    base = Path(tempfile.gettempdir())
-    for left in base.glob(f"{_PREFIX}*"):
-        with suppress(OSError), _lock(left, os.O_RDWR):
-            shutil.rmtree(left, ignore_errors=True)
-    made = Path(tempfile.mkdtemp(prefix=f"new-{_PREFIX}"))
-    with _lock(made, os.O_RDWR | os.O_CREAT), _signals_raise():
-        folder = made.rename(base / made.name.removeprefix("new-"))  # locked, from the first moment
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _lock(folder: Path, flags: int) -> Iterator[None]:
-    """Hold the lock of a folder; OSError if another process or user does, or if there is none."""
-    if fcntl is None:
-        if folder.name.startswith(_PREFIX):
-            raise OSError("there are no locks here")
-        yield
-        return
-    about = folder.lstat()
-    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid():
-        raise PermissionError(f"{folder} is not ours")
-    lock = os.open(folder / _LOCK, flags | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(lock)
-
-
-@contextmanager
-def _signals_raise() -> Iterator[None]:
-    """Let signals that end the process raise SystemExit, so that folders are removed."""
-    names = ("SIGTERM", "SIGHUP") if threading.current_thread() is threading.main_thread() else ()
-    codes = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    before = {code: signal.getsignal(code) for code in codes}
-    changed = [code for code, handler in before.items() if handler is signal.SIG_DFL]
-
-    def end(code: int, frame: Any) -> None:
-        raise SystemExit(128 + code)
-
-    for code in changed:
-        signal.signal(code, end)
-    try:
-        yield
-    finally:
-        for code in changed:
-            signal.signal(code, before[code])

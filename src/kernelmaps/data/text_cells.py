@@ -231,17 +231,19 @@ class Text:
     @cached_property
     def number_forms(self) -> list[str]:
         """Forms of numbers that half of the first different cells are written in."""
-        return self._promising(NUMBER_FORMS, lambda cells, form: numbers_in(cells, form)[0])
+        return self._promising(NUMBER_FORMS, r"\d", lambda *cells: numbers_in(*cells)[0])
 
     @cached_property
     def date_forms(self) -> list[str]:
         """Forms of dates that half of the first different cells are written in."""
-        return self._promising(DATE_FORMS, parse_dates)
+        return self._promising(DATE_FORMS, r"[-/., ]\d", parse_dates)
 
-    def _promising(self, forms: Sequence[str], parse: Callable[..., np.ndarray]) -> list[str]:
+    def _promising(
+        self, forms: Sequence[str], mark: str, parse: Callable[..., np.ndarray]
+    ) -> list[str]:
         places = np.flatnonzero(self.cells.present(NUMBER_GAPS))[:_CELLS_TRIED]
         cells = self.cells.distinct.take(pa.array(places))
-        if 2 * _match(cells, r"\d").sum() < len(cells):  # cheaper than the forms
+        if 2 * _match(cells, mark).sum() < len(cells):  # cheaper than the forms, which all have it
             return []
         return [form for form in forms if 2 * (~np.isnan(parse(cells, form))).sum() >= len(cells)]
 
@@ -377,6 +379,8 @@ def number_doubts(column: Text, how: NumberFormat) -> list[str]:
     some = Text(column.array.slice(0, _CELLS_TRIED))
     # One plain cell such as 1.25 or 0.125 shows that a dot is a decimal point.
     certain = some.plain is not None and not _match(some.array.drop_null(), _MAYBE_GROUPED).all()
+    if column.plain is not None and not certain:
+        certain = not pc.any(pc.match_substring(column.array, ".")).as_py()
     for form in () if certain else ("1,234.5", "1.234,5"):
         other = NumberFormat(form, how.unit)
         place = _first_difference(some, how, other)
@@ -410,16 +414,31 @@ def _first_difference(column: Text, how: NumberFormat, other: NumberFormat) -> i
     return int(np.argmax(differ)) if differ.any() else -1
 
 
+def may_be_dates(numbers: np.ndarray) -> bool:
+    """Whether the first numbers may be dates without separators, such as 20240131 and 31.12."""
+    some = numbers[:_CELLS_TRIED]
+    some = some[~np.isnan(some)]
+    is_whole = some == np.floor(some)
+    if not len(some) or not (is_whole.all() or not is_whole.any()):
+        return False
+    low, high = (10101, 21e12) if is_whole[0] else (1, 2100)  # 010101, 2099-12-31 23:59:59; 2099.12
+    return bool(low <= some.min() and some.max() < high)
+
+
 def date_like_doubts(column: Text) -> list[str]:
     """Of numbers that may all be dates, what to write for a date: the end of a sentence."""
-    dates = list(_DATE_LIKE)
-    for part in (Text(column.array.slice(0, _CELLS_TRIED)), column):
-        cells = part.cells.where(~np.isnan(part.numbers(NumberFormat())))
+    numbers = column.numbers(NumberFormat()) if column.plain is None else column.plain
+    dates = list(_DATE_LIKE) if may_be_dates(numbers) else []
+    for part in (Text(column.array.slice(0, _CELLS_TRIED)), column) if dates else ():
+        plain = part.plain is not None
+        cells = part.cells.where(
+            part.cells.present(NUMBER_GAPS) if plain else ~np.isnan(part.numbers(NumberFormat()))
+        )
         cells = pc.replace_substring_regex(cells, _WHOLE, r"\1")
         dates = [date for date in dates if len(cells) and _match(cells, _DATE_LIKE[date]).all()]
         if not dates:
-            return []
-    if not _match(cells, _LONG_ENOUGH).any():
+            break
+    if not dates or not _match(cells, _LONG_ENOUGH).any():
         return []
     cell = cells[0].as_py()
     return [f"holds cells such as {cell!r}, read as numbers: write {dates[0]} for a date"]

@@ -21,12 +21,11 @@ _FEW_LABELS = 20  # up to so many classes scikit-learn has no warning to give
 def refuse_training_on_gpu(owner: Any, call: str, X: Any, y: Any, weights: Any = None) -> None:
     """Refuse arrays on a GPU: training runs on the processor, and nothing is copied silently."""
     what = f"{type(owner).__name__}.{call}"
-    refuse_gpu_array(
-        X,
-        what,
+    advice = (
         "Train on rows in ordinary memory (X.cpu().numpy() of a torch tensor); "
-        "decision_function and predict take rows where they are.",
+        "decision_function and predict take rows where they are."
     )
+    refuse_gpu_array(X, what, advice)
     refuse_gpu_array(y, what, "Pass y.cpu().numpy() of a torch tensor.", "y")
     refuse_gpu_array(weights, what, "Pass them as NumPy.", "sample_weight")
 
@@ -118,17 +117,10 @@ def _is_number(item: Any) -> bool:
 def coded_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Encode labels: the sorted classes, and the index of each row's class.
 
-    Text is looked up by its hash, and integers of a small range are counted: sorting the labels of
-    all rows takes ten times as long.
+    Text and integers are looked up by their hash: sorting the labels of all rows takes ten times as
+    long.
     """
-    if y.dtype.kind in "iub" and len(y):
-        least, largest = int(y.min()), int(y.max())
-        if largest - least < _FEW_LABELS and largest <= np.iinfo(np.int64).max:
-            shifted = y.astype(np.int64) - least
-            has_rows = np.bincount(shifted) > 0
-            classes = (np.flatnonzero(has_rows) + least).astype(y.dtype)
-            return classes, (np.cumsum(has_rows) - 1)[shifted]
-    if y.dtype.kind == "U" or (y.dtype == object and set(map(type, y.tolist())) == {str}):
+    if y.dtype.kind in "iubU" or (y.dtype == object and set(map(type, y.tolist())) == {str}):
         labels = y.tolist()
         classes = sorted(set(labels))
         if len(classes) <= _FEW_LABELS:

@@ -72,7 +72,9 @@ def test_penalty_in_new_coordinates_is_the_old_one(seed, skewed):
         beta[basis.penalty > 1e6 * basis.penalty[0]] = 0  # what no row sees
         theta = np.linalg.lstsq(raw, (basis.values @ beta)[1:], rcond=None)[0]
         smooth = basis.smoothing_index == 0
-        ratios.append(np.sum((differences @ theta) ** 2) / np.sum((basis.penalty * beta**2)[smooth]))
+        ratios.append(
+            np.sum((differences @ theta) ** 2) / np.sum((basis.penalty * beta**2)[smooth])
+        )
     np.testing.assert_allclose(ratios, ratios[0], rtol=1e-5)
 
 

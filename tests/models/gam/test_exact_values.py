@@ -12,7 +12,7 @@ from kernelmaps.models.gam.design import build_design, encode_rows
 from kernelmaps.models.gam.terms import GamSettings, Term
 from kernelmaps.models.losses import Squared
 from kernelmaps.models.rows.basis import LevelBasis
-from kernelmaps.models.rows.in_memory import TermRows
+from kernelmaps.models.rows.term_rows import TermRows
 
 
 def design_of(X, y, kinds):

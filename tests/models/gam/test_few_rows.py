@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression, RidgeCV
 import kernelmaps as km
 from kernelmaps.models.gam import design
 from kernelmaps.models.rows.basis import TermBasis
-from kernelmaps.models.rows.in_memory import TermRows
+from kernelmaps.models.rows.term_rows import TermRows
 from kernelmaps.models.solvers import pirls, reml
 from kernelmaps.models.solvers.reml import Penalties, entering_smoothing
 from kernelmaps.models.solvers.smoothing_prior import PriorParameterisation

@@ -121,28 +121,3 @@ def test_summaries_say_it(tmp_path, seed):
     assert f"(se {explanation.errors[0]:.2g})" in str(explanation)
     km.save(model, tmp_path / "model.kmap")
     assert str(km.load(tmp_path / "model.kmap").summary()) == text
-
-
-@pytest.mark.parametrize("loss", ["squared_error", "quantile", "absolute_error"])
-@pytest.mark.parametrize("unit", [1e-3, 1e4])
-def test_the_unit_of_the_target_does_not_matter(seed, loss, unit):
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(80, 2))
-    y = np.sin(2 * x[:, 0]) + 0.5 * rng.normal(size=80)
-    model = km.AdditiveRegressor(loss)
-    plain, errors = model.fit(x, y).predict(x, return_std=True)
-    likelihood = model.log_likelihood_
-    other, other_errors = model.fit(x, unit * y).predict(x, return_std=True)
-    # Smoothing parameters are estimated to a tenth of their logarithm.
-    np.testing.assert_allclose(other / unit, plain, atol=0.01 * y.std())
-    np.testing.assert_allclose(other_errors / unit, errors, rtol=0.05)
-    assert model.log_likelihood_ == pytest.approx(likelihood - 80 * np.log(unit), abs=0.5)
-
-
-def test_the_direction_of_a_column_does_not_matter(seed):
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(60, 2))
-    y = np.sin(2 * x[:, 0]) + 0.5 * rng.normal(size=60)
-    model = km.AdditiveRegressor()
-    plain, mirrored = model.fit(x, y).predict(x), model.fit(-x, y).predict(-x)
-    np.testing.assert_allclose(mirrored, plain, atol=1e-6 * y.std())

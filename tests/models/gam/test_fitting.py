@@ -12,8 +12,8 @@ from kernelmaps.models.gam.fitting import (
     fit_bordered,
 )
 from kernelmaps.models.losses import make_loss
-from kernelmaps.models.rows import in_memory
-from kernelmaps.models.rows.in_memory import TermRows
+from kernelmaps.models.rows import term_rows
+from kernelmaps.models.rows.term_rows import TermRows
 from kernelmaps.models.solvers.pirls import fit_penalised
 from kernelmaps.models.solvers.reml import Penalties, estimate_smoothing
 
@@ -84,8 +84,8 @@ def test_a_rough_fit_of_added_terms_is_nearly_the_exact_one(seed, loss):
 @pytest.fixture
 def hessians(monkeypatch):
     """One entry for each Gram matrix that is computed."""
-    calls, plain = [], in_memory.cross_products
-    monkeypatch.setattr(in_memory, "cross_products", lambda *a: calls.append(1) or plain(*a))
+    calls, plain = [], term_rows.cross_products
+    monkeypatch.setattr(term_rows, "cross_products", lambda *a: calls.append(1) or plain(*a))
     return calls
 
 

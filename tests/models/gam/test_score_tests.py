@@ -145,44 +145,6 @@ def test_tables_of_some_pairs_are_among_those_of_all(seed):
     np.testing.assert_array_equal(of_last, tables[2:])
 
 
-def test_tests_end_where_no_pair_comes_close_to_the_level(seed, monkeypatch):
-    """A pair with an effect is found among the first; the others are tested while it may help."""
-    rng = np.random.default_rng(seed)
-    X = rng.random((2000, 8))
-    y = 3 * (X[:, 6] - 0.5) * (X[:, 7] - 0.5) + rng.normal(size=2000)
-    y = y - y.mean()
-    rows, coarse, bases = coded(X, y)
-    others = [(j, k) for j in range(6) for k in range(j)]
-    pairs = [*others[:3], (6, 7), *others[3:]]
-    tables = sums_by_pair(pairs, coarse, rows.codes, [np.ones(2000), -y, y**2])
-    monkeypatch.setattr(score_tests, "SCORE_TEST", replace(SCORE_TEST, tests_in_vain=5))
-    level = 1e-12  # half of the way are p-values of 1e-6, which pairs without an effect never have
-    found = score_tests.ordered_p_values(pairs, tables, bases, float(y.var()), level)
-    assert found[6, 7] < np.sqrt(level)
-    assert list(found) == pairs[: 4 + 4]
-    first, second = (bases[j].functions.shape[0] for j in (6, 7))
-    of_pair = tables[3, :, :first, :second]
-    assert found[6, 7] == score_tests.p_value(*of_pair, float(y.var()), bases[6], bases[7])
-
-
-def test_finer_pairs_do_not_call_for_tests_of_all(seed, monkeypatch):
-    """All pairs are tested until none is added; then those that came close to the level."""
-    rng = np.random.default_rng(seed)
-    X = rng.random((3000, 6))
-    y = 2 * np.sin(9 * X[:, 0] * X[:, 1]) + 0.5 * rng.normal(size=3000)
-    tested, screened_pairs = [], interactions.screened_pairs
-
-    def recorded(pairs, *arguments):
-        tested.append(len(pairs))
-        return screened_pairs(pairs, *arguments)
-
-    monkeypatch.setattr(interactions, "screened_pairs", recorded)
-    model = km.AdditiveRegressor(interactions="auto").fit(X, y)
-    assert "x0 × x1" in model.term_names_
-    assert tested[:2] == [15, 14]
-    assert all(count < 14 for count in tested[2:])
-
-
 @pytest.mark.parametrize("loss", ["squared_error", "log_loss", "poisson"])
 def test_a_significant_pair_is_added(seed, loss, monkeypatch):
     rng = np.random.default_rng(seed)

@@ -10,11 +10,10 @@ import pytest
 import kernelmaps as km
 from kernelmaps.models.gam import bases
 from kernelmaps.models.gam.bases import SMOOTHING_GRID, ColumnTargets, fit_alone, number_basis
-from kernelmaps.models.rows.protocol import NormalEquations
+from kernelmaps.models.rows.normal_equations import NormalEquations
 from kernelmaps.models.solvers.reml import (
     Penalties,
     coarse_smoothing,
-    estimate_smoothing,
     penalised_fit,
 )
 

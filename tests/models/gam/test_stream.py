@@ -14,7 +14,7 @@ from kernelmaps.data.sources import RowSample, sampled_rows
 from kernelmaps.data.tables import open_table
 from kernelmaps.exceptions import MissingTargetWarning
 from kernelmaps.models.gam import codebooks, sampling, training_rows
-from kernelmaps.models.rows import passes
+from kernelmaps.models.rows import term_rows
 
 pa = pytest.importorskip("pyarrow")
 # The column "flat" has one value.
@@ -47,7 +47,7 @@ def assert_same(model, other, X, tol=1e-7):
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Chunks of 700 rows, so that a pass has several, also of small files."""
-    monkeypatch.setattr(passes, "CHUNK_ROWS", 700)
+    monkeypatch.setattr(term_rows, "CHUNK_ROWS", 700)
     monkeypatch.setattr(tables, "IN_MEMORY_BYTES", 0)
 
 

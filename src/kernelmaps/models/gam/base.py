@@ -35,7 +35,6 @@ from ...data.tables import (
     open_large_table,
     warn_of_gaps,
 )
-from ..explanation import Explanation
 from ..inputs import (
     missing_targets,
     numbers_in_text,
@@ -45,7 +44,7 @@ from ..inputs import (
     without_rows,
 )
 from ..losses import GAM, LOSSES, BinomialCounts, Loss, find_loss, make_loss
-from ..shapes import PairFunction, ShapeFunction
+from ..shapes import Explanation, PairFunction, ShapeFunction
 from .comparison import fit_statistics
 from .design import MAX_EXACT_ROWS, build_design, describe_merged_levels, encode_rows
 from .fitting import fit_outputs
@@ -562,8 +561,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             "degrees of freedom": ", ".join(f"{value:.1f}" for value in self.edf_),
             "dispersion": ", ".join(f"{value:.4g}" for value in self.dispersion_),
         }
-        units = [f"{column.name} in {column.unit}" for column in self.reader_.columns if column.unit]
-        if units:
+        if units := [f"{c.name} in {c.unit}" for c in self.reader_.columns if c.unit]:
             facts["units"] = ", ".join(units)
         facts |= {
             "deviance explained": f"{100 * self.deviance_explained_:.1f} %",

@@ -259,9 +259,7 @@ def _at_values(term: DesignTerm, rows: RowsInMemory) -> DesignTerm:
     continues = term.extrapolation == "linear"
     at_rows = values_at(numbers, rows.books[j], term.kind, continues, basis.values)
     means = rows.weight @ at_rows / rows.total_weight
-    return replace(
-        term, basis=replace(basis, values=basis.values - means, at_rows=at_rows - means)
-    )
+    return replace(term, basis=replace(basis, values=basis.values - means, at_rows=at_rows - means))
 
 
 def _check_settings(books: Sequence[Codebook], settings: GamSettings) -> None:

@@ -25,8 +25,8 @@ from scipy.linalg import lapack
 from ..._util.threads import limit_blas
 from ..losses import Loss, Squared
 from ..rows.basis import LevelBasis
-from ..rows.in_memory import EvaluationInMemory, GramCache, TermRows
-from ..rows.protocol import NormalEquations, SolverRows
+from ..rows.normal_equations import NormalEquations
+from ..rows.term_rows import EvaluationInMemory, GramCache, SolverRows, TermRows
 from ..solvers.inequalities import constrained_minimum
 from ..solvers.linear_systems import blas_threads, cholesky_factor, cholesky_solve, scatter
 from ..solvers.newton import Objective, damped_step, quasi_newton_steps

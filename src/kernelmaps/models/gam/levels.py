@@ -24,9 +24,9 @@ from ..rows.basis import LevelBasis
 from ..solvers.index_blocks import IndexBlocks
 from ..solvers.levels import BlockCovariance
 from ..solvers.pirls import PenalisedFit
-from .pairs import new_level_variances as pair_level_variances
 from .codebooks import MISSING, OTHER
 from .fitting import FittedDesign
+from .pairs import new_level_variances as pair_level_variances
 from .training_rows import DesignTerm
 
 # Degrees of freedom of the variance of levels, at least: with fewer, the variance of a t

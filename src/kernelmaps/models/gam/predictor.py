@@ -36,7 +36,7 @@ from ...data.table_reader import TableReader
 from ...engine.apply import MAX_READABLE, apply_table
 from ...exceptions import OutOfDomainWarning
 from ..losses import GAM, LOSSES, find_loss
-from ..probabilities import class_probabilities, sigmoid
+from ..outputs import best_codes, class_probabilities, sigmoid
 from ..shapes import tabulated_importance
 from .codebooks import Codebook
 from .functions import STRAIGHT, TermFunctions, functions_of, term_values
@@ -432,8 +432,7 @@ class AdditivePredictor:
     def predictions(self, scores: np.ndarray) -> np.ndarray:
         """The inverse of the link, or the most probable classes, of scores (n, n_outputs)."""
         if self.classes is not None:
-            single = scores.shape[1] == 1
-            return self.classes[(scores[:, 0] > 0).astype(int) if single else scores.argmax(axis=1)]
+            return self.classes[best_codes(scores, len(self.classes))]
         with np.errstate(over="ignore"):  # far beyond the training rows
             return np.exp(scores[:, 0]) if self.link == "log" else scores[:, 0]
 

@@ -34,7 +34,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..rows.basis import LevelBasis, TermBasis
-from ..rows.protocol import NormalEquations
+from ..rows.normal_equations import NormalEquations
 from ..solvers.pirls import PIRLS, PenalisedFit
 from ..solvers.reml import Penalties, estimate_smoothing
 from .bases import category_basis, eigh, empty_basis

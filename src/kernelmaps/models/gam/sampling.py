@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from ...data.sources import RowSample
 from ...data.table_reader import ReadingNotes, TableReader
 from ..inputs import missing_targets, real_targets
 from ..losses import Loss
-from ..rows.passes import SumOverChunks, fold_chunks
+from ..rows.term_rows import SumOverChunks, fold_chunks
 from .codebooks import SAMPLE_ROWS, LevelCounts
 
 
@@ -158,9 +158,7 @@ def _count_in_chunk(
     return [LevelCounts.of(read[j], weight, frequency) for j in columns]
 
 
-def count_labels(
-    source: Source, checks: RowChecks
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def count_labels(source: Source, checks: RowChecks) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """All labels of a source in order, the number of rows that have them, and their weights."""
     sums = SumOverChunks(partial(_sum_by_label, checks))
     counts, weights = fold_chunks(source, rows_with_target, sums, source.labels()).total

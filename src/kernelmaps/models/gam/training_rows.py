@@ -28,10 +28,8 @@ from ...data.table_reader import ReadingNotes, TableReader
 from ...stats.pair_tables import CodeSums, pair_table
 from ..losses import Loss, LossTotals, Squared
 from ..rows.basis import Basis, TermBasis
-from ..rows.in_memory import TermRows
-from ..rows.passes import SumOverChunks, fold_chunks
-from ..rows.protocol import NormalEquations
-from ..rows.streamed import StreamedTermRows
+from ..rows.normal_equations import NormalEquations
+from ..rows.term_rows import StreamedTermRows, SumOverChunks, TermRows, fold_chunks
 from .codebooks import Codebook, encode_columns, value_range
 from .pairs import CoarseCodes, PairCodes, PairTerm, sums_by_pair
 from .sampling import RowChecks, rows_with_target

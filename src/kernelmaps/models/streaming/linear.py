@@ -28,8 +28,7 @@ from ..._util.sparse import dense
 from ..._util.storage import all_or_nothing
 from ...data import Source
 from ...stats import FoldMoments, KernelMoments, Moments
-from ..device_scores import ScoresAnywhere, best_labels, indicators
-from ..one_against_one import pairs_of, votes
+from ..outputs import ScoresAnywhere, best_labels, class_pairs, count_votes, indicators
 from ..solvers.quadratic import check_rows, component_count, principal_axes
 from . import rows
 from .selection import LinearProblem, LinearSolution, Path
@@ -586,7 +585,7 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
                 "multi_class='ovo' needs; fit again"
             )
         positions = np.searchsorted(stats.classes, self.classes_)
-        return [stats.pair(*positions[pair]) for pair in pairs_of(len(positions))]
+        return [stats.pair(*positions[pair]) for pair in class_pairs(len(positions))]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -597,6 +596,9 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
                 f"{name}: validation='loo' is not there for multi_class='ovo'; use 'gcv' or a "
                 "number of folds"
             )
+
+    def _n_outputs(self) -> int:
+        return len(class_pairs(len(self.classes_))) if self._pairwise else super()._n_outputs()
 
     # ---- what is learned --------------------------------------------------------------------
 
@@ -640,7 +642,7 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
         scores = 2 * self._linear(X) - 1
         if self._pairwise:
             refuse_gpu_array(X, f"{type(self).__name__} one against one", "Pass X.cpu().numpy()")
-            return votes(to_host(scores), len(self.classes_))
+            return count_votes(to_host(scores), len(self.classes_))
         return scores[:, 1:] if self._has_one_score else scores
 
     def predict(self, X: Any) -> np.ndarray:

@@ -550,6 +550,8 @@ STATE = schema.State(
     attributes={"features": "_fitted_maps", "rows_per_block": "_block_rows"},
     private=True,
 )
+
+
 def check_mergeable(model: Any, other: Any) -> None:
     """Refuse to merge estimators of two classes, whose statistics answer other questions."""
     name = type(model).__name__

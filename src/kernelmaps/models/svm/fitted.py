@@ -6,7 +6,8 @@ NumPy alone is needed to load it and to score a few rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,41 +19,52 @@ from ..._util.schema import (
     State,
     array,
     boolean,
+    instance,
+    integer,
     labels,
     names,
     number,
     optional,
+    pair,
     record,
     saved,
     text,
 )
-from ..._util.sparse import is_sparse
-from ..._util.threads import cached_property, in_threads, resolve_threads, row_blocks
-from ...engine import Spec, code_spec
+from ..._util.sparse import dense, is_sparse
+from ..._util.threads import cached_property, in_threads
+from ...engine import Spec, apply, code_spec
 from ...engine.apply import sums_array_api
-from ...engine.extent import EXACT_SIZES
+from ...engine.extent import EXACT_SIZES, column_range, first_not_finite
 from ...engine.families import CURVES
 from ...engine.outputs import check_loop
-from ...engine.piecewise import table_of
+from ...engine.piecewise import spec_of
 from ...engine.reference import at_codes
+from ...engine.row_checks import (
+    OUT_OF_DOMAIN,
+    negative_message,
+    not_finite_message,
+    outside_domain,
+)
+from ...engine.schema import check_width
 from ...engine.table import CODE, Table
 from ...engine.tabulated import has_table, n_columns, zero_at_zero
-from ..one_against_one import decided
-from ..probabilities import class_probabilities, sigmoid
+from ...exceptions import OutOfDomainWarning
+from ..outputs import best_codes, class_probabilities, sigmoid
 from ..rows.map_bands import bands_of
-from ..saved_map import MOST_VALUES, EstimatorNeeded, SavedMap
 from ..shapes import ShapeFunction, importance_of
 
 MOST_LANES = 16  # classes whose weights are the lanes of one vector
 SMALL = 2_000_000  # values to look up below which threads do not pay
 _EXACT = 1e-5  # tolerances below which float32 is not exact enough
 _BLOCK_OF_TERMS = 2**14  # terms at a time
+# Rows times features times outputs, for which NumPy takes 2 seconds (0.11 µs each): compiled loops
+# take about as long to be imported.
+MOST_READABLE = 2**24
 _GRID = 101  # points of a shape function
 _FEWEST = 256  # rows that a model is described by, where there are as many
 _DENSITY_BINS = 24  # of the histogram below a curve
 _BEYOND = 16.0  # how far tables of curves reach beyond the values seen
 _CODE_BYTES = 2**21  # of values at every code of an integer type: a second-level cache
-_MOST_BYTES = 2**25  # of polynomials: beyond, the band of the basis is read instead
 _GRAIN = 2**17  # values times outputs that are worth a thread
 
 
@@ -108,6 +120,79 @@ class FittedMap:
         return rows
 
 
+class SavedMap:
+    """The fitted map of a file that is read to predict: its spec, and what it says of values.
+
+    Neither scikit-learn nor a compiler is imported. Values that the map refuses, or that are
+    outside its domain, are spoken of in its words.
+    """
+
+    saved_class: str  # name of the class that was saved, for messages
+    saved_parameters: frozenset[str]  # names of its parameters
+    used_parameters = ("out_of_domain",)
+    _state: ClassVar[State] = State(
+        required={"spec_": instance((Spec,)), "n_features_in_": integer(1)},
+        allowed={
+            "domain_": optional(pair(array("f8 f4", "domain", finite=False))),
+            "feature_names_in_": names,
+            "refuses_negative": boolean,
+        },
+    )
+    spec_: Spec
+    n_features_in_: int
+    domain_: tuple[np.ndarray, np.ndarray] | None = None
+    feature_names_in_: np.ndarray | None = None
+    refuses_negative: bool | None = None
+    _known_names: Sequence[str] | None = None  # of a file or a model, if the map has none itself
+    _warned = False
+
+    def __init__(self, out_of_domain: str = "clip") -> None:
+        self.out_of_domain = out_of_domain
+
+    @classmethod
+    def entries_to_read(cls, entries: dict[str, Any]) -> dict[str, Any]:
+        """The spec, which alone determines the map, and what concerns the values of rows."""
+        stated = {**cls._state.required, **cls._state.allowed}
+        return {key: item for key, item in entries.items() if key in stated}
+
+    def check(self, X: np.ndarray) -> None:
+        """Refuse values of float64 rows, or warn of them, in the words of the map."""
+        low, high = column_range(X)
+        if not (np.isfinite(low).all() and np.isfinite(high).all()):
+            row, column = first_not_finite(X)
+            raise ValueError(not_finite_message(self.saved_class, X[row, column], row, column))
+        if self.refuses_negative and (low < 0).any():
+            has_signed = "signed" in self.saved_parameters
+            raise ValueError(negative_message(self.saved_class, float(low.min()), has_signed))
+        if max(-low.min(), high.max()) > EXACT_SIZES[1]:
+            raise ValueError(
+                f"{self.saved_class}: values beyond ±{EXACT_SIZES[1]:g} leave the sizes for which "
+                "its results are exact. Divide X by a constant of that order."
+            )
+        if self.domain_ is None or self.out_of_domain == "extrapolate":
+            return
+        lower, upper = (np.asarray(end, np.float64) for end in self.domain_)
+        known = self._known_names if self.feature_names_in_ is None else self.feature_names_in_
+        message = outside_domain(
+            self.saved_class, (low, high), (lower, upper), self.out_of_domain, known
+        )
+        if message is not None and not self._warned:
+            self._warned = True
+            warnings.warn(message, OutOfDomainWarning, stacklevel=2)
+
+    def _check_state(self) -> None:
+        if self.refuses_negative is None:  # columns differ in it: the map itself knows which
+            raise ValueError("refuses_negative is not stated")
+        if self.out_of_domain not in ("auto", *OUT_OF_DOMAIN):
+            raise ValueError("out_of_domain is unknown")
+        if self.domain_ is not None and len(self.domain_[0]) not in (1, self.n_features_in_):
+            raise ValueError("domain_ must have one range, or one for each feature")
+        named = self.feature_names_in_
+        if named is not None and len(named) != self.n_features_in_:
+            raise ValueError("feature_names_in_ must have one name for each feature")
+        check_width(self.spec_, self.n_features_in_)
+
+
 @record
 class Summary:
     """What is kept of a sample of the training rows: files and pickles hold no rows.
@@ -145,11 +230,6 @@ def _fitted_map(value: Any, where: str, lengths: Any) -> None:
     """The check of the map of a machine."""
     if not isinstance(value, SavedMap) and not hasattr(value, "_columns_per_feature"):
         raise SchemaError(f"{where} must be an AdditiveMap, found a {type(value).__name__}")
-
-
-def _summary(value: Any, where: str, lengths: Any) -> None:
-    if not isinstance(value, Summary):
-        raise SchemaError(f"{where} must be a Summary, found a {type(value).__name__}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +282,7 @@ class AdditiveMachine:
             "classes": optional(labels),
             "log_odds": boolean,
             "feature_names": optional(names),
-            "summary": _summary,
+            "summary": instance((Summary,)),
         }
     )
 
@@ -239,36 +319,34 @@ class AdditiveMachine:
     def _check_state(self) -> None:
         """Raise ValueError if entries that were loaded contradict each other."""
         n_features, n_bases, n_outputs = self.weights.shape
-        feature_map, largest = self.feature_map, EXACT_SIZES[1]
-        if feature_map.n_features_in_ != n_features:
-            raise ValueError("feature_map has another number of features than weights")
-        means = self.summary.term_means
-        if means.shape != (n_features, n_outputs):
-            raise ValueError("summary has another number of features or outputs")
+        feature_map, means, (smallest, largest) = (
+            self.feature_map, self.summary.term_means, EXACT_SIZES
+        )  # fmt: skip
         ends = np.abs([self.summary.low, self.summary.high])
-        if ((ends > 0) & (ends < EXACT_SIZES[0])).any() or (ends > largest).any():
-            raise ValueError("summary reaches beyond the sizes for which maps are exact")
-        if max(np.abs(a).max() for a in (self.weights, self.offset, means)) > largest:
-            raise ValueError("weights, offset or term_means overflow in a sum")
-        if not has_table(feature_map.spec_):
-            raise ValueError("no table follows the curves of feature_map")
-        if (self.outputs != "numbers") != (self.classes is not None):
-            raise ValueError("classes are for outputs that stand for them")
-        if self.classes is not None:
-            n_classes = len(self.classes)
-            counts = {"classes": 1 if n_classes == 2 else n_classes, "labels": n_classes}
-            expected = counts.get(self.outputs, n_classes * (n_classes - 1) // 2)
-        else:
-            expected = 1
-        if n_outputs != expected:
-            raise ValueError("the machine has another number of outputs")
-        if isinstance(feature_map, SavedMap):
-            if self.on_codes or self.outputs not in ("numbers", "classes"):
-                raise ValueError("scores of codes, pairs and labels are for the estimator")
-        elif n_bases != self.fitted.n_bases:
-            raise ValueError(f"weights of shape {self.weights.shape} do not fit the map")
-        elif self.on_codes and not hasattr(feature_map, "check_codes"):
-            raise ValueError("on_codes is true, but feature_map has no codes")
+        largest_sum = max(np.abs(a).max() for a in (self.weights, self.offset, means))
+        n_classes = 0 if self.classes is None else len(self.classes)
+        expected = {
+            "numbers": 1 if not n_classes else -1,
+            "classes": 1 if n_classes == 2 else n_classes,
+            "labels": n_classes,
+            "pairs": n_classes * (n_classes - 1) // 2,
+        }
+        light = isinstance(feature_map, SavedMap)
+        for wrong, problem in (
+            (feature_map.n_features_in_ != n_features, "weights do not fit feature_map's features"),
+            (means.shape != (n_features, n_outputs), "summary has other features or outputs"),
+            (((ends > 0) & (ends < smallest)).any() or ends.max() > largest,
+             "summary reaches beyond the sizes for which maps are exact"),
+            (largest_sum > largest, "weights, offset or term_means overflow in a sum"),
+            (not has_table(feature_map.spec_), "no table follows the curves of feature_map"),
+            (n_outputs != expected[self.outputs], "the machine has another number of outputs"),
+            (light and (self.on_codes or self.outputs not in ("numbers", "classes")),
+             "scores of codes, pairs and labels are for the estimator"),
+            (not light and n_bases != self.fitted.n_bases, "weights do not fit feature_map"),
+            (self.on_codes and not hasattr(feature_map, "check_codes"), "feature_map has no codes"),
+        ):  # fmt: skip
+            if wrong:
+                raise ValueError(problem)
 
     # -- predictions of rows of a file, without the estimator --------------------------------------
 
@@ -276,6 +354,11 @@ class AdditiveMachine:
     def estimator(self) -> str:
         """The name of the estimator that predicts in the same way."""
         return "AdditiveSVR" if self.classes is None else "AdditiveSVC"
+
+    @property
+    def feature_map_(self) -> Any:
+        """The map."""
+        return self.feature_map
 
     @property
     def n_features_in_(self) -> int:
@@ -384,22 +467,18 @@ class AdditiveMachine:
     def terms(self, X: Any, n_jobs: int | None = None) -> np.ndarray:
         """Terms of checked rows, [row][feature][output], their means included."""
         n, d = X.shape[0], len(self.weights)
+        check_loop(X, d, X, X.shape)
         precision, table = self.precision(X), self.score_table()
         if not self.on_codes:
             X = X.astype(precision, copy=False)
         if table is not None:
             if "spec" not in self._cache:
                 self._cache["spec"] = spec_of(table)
-            values = _dense(apply(self._cache["spec"], X, n_jobs=n_jobs))
+            values = dense(apply(self._cache["spec"], X, n_jobs=n_jobs))
             return values.reshape(n, d, -1).astype(precision, copy=False)
-        columns = _dense(apply(self.fitted.spec, X, n_jobs=n_jobs)).reshape(n, d, -1)
+        columns = dense(apply(self.fitted.spec, X, n_jobs=n_jobs)).reshape(n, d, -1)
         weights = self.weights[:, : columns.shape[2]].astype(columns.dtype)
         return np.matmul(columns.transpose(1, 0, 2), weights).transpose(1, 0, 2)
-
-    def centred_terms(self, X: Any, n_jobs: int | None = None) -> np.ndarray:
-        """Terms of rows with mean zero over the sample of the training rows."""
-        terms = self.terms(X, n_jobs)
-        return terms - self.summary.term_means.astype(terms.dtype)
 
     def _summed_table(self, X: Any) -> Any:
         """The model as polynomials for loops over rows like these, or None.
@@ -571,46 +650,30 @@ def sum_weighted(bands: Table, weights: np.ndarray) -> Table:
     on bins. On each bin the weighted sum is again a polynomial: the model is a table whose columns
     are its outputs, to be summed over the features.
     """
-    weights = np.asarray(weights, dtype=np.float64)
-    sets, n_outputs = bands.set_of, weights.shape[2]
-    edges = None
+    sets, edges = bands.set_of, None
+    # A band that begins at the last columns may reach beyond them.
+    padded = np.pad(np.float64(weights), ((0, 0), (0, int(bands.band.max())), (0, 0)))
+    coef = []
+    for w, s in zip(padded, sets, strict=True):
+        of_band, begin = bands.polynomials(s), int(bands.first_start[s])
+        first = bands.first[begin : begin + len(of_band)]
+        coef.append(of_band @ w[first[:, None] + np.arange(of_band.shape[2])])
     if len(bands.edges):
         ends = bands.edge_start + bands.bins + 1
         edges = [bands.edges[bands.edge_start[s] : ends[s]] for s in sets]
     return Table.build(
         bands.binning,
         bands.degree,
-        _coefficients(bands, weights),
+        coef,
         np.arange(bands.n_features),
         origin=bands.origin[sets],
         resolution=bands.resolution[sets],
         edges=edges,
         clip_low=bands.clip_low[sets],
         clip_high=bands.clip_high[sets],
-        width=np.full(bands.n_features, n_outputs),
         signed=bands.signed,
         zero_at_zero=bands.zero_at_zero,
     )
-
-
-def _coefficients(bands: Table, weights: np.ndarray) -> list[np.ndarray]:
-    """Coefficients (bins, degree + 1, outputs) of each feature.
-
-    Features that share their polynomials are summed together: for uniform knots these are all.
-    """
-    shape = np.stack([bands.coef_start, bands.first_start, bands.bins, bands.band], axis=1)
-    kinds, kind_of = np.unique(shape[bands.set_of], axis=0, return_inverse=True)
-    out: list[Any] = [None] * bands.n_features
-    for k, (start, begin, bins, band) in enumerate(kinds.tolist()):
-        powers = bands.degree + 1
-        coef = bands.coef[start : start + bins * powers * band].reshape(bins, powers, band)
-        columns = bands.first[begin : begin + bins].astype(np.int64)[:, None] + np.arange(band)
-        inside = columns < weights.shape[1]
-        features = np.flatnonzero(np.ravel(kind_of) == k)
-        local = weights[features][:, np.where(inside, columns, 0)] * inside[..., None]
-        for d, sums in zip(features, np.matmul(coef, local), strict=True):
-            out[d] = sums
-    return out
 
 
 def add_sums(table: Any, X: Any, out: np.ndarray, n_jobs: int | None = None) -> float:
@@ -632,7 +695,3 @@ def add_sums(table: Any, X: Any, out: np.ndarray, n_jobs: int | None = None) -> 
 
     # Every part of dense rows reads the whole table once for each of its blocks.
     return sum(in_threads(work, X.shape[0], n_jobs, grain, 1 if stored else BLOCK))
-
-
-def _dense(values: Any) -> np.ndarray:
-    return values.toarray() if is_sparse(values) else values
