@@ -43,14 +43,6 @@ def p_value(rows, coarse, bases, gradient, curvature, pair=(0, 1)):
     return score_tests.p_value(*tables, phi, bases[pair[0]], bases[pair[1]])
 
 
-@pytest.mark.parametrize("count", [1, 2, 5, 30])
-@pytest.mark.parametrize("p", [0.05, 1e-3, 1e-8, 1e-14])
-def test_the_tail_of_equal_eigenvalues_is_that_of_chi_square(count, p):
-    """Saddlepoints are that of a gamma variable with Stirling's formula in the place of Γ."""
-    tail = score_tests.mixture_tail(3 * stats.chi2.isf(p, count), np.full(count, 3.0))
-    assert tail == pytest.approx(p, rel=0.15)
-
-
 @pytest.mark.parametrize("q", [8.0, 20.0, 80.0])
 def test_the_tail_of_different_eigenvalues(q):
     """Pairs of equal eigenvalues: two exponential variables, whose sum has a known tail."""
@@ -61,12 +53,16 @@ def test_the_tail_of_different_eigenvalues(q):
     assert score_tests.mixture_tail(q, np.zeros(3)) == 1.0
 
 
-@pytest.mark.parametrize("residual_df", [5.0, 50.0, 1e6])
-@pytest.mark.parametrize("p", [0.99, 0.5, 0.05, 1e-6])
-def test_equal_eigenvalues_with_an_estimated_variance_are_an_f(residual_df, p):
-    q = 3 * 4 * stats.f.isf(p, 4, residual_df)
-    tail = score_tests.mixture_tail(q, np.full(4, 3.0), residual_df)
-    assert tail == pytest.approx(p, rel=0.06)
+@pytest.mark.parametrize("residual_df", [5.0, 50.0, np.inf])
+@pytest.mark.parametrize("p", [0.99, 0.5, 0.05, 1e-6, 1e-14])
+def test_the_tail_of_equal_eigenvalues_is_that_of_f_or_chi_square(residual_df, p):
+    """Saddlepoints are that of a gamma variable with Stirling's formula in the place of Γ."""
+    for count in (1, 4, 30):
+        exact = stats.chi2.isf(p, count)
+        if residual_df < np.inf:
+            exact = count * stats.f.isf(p, count, residual_df)
+        tail = score_tests.mixture_tail(3 * exact, np.full(count, 3.0), residual_df)
+        assert tail == pytest.approx(p, rel=0.15)
 
 
 def test_p_values_are_uniform_where_the_variance_is_not_constant(seed):
@@ -131,18 +127,6 @@ def test_screening_passes_what_is_significant(seed, monkeypatch):
     monkeypatch.setattr(score_tests, "SCORE_TEST", replace(SCORE_TEST, batch=1))
     one_by_one = score_tests.screened_pairs(pairs, tables, bases, float(y.var()))
     assert one_by_one == pytest.approx(passed)
-
-
-def test_tables_of_some_pairs_are_among_those_of_all(seed):
-    """Also if the column with the most codes is in none of them."""
-    rng = np.random.default_rng(seed)
-    X = np.column_stack([rng.random(500), rng.integers(0, 3, (500, 2))])
-    rows, coarse, _ = coded(X, rng.normal(size=500))
-    assert coarse[0].size > coarse[1].size
-    pairs, values = [(0, 1), (0, 2), (1, 2)], [rng.normal(size=500)]
-    tables = sums_by_pair(pairs, coarse, rows.codes, values)
-    of_last = sums_by_pair(pairs[2:], coarse, rows.codes, values)
-    np.testing.assert_array_equal(of_last, tables[2:])
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "log_loss", "poisson"])

@@ -72,10 +72,10 @@ class FittedTerm:
     smoothing : ndarray of shape (n_smoothing, n_outputs)
         Smoothing parameters: of the curvature (for many rows two, the second for the smoothest
         functions), and of the straight line.
+    reference_df : ndarray of shape (n_outputs,)
+        Degrees of freedom that the statistic is compared with.
     coarse : tuple of ndarray
         For pairs: the coarse code of each code, for both columns.
-    reference_df : ndarray of shape (n_outputs,), optional
-        Degrees of freedom that the statistic is compared with.
     main_parts : tuple of ndarray
         For pairs: what `values` holds of the first and of the second column alone, at the codes of
         these columns. It is shown as a part of their functions.
@@ -102,8 +102,8 @@ class FittedTerm:
     statistic: np.ndarray = saved(array("f8", "outputs"))
     p_value: np.ndarray = saved(array("f8", "outputs", low=0, high=1))
     smoothing: np.ndarray = saved(array("f8", "_ outputs", low=0, finite=False))
+    reference_df: np.ndarray = saved(array("f8", "outputs", low=0))
     coarse: tuple[np.ndarray, ...] = saved(anything, default=())
-    reference_df: np.ndarray | None = saved(optional(array("f8", "outputs", low=0)), default=None)
     main_parts: tuple[np.ndarray, ...] = saved(anything, default=())
     increment_errors: np.ndarray | None = saved(
         optional(array("f8", "_ outputs", low=0)), default=None

@@ -89,50 +89,35 @@ def summarise(
     statistic: str,
 ) -> GamSummary:  # fmt: skip
     """Degrees of freedom, range and significance of every term; `statistic` is "F" or "chi²"."""
-    records = [
-        _record(term, k) | ({"class": output} if len(outputs) > 1 else {})
-        for term in sorted(model.pure_terms, key=lambda term: -term.importance)
-        for k, output in enumerate(outputs)
-    ]
+    records = []
+    for term in sorted(model.pure_terms, key=lambda term: -term.importance):
+        for k, output in enumerate(outputs):
+            values = term.values[..., k][term.counts > 0]
+            low, high = (values.min(), values.max()) if values.size else (0.0, 0.0)
+            records.append({
+                "term": term.name, "kind": term.kind, "edf": float(term.edf[k]),
+                "ref_df": float(term.reference_df[k]), "statistic": float(term.statistic[k]),
+                "p_value": float(term.p_value[k]), "importance": term.importance,
+                "low": float(low), "high": float(high),
+            } | ({"class": output} if len(outputs) > 1 else {}))  # fmt: skip
     shrunk = [term.name for term in model.pure_terms if term.edf.max() < SHRUNK_EDF]
     if shrunk:
         facts = {**facts, "shrunk to nothing": ", ".join(shrunk)}
     if any(term.coarse for term in model.terms):
         facts = {**facts, "pairs": PAIRS_NOTE}
-    columns: tuple[str, ...] = (
-        "term", "kind", "edf", "range", "importance", "ref df", statistic, "p",
-    )  # fmt: skip
-    rows = [_cells(item) for item in records]
-    if len(outputs) > 1:
-        columns = (*columns, "class")
+    last = ("class",) if len(outputs) > 1 else ()
+    columns = ("term", "kind", "edf", "range", "importance", "ref df", statistic, "p", *last)
+    rows = [
+        (
+            item["term"], item["kind"], f"{item['edf']:.2f}",
+            f"{item['low']:.3g} … {item['high']:.3g}", f"{item['importance']:.3g}",
+            f"{item['ref_df']:.2f}", f"{item['statistic']:.1f}", format_p_value(item["p_value"]),
+            *(item[name] for name in last),
+        )
+        for item in records
+    ]  # fmt: skip
     texts = {key: str(value) for key, value in facts.items()}
     return GamSummary(title, texts, columns, rows, records)
-
-
-def _record(term: FittedTerm, k: int) -> dict[str, Any]:
-    """The numbers of a term in one output."""
-    values = term.values[..., k][term.counts > 0]
-    return {
-        "term": term.name,
-        "kind": term.kind,
-        "edf": float(term.edf[k]),
-        "ref_df": np.nan if term.reference_df is None else float(term.reference_df[k]),
-        "statistic": float(term.statistic[k]),
-        "p_value": float(term.p_value[k]),
-        "importance": term.importance,
-        "low": float(values.min(initial=np.inf)) if values.size else 0.0,
-        "high": float(values.max(initial=-np.inf)) if values.size else 0.0,
-    }
-
-
-def _cells(record: dict[str, Any]) -> tuple[str, ...]:
-    """A record as text."""
-    return (
-        record["term"], record["kind"], f"{record['edf']:.2f}",
-        f"{record['low']:.3g} … {record['high']:.3g}", f"{record['importance']:.3g}",
-        f"{record['ref_df']:.2f}", f"{record['statistic']:.1f}",
-        format_p_value(record["p_value"]), *([record["class"]] if "class" in record else []),
-    )  # fmt: skip
 
 
 def shape_functions(
