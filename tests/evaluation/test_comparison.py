@@ -445,7 +445,7 @@ def _results(scores, seconds=None, n=1000, rows=None):
         line["map_seconds"] = line["predict_seconds"] = (seconds or {}).get(label, 1.0) / 2
         lines.append(line)
     data = {"name": "mine", "rows": rows or n, "columns": 3, "folds": 3, "C": 1.0}
-    return Comparison(make_frame(lines), "classification", data, losses=losses)
+    return Comparison("classification", data, make_frame(lines), losses=losses)
 
 
 SCORES = {"exact": 0.96, "best": 0.95, "quick": 0.945, "plain linear": 0.8}

@@ -83,9 +83,9 @@ def compare(
 ) -> Comparison:
     """Compare maps, kernels and sizes on your data, together with the usual baselines.
 
-    Every method is a pipeline, scored by cross-validation on the same rows and folds. Columns are
-    standardised for stationary kernels and the plain linear model; features are scaled to a mean
-    k(x, x) of 1, so that a penalty `C` means the same to all.
+    Every method is a pipeline, scored by cross-validation on the same rows and folds; those that
+    usually cost little come first. Columns are standardised for stationary kernels and the plain
+    linear model; features are scaled to a mean k(x, x) of 1: a penalty `C` means the same to all.
 
     Parameters
     ----------
@@ -94,7 +94,6 @@ def compare(
     y : array-like of shape (n,)
         Classes or real targets.
     task : {"auto", "classification", "regression"}
-        What `y` is; "auto" decides by its values.
     maps : sequence of str, map or (label, map), optional
         Names stand for all sizes and kernels of that class; by default all maps of the kernels.
     kernels : sequence of str or Kernel, optional
@@ -102,8 +101,7 @@ def compare(
         the Gaussian and the Laplacian. Names take their widths from the data, and stationary ones
         act on standardised columns; an object is used unchanged.
     sizes, joint_sizes : sequence of int
-        Columns per feature of additive maps, columns of joint ones. Splines have their
-        default settings, unless a size is at least their default of ten.
+        Columns per feature of additive maps, columns of joint ones. Splines have ten or more.
     with_baselines : bool
         Whether to add a plain linear model, a GAM, exact kernels, scikit-learn's maps, boosting.
     cv : int
@@ -111,9 +109,8 @@ def compare(
         Penalty of linear models and kernel machines (1/C for ridge regression). Of several values,
         a cross-validation on at most 500 rows chooses one for each method.
     budget : float, optional
-        Seconds, of which methods that usually cost little come first. A method is begun if as much
-        time is left as the longest one so far took; the notes name those that were not started. At
-        most 250 rows for each second take part, drawn at random.
+        Seconds. A method is begun if as much time is left as the longest one so far took; the notes
+        name those that were not started. At most 250 random rows for each second take part.
     exact_rows : int
         Largest number of rows for exact kernel machines.
     name, feature_names, loading_code : str, sequence of str, str
@@ -137,8 +134,8 @@ def compare(
     start, (X, columns, notes) = perf_counter(), _read_rows(X, feature_names)
     y, task, task_notes = _read_targets(X, y, task, columns["names"])
     penalties, random_state = _check_arguments(X, cv, C, budget), seed_of(random_state)
-    middle, notes = sorted(penalties)[len(penalties) // 2], notes + task_notes
     pairs = _fit_kernels(kernels or _default_kernels(X), X, random_state, notes)
+    middle, notes = sorted(penalties)[len(penalties) // 2], notes + task_notes
     methods = _map_methods(maps, pairs, (sizes, joint_sizes), random_state, task, middle)
     if with_baselines:
         limits = {"size": max(joint_sizes), "exact_rows": exact_rows, "sparse": sparse.issparse(X)}
@@ -146,53 +143,14 @@ def compare(
     _check_methods(methods, maps, kernels)
     most_rows = None if budget is None else max(_FEWEST_ROWS, int(ROWS_PER_SECOND * budget))
     problem = Problem(X, y, task, cv, random_state).sample(most_rows)
-    n_rows, deadline = problem.X.shape[0], np.inf if budget is None else start + budget
-    rows, models, losses, longest, interrupted = [], {}, {}, 0.0, False
-    try:
-        ordered = sorted(methods, key=lambda method: method.cost)
-        for method in track(ordered, lambda method: method.label, enabled=progress):
-            begin, must_run = perf_counter(), len(rows) < _FEWEST_RESULTS
-            if begin + longest > deadline and not must_run:
-                rows.append(_describe(method) | {"status": "not started", "rows": 0})
-                continue
-            until = np.inf if must_run else deadline
-            try:
-                row, losses[method.label], model = interruptible(
-                    _run, method, problem, penalties, until
-                )
-            except (ValueError, TypeError, MemoryError) as error:
-                notes.append(f"{method.label} was left out: {str(error).splitlines()[0]}")
-                continue
-            if method.kind != "exact":  # which do not scale to many rows
-                models[method.label] = model
-            rows.append(row)
-            longest = max(longest, perf_counter() - begin)
-    except KeyboardInterrupt:
-        interrupted = True
-        notes.append(f"Interrupted: {len(rows)} of {len(methods)} methods were measured.")
-    if n_rows < X.shape[0]:
-        notes.append(
-            f"Subsampled: {n_rows} of {X.shape[0]} rows, {ROWS_PER_SECOND} for each second of the "
-            "budget."
-        )
-    for status, words in (
-        ("limited", "Exact kernel machines saw fewer rows"),
-        ("unfinished", "The time was over before all folds were done"),
-        ("not started", "Not started, for want of time"),
-    ):
-        labels = [row["label"] for row in rows if row["status"] == status]
-        notes += [f"{words}: {'; '.join(labels)}."] if labels else []
     data = {
-        "name": name, "C": penalties, "loading_code": loading_code, **columns,
+        "name": name, "C": penalties, "loading_code": loading_code, **columns, "folds": cv,
         "rows": X.shape[0], "columns": X.shape[1], "sparse": bool(sparse.issparse(X)),
-        "folds": cv, "random_state": random_state, "dtype": str(X.dtype), "compared_rows": n_rows,
+        "random_state": random_state, "dtype": str(X.dtype), "compared_rows": problem.X.shape[0],
     }  # fmt: skip
-    for row in rows if columns["selected"] is not None else ():
-        if row["label"] in models:
-            row["code"] = expression(select_columns(models[row["label"]], columns["selected"]))
-    return Comparison(
-        make_frame(rows), task, data, notes, perf_counter() - start, interrupted, models, losses
-    )  # fmt: skip
+    deadline = np.inf if budget is None else start + budget
+    result = _measure_all(methods, problem, penalties, deadline, progress, Comparison(task, data))
+    return replace(result, notes=notes + result.notes, seconds=perf_counter() - start)
 
 
 # ---- measuring ----------------------------------------------------------------------------------
@@ -234,6 +192,52 @@ class Problem:
 def _describe(method: Method) -> dict[str, Any]:
     names = {"label": method.label, "kind": method.kind, "kernel": method.kernel}
     return names | {"code": method.code()}
+
+
+def _measure_all(
+    methods: Sequence[Method], problem: Problem, penalties: Sequence[float], deadline: float,
+    progress: bool | None, result: Comparison,
+) -> Comparison:  # fmt: skip
+    """Measure methods in the order of their costs, as long as the longest so far would fit."""
+    rows, longest, interrupted = list[dict[str, Any]](), 0.0, False
+    models, losses, notes = result.models, result.losses, result.notes
+    ordered, selected = sorted(methods, key=lambda m: m.cost), result.data["selected"]
+    try:
+        for method in track(ordered, lambda method: method.label, enabled=progress):
+            begin, must_run = perf_counter(), len(rows) < _FEWEST_RESULTS
+            if begin + longest > deadline and not must_run:
+                rows.append(_describe(method) | {"status": "not started", "rows": 0})
+                continue
+            until = np.inf if must_run else deadline
+            try:
+                row, losses[method.label], model = interruptible(
+                    _run, method, problem, penalties, until
+                )
+            except (ValueError, TypeError, MemoryError) as error:
+                notes.append(f"{method.label} was left out: {str(error).splitlines()[0]}")
+                continue
+            if method.kind != "exact":  # which do not scale to many rows
+                models[method.label] = model
+                if selected is not None:
+                    row["code"] = expression(select_columns(model, selected))
+            rows.append(row)
+            longest = max(longest, perf_counter() - begin)
+    except KeyboardInterrupt:
+        interrupted = True
+        notes.append(f"Interrupted: {len(rows)} of {len(methods)} methods were measured.")
+    if problem.X.shape[0] < result.data["rows"]:
+        notes.append(
+            f"Subsampled: {problem.X.shape[0]} of {result.data['rows']} rows, {ROWS_PER_SECOND} "
+            "for each second of the budget."
+        )
+    for status, words in (
+        ("limited", "Exact kernel machines saw fewer rows"),
+        ("unfinished", "The time was over before all folds were done"),
+        ("not started", "Not started, for want of time"),
+    ):
+        labels = [row["label"] for row in rows if row["status"] == status]
+        notes += [f"{words}: {'; '.join(labels)}."] if labels else []
+    return replace(result, frame=make_frame(rows), interrupted=interrupted)
 
 
 def _run(
