@@ -31,7 +31,6 @@ from .checks import (
     decide_task,
     get_feature_names,
     informative_columns,
-    suspect_columns,
 )
 from .kernel_error import KernelError, kernel_error
 from .methods import (
@@ -132,9 +131,9 @@ def compare(
     >>> model = result.estimator().fit(X, y)
     """
     start, (X, columns, notes) = perf_counter(), _read_rows(X, feature_names)
-    y, task, task_notes = _read_targets(X, y, task, columns["names"])
+    y, task, task_notes = _read_targets(X, y, task)
     penalties, random_state = _check_arguments(X, cv, C, budget), seed_of(random_state)
-    pairs = _fit_kernels(kernels or _default_kernels(X), X, random_state, notes)
+    pairs = _fit_kernels(kernels, X, random_state, notes)
     middle, notes = sorted(penalties)[len(penalties) // 2], notes + task_notes
     methods = _map_methods(maps, pairs, (sizes, joint_sizes), random_state, task, middle)
     if with_baselines:
@@ -391,10 +390,8 @@ def _read_rows(X: Any, names: Sequence[str] | None) -> tuple[Any, dict[str, Any]
     return rows, {"names": selected or all_names, "selected": selected}, remarks
 
 
-def _read_targets(
-    X: Any, y: Any, task: str, names: list[str] | None
-) -> tuple[np.ndarray, str, list[str]]:
-    """Targets, task, and what should be known of the rows."""
+def _read_targets(X: Any, y: Any, task: str) -> tuple[np.ndarray, str, list[str]]:
+    """Targets and task, with the reason for it."""
     if y is None:
         raise ValueError(
             "compare: there are no targets. Pass y to compare scores; `choose` finds the smallest "
@@ -410,7 +407,7 @@ def _read_targets(
     check_targets(y, decided.name, "compare")
     y = y.astype(np.float64) if decided.name == "regression" else y
     notes = [f"The task is {decided}; {argument('task')} changes it."] if decided.reason else []
-    return y, decided.name, [*notes, *suspect_columns(X, y, names, "compare")]
+    return y, decided.name, notes
 
 
 def _check_arguments(X: Any, cv: int, C: Any, budget: float | None) -> list[float]:
@@ -443,23 +440,13 @@ def _check_methods(methods: list[Method], maps: Any, kernels: Any) -> None:
         raise ValueError(f"compare: these labels occur twice: {twice}. Give (label, map) pairs.")
 
 
-def _minimum(X: Any) -> float:
-    values = X.data if sparse.issparse(X) else X
-    return float(values.min()) if values.size else 0.0
-
-
-def _default_kernels(X: Any) -> list[str]:
-    if _minimum(X) < 0:
-        return ["gaussian", "laplacian"]
-    return ["chi2", "intersection", "exp_chi2", "gaussian"]
-
-
 def _fit_kernels(
-    kernels: Sequence[Any], X: Any, random_state: int, notes: list[str]
+    kernels: Sequence[Any] | None, X: Any, random_state: int, notes: list[str]
 ) -> list[tuple[Kernel, Any]]:
     """Kernels with their widths, each with the scaler of columns that it needs, or None."""
-    lowest, pairs = _minimum(X), []
-    for item in kernels:
+    lowest, pairs = float(np.min(X.data if sparse.issparse(X) else X, initial=0.0)), []
+    of_histograms = ("chi2", "intersection", "exp_chi2", "gaussian")
+    for item in kernels or (("gaussian", "laplacian") if lowest < 0 else of_histograms):
         kernel = get(item)
         base = getattr(kernel, "base", kernel)
         if lowest < 0 and getattr(base, "signed", True) is False:
