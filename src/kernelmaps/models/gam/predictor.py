@@ -451,9 +451,7 @@ class AdditivePredictor:
         state = vars(self)  # values of functions, for all rows so far
         n_values = state.get("_n_values", 0) + len(columns[0]) * self.functions.table.n_columns
         state["_n_values"] = n_values
-        return self.scores(
-            columns, n_values if n_values <= _MAX_READABLE_OF_FILE else MAX_READABLE
-        )
+        return self.scores(columns, n_values if n_values <= _MAX_READABLE_OF_FILE else MAX_READABLE)
 
     def count_beyond(self, columns: Sequence[Column]) -> Counter[str]:
         """Numbers of rows with values beyond the range of the training rows, by column."""
