@@ -10,7 +10,7 @@ import pytest
 
 from kernelmaps.data import tables
 from kernelmaps.data.tables import open_large_table
-from kernelmaps.models.gam import sampling
+from kernelmaps.models.gam import training_rows
 
 
 def write(path, header, rows):
@@ -32,7 +32,7 @@ def test_columns_are_typed_by_what_all_blocks_hold(tmp_path):
     price = [f"{k}.5" for k in range(20)] + [f"1,00{k}.5" for k in range(10)]
     rows = [f'{d},{m},"{p}",{k % 2}' for k, (d, m, p) in enumerate(zip(days, mixed, price))]
     with open_large_table(write(tmp_path / "t.csv", "day,mixed,price,y", rows)) as source:
-        sample = sampling.take_sample(source, "Model")
+        sample = training_rows.take_sample(source, "Model")
         y = np.concatenate([block.y for block in source.blocks(7)])
     kinds = {column.name: (column.kind, column.form) for column in sample.reader.columns}
     assert kinds["day"] == ("date", "%d/%m/%Y")

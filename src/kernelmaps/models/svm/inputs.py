@@ -22,8 +22,8 @@ from ...data.files import is_csv
 from ...data.tables import first_column_without_numbers, in_memory
 from ...engine.tabulated import zero_at_zero
 from ...maps.base import AdditiveMap, JointMap
+from ...maps.bases import SplineMap
 from ...maps.codes import Codes, codes_of, refuse_plain_codes
-from ...maps.spline import SplineMap
 from .fitted import AdditiveMachine, FittedMap
 
 USE_A_GAM = (
