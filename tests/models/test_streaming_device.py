@@ -331,11 +331,11 @@ def test_the_place_of_the_rows_does_not_travel(torch, seed):
 def test_tensors_that_are_no_rows_are_refused(torch, monkeypatch):
     X, y = problem(0, 50)
     model = km.StreamingRidge(device="cpu")
-    with pytest.raises(ValueError, match=r"dense with two dimensions .* found shape \(50,\)"):
+    with pytest.raises(ValueError, match=r"two dimensions .* found shape \(50,\)"):
         model.fit(torch.asarray(y), y)
-    with pytest.raises(ValueError, match=r"found shape \(0, 6\) while a minimum of 1"):
+    with pytest.raises(ValueError, match=r"found shape \(0, 6\)"):
         model.fit(torch.zeros((0, 6)), y[:0])
-    with pytest.raises(ValueError, match="Complex data not supported"):
+    with pytest.raises(ValueError, match="dtype torch.complex64"):
         model.fit(torch.zeros((3, 2), dtype=torch.complex64), y[:3])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.fit(torch.asarray(X), y[:-1])
