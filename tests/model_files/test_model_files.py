@@ -561,7 +561,7 @@ def test_a_chunk_of_another_type_is_refused_by_a_saved_model_as_well(path):
     X = rows()
     model = km.AdditiveSVR(km.SplineMap()).partial_fit(X, X[:, 0])
     again = saved(model, path)
-    with pytest.raises(TypeError, match="the first chunk was of float64, this one is of float32"):
+    with pytest.raises(TypeError, match="chunk was dense float64, this one is dense float32"):
         again.partial_fit(X.astype(np.float32), X[:, 0])
 
 

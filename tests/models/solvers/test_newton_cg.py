@@ -38,7 +38,7 @@ def test_the_product_is_that_of_the_schur_complement(seed):
     hessian = CentredHessian.from_weight(rows, weight, fit_intercept=True)
     atol = 1e-12 * np.abs(full).max() * np.abs(p).sum()
     np.testing.assert_allclose(hessian.product(p), schur @ p, atol=atol)
-    solve = factor_solver(hessian)
+    solve = factor_solver(hessian, rows.gram(weight))
     np.testing.assert_allclose(solve(schur @ p), p, atol=1e-6)
     without = CentredHessian.from_weight(rows, weight, fit_intercept=False)
     np.testing.assert_allclose(without.product(p), full[:-1, :-1] @ p, atol=atol)
@@ -66,7 +66,7 @@ def test_conjugate_gradients_end_where_the_matrix_does(seed):
     _, few = conjugate_gradients(*arguments, 0.1, never)
     assert few < n_products
     # With the Hessian itself as its own preconditioner, one product is enough.
-    solve = factor_solver(hessian)
+    solve = factor_solver(hessian, rows.gram(weight))
     exact, one = conjugate_gradients(hessian.product, solve, rhs, 1e-3, never)
     assert one == 1
     np.testing.assert_allclose(exact, solution, atol=1e-5)
@@ -85,8 +85,28 @@ def test_a_hessian_is_factorised_once_products_took_as_long(monkeypatch, seed, m
     assert preconditioner.prepare(hessian) is blocks
     preconditioner.n_products += 1
     factorised = preconditioner.prepare(hessian)
-    assert preconditioner.n_factorised == (1 if most > 1 else 0)
+    assert (factorised is blocks) == (preconditioner.gram is None) == (most == 1)
     # A factor serves until products took as long again; blocks, as long as the weights hardly move.
     assert preconditioner.prepare(hessian) is factorised
     other = CentredHessian.from_weight(rows, weight[::-1].copy(), True)
     assert (preconditioner.prepare(other) is factorised) == (most > 1)
+
+
+def test_rows_whose_weight_has_changed_are_added_to_the_hessian(seed, monkeypatch):
+    """Weights of zero and one cost, as a squared hinge loss has: the solver is exact."""
+    rng, rows, weight, _ = problem(seed)
+    first = np.where(weight > 0, 30.0, 0.0)
+    second = np.where(rng.random(len(weight)) < 0.1, 30.0 - first, first)
+    preconditioner, summed = Preconditioner(), []
+    gram = BandRows.gram
+    monkeypatch.setattr(
+        BandRows, "gram", lambda own, w: (summed.append(np.count_nonzero(w)), gram(own, w))[1]
+    )
+    for own in (first, second):
+        preconditioner.n_products = 1000
+        hessian = CentredHessian.from_weight(rows, own, True)
+        solve = preconditioner.prepare(hessian)
+    assert summed == [np.count_nonzero(w) for w in (first, second > first, second < first)]
+    r = rng.normal(size=rows.n_weights)
+    exact = factor_solver(hessian, gram(rows, second))(r)
+    np.testing.assert_allclose(solve(r), exact, atol=1e-9)

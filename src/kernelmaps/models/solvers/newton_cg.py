@@ -68,42 +68,52 @@ class Preconditioner:
 
     Attributes
     ----------
-    solve : callable, optional
+    solve : callable
         The solver of the last step.
-    n_factorised : int
-        How many Hessians were factorised; before the first, the solver is that of blocks.
+    weight : ndarray
+        The weights W that it was made for; none before the first.
+    gram : ndarray or None
+        ZᵀWZ of these, once a Hessian was formed; before, the solver is that of blocks.
     n_products : int
-        Products since then.
+        Products since a Hessian was factorised.
     """
 
+    solve: Solve
+
     def __init__(self) -> None:
-        self.solve: Solve | None = None
-        self.n_factorised = self.n_products = 0
-        self._weight = np.zeros(0)  # those that the solver was made for
+        self.weight, self.gram, self.n_products = np.zeros(0), None, 0
 
     def prepare(self, hessian: CentredHessian) -> Solve:
         """The solver for a step with this Hessian."""
-        weight = hessian.weight
-        if self._factor_pays(hessian):
-            self.solve = factor_solver(hessian)
-            self.n_factorised, self.n_products = self.n_factorised + 1, 0
-        elif self.solve is None or (
-            not self.n_factorised
-            and np.abs(weight - self._weight).sum() > STALE_SHARE * self._weight.sum()
+        rows, weight = hessian.rows, hessian.weight
+        change = weight - (0.0 if self.gram is None else self.weight)
+        if self._factor_pays(hessian, change):
+            # Of a squared hinge loss, the rows whose weight has changed are those that change
+            # sides: if they are few, they are added to the matrix or taken off it.
+            if self.gram is None or 2 * np.count_nonzero(change) > np.count_nonzero(weight):
+                self.gram = rows.gram(weight)
+            else:
+                added, removed = np.maximum(change, 0.0), np.maximum(-change, 0.0)
+                self.gram = self.gram + rows.gram(added) - rows.gram(removed)
+            self.solve, self.weight, self.n_products = factor_solver(hessian, self.gram), weight, 0
+        elif self.gram is None and (
+            not len(self.weight)
+            or np.abs(weight - self.weight).sum() > STALE_SHARE * self.weight.sum()
         ):
-            self.solve, self._weight = block_solver(hessian), weight
+            self.solve, self.weight = block_solver(hessian), weight
         return self.solve
 
-    def _factor_pays(self, hessian: CentredHessian) -> bool:
+    def _factor_pays(self, hessian: CentredHessian, change: np.ndarray) -> bool:
         """Whether products have taken as long as it takes to form and factorise this Hessian.
 
-        A product multiplies the e entries of n rows, twice. The Hessian takes n p² multiplications
-        and its factor p³/3, as products of matrices, about 30 times as fast.
+        A product multiplies the e entries of n rows, twice. The rows that have changed take p²
+        multiplications each, the factor p³/3, as products of matrices, about 30 times as fast.
         """
-        n_weights, entries = hessian.rows.n_weights, hessian.rows.entries_per_row
-        n_rows = max(np.count_nonzero(hessian.weight), 1)
-        most = (n_weights**2 / 32 + n_weights**3 / (64 * n_rows)) / max(entries, 1)
-        return n_weights <= MOST_FACTORISED and self.n_products > most
+        n_weights, n_changed = hessian.rows.n_weights, np.count_nonzero(change)
+        if n_weights > MOST_FACTORISED or not n_changed:
+            return False
+        n_entries = max(hessian.rows.entries_per_row * np.count_nonzero(hessian.weight), 1)
+        return self.n_products > n_weights**2 * (n_changed / 32 + n_weights / 64) / n_entries
 
 
 def block_solver(hessian: CentredHessian) -> Solve:
@@ -117,10 +127,9 @@ def block_solver(hessian: CentredHessian) -> Solve:
     return lambda r: np.matmul(inverses, r.reshape(n, width, 1)).ravel()
 
 
-def factor_solver(hessian: CentredHessian) -> Solve:
-    """Solve with the Hessian itself."""
-    gram = hessian.centre(hessian.rows.gram(hessian.weight))
-    factor = cholesky_factor(gram, np.ones(len(gram)), _RIDGES)
+def factor_solver(hessian: CentredHessian, gram: np.ndarray) -> Solve:
+    """Solve with the Hessian itself, from ZᵀWZ."""
+    factor = cholesky_factor(hessian.centre(gram), np.ones(len(gram)), _RIDGES)
     return lambda r: cholesky_solve(factor, r)
 
 
