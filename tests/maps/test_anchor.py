@@ -13,10 +13,8 @@ from kernelmaps.design.anchors import DENSE_LIMIT, square_root
 from kernelmaps.engine import record_paths
 from kernelmaps.engine.reference import evaluate
 from kernelmaps.exceptions import OutOfDomainWarning
-from kernelmaps.maps.codes import Codes
 
 NAMED = ["chi2", "intersection", "jensen_shannon", "hellinger"]
-UNIT = (0.0, 1.0)
 
 
 def rows(seed, n=200, d=4):
@@ -370,29 +368,6 @@ def test_algorithm_1_in_one_estimator_equals_a_pipeline():
     agree = np.mean(one.predict(data.X_test[test]) == pipeline.predict(data.X_test[test]))
     assert agree > 0.98  # LIBLINEAR penalises the intercept, too
     assert one.score(data.X_test[test], data.y_test[test]) > 0.95
-
-
-def test_models_take_sparse_codes_and_refuse_others():
-    rng = np.random.default_rng(0)
-    X = rng.random((300, 5)) * (rng.random((300, 5)) < 0.4)
-    y = X.sum(axis=1) > np.median(X.sum(axis=1))
-    S = sparse.csr_matrix(X)
-    feature_map = km.AnchorMap(rank=1).fit(S)
-    dense = km.AdditiveSVC(feature_map, random_state=0).fit(feature_map.encode(X), y)
-    few = km.AdditiveSVC(feature_map, random_state=0).fit(feature_map.encode(S), y)
-    np.testing.assert_allclose(few.decision_function(S), dense.decision_function(X), atol=2e-2)
-    with pytest.raises(ValueError, match="codes of another map"):
-        few.predict(km.AnchorMap(n_anchors=20).fit(X).encode(X))
-    codes = feature_map.encode(X).values
-    for plain in (codes, sparse.csr_matrix(codes), np.uint16(codes)):
-        with pytest.raises(ValueError, match="plain uint"):
-            few.predict(plain)
-    np.testing.assert_array_equal(
-        dense.predict(Codes(codes, feature_map.spec_.hash)), dense.predict(X)
-    )
-    on_values = km.AdditiveSVC(km.SplineMap(), random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="fitted on values, but X holds codes"):
-        on_values.predict(feature_map.encode(X))
 
 
 # Certificate
