@@ -63,7 +63,7 @@ class Certificate:
     probability : float
         1 for a proof; less for a statement that holds with that probability.
     found : float or None
-        The largest error that a search found. With a bound it shows how tight that is; without
+        The largest error that was found. With a bound it shows how tight that is; without
         one it is only an estimate.
     inner : Certificate or None
         A smaller bound that holds on a part of the domain: where values are zero or lie in the

@@ -18,7 +18,6 @@ from kernelmaps.exceptions import DesignError
 from kernelmaps.kernels import Gaussian, Laplacian, Matern
 
 SQUARE = [(0, np.pi)] * 2
-RBF = Gaussian(np.sqrt(0.1))
 
 
 QUICK = multidim.JointSearchOptions(disturbed=0, n_finished=1, lags=(13, 7))

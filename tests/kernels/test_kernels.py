@@ -107,26 +107,6 @@ def test_radius_quantile_is_the_law_of_the_norm(kernel, seed):
         assert abs(below - probability) < 5 * np.sqrt(probability * (1 - probability) / n)
 
 
-class RationalQuadratic(kernels.StationaryKernel):
-    """A user's own kernel of the distance, with no more than it needs to have."""
-
-    name = "rational quadratic"
-    isotropic = True
-
-    def signature(self, delta):
-        return 1 / (1 + np.asarray(delta) ** 2)
-
-    def frequencies(self, uniforms, d):
-        raise NotImplementedError
-
-
-def test_an_isotropic_kernel_of_a_user_is_a_function_of_the_distance(rows):
-    distance = np.sqrt(((rows[:, None] - rows) ** 2).sum(axis=2))
-    kernel = RationalQuadratic()
-    for X in (rows, sparse.csr_matrix(rows)):
-        np.testing.assert_allclose(kernel(X), kernel.signature(distance), rtol=1e-12)
-
-
 def test_product_kernels_have_no_radius():
     with pytest.raises(TypeError, match="not isotropic"):
         Laplacian().radius_quantile(0.5, 3)

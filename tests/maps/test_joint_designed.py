@@ -74,7 +74,6 @@ def test_position_and_orientation_of_a_patch():
         15,
         domain=[(0, 1), (0, 2 * np.pi)],
         periods=[None, 2 * np.pi],
-        form="modulation",
     ).fit(X)
     phi, turned = fitted.transform(X), fitted.transform(X + np.array([0, 6 * np.pi]))
     np.testing.assert_allclose(phi, turned, atol=1e-12)

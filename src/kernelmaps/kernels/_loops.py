@@ -3,7 +3,7 @@
 A kernel (or its squared distance) reaches these loops as a `Rule`: an integer that picks a scalar
 function, and a number that parametrises it; nothing else distinguishes one from another here.
 
-The loops rely on what is checked on entry (:mod:`..sparse_rows`): dense rows of X and Y have as
+The loops rely on what is checked on entry (`_util.sparse`): dense rows of X and Y have as
 many columns; the row ends of CSR rows ascend within their data, as do the columns of each row.
 """
 
