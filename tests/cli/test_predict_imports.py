@@ -420,7 +420,12 @@ def test_a_model_to_predict_is_checked_as_an_estimator_is(table, signal, tmp_pat
         return str(error.value)
 
     state = header["model"]["state"]["predictor_"]["state"]
-    for entry, wrong in (("loss", "hinge"), ("classes", None), ("intercept", 0.0), ("reader", None)):
+    for entry, wrong in (
+        ("loss", "hinge"),
+        ("classes", None),
+        ("intercept", 0.0),
+        ("reader", None),
+    ):
         kept, state[entry] = state[entry], wrong
         assert refused(True) == refused(False)
         state[entry] = kept

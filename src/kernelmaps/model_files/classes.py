@@ -28,6 +28,7 @@ _RECORDS = {
     "Features": "kernelmaps.models.streaming.rows",
     "Part": "kernelmaps.models.streaming.rows",
     "LinearSolution": "kernelmaps.models.streaming.selection",
+    "PrincipalAxes": "kernelmaps.models.streaming.pca",
     "AdditiveMachine": "kernelmaps.models.svm.fitted",
     "Summary": "kernelmaps.models.svm.fitted",
     "Progress": "kernelmaps.models.svm.problem",
@@ -41,7 +42,7 @@ _RECORDS = {
     "Term": "kernelmaps.models.gam.terms",
     # Kernels without a name of their own; the others are those of `kernelmaps.kernels.register`.
     # They check their parameters when they are made.
-    "MapKernel": "kernelmaps.maps.exponential",
+    "MapKernel": "kernelmaps.maps.fourier",
     "Linear": "kernelmaps.kernels.additive",
     "PerFeature": "kernelmaps.kernels.additive",
     # Steps in front of maps, and behind them, in pipelines that `compare` and `choose` make.

@@ -52,15 +52,18 @@ from .inference import build_predictor
 from .interactions import search_pairs
 from .model_check import FitToCheck, GamCheck
 from .predictor import AdditivePredictor, warn_beyond
-from .sampling import RowChecks, Sample, count_levels, take_sample
 from .summary import GamSummary, pair_functions, shape_functions, summarise
 from .terms import GamSettings, resolve_settings
 from .training_rows import (
     ChunkEncoder,
+    RowChecks,
     RowsFromStream,
+    Sample,
     TrainingRows,
+    count_levels,
     one_against_rest,
     relative_scale,
+    take_sample,
 )
 
 _STATISTICS = "deviance_", "null_deviance_", "log_likelihood_", "aic_", "reml_", "corrected_edf"

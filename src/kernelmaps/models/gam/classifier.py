@@ -23,9 +23,8 @@ from ..losses import BinomialCounts, Loss, make_loss
 from .base import GeneralizedAdditiveModel
 from .model_check import GamCheck
 from .predictor import warn_without_exposure
-from .sampling import RowChecks, Sample, count_labels
 from .terms import GamSettings
-from .training_rows import one_against_rest
+from .training_rows import RowChecks, Sample, count_labels, one_against_rest
 
 
 @dataclass(eq=False, repr=False)

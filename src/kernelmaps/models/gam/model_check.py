@@ -175,7 +175,10 @@ class GamCheck:
         tables: dict[str, tuple[tuple[str, ...], list[tuple[str, ...]]]] = {
             "basis dimension": (("term", "edf", "functions", "k-index", "p"), [*basis]),
             "concurvity": (("term", "worst", "estimate"), [*concurvity]),
-            "influential rows": (("row", "Cook's distance", "leverage", "residual"), [*influential]),
+            "influential rows": (
+                ("row", "Cook's distance", "leverage", "residual"),
+                [*influential],
+            ),
         }
         return {title: table for title, table in tables.items() if table[1]}
 

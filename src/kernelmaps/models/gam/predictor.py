@@ -372,7 +372,7 @@ class AdditivePredictor:
         n_outputs = 1
         if self.classes is not None:
             n_outputs = 1 if len(self.classes) == 2 else len(self.classes)
-        if len(self.intercept) != n_outputs or self.classes is not None and len(self.classes) < 2:
+        if len(self.intercept) != n_outputs or (self.classes is not None and len(self.classes) < 2):
             raise SchemaError("the model has another number of outputs")
         for term in self.terms:
             if max(term.columns) >= len(self.books):
@@ -451,9 +451,7 @@ class AdditivePredictor:
         state = vars(self)  # values of functions, for all rows so far
         n_values = state.get("_n_values", 0) + len(columns[0]) * self.functions.table.n_columns
         state["_n_values"] = n_values
-        return self.scores(
-            columns, n_values if n_values <= _MAX_READABLE_OF_FILE else MAX_READABLE
-        )
+        return self.scores(columns, n_values if n_values <= _MAX_READABLE_OF_FILE else MAX_READABLE)
 
     def count_beyond(self, columns: Sequence[Column]) -> Counter[str]:
         """Numbers of rows with values beyond the range of the training rows, by column."""

@@ -23,7 +23,7 @@ from ..losses import Loss, make_loss
 from .base import GeneralizedAdditiveModel
 from .model_check import GamCheck
 from .predictor import check_exposure_has_use, log_exposures, warn_without_exposure
-from .sampling import RowChecks, Sample
+from .training_rows import RowChecks, Sample
 
 # Standard errors of f up to which the distribution of an observation around exp(f) holds them: a
 # gamma distribution of means. What is beyond moves the ends of intervals.

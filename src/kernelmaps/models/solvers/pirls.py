@@ -321,7 +321,9 @@ def _fit_screened(
         else:
             problem, mean = cached[0].restricted(active.indices), cached[1]
         if screening or warm:
-            fit = estimate_smoothing(problem, active.penalties, rho, None, fixed, tol=REML.rough_tol)
+            fit = estimate_smoothing(
+                problem, active.penalties, rho, None, fixed, tol=REML.rough_tol
+            )
         else:
             fit = best_of_two_starts(problem, active.penalties, rho, None, fixed)
         if screening == PIRLS.max_screenings:

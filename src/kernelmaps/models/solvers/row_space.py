@@ -111,8 +111,7 @@ class LowRankCovariance:
     def block_sums(
         self, d: np.ndarray, u: np.ndarray, blocks: IndexBlocks
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Sums of d_i V_il² d_l and of u_i V_il u_l over pairs of blocks of coefficients.
-        """
+        """Sums of d_i V_il² d_l and of u_i V_il u_l over pairs of blocks of coefficients."""
         return block_sums(self.dense, d, u, blocks)
 
 
