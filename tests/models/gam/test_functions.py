@@ -223,5 +223,5 @@ def test_positions_of_another_pair_are_refused(seed):
     ):
         with pytest.raises(SchemaError, match=problem):
             replace(pair, positions=positions)._check_state()
-    with pytest.raises(SchemaError, match="linear in other columns"):
+    with pytest.raises(SchemaError, match="of other columns"):
         replace(pair, linear=(True,))._check_state()

@@ -15,7 +15,7 @@ from scipy.linalg import blas, lapack
 from ..._util.threads import available_threads
 from ..rows.normal_equations import NormalEquations
 from .levels import BlockCovariance, ConditionalLevels
-from .row_space import LowRankCovariance, RowSpaceSystem
+from .row_space import LowRankCovariance, invert_by_rows
 
 # Ridges, in units of G's mean diagonal: the first one with which G + diag(d) has a Cholesky factor
 # is added, since columns without rows make G singular.
@@ -91,13 +91,13 @@ Covariance = BlockCovariance | LowRankCovariance
 
 def penalised_system(
     problem: NormalEquations, diagonal: np.ndarray
-) -> PenalisedSystem | RowSpaceSystem:
+) -> PenalisedSystem | LowRankCovariance:
     """G + diag(d) of normal equations, factorised, in the smaller of two spaces."""
     mean = 0.0 if problem.root is None else float(problem.gram.diagonal().mean())
     if problem.root is not None and mean > 0:
-        system = RowSpaceSystem.of(problem.root, diagonal + RIDGES[0] * mean, mean)
-        if system is not None:
-            return system
+        inverse = invert_by_rows(problem.root, diagonal + RIDGES[0] * mean, mean)
+        if inverse is not None:
+            return inverse
     return PenalisedSystem.of(problem, diagonal)
 
 
@@ -130,18 +130,10 @@ class PenalisedSystem:
         dense = cholesky_solve(self.factor, self.levels.reduced_rhs(rhs))
         return self.levels.extended(dense, rhs)
 
-    def logdet(self) -> float:
-        """Logarithm of the determinant of G + diag(d)."""
-        of_levels = 0.0 if self.levels is None else float(np.log(self.levels.precision).sum())
-        return self._factor_logdet() + of_levels
-
-    def _factor_logdet(self) -> float:
-        return 2 * float(np.log(self.factor.diagonal()).sum())
-
     def inverse(self) -> BlockCovariance:
         """(G + diag(d))⁻¹."""
-        inverse = cholesky_inverse(self.factor)
-        return BlockCovariance(inverse, self.levels, -self._factor_logdet())
+        logdet = -2 * float(np.log(self.factor.diagonal()).sum())
+        return BlockCovariance(cholesky_inverse(self.factor), self.levels, logdet)
 
 
 def scatter(values: np.ndarray, active: np.ndarray, size: int) -> np.ndarray:

@@ -311,12 +311,11 @@ def penalised_fit(
     diagonal = penalties.diagonal(rho)
     system = penalised_system(problem, diagonal)
     beta = system.solve(problem.rhs)
-    logdet = system.logdet()
     inverse = system.inverse()
     deviance = max(problem.square - problem.rhs @ beta, 1e-300 + 1e-14 * problem.square)
     df, ranks = residual_df(diagonal, problem.total_weight), penalties.ranks
     phi = deviance / df if dispersion is None else dispersion
-    criterion = 0.5 * (deviance / phi + df * np.log(phi) + logdet - ranks @ rho)
+    criterion = 0.5 * (deviance / phi + df * np.log(phi) - inverse.logdet() - ranks @ rho)
     squares = penalties.sum_by_group(diagonal * beta**2) / phi
     of_dense, of_levels = inverse.penalised_diagonal(diagonal)
     traces = penalties.sum_by_group(of_dense)

@@ -82,6 +82,12 @@ class LowRankCovariance:
         """V times a vector."""
         return self.variances * rhs + (self.signs * (self.factors @ rhs)) @ self.factors
 
+    solve = dot  # with the matrix that V is the inverse of
+
+    def inverse(self) -> LowRankCovariance:
+        """V, which a factorised system gives, too."""
+        return self
+
     def columns(self, u: np.ndarray, blocks: IndexBlocks) -> np.ndarray:
         """V times the vectors that have u in the coefficients of a block, one for each block."""
         return (blocks.rows(u) @ self.dense).T
@@ -109,58 +115,41 @@ class LowRankCovariance:
         return block_sums(self.dense, d, u, blocks)
 
 
-@dataclass(frozen=True)
-class RowSpaceSystem:
-    """XᵀX + diag(d) of normal equations of few rows, factorised."""
+def invert_by_rows(
+    root: np.ndarray, diagonal: np.ndarray, mean: float
+) -> LowRankCovariance | None:
+    """(XᵀX + diag(d))⁻¹ of X with few rows and d > 0; `mean` is that of the diagonal of XᵀX.
 
-    covariance: LowRankCovariance
-
-    @classmethod
-    def of(cls, root: np.ndarray, diagonal: np.ndarray, mean: float) -> RowSpaceSystem | None:
-        """The system of X and d > 0; `mean` is that of the diagonal of XᵀX.
-
-        None if so many penalties are far below the others that a system of the coefficients is
-        smaller, or if it is singular.
-        """
-        n, p = root.shape
-        saturating = int(SATURATING * n)
-        if 2 * n > p:
-            return None
-        least = LEAST_PENALTY * min(mean, float(np.partition(diagonal, saturating)[saturating]))
-        raised, by = np.flatnonzero(diagonal < least), RAISED_BY * mean
-        if 2 * (n + len(raised)) > p:
-            return None
-        penalty = diagonal.copy()
-        penalty[raised] += by
-        scaled = root / np.sqrt(penalty)
-        system = scaled @ scaled.T
-        system.flat[:: n + 1] += 1.0
-        lower, info = lapack.dpotrf(system.T, lower=1, clean=0, overwrite_a=1)
-        if info != 0:
-            return None
-        inner = lapack.dtrtrs(lower, scaled, lower=1)[0] / np.sqrt(penalty)
-        cross = -inner[:, raised].T @ inner  # V₀[F, :]
-        cross[np.arange(len(raised)), raised] += 1 / penalty[raised]
-        border = -cross[:, raised]
-        border.flat[:: len(border) + 1] += 1 / by
-        of_border, info = lapack.dpotrf(border, lower=1, clean=0)
-        if info != 0:
-            return None
-        outer = lapack.dtrtrs(of_border, cross, lower=1)[0] if len(raised) else cross
-        logdet = np.sum(np.log(penalty)) + len(raised) * np.log(by)
-        logdet += 2 * sum(np.sum(np.log(factor.diagonal())) for factor in (lower, of_border))
-        signs = np.repeat([-1.0, 1.0], [n, len(raised)])
-        factors = np.concatenate([inner, outer])
-        return cls(LowRankCovariance(1 / penalty, factors, signs, -float(logdet)))
-
-    def solve(self, rhs: np.ndarray) -> np.ndarray:
-        """(G + diag(d))⁻¹ times a vector."""
-        return self.covariance.dot(rhs)
-
-    def logdet(self) -> float:
-        """Logarithm of the determinant of G + diag(d)."""
-        return -self.covariance.log_determinant
-
-    def inverse(self) -> LowRankCovariance:
-        """(G + diag(d))⁻¹."""
-        return self.covariance
+    None if so many penalties are far below the others that a system of the coefficients is smaller,
+    or if it is singular.
+    """
+    n, p = root.shape
+    saturating = int(SATURATING * n)
+    if 2 * n > p:
+        return None
+    least = LEAST_PENALTY * min(mean, float(np.partition(diagonal, saturating)[saturating]))
+    raised, by = np.flatnonzero(diagonal < least), RAISED_BY * mean
+    if 2 * (n + len(raised)) > p:
+        return None
+    penalty = diagonal.copy()
+    penalty[raised] += by
+    scaled = root / np.sqrt(penalty)
+    system = scaled @ scaled.T
+    system.flat[:: n + 1] += 1.0
+    lower, info = lapack.dpotrf(system.T, lower=1, clean=0, overwrite_a=1)
+    if info != 0:
+        return None
+    inner = lapack.dtrtrs(lower, scaled, lower=1)[0] / np.sqrt(penalty)
+    cross = -inner[:, raised].T @ inner  # V₀[F, :]
+    cross[np.arange(len(raised)), raised] += 1 / penalty[raised]
+    border = -cross[:, raised]
+    border.flat[:: len(border) + 1] += 1 / by
+    of_border, info = lapack.dpotrf(border, lower=1, clean=0)
+    if info != 0:
+        return None
+    outer = lapack.dtrtrs(of_border, cross, lower=1)[0] if len(raised) else cross
+    logdet = np.sum(np.log(penalty)) + len(raised) * np.log(by)
+    logdet += 2 * sum(np.sum(np.log(factor.diagonal())) for factor in (lower, of_border))
+    signs = np.repeat([-1.0, 1.0], [n, len(raised)])
+    factors = np.concatenate([inner, outer])
+    return LowRankCovariance(1 / penalty, factors, signs, -float(logdet))
