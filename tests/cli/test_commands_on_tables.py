@@ -234,7 +234,7 @@ def test_options_reach_the_model(rides, tmp_path):
         (["--terms", "when (hour)=periodic:day"], "is not a number: 'day'"),
         (["--terms", "town=category"], "terms names the column 'town'; X has ride_id, when"),
         (["--smoothing", "much"], "--smoothing must be auto or numbers"),
-        (["--C", "10"], "hold text, not numbers. If one of them is what to predict"),
+        (["--C", "10"], "hold text, not numbers. Name it with --target"),
         (["--C", "10", "--model", "gam"], "--C means nothing for --model gam."),
         (["--normalize", "l1"], "--normalize l1 scales rows of numbers"),
         (["--map", "SplineMap", "--interactions", "auto"], "--interactions means nothing for"),

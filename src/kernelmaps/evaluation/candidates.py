@@ -14,11 +14,9 @@ from .. import kernels
 from .._util.arguments import generator
 from ..kernels import Kernel
 from ..kernels.additive import AdditiveKernel, PerFeature
-from ..kernels.bandwidth import fit_length
-from ..kernels.exponential import Exponential, Polynomial
-from ..kernels.homogeneous import HomogeneousKernel
+from ..kernels.homogeneous import Exponential, HomogeneousKernel, Polynomial
 from ..kernels.registry import kernel_text
-from ..kernels.stationary import StationaryKernel
+from ..kernels.stationary import StationaryKernel, fit_length
 from ..maps.base import PLUGINS, Family, plugin_families
 
 
