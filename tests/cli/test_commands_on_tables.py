@@ -138,15 +138,6 @@ def test_new_rows_may_have_unseen_levels_gaps_and_words_for_numbers(model, rides
     assert all(lines[k][1] != usual[k - 1][1] for k in (1, 2, 3))
 
 
-def test_rows_without_a_target_are_left_out_and_counted(rides, tmp_path):
-    columns = cells()
-    columns["fare"][3] = columns["fare"][7] = ""
-    path = write(tmp_path / "gaps.csv", columns)
-    result = invoke("fit", path, "-t", "fare", "-o", tmp_path / "m.kmap")
-    assert "2 rows without 'fare' left out" in result.stderr
-    assert open_info(tmp_path / "m.kmap").metadata["rows"] == N - 2
-
-
 def test_explain_shows_curves_levels_and_pairs(tmp_path):
     out, columns = tmp_path / "m.kmap", cells()
     for k, area in enumerate(columns["area"]):
@@ -293,24 +284,6 @@ def test_arrays_are_fitted_by_a_gam_and_sparse_rows_by_an_svm(tmp_path, monkeypa
         assert len(run("predict", tmp_path / "m.kmap", name).splitlines()) == 151
 
 
-def test_parquet_with_categories_dates_and_gaps_is_read_as_csv_is(rides, model, tmp_path):
-    frame = pd.read_csv(rides)
-    frame["when"] = pd.to_datetime(frame["when"])
-    frame["city"] = frame["city"].astype("category")
-    path = tmp_path / "rides.parquet"
-    frame.to_parquet(path)
-    out = tmp_path / "m.kmap"
-    told = json.loads(run("fit", path, "-t", "fare", "--drop", "tip", "-o", out, "--json"))
-    kinds = {"when": "date", "city": "category", "area": "number"}
-    assert told["kinds"] == {"ride_id": "left out", "source": "left out", **kinds}
-    of_csv = run("predict", model, path).splitlines()
-    for kind in (out, model):  # a model of either file reads the other one
-        assert run("predict", kind, rides).splitlines()[0] == "ride_id,fare"
-    mine = run("predict", out, rides).splitlines()
-    values = [[float(line.split(",")[1]) for line in lines[1:]] for lines in (of_csv, mine)]
-    np.testing.assert_allclose(*values, rtol=1e-6)
-
-
 def test_advice_about_steps_names_options_that_exist(tmp_path):
     """Of a map of more than 3000 columns, for which Newton's method does not go on."""
     values = np.random.default_rng(0).normal(size=(320, N)).round(3)
@@ -325,10 +298,18 @@ def test_advice_about_steps_names_options_that_exist(tmp_path):
     assert ".py" not in told
 
 
-def test_a_table_needs_names_of_columns(model, tmp_path):
-    path = tmp_path / "rows.npy"
-    np.save(path, np.ones((3, 6)))
-    assert_refused(2, "use CSV or Parquet", "predict", model, path)
+def test_tables_that_cannot_be_learned_from_are_refused(model, tmp_path):
+    out, path = tmp_path / "m.kmap", tmp_path / "d.csv"
+    np.save(tmp_path / "rows.npy", np.ones((3, 6)))
+    assert_refused(2, "use CSV or Parquet", "predict", model, tmp_path / "rows.npy")
+    path.write_text("id,y\n" + "\n".join(f"u{k},{k % 3}" for k in range(40)))
+    match = "no column to learn from: column 'id' left out: its values are all different."
+    assert_refused(2, match, "fit", path, "-o", out)
+    labelled(path, lambda n: [f"name {k}" for k in range(n)])
+    assert_refused(2, "90 different texts in 90 rows", "fit", path, "-t", "t", "-o", out)
+    write(path, {**cells(), "when (hour)": [str(k % 7) for k in range(N)]})
+    match = "'when (hour)' has the name of a part of a date. Rename it, or leave it out"
+    assert_refused(2, match, "fit", path, "-t", "fare", "-o", out)
 
 
 def labelled(path, labels, n=90):
@@ -392,19 +373,6 @@ def test_a_target_of_text_offers_no_regression(tmp_path):
     )
 
 
-def test_a_target_that_names_the_rows_is_refused(tmp_path):
-    path = labelled(tmp_path / "d.csv", lambda n: [f"name {k}" for k in range(n)])
-    match = "the target has 90 different texts in 90 rows"
-    assert_refused(2, match, "fit", path, "-t", "t", "-o", tmp_path / "m.kmap")
-
-
-def test_a_target_may_be_written_with_commas(tmp_path):
-    path = labelled(tmp_path / "d.csv", lambda n: [f"${999 + 7 * (k % 13):,}" for k in range(n)])
-    told = json.loads(run("fit", path, "-t", "t", "-o", tmp_path / "m.kmap", "--json"))
-    assert told["task"] == "regression"
-    assert told["score"] > 0.99
-
-
 def test_a_column_that_gives_the_target_away_is_pointed_out(tmp_path):
     columns = cells()
     columns["log"] = [f"{np.log(float(fare)):.6f}" for fare in columns["fare"]]
@@ -412,13 +380,6 @@ def test_a_column_that_gives_the_target_away_is_pointed_out(tmp_path):
     result = invoke("fit", path, "-t", "fare", "-o", tmp_path / "m.kmap")
     assert "column 'log' orders the rows as 'fare' does" in result.stderr
     assert "column 'area' orders" not in result.stderr
-
-
-def test_a_table_without_a_useful_column_is_refused(tmp_path):
-    path = tmp_path / "d.csv"
-    path.write_text("id,y\n" + "\n".join(f"u{k},{k % 3}" for k in range(40)))
-    match = "no column to learn from: column 'id' left out: its values are all different."
-    assert_refused(2, match, "fit", path, "-o", tmp_path / "m.kmap")
 
 
 def test_a_table_is_exported_with_its_features_and_a_word_on_dates(model, rides, tmp_path):
@@ -462,14 +423,6 @@ def test_the_commands_of_the_tutorial_run(tmp_path, monkeypatch):
     assert (
         json.loads(run("evaluate", "rides.kmap", "new_rides.csv", "--json"))["scores"]["r2"] > 0.8
     )
-
-
-def test_a_column_with_the_name_of_a_part_of_a_date_is_refused(tmp_path):
-    columns = cells()
-    columns["when (hour)"] = [str(k % 7) for k in range(N)]
-    path = write(tmp_path / "d.csv", columns)
-    match = "'when (hour)' has the name of a part of a date. Rename it, or leave it out"
-    assert_refused(2, match, "fit", path, "-t", "fare", "-o", tmp_path / "m.kmap")
 
 
 # ---- files that are larger than memory ----------------------------------------------------------
@@ -624,15 +577,6 @@ def assert_alike(text, other):
             assert float(own) == pytest.approx(float(wanted), rel=1e-12)
 
 
-def test_a_later_block_that_fails_leaves_no_file_behind(model, rides, tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "BLOCK", 90)
-    path = tmp_path / "short.csv"
-    lines = rides.read_text(encoding="utf-8").splitlines()
-    path.write_text("\n".join([*lines[:301], "too,few", *lines[301:]]), encoding="utf-8")
-    assert_refused(2, "line 302: 2 cells", "predict", model, path, "-o", tmp_path / "out.csv")
-    assert [p.name for p in tmp_path.iterdir()] == ["short.csv"]
-
-
 def test_a_model_that_is_worse_than_the_mean_is_called_so(tmp_path):
     """One target far from the others, held out or not, is more than 40 rows can explain."""
     rng = np.random.default_rng(0)
@@ -720,26 +664,6 @@ def test_the_latest_rows_are_held_out_where_a_date_orders_them(sales, tmp_path):
     said = run("fit", tmp_path / "mixed.csv", "-t", "sold", "--holdout", "last")
     assert "held out" in said
     assert "the last rows" in said
-
-
-def test_a_stream_holds_out_the_same_rows(sales, tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "BLOCK", 150)
-    memory = json.loads(run("fit", sales, "-t", "sold", "--json"))
-    told, _ = streamed(sales, "-t", "sold")
-    assert told["scored_rows"] == memory["scored_rows"] == 100
-    assert told["score"] == pytest.approx(memory["score"], abs=1e-6)
-
-
-def test_a_large_csv_file_gives_python_the_same_model(sales, monkeypatch):
-    """The text is read once, in blocks; later blocks may show that a day comes first, or a unit."""
-    frame = pd.read_csv(sales)
-    small = km.AdditiveRegressor().fit(sales, "sold")
-    monkeypatch.setattr(tables, "IN_MEMORY_BYTES", 10)
-    monkeypatch.setattr(tables, "BLOCK", 7)  # the first days of a month: 01.01. to 07.01.
-    large = km.AdditiveRegressor().fit(sales, "sold")
-    assert large.reader_ == small.reader_
-    X = frame.drop(columns="sold")
-    np.testing.assert_allclose(large.predict(X), small.predict(X), rtol=1e-9)
 
 
 def test_weekdays_and_months_have_names(sales, tmp_path):
