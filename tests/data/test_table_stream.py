@@ -77,9 +77,3 @@ def test_the_limit_of_memory_counts_what_files_hold(suffix, tmp_path, monkeypatc
         assert path.stat().st_size < 20_000
     monkeypatch.setattr(tables, "IN_MEMORY_BYTES", 90_000)
     assert tables.fits_in_memory(path)
-
-
-def test_a_quote_that_is_left_open_in_the_header_is_refused(tmp_path):
-    path = write(tmp_path / "t.csv", 'a,"b,y', ["1,2,3"] * 50_000)
-    with pytest.raises(ValueError, match="the header has a quotation mark"):
-        open_large_table(path).__enter__()

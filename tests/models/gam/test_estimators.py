@@ -626,7 +626,7 @@ def test_bands_cover_a_nearly_straight_effect_of_a_skewed_column(loss):
         y = rng.poisson(np.exp(eta - 0.5)) if loss == "poisson" else eta + rng.normal(size=800)
         options = {"quantile": 0.8} if loss == "quantile" else {}
         model = km.AdditiveRegressor(loss=loss, **options).fit(X, y)
-        errors = model.predictor_.errors(model._columns(X), "test")[:, 0, 0]
+        errors = model.predictor_.errors(model._columns(X))[:, 0, 0]
         truth = np.log1p(X[:, 0]) - np.log1p(X[:, 0]).mean()
         found.append(np.mean(np.abs(model.eval_terms(X)[:, 0] - truth) <= 1.96 * errors))
     allowed = 3 * np.std(found) / np.sqrt(len(found))

@@ -321,7 +321,7 @@ def test_three_classes(seed):
     y = np.digitize(score, [1.0, 3.0])
     model = km.AdditiveClassifier().fit(X, y)
     assert model.score(X, y) > 0.7
-    errors = model.predictor_.score_errors(model._columns(X), "test")
+    errors = model.predictor_.score_errors(model._columns(X))
     assert errors.shape == (len(y), 3)
     assert (errors > 0).all()
 

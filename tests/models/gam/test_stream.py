@@ -11,7 +11,7 @@ import kernelmaps as km
 from benchmarks import attack_streams
 from kernelmaps.data import tables
 from kernelmaps.data.sources import RowSample, sampled_rows
-from kernelmaps.data.tables import open_table
+from kernelmaps.data.tables import open_source
 from kernelmaps.exceptions import MissingTargetWarning
 from kernelmaps.models.gam import codebooks, training_rows
 from kernelmaps.models.rows import term_rows
@@ -256,7 +256,7 @@ def test_samples_do_not_depend_on_how_rows_are_cut(seed, tmp_path):
     assert (np.abs(counts - 40) < 4 * np.sqrt(160 * 0.25 * 0.75)).all()
     for given in (tmp_path / "t.parquet", chunks):
         sample = RowSample(160)
-        for block in open_table(given, "y").blocks(70):
+        for block in open_source(given, "y", frames=True).blocks(70):
             sample.update(block)
         values = np.concatenate([np.asarray(block.X["a"]) for block in sample.shrink()])
         np.testing.assert_array_equal(values, expected)

@@ -97,7 +97,7 @@ def make_tables(
     """
     precision = np.dtype(dtype)
     located_in = np.dtype(np.float64) if values_only or X.dtype == np.float64 else precision
-    options = precision, lanes, located_in, values_only
+    options: Any = (precision, lanes, located_in, values_only)
     blocks = _code_blocks(bands, X, all_codes) if X.dtype.kind == "u" else None
     if blocks is not None:
         return _assemble(bands, CODE, blocks, np.arange(len(blocks)), *options)
