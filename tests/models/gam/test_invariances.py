@@ -104,25 +104,6 @@ def test_a_large_constant_in_y_of_quantile_losses(quantile, seed):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_whole_frequencies_and_repeated_rows(loss, seed):
-    X, eta, rng = table(seed)
-    y, counts = target(loss, eta, rng), rng.integers(1, 4, len(X))
-    weighted = model_of(loss, weights="frequency").fit(X, y, counts)
-    places = np.repeat(np.arange(len(X)), counts)
-    repeated = model_of(loss).fit(X.iloc[places], y[places])
-    assert_same(scores(weighted, X), scores(repeated, X), 0.01)
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_the_size_of_equal_weights(loss, seed):
-    X, eta, rng = table(seed)
-    y = target(loss, eta, rng)
-    expected = scores(model_of(loss).fit(X, y), X)
-    for size in (1e-3, 20.0):
-        assert_same(expected, scores(model_of(loss).fit(X, y, np.full(len(y), size)), X))
-
-
-@pytest.mark.parametrize("loss", LOSSES)
 def test_the_sign_of_a_column(loss, seed):
     X, eta, rng = table(seed)
     y = target(loss, eta, rng)

@@ -16,11 +16,11 @@ def waves(seed, n=500):
     return x, np.sin(6 * x[:, 0]), np.sin(6 * x[:, 0]) + 0.3 * rng.normal(size=n)
 
 
-@pytest.mark.parametrize("loss", ["squared_error", "gamma", "quantile"])
+@pytest.mark.parametrize("loss", ["squared_error", "gamma", "poisson", "quantile"])
 @pytest.mark.parametrize("weight", [1e-3, 20.0])
 def test_equal_weights_of_any_size_change_nothing(seed, loss, weight):
     x, _, y = waves(seed)
-    y = np.exp(y) if loss == "gamma" else y
+    y = np.exp(y) if loss in ("gamma", "poisson") else y
     plain = km.AdditiveRegressor(loss).fit(x, y)
     weighted = km.AdditiveRegressor(loss).fit(x, y, np.full(len(y), weight))
     np.testing.assert_allclose(weighted.edf_, plain.edf_)
