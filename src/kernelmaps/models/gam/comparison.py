@@ -11,8 +11,9 @@ intercept and those of parametric terms) without one,
 Where the dispersion φ is estimated, :math:`-\ell` is that of a normal distribution with half the
 deviance in the place of squares (the extended quasi-likelihood).
 
-*Analysis of deviance*: a model with deviance :math:`D_1` is compared with one that has more terms, or more flexible ones,
-and the deviance :math:`D_2`. If these bring nothing, :math:`(D_1 - D_2)/φ` is about a
+*Analysis of deviance*: a model with deviance :math:`D_1` is compared with one
+that has more terms, or more flexible ones, and the deviance :math:`D_2`. If these bring nothing,
+:math:`(D_1 - D_2)/φ` is about a
 :math:`χ^2` variable with k degrees of freedom, and with an estimated dispersion φ, that of the
 largest model, :math:`(D_1 - D_2)/(kφ)` is about an F variable. k is the difference of the effective
 degrees of freedom, with those that the estimation of the smoothing parameters uses (Wood 2017,

@@ -16,7 +16,7 @@ likelihood has it. The test is that of a variance component (Lin 1997): the deri
 restricted likelihood by τ is half of :math:`Q = |T|^2`, up to a constant, and Q is
 :math:`\sum_i λ_i χ^2_1`, λ the eigenvalues of :math:`A^\top VA`.
 
-Rao's test, :math:`T^\top (A^\top VA)^{-1} T`, gives each direction the same weight. Combined with it
+Rao's test, :math:`T^\top (A^\top VA)^{-1} T`, gives each direction the same weight. With it
 (and with one between the two), pairs were found as often: in 50 tables each of two factors with a
 binomial target and an effect in rare cells, at 1 %, 1.00, .96, .06 and .96 with three tests, 1.00,
 .94, .08 and .96 with this one; of a smooth effect on rare events .54 and .58.
