@@ -82,7 +82,7 @@ class BandRows:
     @property
     def _band_size(self) -> int:
         values = self.tables.basis.values
-        return values.chunk * values.parts
+        return values.n_columns
 
     @cached_property
     def _transforms(self) -> np.ndarray | None:

@@ -14,7 +14,7 @@ from ...engine import Spec
 from ...engine.encode import fixed_point
 from ...engine.reference import evaluate_sets
 from ...engine.table import AFFINE, CODE
-from ...engine.table.layout import Bins, LocalPolynomials, bins_of, polynomials_of
+from ...engine.table.layout import Bins, bins_of, polynomials_of
 from ...engine.table.locate import locations_for, stored_rows
 from ...engine.table.stored import aligned
 from ...engine.table.update import Basis, RowArrays, RowWorkspace, Squares
@@ -52,9 +52,8 @@ def workspace_for(tables: BasisTables, rows: RowArrays) -> RowWorkspace:
     """Memory for one thread that visits such rows."""
     most = int(np.diff(rows.indptr).max(initial=0)) if rows.sparse else rows.width
     dtype, lanes = tables.basis.values.coef.dtype, tables.lanes
-    locations = locations_for(most, tables.basis.bins.number.dtype)
     f, move = aligned(max(1, most) * lanes, dtype), aligned(lanes, dtype)
-    return RowWorkspace(locations, f, move)
+    return RowWorkspace(locations_for(most), f, move)
 
 
 def lanes_for(count: int) -> int:
@@ -83,9 +82,9 @@ def rows_of(X: Any) -> RowArrays:
     """X as the loops take it: views, no copies."""
     if sparse.issparse(X):
         stored = stored_rows(X.data, X.indices, X.indptr)
-        return RowArrays(*stored, static(True), X.shape[1])
+        return RowArrays(*stored, True, X.shape[1])
     none = np.zeros(0, np.int32)
-    return RowArrays(X.reshape(-1), none, none, static(False), X.shape[1])
+    return RowArrays(X.reshape(-1), none, none, False, X.shape[1])
 
 
 def basis_tables(
@@ -105,21 +104,15 @@ def tables_of(
     bands: Bands, X: Any, dtype: Any, lanes: int, *, all_codes: bool = False,
     values_only: bool = False,
 ) -> BasisTables:  # fmt: skip
-    """The same from bands, whose own precision may be another one.
-
-    Rows in double precision are located in it, whatever `dtype`: their values may be far from zero
-    beside their spread. So are all rows with `values_only`: what is stored is not located again,
-    and rounding positions would save nothing.
-    """
-    located_in = np.dtype(np.float64 if values_only or X.dtype == np.float64 else dtype)
+    """The same from bands, whose own precision may be another one."""
     blocks = _code_blocks(bands, X, all_codes) if X.dtype.kind == "u" else None
     precision = np.dtype(dtype)
     if blocks is not None:
         block_of = np.arange(len(blocks))
-        return _assemble(bands, CODE, blocks, block_of, precision, lanes, located_in, values_only)
+        return _assemble(bands, CODE, blocks, block_of, precision, lanes, values_only)
     binning = bands.table.binning
     blocks, block_of = _table_blocks(bands)
-    return _assemble(bands, binning, blocks, block_of, precision, lanes, located_in, values_only)
+    return _assemble(bands, binning, blocks, block_of, precision, lanes, values_only)
 
 
 def rounded(spec: Spec, X: Any, dtype: np.dtype, threads: int) -> tuple[np.ndarray, int] | None:
@@ -158,7 +151,7 @@ def tables_of_fractions(tables: BasisTables, bits: int) -> BasisTables:
     blocks, block_of = _table_blocks(tables.bands)
     looked_up = [_at_fractions(block, bits) for block in blocks]
     precision = np.dtype(np.float32)
-    return _assemble(tables.bands, CODE, looked_up, block_of, precision, tables.lanes, precision)
+    return _assemble(tables.bands, CODE, looked_up, block_of, precision, tables.lanes)
 
 
 Block = tuple[np.ndarray, np.ndarray, int]  # first columns, coefficients, index of R
@@ -227,7 +220,6 @@ def _assemble(
     block_of: np.ndarray,
     dtype: np.dtype,
     lanes: int,
-    located_in: np.dtype,
     values_only: bool = False,
 ) -> BasisTables:
     """Blocks of pieces, one after the other, in the layout of the loops."""
@@ -246,11 +238,10 @@ def _assemble(
             updates = [block @ products[r] for block, r in zip(phi, transform_of, strict=True)]
             update = lay_out([np.zeros_like(columns) for columns in first], updates)
         squares = _squares(phi, updates, signed)
-    stride = max(width, _columns(update), int(values.first.max()) + _columns(values))
-    bins = _placed(bands, binning, starts, block_of, located_in)
+    stride = max(width, update.n_columns, int(values.first.max()) + values.n_columns)
+    bins = _placed(bands, binning, starts, block_of)
     basis = Basis(
         bins=bins,
-        finder=bins.for_loops(),
         values=values,
         update=update,
         squares=squares,
@@ -269,20 +260,13 @@ def _spread(first: np.ndarray, coef: np.ndarray, width: int) -> np.ndarray:
     return out
 
 
-def _columns(block: LocalPolynomials) -> int:
-    """Columns of a piece, those that fill vectors included."""
-    return block.chunk * block.parts
-
-
-def _placed(
-    bands: Bands, binning: int, starts: np.ndarray, block_of: np.ndarray, dtype: np.dtype
-) -> Bins:
+def _placed(bands: Bands, binning: int, starts: np.ndarray, block_of: np.ndarray) -> Bins:
     """Where values fall: pieces of the blocks, one after the other."""
     table, first_piece = bands.table, starts[block_of]
     if binning == CODE:
         codes = np.diff(starts)[block_of].astype(np.int32)
         table = replace(table, binning=CODE, bins=codes, signed=False)
-    return bins_of(table, first_piece, dtype)
+    return bins_of(table, first_piece)
 
 
 def _most_columns(lanes: int) -> int:

@@ -236,7 +236,7 @@ def visit_examples(work, rows, workspace, duals, record, order, n_active, take_s
         i = np.int64(order[t])
         if t + 1 < n_active:
             prefetch_row(rows, np.int64(order[t + 1]))
-        begin, n = locate_row(work.bins, rows, rows.sparse, i, workspace)
+        begin, n = locate_row(work.bins, rows, i, workspace)
         score(work.scored, rows, workspace, begin, np.int64(1), n)
         moved, shrink = _coordinate_steps(work.steps, duals, record, workspace, i, take_steps)
         if moved:
@@ -255,7 +255,7 @@ def accumulate(work, rows, workspace, examples, steps):
     for k in range(examples.size):
         for lane in range(steps.shape[1]):
             workspace.move[lane] = steps[k, lane]
-        begin, n = locate_row(work.bins, rows, rows.sparse, np.int64(examples[k]), workspace)
+        begin, n = locate_row(work.bins, rows, np.int64(examples[k]), workspace)
         add(work.changed, rows, workspace, begin, n)
 
 
@@ -271,13 +271,13 @@ def evaluate(work, rows, workspace, examples, norm, out):
     size, (_, places, lanes) = workspace.move.size, out.shape
     terms = places > 1
     for i in range(out.shape[0]):
-        begin, n = locate_row(work.bins, rows, rows.sparse, examples[i], workspace)
+        begin, n = locate_row(work.bins, rows, examples[i], workspace)
         _write_norm(work.squares, workspace, n, i, norm)
         count, n_values = (n, one) if terms else (one, n)
         score(work.scored, rows, workspace, begin, count, n_values)
         for k in range(count):
             # A score of all values may be of none: there is no column to look for.
-            j = feature_of(rows, rows.sparse, begin + k, begin) if terms else np.int64(0)
+            j = feature_of(rows, begin + k, begin) if terms else np.int64(0)
             for lane in range(lanes):
                 put(out, (i * places + j) * lanes + lane, item(workspace.f, k * size + lane))
 

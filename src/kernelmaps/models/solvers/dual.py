@@ -330,7 +330,7 @@ class CoordinateDescent:
         tables, rows, mean = self.tables, self.rows, weight_memory(self.tables)
         basis, lanes = tables.basis, tables.lanes
         changed = weights_of(basis, basis.update, lanes, mean)
-        work, workspace = RowWork(basis.finder, changed=changed), workspace_for(tables, rows)
+        work, workspace = RowWork(basis.bins, changed=changed), workspace_for(tables, rows)
         shares = np.full((len(examples), 1), 1.0 / len(examples))
         _dual_loops.accumulate(work, rows, workspace, examples.astype(np.int32), shares)
         return mean
@@ -362,7 +362,7 @@ class CoordinateDescent:
         sq_norm, mean_dot = np.empty(n), np.empty((n, 1, 1), tables.basis.values.coef.dtype)
         basis = tables.basis
         scored = weights_of(basis, basis.values, tables.lanes, self.mean)
-        work = RowWork(basis.finder, scored=scored, squares=basis.squares)
+        work = RowWork(basis.bins, scored=scored, squares=basis.squares)
 
         def part(begin: int, end: int) -> None:
             part_rows = np.arange(begin, end, dtype=np.int64)
@@ -443,7 +443,7 @@ class CoordinateDescent:
                 weights_of(basis, table, lanes, self.w) for table in (basis.values, basis.update)
             )
             steps = _dual_loops.steps_of(self.problem, self.hessian)
-            work = RowWork(basis.finder, scored, changed, None, steps)
+            work = RowWork(basis.bins, scored, changed, None, steps)
             self._bound = bound_to, (work, workspace_for(self.tables, self.rows))
         return self._bound[1]
 

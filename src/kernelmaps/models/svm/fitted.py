@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -42,6 +42,9 @@ from ..probabilities import class_probabilities, sigmoid
 from ..rows.map_bands import bands_of
 from ..saved_map import MOST_VALUES, EstimatorNeeded, SavedMap
 from ..shapes import ShapeFunction, importance_of
+
+if TYPE_CHECKING:
+    from ...engine.table.dot import SummedTable
 
 MOST_LANES = 16  # classes whose weights are the lanes of one vector
 SMALL = 2_000_000  # values to look up below which threads do not pay
@@ -350,6 +353,8 @@ class AdditiveMachine:
         With `validate` the values have not been checked: the loops over its tables notice
         what is not finite or outside the domain on their way, and only then they are searched.
         """
+        from ...engine.table.dot import OUTSIDE
+
         terms, feature_map = self.tabulated_terms(X), self.feature_map
         # Values outside the domain are clipped, with one warning; others may be refused.
         silent = feature_map.out_of_domain == "clip" and getattr(feature_map, "_warned", False)
@@ -360,8 +365,8 @@ class AdditiveMachine:
         if terms is None:
             return self.trained_scores(X, n_jobs=n_jobs)
         out = np.zeros((X.shape[0], self.n_outputs), np.float64)
-        beyond = add_sums(terms, X, out, n_jobs)
-        if validate and beyond != 0 and not (silent and np.isfinite(beyond)):
+        found = add_sums(terms, X, out, n_jobs)
+        if validate and (found > OUTSIDE if silent else found):
             self.check(X)
         return (out + self.offset).astype(self.precision(X), copy=False)
 
@@ -466,7 +471,7 @@ class AdditiveMachine:
                 count, workspace = outputs.stop - outputs.start, workspace_for(tables, rows)
                 shape = (end - begin, out.shape[1], count)
                 scores = out[begin:end] if direct else np.zeros(shape, out.dtype)
-                work = RowWork(tables.basis.finder, scored=weights)
+                work = RowWork(tables.basis.bins, scored=weights)
                 evaluate(work, rows, workspace, examples[begin:end], no_norms, scores)
                 if not direct:
                     out[begin:end, :, outputs] = scores
@@ -697,15 +702,7 @@ def _coefficients(bands: Table, weights: np.ndarray) -> list[np.ndarray]:
     return out
 
 
-@dataclass(frozen=True)
-class Terms:
-    """A model's table, and the same as the loops take it."""
-
-    table: Any
-    for_loops: Any
-
-
-def tabulate_terms(table: Table, rows: np.dtype, dtype: np.dtype) -> Terms | None:
+def tabulate_terms(table: Table, rows: np.dtype, dtype: np.dtype) -> SummedTable | None:
     """A model's table in the layout of the loops for rows of one kind: float64 or float32
     polynomials, or for integers, where these fit the caches, the values themselves.
 
@@ -721,27 +718,22 @@ def tabulate_terms(table: Table, rows: np.dtype, dtype: np.dtype) -> Terms | Non
         table = at_codes(table, codes, np.dtype(np.float64))
     elif table.coef.size * dtype.itemsize > _MOST_BYTES:
         return None
-    summed = summed_table(table, dtype, centred=True)
-    return Terms(summed, summed.for_loops())
+    return summed_table(table, dtype)
 
 
-def add_sums(terms: Terms, X: Any, out: np.ndarray, n_jobs: int | None) -> float:
-    """Add the outputs of all rows to `out`; how far values were from the domain, in all.
-
-    Zero if none was outside; not finite if one is not finite.
-    """
+def add_sums(terms: SummedTable, X: Any, out: np.ndarray, n_jobs: int | None) -> int:
+    """Add the outputs of all rows to `out`; INSIDE, or OUTSIDE or NOT_FINITE if a value was."""
     from ...engine.table.dot import BLOCK, dot_dense, dot_stored, sum_workspace
     from ...engine.table.locate import stored_rows
 
-    check_loop(X, terms.table.features, out, (X.shape[0], terms.table.outputs))
+    check_loop(X, terms.features, out, (X.shape[0], terms.outputs))
     grain = max(1, _GRAIN // (X.shape[1] * out.shape[1]))
     flat, stored = out.reshape(-1), is_sparse(X)
     rows = stored_rows(X.data, X.indices, X.indptr) if stored else X.reshape(-1)
     loop = dot_stored if stored else dot_dense
 
-    def work(begin: int, end: int) -> float:
-        workspace = sum_workspace(terms.table, end - begin)
-        return float(loop(terms.for_loops, rows, workspace, begin, end, flat))
+    def work(begin: int, end: int) -> int:
+        return loop(terms, rows, sum_workspace(terms), begin, end, flat)
 
     # Every part of dense rows reads the whole table once for each of its blocks.
-    return sum(in_threads(work, X.shape[0], n_jobs, grain, 1 if stored else BLOCK))
+    return max(in_threads(work, X.shape[0], n_jobs, grain, 1 if stored else BLOCK))
