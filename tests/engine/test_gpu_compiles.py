@@ -110,5 +110,3 @@ def test_codes_compile(compiled, anchors, monkeypatch):
     assert kernel == "encode"
     assert "fma" not in code  # products are rounded as on the processor
     assert "div.full" not in code  # and so are quotients
-
-

@@ -15,7 +15,6 @@ from . import gpu, joint
 from .extent import Extent, extent_of
 from .families import CURVES
 from .outputs import check_out, note_path, output_dtype
-from .piecewise import table_of
 from .reference import evaluate, evaluate_table, namespace, real_rows
 from .schema import check_width
 from .spec import Spec

@@ -129,9 +129,7 @@ def _encode_dense(
     bins, encoding = _code_bins(table), _encoding(table, ends, d, bits)
     x, codes = X.reshape(-1), out.reshape(-1)
     inside = in_threads(
-        lambda begin, end: encode_dense(
-            bins, encoding, x, locations_for(TILE), begin, end, codes
-        ),
+        lambda begin, end: encode_dense(bins, encoding, x, locations_for(TILE), begin, end, codes),
         X.shape[0],
         n_jobs,
         max(1, _GRAIN // max(1, d)),

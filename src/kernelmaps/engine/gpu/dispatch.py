@@ -132,9 +132,7 @@ def sums(table: SummedTable, X: Any, check: int) -> tuple[Any, bool]:
 
 
 @_as_tensors
-def encode(
-    bins: Bins, ends: np.ndarray, unit: float, X: Any, dtype: np.dtype
-) -> tuple[Any, bool]:
+def encode(bins: Bins, ends: np.ndarray, unit: float, X: Any, dtype: np.dtype) -> tuple[Any, bool]:
     """Codes of rows, and whether all values were within `ends`, one pair for each feature."""
     xp = namespace(X)
     X, flag = contiguous(_floats(xp, X)), _flag(xp, X, launch.FINITE)

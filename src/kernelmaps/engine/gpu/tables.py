@@ -28,9 +28,7 @@ def constexpr(value: int) -> Any:
 
 
 class DeviceBins(NamedTuple):
-    """Where values fall: :class:`..table.layout.Bins`, whose arrays are flat, in rows of `stride`.
-
-    """
+    """Where values fall: `layout.Bins`, whose arrays are flat, in rows of `stride`."""
 
     kind: Any  # constexpr, as are the next four
     signed: Any

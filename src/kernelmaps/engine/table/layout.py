@@ -172,7 +172,9 @@ def _cells(sets: Sequence[np.ndarray]) -> tuple[int, list[int], list[np.ndarray]
     for octave_bits in range(_MAX_OCTAVE_BITS):
         shift = _MANTISSA - octave_bits
         keys = [int(bits[bits > 0].min(initial=bits.max(initial=0)) >> shift) for bits in distances]
-        cells = [np.maximum((bits >> shift) - k, 0) for bits, k in zip(distances, keys, strict=True)]
+        cells = [
+            np.maximum((bits >> shift) - k, 0) for bits, k in zip(distances, keys, strict=True)
+        ]
         crowded = any((c[1:] == c[:-1]).any() for c in cells)
         if not crowded or 2 * sum(int(c.max(initial=0)) + 1 for c in cells) > most:
             break
