@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo    compare maps on the bundled digits; report and picture in demo_out/"
+	@echo "make demo    compare maps on the bundled digits; report in demo_out/"
 	@echo "make test    the test suite"
 	@echo "make lint    style and types"
 	@echo "make bench   speed and memory compared with other libraries -> benchmarks/results, docs"

@@ -171,8 +171,9 @@ def stationary(rng: Rng) -> Case:
     """Ranges that are learnt, of several features at several places."""
     method = rng.choice(["refined", "refined", "minimax"])
     is_table = method == "minimax"
-    kernel = rng.choice(["gaussian", "cauchy"] + ["laplacian"] * (not is_table))
-    columns = int(rng.integers(2, 8 if kernel != "laplacian" else 5))
+    name = rng.choice(["gaussian", "cauchy", "matern"] + ["laplacian"] * (not is_table))
+    kernel: Any = km.kernels.Matern(2.5) if name == "matern" else str(name)
+    columns = int(rng.integers(2, 8 if name != "laplacian" else 5))
     count, places = int(rng.integers(1, 4)), [0.0, 100.0, -3.0]
     if is_table:  # a design for each place
         count, columns = 1, int(rng.integers(2, 5))
@@ -181,9 +182,13 @@ def stationary(rng: Rng) -> Case:
     length = float(rng.choice([0.25, 1.0, 2.0]))
     lower = rng.choice(places, count)
     upper = lower + length * np.r_[1.0, rng.random(count - 1)]
+    is_given = rng.random() < 0.3
+    if is_given:  # the same range for all features
+        lower, upper = np.full(count, lower[0]), np.full(count, upper[0])
     fitted = km.DesignedMap(
         kernel,
         columns,
+        domain=(float(lower[0]), float(upper[0])) if is_given else "data",
         method=method,
         error=rng.choice(["absolute", "absolute", "relative"]),
         out_of_domain=rng.choice(["auto", "raise"] if is_table else ["auto", "extrapolate"]),

@@ -150,14 +150,6 @@ def indian(rng: Rng, n: int) -> Column:
     return [grouped(v) for v in values.tolist()], values.astype(float)
 
 
-def with_gaps(rng: Rng, n: int) -> Column:
-    cells, values = number_style(",", ".")(rng, n)
-    gaps = rng.random(n) < 0.2
-    words = ("", "NA", "-", "n/a", "null")
-    cells = [str(rng.choice(words)) if gap else cell for cell, gap in zip(cells, gaps)]
-    return cells, np.where(gaps, np.nan, values)
-
-
 def codes(form: str) -> Callable[[Rng, int], Column]:
     def style(rng: Rng, n: int) -> Column:
         digits = [f"{v:09}" for v in rng.integers(0, 10**9, n)]
@@ -169,6 +161,19 @@ def codes(form: str) -> Callable[[Rng, int], Column]:
 
 def no_numbers(*cells: str) -> Callable[[Rng, int], Column]:
     return lambda rng, n: ([cells[0], *rng.choice(cells, n - 1).tolist()], None)
+
+
+def gaps_in(style: Callable[..., Column], *words: str) -> Callable[[Rng, int], Column]:
+    """A style of numbers or dates, some of whose cells are missing."""
+
+    def with_words(rng: Rng, n: int) -> Column:
+        cells, values = style(rng, n)
+        gaps, missing = rng.random(n) < 0.2, np.array("NaT" if values.dtype.kind == "M" else np.nan)
+        gaps[0] = False
+        cells = [str(rng.choice(words)) if gap else cell for cell, gap in zip(cells, gaps)]
+        return cells, np.where(gaps, missing.astype(values.dtype), values)
+
+    return with_words
 
 
 def clock(rng: Rng, n: int) -> Column:
@@ -270,13 +275,14 @@ STYLES: dict[str, Callable[[Rng, int], Column]] = {
     "5-": lambda rng, n: (
         lambda column: ([f"{c[1:]}-" if c.startswith("-") else c for c in column[0]], column[1])
     )(number_style(",", ".")(rng, n)),
-    "1,234.5 and gaps": with_gaps,
+    "1,234.5 and gaps": gaps_in(number_style(",", "."), "", "NA", "-", "n/a", "null"),
     "8:30": clock,
     "005 880 596": codes("{} {} {}"),
     "005880596": codes("{}{}{}"),
     "005.880.596": codes("{}.{}.{}"),
     "005,880,596": codes("{},{},{}"),
     "--5": no_numbers("--5", "3", "7"),
+    "5²": no_numbers("5²", "6²", "7²"),
     "5½": no_numbers("5½", "6½", "7½"),
     "12am": no_numbers("12am", "1am", "2am"),
     "3万": no_numbers("3万", "4万"),
@@ -309,6 +315,9 @@ STYLES: dict[str, Callable[[Rng, int], Column]] = {
     "2024-01": date_style("%Y-%m", "M"),
     "202401": date_style("%Y%m", "M"),
     "20240131": date_style("%Y%m%d"),
+    "20240131 and gaps": gaps_in(date_style("%Y%m%d"), "", "-", "?", "n/a"),
+    "20240131.0": date_style("%Y%m%d.0"),
+    "2024.01": date_style("%Y.%m", "M"),
     "31012024": date_style("%d%m%Y"),
     "01312024": date_style("%m%d%Y"),
     "240131": date_style("%y%m%d"),
@@ -335,7 +344,9 @@ def attack(cells: list[str], truth: Any) -> tuple[str, str]:
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         try:
-            reader = TableReader.learn(table, "Model", None, {"v": "auto", "x": "auto"})
+            reader = TableReader.learn_and_read([table], "Model", None, {"v": "auto", "x": "auto"})[
+                0
+            ]
             reader.warn("Model")
             kind = reader.columns[0].kind
             values = _values(reader, table)
@@ -346,10 +357,10 @@ def attack(cells: list[str], truth: Any) -> tuple[str, str]:
     word = ", warned of" if said else ""
     if kind == "category":
         return f"text{word}", said
-    if truth is None or not _equal(values, truth):
-        return ("WRONG WITHOUT A WORD" if not said else "wrong, warned of"), said
     if not _equal(parts, values):
         return "DEPENDS ON OTHER ROWS", said
+    if truth is None or not _equal(values, truth):
+        return ("WRONG WITHOUT A WORD" if not said else "wrong, warned of"), said
     return f"right{word}", said
 
 
@@ -370,7 +381,7 @@ def _equal(values: Any, truth: Any) -> bool:
     if (values.dtype.kind == "M") != (truth.dtype.kind == "M"):
         return False
     if truth.dtype.kind == "M":
-        return bool((values == truth).all())
+        return bool(((values == truth) | (np.isnat(values) & np.isnat(truth))).all())
     return bool(np.allclose(values, truth, rtol=1e-12, atol=0, equal_nan=True))
 
 
@@ -394,14 +405,14 @@ def attack_target(cells: list[str], truth: Any) -> tuple[str, str]:
 
 def attack_typed_model(cells: list[str], truth: Any) -> tuple[str, str]:
     """Text given to a model that learned dates with a type: right, refused, or missing."""
-    reader = TableReader.learn(pa.table({"v": truth}), "Model", None, {"v": "auto"})
+    reader = TableReader.learn_and_read([pa.table({"v": truth})], "Model", None, {"v": "auto"})[0]
     wrong = []
     for rows in ([cell] for cell in cells[:3]):
         table = pa.table({"v": rows})
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             try:
-                wrong.append(bool((_values(reader, table) != truth[len(wrong)]).any()))
+                wrong.append(not _equal(_values(reader, table), truth[len(wrong) : len(wrong) + 1]))
             except (ValueError, UserWarning) as error:
                 if "'v'" not in str(error):
                     return "REFUSED WITHOUT A NAME", str(error)

@@ -4,7 +4,8 @@ One attack draws a table of cells as people write them. Most columns have a surp
 rows: leading zeros, unreadable cells, new levels, another style of numbers or dates, missing
 values, extremes, decimals among whole numbers. A GAM is fitted to the file at once, and again with
 no memory for it and blocks of a few rows. Kinds of columns, predictions, warnings and errors must
-be the same. Half of the attacks also compute the codes from a sample of the rows.
+be the same. Half of the attacks also compute the codes from a sample of the rows. One in four
+predicts labels.
 
     python -m benchmarks.attack_streams [--attacks 1000] [--seed 0]
 """
@@ -17,7 +18,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -28,7 +29,7 @@ import pandas as pd
 import kernelmaps as km
 from kernelmaps.data import tables
 from kernelmaps.models.gam import base, codebooks, design, sampling
-from kernelmaps.models.rows import passes
+from kernelmaps.models.rows import term_rows
 
 Rng = np.random.Generator
 DATE_STYLES = ("%d/%m/%Y", "%Y-%m-%d", "%d %b %Y")
@@ -102,9 +103,9 @@ class Fit:
             return "kinds"
         if self.said != other.said:
             return "warnings"
-        if not len(self.predictions):
-            return ""
-        scale = max(float(np.ptp(self.predictions)), 1.0)
+        if self.predictions.shape != other.predictions.shape:
+            return "predictions"
+        scale = max(float(np.ptp(self.predictions)), 1.0) if len(self.predictions) else 1.0
         same = np.allclose(self.predictions, other.predictions, rtol=0, atol=TOLERANCE * scale)
         return "" if same else "predictions"
 
@@ -134,19 +135,26 @@ def draw_table(rng: Rng) -> tuple[pd.DataFrame, str]:
     return pd.DataFrame(cells | {"y": y}), f"{n} rows, {', '.join(words)}; targets: {trouble}"
 
 
-def fit_file(path: Path, X: pd.DataFrame) -> Fit:
+def label_targets(y: pd.Series) -> pd.Series:
+    """Labels in the place of numbers; other cells stay."""
+    numbers = pd.to_numeric(y, errors="coerce")
+    labels = np.select([numbers < 0, numbers < 1], ["low", "middle"], "high")
+    return y.where(~np.isfinite(numbers), labels)
+
+
+def fit_file(path: Path, X: pd.DataFrame, classify: bool) -> Fit:
     """Fit a GAM to a file; predict its rows."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            model = km.AdditiveRegressor().fit(path, "y")
+            model = (km.AdditiveClassifier if classify else km.AdditiveRegressor)().fit(path, "y")
         except ValueError as error:
             return Fit([], np.zeros(0), [], str(error))
     said = sorted(f"{item.category.__name__}: {item.message}" for item in caught)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            predictions = model.predict(X)
+            predictions = model.predict_proba(X) if classify else model.predict(X)
         except ValueError:  # infinite cells among rows that have no target
             predictions = np.zeros(0)
     return Fit(list(model.reader_.columns), predictions, said, "")
@@ -156,6 +164,8 @@ def attack(seed: int, folder: Path) -> tuple[str, str]:
     """What differs between a file in memory and the same file in blocks; and the table."""
     rng = np.random.default_rng([seed, 47])
     frame, words = draw_table(rng)
+    if classify := seed % 4 == 3:
+        frame["y"] = label_targets(frame["y"])
     suffix = str(rng.choice([".csv", ".csv", ".csv.gz", ".parquet"]))
     path = folder / f"table{suffix}"
     if suffix == ".parquet":
@@ -164,20 +174,21 @@ def attack(seed: int, folder: Path) -> tuple[str, str]:
         frame.to_csv(path, index=False)
     rows, chunk = (int(size) for size in rng.integers(7, 120, 2))
     sampled = bool(rng.random() < 0.5)
-    settings = [(tables, "BLOCK", rows), (passes, "CHUNK_ROWS", chunk)]
+    settings = [(tables, "BLOCK", rows), (term_rows, "CHUNK_ROWS", chunk)]
     if sampled:
-        size, exact = len(frame) // 2, replace(design.EXACT, max_rows=0)
+        size = len(frame) // 2
         settings += [(codebooks, "SAMPLE_ROWS", size), (sampling, "SAMPLE_ROWS", size)]
-        settings += [(design, "EXACT", exact), (base, "EXACT", exact)]
+        settings += [(module, "MAX_EXACT_ROWS", 0) for module in (design, base)]
     with ExitStack() as stack:
         for module, name, value in settings:
             stack.enter_context(patch.object(module, name, value))
         X = frame.drop(columns="y")
-        in_memory = fit_file(path, X)
+        in_memory = fit_file(path, X, classify)
         with patch.object(tables, "IN_MEMORY_BYTES", 0):
-            in_blocks = fit_file(path, X)
+            in_blocks = fit_file(path, X, classify)
     what = in_memory.differs_from(in_blocks)
-    how = f"seed {seed}, {suffix}, blocks of {rows}{', sampled' if sampled else ''}: {words}"
+    settings_in_words = ", sampled" * sampled + ", labels" * classify
+    how = f"seed {seed}, {suffix}, blocks of {rows}{settings_in_words}: {words}"
     if what in ("error", "warnings", "kinds"):
         field = {"error": "error", "warnings": "said", "kinds": "kinds"}[what]
         how += f"\n  memory: {getattr(in_memory, field)}\n  blocks: {getattr(in_blocks, field)}"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import kernelmaps as km
-from kernelmaps.design.multidim import design_joint_map
+from kernelmaps.design.joint import design_joint_map
 
 from .harness import Bench
 from .machine import best_seconds

@@ -28,16 +28,18 @@ from scipy.optimize import linprog
 
 import kernelmaps as km
 from kernelmaps._util import storage
-from kernelmaps.design.bounds import grid_kernel
-from kernelmaps.design.joint import JointProblem, resolve_signatures
-from kernelmaps.design.lp import harmonic_design, largest_that_fit
-from kernelmaps.design.multidim import JointSearch, describe_design, taylor_programs
+from kernelmaps.design.cosines import harmonic_design, largest_that_fit, refined_design
+from kernelmaps.design.joint import (
+    JointProblem,
+    JointSearch,
+    describe_design,
+    resolve_signatures,
+    taylor_programs,
+)
 from kernelmaps.design.problem import Cosines, build_problem, cosine_sum
-from kernelmaps.design.refine import refined_design
-from kernelmaps.design.result import evaluate_values, sines_spec
-from kernelmaps.design.tables import eigen_table, sine_design
+from kernelmaps.design.tables import eigen_table, grid_kernel
 
-from .paper_parts import vlfeat_map
+from .paper_parts import sine_map, vlfeat_map
 
 OUTPUT = Path(__file__).parent / "results" / "reproductions"
 VALUES = np.arange(256.0)
@@ -138,8 +140,7 @@ def table_1() -> dict[str, Any]:
                 "HomogeneousMap (VLFeat)": measured(vlfeat_map(name, columns), name),
             }
             if name == "intersection":
-                spec = sines_spec(sine_design(255.0, columns))
-                rows["sines"] = errors_of(evaluate_values(spec, VALUES), name)
+                rows["sines"] = errors_of(sine_map(255.0, columns)(VALUES), name)
             certificate = km.design_map(name, columns, method="minimax").certificate
             found[f"{name} {columns}D"] = {
                 "measured": rows,

@@ -38,16 +38,14 @@ axes.set(yscale="log", xlabel="columns", ylabel="error on held-out pairs (dotted
 axes.legend()
 
 # %%
-# ``compare`` cross-validates linear models on maps beside yardsticks. Its result is a table, a
-# frame, a Pareto front, a plot, or a report: ``result.report("out.html")``.
+# ``compare`` cross-validates linear models on maps beside yardsticks. Its result is a frame, with a
+# table, a Pareto front, and a report: ``result.report("out.html")``.
 
 result = km.compare(X, y, maps=["HomogeneousMap"], kernels=["chi2", "intersection"], sizes=[3, 5])
-for row in result.pareto():
-    print(f"{row.label:40} {row.score:.3f} {1e3 * row.seconds:.0f} ms")
+print(result.pareto()[["score", "seconds"]])
 
 figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
-for kind in sorted({row.kind for row in result.rows}):
-    rows = [row for row in result.rows if row.kind == kind]
-    axes.scatter([row.seconds for row in rows], [row.score for row in rows], label=kind)
+for kind, rows in result.frame.groupby("kind"):
+    axes.scatter(rows["seconds"], rows["score"], label=kind)
 axes.set(xscale="log", xlabel="seconds to train", ylabel="accuracy")
 axes.legend()

@@ -144,19 +144,6 @@ def drawn_weights(monkeypatch):
     monkeypatch.setattr("kernelmaps.models.svm.training.solve_group", draw_weights)
 
 
-@pytest.fixture
-def plain_terms(monkeypatch):
-    """The terms of additive SVMs are computed as they are defined, not by loops of the training.
-
-    That the loops say the same is shown by `models/svm/test_svm.py`, and for the kinds
-    that it does not have by `test_prediction.py`.
-    """
-    from plain_models import evaluate_plainly
-
-    machine = "kernelmaps.models.svm.fitted.AdditiveMachine"
-    monkeypatch.setattr(f"{machine}._evaluate", evaluate_plainly)
-
-
 @pytest.fixture(scope="module")
 def few_trees():
     """Comparisons have gradient boosting of five trees, which took half of their time.

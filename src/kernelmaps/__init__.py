@@ -34,8 +34,7 @@ _EXPORTS = {
     "kernelmaps.models.gam.terms": ["Term"],
     "kernelmaps.models.gam.comparison": ["AnovaTable", "anova"],
     "kernelmaps.models.gam.model_check": ["GamCheck"],
-    "kernelmaps.models.svm.svc": ["AdditiveSVC"],
-    "kernelmaps.models.svm.svr": ["AdditiveSVR"],
+    "kernelmaps.models.svm.estimators": ["AdditiveSVC", "AdditiveSVR"],
     "kernelmaps.models.streaming.pca": ["StreamingPCA"],
     "kernelmaps.models.streaming.ridge": [
         "StreamingRidge",
@@ -51,7 +50,7 @@ _EXPORTS = {
         "Sparsity",
         "effective_sparsity",
     ],
-    "kernelmaps.inspection.kernel_error": ["KernelError", "kernel_error"],
+    "kernelmaps.evaluation.kernel_error": ["KernelError", "kernel_error"],
     "kernelmaps.evaluation.comparison": ["compare"],
     "kernelmaps.evaluation.choice": ["choose"],
     "kernelmaps.evaluation.model_report": ["model_report"],

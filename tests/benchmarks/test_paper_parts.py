@@ -21,9 +21,8 @@ from benchmarks.paper_parts import (
     skewed_chi2_map,
     vlfeat_map,
 )
-from kernelmaps.design import multidim
-from kernelmaps.design.lp import harmonic_design
-from kernelmaps.design.refine import refined_design
+from kernelmaps.design import joint as multidim
+from kernelmaps.design.cosines import harmonic_design, refined_design
 
 
 @pytest.mark.parametrize("common", [1, 4, 7])

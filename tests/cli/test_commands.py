@@ -16,13 +16,11 @@ from sklearn.base import clone
 
 import kernelmaps
 from kernelmaps._util import storage
-from kernelmaps.cli import held_out_fit
-from kernelmaps.cli.held_out_fit import fit_rows
-from kernelmaps.cli.predict import Predictions
-from kernelmaps.cli.settings import FitSettings, parse_map
+from kernelmaps.cli import fitting, saved_model
+from kernelmaps.cli.settings import parse_map
 from kernelmaps.data.files import compressed, open_text
-from kernelmaps.data.reading import held_out, read_rows
-from kernelmaps.evaluation import comparison, results
+from kernelmaps.data.reading import held_out
+from kernelmaps.evaluation import comparison
 from kernelmaps.model_files import open_info
 from kernelmaps.models.svm import fitted as svm_fitted
 
@@ -77,53 +75,26 @@ def test_every_command_shows_an_example_and_speaks_json(name):
     assert "--json" in text
 
 
-def test_completion_is_offered():
-    assert "--install-completion" in run("--help")
-
-
 # ---- demo ---------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def quick_comparison():
-    """A comparison with one quick map."""
-    X, y = kernelmaps.datasets.make_histograms(90, 4, 3, random_state=0)
-    maps = {"maps": ["HomogeneousMap"], "kernels": ["chi2"], "sizes": [3]}
-    return kernelmaps.compare(X, y, **maps, name="digits", progress=False)
+def test_demo_compares_all_digits_and_writes_a_report(tmp_path, monkeypatch):
+    """Not run here with all its methods."""
+    given, compare = {}, kernelmaps.compare
 
+    def quick(X, y, **options):
+        given.update(options, shape=X.shape)
+        return compare(X[:90], y[:90], maps=["HomogeneousMap"], kernels=["chi2"], sizes=[3], cv=2)
 
-@pytest.fixture
-def quick_demo(quick_comparison, monkeypatch):
-    """The demonstration of that comparison."""
-    monkeypatch.setattr("kernelmaps.cli.demo.demonstrate", lambda budget: quick_comparison)
-
-
-@pytest.mark.usefixtures("quick_demo")
-def test_demo_prints_a_table_and_writes_report_and_picture(tmp_path):
-    text = run("demo", "--out", tmp_path / "new")
-    assert "plain linear" in text
-    assert "HomogeneousMap 3" in text
-    assert (tmp_path / "new" / "demo.png").read_bytes().startswith(b"\x89PNG")
+    monkeypatch.setattr("kernelmaps.cli.compare.compare_methods", quick)
+    printed = json.loads(run("demo", "--out", tmp_path / "new", "--json"))
+    assert {"linear", "exact", "map"} <= {row["kind"] for row in printed["rows"]}
     page = (tmp_path / "new" / "demo.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
-
-
-@pytest.mark.usefixtures("quick_demo")
-def test_demo_as_json_is_nothing_but_json(tmp_path, monkeypatch):
-    monkeypatch.setattr(results.Comparison, "plot", lambda self, path: None)
-    printed = json.loads(run("demo", "--out", tmp_path, "--json"))
-    saved = json.loads((tmp_path / "demo.json").read_text(encoding="utf-8"))
-    assert printed == saved
-    assert {"linear", "exact", "map"} <= {row["kind"] for row in printed["rows"]}
-
-
-@pytest.mark.usefixtures("quick_demo")
-def test_demo_without_matplotlib_says_what_to_install(tmp_path, monkeypatch):
-    def no_matplotlib(self, path):
-        raise ImportError("No module named 'matplotlib'")
-
-    monkeypatch.setattr(results.Comparison, "plot", no_matplotlib)
-    assert "pip install 'kernelmaps[plot]'" in run("demo", "--out", tmp_path)
+    assert given["shape"] == (1797, 64)
+    scope = {"km": kernelmaps}
+    exec(given["loading_code"], scope)
+    assert scope["X"].shape == given["shape"]
 
 
 # ---- judging ------------------------------------------------------------------------------------
@@ -150,7 +121,7 @@ def test_compare_as_json_has_all_parts(csv):
     printed = json.loads(run("compare", csv, *options))
     assert printed["task"] == "regression"
     row = next(row for row in printed["rows"] if row["label"] == "HomogeneousMap 3")
-    assert {"max", "rms", "relative", "bias"} <= set(row["error"])
+    assert row["error_max"] > row["error_rms"] > 0
     assert row["score"] <= 1
     assert row["columns"] == 9
     assert row["bytes"] == 80 * 9 * 8
@@ -184,12 +155,6 @@ def test_choose_prints_evidence_and_saves_the_map(csv, tmp_path):
         1,
         printed["chosen"]["columns"],
     )
-    # Each caller is sent to what it has.
-    shown = run(*arguments[:-2])
-    assert (
-        f"{1 + len(printed['rejected'])} candidates were measured; --json has all of them" in shown
-    )
-    assert "to_pandas" not in shown
 
 
 @pytest.fixture
@@ -216,32 +181,7 @@ def test_compare_leaves_out_what_fit_leaves_out(wider):
     assert named["data"]["names"] == ["one", "a", "b"]
 
 
-def test_choose_leaves_out_what_fit_leaves_out(wider, tmp_path):
-    """IDs and columns of one value, unless --columns names them; a budget is passed on."""
-    path, out = wider, tmp_path / "chosen.kmap"
-    arguments = ["choose", path, "-t", "label", "--max-error", "0.05", "--budget", "300"]
-    result = invoke(*arguments, "--out", out)
-    assert result.exit_code == 0, result.output
-    notes = " ".join(result.stderr.split())
-    assert "row is left out: its values are all different" in notes
-    assert "one is left out: all its values are the same." in notes
-    assert kernelmaps.load(out).transform(np.ones((1, 4))).shape[0] == 1
-    named = invoke(*arguments, "--columns", "one,a,b,c,d", "--out", out)
-    assert "left out" not in named.stderr
-    assert kernelmaps.load(out).transform(np.ones((1, 5))).shape[0] == 1
-
-
-def test_a_stationary_kernel_is_chosen_on_standardised_columns(csv, tmp_path):
-    out = tmp_path / "chosen.kmap"
-    arguments = ["choose", csv, "-t", "label", "-k", "gaussian", "--max-error", "0.5"]
-    printed = json.loads(run(*arguments, "--out", out, "--json"))
-    assert printed["code"].startswith("make_pipeline(StandardScaler(), km.")
-    loaded = kernelmaps.load(out)
-    assert loaded.transform(np.ones((1, 4))).shape == (1, printed["chosen"]["columns"])
-
-
 def test_choose_that_nothing_holds_is_an_exit_code_and_proposes_relative_errors(csv):
-    """Intersection has a kink, so that all families are given up early."""
     arguments = ("-t", "label", "--max-error", "1e-9", "-k", "intersection", "--budget", "0.1")
     scaled = csv.with_name("scaled.csv")
     head, *lines = csv.read_text(encoding="utf-8").splitlines()
@@ -250,7 +190,7 @@ def test_choose_that_nothing_holds_is_an_exit_code_and_proposes_relative_errors(
     big = [[c if k == place else str(1e6 * float(c)) for k, c in enumerate(row)] for row in cells]
     scaled.write_text("\n".join([head, *map(",".join, big)]), encoding="utf-8")
     told = assert_refused(1, "no map of intersection meets", "choose", scaled, *arguments).stderr
-    assert " ".join(told.split()).count("pass --relative") == 2  # at the start, and at the end
+    assert "pass --relative" in " ".join(told.split())
 
 
 # ---- models -------------------------------------------------------------------------------------
@@ -277,9 +217,8 @@ def test_a_column_that_looks_like_an_id_is_pointed_out(tmp_path):
     lines = [f"{i},{a},{b},{1000 * a}" for i, (a, b) in enumerate(values)]
     path = tmp_path / "houses.csv"
     path.write_text("\n".join(["number,age,size,price", *lines]))
-    told = []
-    fit_rows(read_rows(path, target="price"), FitSettings(model="ridge", say=told.append))
-    assert any("column 'number' looks like an ID" in line for line in told)
+    told = invoke("fit", path, "-t", "price", "--model", "ridge").stderr
+    assert "column 'number' looks like an ID" in told
 
 
 def test_columns_are_found_by_name_and_the_target_may_be_absent(csv, ridge, tmp_path):
@@ -292,10 +231,10 @@ def test_columns_are_found_by_name_and_the_target_may_be_absent(csv, ridge, tmp_
 @pytest.mark.parametrize(
     "model", [kernelmaps.AdditiveSVR(), kernelmaps.StreamingRidge()], ids=["svm", "ridge"]
 )
-@pytest.mark.parametrize("max_values", [2**24, 0], ids=["without the estimator", "with it"])
+@pytest.mark.parametrize("max_values", [2**24, 0], ids=["by NumPy", "by loops"])
 def test_columns_of_a_model_of_a_frame_are_found_by_name(model, max_values, tmp_path, monkeypatch):
     """A model that was saved in Python, and a file whose columns have another order."""
-    monkeypatch.setattr(svm_fitted, "MOST_VALUES", max_values)
+    monkeypatch.setattr(svm_fitted, "MOST_READABLE", max_values)
     rows = pd.DataFrame(np.random.default_rng(0).random((80, 3)), columns=["a", "b", "c"])
     y = (10 * rows["a"]).to_numpy()
     path, csv = tmp_path / "model.kmap", tmp_path / "new.csv"
@@ -328,16 +267,11 @@ def test_explain_draws_the_shapes(ridge, tmp_path):
 
 def test_an_additive_model_from_end_to_end(csv, tmp_path):
     out = tmp_path / "additive.kmap"
-    run("fit", csv, "--target", "label", "--out", out, *SMALL_MAP)
+    run("fit", csv, "--target", "label", "--out", out, *SMALL_MAP, "--loss", "log_loss")
     probabilities = run("predict", out, csv, "--proba").split("\n")
     assert probabilities[0] == "class 0,class 1,class 2"
     assert sum(map(float, probabilities[1].split(","))) == pytest.approx(1)
     assert "label" in json.loads(run("explain", out, "--json"))["file"]["metadata"]["target"]
-
-
-def test_a_joint_map_under_an_additive_model_is_refused(csv, tmp_path):
-    arguments = ["fit", csv, "-t", "label", "-o", tmp_path / "m.kmap"]
-    assert_refused(2, "use --model ridge", *arguments, "--map", "RandomFourierMap")
 
 
 def test_settings_of_a_map_without_names_are_its_first_ones(csv, tmp_path):
@@ -355,9 +289,9 @@ def test_settings_of_a_map_without_names_are_its_first_ones(csv, tmp_path):
     ("text", "match"),
     [
         ("NoSuchMap", "there is no map 'NoSuchMap'; there are HomogeneousMap"),
-        ("HomogeneousMap(size=3)", "HomogeneousMap has no setting size; it has"),
+        ("HomogeneousMap(size=3)", "keyword argument 'size'. It has the settings gamma"),
         ("HomogeneousMap(3)", "a kernel is a name, a kernel object or a function"),
-        ("SplineMap(8, 1, 2)", "too many positional arguments. Write settings with their names"),
+        ("SplineMap(8, 1, 2)", "positional arguments but 4 were given. It has the settings"),
         ("SplineMap(8, n_bases=3)", "multiple values for argument 'n_bases'"),
         ("SplineMap(*[8])", "is not a map: write Name"),
         ("HomogeneousMap(", "is not a map: write Name"),
@@ -366,7 +300,7 @@ def test_settings_of_a_map_without_names_are_its_first_ones(csv, tmp_path):
         ("ExponentialMap(additive_map=" * 3000 + "ChebyshevMap" + ")" * 3000, "is not a map"),
         (f"SplineMap(n_bases={'-' * 30_000}1)", "is not a map"),
         (f"SplineMap(n_bases={'[' * 3000})", "is not a map"),
-        ("SplineMap(**3)", "is not a map"),
+        ("SplineMap(**3)", "keyword argument 'None'"),
         ("SplineMap\0", "is not a map"),
         ("HomogeneousMap(gamma=1+2j)", "gamma"),
     ],
@@ -378,29 +312,41 @@ def test_a_map_that_is_not_understood_is_refused(csv, tmp_path, text, match):
 
 # ---- bad input ----------------------------------------------------------------------------------
 
+FIT = ("fit", "DATA", "-t", "label", "-o", "OUT")
+CHOOSE = ("choose", "DATA", "-t", "label", "--max-error")
+REFUSED = [
+    (2, "no target 'lable'; it has 'a', 'b'", ("fit", "DATA", "-t", "lable", "-o", "OUT")),
+    (2, "no column 'e'", (*FIT, "--columns", "a,e")),
+    (2, "has no target", ("fit", "DATA", "--columns", "a,b", "-o", "OUT")),
+    (2, "use --model ridge", (*FIT, "--map", "RandomFourierMap")),
+    (2, "C must be a positive number", (*FIT, "--model", "svm", "--C", "nan")),
+    (2, "C must be a positive number", ("compare", "DATA", "-t", "label", "--C", "-1")),
+    (2, "line 3, column 'a': the cell holds 'many'", ("fit", "BAD", "--model", "ridge")),
+    (2, "cannot be split into cells", ("fit", "LONG", "-t", "y", "-o", "OUT")),
+    (2, "no column 'd'; it has 'a', 'y'", ("predict", "MODEL", "BAD")),
+    (2, "which does not predict", ("predict", "MAP", "DATA")),
+    (3, "not a kernelmaps file", ("explain", "DATA")),
+    (2, "No such file", ("explain", "nowhere.kmap")),
+    (2, "no file 'nowhere.csv', nor a dataset", ("compare", "nowhere.csv")),
+    (2, "--sizes must be whole numbers", ("compare", "DATA", "-t", "label", "--sizes", "3,x")),
+    (2, "--normalize must be l1, l2 or none", ("compare", "DATA", "--normalize", "l7")),
+    (2, "--budget must be a positive number", ("compare", "digits", "--budget", "-1")),
+    (2, "is not a number", (*CHOOSE, "0.1", "-k", "gaussian:wide")),
+    (2, "unknown kernel 'chi3'", (*CHOOSE, "0.1", "-k", "chi3")),
+    (2, "error: --max-error must be a positive number, got -1", (*CHOOSE, "-1")),
+    (2, "Missing option '--max-error'", ("choose", "digits")),
+]
 
-def test_unknown_columns_and_targets_are_named(csv, tmp_path):
-    out = tmp_path / "m.kmap"
-    assert_refused(2, "no target 'lable'; it has 'a', 'b'", "fit", csv, "-t", "lable", "-o", out)
-    assert_refused(2, "no column 'e'", "fit", csv, "-t", "label", "--columns", "a,e", "-o", out)
-    assert not out.exists()
 
-
-def test_a_missing_target_is_asked_for(csv, tmp_path):
-    assert_refused(2, "has no target", "fit", csv, "--columns", "a,b", "-o", tmp_path / "m.kmap")
-
-
-def test_a_cell_that_is_no_number_is_named(tmp_path):
-    path = tmp_path / "bad.csv"
-    path.write_text("a,y\n1,0\nmany,1\n")
-    match = "line 3, column 'a': the cell holds 'many'"
-    assert_refused(2, match, "fit", path, "--model", "ridge", "-o", tmp_path / "m.kmap")
-
-
-def test_new_data_without_a_column_of_the_model_are_refused(ridge, tmp_path):
-    path = tmp_path / "new.csv"
-    path.write_text("a,b,c\n1,2,3\n")
-    assert_refused(2, "no column 'd'; it has 'a', 'b', 'c'", "predict", ridge, path)
+@pytest.mark.parametrize(("code", "match", "arguments"), REFUSED)
+def test_bad_input_is_refused(code, match, arguments, csv, ridge, tmp_path):
+    files = {"DATA": csv, "MODEL": ridge, "OUT": tmp_path / "m.kmap", "MAP": tmp_path / "map.kmap"}
+    files |= {"BAD": tmp_path / "bad.csv", "LONG": tmp_path / "long.csv"}
+    files["BAD"].write_text("a,y\n1,0\nmany,1\n")
+    files["LONG"].write_text(f"a,y\n1,{'z' * 200_000}\n", encoding="utf-8")
+    kernelmaps.save(kernelmaps.HomogeneousMap().fit(np.ones((2, 4))), files["MAP"])
+    assert_refused(code, match, *(files.get(item, item) for item in arguments))
+    assert not files["OUT"].exists()
 
 
 def test_a_model_file_from_the_future_is_refused(ridge, csv, tmp_path):
@@ -410,11 +356,6 @@ def test_a_model_file_from_the_future_is_refused(ridge, csv, tmp_path):
     storage.write(path, header.pop("kind"), header, arrays)
     for arguments in (["predict", path, csv], ["explain", path]):
         assert_refused(3, "Upgrade kernelmaps", *arguments)
-
-
-def test_a_file_that_is_no_model_is_refused(csv):
-    assert_refused(3, "not a kernelmaps file", "explain", csv)
-    assert_refused(2, "No such file", "explain", "nowhere.kmap")
 
 
 def test_a_full_disk_leaves_the_old_model_intact(csv, ridge, tmp_path, monkeypatch):
@@ -431,33 +372,11 @@ def test_a_full_disk_leaves_the_old_model_intact(csv, ridge, tmp_path, monkeypat
     assert [item.name for item in tmp_path.iterdir()] == ["m.kmap"]
 
 
-def test_no_such_data(tmp_path):
-    assert_refused(2, "no file 'nowhere.csv', nor a dataset", "compare", "nowhere.csv")
-
-
-def test_a_map_does_not_predict(csv, tmp_path):
-    path = tmp_path / "map.kmap"
-    kernelmaps.save(kernelmaps.HomogeneousMap().fit(np.ones((2, 4))), path)
-    assert_refused(2, "which does not predict", "predict", path, csv)
-
-
-def test_wrong_numbers_are_named(csv):
-    assert_refused(
-        2, "--sizes must be whole numbers", "compare", csv, "-t", "label", "--sizes", "3,x"
-    )
-    wanted = ("choose", csv, "-t", "label", "--max-error", "0.1", "-k")
-    assert_refused(2, "is not a number", *wanted, "gaussian:wide")
-    assert_refused(2, "unknown kernel 'chi3'", *wanted, "chi3")
-    assert_refused(2, "--normalize must be l1, l2 or none", "compare", csv, "--normalize", "l7")
-
-
 # ---- data larger than memory, columns to leave out, folders that are not there ------------------
 
 
 @pytest.fixture
 def frame():
-    pd = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
     rng = np.random.default_rng(0)
     X = rng.gamma(2.0, size=(300, 3))
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
@@ -475,9 +394,7 @@ def test_ridge_streams_parquet_and_agrees_with_csv(frame, target, other, tmp_pat
     told = {}
     for suffix in ("csv", "parquet"):
         if suffix == "parquet":
-            monkeypatch.setattr(
-                held_out_fit, "read_rows", None
-            )  # all rows at once are never asked for
+            monkeypatch.setattr(fitting, "read_rows", None)  # all rows at once are never asked for
         out = tmp_path / f"{suffix}.kmap"
         told[suffix] = json.loads(
             run("fit", tmp_path / f"mine.{suffix}", *options, "-o", out, "--json")
@@ -552,21 +469,6 @@ def test_names_from_files_are_neither_markup_nor_commands_to_the_terminal(tmp_pa
     assert set(run("predict", model, path).splitlines()[1:]) <= set(labels)
 
 
-@pytest.mark.parametrize("C", ["0", "-1", "nan", "inf"])
-def test_a_penalty_that_is_no_positive_number_is_refused(csv, tmp_path, C):
-    wanted, out = ("-t", "label"), ("-o", tmp_path / "m.kmap")
-    assert_refused(2, "C must be a positive number", "compare", csv, *wanted, *QUICK, "--C", C)
-    for model in ("svm", "ridge"):
-        arguments = (csv, *wanted, "--model", model, "--C", C, *out)
-        assert_refused(2, "C must be a positive number", "fit", *arguments)
-
-
-def test_damaged_tables_are_refused(tmp_path):
-    out = ("-o", tmp_path / "m.kmap")
-    (tmp_path / "long.csv").write_text(f"a,y\n1,{'z' * 200_000}\n", encoding="utf-8")
-    assert_refused(2, "cannot be split into cells", "fit", tmp_path / "long.csv", "-t", "y", *out)
-
-
 # ---- formats, by suffix -------------------------------------------------------------------------
 
 
@@ -581,28 +483,15 @@ def rows_of(csv):
     return np.array([line.split(",")[:4] for line in csv.read_text().splitlines()[1:]], np.float64)
 
 
-def test_fit_writes_what_the_suffix_says(csv, tmp_path):
-    onnx = pytest.importorskip("onnx")
-    pytest.importorskip("skl2onnx")
-    for suffix, opened in (
-        ("onnx", onnx.load),
-        ("h", lambda p: p.read_text()),
-        ("kmap", kernelmaps.load),
-    ):
-        out = tmp_path / f"model.{suffix}"
-        run("fit", csv, "-t", "label", *SMALL_MAP, "--holdout", "none", "-o", out)
-        assert opened(out)
-
-
 @pytest.mark.parametrize(
     ("arguments", "allowed"),
     [
         (["fit", "DATA", "-t", "label", "-o", "m.pkl"], ".kmap, .onnx, .h"),
         (["fit", "DATA", "-t", "label", "-o", "model"], "it has no suffix"),
-        (["choose", "DATA", "--max-error", "0.1", "--out", "x.txt"], ".kmap, .onnx, .h, .json"),
+        (["choose", "DATA", "--max-error", "0.1", "--out", "x.txt"], ".kmap, .onnx, .h"),
         (["compare", "DATA", "-t", "label", "--report", "out.pdf"], ".html"),
         (["predict", "MODEL", "DATA", "-o", "out.xlsx"], ".csv, .tsv, .json"),
-        (["export", "MODEL", "model.pt"], ".kmap, .onnx, .h, .json"),
+        (["export", "MODEL", "model.json"], ".kmap, .onnx, .h"),
         (["explain", "MODEL", "-o", "shapes.bmp"], ".png, .svg, .pdf"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
@@ -640,18 +529,7 @@ def test_export_to_c_names_classes_and_features(additive, tmp_path):
     assert printed["note"] in text
 
 
-def test_export_of_a_map_as_json_holds_its_numbers(tmp_path):
-    fitted = kernelmaps.HomogeneousMap().fit(np.ones((2, 4)))
-    kernelmaps.save(fitted, tmp_path / "map.kmap")
-    run("export", tmp_path / "map.kmap", tmp_path / "map.json")
-    plain = json.loads((tmp_path / "map.json").read_text())
-    assert plain["family"] == fitted.spec_.family
-    for name, values in fitted.spec_.arrays.items():
-        np.testing.assert_array_equal(np.array(plain["arrays"][name]), values)
-
-
 def test_export_refuses_what_a_format_cannot_hold(ridge, tmp_path):
-    assert_refused(2, "is not written as .json", "export", ridge, tmp_path / "m.json")
     assert_refused(2, "not StreamingRidgeClassifier", "export", ridge, tmp_path / "m.h")
     kernelmaps.save(
         kernelmaps.design_map("chi2", n_components=3, domain=(1, 255)), tmp_path / "d.kmap"
@@ -661,8 +539,6 @@ def test_export_refuses_what_a_format_cannot_hold(ridge, tmp_path):
 
 @pytest.mark.parametrize("suffix", ["csv.gz", "csv.bz2", "csv.xz", "csv.zst", "tsv", "json"])
 def test_predictions_are_written_as_the_suffix_says(suffix, csv, ridge, tmp_path):
-    if suffix.endswith("zst"):
-        pytest.importorskip("pyarrow")
     out = tmp_path / f"predictions.{suffix}"
     run("predict", ridge, csv, "-o", out)
     expected = run("predict", ridge, csv).splitlines()
@@ -677,8 +553,6 @@ def test_predictions_are_written_as_the_suffix_says(suffix, csv, ridge, tmp_path
 
 @pytest.mark.parametrize("suffix", ["gz", "bz2", "xz", "zst"])
 def test_compressed_tables_are_read(suffix, csv, ridge, tmp_path):
-    if suffix == "zst":
-        pytest.importorskip("pyarrow")
     path = tmp_path / f"mine.csv.{suffix}"
     path.write_bytes(b"".join(compressed(path, [csv.read_bytes()])))
     assert path.read_bytes()[:20] != csv.read_bytes()[:20]
@@ -691,18 +565,15 @@ def test_compressed_tables_are_read(suffix, csv, ridge, tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".xz", ".zst"])
-def test_predictions_that_fail_leave_the_file_as_it_was(suffix, tmp_path):
-    if suffix == ".zst":
-        pytest.importorskip("pyarrow")
+def test_predictions_that_fail_leave_the_file_as_it_was(suffix, csv, ridge, tmp_path, monkeypatch):
+    def blocks(self, *arguments, **options):
+        yield saved_model.NewRows(rows_of(csv))
+        raise ValueError("the disk is gone")
 
-    def blocks():
-        yield [[1.0]]
-        raise RuntimeError("the disk is gone")
-
+    monkeypatch.setattr(saved_model.SavedModel, "blocks", blocks)
     path = tmp_path / f"old.csv{suffix}"
     path.write_bytes(b"old")
-    with pytest.raises(RuntimeError, match="the disk is gone"):
-        Predictions(["y"], blocks).save(path)
+    assert_refused(2, "the disk is gone", "predict", ridge, csv, "-o", path)
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == [path.name]
 
@@ -749,13 +620,12 @@ def test_the_saved_model_is_fitted_on_all_rows(csv, tmp_path):
     assert told[0] == told[1]
 
 
-@pytest.mark.parametrize("form", ["gam", "svm", "ridge", "streamed"])
+@pytest.mark.parametrize("form", ["gam", "streamed"])
 def test_held_out_rows_of_classes_that_no_other_row_has_count_as_wrong(form, tmp_path):
     n = 200
     held = held_out(0, n)
     y = np.where(np.arange(n) % 2, "odd", "even").astype(object)
     y[np.flatnonzero(held)[:5]] = [f"rare {k}" for k in range(5)]
-    pd, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     frame = pd.DataFrame({"a": np.arange(n) % 2 + 0.5, "b": np.arange(n) % 7 / 7, "label": y})
     path = tmp_path / f"rare.{'parquet' if form == 'streamed' else 'csv'}"
     frame.to_parquet(path) if form == "streamed" else frame.to_csv(path, index=False)
@@ -769,10 +639,10 @@ def test_held_out_rows_of_classes_that_no_other_row_has_count_as_wrong(form, tmp
     assert told["score"] == pytest.approx(1 - 5 / m)
 
 
-@pytest.mark.parametrize("model", ["gam", "svm", "ridge"])
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    ("model", "suffix"), [("gam", "csv"), ("svm", "csv"), ("ridge", "parquet")]
+)
 def test_one_class_is_refused_before_any_fit(model, suffix, tmp_path):
-    pd, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     a, b = np.arange(60) % 7 / 7, np.arange(60) % 5 / 5
     frame = pd.DataFrame({"a": a, "b": b, "y": ["one"] * 60})
     path = tmp_path / f"one.{suffix}"
@@ -780,13 +650,6 @@ def test_one_class_is_refused_before_any_fit(model, suffix, tmp_path):
     match = "error: all 60 rows have the same class 'one', so that there is nothing to predict"
     found = assert_refused(2, match, "fit", path, "--model", model, "-o", tmp_path / "m.kmap")
     assert "fitting" not in found.stderr
-
-
-def test_few_rows_are_not_held_out(tmp_path):
-    path = tmp_path / "few.csv"
-    path.write_text("a,y\n" + "\n".join(f"{i},c{i % 2}" for i in range(12)))
-    told = json.loads(run("fit", path, "--model", "ridge", "-o", tmp_path / "m.kmap", "--json"))
-    assert told["scored_on"] == "training rows"
 
 
 def test_evaluate_scores_a_model_on_other_rows(csv, ridge, tmp_path):
@@ -806,17 +669,6 @@ def test_evaluate_scores_a_model_on_other_rows(csv, ridge, tmp_path):
     bare = tmp_path / "bare.csv"
     bare.write_text("a,b,c,d\n0.1,0.2,0.3,0.4\n")
     assert_refused(2, "no target 'label'", "evaluate", ridge, bare)
-
-
-def test_evaluate_of_a_regression(frame, tmp_path):
-    frame = frame.drop(columns=["label", "id"])
-    frame.to_csv(tmp_path / "mine.csv", index=False)
-    model = tmp_path / "m.kmap"
-    run("fit", tmp_path / "mine.csv", "-t", "price", "--model", "ridge", "--C", "1e6", "-o", model)
-    printed = json.loads(run("evaluate", model, tmp_path / "mine.csv", "--json"))
-    assert printed["scores"]["r2"] > 0.999  # the price is linear in the features
-    assert printed["scores"]["rmse"] < 0.1
-    assert printed["task"] == "regression"
 
 
 # ---- words --------------------------------------------------------------------------------------
@@ -862,16 +714,6 @@ def test_long_work_says_what_it_does_without_a_terminal(csv, tmp_path):
     assert "fitting StreamingRidgeClassifier on all 120 rows" in result.stderr
 
 
-def test_warnings_are_lines_without_places_in_the_code(csv, tmp_path):
-    model, new = tmp_path / "m.kmap", tmp_path / "new.csv"
-    run("fit", csv, "-t", "label", "-o", model, "--C", "1")
-    new.write_text("a,b,c,d\n90,0.2,0.3,0.4\n")
-    result = invoke("predict", model, new)
-    assert result.exit_code == 0
-    assert "warning: " in result.stderr
-    assert ".py" not in result.stderr
-
-
 @pytest.mark.filterwarnings("default::UserWarning")
 def test_warnings_of_other_libraries_are_lines_as_well_and_come_once(csv, tmp_path, monkeypatch):
     def warn(*arguments, **options):
@@ -882,34 +724,6 @@ def test_warnings_of_other_libraries_are_lines_as_well_and_come_once(csv, tmp_pa
     monkeypatch.setattr("kernelmaps.cli.fit.fit_file", warn)
     result = invoke("fit", csv, "-t", "label", "-o", tmp_path / "m.kmap")
     assert result.stderr.splitlines() == ["warning: of another library", "error: and no more"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "match"),
-    [
-        (
-            ("choose", "digits", "--max-error", "-1"),
-            "error: --max-error must be a positive number, got -1",
-        ),
-        (("choose", "digits"), "Missing option '--max-error'"),
-        (("compare", "digits", "--budget", "-1"), "--budget must be a positive number"),
-    ],
-)
-def test_wrong_numbers_are_told_by_option(arguments, match):
-    told = assert_refused(2, match, *arguments).stderr
-    assert "_error" not in told
-    assert "design_map" not in told
-
-
-def test_choose_refuses_a_format_before_the_work(csv, tmp_path, monkeypatch):
-    from kernelmaps.evaluation import choice
-
-    monkeypatch.setattr(choice, "choose", None)  # must not be reached
-    asked = ("choose", csv, "-t", "label", "--max-error", "0.2", "-k")
-    assert_refused(2, "maps of gaussian act on whole rows. Use .kmap or .onnx",
-                   *asked, "gaussian", "-o", tmp_path / "g.h")  # fmt: skip
-    assert_refused(2, "give the kernel a width (gaussian:1)",
-                   *asked, "gaussian", "-o", tmp_path / "g.json")  # fmt: skip
 
 
 def test_notes_of_a_comparison_speak_of_options(tmp_path):
@@ -957,33 +771,11 @@ def test_ridge_standardises_columns_in_front_of_a_stationary_kernel(uneven, tmp_
     assert "columns are standardised in front of RandomFourierMap" in result.stderr
     assert "StandardScaler" in result.stdout  # a step, shown
     assert json.loads(run("evaluate", model, uneven, "--json"))["scores"]["r2"] > 0.9
-    given = invoke(
-        *fit, "RandomFourierMap(n_components=400, sigma=1.0)"
-    )  # a width of these columns
-    assert given.exit_code == 0, given.output
-    assert "StandardScaler" not in given.stdout
-
-
-def test_a_standardised_ridge_model_is_exported(uneven, tmp_path):
-    onnxruntime = pytest.importorskip("onnxruntime")
-    pytest.importorskip("skl2onnx")
-    model, graph = tmp_path / "m.kmap", tmp_path / "m.onnx"
-    run("fit", uneven, "-t", "y", "--model", "ridge", "-o", model,
-        "--map", "RandomFourierMap(n_components=64)")  # fmt: skip
-    run("export", model, graph)
-    session = onnxruntime.InferenceSession(graph.read_bytes())
-    X = read_rows(uneven, target="y").X
-    (found,) = session.run(None, {session.get_inputs()[0].name: X.astype(np.float32)})
-    np.testing.assert_allclose(found.ravel(), kernelmaps.load(model).predict(X), atol=1e-4)
-
-
-def test_ridge_streams_standardised_columns(uneven, tmp_path):
-    pandas = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
-    pandas.read_csv(uneven).to_parquet(tmp_path / "uneven.parquet")
-    printed = json.loads(run("fit", tmp_path / "uneven.parquet", "-t", "y", "--model", "ridge",
-                             "--map", "RandomFourierMap(n_components=400)", "--C", "100",
-                             "-o", tmp_path / "m.kmap", "--json"))  # fmt: skip
+    given = run(*fit, "RandomFourierMap(n_components=400, sigma=1.0)")  # a width of these columns
+    assert "StandardScaler" not in given
+    pd.read_csv(uneven).to_parquet(tmp_path / "uneven.parquet")
+    streamed = ("fit", tmp_path / "uneven.parquet", *fit[2:])
+    printed = json.loads(run(*streamed, "RandomFourierMap(n_components=400)", "--json"))
     assert printed["streamed"]
     assert printed["score"] > 0.8
 
@@ -1009,7 +801,7 @@ def test_documented_examples_run(command, frame, tmp_path, monkeypatch):
     flats.to_csv("flats.csv", index=False)
     claims = frame[["a", "b"]].assign(years=1.0, claims=np.arange(len(frame)) % 3)
     claims.to_csv("claims.csv", index=False)
-    quick = SMALL_MAP
+    quick = [*SMALL_MAP, "--loss", "log_loss"]  # which has probabilities
     run("fit", "mine.csv", "-t", "label", "--drop", "id", "-o", "model.kmap", *quick)
     examples = documented_examples(command)
     assert examples

@@ -16,8 +16,8 @@ import kernelmaps as km
 from kernelmaps.cli import saved_model
 from kernelmaps.data import tables
 from kernelmaps.exceptions import SuspectColumnWarning
-from kernelmaps.inspection.panels import PanelDisplay
 from kernelmaps.model_files import open_info
+from kernelmaps.plots.panels import PanelDisplay
 
 N = 400
 LEVELS = ["low", "mid", "top"]
@@ -291,9 +291,8 @@ def test_arrays_are_fitted_by_a_gam_and_sparse_rows_by_an_svm(tmp_path, monkeypa
 
 
 def test_parquet_with_categories_dates_and_gaps_is_read_as_csv_is(rides, model, tmp_path):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.read_csv(rides)
-    frame["when"] = pandas.to_datetime(frame["when"])
+    frame = pd.read_csv(rides)
+    frame["when"] = pd.to_datetime(frame["when"])
     frame["city"] = frame["city"].astype("category")
     path = tmp_path / "rides.parquet"
     frame.to_parquet(path)

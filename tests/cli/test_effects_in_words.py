@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelmaps.cli.effects import describe_effect, describe_effects
+from kernelmaps.cli.explain import describe_effect, describe_effects
 from kernelmaps.models.shapes import PairFunction, ShapeFunction
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from table_columns import learn
 
 import kernelmaps as km
 from kernelmaps.data.files import CsvFile
@@ -31,7 +32,8 @@ def learned(cells):
 def target(cells):
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        values, _ = target_values(Text(pa.array(cells)), "v", lambda row: f"row {row}")
+        cells = cells if isinstance(cells, np.ndarray) else Text(pa.array(cells))
+        values, _ = target_values(cells, "v", lambda row: f"row {row}")
     return values, " ".join(str(item.message) for item in warned)
 
 
@@ -56,6 +58,10 @@ DOUBTFUL = [
     (["20240131", "20231231", "20240229", "19991231"], None, "write 2024-01-31 for a date"),
     (["202401", "202312", "202402", "199912"], None, "write 2024-01 for a date"),
     (["31.12", "01.05", "15.06", "3.10"], None, "write a date with its year"),
+    (["2024.01", "2023.12", "2024.1"], None, "write 2024-01 for a date"),
+    (["20240131.0", "20231231.0", "20240229"], None, "write 2024-01-31 for a date"),
+    (["20240131 ", " 20231231", "20240229"], None, "write 2024-01-31 for a date"),
+    (["8:30", "9:15", "10:45"], [8.5, 9.25, 10.75], "holds times, read as hours"),
 ]
 
 
@@ -91,7 +97,7 @@ def test_numbers_that_nothing_decides_are_warned_of(cells, values, doubt):
 @pytest.mark.parametrize(
     "cells",
     [["--5", "3"], ["+-5", "3"], ["005 880 596", "123 456"], ["5½", "6½"], ["9am", "12am"],
-     ["3万", "4"], ["5±", "6±"], ["1e3K", "2K"]],
+     ["3万", "4"], ["5±", "6±"], ["1e3K", "2K"], ["5²", "6²"]],
 )  # fmt: skip
 def test_what_is_no_number_stays_text(cells):
     reader, column, _ = learned(cells)
@@ -108,9 +114,50 @@ def test_numbers_without_a_unit_are_warned_of_in_later_tables():
         reader.read(later, "Model")
 
 
-def test_integers_that_look_like_dates_are_warned_of():
-    assert "write 2024-01-31 for a date" in learned([20240131, 20231231])[2]
-    assert learned([20240131, 20231232])[2] == ""
+@pytest.mark.parametrize(
+    ("values", "doubt"),
+    [
+        ([20240131, 20231231], "write 2024-01-31 for a date"),
+        ([202401.0, np.nan, 202312.0], "write 2024-01 for a date"),
+        ([1.2024, 12.2023], "write 2024-01 for a date"),
+        ([2024.1, 2023.12], "write 2024-01 for a date"),
+        ([31.12, 1.05, 3.1], "write a date with its year"),
+        ([20240131, 20231232], ""),
+        ([1.1, 2.1, 3.1], ""),
+        ([2023, 2024], ""),
+    ],
+)
+def test_numbers_with_a_type_that_look_like_dates_are_warned_of(values, doubt):
+    """Features and targets alike."""
+    for warned in (learned(values)[2], target(np.array(values, float))[1]):
+        assert doubt in warned
+        assert bool(doubt) == bool(warned)
+
+
+@pytest.mark.parametrize("gap", ["-", "?", "n/a", "", "soon"])
+@pytest.mark.parametrize(
+    "cells", [[f"2024{m:02}{d:02}" for m in (1, 12) for d in range(1, 28)],
+              [f"{d}.{m:02}" for m in (1, 12) for d in range(1, 28)]]
+)  # fmt: skip
+def test_gaps_do_not_hide_that_numbers_look_like_dates(cells, gap):
+    assert "for a date" in learned([*cells, gap])[2]
+
+
+@pytest.mark.parametrize(
+    ("cells", "later", "doubt"),
+    [
+        (["5%", "7%"], [0.05, 0.07], "held numbers in % in fit, and now holds numbers without"),
+        (["8:30", "9:15"], [830.0, 915.0], "held numbers in hours in fit, and now holds numbers"),
+        ([290.0, 310.0], ["300K", "310K"], "holds cells such as '300K', read as 300000"),
+        ([290.0, 310.0], ["300", "310"], ""),
+    ],
+)
+def test_later_tables_in_another_unit_are_warned_of(cells, later, doubt):
+    reader, _, _ = learned(cells)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        reader.read(pd.DataFrame({"v": later, "x": 0.0}), "Model")
+    assert [doubt in str(item.message) for item in warned] == [True] * bool(doubt)
 
 
 def test_units_and_multipliers():
@@ -139,7 +186,7 @@ def test_features_of_linear_models_follow_the_same_rule(tmp_path):
 def test_text_given_to_a_model_of_typed_dates_is_read_cell_by_cell():
     """What 05/04/2024 means must not depend on the rows that come with it: it is refused."""
     days = pd.date_range("2020-01-01", periods=800)
-    reader = TableReader.learn(pd.DataFrame({"d": days}), "Model")
+    reader = learn(pd.DataFrame({"d": days}), "Model")
     for text in ("2024-04-05", "2024/4/5", "2024.04.05", "5.4.2024", "5 April 2024", "Apr 5, 2024"):
         expected = reader.read(pd.DataFrame({"d": [pd.Timestamp("2024-04-05")]}), "Model")
         actual = reader.read(pd.DataFrame({"d": [text]}), "Model")
@@ -185,7 +232,7 @@ def test_a_time_is_that_of_its_own_zone_whatever_comes_first():
     )
     for order in (np.arange(6), np.arange(6)[::-1], np.roll(np.arange(6), 3)):
         frame = pd.DataFrame({"t": pd.Series([times[k] for k in order], dtype=object)})
-        reader = TableReader.learn(frame, "Model")
+        reader = learn(frame, "Model")
         np.testing.assert_array_equal(reader.dates(frame, "Model")["t"], expected[order])
 
 
@@ -213,15 +260,16 @@ def test_half_of_a_surrogate_pair_is_named_with_its_column():
     for column in (text, mixed, pd.Categorical.from_codes([0, 1], text)):
         frame = pd.DataFrame({"v": column})
         with pytest.raises(ValueError, match=r"column 'v' holds '\\ud800' .*no valid text"):
-            TableReader.learn(frame, "Model")
+            learn(frame, "Model")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
-def test_a_pipe_is_refused_by_name(tmp_path):
-    path = tmp_path / "rows.csv"
-    os.mkfifo(path)
-    with pytest.raises(ValueError, match=r"rows\.csv.* is a pipe"):
-        km.AdditiveRegressor().fit(path, "y")
+@pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz", "rows.parquet", "rows.npy"])
+def test_a_pipe_is_refused_by_name(name, tmp_path):
+    os.mkfifo(tmp_path / name)
+    for model in (km.AdditiveRegressor(), km.StreamingRidge()):
+        with pytest.raises(ValueError, match=rf"{name}.* is a pipe"):
+            model.fit(tmp_path / name, "y")
 
 
 def test_a_model_is_not_saved_without_a_name():

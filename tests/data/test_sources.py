@@ -1,6 +1,5 @@
 """Every source gives the rows of the array that it was made of, in blocks."""
 
-import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -134,16 +133,6 @@ def test_source_gives_its_rows_in_order(make, table, tmp_path):
 
 
 @pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
-def test_skipping_blocks_is_reading_from_there(make, table, tmp_path):
-    whole = list(make(*table, tmp_path).blocks(16))
-    rest = list(make(*table, tmp_path).blocks(16, skip=3))
-    assert len(rest) == len(whole) - 3 > 0
-    for a, b in zip(whole[3:], rest):
-        np.testing.assert_array_equal(dense(a.X), dense(b.X))
-        assert (a.chunk, a.row, a.start) == (b.chunk, b.row, b.start)
-
-
-@pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
 def test_fold_of_every_source_is_the_fold_of_the_array(make, table, tmp_path):
     X, y, w = table
     exact = Moments("class").update(X, y, w)
@@ -152,20 +141,6 @@ def test_fold_of_every_source_is_the_fold_of_the_array(make, table, tmp_path):
     assert actual.classes.tolist() == [0, 1, 2]
     np.testing.assert_allclose(actual.scatter(), exact.scatter(), rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(actual.cross(), exact.cross(), rtol=1e-11, atol=1e-11)
-
-
-@pytest.mark.parametrize("make", [npy, parquet, parquet_directory], ids=lambda make: make.__name__)
-def test_partitions_travel_light_and_add_up(make, table, tmp_path):
-    source = make(*table, tmp_path)
-    parts = [pickle.loads(pickle.dumps(part)) for part in source.partitions(3, 16)]
-    assert len(parts) == 3
-    blocks = [block for part in parts for block in part.blocks(16)]
-    whole = list(source.blocks(16))
-    assert [b.start for b in blocks] == [b.start for b in whole]
-    for a, b in zip(blocks, whole):
-        np.testing.assert_array_equal(dense(a.X), dense(b.X))
-        np.testing.assert_array_equal(a.y, b.y)
-        np.testing.assert_array_equal(a.w, b.w)
 
 
 def write(path, text):
@@ -259,11 +234,6 @@ def test_truncated_file_is_refused(table, tmp_path):
     (tmp_path / "X.npy").write_bytes(data[:-100])
     with pytest.raises(ValueError, match=r"X.npy. is not a readable .npy file"):
         list(source.blocks(16))
-
-
-def test_rows_in_memory_are_not_shipped(table):
-    with pytest.raises(TypeError, match="lives in this process"):
-        open_source(table[0]).partitions(2, 16)
 
 
 # ---- tables -------------------------------------------------------------------------------------

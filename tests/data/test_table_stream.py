@@ -1,9 +1,6 @@
-"""Tables that are larger than memory: typed columns in a folder that does not outlive the fit."""
+"""Tables that are larger than memory: cells in a file that does not outlive the fit."""
 
 import os
-import signal
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -12,7 +9,7 @@ import pandas as pd
 import pytest
 
 from kernelmaps.data import tables
-from kernelmaps.data.tables import open_large_table, temporary_folder
+from kernelmaps.data.tables import open_large_table
 from kernelmaps.models.gam import sampling
 
 
@@ -57,81 +54,22 @@ def test_labels_are_of_one_kind(tmp_path):
         open_large_table(path).__enter__()
 
 
-def test_the_folder_goes_with_the_context(tmp_path):
-    with temporary_folder() as folder:
-        assert folder.is_dir()
-    assert not folder.exists()
-    with pytest.raises(KeyError), temporary_folder() as folder:
-        raise KeyError
-    assert not folder.exists()
-
-
-@pytest.mark.skipif(os.name != "posix", reason="signals and locks of POSIX")
-@pytest.mark.parametrize("code", [signal.SIGTERM, signal.SIGKILL])
-def test_no_folder_is_left_by_a_process_that_was_ended(code, tmp_path):
-    """One that is asked to end removes it; of one that is killed, the next one does."""
-    program = (
-        "import time\nfrom kernelmaps.data.tables import temporary_folder\n"
-        "with temporary_folder() as folder:\n    print(folder, flush=True)\n    time.sleep(60)"
-    )
-    environment = {**os.environ, "TMPDIR": tempfile.gettempdir()}
-    with subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=environment
-    ) as process:
-        folder = Path(process.stdout.readline().strip())
-        assert folder.is_dir()
-        with temporary_folder():
-            assert folder.is_dir()  # the other process lives
-        process.send_signal(code)
-        process.wait()
-    assert process.returncode == (143 if code == signal.SIGTERM else -signal.SIGKILL)
-    assert folder.exists() == (code == signal.SIGKILL)
-    with temporary_folder():
-        assert not folder.exists()
-
-
-def test_threads_leave_signals_alone():
-    from threading import Thread
-
-    def work():
-        with temporary_folder() as folder:
-            seen.append(folder.is_dir())
-
-    seen = []
-    thread = Thread(target=work)
-    thread.start()
-    thread.join()
-    assert seen == [True]
-
-
-@pytest.mark.skipif(os.name != "posix", reason="links of POSIX")
-def test_what_others_put_into_the_folder_of_temporary_files_is_left_alone(tmp_path):
-    precious = tmp_path / "precious.txt"
-    precious.write_text("all of it")
-    base = Path(tempfile.gettempdir())
-    (tmp_path / "elsewhere").mkdir()
-    start = tables._PREFIX
-    (base / f"{start}link").symlink_to(tmp_path / "elsewhere")
-    (base / f"{start}trap").mkdir()
-    (base / f"{start}trap" / tables._LOCK).symlink_to(precious)
-    (base / f"{start}file").write_text("")
-    for name in (f"{start}folder", "kernelmaps-results"):
-        (base / name).mkdir()
-        (base / name / "thesis.txt").write_text("years of work")
-    with temporary_folder():
-        pass
-    assert precious.read_text() == "all of it"
-    assert (base / f"{start}folder" / "thesis.txt").read_text() == "years of work"
-    assert {path.name for path in base.iterdir()} == {
-        f"{start}link", f"{start}trap", f"{start}file", f"{start}folder", "kernelmaps-results",
-    }  # fmt: skip
+@pytest.mark.skipif(os.name != "posix", reason="open files have names elsewhere")
+def test_the_cells_are_in_a_file_without_a_name(tmp_path):
+    """However the process ends, nothing is left."""
+    path = write(tmp_path / "t.csv", "a,y", [f"{k}.5,{k}" for k in range(50)])
+    with open_large_table(path) as source:
+        assert not list(Path(tempfile.gettempdir()).iterdir())
+        rows = [cell.as_py() for block in source.blocks(20) for cell in block.X["a"]]
+    assert rows == [f"{k}.5" for k in range(50)]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
 def test_the_limit_of_memory_counts_what_files_hold(suffix, tmp_path, monkeypatch):
-    """A thousand equal rows of 80 bytes are stored in a few hundred."""
+    """A thousand equal rows of 80 bytes are stored in a few hundred; so are words."""
     path = tmp_path / f"t{suffix}"
-    frame = pd.DataFrame({f"column{j}": [1234567.0] * 1000 for j in range(8)})
+    frame = pd.DataFrame({f"column{j}": [1234567.0] * 1000 for j in range(4)})
+    frame["words"] = "thirty-six characters of a long text"
     frame.to_parquet(path) if suffix == ".parquet" else frame.to_csv(path, index=False)
     monkeypatch.setattr(tables, "IN_MEMORY_BYTES", 63_000)
     assert not tables.fits_in_memory(path)

@@ -6,6 +6,7 @@ import pytest
 
 from kernelmaps.data.targets import target_values
 from kernelmaps.data.text_cells import Text
+from kernelmaps.exceptions import SuspectColumnWarning
 
 
 def values(*cells):
@@ -49,6 +50,15 @@ def test_typed_columns_are_those_of_text():
     assert y.dtype == np.int32
     with pytest.raises(ValueError, match="target 'y' holds dates"):
         target_values(np.array(["2024-01-01"], "M8[s]"), "y", str)
+    with pytest.raises(ValueError, match="^2: the target 'y' holds infinity"):
+        target_values(np.array([np.nan, 1.0, np.inf]), "y", str)
+
+
+def test_a_doubt_about_a_column_names_no_line():
+    """A block's first line is not where the doubtful cell is."""
+    cells = Text(pa.array(["1.250", "3.500"]))
+    with pytest.warns(SuspectColumnWarning, match="^None: the target 'y' holds cells such as"):
+        target_values(cells, "y", str)
 
 
 @pytest.mark.parametrize(

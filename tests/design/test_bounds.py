@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import kernelmaps as km
-from kernelmaps.design import bounds
-from kernelmaps.design.bounds import grid_kernel
+from kernelmaps.design import tables as bounds
+from kernelmaps.design.tables import grid_kernel
 
 
 @pytest.mark.parametrize("n_columns", [1, 3, 5])

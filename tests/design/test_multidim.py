@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 
 import kernelmaps as km
-from kernelmaps.design import multidim
-from kernelmaps.design.joint import BoxWaves, JointProblem, product_grid, resolve_signatures
-from kernelmaps.design.multidim import design_joint_map
+from kernelmaps.design import joint as multidim
+from kernelmaps.design.joint import (
+    BoxWaves,
+    JointProblem,
+    design_joint_map,
+    product_grid,
+    resolve_signatures,
+)
 from kernelmaps.exceptions import DesignError
 from kernelmaps.kernels import Gaussian, Laplacian, Matern
 
@@ -231,7 +236,7 @@ def test_designs_are_found_again(monkeypatch, tmp_path):
     def refuse(*_, **__):
         raise AssertionError("designed again")
 
-    monkeypatch.setattr("kernelmaps.design.multidim.JointSearch.solve", refuse)
+    monkeypatch.setattr("kernelmaps.design.joint.JointSearch.solve", refuse)
     moved = design_joint_map(*arguments[:2], [(5, 6), (-1, 1)])
     np.testing.assert_array_equal(first.frequencies, moved.frequencies)
     assert first.certificate == moved.certificate

@@ -3,7 +3,6 @@
 import runpy
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from kernelmaps.design import api
@@ -61,6 +60,7 @@ def test_ready_designs_are_as_good_as_new_ones(wanted, index):
     item = wanted[index]
     shipped, fresh = design_map(**item), design_map(**item, cache=False)
     assert shipped.max_error <= fresh.max_error * (1 + 1e-4)
-    np.testing.assert_allclose(
-        shipped.certificate.lower_bound, fresh.certificate.lower_bound, rtol=1e-3
-    )
+    # Those of kernels with a kink were shipped by a longer search for the largest bound.
+    rough = item["kernel"] == "intersection"
+    lower = fresh.certificate.lower_bound / shipped.certificate.lower_bound
+    assert 0.9 * rough + 0.999 * (not rough) <= lower <= 1.001

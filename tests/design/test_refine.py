@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.optimize import LinearConstraint, differential_evolution, milp
 
+from kernelmaps.design.cosines import alternation, refined_design
 from kernelmaps.design.problem import build_problem, cosine_sum
-from kernelmaps.design.refine import alternation, refined_design
 from kernelmaps.kernels import Cauchy, Gaussian, Laplacian, Matern
 
 

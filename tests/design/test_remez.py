@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from kernelmaps.design.cosines import alternation, gauss_start, interpolate, remez_design
 from kernelmaps.design.problem import build_problem, cosine_sum
-from kernelmaps.design.refine import alternation, gauss_start, interpolate, remez_design
 from kernelmaps.kernels import Gaussian
 
 

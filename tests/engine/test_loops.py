@@ -14,7 +14,7 @@ PACKAGE = Path(km.__file__).parent
 LOOPS = [
     *(PACKAGE / "engine" / "table").glob("*.py"),
     PACKAGE / "models" / "solvers" / "_dual_loops.py",
-    PACKAGE / "models" / "rows" / "_band_loops.py",
+    PACKAGE / "models" / "rows" / "band_rows.py",
 ]
 
 

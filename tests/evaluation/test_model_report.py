@@ -5,6 +5,7 @@ import re
 import weakref
 
 import numpy as np
+import pandas
 import pytest
 
 import kernelmaps as km
@@ -12,8 +13,6 @@ from kernelmaps.evaluation.model_report import ReportRows, write_report
 from kernelmaps.evaluation.reports import _round_axis, fill_template
 from kernelmaps.evaluation.scores import PredictionScores
 from kernelmaps.inspection import PairFunctionDisplay, ShapeFunctionDisplay
-
-pandas = pytest.importorskip("pandas")
 
 
 def table(n=400, seed=0):
@@ -139,10 +138,12 @@ def test_two_classes(tmp_path):
     assert chances[:, 2].sum() == len(X)
     shares = chances[:, 1] @ chances[:, 2] / len(X)
     assert shares == pytest.approx(np.mean(labels == "dear"), abs=1e-3)
+    mean = chances[:, 0] @ chances[:, 2] / len(X)
+    assert mean == pytest.approx(model.predict_proba(X)[:, 1].mean(), abs=1e-3)
+    assert (np.diff(chances[:, 0]) >= 0).all()
 
 
-@pytest.mark.parametrize("kind", ["u1", "U", "O"])
-@pytest.mark.parametrize("classes", [(2, 10), (1, 2, 10)])
+@pytest.mark.parametrize(("classes", "kind"), [((2, 10), "U"), ((1, 2, 10), "O"), ((2, 10), "u1")])
 def test_scores_do_not_depend_on_the_type_of_the_labels(classes, kind):
     X, y = table()
     places = np.digitize(y, np.quantile(y, np.arange(1, len(classes)) / len(classes)))
@@ -255,25 +256,14 @@ def test_places_on_an_axis_keep_four_digits_of_its_extent(values):
     assert np.abs(found - values).max() <= 1e-4 * np.ptp(values) + 1e-12
 
 
-def test_the_plot_of_probabilities_has_the_means_of_its_groups(tmp_path):
-    X, y = table()
-    labels = y > np.median(y)
-    model = km.AdditiveClassifier(loss="log_loss").fit(X, labels)
-    data = data_of(km.model_report(model, tmp_path / "m.html", X=X, y=labels))
-    chances = np.array(data["scores"]["chances"])
-    mean = chances[:, 0] @ chances[:, 2] / len(X)
-    assert mean == pytest.approx(model.predict_proba(X)[:, 1].mean(), abs=1e-3)
-    assert (np.diff(chances[:, 0]) >= 0).all()
-
-
-@pytest.mark.parametrize("kind", ["numbers", "two", "three"])
+@pytest.mark.parametrize("kind", ["numbers", "three"])
 def test_rows_in_blocks_give_the_page_of_all_rows(tmp_path, kind):
     """And none of the blocks is kept while the next one is read."""
     rng = np.random.default_rng(0)
     X = rng.random((300, 2))
     y = X.sum(axis=1)
     if kind != "numbers":
-        y = np.digitize(y, [1.0] if kind == "two" else [0.8, 1.2])
+        y = np.digitize(y, [0.8, 1.2])
     cls = km.AdditiveRegressor if kind == "numbers" else km.AdditiveClassifier
     model = cls(smoothing="auto").fit(X, y)
     alive, most = [], []

@@ -79,7 +79,7 @@ def test_a_designed_map_of_five_columns_can_be_pasted(tmp_path):
         ("AdditiveSVR", "HomogeneousMap"),
     ],
 )
-@pytest.mark.usefixtures("drawn_weights", "plain_terms")
+@pytest.mark.usefixtures("drawn_weights", "readable")
 def test_an_additive_model_in_c_gives_the_same_scores(kind, map_name, tmp_path):
     X = rows(60)
     classes = 3 if map_name == "HomogeneousMap" else 2

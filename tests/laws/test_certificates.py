@@ -6,11 +6,11 @@ from fitted_examples import map_of_the_plane
 
 import kernelmaps as km
 from kernelmaps.design.api import make_solver
-from kernelmaps.design.certify import largest_error
-from kernelmaps.design.lp import harmonic_design
+from kernelmaps.design.certify import curvature, even_derivative, largest_error
+from kernelmaps.design.cosines import harmonic_design
 from kernelmaps.design.tables import eigen_table
 from kernelmaps.engine import evaluate
-from kernelmaps.kernels import Gaussian, Laplacian
+from kernelmaps.kernels import Cauchy, Gaussian, Laplacian, Matern
 
 KERNELS = ("chi2", "jensen_shannon", "intersection")
 ERRORS = ("absolute", "relative", "signature")
@@ -217,6 +217,40 @@ def test_stationary_maps(kernel, seed):
 
     low, high = X[:, 0].min(), X[:, 0].max()
     assert largest_error(error, low, high, random_state=seed)[0] <= fitted.certificate_.bound
+
+
+KNOWN_CURVATURE = [
+    *(Gaussian(sigma) for sigma in (0.002, 0.01, 1.0)),
+    *(Matern(nu) for nu in (0.3, 0.85, 1.0, 1.2, 1.5, 2.0, 3.5)),
+    Cauchy(0.05),
+]
+
+
+@pytest.mark.parametrize("kernel", KNOWN_CURVATURE, ids=repr)
+def test_bounds_on_derivatives_are_never_below_them(kernel):
+    """Those of narrow kernels are seen by small steps only, those of Matérn kernels may not exist.
+
+    The second one is minus the second moment of the spectrum, infinite for ν ≤ 1; the fourth one is
+    infinite for ν ≤ 2.
+    """
+    value, sure, _ = curvature(kernel.signature, 1.0)
+    assert not sure or value >= kernel.second_moment(1)
+    assert sure or isinstance(kernel, Matern)
+    fourth = even_derivative(kernel.signature, 4, 0.04, 1e-2)
+    if isinstance(kernel, Matern) and kernel.nu <= 2:
+        assert np.isinf(fourth)
+    if isinstance(kernel, Gaussian) and kernel.sigma > 0.002:
+        assert fourth == pytest.approx(3 / kernel.sigma**4, rel=1e-2)
+
+
+def test_tables_far_from_zero_count_the_rounding_of_values(seed):
+    low, high = 1e6, 1e6 + 0.01
+    domain = {"domain": (low, high), "method": "minimax"}
+    fitted = km.DesignedMap(Matern(2.5, 0.5), 4, **domain).fit([[low], [high]])
+    x = np.sort(np.random.default_rng(seed).uniform(low, high, 400))
+    phi = evaluate(fitted.spec_, x[:, None], xp=np)
+    error = np.abs(phi @ phi.T - fitted.kernel_.signature(x[:, None] - x))
+    assert np.max(error) <= fitted.certificate_.bound < 1e-8
 
 
 def test_joint_maps(seed):

@@ -101,7 +101,7 @@ def test_the_bin_depends_on_the_number_not_on_its_type(name):
 
 @needs_compiler
 @pytest.mark.parametrize("name", MAPS)
-@pytest.mark.usefixtures("drawn_weights", "plain_terms")
+@pytest.mark.usefixtures("drawn_weights", "readable")
 def test_a_model_says_the_same_far_beyond_its_rows(name, tmp_path):
     """x = 1000 is beyond 16 times the sampled range, where tables of curves used to end."""
     rng = np.random.default_rng(1)

@@ -181,7 +181,7 @@ def test_any_mercer_kernel():
 
 
 def test_large_sets_keep_the_energy():
-    """Beyond 2048 anchors the eigenvectors come from pivoted Cholesky, and K is never formed.
+    """Beyond 1024 anchors the eigenvectors are extended from as many, and K is never formed.
 
     Eigenvalues of min on [0, 1] are 4/(π²(2k − 1)²): five of them hold 95 % of their sum, 1/2.
     """
@@ -649,12 +649,10 @@ def test_bad_ranges():
         placing.kmeans(np.arange(70000.0), np.ones(70000, int), 65536)
 
 
-def test_refuses_more_columns_than_fit(monkeypatch):
-    monkeypatch.setattr("kernelmaps.design.anchors.MAX_BYTES", 2**20)
-    with pytest.raises(
-        ValueError, match=r"32 columns on 4096 anchors .* more do not fit into 1 MB"
-    ):
-        square_root(km.kernels.intersection.component, np.linspace(0, 1, 4096), energy=0.9999)
+def test_refuses_energy_that_few_anchors_do_not_have(monkeypatch):
+    monkeypatch.setattr("kernelmaps.design.anchors.DENSE_LIMIT", 32)
+    with pytest.raises(ValueError, match=r"32 columns on 500 anchors hold 0\.99.* less energy"):
+        square_root(km.kernels.intersection.component, np.linspace(0, 1, 500), energy=0.9999)
 
 
 @pytest.mark.usefixtures("readable")

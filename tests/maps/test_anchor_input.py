@@ -144,10 +144,10 @@ def test_codes_are_no_array_and_no_list(seed):
         np.asarray(codes)
 
 
-def test_a_narrow_function_that_is_no_kernel_is_found_among_many_anchors():
+def test_a_narrow_function_that_is_no_kernel_is_refused_for_many_anchors():
     n = 4096
     values = np.linspace(0, 1, n)[:, None]
-    with pytest.raises(ValueError, match="not positive semi-definite"):
+    with pytest.raises(ValueError, match="of the kernel's energy"):
         km.AnchorMap(lambda x, y: (abs(x - y) < 1.5 / (n - 1)).astype(float), n).fit(values)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from kernelmaps.models.bands import (
+from kernelmaps.models.shapes import (
     path_length,
     pointwise_critical_value,
     simultaneous_critical_value,

@@ -11,7 +11,7 @@ import kernelmaps as km
 from kernelmaps.engine import record_paths
 
 # Models of any weights: how they are trained is not at issue.
-pytestmark = pytest.mark.usefixtures("drawn_weights", "plain_terms")
+pytestmark = pytest.mark.usefixtures("drawn_weights", "readable")
 
 
 @pytest.fixture(params=["array_api_strict", "torch"])
@@ -125,13 +125,6 @@ def test_text_labels_have_no_form_on_a_device(xp, seed):
         model.predict(xp.asarray(X))
 
 
-def test_models_of_tables_name_what_they_take(xp, seed):
-    X, y = problem(seed, 2)
-    model = km.AdditiveClassifier(interactions=0).fit(X, y)
-    with pytest.raises(TypeError, match="AdditiveClassifier takes rows in ordinary memory"):
-        model.decision_function(xp.asarray(X))
-
-
 @pytest.fixture
 def elsewhere():
     """Rows on a device that is not ordinary memory: a stand-in for a GPU."""
@@ -167,34 +160,32 @@ def test_training_on_a_gpu_is_refused_and_nothing_is_copied(model, calls, elsewh
         model.fit(rows, y, sample_weight=X[:, 0])
 
 
-def test_streaming_models_name_the_call_for_other_libraries(elsewhere):
-    X, y = elsewhere
-    with pytest.raises(TypeError, match=r"array_api_strict array on .*device1.*torch\.from_dlpack"):
-        km.StreamingRidge().fit(X, y)
+CALLS = {
+    "effective_sparsity": (lambda X, y, fitted: km.effective_sparsity(X), "runs on the processor"),
+    "choose": (lambda X, y, fitted: km.choose(X, max_error=0.1), "runs on the processor"),
+    "compare": (lambda X, y, fitted: km.compare(X, y), "runs on the processor"),
+    "MeanNormScaler": (lambda X, y, fitted: km.MeanNormScaler().fit(X), "processor.*by scale_"),
+    "row_certificate": (lambda X, y, fitted: fitted.row_certificate(X), "runs on the processor"),
+    "transform with set_output": (
+        lambda X, y, fitted: fitted.set_output(transform="pandas").transform(X), "transform='pand",
+    ),
+    "array_api_strict array on": (
+        lambda X, y, fitted: km.StreamingRidge().fit(X, y), r"device1.*torch\.from_dlpack",
+    ),
+    "AdditiveClassifier": (
+        lambda X, y, fitted: km.AdditiveClassifier(interactions=0)
+        .fit(problem(0)[0], y)
+        .decision_function(X),
+        "takes rows in ordinary memory",
+    ),
+}  # fmt: skip
 
 
-def test_choose_and_compare_run_on_the_processor(elsewhere):
-    X, y = elsewhere
-    with pytest.raises(TypeError, match=r"kernelmaps\.choose runs on the processor"):
-        km.choose(X, max_error=0.1)
-    with pytest.raises(TypeError, match=r"kernelmaps\.compare runs on the processor"):
-        km.compare(X, y)
-
-
-def test_other_parts_of_the_processor_say_so(elsewhere):
-    X, _ = elsewhere
-    rows = np.asarray(problem(0)[0])
-    fitted = km.DesignedMap("chi2", 3).fit(rows)
-    with pytest.raises(TypeError, match="effective_sparsity runs on the processor"):
-        km.effective_sparsity(X)
-    with pytest.raises(TypeError, match=r"MeanNormScaler runs on the processor.*by scale_"):
-        km.MeanNormScaler().fit(X)
-    with pytest.raises(TypeError, match=r"DesignedMap\.row_certificate runs on the processor"):
-        fitted.row_certificate(X)
-    with pytest.raises(
-        TypeError, match=r"DesignedMap\.transform with set_output\(transform='pandas'"
-    ):
-        fitted.set_output(transform="pandas").transform(X)
+@pytest.mark.parametrize("name", CALLS)
+def test_other_parts_of_the_processor_say_so(elsewhere, name):
+    call, message = CALLS[name]
+    with pytest.raises(TypeError, match=rf"{name}.*{message}"):
+        call(*elsewhere, km.DesignedMap("chi2", 3).fit(problem(0)[0]))
 
 
 def test_sparse_matrices_of_cupy_are_refused_by_name():
@@ -236,15 +227,6 @@ def test_halves_of_maps_without_a_table_are_scored_in_single_precision(seed):
         )
         assert scores.dtype == torch.float32
         np.testing.assert_allclose(scores.numpy(), wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
-
-
-def test_codes_on_a_device_are_not_saved_unasked(elsewhere, tmp_path):
-    import array_api_strict as strict
-
-    X, _ = elsewhere
-    codes = km.Codes(strict.astype(X, strict.uint8), "0" * 64)
-    with pytest.raises(TypeError, match=r"Codes\.save runs on the processor"):
-        codes.save(tmp_path / "codes.kmap")
 
 
 DISPATCH = """

@@ -1,7 +1,6 @@
 """Streaming models on a torch device; without a GPU, on torch's own tensors in memory."""
 
 import sys
-from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -82,7 +81,7 @@ def test_merge_checkpoint_and_file_as_on_the_processor(torch, tmp_path, seed):
 
 
 def test_memory_that_runs_out_halves_the_block(torch, monkeypatch, seed):
-    from kernelmaps.stats.on_device import OnDevice
+    from kernelmaps.stats.folding import OnDevice
 
     X, y = problem(seed)
     whole = km.StreamingRidge(feature_map=features().fit(X)).fit(X, y)
@@ -106,8 +105,24 @@ class OutOfMemoryError(RuntimeError):
     """As torch and CuPy call theirs."""
 
 
-def test_torch_calls_it_by_this_name(torch):
-    assert torch.cuda.OutOfMemoryError.__name__ == OutOfMemoryError.__name__
+@pytest.mark.parametrize(
+    ("step", "advice"),
+    [
+        ("kernelmaps.stats.moments.Moments.merge", "use fewer components"),
+        ("torch.linalg.cholesky", "use fewer components"),
+        ("kernelmaps.stats.folding.OnDevice.__call__", "smaller block_rows"),
+    ],
+)
+def test_what_does_not_fit_names_the_parameter(torch, monkeypatch, seed, step, advice):
+    X, y = problem(seed, 100)
+    model = km.StreamingRidge(feature_map=features(), device="cpu").fit(X, y)
+
+    def small_gpu(*_):
+        raise OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(step, small_gpu)
+    with pytest.raises(MemoryError, match=rf"StreamingRidge: the GPU .* {advice}"):
+        model.predict(X) if "block" in advice else model.fit(X, y)
 
 
 def test_halves_join_and_give_up_with_a_reason():
@@ -126,33 +141,6 @@ def test_halves_join_and_give_up_with_a_reason():
     assert sum(b - a for a, b in pieces) == 10
     with pytest.raises(MemoryError, match=r"Fold: the GPU does not have enough memory.*Buy one"):
         in_halves(work(0), slice(0, 10), lambda a, b: a + b, "Fold", "Buy one")
-
-
-def test_halves_are_joined_as_soon_as_they_are_there():
-    from kernelmaps._util.devices import in_halves
-
-    class Sums:
-        """Numbers that take up the memory of a small GPU."""
-
-        alive = 0
-
-        def __init__(self, count):
-            self.count = count
-            Sums.alive += 1
-
-        def __del__(self):
-            Sums.alive -= 1
-
-        def merge(self, other):
-            self.count += other.count
-            return self
-
-    def work(rows):
-        if rows.stop - rows.start > 3 or Sums.alive > 1:
-            raise OutOfMemoryError("CUDA out of memory")
-        return Sums(rows.stop - rows.start)
-
-    assert in_halves(work, slice(0, 40), lambda a, b: a.merge(b), "Fold", "").count == 40
 
 
 def test_maps_that_name_the_memory_are_halved_too(torch, monkeypatch, seed):
@@ -175,18 +163,6 @@ def test_maps_that_name_the_memory_are_halved_too(torch, monkeypatch, seed):
         fitted.transform(torch.asarray(X))
 
 
-def test_sums_that_do_not_fit_beside_others_say_so(torch, monkeypatch, seed):
-    from kernelmaps.stats.moments import Moments
-
-    def small_gpu(*_):
-        raise OutOfMemoryError("CUDA out of memory")
-
-    X, y = problem(seed, 100)
-    monkeypatch.setattr(Moments, "merge", small_gpu)
-    with pytest.raises(MemoryError, match=r"StreamingRidge: the GPU .* use fewer components"):
-        km.StreamingRidge(feature_map=features(), device="cpu").fit(X, y)
-
-
 def test_other_errors_are_passed_on():
     from kernelmaps._util.devices import in_halves, memory_named
 
@@ -197,31 +173,6 @@ def test_other_errors_are_passed_on():
         in_halves(wrong, slice(0, 10), wrong, "Fold", "")
     with pytest.raises(RuntimeError, match="something else"), memory_named("Fold", ""):
         wrong()
-
-
-def test_a_solution_that_does_not_fit_says_so(torch, monkeypatch, seed):
-    X, y = problem(seed, 100)
-
-    def small_gpu(*_):
-        raise OutOfMemoryError("CUDA out of memory")
-
-    monkeypatch.setattr(torch.linalg, "cholesky", small_gpu)
-    with pytest.raises(MemoryError, match=r"StreamingRidge: the GPU .* use fewer components"):
-        km.StreamingRidge(feature_map=features(), device="cpu").fit(X, y)
-
-
-def test_a_block_that_does_not_fit_names_the_parameter(torch, monkeypatch, seed):
-    from kernelmaps.stats.on_device import OnDevice
-
-    X, y = problem(seed, 100)
-    model = km.StreamingRidge(feature_map=features(), device="cpu").fit(X, y)
-
-    def small_gpu(self, rows):
-        raise OutOfMemoryError("CUDA out of memory")
-
-    monkeypatch.setattr(OnDevice, "__call__", small_gpu)
-    with pytest.raises(MemoryError, match=r"StreamingRidge: the GPU .* smaller block_rows"):
-        model.predict(X)
 
 
 def test_tf32_is_asked_for_or_absent(torch):
@@ -265,59 +216,6 @@ def test_bad_devices_and_rows_are_refused(torch):
         km.StreamingPCA(2, RBFSampler(n_components=5), device="cpu").fit(X)
 
 
-@pytest.fixture
-def two_gpus(monkeypatch):
-    """A torch that sees two GPUs, as far as messages ask for it; how many is its `count`."""
-    library = ModuleType("torch")
-
-    class Device:
-        def __init__(self, name):
-            self.name = str(name)
-            self.type, _, index = self.name.partition(":")
-            self.index = int(index) if index else None
-            if self.type not in ("cpu", "cuda"):
-                raise RuntimeError(f"Expected one of cpu, cuda device type: {name}")
-
-        def __str__(self):
-            return self.name
-
-    class Tensor(np.ndarray):
-        __module__ = "torch"
-        layout, device = "torch.strided", Device("cuda:0")
-
-        def is_complex(self):
-            return False
-
-    library.Tensor, library.device, library.count = Tensor, Device, 2
-    library.cuda = SimpleNamespace(
-        device_count=lambda: library.count, is_available=lambda: library.count > 0
-    )
-    monkeypatch.setitem(sys.modules, "torch", library)
-    return library
-
-
-def test_gpus_that_are_not_there_are_named_without_one(two_gpus):
-    X, y = problem(0, 50)
-    with pytest.raises(ValueError, match="device='cuda:2', but torch sees 2 CUDA GPUs"):
-        km.StreamingRidge(device="cuda:2").fit(X, y)
-    with pytest.raises(ValueError, match="device must be None, 'cpu', 'cuda' or 'cuda:N', got 'gp"):
-        km.StreamingPCA(2, device="gpu7").fit(X)
-    two_gpus.count = 0
-    with pytest.raises(ValueError, match=r"sees no CUDA GPUs\. Leave device out to run on the pro"):
-        km.StreamingRidgeClassifier(device="cuda").fit(X, y > 0)
-
-
-def test_rows_on_another_gpu_are_named_without_one(two_gpus):
-    X, y = problem(0, 50)
-    rows = X.view(two_gpus.Tensor)
-    with pytest.raises(
-        ValueError, match=r"X is on cuda:0, but device='cuda:1'\..*X\.to\('cuda:1'\)"
-    ):
-        km.StreamingRidge(device="cuda:1").fit(rows, y)
-    with pytest.raises(ValueError, match="X is on cuda:0, but device='cpu'"):
-        km.StreamingPCA(2, device="cpu").fit(rows)
-
-
 def test_without_torch_the_extra_is_named(monkeypatch):
     X, y = problem(0, 50)
     model = km.StreamingRidge(device="cuda")  # its imports look for torch, too
@@ -337,7 +235,7 @@ def test_products_go_where_they_belong(torch):
 
 @pytest.mark.parametrize("options", [{}, {"validation": "loo", "alpha": [0.1, 1.0]}])
 def test_tensors_are_folded_where_they_are(torch, options, seed, monkeypatch):
-    from kernelmaps.stats import on_device
+    from kernelmaps.stats import folding as on_device
 
     X, y = problem(seed, 6000)  # more than the sample that the map is fitted on
     w = np.random.default_rng(seed).random(len(y))
@@ -354,19 +252,6 @@ def test_tensors_are_folded_where_they_are(torch, options, seed, monkeypatch):
     assert torch.equal(rows, before)
 
 
-def test_tensors_without_a_map_are_not_overwritten(torch, seed):
-    X, y = problem(seed)
-    rows = torch.asarray(X)
-    before = rows.clone()
-    model = km.StreamingPCA(3, device="cpu").fit(rows)
-    assert torch.equal(rows, before)
-    wanted = km.StreamingPCA(3).fit(X)
-    np.testing.assert_allclose(model.transform(rows).numpy(), wanted.transform(X), atol=1e-9)
-    parts = [(slice(0, 3), None), (slice(3, 6), None)]
-    km.StreamingRidge(feature_map=parts, device="cpu").fit(rows, y)
-    assert torch.equal(rows, before)
-
-
 @pytest.fixture
 def explicit(torch, monkeypatch):
     """Tensors that NumPy cannot read by itself, like those on a GPU."""
@@ -378,7 +263,7 @@ def explicit(torch, monkeypatch):
 
 
 def test_checkpoints_of_tensors(torch, explicit, tmp_path, seed, monkeypatch):
-    from kernelmaps.stats.on_device import OnDevice
+    from kernelmaps.stats.folding import OnDevice
 
     X, y = problem(seed)
     fitted = features().fit(X)
@@ -431,16 +316,6 @@ def test_classes_of_tensors_are_tensors(torch, classes, seed):
     voting = km.StreamingRidgeClassifier(feature_map=features(), device="cpu", multi_class="ovo")
     voting.fit(rows, labels)
     np.testing.assert_array_equal(np.asarray(voting.predict(rows)), voting.predict(X))
-
-
-def test_parts_of_tensors_are_added(torch, seed):
-    X, y = problem(seed)
-    fitted = features().fit(X)
-    model = km.StreamingRidge(feature_map=fitted, device="cpu")
-    for rows in (slice(0, 900), slice(900, None)):
-        model.partial_fit(torch.asarray(X[rows]), y[rows])
-    whole = km.StreamingRidge(feature_map=fitted).fit(X, y)
-    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=0, atol=1e-8)
 
 
 def test_the_place_of_the_rows_does_not_travel(torch, seed):

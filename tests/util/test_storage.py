@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import signal
 import socket
 import stat
 import struct
@@ -206,25 +205,6 @@ def test_a_symbolic_link_keeps_its_target(tmp_path):
         assert link.is_symlink()
         assert storage.read(target)[0]["n"] == n
     assert sorted(item.name for item in tmp_path.iterdir()) == ["models", "x.kmap"]
-
-
-def test_files_of_killed_writers_are_removed_and_those_of_living_ones_are_not(tmp_path):
-    path = tmp_path / "x.kmap"
-    script = f"""
-import os, signal
-from kernelmaps._util import storage
-os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)
-storage.write({str(path)!r}, "t", {{}}, {{}})
-"""
-    assert subprocess.run([sys.executable, "-c", script]).returncode == -signal.SIGKILL
-    (left,) = tmp_path.iterdir()
-    assert left.suffix == ".tmp"
-    mine = tmp_path / f"{storage._temporary_prefix(path)}{os.getpid()}.abc.tmp"
-    other = tmp_path / f".x.kmap.another-machine.{left.name.split('.')[-3]}.abc.tmp"
-    for kept in (mine, other):
-        kept.touch()
-    storage.write(path, "t", {"n": 1}, {})
-    assert sorted(tmp_path.iterdir()) == sorted([mine, other, path])
 
 
 # ---- targets that are not regular files ---------------------------------------------------------

@@ -27,7 +27,6 @@ _KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "str": (str, "a string"),
     "None": (type(None), "None"),
 }
-_EXTREME = (1e-9, 1e9)  # sizes of numbers beyond which they may be the reason for an error
 
 _options: Mapping[str, str] = {}  # options of the running command, by the names of arguments
 
@@ -131,17 +130,20 @@ def with_parameter(owner: Any, error: Exception) -> Exception:
     That is one of another kind than the estimator declares (its fields are annotated), or, where
     numbers overflow or memory is short, one of an extreme size.
     """
-    given = {item.name: item.type for item in fields(owner) if item.init} if (
-        is_dataclass(owner)
-    ) else {}  # fmt: skip
-    for name, declared in given.items():
-        kinds = [_KINDS.get(type_name) for type_name in str(declared).split(" | ")]
-        value = getattr(owner, name)
+    parameters = [item for item in fields(owner) if item.init] if is_dataclass(owner) else []
+    for item in parameters:
+        kinds = [_KINDS.get(type_name) for type_name in str(item.type).split(" | ")]
+        name, value = item.name, getattr(owner, item.name)
         if name in str(error) or any(kind is None or _is_a(value, kind[0]) for kind in kinds):
             continue
         words = " or ".join(kind[1] for kind in kinds if kind is not None)
         return ValueError(f"{_named(owner)}: {parameter(name)} must be {words}, got {value!r}.")
-    extreme = {name: value for name in given if _is_extreme(value := getattr(owner, name))}
+    values = {item.name: getattr(owner, item.name) for item in parameters}
+    extreme = {
+        name: value
+        for name, value in values.items()
+        if is_number(value) and value != 0 and not 1e-9 <= abs(float(value)) <= 1e9
+    }
     if not extreme or any(name in str(error) for name in extreme):
         return error
     kind = type(error) if type(error) in (TypeError, MemoryError) else ValueError
@@ -153,24 +155,14 @@ def _is_a(value: Any, kind: type | tuple[type, ...]) -> bool:
     return is_number(value, kind) if kind in (Integral, Real) else isinstance(value, kind)
 
 
-def _is_extreme(value: Any) -> bool:
-    if not is_number(value):
-        return False
-    least, most = _EXTREME
-    return value != 0 and not least <= abs(float(value)) <= most
-
-
 def _named(owner: Any) -> str:
     return owner if isinstance(owner, str) else type(owner).__name__
 
 
-_PACKAGES = {
-    "plot": ["matplotlib"],
-    "dask": ["dask", "distributed"],
-    "onnx": ["onnx", "onnxruntime", "skl2onnx"],
-    "skops": ["skops"],
-}
-EXTRA_OF = {package: extra for extra, packages in _PACKAGES.items() for package in packages}
+EXTRA_OF = {
+    "matplotlib": "plot", "dask": "dask", "distributed": "dask", "onnx": "onnx",
+    "onnxruntime": "onnx", "skl2onnx": "onnx", "skops": "skops",
+}  # fmt: skip
 """The smallest extra that installs each optional package."""
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 VARIABLE = "NUMBA_CACHE_DIR"
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
-_HELPERS = ("engine/simd", "engine/table", "models")  # folders; of models, losses
 HELPER = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Options of compiled functions that compiled code alone calls: the way in for Python would take as
 long to compile as the function itself."""
@@ -51,21 +50,21 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 def loop(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Compile a function for Python to call, without the GIL; the code is kept on disk.
 
+    numba compiles it anew if its file has changed. A change in another file, of a helper that is
+    part of the code, is not noticed: `make clean`. An installed version has files of its own.
+
     If numba cannot read or write what is kept (damaged files, those of another user), the function
     is compiled without it, and one line says so. Imports numba.
     """
     import numba
 
+    _fork_between_compilations()
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True} | options
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         if interpreted():
             return function
         compiled = numba.njit(cache=True, **options)(function)
-        files: Any = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
-        if hasattr(files, "_source_stamp"):  # of this function's file alone
-            files._source_stamp = files._source_stamp, _stamp_helpers()
-
         is_kept = True
 
         @wraps(function)
@@ -87,14 +86,15 @@ def loop(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 @cache
-def _stamp_helpers() -> float:
-    """When a file last changed whose functions are part of compiled code elsewhere.
+def _fork_between_compilations() -> None:
+    """Let a fork wait until no thread compiles: its child would wait for numba's lock forever."""
+    import numba
 
-    Code that was kept before would give the results of the old ones, or name what is gone.
-    """
-    folders = [os.path.join(_PACKAGE, folder) for folder in _HELPERS]
-    files = [entry for folder in folders for entry in os.scandir(folder)]
-    return max(entry.stat().st_mtime for entry in files if entry.name.endswith(".py"))
+    if hasattr(os, "register_at_fork"):
+        lock = numba.core.compiler_lock.global_compiler_lock
+        os.register_at_fork(
+            before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
+        )
 
 
 @cache

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Sized
-from contextlib import contextmanager
-from contextvars import ContextVar
 from html import escape
 from typing import Any, TypeVar
 
@@ -95,15 +92,17 @@ def _cell_text(cell: Any) -> str:
 
 
 def table_of(
-    heads: Sequence[str], rows: Iterable[Sequence[str]], title: str, right: Container[str] = ()
-) -> Any:
+    heads: Sequence[str], rows: Iterable[Sequence[str]], title: str, right: Container[str] = (),
+    **style: Any,
+) -> Any:  # fmt: skip
     """Lines below their heads, as a rich table; those of `right` stand at the right."""
     from rich import box
     from rich.table import Table
 
-    table = Table(title=title, box=box.SIMPLE_HEAD)
+    table = Table(title=title, **{"box": box.SIMPLE_HEAD, "caption_justify": "left"} | style)
     for head in heads:
-        table.add_column(head, justify="right" if head in right else "left")
+        is_number = head in right
+        table.add_column(head, justify="right" if is_number else "left", no_wrap=is_number)
     for row in rows:
         table.add_row(*row)
     return table
@@ -112,21 +111,6 @@ def table_of(
 def number(value: float | None, form: str = ".1e") -> str:
     """A cell, with a dash for what does not exist."""
     return "–" if value is None else format(value, form)
-
-
-def numbers_table(
-    title: str, caption: Sequence[str], first: str, numbers: Sequence[str], **style: Any
-) -> Any:
-    """A table with a column of names and columns of numbers, and sentences below."""
-    from rich import box
-    from rich.table import Table
-
-    style |= {"caption_justify": "left", "box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0)}
-    table = Table(title=title, caption="\n".join(caption), **style)
-    table.add_column(first, overflow="fold")
-    for heading in numbers:
-        table.add_column(heading, justify="right", no_wrap=True)
-    return table
 
 
 def two_columns(values: dict[str, Any], title: str) -> Any:
@@ -156,28 +140,6 @@ def _shown(value: Any) -> str:
 
 
 Item = TypeVar("Item")
-_FIRST_LINE, _NEXT_LINE = 2.0, 10.0  # seconds until the first line, and between later ones
-_write_line: ContextVar[Callable[[str], None] | None] = ContextVar("write_line", default=None)
-
-
-@contextmanager
-def lines_to(write: Callable[[str], None]) -> Iterator[None]:
-    """Within this block, progress that has no terminal for a bar is written as lines of text.
-
-    The command line does so, for logs; the library itself stays silent without a terminal.
-    """
-    token = _write_line.set(write)
-    try:
-        yield
-    finally:
-        _write_line.reset(token)
-
-
-def announce(line: str) -> None:
-    """Write a line of text about a long work within `lines_to`; elsewhere nothing."""
-    write = _write_line.get()
-    if write is not None:
-        write(line)
 
 
 def track(
@@ -198,27 +160,16 @@ def track(
         Number of items, where `iterable` has no length. Without either, the bar pulses.
     enabled : bool, optional
         True and False mean what they say. None shows a bar only to a person, that is if standard
-        error is a terminal, so that logs, pipes and tests stay clean; within `lines_to` they get a
-        line now and then.
+        error is a terminal, so that logs, pipes and tests stay clean.
 
     Yields
     ------
     item
         The items of `iterable`.
     """
-    if total is None and isinstance(iterable, Sized):
-        total = len(iterable)
-    write = _write_line.get()
-    words_of = description if callable(description) else lambda item: description
-    if enabled is None:
-        enabled = sys.stderr.isatty()
-        if not enabled and write is not None:
-            yield from _with_lines(iterable, words_of, total, write)
-            return
-    if not enabled:
+    if not (sys.stderr.isatty() if enabled is None else enabled):
         yield from iterable
         return
-
     # rich costs tens of milliseconds: only those pay who see the bar.
     from rich import console, progress
 
@@ -226,26 +177,10 @@ def track(
     clocks = progress.TimeElapsedColumn(), progress.TimeRemainingColumn()
     columns = words, progress.BarColumn(), progress.MofNCompleteColumn(), *clocks
     with progress.Progress(*columns, console=console.Console(stderr=True), transient=True) as shown:
+        total = len(iterable) if total is None and isinstance(iterable, Sized) else total
         task = shown.add_task("", total=total)
         for item in iterable:
-            shown.update(task, description=words_of(item))
+            named = description(item) if callable(description) else description
+            shown.update(task, description=named)
             yield item
             shown.advance(task)
-
-
-def _with_lines(
-    iterable: Iterable[Item],
-    words_of: Callable[[Item], str],
-    total: int | None,
-    write: Callable[[str], None],
-) -> Iterator[Item]:
-    """Pass items on, and write a line when some seconds have gone by."""
-    begin = time.monotonic()
-    due = begin + _FIRST_LINE
-    for done, item in enumerate(iterable):
-        now = time.monotonic()
-        if now >= due:
-            of_total = "" if total is None else f" of {total}"
-            write(f"{words_of(item)}: {done}{of_total} after {now - begin:.0f} s")
-            due = now + _NEXT_LINE
-        yield item

@@ -76,16 +76,19 @@ def check_sparse(X: Any, owner: str, name: str = "X") -> None:
                 "matrix, a data frame or nested lists."
             )
         return
-    problem = None
-    if X.format in ("csr", "csc", "bsr"):
-        problem = _compressed_problem(X)
-    elif X.format == "coo":
-        problem = _coordinate_problem(X)
-    if problem is not None:
+    try:  # SciPy checks what a matrix is made of, and the values of indices if it is asked to
+        if X.format in ("csr", "csc", "bsr"):
+            if np.any(X.indptr[1:] < X.indptr[:-1]):  # SciPy skips this one if the last is 0
+                raise ValueError("indptr must not descend")
+            parts = X.data, X.indices, X.indptr
+            type(X)(parts, shape=X.shape, copy=False).check_format(full_check=True)
+        elif X.format == "coo":
+            type(X)((X.data, X.coords), shape=X.shape, copy=False)
+    except (ValueError, IndexError) as error:
         raise ValueError(
-            f"{owner}: the sparse matrix {name} of shape {tuple(X.shape)} is damaged: {problem}. "
+            f"{owner}: the sparse matrix {name} of shape {tuple(X.shape)} is damaged: {error}. "
             "Build it again from rows, columns and values."
-        )
+        ) from None
 
 
 @contextmanager
@@ -127,47 +130,3 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _compressed_problem(X: Any) -> str | None:
-    """What is wrong with CSR, CSC or BSR arrays; None if nothing is."""
-    rows, columns = X.blocksize if X.format == "bsr" else (1, 1)
-    major, minor = X.shape[0] // rows, X.shape[1] // columns
-    if X.format == "csc":
-        major, minor = minor, major
-    indices, indptr = X.indices, X.indptr
-    for name, array in (("indices", indices), ("indptr", indptr)):
-        if array.ndim != 1 or array.dtype.kind not in "iu":
-            return f"{name} must be a vector of integers, found {array.dtype} {array.shape}"
-    if len(indptr) != major + 1:
-        return f"indptr must have {major + 1} entries, found {len(indptr)}"
-    if indptr[0] != 0 or np.any(indptr[1:] < indptr[:-1]):
-        return "indptr must start at 0 and must not descend"
-    if indptr[-1] > len(indices) or len(X.data) != len(indices):
-        return f"indptr ends at {indptr[-1]}, with {len(indices)} indices and {len(X.data)} values"
-    return _range_problem("indices", indices, minor)
-
-
-def _coordinate_problem(X: Any) -> str | None:
-    """What is wrong with COO arrays; None if nothing is."""
-    for axis, coordinates in enumerate(X.coords):
-        if len(coordinates) != len(X.data):
-            return f"{len(coordinates)} coordinates for {len(X.data)} values"
-        problem = _range_problem("coordinates", coordinates, X.shape[axis])
-        if problem:
-            return problem
-    return None
-
-
-def _range_problem(name: str, indices: np.ndarray, size: int) -> str | None:
-    """What is wrong with integers outside [0, size).
-
-    One pass does: without their sign, negative ones are large.
-    """
-    if len(indices) == 0:
-        return None
-    largest = indices.view(f"u{indices.dtype.itemsize}").max()
-    if largest < size:
-        return None
-    worst = indices.min() if indices.min() < 0 else indices.max()
-    return f"{name} must be from 0 to {size - 1}, found {worst}"

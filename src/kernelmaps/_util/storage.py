@@ -16,21 +16,17 @@ of its own, and the header is nested `DEEPEST` levels deep at most; anything els
 
 Writing goes to a temporary name beside the target and is moved into place, so that an interrupted
 or failed write (a full disk, say) leaves an older file as it was. The target keeps its permissions,
-and a symbolic link keeps pointing to the file that is replaced. Temporary files of writers that
-were killed are removed by the next writer. A pipe or a terminal is written to, never replaced;
-folders are not created.
+and a symbolic link keeps pointing to the file that is replaced. A pipe or a terminal is written
+to, never replaced; folders are not created.
 """
 
 from __future__ import annotations
 
 import contextlib
-import glob
 import hashlib
 import json
 import math
 import os
-import platform
-import re
 import secrets
 import shutil
 import stat
@@ -39,7 +35,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -141,14 +137,26 @@ def write_file(path: AnyPath, data: bytes | Iterable[bytes]) -> None:
     disk, and a file in a folder that does not exist are refused.
     """
     parts = [data] if isinstance(data, bytes | bytearray | memoryview) else data
-    if _is_stream(path):
+    shown, target = repr(os.fspath(path)), Path(os.path.realpath(path))
+    if not os.fspath(path):
+        raise FileNotFoundError("the path is empty: name a file to write to.")
+    # The path itself is looked at: ``/dev/stdout`` may lead to a pipe that has no other name.
+    mode = os.stat(path).st_mode if os.path.exists(path) else stat.S_IFREG
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(f"{shown} is a folder: name a file in it.")
+    if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
         with open(path, "wb") as stream:
             stream.writelines(parts)
         return
-    target = Path(os.path.realpath(path))
-    _remove_abandoned(target)
-    name = f"{_temporary_prefix(target)}{os.getpid()}.{secrets.token_hex(4)}.tmp"
-    temporary = target.with_name(name)
+    if not stat.S_ISREG(mode):
+        raise OSError(f"{shown} is a socket or a disk, which is neither written to nor replaced.")
+    if not target.parent.is_dir():
+        folder = str(target.parent)
+        raise FileNotFoundError(
+            f"{shown} cannot be written: there is no folder {folder!r}. Create it first."
+        )
+    # Of at most 160 bytes, in any script, and some letters: names of files have 255.
+    temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.tmp")
     try:
         with open(temporary, "xb") as stream:
             with contextlib.suppress(FileNotFoundError):  # a new file keeps those it has
@@ -160,57 +168,6 @@ def write_file(path: AnyPath, data: bytes | Iterable[bytes]) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-
-
-def _is_stream(path: AnyPath) -> bool:
-    """Whether a path names a pipe or a character device; OSError if nothing can be written there.
-
-    The path itself is looked at: ``/dev/stdout`` may lead to a pipe that has no other name.
-    """
-    shown = repr(os.fspath(path))
-    if not os.fspath(path):
-        raise FileNotFoundError("the path is empty: name a file to write to.")
-    try:
-        mode = os.stat(path).st_mode
-    except FileNotFoundError:
-        folder = Path(os.path.realpath(path)).parent
-        if folder.is_dir():
-            return False
-        raise FileNotFoundError(
-            f"{shown} cannot be written: there is no folder {str(folder)!r}. Create it first."
-        ) from None
-    if stat.S_ISREG(mode):
-        return False
-    if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
-        return True
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(f"{shown} is a folder: name a file in it.")
-    raise OSError(f"{shown} is a socket or a disk, which is neither written to nor replaced.")
-
-
-def _temporary_prefix(target: Path) -> str:
-    """How the names of this machine's temporary files for a target begin."""
-    machine = re.sub(r"\W", "", platform.node())[:32] or "host"
-    # Of at most 160 bytes, in any script: names of files have 255.
-    return f".{target.name[:40]}.{machine}."
-
-
-def _remove_abandoned(target: Path) -> None:
-    """Remove temporary files of writers of this target, on this machine, that are gone."""
-    prefix = _temporary_prefix(target)
-    for temporary in target.parent.glob(f"{glob.escape(prefix)}*.tmp"):
-        process = temporary.name.removeprefix(prefix).split(".")[0]
-        if process.isdigit() and not _is_running(int(process)):
-            with contextlib.suppress(OSError):  # another writer was quicker, or owns it
-                temporary.unlink()
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except OSError as error:  # any other than this one: it exists, and is not ours
-        return not isinstance(error, ProcessLookupError)
-    return True
 
 
 def read(path: AnyPath, kind: str | None = None) -> Content:
@@ -272,48 +229,34 @@ def _check_depth(node: Any, level: int = 0) -> None:
 
 def _read_arrays(body: memoryview, base: int, table: list[Any]) -> dict[str, np.ndarray]:
     """Read-only views of one aligned copy of the arrays' bytes."""
-    places = [_place(item, len(body) - base) for item in table]
-    end = 0
-    for begin, size, name in sorted((p.begin, p.size, p.name) for p in places):
-        if size and begin < end:
+    available, places = max(len(body) - base, 0), []
+    for item in table:
+        name, dtype, shape, begin = (item[key] for key in ("name", "dtype", "shape", "offset"))
+        if not isinstance(name, str) or not isinstance(shape, list) or len(shape) > 32:
+            raise ValueError("an array has a malformed name or shape")
+        if dtype not in _STORED_DTYPES:
+            raise ValueError(f"array {name!r} has the unsupported dtype {dtype!r}")
+        are_sizes = all(type(size) is int and 0 <= size <= 2**62 for size in (*shape, begin))
+        size = math.prod(shape) * np.dtype(dtype).itemsize if are_sizes else 0
+        if not are_sizes or begin + size > available:
+            raise ValueError(f"array {name!r} is declared larger than the file")
+        places.append((begin, begin + size, name, dtype, shape))
+    last = 0
+    for begin, end, name, *_ in sorted(places, key=lambda place: place[:2]):
+        if end > begin and begin < last:
             raise ValueError(f"array {name!r} overlaps another one")
-        end = max(end, begin + size)
-    if len({place.name for place in places}) < len(places):
+        last = max(last, end)
+    if len({place[2] for place in places}) < len(places):
         raise ValueError("two arrays have the same name")
     # Compiled loops want aligned arrays; a file's own bytes begin anywhere.
-    raw = np.empty(max(len(body) - base, 0) + _ALIGN, np.uint8)
+    raw = np.empty(available + _ALIGN, np.uint8)
     start = -raw.ctypes.data % _ALIGN
-    raw[start : start + len(body) - base] = np.frombuffer(body, np.uint8)[base:]
+    raw[start : start + available] = np.frombuffer(body, np.uint8)[base:]
     raw.setflags(write=False)
     return {
-        p.name: raw[start + p.begin : start + p.begin + p.size].view(p.dtype).reshape(p.shape)
-        for p in places
+        name: raw[start + begin : start + end].view(dtype).reshape(shape)
+        for begin, end, name, dtype, shape in places
     }
-
-
-class _StoredArray(NamedTuple):
-    """Where an array lies among the arrays' bytes."""
-
-    name: str
-    dtype: np.dtype
-    shape: tuple[int, ...]
-    begin: int
-    size: int
-
-
-def _place(item: Any, available: int) -> _StoredArray:
-    """The declared place of an array, once it is sure that the file has it."""
-    name, dtype, shape, begin = (item[key] for key in ("name", "dtype", "shape", "offset"))
-    if not isinstance(name, str) or not isinstance(shape, list) or len(shape) > 32:
-        raise ValueError("an array has a malformed name or shape")
-    if dtype not in _STORED_DTYPES:
-        raise ValueError(f"array {name!r} has the unsupported dtype {dtype!r}")
-    are_sizes = [type(size) is int and size >= 0 for size in (*shape, begin)]
-    kind = np.dtype(dtype)
-    size = math.prod(shape) * kind.itemsize if all(are_sizes) else available + 1
-    if not all(are_sizes) or max(shape, default=0) > 2**62 or begin + size > max(available, 0):
-        raise ValueError(f"array {name!r} is declared larger than the file")
-    return _StoredArray(name, kind, tuple(shape), begin, size)
 
 
 def _aligned(length: int) -> int:

@@ -105,7 +105,7 @@ def _inherited_threads(available: int) -> int:
     return 1 if in_worker else available
 
 
-def worth_a_thread(columns: int) -> int:
+def rows_per_thread(columns: int) -> int:
     """Rows whose work outweighs handing them to a thread (some 20 µs)."""
     return max(1, 20_000 // max(1, columns))
 
@@ -169,21 +169,14 @@ def run_interruptibly(
     The interrupted threads are told to stop, which work that goes on for long has to look for by
     `check_stop`, and are not waited for. So are those beside one that failed.
     """
-    outer = getattr(_local, "stop", None)
-    if len(items) == 1 and threading.current_thread() is not threading.main_thread():
-        return [work(items[0])]
-    stop = threading.Event() if outer is None else outer
+    if len(items) == 1:
+        return [interruptible(work, items[0])]
+    stop = getattr(_local, "stop", None) or threading.Event()
 
     def run(item: Any) -> Result:
         _local.stop = stop
         return work(item)
 
-    if len(items) == 1:
-        try:
-            return [_started(run, items[0]).result()]
-        except BaseException:
-            stop.set()
-            raise
     pool = ThreadPoolExecutor(max(1, min(n_threads, len(items))), "kernelmaps-work")
     try:
         return list(pool.map(run, items))
@@ -192,20 +185,6 @@ def run_interruptibly(
         raise
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _started(work: Callable[[Any], Result], item: Any) -> Future[Result]:
-    """``work(item)`` in a thread of its own: a pool of one takes 0.2 ms longer to start."""
-    result: Future[Result] = Future()
-
-    def run() -> None:
-        try:
-            result.set_result(work(item))
-        except BaseException as error:
-            result.set_exception(error)
-
-    threading.Thread(target=run, name="kernelmaps-work").start()
-    return result
 
 
 def interruptible(function: Callable[..., Result], *arguments: Any) -> Result:

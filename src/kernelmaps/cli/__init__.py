@@ -8,6 +8,7 @@ from .application import app
 
 __all__ = ["COMMANDS", "app", "load_commands", "run"]
 
+_FILES = {"choose": "compare", "demo": "compare"}  # of commands that share a file with another
 COMMANDS = (
     "demo", "compare", "choose", "fit", "predict", "evaluate", "export", "explain", "warmup",
 )  # fmt: skip
@@ -16,7 +17,7 @@ COMMANDS = (
 def load_commands(*names: str) -> Any:
     """The application with some commands, by default with all of them."""
     for name in names or COMMANDS:
-        import_module(f".{name}", __name__)
+        import_module(f".{_FILES.get(name, name)}", __name__)
     return app
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -100,15 +101,10 @@ def command(function: Callable[..., None], *, fits: bool = True) -> Callable[...
     @functools.wraps(function)
     def guarded(*arguments: Any, **options: Any) -> None:
         from .._util.arguments import named_as_options
-        from .._util.display import lines_to
         from ..exceptions import DesignError, FileFormatError, ToleranceError
 
         try:
-            with (
-                lines_to(note),
-                _warnings_as_lines(prefix, fits),
-                named_as_options(_options(function)),
-            ):
+            with _warnings_as_lines(prefix, fits), named_as_options(_options(function)):
                 function(*arguments, **options)
         except FileFormatError as error:
             fail(str(error), BAD_FILE)
@@ -199,19 +195,14 @@ def fail(message: str, code: int) -> None:
     raise typer.Exit(code)
 
 
-def show(result: Any, as_json: bool, last: str = "", **options: Any) -> None:
-    """Print a result: its table (made with options) and a last line, or JSON alone."""
+def show(result: Any, as_json: bool, last: str = "") -> None:
+    """Print a result: its table and a last line, or JSON alone."""
     if as_json:
         show_json(result.to_dict())
         return
-    show_table(result.table(**options))
+    plain_console().print(result.table())
     if last:
         say(last)
-
-
-def show_table(table: Any) -> None:
-    """Print a rich table."""
-    plain_console().print(table)
 
 
 def show_json(plain: dict[str, Any]) -> None:
@@ -220,52 +211,13 @@ def show_json(plain: dict[str, Any]) -> None:
     typer.echo(text.translate(_JSON_CONTROLS))
 
 
-def say(text: str) -> None:
-    """A line on standard output."""
-    plain_console().print(text, soft_wrap=True, highlight=False)
+def _for_json(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else str(value)
 
 
-def read(
-    data: str,
-    target: str | None,
-    columns: str | None = None,
-    drop: str | None = None,
-    normalize: str = "none",
-    encoding: str = "utf-8",
-) -> tuple[Any, list[str]]:
-    """Rows of a file, as the options ask for them, and the columns that were left out.
-
-    Columns that `fit` leaves out (IDs, one value) are left out, with a note, unless `columns`
-    names the columns.
-    """
-    from ..data import read_rows
-    from ..data.table_reader import uninformative_columns
-
-    check_norm(normalize)
-    rows = read_rows(
-        data, target=target, columns=names(columns), drop=names(drop) or (), encoding=encoding
-    )
-    left_out: list[str] = []
-    if columns is None and rows.columns and not hasattr(rows.X, "tocsr"):
-        reasons = uninformative_columns(rows.columns, rows.X)
-        used = [name for name in rows.columns if name not in reasons]
-        if used and reasons:
-            rows, left_out = rows.of_columns(used), list(reasons)
-            for name, reason in reasons.items():
-                note(f"{name} is left out: {reason}. --columns names the columns to use.")
-    return rows.normalized(normalize), left_out
-
-
-def reading_code(
-    data: str, target: str | None, columns: str | None, drop: Sequence[str], normalize: str,
-    encoding: str,
-) -> str:  # fmt: skip
-    """Two lines of Python that make X and y as `read` does, for the programs that are printed."""
-    given = {"target": target, "columns": names(columns), "drop": list(drop)}
-    given["encoding"] = None if encoding == "utf-8" else encoding
-    options = [repr(data), *(f"{key}={value!r}" for key, value in given.items() if value)]
-    scaled = "" if normalize == "none" else f".normalized({normalize!r})"
-    return f"rows = km.datasets.read_rows({', '.join(options)}){scaled}\nX, y = rows.X, rows.y"
+def say(text: Any) -> None:
+    """A line, or a rich table, on standard output."""
+    plain_console().print(text, soft_wrap=isinstance(text, str), highlight=False)
 
 
 def check_norm(normalize: str) -> None:
@@ -279,52 +231,22 @@ def names(text: str | None) -> list[str] | None:
     return None if text is None else [item.strip() for item in text.split(",") if item.strip()]
 
 
-def check_out(path: Path | None, what: str = "", suffixes: Sequence[str] = ()) -> None:
-    """Refuse a file that cannot be written before hours of work, not after.
+def check_out(path: AnyPath | None, what: str = "", suffixes: Sequence[str] = ()) -> str:
+    """Refuse a file that cannot be written before hours of work, not after; its suffix.
 
     With `suffixes`, those that `what` can be written as.
     """
-    if path is not None and not path.absolute().parent.is_dir():
+    if path is None:
+        return ""
+    shown, suffix, folder = repr(os.fspath(path)), Path(path).suffix, Path(path).absolute().parent
+    if not folder.is_dir():
         raise FileNotFoundError(
-            f"cannot write {str(path)!r}: there is no folder {str(path.parent)!r}. Make it first, "
-            "or name another one."
+            f"cannot write {shown}: there is no folder {str(folder)!r}. Make it first, or name "
+            "another one."
         )
-    if path is not None and suffixes:
-        check_suffix(path, suffixes, what)
-
-
-def check_suffix(path: AnyPath, allowed: Sequence[str], what: str) -> str:
-    """The suffix of a file to write, in small letters; any other than those allowed is refused."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in allowed:
-        given = f"the suffix {Path(path).suffix!r}" if suffix else "no suffix"
+    if suffixes and suffix.lower() not in suffixes:
+        given = f"the suffix {suffix!r}" if suffix else "no suffix"
         raise ValueError(
-            f"cannot write {str(path)!r}: it has {given}, and {what} is written as "
-            f"{', '.join(allowed)}."
+            f"cannot write {shown}: it has {given}, and {what} is written as {', '.join(suffixes)}."
         )
-    return suffix
-
-
-def parse_kernel(text: str) -> Any:
-    """A kernel from its name; its width (or exponent) may follow: ``gaussian:2.5``."""
-    from ..kernels import get
-
-    name, _, width = text.partition(":")
-    kernel = get(name)
-    if not width:
-        return kernel
-    try:
-        value = float(width)
-    except ValueError:
-        raise ValueError(f"the width {width!r} of the kernel {name!r} is not a number.") from None
-    return kernel.with_parameter(value)
-
-
-def parse_kernel_or_name(text: str) -> Any:
-    """A kernel with the width that the text gives, or its name: the width then follows the data."""
-    kernel = parse_kernel(text)
-    return kernel if ":" in text else text
-
-
-def _for_json(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else str(value)
+    return suffix.lower()

@@ -1,14 +1,20 @@
-"""kernelmaps compare: which kernel and which map to use, and why."""
+"""kernelmaps compare, choose and demo: which kernel, map and size to use, and why."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
+from ..data import load, read_rows
+from ..data.table_reader import uninformative_columns
+from ..evaluation.choice import choose as choose_map
 from ..evaluation.comparison import compare as compare_methods
+from ..kernels import get
 from . import application as cli
+from .export import MODEL_SUFFIXES, write_model
 
 
 @cli.command
@@ -59,15 +65,14 @@ def compare(
     cli.check_out(report, "a report", (".html", ".htm"))
     per_feature = _numbers(sizes, "--sizes", int)
     in_all = _numbers(joint_sizes, "--joint-sizes", int)
-    rows, left_out = cli.read(data, target, columns, drop, normalize, encoding)
-    dropped = [*(cli.names(drop) or []), *left_out]
+    rows, loading_code = _read(data, target, columns, drop, normalize, encoding)
     kernel_names = cli.names(kernels)
     result = compare_methods(
         rows.X,
         rows.y,
         maps=cli.names(maps),
         task=task,
-        kernels=kernel_names and [cli.parse_kernel_or_name(name) for name in kernel_names],
+        kernels=kernel_names and [_parse_kernel(name) for name in kernel_names],
         sizes=per_feature,
         joint_sizes=in_all,
         cv=cv,
@@ -75,7 +80,7 @@ def compare(
         budget=budget if budget != 0 else None,
         name=Path(rows.name).name,
         feature_names=rows.columns,
-        loading_code=cli.reading_code(data, target, columns, dropped, normalize, encoding),
+        loading_code=loading_code,
     )
     cli.show(result, json)
     if report is not None:
@@ -84,6 +89,122 @@ def compare(
             cli.say(f"report: {report}")
     if result.interrupted:
         raise typer.Exit(cli.INTERRUPTED)
+
+
+@cli.command
+def choose(
+    data: cli.Data,
+    max_error: Annotated[
+        float, typer.Option(help="Largest error allowed on new pairs of rows.", show_default=False)
+    ],
+    kernel: Annotated[
+        str, typer.Option("--kernel", "-k", help="chi2, intersection, gaussian:WIDTH, exp_chi2, …")
+    ] = "chi2",
+    budget: Annotated[
+        float | None, typer.Option(help="Seconds after which no further map is measured.")
+    ] = None,
+    relative: Annotated[
+        bool, typer.Option("--relative", help="Errors over √(k(x,x) k(y,y)), not absolute ones.")
+    ] = False,
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="Column to exclude: it is the target.")
+    ] = None,
+    columns: cli.Columns = None,
+    drop: cli.Drop = None,
+    normalize: cli.Normalize = "none",
+    encoding: cli.Encoding = "utf-8",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Save the chosen map: .kmap, .onnx, .h."),
+    ] = None,
+    json: cli.AsJson = False,
+) -> None:
+    """Find the smallest map whose error stays below a tolerance on rows that it has not seen.
+
+    Examples:
+
+    `kernelmaps choose digits --kernel chi2 --max-error 0.01`
+
+    `kernelmaps choose mine.csv --target label -k gaussian --max-error 0.1 --out map.kmap`
+    """
+    cli.check_out(out, "a map", MODEL_SUFFIXES)
+    named_kernel, error = _parse_kernel(kernel), "relative" if relative else "absolute"
+    rows, _ = _read(data, target, columns, drop, normalize, encoding)
+    result = choose_map(rows.X, named_kernel, max_error=max_error, budget=budget, error=error)
+    cli.show(result, json)
+    if out is not None:
+        write_model(result.map, out, {"columns": rows.columns, "normalize": normalize})
+        if not json:
+            cli.say(f"saved: {out}")
+
+
+_LOADING = """import numpy as np
+
+digits = km.datasets.load("digits")
+X = np.concatenate([digits.X_train, digits.X_test])
+y = np.concatenate([digits.y_train, digits.y_test])"""
+
+
+@cli.command
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("demo_out"),
+    json: cli.AsJson = False,
+) -> None:
+    """Compare every map on the bundled digits, together with linear and exact kernel machines.
+
+    Takes about half a minute on a free processor. Prints a table, and writes a report.
+
+    Example: `kernelmaps demo --out demo`
+    """
+    digits = load("digits")
+    X = np.concatenate([digits.X_train, digits.X_test])
+    y = np.concatenate([digits.y_train, digits.y_test])
+    options: dict[str, Any] = {"sizes": [3], "joint_sizes": [256], "name": "digits"}
+    kernels = ["chi2", "exp_chi2", "gaussian"]
+    result = compare_methods(X, y, kernels=kernels, loading_code=_LOADING, **options)
+    out.mkdir(parents=True, exist_ok=True)
+    cli.show(result, json, f"report: {result.report(out / 'demo.html')}")
+
+
+def _read(
+    data: str, target: str | None, columns: str | None, drop: str | None, normalize: str,
+    encoding: str,
+) -> tuple[Any, str]:  # fmt: skip
+    """Rows of a file, as the options ask for them, and two lines of Python that read them.
+
+    Columns that `fit` leaves out (IDs, one value) are left out, with a note, unless `columns`
+    names the columns.
+    """
+    cli.check_norm(normalize)
+    options: dict[str, Any] = {"target": target, "columns": cli.names(columns)}
+    options |= {"drop": cli.names(drop) or [], "encoding": encoding}
+    rows = read_rows(data, **options)
+    if columns is None and rows.columns and not hasattr(rows.X, "tocsr"):
+        reasons = uninformative_columns(rows.columns, rows.X)
+        used = [name for name in rows.columns if name not in reasons]
+        if used and reasons:
+            rows = rows.of_columns(used)
+            options["drop"] += reasons
+            for name, reason in reasons.items():
+                cli.note(f"{name} is left out: {reason}. --columns names the columns to use.")
+    given = {key: value for key, value in options.items() if value and value != "utf-8"}
+    arguments = ", ".join([repr(data), *(f"{key}={value!r}" for key, value in given.items())])
+    scaled = "" if normalize == "none" else f".normalized({normalize!r})"
+    code = f"rows = km.datasets.read_rows({arguments}){scaled}\nX, y = rows.X, rows.y"
+    return rows.normalized(normalize), code
+
+
+def _parse_kernel(text: str) -> Any:
+    """A kernel's name, whose width follows the data, or the kernel of a width: ``gaussian:2.5``."""
+    name, _, width = text.partition(":")
+    kernel = get(name)
+    if not width:
+        return name
+    try:
+        value = float(width)
+    except ValueError:
+        raise ValueError(f"the width {width!r} of the kernel {name!r} is not a number.") from None
+    return kernel.with_parameter(value)
 
 
 def _numbers(text: str, option: str, kind: type = float) -> list[Any]:

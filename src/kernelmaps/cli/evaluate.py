@@ -72,7 +72,7 @@ def evaluate(
     if json:
         cli.show_json(result)
         return
-    cli.show_table(_make_table(result))
+    cli.say(_make_table(result))
     if checks is not None:
         cli.say(str(checks))
     if out is not None:

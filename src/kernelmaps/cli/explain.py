@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,22 +12,22 @@ import numpy as np
 import typer
 
 from .._util.arguments import install_hint
-from .._util.display import table_of, two_columns
+from .._util.display import shortened, table_of, two_columns
 from .._util.storage import AnyPath
 from ..data.reading import column_names
 from ..evaluation.model_report import ReportRows, take, write_report
-from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay, importance
-from ..inspection.shapes import output_names
-from ..model_files import FileInfo, load_with_metadata, open_info
-from ..models.shapes import PairFunction, ShapeFunction
+from ..model_files import load_with_metadata, open_info
+from ..models.shapes import PairFunction
+from ..plots.panels import PairFunctionDisplay, ShapeFunctionDisplay
+from ..plots.shapes import by_importance, importance, output_names
 from . import application as cli
-from .effects import describe_effect, describe_effects
 from .export import feature_names
 from .saved_model import SavedModel
 
-_SHOWN = ("term", "importance", "p")  # of a summary; `summary` in JSON has all of it
-_RIGHT = ("importance", "p")  # columns of numbers
-_CLASSES = 6  # whose effects fit beside each other
+_CLASSES = 6  # whose effects fit next to each other
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_WIDTH, _SHORT = 16, 10  # blocks of a curve, and of one of several
+_LEVELS = 6  # of a category that are named
 
 
 @cli.command
@@ -81,164 +81,107 @@ def explain(
     if label is not None and report is not None:
         raise ValueError("--class does not change a --report: leave out one of them.")
     if report is not None:
-        written = write_model_report(model, report, data, row, encoding)
+        written = _write_page(model, report, data, row, encoding)
         cli.show_json(written) if json else cli.say(f"report: {report}")
-        return
-    if data is not None and row is not None:
-        explained = explain_row(model, data, row, label, encoding)
-        cli.show_json(explained) if json else cli.show_table(_tabulate_row(explained))
-        return
-    info = open_info(model)
-    result = explain_model(model, info, n_features=features, label=label)
-    if result is None:
-        plain = {"path": str(model), **asdict(info)}
-        cli.show_json(plain) if json else cli.show_table(_tabulate_file(model, info))
-        return
-    facts = f"{info.size:,} bytes, kernelmaps {info.version}, SHA-256 {info.digest[:12]}"
-    cli.show(result, json, f"file: {facts}")
-    if not json:
-        try:
-            cli.say("\n".join(f"picture: {path}" for path in result.plot(out)))
-        except ModuleNotFoundError:
-            cli.say(f"no picture: {install_hint('matplotlib')}")
+    elif data is not None and row is not None:
+        _explain_row(model, data, row, label, encoding, json)
+    else:
+        _explain_model(model, out, features, label, json)
 
 
-@dataclass(frozen=True)
-class ModelExplanation:
-    """Shape functions of a model, most important first, and its pairs.
-
-    Attributes
-    ----------
-    title : str
-    display : ShapeFunctionDisplay
-    info : FileInfo
-    pairs : PairFunctionDisplay or None
-        Heat maps of pairs, where the model has some.
-    summary : Summary or None
-        Degrees of freedom and significance of the terms, for models of tables.
-    n_terms : int
-        Terms that are listed.
-    output : int or None
-        Class whose effects are listed; None: all, or the last where there are too many.
-    """
-
-    title: str
-    display: ShapeFunctionDisplay
-    info: FileInfo
-    pairs: PairFunctionDisplay | None = None
-    summary: Any = None
-    n_terms: int = 12
-    output: int | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        outputs = self.display.classes or ["score"]
-        shapes = self.display.shapes
-        plain: dict[str, Any] = {"model": self.title}
-        plain["features"] = [_plain_shape(shape) | {"outputs": outputs} for shape in shapes]
-        if self.pairs is not None:
-            plain["pairs"] = [_plain_pair(pair) for pair in self.pairs.pairs]
-        if self.summary is not None:
-            terms = [dict(zip(self.summary.columns, row)) for row in self.summary.rows]
-            plain["summary"] = {**self.summary.facts, "terms": terms}
-        return plain | {"file": asdict(self.info)}
-
-    def table(self) -> Any:
-        """The most important terms, with what they add to the score."""
-        heads, rows = self._lines()
-        table = table_of(heads, rows[: self.n_terms], self.title, _RIGHT)
-        caption, classes, shown = [], self.display.classes, self._shown_class
-        if classes is not None and shown is not None:
-            named = f"{classes[shown]!r}, one of {len(classes)} classes"
-            caption.append(f"Effects on {named}; --class NAME shows those on another.")
-        if len(rows) > self.n_terms:
-            caption.append(f"and {len(rows) - self.n_terms} more: --features {len(rows)}")
-        table.caption = "\n".join(caption) or None
-        return table
-
-    @property
-    def _shown_class(self) -> int | None:
-        """Index of the only class whose effects are listed, if it is only one."""
-        classes = self.display.classes
-        if self.output is not None or classes is None:
-            return self.output
-        return len(classes) - 1 if len(classes) > _CLASSES else None
-
-    def _lines(self) -> tuple[list[str], list[list[str]]]:
-        """Heads and cells of the table: one line for each term."""
-        pairs = [] if self.pairs is None else self.pairs.pairs
-        functions: list[ShapeFunction | PairFunction] = [*self.display.shapes, *pairs]
-        classes, shown = self.display.classes, self._shown_class
-        if classes is None or shown is not None:
-            one = -1 if shown is None else shown
-            last = ["effect" if classes is None else f"effect on {classes[one]}"]
-            effects = {f.name: [describe_effect(f, one)] for f in functions}
-        else:
-            last, effects = list(classes), {f.name: describe_effects(f) for f in functions}
-        if self.summary is None:
-            return ["feature", "importance", *last], [
-                [f.name, f"{importance(f):.3g}", *effects[f.name]] for f in self.display.shapes
-            ]
-        heads = [name for name in _SHOWN if classes is None or name != "p"]  # p is of one class
-        columns = [self.summary.columns.index(name) for name in heads]
-        lines = {row[0]: [row[k] for k in columns] for row in self.summary.rows}
-        return [*heads, *last], [
-            [*line, *effects.get(name, [""] * len(last))] for name, line in lines.items()
-        ]
-
-    def plot(self, path: str | Path) -> list[Path]:
-        """Draw one panel per feature, and the pairs in a file beside it (needs matplotlib)."""
-        written = [self.display.save(path)]
-        if self.pairs is not None:
-            path = Path(path)
-            written.append(self.pairs.save(path.with_name(f"{path.stem}-pairs{path.suffix}")))
-        return written
-
-
-def _tabulate_row(row: dict[str, Any]) -> Any:
-    """Terms, the largest contribution first."""
-    lines = [["intercept", "", f"{row['intercept']:+.4g}"]]
-    for term in row["terms"]:
-        band = "" if term["error"] is None else f" ± {2 * term['error']:.2g}"
-        lines.append([term["term"], term["value"], f"{term['adds']:+.4g}{band}"])
-    title = f"{row['row']}: {row['output']} {row['score']:.4g}"
-    return table_of(["term", "value", "adds"], lines, title, ["adds"])
-
-
-def _tabulate_file(path: Path, info: FileInfo) -> Any:
-    """What a file says about itself."""
-    hidden = ("range", "held_out", "unused")
-    metadata = {k: v for k, v in info.metadata.items() if k not in hidden}
-    numbers = {"arrays": len(info.arrays), "size": f"{info.size:,} bytes", "metadata": metadata}
-    return two_columns({"path": str(path), **asdict(info), **numbers}, str(path))
-
-
-def explain_model(
-    model: AnyPath, info: FileInfo, *, n_features: int = 12, label: str | None = None
-) -> ModelExplanation | None:
+def _explain_model(
+    path: Path, out: Path, n_features: int, label: str | None, as_json: bool
+) -> None:
     """Shape functions of a saved additive model (or of a ridge model on an additive map).
 
-    `label` is the class whose effects are listed, of more than two. None of a map or a spec.
+    Of other files, what they hold.
     """
-    fitted, metadata = load_with_metadata(model)
-    if not hasattr(fitted, "predict"):
-        return None
-    title = f"{type(fitted).__name__}: {os.fspath(model)}"
-    display = ShapeFunctionDisplay.of_model(
-        fitted,
-        n_features=n_features,
-        names=_names_beside(fitted, metadata),
-        domain=metadata.get("range"),
-    )
-    display.title = title
-    pairs = getattr(fitted, "pair_functions_", [])
-    heat_maps = PairFunctionDisplay(pairs, title) if pairs else None
-    summary = fitted.summary() if hasattr(fitted, "predictor_") else None
-    output = _output(display.classes, label)
-    return ModelExplanation(title, display, info, heat_maps, summary, n_features, output)
+    info, (model, metadata) = open_info(path), load_with_metadata(path)
+    if not hasattr(model, "predict"):
+        plain = {"path": str(path), **asdict(info)}
+        hidden = ("range", "held_out", "unused")
+        facts = {k: v for k, v in info.metadata.items() if k not in hidden}
+        shown = {"arrays": len(info.arrays), "size": f"{info.size:,} bytes", "metadata": facts}
+        cli.show_json(plain) if as_json else cli.say(two_columns(plain | shown, str(path)))
+        return
+    options = {"names": _feature_names(model, metadata), "domain": metadata.get("range")}
+    display = ShapeFunctionDisplay.of_model(model, n_features=n_features, **options)
+    display.title = title = f"{type(model).__name__}: {path}"
+    pairs = getattr(model, "pair_functions_", [])
+    summary = model.summary() if hasattr(model, "predictor_") else None
+    output = _find_output(display.classes, label)
+    if as_json:
+        outputs = {"outputs": display.classes or ["score"]}
+        plain = {"model": title, "features": [_plain(f) | outputs for f in display.shapes]}
+        plain |= {"pairs": [_plain(pair) for pair in pairs]} if pairs else {}
+        if summary is not None:
+            terms = [dict(zip(summary.columns, row)) for row in summary.rows]
+            plain["summary"] = {**summary.facts, "terms": terms}
+        cli.show_json(plain | {"file": asdict(info)})
+        return
+    n_terms = int(model.n_features_in_) if summary is None else len(summary.rows)
+    functions = by_importance([*display.shapes, *pairs])[:n_features]
+    cli.say(_tabulate_terms(title, functions, display.classes, summary, output, n_terms))
+    cli.say(f"file: {info.size:,} bytes, kernelmaps {info.version}, SHA-256 {info.digest[:12]}")
+    try:
+        cli.say(f"picture: {display.save(out)}")
+        if pairs:
+            beside = out.with_name(f"{out.stem}-pairs{out.suffix}")
+            cli.say(f"picture: {PairFunctionDisplay(pairs, title).save(beside)}")
+    except ModuleNotFoundError:
+        cli.say(f"no picture: {install_hint('matplotlib')}")
 
 
-def _output(classes: Sequence[Any] | None, label: str | None) -> int | None:
+def _tabulate_terms(
+    title: str, functions: Sequence[Any], classes: Any, summary: Any, output: int | None, n: int
+) -> Any:
+    """The most important of `n` terms, with what they add to the score."""
+    if classes is not None and output is None and len(classes) > _CLASSES:
+        output = len(classes) - 1
+    heads = ["feature" if summary is None else "term", "importance"]
+    columns = [[f.name for f in functions], [f"{importance(f):.3g}" for f in functions]]
+    if summary is not None and classes is None:  # p is of one class
+        p = {row[0]: row[list(summary.columns).index("p")] for row in summary.rows}
+        heads.append("p")
+        columns.append([p.get(f.name, "") for f in functions])
+    if classes is not None and output is None:
+        effects = zip(*map(describe_effects, functions), strict=True)
+        heads, columns = [*heads, *map(str, classes)], [*columns, *effects]
+    else:
+        heads.append("effect" if classes is None else f"effect on {classes[output]}")
+        columns.append([describe_effect(f, -1 if output is None else output) for f in functions])
+    table = table_of(heads, zip(*columns, strict=True), title, ("importance", "p"))
+    caption = []
+    if classes is not None and output is not None:
+        named = f"{classes[output]!r}, one of {len(classes)} classes"
+        caption.append(f"Effects on {named}; --class NAME shows those on another.")
+    if n > len(functions):
+        caption.append(f"and {n - len(functions)} more: --features {n}")
+    table.caption = "\n".join(caption) or None
+    return table
+
+
+def _plain(function: Any) -> dict[str, Any]:
+    """A shape function or a pair as plain values."""
+    known = {"name": function.name, "importance": importance(function)}
+    if isinstance(function, PairFunction):
+        arrays = {name: getattr(function, name).tolist() for name in ("values", "density")}
+        return {**known, "first": list(function.first), "second": list(function.second), **arrays}
+    known["grid"] = function.grid.tolist()
+    for name in ("values", "errors"):
+        values = getattr(function, name)
+        if values is not None:
+            known[name] = values.reshape(len(function.grid), -1).tolist()
+    if function.levels is not None:
+        known["levels"] = list(function.levels)
+    if function.ticks is not None:
+        known["ticks"] = {name: value for value, name in function.ticks}
+    if function.missing is not None:
+        known["missing"] = np.ravel(function.missing[0]).tolist()
+    return known
+
+
+def _find_output(classes: Sequence[Any] | None, label: str | None) -> int | None:
     """Index of a class by its name; None without a name."""
     if label is None:
         return None
@@ -251,106 +194,141 @@ def _output(classes: Sequence[Any] | None, label: str | None) -> int | None:
     return names.index(label)
 
 
-def _names_beside(model: Any, metadata: dict[str, Any]) -> Sequence[str] | None:
+def _feature_names(model: Any, metadata: dict[str, Any]) -> Sequence[str] | None:
     """Names of the features of a model that does not know them itself."""
     return None if hasattr(model, "reader_") else feature_names(model, metadata)
 
 
-def explain_row(
-    model: AnyPath, data: AnyPath, row: int, label: str | None = None, encoding: str = "utf-8"
-) -> dict[str, Any]:
-    """What each term of a saved model adds to the score of a row, counted from 0.
+# ---- rows ---------------------------------------------------------------------------------------
 
-    `label` is the class whose score is explained, of more than two; by default the predicted one.
-    """
+
+def _explain_row(
+    model: AnyPath, data: str, row: int, label: str | None, encoding: str, as_json: bool
+) -> None:
+    """What each term of a saved model adds to the score of a row, counted from 0."""
     saved = SavedModel.load(model)
     if not hasattr(saved.model, "explain"):
         raise ValueError(
             f"{type(saved.model).__name__} does not explain single rows: fit an additive model."
         )
-    output = _output(output_names(saved.model), label)
-    before, name = 0, os.fspath(data)
+    output, before = _find_output(output_names(saved.model), label), 0
     for rows in saved.blocks(data, exposure="none", encoding=encoding):
-        n = rows.X.shape[0]
-        if 0 <= row - before < n:
-            one = take(rows.X, [row - before])
-            return _plain_row(f"row {row} of {name}", saved.model.explain(one, output))
-        before += n
-    raise ValueError(f"--row {row} is not in {name}, whose rows are 0 to {before - 1}.")
+        if 0 <= row - before < rows.X.shape[0]:
+            explained = saved.model.explain(take(rows.X, [row - before]), output)
+            break
+        before += rows.X.shape[0]
+    else:
+        raise ValueError(f"--row {row} is not in {data}, whose rows are 0 to {before - 1}.")
+    title = f"row {row} of {data}"
+    if not as_json:
+        cli.say(f"{title}\n{explained}")
+        return
+    n = len(explained.names)
+    errors = [None] * n if explained.errors is None else explained.errors.tolist()
+    columns = (explained.names, explained.shown, explained.values.tolist(), errors)
+    names = ("term", "value", "adds", "error")
+    terms = [dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)]
+    facts = {name: getattr(explained, name) for name in ("output", "score", "intercept")}
+    terms.sort(key=lambda term: -abs(term["adds"]))
+    cli.show_json({"row": title, **facts, "terms": terms})
 
 
-def _plain_row(title: str, row: Any) -> dict[str, Any]:
-    errors = [None] * len(row.names) if row.errors is None else row.errors.tolist()
-    terms = [
-        {"term": name, "value": shown, "adds": float(value), "error": error}
-        for name, shown, value, error in zip(row.names, row.shown, row.values, errors)
-    ]
-    return {
-        "row": title,
-        "output": row.output,
-        "score": float(row.score),
-        "intercept": row.intercept,
-        "terms": sorted(terms, key=lambda term: -abs(term["adds"])),
-    }
-
-
-def write_model_report(
-    model: AnyPath, path: AnyPath, data: AnyPath | None = None, row: int | None = None,
-    encoding: str = "utf-8",
-) -> dict[str, Any]:  # fmt: skip
+def _write_page(
+    model: AnyPath, path: Path, data: str | None, row: int | None, encoding: str
+) -> dict[str, Any]:
     """Write the page of a saved model, with rows of a file explained and scored."""
     saved = SavedModel.load(model)
-    fitted, metadata = saved.model, saved.metadata
-    blocks = None
+    metadata, blocks = saved.metadata, None
     if data is not None:
         names = column_names(data, encoding)
         scored = names is None or metadata.get("target") in names
+        exposure = None if scored else "none"  # which scores alone depend on
 
         def blocks() -> Iterator[tuple[Any, Any, Any]]:
-            exposure = None if scored else "none"  # which scores alone depend on
             for rows in saved.blocks(
                 data, with_target=scored, exposure=exposure, encoding=encoding
             ):
                 yield rows.X, rows.y, rows.exposure
 
-    report_rows = ReportRows(fitted, blocks)
+    report_rows = ReportRows(saved.model, blocks)
     write_report(
         report_rows,
-        Path(path),
+        path,
         rows=None if row is None else [row],
         target=metadata.get("target") or "the target",
-        feature_names=_names_beside(fitted, metadata),
+        feature_names=_feature_names(saved.model, metadata),
         domain=metadata.get("range"),
         held_out=metadata.get("held_out"),
     )
-    scored = report_rows.judged is not None
-    return {"path": os.fspath(path), "rows": report_rows.n, "scored": scored}
+    has_scores = report_rows.judged is not None
+    return {"path": os.fspath(path), "rows": report_rows.n, "scored": has_scores}
 
 
-def _plain_shape(shape: Any) -> dict[str, Any]:
-    plain = {
-        "name": shape.name,
-        "importance": importance(shape),
-        "grid": shape.grid.tolist(),
-        "values": shape.values.reshape(len(shape.grid), -1).tolist(),
-    }
-    if shape.errors is not None:
-        plain["errors"] = shape.errors.reshape(len(shape.grid), -1).tolist()
-    if shape.levels is not None:
-        plain["levels"] = list(shape.levels)
-    if shape.ticks is not None:
-        plain["ticks"] = {name: value for value, name in shape.ticks}
-    if shape.missing is not None:
-        plain["missing"] = np.ravel(shape.missing[0]).tolist()
-    return plain
+# ---- effects in words ---------------------------------------------------------------------------
 
 
-def _plain_pair(pair: Any) -> dict[str, Any]:
-    return {
-        "name": pair.name,
-        "importance": importance(pair),
-        "first": list(pair.first),
-        "second": list(pair.second),
-        "values": pair.values.tolist(),
-        "density": pair.density.tolist(),
-    }
+def describe_effect(function: Any, output: int = -1) -> str:
+    """A shape function or a pair in one line; of several outputs, that of one."""
+    if isinstance(function, PairFunction):
+        return _cells(function, output)
+    values = function.values.reshape(len(function.grid), -1)[:, output]
+    text = _curve(function, values) if function.levels is None else _levels(function, values)
+    if function.missing is not None:
+        text += f"; missing {np.ravel(function.missing[0])[output]:+.3g}"
+    return text
+
+
+def describe_effects(function: Any) -> list[str]:
+    """A shape function or a pair in a few characters for each of several outputs."""
+    n = function.values.shape[-1]
+    if isinstance(function, PairFunction):
+        spans = np.ptp(function.values.reshape(-1, n), axis=0)
+        return [f"± {span / 2:.2g}" for span in spans]
+    if function.levels is None:
+        return [_blocks(function.grid, function.values[:, k], _SHORT) for k in range(n)]
+    best = enumerate(function.values.argmax(axis=0))
+    return [f"{shortened(function.levels[i], 14)} {function.values[i, k]:+.2g}" for k, i in best]
+
+
+def _curve(function: Any, values: np.ndarray) -> str:
+    """``18 ▁▂▄▆█ 90``: the function from the least to the largest value of the feature."""
+    grid, names = function.grid, dict(function.ticks or ())
+    if len(grid) < 2:
+        return f"{grid[0]:.4g}"
+    low, high = float(grid[0]), float(grid[-1])
+    size = max(abs(low), abs(high), 1e-300)
+    # Enough digits to tell the ends from each other, and none in scientific notation up to 10¹⁰.
+    digits = 3 + int(np.ceil(np.log10(size / max(high - low, 1e-300))))
+    digits = min(15, max(4, digits, int(np.log10(size)) + 1 if 1 <= size < 1e10 else 0))
+    ends = f"{values.min():+.3g} to {values.max():+.3g}"
+    first, last = (names.get(end, f"{end:.{digits}g}") for end in (low, high))
+    return f"{first} {_blocks(grid, values, _WIDTH)} {last}, {ends}"
+
+
+def _blocks(grid: np.ndarray, values: np.ndarray, width: int) -> str:
+    """A curve as blocks of eight heights."""
+    at = np.interp(np.linspace(grid[0], grid[-1], width), grid, values)
+    low, high = float(at.min()), float(at.max())
+    steps = (at - low) / (high - low or 1.0) * (len(_BLOCKS) - 1)
+    return "".join(_BLOCKS[round(step)] for step in steps)
+
+
+def _levels(function: Any, values: np.ndarray) -> str:
+    """Levels with the largest effects, from the highest to the lowest."""
+    largest = np.argsort(-np.abs(values), kind="stable")[:_LEVELS]
+    order = sorted(largest.tolist(), key=lambda k: -values[k])
+    text = ", ".join(f"{shortened(function.levels[k])} {values[k]:+.3g}" for k in order)
+    more = len(values) - len(order)
+    return f"{text}, … ({more} more)" if more > 0 else text
+
+
+def _cells(pair: PairFunction, output: int) -> str:
+    """The highest and the lowest cell that training rows were in."""
+    values = pair.values if pair.values.ndim == 2 else pair.values[..., output]
+    values = np.where(pair.density > 0, values, np.nan)
+    extremes = []
+    for place in (np.nanargmax(values), np.nanargmin(values)):
+        i, j = (int(k) for k in np.unravel_index(place, values.shape))
+        cell = f"{shortened(pair.first[i])} × {shortened(pair.second[j])}"
+        extremes.append(f"{cell} {values[i, j]:+.3g}")
+    return ", ".join(extremes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,16 +13,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
 
 from .._util import storage
-from .._util.storage import AnyPath, write_json
+from .._util.storage import AnyPath
 from ..engine import Spec
-from ..evaluation.candidates import get_sort, needs_scaler
-from ..kernels import get
 from ..model_files import load_with_metadata, save
 from ..models.gam.functions import input_names
 from . import application as cli
 
 MODEL_SUFFIXES = (".kmap", ".onnx", ".h")
-EXPORT_SUFFIXES = (*MODEL_SUFFIXES, ".json")
 
 
 @cli.command
@@ -33,7 +29,7 @@ def export(
         Path | None,
         typer.Argument(
             metavar="TARGET",
-            help="File to write: .onnx (ONNX), .h (C), .json (the numbers of a map) or .kmap.",
+            help="File to write: .onnx (ONNX), .h (C) or .kmap.",
             show_default=False,
         ),
     ] = None,
@@ -52,7 +48,7 @@ def export(
         raise ValueError("name one file to write, as TARGET or with --out.")
     path = out or target
     assert path is not None
-    cli.check_out(path, "a map or a model", EXPORT_SUFFIXES)
+    cli.check_out(path, "a map or a model", MODEL_SUFFIXES)
     content, metadata = load_with_metadata(model)
     note = write_model(content, path, metadata)
     title = content.family if isinstance(content, Spec) else type(content).__name__
@@ -66,46 +62,27 @@ def export(
         cli.say(note)
 
 
-def check_map_suffix(path: AnyPath, kernel: Any) -> None:
-    """Refuse a file that the maps of a kernel (or of its name) cannot be written to."""
-    suffix = cli.check_suffix(path, EXPORT_SUFFIXES, "a map")
-    if suffix == ".h" and get_sort(get(kernel)) != "additive":
-        raise ValueError(
-            f"cannot write {os.fspath(path)!r}: C headers hold maps that act on each feature "
-            f"alone, and maps of {get(kernel).name} act on whole rows. Use .kmap or .onnx."
-        )
-    if suffix == ".json" and needs_scaler(kernel):
-        raise ValueError(
-            f"cannot write {os.fspath(path)!r}: .json holds the numbers of one map, and columns "
-            f"are standardised in front of maps of {kernel}. Use .kmap or .onnx, or give the "
-            f"kernel a width ({kernel}:1), which is taken on the columns as they are."
-        )
-
-
 def write_model(model: Any, path: AnyPath, metadata: Mapping[str, Any] | None = None) -> str:
-    """Write a map, a model or a spec as the suffix says: ``.kmap``, ``.onnx``, ``.h`` or ``.json``.
+    """Write a map, a model or a spec as the suffix says: ``.kmap``, ``.onnx`` or ``.h``.
 
-    JSON is the report of a design. Names of features and the order of classes go into the file.
+    Names of features and the order of classes go into the file.
     Returns what a user has to know about it, or nothing.
     """
     metadata = dict(metadata or {})
-    suffix = cli.check_suffix(path, EXPORT_SUFFIXES, "a map or a model")
+    suffix = cli.check_out(path, "a map or a model", MODEL_SUFFIXES)
     if suffix == ".onnx":
         return _write_onnx(model, path, metadata)
     if suffix == ".h":
         return _write_header(model, path, metadata)
-    if suffix == ".json":
-        _write_json(model, path)
-    else:
-        save(model, path, metadata=metadata)
+    save(model, path, metadata=metadata)
     return ""
 
 
 def _write_onnx(model: Any, path: AnyPath, metadata: dict[str, Any]) -> str:
     if isinstance(model, Spec) or hasattr(model, "make_spec"):
         raise ValueError(
-            "a design is a map of one feature, which ONNX has no use for: write it as .h, .json "
-            "or .kmap, or fit a DesignedMap and export that."
+            "a design is a map of one feature, which ONNX has no use for: write it as .h or "
+            ".kmap, or fit a DesignedMap and export that."
         )
     from ..onnx import to_onnx
 
@@ -149,24 +126,3 @@ def _about_dates(model: Any) -> str:
         f"Dates ({', '.join(dates)}) must be given as numbers: years with a fraction and, where "
         "the model has them, month (1 to 12), weekday (Monday is 1) and hour (0 to 24)."
     )
-
-
-def _write_json(model: Any, path: AnyPath) -> None:
-    if hasattr(model, "make_spec") and hasattr(model, "to_dict"):  # joint designs have none
-        return write_json(path, model.to_dict())
-    spec = model if isinstance(model, Spec) else getattr(model, "spec_", None)
-    if not isinstance(spec, Spec):
-        raise ValueError(
-            f"{type(model).__name__} is not written as .json, which holds the numbers of a map: "
-            f"use {', '.join(MODEL_SUFFIXES)}."
-        )
-    write_json(path, _plain_spec(spec))
-
-
-def _plain_spec(spec: Spec) -> dict[str, Any]:
-    return {
-        "family": spec.family,
-        "numbers": dict(spec.numbers),
-        "arrays": {name: array.tolist() for name, array in spec.arrays.items()},
-        "parts": [_plain_spec(inner) for inner in spec.parts],
-    }

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
+from ..data.columns import ColumnSelection
 from . import application as cli
 from .export import MODEL_SUFFIXES
-from .held_out_fit import fit_file
-from .settings import FitSettings, TableOptions
+from .fitting import fit_file
+from .settings import FitSettings
 
 ModelOut = Annotated[
     Path | None,
@@ -139,14 +140,12 @@ def fit(
     """
     cli.check_norm(normalize)
     cli.check_out(out, "a model", MODEL_SUFFIXES)
-    options = TableOptions(terms, interactions, constraints, smoothing)
     settings = FitSettings(
-        model, map, task, C, normalize, holdout, cli.note, loss, max_iter, tol, options, stream,
-        exposure, sample_weight, encoding,
+        model, map, task, C, interactions, terms, constraints, smoothing, loss, max_iter, tol,
+        exposure, sample_weight, holdout, stream, normalize, encoding,
     )  # fmt: skip
-    result = fit_file(
-        data, settings, target=target, columns=cli.names(columns), drop=cli.names(drop) or ()
-    )
+    selection = ColumnSelection(target, cli.names(columns), cli.names(drop) or [])
+    result = fit_file(data, settings, selection)
     if out is not None:
         result.save(out)
     saved = "not saved: name a file, --out model.kmap" if out is None else f"saved: {out}"

@@ -89,8 +89,7 @@ class SavedModel:
                     f"{os.fspath(data)!r} has no names of columns, which a model of a table finds "
                     "its columns by: use CSV or Parquet."
                 )
-            columns = _TableColumns(self, Path(data), encoding)
-            yield from columns.blocks(keep, target if with_target else None, exposure, with_target)
+            yield from self._table_blocks(Path(data), keep, target, with_target, exposure, encoding)
             return
         if exposure not in (None, "none"):
             raise ValueError("--exposure is for models of tables that were fitted with it.")
@@ -104,10 +103,11 @@ class SavedModel:
                 f"{self.model.n_features_in_}."
             )
         rows = rows.normalized(self.metadata.get("normalize", "none"))
-        X = self.with_names(rows.X) if named else rows.X
-        yield NewRows(X, rows.y, None, rows.extra_columns)
+        yield NewRows(
+            self._with_names(rows.X) if named else rows.X, rows.y, None, rows.extra_columns
+        )
 
-    def with_names(self, X: Any) -> Any:
+    def _with_names(self, X: Any) -> Any:
         """Rows whose columns were found by name, as a frame if the estimator was fitted on one."""
         names = getattr(self.model, "feature_names_in_", None)
         if names is None or hasattr(self.model, "estimator"):  # which takes arrays
@@ -116,99 +116,71 @@ class SavedModel:
 
         return pandas.DataFrame(X, columns=names)
 
-
-@dataclass(frozen=True)
-class _TableColumns:
-    """The columns of a CSV or Parquet file that a GAM reads, found by name."""
-
-    saved: SavedModel
-    path: Path
-    encoding: str
-
-    def blocks(
-        self, keep: Sequence[str], target: str | None, exposure: str | None, with_target: bool
-    ) -> Iterator[NewRows]:
-        if not self.path.exists():
-            raise FileNotFoundError(f"there is no file {str(self.path)!r}.")
-        name, header = str(self.path), column_names(self.path, self.encoding) or []
+    def _table_blocks(
+        self, path: Path, keep: Sequence[str], target: str | None, with_target: bool,
+        exposure: str | None, encoding: str,
+    ) -> Iterator[NewRows]:  # fmt: skip
+        """Blocks of a CSV or Parquet file for a GAM, whose columns are found by name."""
+        if not path.exists():
+            raise FileNotFoundError(f"there is no file {str(path)!r}.")
+        name, header, metadata = str(path), column_names(path, encoding) or [], self.metadata
+        target = target or ("y" if "y" in header else None) if with_target else None
         if with_target and target is None:
-            target = "y" if "y" in header else None
-            if target is None:
-                raise no_target(name, header)
+            raise no_target(name, header)
         column_positions(header, [target] if target else [], name, what="target")
         column_positions(header, keep, name)
-        exposure = self._exposure(exposure, header)
-        features = self._features(header, target, exposure)
-        y, exposures, has_target = self._beside(target, exposure)
+        exposure = exposure or metadata.get("exposure")
+        exposure = None if exposure == "none" else exposure
+        if exposure is not None and exposure not in header:
+            raise ValueError(
+                f"{path} has no column {exposure!r} with the exposures that the model was fitted "
+                "with. Name another one with --exposure, or use --exposure none for exposures of 1."
+            )
+        others = {target, exposure, *map(metadata.get, ("target", "exposure", "sample_weight"))}
+        features = self._find_features(header, others, name)
+        y, exposures, has_target = None, None, None
+        values = list(dict.fromkeys(filter(None, (target, exposure))))
+        if values:  # targets and exposures are read by all of their cells
+            files = list(raw_tables(path, values, encoding))
+            whole = replace(files[0], table=pa.concat_tables([file.table for file in files]))
+            y, _, exposures, has_target = whole.beside(target, None, exposure)
         begin = end = 0
-        for file in raw_tables(self.path, list(dict.fromkeys([*features, *keep])), self.encoding):
+        for file in raw_tables(path, list(dict.fromkeys([*features, *keep])), encoding):
             table = file.table
             if has_target is not None:
                 table = table.filter(has_target[file.start : file.start + table.num_rows])
-            if not table.num_rows:
-                continue
-            begin, end = end, end + table.num_rows
-            targets, exposed = (None if v is None else v[begin:end] for v in (y, exposures))
-            carried = _cells(table.select(list(keep)))
-            yield NewRows(table.select(features), targets, exposed, carried)
+            if table.num_rows:
+                begin, end = end, end + table.num_rows
+                given = (None if v is None else v[begin:end] for v in (y, exposures))
+                yield NewRows(table.select(features), *given, _cells(table.select(list(keep))))
         if not end:
-            raise ValueError(f"{self.path} has no rows.")
+            raise ValueError(f"{path} has no rows.")
 
-    def _beside(self, target: str | None, exposure: str | None) -> tuple[Any, Any, Any]:
-        """Targets and exposures, which are read by all of their cells, and who has a target."""
-        names = [column for column in (target, exposure) if column is not None]
-        if not names:
-            return None, None, None
-        files = list(raw_tables(self.path, list(dict.fromkeys(names)), self.encoding))
-        whole = replace(files[0], table=pa.concat_tables([file.table for file in files]))
-        y, _, exposures, has_target = whole.beside(target, None, exposure)
-        return y, exposures, has_target
-
-    def _features(self, header: list[str], target: str | None, exposure: str | None) -> list[str]:
+    def _find_features(self, header: list[str], others: set[Any], name: str) -> list[str]:
         """Columns that the model reads, in its order; others are ignored, new ones with a word."""
-        reader, metadata = self.saved.model.reader_, self.saved.metadata
-        beside = {target, exposure, *map(metadata.get, ("target", "exposure", "sample_weight"))}
+        reader, unused = self.model.reader_, self.metadata.get("unused")
         if not reader.named:
-            return [column for column in header if column not in beside]
+            return [column for column in header if column not in others]
         features = [column.name for column in reader.columns if column.features]
-        column_positions(header, features, str(self.path))
-        expected = {*reader.names, *(metadata.get("unused") or []), *beside}
+        column_positions(header, features, name)
+        expected = {*reader.names, *(unused or []), *others}
         new = [column for column in header if column not in expected]
-        if new and metadata.get("unused") is not None:
+        if new and unused is not None:
             warnings.warn(
-                f"{self.path} has columns that were not there in fit, which are ignored: "
+                f"{name} has columns that were not there in fit, which are ignored: "
                 f"{quoted(new, 5)}.",
                 SuspectColumnWarning,
                 stacklevel=2,
             )
         return features
 
-    def _exposure(self, given: str | None, header: list[str]) -> str | None:
-        """The column of exposures: as given, else as in fit; "none" is an exposure of 1."""
-        name = given or self.saved.metadata.get("exposure")
-        if name is None or name == "none":
-            return None
-        if name not in header:
-            raise ValueError(
-                f"{self.path} has no column {name!r} with the exposures that the model was fitted "
-                "with. Name another one with --exposure, or use --exposure none for exposures of 1."
-            )
-        return name
-
 
 def _set_map_names(fitted: Any, columns: Sequence[str]) -> None:
     """Let the additive maps of a model, fitted on an array, name columns in messages."""
-    if hasattr(fitted, "saved_maps"):  # without its estimator
-        for feature_map in fitted.saved_maps:
-            if feature_map.n_features_in_ == len(columns):
-                feature_map.column_names = columns
-        return
-    from ..maps.base import AdditiveMap
-
     parts = getattr(getattr(fitted, "_fitted_maps", None), "parts", [])
     steps = [step for group in parts if group.columns is None for step in group.steps]
     for feature_map in [getattr(fitted, "feature_map_", None), *steps]:
-        if isinstance(feature_map, AdditiveMap) and feature_map.n_features_in_ == len(columns):
+        if hasattr(feature_map, "_known_names") and feature_map.n_features_in_ == len(columns):
             feature_map._known_names = columns
 
 

@@ -1,4 +1,4 @@
-"""Options of the command line as settings: maps, terms of a GAM, and what to fit.
+"""Options of `kernelmaps fit` as an unfitted estimator: maps, and terms of a GAM.
 
 Nothing in a text is executed.
 """
@@ -6,9 +6,8 @@ Nothing in a text is executed.
 from __future__ import annotations
 
 import ast
-import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sklearn.base import clone
@@ -23,6 +22,7 @@ from ..models.gam.terms import Term
 
 MODELS = ("gam", "svm", "ridge")
 HOLDOUTS = ("auto", "last", "random", "none")
+_MAPS = "kernelmaps.maps."  # where public maps are defined
 
 
 def parse_map(text: str) -> FeatureMap:
@@ -37,120 +37,141 @@ def parse_map(text: str) -> FeatureMap:
             raise ValueError(f"{text!r} holds no map but {type(saved).__name__}.")
         return clone(saved)
     try:
-        node = ast.parse(text.strip(), mode="eval").body
+        node: Any = ast.parse(text.strip(), mode="eval").body
         call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
-        if not isinstance(call.func, ast.Name) or any(item.arg is None for item in call.keywords):
-            raise ValueError
-        unnamed = [_read_literal(item) for item in call.args]
+        name, unnamed = call.func.id, [_read_literal(item) for item in call.args]
         settings = {str(item.arg): _read_literal(item.value) for item in call.keywords}
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+    except (AttributeError, SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         raise ValueError(
             f"{shortened(text, 201)!r} is not a map: write Name or Name(setting=value, …), with "
             "numbers, words and lists as values, or name a .kmap file."
         ) from None
-    return _make_map(call.func.id, unnamed, settings)
+    names = [key for key, room in kernelmaps._MODULE_OF.items() if room.startswith(_MAPS)]
+    public = {key: getattr(kernelmaps, key) for key in names}
+    classes = {key: cls for key, cls in public.items() if issubclass(cls, FeatureMap)} | PLUGINS
+    if name not in classes:
+        raise ValueError(f"there is no map {name!r}; there are {', '.join(classes)}.")
+    try:
+        return classes[name](*unnamed, **settings)
+    except TypeError as error:
+        known = ", ".join(classes[name]._get_param_names())
+        raise ValueError(f"{name}: {error}. It has the settings {known}.") from None
 
 
 def _read_literal(node: ast.expr) -> Any:
     return node.id if isinstance(node, ast.Name) else ast.literal_eval(node)
 
 
-def _make_map(name: str, unnamed: Sequence[Any], settings: dict[str, Any]) -> FeatureMap:
-    modules = kernelmaps._MODULE_OF.items()
-    public = [
-        getattr(kernelmaps, public_name)
-        for public_name, room in modules
-        if room.startswith("kernelmaps.maps.")
-    ]
-    classes = {cls.__name__: cls for cls in public if issubclass(cls, FeatureMap)} | PLUGINS
-    if name not in classes:
-        raise ValueError(f"there is no map {name!r}; there are {', '.join(classes)}.")
-    names: Sequence[str] = classes[name]._get_param_names()
-    unknown = sorted(set(settings) - set(names))
-    if unknown:
-        raise ValueError(f"{name} has no setting {', '.join(unknown)}; it has {', '.join(names)}.")
-    signature = inspect.signature(classes[name])
-    try:
-        signature.bind(*unnamed, **settings)
-    except TypeError as error:
-        raise ValueError(
-            f"{name}: {error}. Write settings with their names, such as "
-            f"{next(iter(signature.parameters))}=…; it has {', '.join(names)}."
-        ) from None
-    return classes[name](*unnamed, **settings)
-
-
 @dataclass(frozen=True)
-class TableOptions:
-    """Options as text; None: not asked for.
+class FitSettings:
+    """The options of `kernelmaps fit`, as they are typed; None: not asked for.
 
-    Attributes
-    ----------
-    terms : str
-        ``"hour=periodic:24,load=linear,zip=category"``.
-    interactions : str
-        ``"auto"``, a number of pairs, or ``"hour:load,age:income"``.
-    constraints : str
-        ``"area=increasing+concave,age=convex"``.
-    smoothing : str
-        ``"auto"``, a number, or ``"area=100,age=10"``.
+    The model is by default an SVM where a map or C is given, or the rows are sparse, and else a
+    GAM.
     """
 
-    terms: str | None = None
+    model: str | None = None
+    map: str | None = None
+    task: str = "auto"
+    C: float | None = None
     interactions: str | None = None
+    terms: str | None = None
     constraints: str | None = None
     smoothing: str | None = None
+    loss: str | None = None
+    max_iter: int | None = None
+    tol: float | None = None
+    exposure: str | None = None
+    sample_weight: str | None = None
+    holdout: str = "auto"
+    stream: bool | None = None
+    normalize: str = "none"
+    encoding: str = "utf-8"
 
-    def parameters(self, columns: Sequence[str] | None = None) -> dict[str, Any]:
-        """Parameters of a GAM; `columns` that were asked for by name are used in any case."""
+    def check(self) -> FitSettings:
+        """The settings with the model, after those that contradict each other were refused."""
+        if self.model not in (None, *MODELS):
+            raise ValueError(f"the model must be one of {', '.join(MODELS)}, got {self.model!r}.")
+        if self.holdout not in HOLDOUTS:
+            raise ValueError(f"--holdout must be {', '.join(HOLDOUTS)}, got {self.holdout!r}.")
+        check_positive("the model", "C", 1.0 if self.C is None else self.C)
+        on_map = self.map is not None or self.C is not None
+        model = self.model or ("svm" if on_map else "")
+        of_tables = ("interactions", "terms", "constraints", "smoothing")
+        of_tables += ("exposure", "sample_weight")
+        refused = {
+            "gam": ("map", "C", "tol"),
+            "svm": of_tables,
+            "ridge": (*of_tables, "loss", "max_iter", "tol"),
+        }.get(model, ())
+        given = [f"--{n.replace('_', '-')}" for n in refused if getattr(self, n) is not None]
+        if given:
+            why = " (a map, or --C, asks for an SVM)" if self.model is None else ""
+            raise ValueError(f"{', '.join(given)} means nothing for --model {model}{why}.")
+        return replace(self, model=model or None)
+
+    def read_map(self) -> FeatureMap | None:
+        """The map; an SVM takes an additive one."""
+        if self.map is None:
+            return None
+        feature_map = parse_map(self.map)
+        if self.model == "svm" and not isinstance(feature_map, AdditiveMap):
+            raise ValueError(
+                "an additive model needs an additive map, and "
+                f"{type(feature_map).__name__} is a joint one: use --model ridge, or a map such as "
+                "SplineMap or HomogeneousMap."
+            )
+        if feature_map.get_params().get("random_state", 0) is None:
+            feature_map.set_params(random_state=0)  # the same file gives the same model
+        return feature_map
+
+    def make_estimator(
+        self, task: str, feature_map: Any, columns: Sequence[str] | None = None
+    ) -> Any:
+        """The model to fit, unfitted; a GAM uses the `columns` that were asked for by name."""
+        labels = task == "classification"
+        given = {name: getattr(self, name) for name in ("loss", "max_iter", "tol")}
+        options = {name: value for name, value in given.items() if value is not None}
+        C = 1.0 if self.C is None else self.C
+        if self.model == "gam":
+            kind = "AdditiveClassifier" if labels else "AdditiveRegressor"
+            return getattr(kernelmaps, kind)(**self._gam_parameters(columns), **options)
+        if self.model == "svm":
+            kind = "AdditiveSVC" if labels else "AdditiveSVR"
+            return getattr(kernelmaps, kind)(feature_map, C, random_state=0, **options)
+        kind = "StreamingRidgeClassifier" if labels else "StreamingRidge"
+        return getattr(kernelmaps, kind)(feature_map=feature_map, alpha=1 / C)
+
+    def _gam_parameters(self, columns: Sequence[str] | None) -> dict[str, Any]:
         terms: dict[str, Any] = dict.fromkeys(columns or (), "auto")
-        terms |= {name: _term(name, kind) for name, kind in _items(self.terms, "terms")}
+        terms |= {name: _parse_term(name, kind) for name, kind in _items(self.terms, "terms")}
         shapes = _items(self.constraints, "constraints")
-        constraints = {name: tuple(shape.split("+")) for name, shape in shapes}
+        smoothing: Any = self.smoothing or "auto"
+        if "=" in smoothing:
+            pairs = _items(smoothing, "smoothing")
+            smoothing = {name: _parse_smoothing(value) for name, value in pairs}
+        else:
+            smoothing = _parse_smoothing(smoothing)
         return {
             "terms": terms or None,
-            "interactions": self._interactions(),
-            "constraints": constraints or None,
-            "smoothing": self._smoothing(),
+            "interactions": _parse_interactions(self.interactions),
+            "constraints": {name: tuple(shape.split("+")) for name, shape in shapes} or None,
+            "smoothing": smoothing,
         }
-
-    def _interactions(self) -> Any:
-        text = self.interactions
-        if text is None or text == "auto":
-            return text
-        if text.strip().isdecimal():
-            return int(text)
-        pairs = [tuple(map(str.strip, item.split(":"))) for item in text.split(",") if item.strip()]
-        if not pairs or any(len(pair) != 2 or not all(pair) for pair in pairs):
-            raise ValueError(
-                "--interactions must be auto, a number of pairs, or pairs of columns such as "
-                f"hour:load,age:income; got {text!r}."
-            )
-        return pairs
-
-    def _smoothing(self) -> Any:
-        text = self.smoothing
-        if text is None or text == "auto":
-            return "auto"
-        if "=" in text:
-            return {name: _smoothing_parameter(value) for name, value in _items(text, "smoothing")}
-        return _smoothing_parameter(text)
 
 
 def _items(text: str | None, option: str) -> list[tuple[str, str]]:
     """Names and values between commas: ``a=b,c=d``."""
     items = []
-    for item in (text or "").split(","):
-        name, equals, value = (text_part.strip() for text_part in item.rpartition("="))
-        if not item.strip():
-            continue
+    for item in filter(str.strip, (text or "").split(",")):
+        name, equals, value = (part.strip() for part in item.rpartition("="))
         if not (equals and name and value):
             raise ValueError(f"--{option} must be COLUMN=VALUE with commas between; got {text!r}.")
         items.append((name, value))
     return items
 
 
-def _term(name: str, text: str) -> Term | str | None:
+def _parse_term(name: str, text: str) -> Term | str | None:
     """``linear``, ``trend``, ``periodic:24``, or ``none`` to leave the column out."""
     kind, _, period = text.partition(":")
     if not period:
@@ -161,122 +182,23 @@ def _term(name: str, text: str) -> Term | str | None:
         raise ValueError(f"--terms: the period of {name!r} is not a number: {period!r}.") from None
 
 
-def _smoothing_parameter(text: str) -> Any:
-    if text == "auto":
+def _parse_interactions(text: str | None) -> Any:
+    """``auto``, a number of pairs, or ``hour:load,age:income``."""
+    if text is None or text == "auto":
         return text
+    if text.strip().isdecimal():
+        return int(text)
+    pairs = [tuple(map(str.strip, item.split(":"))) for item in text.split(",") if item.strip()]
+    if not pairs or any(len(pair) != 2 or not all(pair) for pair in pairs):
+        raise ValueError(
+            "--interactions must be auto, a number of pairs, or pairs of columns such as "
+            f"hour:load,age:income; got {text!r}."
+        )
+    return pairs
+
+
+def _parse_smoothing(text: str) -> Any:
     try:
-        return float(text)
+        return text if text == "auto" else float(text)
     except ValueError:
         raise ValueError(f"--smoothing must be auto or numbers, got {text!r}.") from None
-
-
-@dataclass(frozen=True)
-class FitSettings:
-    """What to fit.
-
-    Attributes
-    ----------
-    model : {"gam", "svm", "ridge"}, optional
-        A generalised additive model, an additive support vector machine on a map, or ridge
-        regression on any map. By default an SVM where a map or C is given, or the rows are sparse,
-        and else a GAM.
-    feature_map : str, map or None
-        See :func:`parse_map`; None takes the model's own default.
-    task : {"auto", "classification", "regression"}
-        "auto" looks at the target, see :func:`decide_task`.
-    C : float, optional
-        Inverse strength of the regularisation, of models on a map; 1 by default.
-    normalize : str
-        How the rows were scaled, to be repeated when predicting.
-    holdout : {"auto", "last", "random", "none"}
-        The one in five rows that a first fit does not see and that are scored; the model that is
-        kept is fitted on all rows. "auto" takes the last ones where a column of dates orders the
-        rows, else random ones. "none" scores the training rows.
-    say : callable
-        Called with a line of text when a long step begins.
-    loss : str, optional
-        Of GAMs and SVMs; by default the estimator's own.
-    max_iter, tol : number, optional
-        When a solver stops; by default as the estimator has them.
-    table : TableOptions
-        What is asked of the terms of a GAM.
-    stream : bool, optional
-        Whether a GAM reads a CSV or Parquet file block by block, so that it may be larger than
-        memory; by default files of more than 256 MiB.
-    exposure : str, optional
-        Column of exposures, for the losses "poisson" and "gamma".
-    sample_weight : str, optional
-        Column of weights of the rows.
-    encoding : str
-        Of CSV text.
-    """
-
-    model: str | None = None
-    feature_map: str | FeatureMap | None = None
-    task: str = "auto"
-    C: float | None = None
-    normalize: str = "none"
-    holdout: str = "auto"
-    say: Callable[[str], None] = field(default=lambda line: None, compare=False)
-    loss: str | None = None
-    max_iter: int | None = None
-    tol: float | None = None
-    table: TableOptions = field(default_factory=TableOptions)
-    stream: bool | None = None
-    exposure: str | None = None
-    sample_weight: str | None = None
-    encoding: str = "utf-8"
-
-    def check(self) -> FitSettings:
-        """The settings, after those that contradict each other were refused; the map is one."""
-        if self.model not in (None, *MODELS):
-            raise ValueError(f"the model must be one of {', '.join(MODELS)}, got {self.model!r}.")
-        if self.holdout not in HOLDOUTS:
-            raise ValueError(f"--holdout must be {', '.join(HOLDOUTS)}, got {self.holdout!r}.")
-        on_map = self.feature_map is not None or self.C is not None
-        model = self.model or ("svm" if on_map else None)
-        check_positive("the model", "C", 1.0 if self.C is None else self.C)
-        beside = {"exposure": self.exposure, "sample_weight": self.sample_weight}
-        refused = {
-            "gam": {"map": self.feature_map, "C": self.C, "tol": self.tol},
-            "svm": {**vars(self.table), **beside},
-            "ridge": {
-                **vars(self.table), **beside, "loss": self.loss, "max_iter": self.max_iter,
-                "tol": self.tol,
-            },
-        }.get(model or "", {})  # fmt: skip
-        given = [
-            f"--{name.replace('_', '-')}" for name, value in refused.items() if value is not None
-        ]
-        if given:
-            why = " (a map, or --C, asks for an SVM)" if self.model is None else ""
-            raise ValueError(f"{', '.join(given)} means nothing for --model {model}{why}.")
-        return replace(self, model=model, feature_map=self._check_map(model))
-
-    def _check_map(self, model: str | None) -> FeatureMap | None:
-        given = self.feature_map
-        feature_map = parse_map(given) if isinstance(given, str) else given
-        if model == "svm" and feature_map is not None and not isinstance(feature_map, AdditiveMap):
-            raise ValueError(
-                "an additive model needs an additive map, and "
-                f"{type(feature_map).__name__} is a joint one: use --model ridge, or a map such as "
-                "SplineMap or HomogeneousMap."
-            )
-        if feature_map is not None and feature_map.get_params().get("random_state", 0) is None:
-            feature_map.set_params(random_state=0)  # the same file gives the same model
-        return feature_map
-
-    def estimator(self, task: str, feature_map: Any, columns: Sequence[str] | None = None) -> Any:
-        """The model to fit, unfitted; a GAM uses the `columns` that were asked for by name."""
-        labels = task == "classification"
-        given = {name: getattr(self, name) for name in ("loss", "max_iter", "tol")}
-        options = {name: value for name, value in given.items() if value is not None}
-        C = 1.0 if self.C is None else self.C
-        if self.model == "gam":
-            kind = "AdditiveClassifier" if labels else "AdditiveRegressor"
-            return getattr(kernelmaps, kind)(**self.table.parameters(columns), **options)
-        if self.model == "svm":
-            kind = "AdditiveSVC" if labels else "AdditiveSVR"
-            return getattr(kernelmaps, kind)(feature_map, C, random_state=0, **options)
-        kind = "StreamingRidgeClassifier" if labels else "StreamingRidge"
-        return getattr(kernelmaps, kind)(feature_map=feature_map, alpha=1 / C)

@@ -6,7 +6,7 @@ import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date
 from difflib import get_close_matches
 from typing import Any, TypeAlias
 
@@ -18,7 +18,7 @@ from .._util.arguments import argument, needed
 from .._util.sparse import dense
 from .._util.threads import cached_property
 from .dates import duration_cells
-from .text_cells import Cells, Text
+from .text_cells import Cells, Text, date_like_doubts, may_be_dates
 
 _INSTEAD = (
     "replace the text by numbers first, or fit a GAM (AdditiveRegressor, AdditiveClassifier), "
@@ -206,50 +206,25 @@ def without_columns(X: Any, names: Sequence[str]) -> Any:
 
 
 def first_column_without_numbers(X: Any) -> tuple[str, str] | None:
-    """The first column of a frame that is not of complete numbers, and what it holds."""
-    if not is_frame(X):
-        return None
-    if hasattr(X, "iloc"):
-        columns = ((str(name), *_kind_and_gaps(X.iloc[:, j])) for j, name in enumerate(X.columns))
-    else:
-        table = X.to_arrow() if hasattr(X, "to_arrow") else X
-        columns = (
-            (name, *_kind_and_gaps(column))
-            for name, column in zip(table.column_names, table.columns, strict=True)
-        )
-    for name, kind, gaps in columns:
-        if kind or gaps:
-            return name, kind or "missing values"
-    return None
-
-
-def _kind_and_gaps(column: Any) -> tuple[str, bool]:
-    """What a column holds instead of numbers (empty: numbers), and whether values are missing.
+    """The first column of a frame that is not of complete numbers, and what it holds.
 
     True and false are the numbers 1 and 0, as `pandas.get_dummies` writes them.
     """
-    if isinstance(column, pa.ChunkedArray):
-        tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
-        numeric = any(test(column.type) for test in tests)
-        gaps = bool(pc.any(pc.is_null(column, nan_is_null=True)).as_py())
-    else:
-        letter = "" if str(column.dtype) == "category" else column.dtype.kind
-        numeric, gaps = letter in ("f", "i", "u", "b"), bool(column.isna().any())
-    return "" if numeric else "text, categories or dates", gaps
-
-
-def categorical_columns(given: Sequence[Any] | None, names: list[str], owner: str) -> set[int]:
-    """Positions of the columns that `categorical_features` names."""
-    if given is None:
-        return set()
-    if isinstance(given, str) or not np.iterable(given):
-        raise ValueError(
-            f"{owner}: categorical_features must be a list of columns or a mask, got {given!r}."
-        )
-    items = list(given)
-    if len(items) == len(names) and all(isinstance(item, bool | np.bool_) for item in items):
-        return {j for j, item in enumerate(items) if item}
-    return {column_position(item, names, owner, "categorical_features") for item in items}
+    if not is_frame(X):
+        return None
+    X = X.to_arrow() if hasattr(X, "to_arrow") else X
+    columns = X.items() if hasattr(X, "iloc") else zip(X.column_names, X.columns, strict=True)
+    for name, column in columns:
+        if isinstance(column, pa.ChunkedArray):
+            tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+            are_numbers = any(test(column.type) for test in tests)
+            gaps = pc.any(pc.is_null(column, nan_is_null=True)).as_py()
+        else:
+            are_numbers = str(column.dtype) != "category" and column.dtype.kind in "fiub"
+            gaps = column.isna().any()
+        if not are_numbers or gaps:
+            return str(name), "missing values" if are_numbers else "text, categories or dates"
+    return None
 
 
 def column_position(item: Any, names: list[str], owner: str, argument: str) -> int:
@@ -276,12 +251,6 @@ def level_name(item: Any) -> str:
     return str(item)
 
 
-def _renumbered(codes: np.ndarray, levels: list[str], names: list[str]) -> np.ndarray:
-    """Codes of levels as numbers in another list of their names; −1, for missing, stays."""
-    place = {name: k for k, name in enumerate(names)}
-    return np.array([*(place[level] for level in levels), -1], np.int64)[codes]
-
-
 def joined_columns(parts: Sequence[Sequence[Column]]) -> list[Column]:
     """The columns of several chunks of one table, one below the other."""
     out = []
@@ -291,7 +260,11 @@ def joined_columns(parts: Sequence[Sequence[Column]]) -> list[Column]:
             out.append(Column(name, np.concatenate([c.values for c in pieces]), None, []))
             continue
         levels = list(dict.fromkeys(level for column in pieces for level in column.levels))
-        codes = [_renumbered(column.codes, column.levels, levels) for column in pieces]
+        place = {level: k for k, level in enumerate(levels)}
+        codes = [
+            np.array([*(place[level] for level in column.levels), -1], np.int64)[column.codes]
+            for column in pieces
+        ]
         out.append(Column(name, None, np.concatenate(codes), levels))
     return out
 
@@ -303,41 +276,23 @@ _TRUTH = pa.array(["False", "True"])
 
 @dataclass(frozen=True)
 class Categories:
-    """A column of declared categories.
+    """A column of declared categories: names of levels, none of them null, and their codes."""
 
-    Attributes
-    ----------
-    levels : pyarrow array of strings
-        Names of the levels, none of them null.
-    codes : ndarray of int64
-        Which of them each row holds; −1 for a missing value.
-    ordered : bool
-    """
+    values: pa.DictionaryArray
 
-    levels: pa.Array
-    codes: np.ndarray
-    ordered: bool
-
-    @classmethod
-    def of_arrow(cls, values: pa.DictionaryArray) -> Categories:
-        """From a dictionary of strings."""
-        if values.dictionary.null_count:
-            values = values.dictionary_decode().dictionary_encode()
-        codes = pc.fill_null(values.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
-        return cls(values.dictionary, codes, values.type.ordered)
-
-    def to_arrow(self) -> pa.DictionaryArray:
-        """As a dictionary of strings."""
-        indices = pa.array(self.codes, mask=self.codes < 0)
-        return pa.DictionaryArray.from_arrays(indices, self.levels, ordered=self.ordered)
+    @property
+    def ordered(self) -> bool:
+        return self.values.type.ordered
 
     @cached_property
     def cells(self) -> Cells:
         """The levels without blanks around them; two of them may be the same."""
-        return Cells(pc.utf8_trim_whitespace(self.levels), self.codes)
+        codes = pc.fill_null(self.values.indices.cast(pa.int64()), -1)
+        levels = pc.utf8_trim_whitespace(self.values.dictionary)
+        return Cells(levels, codes.to_numpy(zero_copy_only=False))
 
     def __len__(self) -> int:
-        return len(self.codes)
+        return len(self.values)
 
 
 @dataclass(frozen=True)
@@ -366,10 +321,9 @@ class RawTable:
             if X.ndim != 2:
                 raise ValueError(f"{owner}: X must have two dimensions, got {X.ndim}.")
             return cls([f"x{j}" for j in range(X.shape[1])], False, X.shape[0], list(X.T))
-        package = type(X).__module__.split(".")[0]
-        if package == "polars":
-            X = X.to_arrow()
-        given = X.columns if package == "pandas" else X.column_names
+        X = X.to_arrow() if _package(X) == "polars" else X
+        is_pandas = hasattr(X, "iloc")
+        given = X.columns if is_pandas else X.column_names
         names = [str(name) or unnamed(j) for j, name in enumerate(given)]
         named = all(isinstance(name, str) for name in given)
         if len(set(names)) < len(names):
@@ -379,7 +333,7 @@ class RawTable:
                 "leave all but one out."
             )
         # Not X.iloc, which checks each place anew: 0.2 ms a column.
-        columns = [series for _, series in X.items()] if package == "pandas" else _as_saved(X)
+        columns = [series for _, series in X.items()] if is_pandas else _restore_types(X)
         return cls(names, named, X.shape[0], columns)
 
     def column(self, place: int, owner: str) -> RawColumn:
@@ -387,20 +341,20 @@ class RawTable:
         return raw_column(self.columns[place], self.names[place], owner)
 
 
-def _as_saved(table: Any) -> list[Any]:
+def _restore_types(table: Any) -> list[Any]:
     """Columns of an Arrow table; categories and periods of pandas, which files hold as numbers."""
     stated = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}")).get("columns", [])
     columns = dict(zip(table.column_names, table.columns, strict=True))
     for column in stated:
-        values = columns.get(column["field_name"])
-        if values is None or isinstance(values.type, pa.DictionaryType):
+        name = column["field_name"]
+        if name not in columns or isinstance(columns[name].type, pa.DictionaryType):
             continue
         if column["pandas_type"] == "categorical":
-            columns[column["field_name"]] = values.dictionary_encode()
+            columns[name] = columns[name].dictionary_encode()
         elif column["numpy_type"].startswith("period["):
             pandas = needed("pandas")
             kind = pandas.api.types.pandas_dtype(column["numpy_type"])
-            columns[column["field_name"]] = pandas.Series(kind.__from_arrow__(values))
+            columns[name] = pandas.Series(kind.__from_arrow__(columns[name]))
     return list(columns.values())
 
 
@@ -409,39 +363,45 @@ def raw_column(values: Any, name: str, owner: str) -> RawColumn:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return _from_arrow(values, name, owner)
     dtype = values.dtype
-    if isinstance(dtype, np.dtype) and dtype.kind in "fiuM":
+    kind = getattr(dtype, "kind", "")
+    if isinstance(dtype, np.dtype) and kind in "fiuM":
         array = np.asarray(values)
-        return array.astype("datetime64[s]") if dtype.kind == "M" else array
-    if getattr(dtype, "kind", "") == "c":
+        return array.astype("datetime64[s]") if kind == "M" else array
+    if kind == "c":
         raise ValueError(
             f"{owner}: column {name!r} holds complex numbers: pass their real and imaginary parts "
             "as two columns."
         )
     if str(dtype) == "category":
-        category = values.array
-        levels = _strings([level_name(item) for item in category.categories], name, owner)
-        return Categories(levels, category.codes.astype(np.int64), bool(category.ordered))
+        items, codes = values.cat.categories, values.cat.codes.to_numpy(np.int64)
+        items = items.to_numpy() if items.dtype.kind == "f" else items  # float32 as it prints
+        levels = _strings([level_name(item) for item in items], name, owner)
+        indices = pa.array(codes, mask=codes < 0)
+        ordered = bool(values.cat.ordered)
+        return Categories(pa.DictionaryArray.from_arrays(indices, levels, ordered=ordered))
     if str(dtype).startswith("period"):
         values = values.dt.to_timestamp()
     try:
         array = pa.array(values, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError,
-            UnicodeEncodeError):  # fmt: skip
-        array = _mixed(values, name, owner)
-    if pa.types.is_temporal(array.type) and getattr(dtype, "kind", "") == "O":
-        array = _clock_times(values, array)
-    if isinstance(array, pa.ExtensionArray):
-        array = _mixed(values, name, owner)
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
+        array = None
+    if array is not None and kind == "O" and _is_day(array.type):
+        # pyarrow reads all by the type and the time zone of the first: a time is what the clock
+        # shows where it is, as in text.
+        times = ["NaT" if is_missing(item) else str(item)[:19] for item in values]
+        return np.array(times, "datetime64[s]")
+    if array is None or isinstance(array, pa.ExtensionArray):
+        items = np.asarray(values, dtype=object).tolist()
+        nested = next((item for item in items if isinstance(item, _NESTED)), None)
+        if nested is not None:
+            raise _nested(name, type(nested).__name__, owner)
+        texts = [None if is_missing(item) else level_name(item) for item in items]
+        array = _strings(texts, name, owner)
     return _from_arrow(array, name, owner)
 
 
-def _mixed(values: Any, name: str, owner: str) -> pa.Array:
-    """Python objects of several kinds, as text."""
-    items = np.asarray(values, dtype=object).tolist()
-    nested = next((item for item in items if isinstance(item, _NESTED)), None)
-    if nested is not None:
-        raise _nested(name, type(nested).__name__, owner)
-    return _strings([None if is_missing(item) else level_name(item) for item in items], name, owner)
+def _is_day(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) or pa.types.is_date(kind)
 
 
 def _strings(items: list[str | None], name: str, owner: str) -> pa.Array:
@@ -456,20 +416,7 @@ def _strings(items: list[str | None], name: str, owner: str) -> pa.Array:
         ) from None
 
 
-def _clock_times(values: Any, array: pa.Array) -> pa.Array:
-    """Python's dates and times as the clock shows them where each is, as those of text.
-
-    pyarrow reads all of them by the type and the time zone of the first one.
-    """
-    items = np.asarray(values, dtype=object).tolist()
-    if not all(is_missing(item) or isinstance(item, date) for item in items):
-        return array
-    times = [None if is_missing(item) else datetime.fromisoformat(item.isoformat()[:19])
-             for item in items]  # fmt: skip
-    return pa.array(times, pa.timestamp("s"))
-
-
-_NESTED = (list, dict, set, np.ndarray)
+_NESTED = (list, dict, set, complex, np.ndarray)
 
 
 def _nested(name: str, kind: Any, owner: str) -> TypeError:
@@ -501,26 +448,26 @@ def _from_arrow(values: Any, name: str, owner: str) -> RawColumn:
         else:
             names = as_text(levels).array
         named = pa.DictionaryArray.from_arrays(values.indices, names, ordered=kind.ordered)
-        return Categories.of_arrow(named)
+        if names.null_count:  # one of the declared levels
+            named = named.dictionary_decode().dictionary_encode()
+        return Categories(named)
     if types.is_boolean(kind):
         return Text(_TRUTH.take(values.cast(pa.int8())))
     if types.is_null(kind):
         return np.full(len(values), np.nan)
-    if types.is_nested(kind):
-        raise _nested(name, kind, owner)
-    if types.is_timestamp(kind) or types.is_date(kind):
+    if _is_day(kind):
         if getattr(kind, "tz", None):  # weekdays and hours are those of the time zone
             values = pc.local_timestamp(values)
         return values.to_numpy(zero_copy_only=False).astype("datetime64[s]")
     if types.is_duration(kind):
         return Text(duration_cells(values))
-    if types.is_decimal(kind) or (types.is_integer(kind) and values.null_count):
-        try:
+    try:
+        if types.is_decimal(kind) or (types.is_integer(kind) and values.null_count):
             values = values.cast(pa.float64())
-        except pa.ArrowInvalid:  # whole numbers beyond 2⁵³, which may name levels
-            return Text(values.cast(pa.string()))
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        return values.to_numpy(zero_copy_only=False)
+        if types.is_integer(values.type) or types.is_floating(values.type):
+            return values.to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:  # whole numbers beyond 2⁵³, which may name levels
+        pass
     try:
         return Text(values.cast(pa.large_string() if values.nbytes >= _LARGE else pa.string()))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -531,22 +478,21 @@ def joined_raw(parts: Sequence[RawColumn]) -> RawColumn:
     """The same column of several chunks, one below the other; as text where they differ."""
     if len(parts) == 1:
         return parts[0]
-    arrays = [chunk for chunk in parts if isinstance(chunk, np.ndarray)]
-    if len(arrays) == len(parts) and len({array.dtype.kind == "M" for array in arrays}) == 1:
-        return np.concatenate(arrays)
-    categories = [chunk.to_arrow() for chunk in parts if isinstance(chunk, Categories)]
-    if len(categories) == len(parts):
-        unified = pa.chunked_array(categories).unify_dictionaries().combine_chunks()
-        return Categories.of_arrow(unified)
-    return Text(pa.concat_arrays([as_text(chunk).array.cast(pa.string()) for chunk in parts]))
+    kinds = {isinstance(part, np.ndarray) and part.dtype.kind == "M" for part in parts}
+    if all(isinstance(part, np.ndarray) for part in parts) and len(kinds) == 1:
+        return np.concatenate(parts)
+    if all(isinstance(part, Categories) for part in parts):
+        unified = pa.chunked_array([part.values for part in parts]).unify_dictionaries()
+        return Categories(unified.combine_chunks())
+    return Text(pa.concat_arrays([as_text(part).array.cast(pa.string()) for part in parts]))
 
 
 def as_text(raw: RawColumn) -> Text:
     """A column of any form as text; numbers and dates as they are usually written."""
     if isinstance(raw, Text):
         return raw
-    if not isinstance(raw, np.ndarray):
-        return Text(raw.to_arrow().dictionary_decode())
+    if isinstance(raw, Categories):
+        return Text(raw.values.dictionary_decode())
     if raw.dtype.kind == "M":
         return Text(pa.array(np.datetime_as_string(raw), pa.string(), mask=np.isnat(raw)))
     codes, levels = factorized(raw)
@@ -558,3 +504,10 @@ def factorized(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
     encoded = pa.array(values, from_pandas=True).dictionary_encode()
     codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
     return codes, [level_name(item) for item in encoded.dictionary.to_numpy(zero_copy_only=False)]
+
+
+def typed_number_doubts(raw: np.ndarray) -> list[str]:
+    """What else numbers with a type may mean: 20240131 and 1.2024 may be dates."""
+    if not may_be_dates(raw) or not date_like_doubts(as_text(raw[:100])):
+        return []
+    return date_like_doubts(as_text(raw))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import nullcontext
 from functools import reduce
-from time import monotonic
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from .._util.arguments import needed
-from .._util.threads import interruptible
 from .columns import check_selection, column_positions, names_of
 from .sources import (
     Block,
@@ -26,17 +25,14 @@ from .sources import (
 
 RETRIES = 3  # for errors of a task; a task lost with its worker is rescheduled by Dask itself
 FAN_IN = 8  # results that one task merges: a tree of depth 4 merges 4,096 partitions
-POLL_SECONDS = 1.0  # between two looks at the workers
-PATIENCE_SECONDS = 30.0  # without any worker, after which a fit is given up
 RESERVED_ROWS = 1 << 40  # for a partition of unknown length, so that row numbers stay distinct
-
-Result = TypeVar("Result")
 
 
 class DaskSource(Source):
     """Partitions of a Dask array or dataframe: delayed X, y, weights, exposure, and first row."""
 
     parts: list[tuple[Any, ...]]
+    client: Any = None  # whose workers compute, or the address of its scheduler; None: Dask's own
 
     def __init__(
         self, X: Any, y: Any = None, w: Any = None, exposure: Any = None, *,
@@ -64,30 +60,28 @@ class DaskSource(Source):
                 raise ValueError(f"X must have two dimensions, found shape {X.shape}")
             X = X.rechunk({1: -1})
             rows, width = X.chunks[0], X.shape[1]
-        partitions = list(np.ravel(np.array(X.to_delayed(), dtype=object)))
         beside = {"y": y, "weights": w, "exposure": exposure}
         pieces = [self._beside(values, what, rows) for what, values in beside.items()]
-        lengths_known = not any(math.isnan(n) for n in rows)
-        starts = np.cumsum([0, *(rows if lengths_known else [RESERVED_ROWS] * len(partitions))])
-        self.parts = list(zip(partitions, *pieces, starts.tolist()))
+        lengths_known = not any(map(math.isnan, rows))
+        starts = np.cumsum([0, *(rows if lengths_known else [RESERVED_ROWS] * len(rows))])
+        self.parts = list(zip(_partitions(X), *pieces, starts.tolist()))
         self.n_rows = int(sum(rows)) if lengths_known else None
         self.n_features, self.frames = width, frames
 
     @staticmethod
     def _beside(values: Any, what: str, rows: tuple[Any, ...]) -> list[Any]:
         """Targets or weights, cut where X is cut."""
-        n = len(rows)
         if values is None:
-            return [None] * n
-        lengths_known = not any(math.isnan(count) for count in rows)
+            return [None] * len(rows)
+        lengths_known = not any(map(math.isnan, rows))
         if hasattr(values, "to_delayed"):
             if lengths_known and hasattr(values, "rechunk") and not np.isnan(values.shape[0]):
                 check_lengths(sum(rows), **{what: values})
                 values = values.rechunk({0: rows, **dict.fromkeys(range(1, values.ndim), -1)})
-            pieces = list(np.ravel(np.array(values.to_delayed(), dtype=object)))
-            if len(pieces) != n:
+            pieces = _partitions(values)
+            if len(pieces) != len(rows):
                 raise ValueError(
-                    f"X has {n} partitions, {what} has {len(pieces)}: align them first"
+                    f"X has {len(rows)} partitions, {what} has {len(pieces)}: align them first"
                 )
             return pieces
         if not lengths_known:
@@ -101,115 +95,67 @@ class DaskSource(Source):
     def describe(self) -> str:
         return f"the Dask collection of {len(self.parts)} partitions"
 
-    def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
-        """Partition by partition in this process (to look at the first rows, say)."""
-        import dask
+    def on_client(self, client: Any) -> DaskSource:
+        source = copy.copy(self)
+        source.client = client
+        return source
 
-        number = 0
-        for chunk, partition in enumerate(self.parts):
-            values = dask.compute(*partition)
-            for block in source_of_partition(values, chunk, self.frames).blocks(block_rows):
-                if number >= skip:
-                    yield block
-                number += 1
+    def blocks(self, block_rows: int) -> Iterator[Block]:
+        """Partition by partition in this process."""
+        for number, part in enumerate(self.parts):
+            values = needed("dask").compute(*part)
+            yield from source_of_partition(values, number, self.frames).blocks(block_rows)
+
+    def head(self, rows: int) -> Block | None:
+        """The first rows, which are all that travels."""
+        task = needed("dask").delayed(_head)
+        heads = (self._compute(task(part, self.frames, rows)) for part in self.parts)
+        return next((block for block in heads if block is not None), None)
+
+    def sample(self, rows: int) -> Block | None:
+        """A sample, which is all that travels."""
+        return self.merge_parts(_sample, self.frames, rows).block()
+
+    def merge_parts(self, leaf: Callable[..., Any], *arguments: Any) -> Any:
+        """``leaf(number, partition, *arguments)`` of all partitions, merged where they are."""
+        task, merge = (needed("dask").delayed(function) for function in (leaf, _merge))
+        nodes = [task(number, part, *arguments) for number, part in enumerate(self.parts)]
+        while len(nodes) > 1:
+            nodes = [merge(nodes[i : i + FAN_IN]) for i in range(0, len(nodes), FAN_IN)]
+        return self._compute(nodes[0])
+
+    def _compute(self, task: Any) -> Any:
+        if self.client is None:
+            return needed("dask").compute(task)[0]
+        client = self.client
+        if isinstance(client, str):
+            client = needed("distributed").Client(client, set_as_default=False)
+        with nullcontext(client) if client is self.client else client:
+            return client.compute(task, retries=RETRIES).result()
 
 
 def source_of_partition(
     partition: tuple[Any, ...], chunk: int | None = None, frames: bool = False
 ) -> Source:
-    """A partition as a source: rows that are already here, or a file to be opened here."""
-    if isinstance(partition[0], Source):
-        return partition[0]
+    """A partition as a source, where its rows are."""
     X, *beside, start = partition
     y, w, exposure = (None if values is None else np.asarray(values) for values in beside)
     rows = as_rows(X, frames)
     return SlicedSource(rows, y, w, first=start, chunk=chunk, exposure=exposure, frames=frames)
 
 
-# ---- work on Dask's workers --------------------------------------------------------------------
+def _partitions(collection: Any) -> list[Any]:
+    return list(np.ravel(np.array(collection.to_delayed(), dtype=object)))
 
 
-def on_sample(
-    source: Source, function: Callable[[Block | None], Result], rows: int, client: Any,
-    everywhere: bool = True,
-) -> Result:  # fmt: skip
-    """``function(block)`` for a sample of rows, from everywhere or the first ones.
-
-    Of rows that are elsewhere, the sample is all that travels.
-    """
-    if client is None and source.parts is None:
-        look = source.sample if everywhere else source.head
-        return interruptible(lambda: function(look(rows)))
-    parts = partitions(source, 1, rows)
-    task = needed("dask").delayed(_sample_of_partition)
-    with connected(client) as client:
-        if not everywhere:
-            return function(_computed(task(parts[0], rows, False), client))
-        samples = [task(partition, rows, True) for partition in parts]
-        return function(reduced(samples, _merged_samples, client).block())
+def _head(partition: Any, frames: bool, rows: int) -> Block | None:
+    return source_of_partition(partition, 0, frames).head(rows)
 
 
-def _sample_of_partition(partition: tuple[Any, ...], rows: int, everywhere: bool) -> Any:
-    source = source_of_partition(partition)
-    if not everywhere:
-        return source.head(rows)
-    sample = RowSample(rows, with_ends=True)
-    for block in source.blocks(rows):
-        sample.update(block)
-    return sample
+def _sample(number: int, partition: Any, frames: bool, rows: int) -> RowSample:
+    return RowSample.draw(source_of_partition(partition, number, frames), rows)
 
 
-def _merged_samples(samples: list[RowSample]) -> RowSample:
-    return reduce(RowSample.merge, samples, samples[0].zero())
-
-
-def partitions(source: Source, n: int, rows: int) -> list[tuple[Any, ...]]:
-    """What tasks read (`source_of_partition`): about `n` parts, unless Dask has cut the rows."""
-    return source.parts or [(share,) for share in source.partitions(n, rows)]
-
-
-def reduced(nodes: list[Any], merge: Callable[[list[Any]], Any], client: Any) -> Any:
-    """The values of all tasks, merged `FAN_IN` at a time."""
-    task = needed("dask").delayed(merge)
-    while len(nodes) > 1:
-        nodes = [task(nodes[i : i + FAN_IN]) for i in range(0, len(nodes), FAN_IN)]
-    return _computed(nodes[0], client)
-
-
-@contextmanager
-def connected(client: Any) -> Iterator[Any]:
-    """The client itself, or one for the address of a scheduler, closed afterwards."""
-    if not isinstance(client, str):
-        yield client
-        return
-    Client = needed("distributed").Client
-    with Client(client, set_as_default=False) as made:
-        yield made
-
-
-def _computed(task: Any, client: Any) -> Any:
-    """The value of a task: on the client's workers, or on Dask's current scheduler."""
-    if client is not None:
-        return _awaited(client.compute(task, retries=RETRIES), client)
-    return needed("dask").compute(task)[0]
-
-
-def _awaited(future: Any, client: Any) -> Any:
-    """The value of a future; without workers, which nobody restarts, it would never come."""
-    alone_since = None
-    while True:
-        try:
-            return future.result(timeout=POLL_SECONDS)
-        except TimeoutError:
-            if future.status != "pending":  # it ended meanwhile, or the error is the task's own
-                return future.result()
-        if client.nthreads():
-            alone_since = None
-            continue
-        alone_since = monotonic() if alone_since is None else alone_since
-        if monotonic() - alone_since > PATIENCE_SECONDS:
-            future.cancel()
-            raise TimeoutError(
-                f"the Dask cluster has had no worker for {PATIENCE_SECONDS:g} seconds. Start "
-                "workers, with a nanny so that those that die are replaced, and fit again."
-            )
+def _merge(parts: list[Any]) -> Any:
+    # Into new sums: Dask may still need its inputs.
+    return reduce(lambda total, sums: total.merge(sums), parts, parts[0].zero())

@@ -60,8 +60,6 @@ CERTAIN_FORMS = (
 """Those whose order of day and month is certain; with dots, the day comes first everywhere."""
 UNUSUAL_FORM = "%m.%d.%Y"
 """Is read where the day cannot come first, and no reason for doubt where it can."""
-DATE_MARK = r"[-/., ]\d"
-"""What dates of all these forms have: a separator before a digit."""
 _CLOCK = r"(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2})(?:[.,](?P<f>\d+))?)?"
 _TIME = rf"(?:[T ]\s?{_CLOCK}\s?(?P<p>[AaPp][Mm])?\s?(?P<z>[Zz]|[+-]\d{{2}}(?::?\d{{2}})?)?)?"
 _MONTHS = (
@@ -75,35 +73,34 @@ _CENTURY = 69  # two digits of a year from here on are of the twentieth century,
 _SPANS = {"month": 366 * 86400, "weekday": 7 * 86400, "hour": 86400}
 
 
+def _extract(cells: pa.Array, pattern: str) -> tuple[dict[str, pa.Array], np.ndarray]:
+    """The named parts of a pattern, and which cells match it."""
+    groups = pc.extract_regex(cells, pattern)
+    matched = pc.is_valid(groups).to_numpy(zero_copy_only=False)
+    return dict(zip((part.name for part in groups.type), groups.flatten(), strict=True)), matched
+
+
 def parse_dates(cells: pa.Array, form: str) -> np.ndarray:
     """Cells as ``datetime64[s]``, as the clock shows them where they name a time zone.
 
     NaT if unreadable.
     """
-    groups = pc.extract_regex(cells, f"^{_LAYOUTS[form]}{_TIME}$")
-    if groups.null_count == len(cells):
+    parts, matched = _extract(cells, f"^{_LAYOUTS[form]}{_TIME}$")
+    if not matched.any():
         return np.full(len(cells), np.datetime64("NaT", "s"))
-    matched = pc.is_valid(groups).to_numpy(zero_copy_only=False)
-    parts = dict(zip((field.name for field in groups.type), groups.flatten(), strict=True))
-
-    def number(name: str, default: str = "0") -> np.ndarray:
-        if name not in parts:
-            return np.full(len(cells), int(default))
-        return _integers(parts[name], default)
-
-    short = number("y")
-    year = number("Y") if "Y" in parts else short + np.where(short < _CENTURY, 2000, 1900)
-    month, day = _month_number(parts["b"]) if "b" in parts else number("m"), number("d", "1")
-    hour, minute, second = _hour(number("H"), parts["p"]), number("M"), number("S")
-    possible = (month >= 1) & (month <= 12) & (day >= 1) & (hour < 24) & (minute < 60)
-    months = (np.where(possible, year - 1970, 0) * 12 + np.where(possible, month - 1, 0)).astype(
-        "datetime64[M]"
-    )
+    year = _integers(parts.get("Y", parts.get("y")))
+    if "y" in parts:
+        year = year + np.where(year < _CENTURY, 2000, 1900)
+    month = _month_number(parts["b"]) if "b" in parts else _integers(parts["m"])
+    day = _integers(parts["d"]) if "d" in parts else np.ones(len(cells), np.int64)
+    hour, minute, second = _hour(parts), _integers(parts["M"]), _integers(parts["S"])
+    possible = matched & (month >= 1) & (month <= 12) & (day >= 1)
+    possible &= (hour < 24) & (minute < 60) & (second < 60)
+    months = np.where(possible, (year - 1970) * 12 + month - 1, 0).astype("datetime64[M]")
     days = months.astype("datetime64[D]") + (day - 1).astype("timedelta64[D]")
-    possible &= matched & (second < 60) & (days.astype("datetime64[M]") == months)
+    possible &= days.astype("datetime64[M]") == months
     seconds = (hour * 3600 + minute * 60 + second).astype("timedelta64[s]")
-    moment = days.astype("datetime64[s]") + seconds
-    return np.where(possible, moment, np.datetime64("NaT", "s"))
+    return np.where(possible, days.astype("datetime64[s]") + seconds, np.datetime64("NaT", "s"))
 
 
 def date_doubts(form: str, ambiguous: bool) -> list[str]:
@@ -125,41 +122,29 @@ def hours_in(cells: pa.Array) -> np.ndarray:
     Durations are those that pandas and Python write: 2 days 03:00:00, -1 days +23:00:00.
     """
     clock = rf"{_CLOCK}\s?(?P<p>[AaPp][Mm])?"
-    groups = pc.extract_regex(cells, rf"^(?:(?P<D>-?\d{{1,7}}) days?,? ?\+?)?(?:{clock})?$")
-    if groups.null_count == len(cells):
+    pattern = rf"^(?:(?P<D>-?\d{{1,7}}) days?,? ?\+?)?(?:{clock})?$"
+    parts, matched = _extract(cells, pattern)
+    if not matched.any():
         return np.full(len(cells), np.nan)
-    parts = dict(zip((field.name for field in groups.type), groups.flatten(), strict=True))
-    day_or_hour = pc.binary_join_element_wise(parts["D"], parts["H"], "")
-    matched = pc.fill_null(pc.not_equal(day_or_hour, ""), False).to_numpy(zero_copy_only=False)
-    day, hour, minute, second = (_integers(parts[name], "0") for name in "DHMS")
+    day, hour, minute, second = (
+        _integers(parts["D"]), _hour(parts), _integers(parts["M"]), _integers(parts["S"])
+    )  # fmt: skip
     fraction = pc.binary_join_element_wise("0.", pc.fill_null(parts["f"], ""), "0", "")
     second = second + fraction.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    hour = _hour(hour, parts["p"])
-    possible = matched & (hour < _NO_HOUR) & (minute < 60) & (second < 60)
+    is_empty = pc.fill_null(pc.equal(cells, ""), True).to_numpy(zero_copy_only=False)
+    possible = matched & ~is_empty & (hour < _NO_HOUR) & (minute < 60) & (second < 60)
     return np.where(possible, 24 * day + hour + minute / 60 + second / 3600, np.nan)
 
 
 def duration_cells(durations: pa.Array) -> pa.Array:
-    """Durations as text, as pandas writes them, so that they are read as those of a CSV file."""
-    unit = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[durations.type.unit]
-    encoded = durations.cast(pa.int64()).dictionary_encode()
-    cells = [_duration_cell(unit * value) for value in encoded.dictionary.to_pylist()]
-    return pa.array(cells, pa.string()).take(encoded.indices)
+    """Durations, to the microsecond, as text that is read as that of a CSV file."""
+    encoded = durations.cast(pa.duration("us"), safe=False).dictionary_encode()
+    return pa.array(map(str, encoded.dictionary.to_pylist()), pa.string()).take(encoded.indices)
 
 
-def _duration_cell(nanoseconds: int) -> str:
-    seconds, fraction = divmod(nanoseconds, 10**9)
-    minutes, second = divmod(seconds, 60)
-    hours, minute = divmod(minutes, 60)
-    day, hour = divmod(hours, 24)
-    sign = "+" if day < 0 else ""
-    decimals = f".{fraction:09}" if fraction else ""
-    return f"{day} days {sign}{hour:02}:{minute:02}:{second:02}{decimals}"
-
-
-def _integers(digits: pa.Array, default: str) -> np.ndarray:
-    """Digits as numbers; the default where there are none."""
-    digits = pc.fill_null(pc.if_else(pc.equal(digits, ""), default, digits), default)
+def _integers(digits: pa.Array) -> np.ndarray:
+    """Digits as numbers; 0 where there are none."""
+    digits = pc.fill_null(pc.if_else(pc.equal(digits, ""), "0", digits), "0")
     return digits.cast(pa.int64()).to_numpy(zero_copy_only=False)
 
 
@@ -170,9 +155,10 @@ def _month_number(names: pa.Array) -> np.ndarray:
     return np.where(place < 0, 0, place % 12 + 1)
 
 
-def _hour(hour: np.ndarray, half: pa.Array) -> np.ndarray:
+def _hour(parts: dict[str, pa.Array]) -> np.ndarray:
     """Hour of the day, of a clock with twelve hours where a half of the day is named."""
-    half = pc.fill_null(pc.utf8_lower(half), "").to_numpy(zero_copy_only=False)
+    hour = _integers(parts["H"])
+    half = pc.fill_null(pc.utf8_lower(parts["p"]), "").to_numpy(zero_copy_only=False)
     twelve = half != ""
     possible = ~twelve | ((hour >= 1) & (hour <= 12))
     of_day = np.where(twelve, hour % 12 + np.where(half == "pm", 12, 0), hour)

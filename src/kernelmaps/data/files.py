@@ -68,6 +68,7 @@ def is_parquet(path: str | os.PathLike[str]) -> bool:
 
 def parquet_dataset(path: str | os.PathLike[str]) -> Any:
     """A Parquet file, or a folder of them, as a pyarrow dataset (which imports pandas)."""
+    refuse_pipe(path)
     return needed("pyarrow.dataset").dataset(path, format="parquet")
 
 
@@ -107,13 +108,18 @@ class _Decompressed(io.RawIOBase):
         super().close()
 
 
-def open_bytes(path: str | os.PathLike[str]) -> Any:
-    """Open a file, which its suffix may say to be compressed, for its bytes; not a pipe."""
+def refuse_pipe(path: str | os.PathLike[str]) -> None:
+    """Refuse a named pipe."""
     if stat.S_ISFIFO(os.stat(path).st_mode):
         raise ValueError(
             f"{os.fspath(path)!r} is a pipe, and files are read more than once: write what comes "
             "through it to a file first."
         )
+
+
+def open_bytes(path: str | os.PathLike[str]) -> Any:
+    """Open a file, which its suffix may say to be compressed, for its bytes; not a pipe."""
+    refuse_pipe(path)
     opener = _OPENERS.get(Path(path).suffix.lower())
     if opener is None:
         return open(path, "rb")
@@ -244,8 +250,10 @@ class CsvFile:
                     yield table.slice(0, rows)
                     held, some, count = [table.slice(rows)], True, max(count - rows, 0)
 
-    def where(self, row: int) -> str:
+    def where(self, row: int | None) -> str:
         """The file, and the line that a row begins on, as an editor counts them."""
+        if row is None:
+            return str(self.path)
         place = row + int(self._has_header)
         line = next(number for k, (number, _) in enumerate(self._lines()) if k == place)
         return f"{self.path}, line {line}"

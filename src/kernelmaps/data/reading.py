@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -86,14 +85,11 @@ class PreparedSource(Source):
         self.normalize = normalize
         self.n_rows, self.n_features = source.n_rows, source.n_features
 
-    def files(self) -> list[Path] | None:
-        return self.source.files()
-
     def describe(self) -> str:
         return self.source.describe()
 
-    def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
-        return map(self._prepared, self.source.blocks(block_rows, skip))
+    def blocks(self, block_rows: int) -> Iterator[Block]:
+        return map(self._prepared, self.source.blocks(block_rows))
 
     def _prepared(self, block: Block) -> Block:
         X, y = block.X, block.y
@@ -188,8 +184,8 @@ class PartOfSource(Source):
         share = "one in five rows" if self.held else "four in five rows"
         return f"{share} of {self.source.describe()}"
 
-    def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
-        yield from islice(self._parts(self.source.blocks(block_rows)), skip, None)
+    def blocks(self, block_rows: int) -> Iterator[Block]:
+        return self._parts(self.source.blocks(block_rows))
 
     def labels(self) -> Iterator[Block]:
         return self._parts(self.source.labels())

@@ -1,22 +1,19 @@
-"""Sources of rows: arrays, memory maps and streams of chunks, read block by block.
+"""Sources of rows: arrays, .npy files and streams of chunks, read block by block.
 
 `open_source` turns an array, a file or a stream into a `Source`, whose `blocks` are the only thing
-that the fold sees. A source that can be cut into `partitions` without touching the rows (a file, a
-Dask collection) can be folded by other processes; only its description travels.
+that the fold sees.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import pickle
 import tempfile
 import weakref
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +42,8 @@ class Block:
         The chunk as the user counts it, and the place of the first row within it.
     start : int
         Number of the first row in the whole.
+    positions : ndarray of int or None
+        Which rows of a larger block these are, where some are left out.
     """
 
     X: Any
@@ -54,60 +53,56 @@ class Block:
     row: int = 0
     start: int = 0
     exposure: Any = None
+    positions: np.ndarray | None = None
 
     def __len__(self) -> int:
         return self.X.shape[0]
 
-    def part(self, rows: slice) -> Block:
-        """Return some of the rows, one after another.
-
-        Parameters
-        ----------
-        rows : slice
-            Which ones, with a start and without a step.
-
-        Returns
-        -------
-        Block
-            They, with their targets, weights and exposures.
-        """
-        y, w, exposure = (values_at(values, rows) for values in (self.y, self.w, self.exposure))
-        row, start = self.row + rows.start, self.start + rows.start
-        return Block(_sliced(self.X, rows), y, w, self.chunk, row, start, exposure)
-
-    def take(self, rows: np.ndarray) -> Block:
+    def take(self, rows: slice | np.ndarray) -> Block:
         """Return some of the rows.
 
         Parameters
         ----------
-        rows : ndarray of int
-            Their positions.
+        rows : slice or ndarray of int
+            Which ones; a slice with a start and without a step.
 
         Returns
         -------
         Block
             They, with their targets, weights and exposures.
         """
-        y, w, exposure = (values_at(values, rows) for values in (self.y, self.w, self.exposure))
-        return replace(self, X=_sliced(self.X, rows), y=y, w=w, exposure=exposure)
+        y, w, exposure = (values_at(item, rows) for item in (self.y, self.w, self.exposure))
+        block = replace(self, X=_sliced(self.X, rows), y=y, w=w, exposure=exposure)
+        if isinstance(rows, slice):
+            return replace(block, row=self.row + rows.start, start=self.start + rows.start)
+        return replace(block, positions=rows if self.positions is None else self.positions[rows])
+
+    def place(self, k: int) -> str:
+        """Say where a row is, for messages.
+
+        Parameters
+        ----------
+        k : int
+            Its position in this block.
+
+        Returns
+        -------
+        str
+            Its chunk, and its number there and in the whole.
+        """
+        k = k if self.positions is None else int(self.positions[k])
+        return f"chunk {self.chunk}, row {self.row + k} (row {self.start + k} of the data)"
 
 
 def joined(blocks: list[Block]) -> Block:
-    """Blocks one below the other; all else is that of the first."""
-
-    def concatenated(name: str) -> Any:
-        values = [getattr(block, name) for block in blocks]
-        return None if values[0] is None else np.concatenate(values)
-
+    """Blocks one below the other, which have no places any more."""
     X = [block.X for block in blocks]
     stacked = scipy.sparse.vstack(X, format="csr") if is_sparse(X[0]) else np.vstack(X)
-    return replace(
-        blocks[0],
-        X=stacked,
-        y=concatenated("y"),
-        w=concatenated("w"),
-        exposure=concatenated("exposure"),
+    y, w, exposure = (
+        None if values[0] is None else np.concatenate(values)
+        for values in zip(*((block.y, block.w, block.exposure) for block in blocks))
     )
+    return Block(stacked, y, w, exposure=exposure)
 
 
 class Source:
@@ -132,15 +127,13 @@ class Source:
     parts: list[tuple[Any, ...]] | None = None
     names: list[str] | None = None
 
-    def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
+    def blocks(self, block_rows: int) -> Iterator[Block]:
         """Read the rows block by block.
 
         Parameters
         ----------
         block_rows : int
             Rows of a block, at most.
-        skip : int
-            Number of the first block that is given.
 
         Yields
         ------
@@ -179,12 +172,7 @@ class Source:
         Block or None
             The rows; None if there are none.
         """
-        if self.once:
-            return self.head(rows)
-        sample = RowSample(rows, with_ends=True)
-        for block in self.blocks(rows):
-            sample.update(block)
-        return sample.block()
+        return self.head(rows) if self.once else RowSample.draw(self, rows).block()
 
     def column(self, position: int) -> Iterator[Block]:
         """Read one column of all rows, in blocks.
@@ -204,9 +192,6 @@ class Source:
             is_arrow = hasattr(X, "combine_chunks")
             yield replace(block, X=X.select([position]) if is_arrow else X[:, [position]])
 
-    def keep_chunks(self) -> None:
-        """Keep what can be read only once in a temporary file, so that it can be read again."""
-
     def labels(self) -> Iterator[Block]:
         """Read all rows, with as few columns as can be: targets and weights are what is wanted.
 
@@ -217,53 +202,28 @@ class Source:
         """
         return self.blocks(1 << 20)
 
-    def n_blocks(self, block_rows: int) -> int | None:
-        """Return the number of blocks, where known beforehand (for the progress bar).
+    def keep_chunks(self) -> None:
+        """Keep what can be read only once in a temporary file, so that it can be read again."""
+
+    def on_client(self, client: Any) -> Source:
+        """Return the same rows, to be worked on by a Dask client; of Dask collections alone.
 
         Parameters
         ----------
-        block_rows : int
-            Rows of a block, at most.
+        client : distributed.Client, str or None
+            A client, or the address of a scheduler; None leaves the rows where they are.
 
         Returns
         -------
-        int or None
-            The number; None if it is not known.
+        Source
+            The rows.
         """
-        return None if self.n_rows is None else math.ceil(self.n_rows / block_rows)
-
-    def partitions(self, n: int, block_rows: int) -> list[Source]:
-        """Return about `n` sources that other processes can open; cut where blocks begin.
-
-        Parameters
-        ----------
-        n : int
-            How many are wanted.
-        block_rows : int
-            Rows of a block, at most.
-
-        Returns
-        -------
-        list of Source
-            Together they have all rows.
-        """
+        if client is None:
+            return self
         raise TypeError(
-            f"{self.describe()} lives in this process, and workers cannot see it without being "
-            "sent its rows. Store it as .npy or Parquet where the workers can read it, or pass a "
-            "Dask collection."
+            f"client= is for Dask collections, and {self.describe()} is read in this process. Pass "
+            "a collection, such as dask.dataframe.read_parquet(path)."
         )
-
-    def files(self) -> list[Path] | None:
-        """Return the files that hold all rows, targets and weights and can be entered anywhere.
-
-        While they are not touched, the rows are the same.
-
-        Returns
-        -------
-        list of Path or None
-            None if there are no such files.
-        """
-        return None
 
     def describe(self) -> str:
         """Describe the source in words, for messages and for the identity of a checkpoint.
@@ -281,10 +241,7 @@ class Source:
 
 @dataclass(frozen=True)
 class StoredRows:
-    """Rows of a .npy file, which is mapped while some of them are copied.
-
-    It travels to other processes as a path, and leaves no mapped pages behind.
-    """
+    """Rows of a .npy file, which is mapped while some are copied: no mapped pages are left."""
 
     path: Path
 
@@ -309,8 +266,6 @@ class SlicedSource(Source):
     X: Any
     y: Any = None
     w: Any = None
-    begin: int = 0
-    end: int | None = None
     first: int = 0  # number, in a larger whole, of row 0 of X
     chunk: int | None = None  # number of X, where all of it is one chunk
     exposure: Any = None
@@ -318,16 +273,11 @@ class SlicedSource(Source):
 
     @property
     def n_rows(self) -> int:  # type: ignore[override]
-        return (self.X.shape[0] if self.end is None else self.end) - self.begin
+        return self.X.shape[0]
 
     @property
     def n_features(self) -> int:  # type: ignore[override]
         return self.X.shape[1]
-
-    def files(self) -> list[Path] | None:
-        parts = [array for array in (self.X, self.y, self.w) if array is not None]
-        stored = all(isinstance(array, StoredRows) for array in parts)
-        return sorted({array.path for array in parts}) if stored else None
 
     def describe(self) -> str:
         where = getattr(self.X, "path", None)
@@ -338,41 +288,12 @@ class SlicedSource(Source):
         """Some rows, as the fold takes them."""
         return as_rows(_sliced(self.X, rows), self.frames)
 
-    def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
-        end = self.begin + self.n_rows
-        for a in range(self.begin + skip * block_rows, end, block_rows):
-            rows = slice(a, min(a + block_rows, end))
+    def blocks(self, block_rows: int) -> Iterator[Block]:
+        for a in range(0, self.n_rows, block_rows):
+            rows = slice(a, min(a + block_rows, self.n_rows))
             y, w, exposure = (values_at(values, rows) for values in (self.y, self.w, self.exposure))
             chunk, row = (a // block_rows, 0) if self.chunk is None else (self.chunk, a)
             yield Block(self.rows_at(rows), y, w, chunk, row, self.first + a, exposure)
-
-    def partitions(self, n: int, block_rows: int) -> list[Source]:
-        if not isinstance(self.X, StoredRows):
-            return super().partitions(n, block_rows)
-        # Whole blocks per partition: the same products as in one process, so the same rounding.
-        step = math.ceil(math.ceil(self.n_rows / block_rows) / max(n, 1)) * block_rows
-        cuts = [*range(self.begin, self.begin + self.n_rows, step), self.begin + self.n_rows]
-        return [
-            replace(self, y=_Cut.of(self.y, a, b), w=_Cut.of(self.w, a, b), begin=a, end=b)
-            for a, b in pairwise(cuts)
-        ]
-
-
-@dataclass(frozen=True)
-class _Cut:
-    """Targets of rows a to b only: what a partition in another process has to carry."""
-
-    values: np.ndarray
-    first: int
-
-    @classmethod
-    def of(cls, values: Any, a: int, b: int) -> Any:
-        if values is None or isinstance(values, StoredRows):
-            return values
-        return cls(np.asarray(values[a:b]), a)
-
-    def __getitem__(self, rows: slice) -> np.ndarray:
-        return self.values[rows.start - self.first : rows.stop - self.first]
 
 
 # ---- streams of chunks --------------------------------------------------------------------------
@@ -399,41 +320,33 @@ class IterableSource(Source):
         return f"the stream {self.kind}"
 
     def head(self, rows: int) -> Block | None:
-        with self._peeking() as source:
-            return Source.head(source, rows)
+        if not self.once:
+            return super().head(rows)
+        stream, taken = self.chunks, list[Any]()
+
+        def noted() -> Iterator[Any]:
+            for item in stream:
+                taken.append(item)
+                yield item
+
+        self.chunks = noted()
+        block = super().head(rows)
+        self.chunks = chain(taken, stream)
+        return block
 
     def keep_chunks(self) -> None:
         if not self.once:
             return
         # The file has no name, and is gone with the source.
         stream = tempfile.TemporaryFile()  # noqa: SIM115 (it is read as long as the source is)
+        weakref.finalize(self, stream.close)
         for item in self.chunks:
             pickle.dump(item, stream, pickle.HIGHEST_PROTOCOL)
-        weakref.finalize(self, stream.close)
         self.chunks, self.once = partial(_unpickled, stream, stream.tell()), False
 
-    @contextmanager
-    def _peeking(self) -> Iterator[Source]:
-        """The first chunks, to look at; a stream still gives them afterwards."""
-        if not self.once:
-            yield self
-            return
-        stream, taken = self.chunks, list[Any]()
-
-        def items() -> Iterator[Any]:
-            for item in stream:
-                taken.append(item)
-                yield item
-
-        peeked = IterableSource(items, *self.beside, self.frames, self.names)
-        yield peeked
-        self.chunks, self.names = chain(taken, stream), peeked.names
-
-    def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
-        chunks = self.chunks() if callable(self.chunks) else self.chunks
-        start = number = 0
-        width = None
-        for index, item in enumerate(chunks):
+    def blocks(self, block_rows: int) -> Iterator[Block]:
+        start, width = 0, None
+        for index, item in enumerate(self.chunks() if callable(self.chunks) else self.chunks):
             block = self._chunk(item, index, start)
             n, columns = block.X.shape
             width = columns if width is None else width
@@ -443,9 +356,7 @@ class IterableSource(Source):
                     "all chunks must have the same columns"
                 )
             for a in range(0, n, block_rows):
-                if number >= skip:
-                    yield block.part(slice(a, a + block_rows))
-                number += 1
+                yield block.take(slice(a, a + block_rows))
             start += n
         y, w, exposure = self.beside
         check_lengths(start, y=y, sample_weight=w, exposure=exposure)
@@ -501,21 +412,30 @@ class RowSample:
     with_ends : bool
         Whether the rows with the least and the largest value of each column are kept, too, unless
         they would be more than the sample.
-    blocks : list of Block
-        The sample, in the order of the rows.
+    parts : list of (Block, ndarray)
+        Rows and their hashes, in their order; at most twice as many as the sample has.
     ends : Block or None
         Rows with the least and the largest values.
-    n_rows : int
-        Rows that are kept, at most twice as many as those of the sample.
     """
 
     size: int
     with_ends: bool = False
-    blocks: list[Block] = field(default_factory=list)
+    parts: list[tuple[Block, np.ndarray]] = field(default_factory=list)
     ends: Block | None = None
-    n_rows: int = 0
-    _hashes: list[np.ndarray] = field(default_factory=list)
     _highest: int = (1 << 64) - 1
+
+    @classmethod
+    def draw(cls, source: Source, size: int) -> RowSample:
+        """Sample all rows of a source, with the ends of its columns."""
+        sample = cls(size, with_ends=True)
+        for block in source.blocks(size):
+            sample.update(block)
+        return sample
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that are kept."""
+        return sum(map(len, (hashes for _, hashes in self.parts)))
 
     def zero(self) -> RowSample:
         """An empty sample."""
@@ -529,8 +449,8 @@ class RowSample:
 
     def merge(self, other: RowSample) -> RowSample:
         """Add another sample."""
-        for block, hashes in zip(other.blocks, other._hashes, strict=True):
-            self._add(block, hashes)
+        for part in other.parts:
+            self._add(*part)
         if other.ends is not None:
             self._add_ends(other.ends)
         return self
@@ -538,7 +458,7 @@ class RowSample:
     def block(self) -> Block | None:
         """The sample as one block, the ends of the columns below it; None if it has no rows."""
         all_rows = self.n_rows <= self.size
-        blocks = list(self.shrink())
+        blocks = self.shrink()
         if self.ends is not None and not all_rows:
             blocks.append(self.ends)
         return joined(blocks) if blocks else None
@@ -549,25 +469,22 @@ class RowSample:
             self.ends = block if self.ends is None else _end_rows(joined([self.ends, block]))
 
     def _add(self, block: Block, hashes: np.ndarray) -> None:
-        rows = np.flatnonzero(hashes <= np.uint64(self._highest))
-        if len(rows):
-            all_rows = len(rows) == len(block)
-            self.blocks.append(block if all_rows else block.take(rows))
-            self._hashes.append(hashes if all_rows else hashes[rows])
-            self.n_rows += len(rows)
+        kept = np.flatnonzero(hashes <= np.uint64(self._highest))
+        if len(kept):
+            all_rows = len(kept) == len(block)
+            self.parts.append((block if all_rows else block.take(kept), hashes[kept]))
         if self.n_rows > 2 * self.size:
             self.shrink()
 
     def shrink(self) -> list[Block]:
         """The sample, with no more rows than it may have."""
         if self.n_rows > self.size:
-            hashes = np.concatenate(self._hashes)
+            hashes = np.concatenate([hashes for _, hashes in self.parts])
             self._highest = int(np.partition(hashes, self.size - 1)[self.size - 1])
-            parts = list(zip(self.blocks, self._hashes, strict=True))
-            self.blocks, self._hashes, self.n_rows = [], [], 0
-            for block, of_block in parts:
-                self._add(block, of_block)
-        return self.blocks
+            parts, self.parts = self.parts, []
+            for part in parts:
+                self._add(*part)
+        return [block for block, _ in self.parts]
 
 
 def _end_rows(block: Block) -> Block:
@@ -575,12 +492,7 @@ def _end_rows(block: Block) -> Block:
 
     Rows with values that are not finite are left out: the fold refuses them, and knows their place.
     """
-    X = block.X
-    if is_sparse(X):
-        finite = np.ones(X.shape[0], bool)
-        finite[np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[~np.isfinite(X.data)]] = False
-    else:
-        finite = np.isfinite(X).all(axis=1)
+    finite = np.isfinite(np.ravel(block.X.sum(axis=1, dtype=np.float64)))
     if not finite.all():
         block = block.take(np.flatnonzero(finite))
     if not len(block):

@@ -15,11 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from .._util.arguments import argument as argument_in_message
 from .._util.schema import SchemaError, boolean, instance, many, record, saved, text
+from .._util.threads import cached_property
 from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
 from .columns import (
     Categories,
@@ -27,11 +26,11 @@ from .columns import (
     RawColumn,
     RawTable,
     as_text,
-    categorical_columns,
     column_position,
     factorized,
     joined_raw,
     level_name,
+    typed_number_doubts,
 )
 from .dates import (
     DATE_FORMS,
@@ -47,20 +46,17 @@ from .dates import (
 from .text_cells import (
     CLOCK,
     GAPS,
-    INFINITE,
     NUMBER_FORMS,
     NUMBER_GAPS,
     Cells,
     NumberFormat,
     Text,
-    bare_numbers,
-    date_like_doubts,
     find_date_format,
     find_number_format,
-    has_durations,
     level_names,
     number_doubts,
     quoted,
+    unit_doubts,
     why_category,
 )
 
@@ -83,7 +79,6 @@ _CURVES = ("spline", "linear", "parametric", "periodic")
 _CONSTANT = "all its values are the same"
 _NUMERIC_ID = "its values are all different, and its name is that of an ID"
 _DROPPED = "terms leaves it out"
-_DATE_NUMBERS = 10101, 21e12  # 010101 and 2099-12-31 23:59:59, as numbers
 _SHOWN = 5  # names in a message about columns, as in scikit-learn's
 
 
@@ -162,57 +157,65 @@ class ReadingNotes:
     ----------
     unexpected : list of str
         Columns that were not there in fit; they were ignored.
-    unreadable : dict of str to dict
+    doubts : dict of str to list
+        What else the cells of a column may mean, as ends of sentences, by column.
+    unreadable : dict of ColumnFormat to dict
         Cells that were counted as missing, by column.
-    kinds : dict of str to str
-        Kinds of these columns.
     refuses : bool
         Whether a column is refused when most of its cells, so far, could not be read.
-    doubts : dict of str to str
-        What else the cells of a column may mean, by column.
     """
 
     unexpected: list[str] = field(default_factory=list)
-    unreadable: dict[str, dict[str, None]] = field(default_factory=dict)
-    doubts: dict[str, str] = field(default_factory=dict)
-    kinds: dict[str, str] = field(default_factory=dict)
+    doubts: dict[str, list[str]] = field(default_factory=dict)
+    unreadable: dict[ColumnFormat, dict[str, None]] = field(default_factory=dict)
     refuses: bool = True
-    _readable: dict[str, list[int]] = field(default_factory=dict)
+    _n_cells: Counter[tuple[str, bool]] = field(default_factory=Counter)
 
-    def add(self, column: ColumnFormat, bad: int, good: int, examples: Iterable[str]) -> bool:
-        """Count cells of a column; whether they are accepted."""
-        counts = self._readable.setdefault(column.name, [0, 0])
-        counts[0] += bad
-        counts[1] += good
-        if bad:
-            self.kinds[column.name] = column.kind
-            self.unreadable.setdefault(column.name, {}).update(dict.fromkeys(examples))
-        return counts[0] <= counts[1] or not self.refuses
+    def check(self, how: ColumnFormat, cells: Cells, values: np.ndarray, owner: str) -> np.ndarray:
+        """Values of the rows; notes cells that cannot be read, and refuses a column of such."""
+        missing = np.isnan(values)
+        bad = missing & cells.present(NUMBER_GAPS)
+        self._n_cells[how.name, True] += int(cells.counts[~missing].sum())
+        if bad.any():
+            self._n_cells[how.name, False] += int(cells.counts[bad].sum())
+            examples = cells.where(bad).slice(0, 10).to_pylist()
+            self.unreadable.setdefault(how, {}).update(dict.fromkeys(examples))
+            if self.refuses and self._n_cells[how.name, False] > self._n_cells[how.name, True]:
+                form = ISO if how.form == TYPED else how.form
+                written = "" if form == "plain" else f" written as {form}"
+                unit = f" in {how.unit}" if how.unit else ""
+                what = f"cells such as {quoted(examples)}, which are not {_PLURALS[how.kind]}"
+                raise ColumnKindError(owner, how, f"{what}{written}{unit}")
+        return cells.rows(values)
 
     @property
     def remarks(self) -> list[str]:
         """Sentences about cells that were counted as missing."""
         return [
-            f"column {name!r} holds {_PLURALS[self.kinds[name]]}: {quoted(cells)} counted as "
-            "missing"
-            for name, cells in self.unreadable.items()
+            f"column {how.name!r} holds {_PLURALS[how.kind]}: {quoted(cells)} counted as missing"
+            for how, cells in self.unreadable.items()
         ]
 
-    def warn(self, owner: str, stacklevel: int = 2) -> None:
-        """Warn once of columns that were ignored, and once of cells that were not read."""
-        if self.unexpected:
-            warnings.warn(
-                f"{owner}: X has columns that were not there in fit, which are ignored: "
-                f"{quoted(self.unexpected, _SHOWN)}.",
-                UserWarning,
-                stacklevel=stacklevel + 1,
-            )
-        if self.doubts:
-            doubts = "; ".join(self.doubts.values())
-            warnings.warn(f"{owner}: {doubts}.", SuspectColumnWarning, stacklevel=stacklevel + 1)
-        if self.unreadable:
-            remarks = "; ".join(self.remarks)
-            warnings.warn(f"{owner}: {remarks}.", UnreadableCellWarning, stacklevel=stacklevel + 1)
+    @property
+    def doubtful(self) -> list[str]:
+        """Sentences about columns that may mean something else."""
+        return [f"column {name!r} {end}" for name, ends in self.doubts.items() for end in ends]
+
+    def warn(self, owner: str, stacklevel: int = 2, left_out: Sequence[str] = ()) -> None:
+        """Warn once each of ignored columns, of columns that are doubtful, and of unread cells."""
+        unexpected = quoted(self.unexpected, _SHOWN)
+        hint = f" Name columns in {argument_in_message('terms')} to use them all the same."
+        about = [
+            (UserWarning, [f"X has columns that were not there in fit, which are ignored: "
+                           f"{unexpected}"] if unexpected else []),
+            (SuspectColumnWarning, [*left_out, *self.doubtful]),
+            (UnreadableCellWarning, self.remarks),
+        ]  # fmt: skip
+        for category, sentences in about:
+            if sentences:
+                end = hint if left_out and category is SuspectColumnWarning else ""
+                message = f"{owner}: {'; '.join(sentences)}.{end}"
+                warnings.warn(message, category, stacklevel=stacklevel + 1)
 
 
 @record
@@ -240,11 +243,6 @@ class TableReader:
     # ---- learning -------------------------------------------------------------------------------
 
     @classmethod
-    def learn(cls, X: Any, owner: str, categorical: Any = None, terms: Any = None) -> TableReader:
-        """Learn how a table is read; arguments as those of `learn_and_read`."""
-        return cls.learn_and_read([X], owner, categorical, terms)[0]
-
-    @classmethod
     def learn_and_read(
         cls, chunks: Sequence[Any], owner: str, categorical: Any = None, terms: Any = None,
         column: Callable[[int], Iterable[Any]] | None = None,
@@ -270,50 +268,49 @@ class TableReader:
             decided from the sample, but that a column of numbers is one, and varies.
         """
         tables = [RawTable.of(chunk, owner) for chunk in chunks]
-        names = tables[0].names
+        names, named = tables[0].names, tables[0].named
         if any(table.names != names for table in tables):
             raise ValueError(f"{owner}: the chunks of X have different columns.")
         requests = _Requests.of(terms, names, owner, categorical)
-        formats, columns, about_cells = [], list[Column](), list[str]()
-        about_columns, named = requests.remarks_on_names(names), tables[0].named
+        formats, columns, notes = [], list[Column](), ReadingNotes()
+        if "sample_weight" in set(names) - requests.named - requests.dropped:
+            notes.doubts["sample_weight"] = [
+                "is a feature: if it holds weights, pass it as sample_weight= (--sample-weight)"
+            ]
         for j, name in enumerate(names):
             raw = joined_raw([table.column(j, owner) for table in tables])
             of_numbers = isinstance(raw, np.ndarray) and raw.dtype.kind != "M"
             if column is None or of_numbers:
-                how, read, *remarks = _decide(raw, name, requests, owner, named)
+                how, read, noted = _decide(raw, name, requests, owner, named)
             if column is not None and (not of_numbers or how.kind == "left out"):
                 parts = [RawTable.of(chunk, owner).column(0, owner) for chunk in column(j)]
-                how, read, *remarks = _decide(joined_raw(parts), name, requests, owner, named)
+                how, read, noted = _decide(joined_raw(parts), name, requests, owner, named)
                 if read:
                     read = _read(raw, how, owner, ReadingNotes(refuses=False))
             formats.append(how)
             columns += read
-            about_columns += remarks[0]
-            about_cells += remarks[1]
-        reader = cls(formats, named).with_remarks(about_columns, about_cells)
-        reader._check_learned(owner)
-        return reader, columns
-
-    def with_remarks(self, about_columns: list[str], about_cells: list[str]) -> TableReader:
-        """The reader itself; remarks are said once and not saved, as they quote cells."""
-        object.__setattr__(self, "_learning", (about_columns, about_cells))
-        return self
-
-    def _check_learned(self, owner: str) -> None:
-        features = self.feature_names
-        if not features:
-            why = "; ".join(self._left_out_remarks())
+            notes.unreadable |= noted.unreadable
+            if noted.doubts:
+                notes.doubts[name] = [*notes.doubts.get(name, []), *noted.doubts[name]]
+        reader = cls(formats, named)
+        vars(reader)["notes"] = notes
+        if not reader.feature_names:
             raise ValueError(
-                f"{owner}: X has no column to learn from: {why}. Name columns in "
-                f"{argument_in_message('terms')} to use "
-                "them all the same."
+                f"{owner}: X has no column to learn from: {'; '.join(reader._left_out_remarks)}. "
+                f"Name columns in {argument_in_message('terms')} to use them all the same."
             )
-        twice = [name for name, count in Counter(features).items() if count > 1]
+        twice = [name for name, count in Counter(reader.feature_names).items() if count > 1]
         if twice:
             raise ValueError(
                 f"{owner}: the column {twice[0]!r} has the name of a part of a date. Rename it, or "
                 "leave it out."
             )
+        return reader, columns
+
+    @cached_property
+    def notes(self) -> ReadingNotes:
+        """What was noted in fit; it quotes cells, and is not saved."""
+        return ReadingNotes()
 
     # ---- what was learned -----------------------------------------------------------------------
 
@@ -328,27 +325,18 @@ class TableReader:
         return [name for column in self.columns for name in column.features]
 
     @property
+    def _date_parts(self) -> dict[str, str]:
+        return {part_name(how.name, part): part for how in self.columns for part in how.parts}
+
+    @property
     def periods(self) -> dict[str, float]:
         """Length of the circle of each feature that is a part of a date."""
-        return {
-            part_name(column.name, date_part): PERIODS[date_part]
-            for column in self.columns
-            for date_part in column.parts
-        }
+        return {name: PERIODS[date_part] for name, date_part in self._date_parts.items()}
 
     @property
     def value_names(self) -> dict[str, dict[float, str]]:
         """Names of the values of features that are weekdays or months."""
-        return {
-            part_name(column.name, date_part): names_of_part(date_part)
-            for column in self.columns
-            for date_part in column.parts
-        }
-
-    @property
-    def units(self) -> dict[str, str]:
-        """Units of the columns of numbers that have one."""
-        return {column.name: column.unit for column in self.columns if column.unit}
+        return {name: names_of_part(date_part) for name, date_part in self._date_parts.items()}
 
     @property
     def left_out(self) -> list[str]:
@@ -356,34 +344,19 @@ class TableReader:
         return [column.name for column in self.columns if column.kind == "left out"]
 
     @property
-    def positions(self) -> list[int]:
-        """Positions, in the table, of the columns that are read."""
-        return [j for j, column in enumerate(self.columns) if column.kind != "left out"]
-
-    @property
     def remarks(self) -> list[str]:
         """Sentences about what was decided: columns left out, units, formats, unreadable cells."""
-        units = [f"column {name!r} holds numbers in {unit}" for name, unit in self.units.items()]
-        about_columns, about_cells = getattr(self, "_learning", ([], []))
-        return [*self._left_out_remarks(), *units, *about_columns, *about_cells]
+        units = [f"column {c.name!r} holds numbers in {c.unit}" for c in self.columns if c.unit]
+        return [*self._left_out_remarks, *units, *self.notes.doubtful, *self.notes.remarks]
 
+    @property
     def _left_out_remarks(self) -> list[str]:
         columns = [c for c in self.columns if c.kind == "left out" and c.reason != _DROPPED]
         return [f"column {column.name!r} left out: {column.reason}" for column in columns]
 
     def warn(self, owner: str, stacklevel: int = 2) -> None:
-        """Warn of columns left out or of doubtful content and of unread cells, once for all."""
-        about_columns, about_cells = getattr(self, "_learning", ([], []))
-        left_out = self._left_out_remarks()
-        sentences = [*left_out, *about_columns, *about_cells]
-        if sentences:
-            hint = (
-                f" Name columns in {argument_in_message('terms')} to use them all the same."
-                if left_out
-                else ""
-            )
-            category = SuspectColumnWarning if left_out or about_columns else UnreadableCellWarning
-            warnings.warn(f"{owner}: {'; '.join(sentences)}.{hint}", category, stacklevel + 1)
+        """Warn of columns left out or of doubtful content, and of unread cells."""
+        self.notes.warn(owner, stacklevel + 1, self._left_out_remarks)
 
     def position(self, item: Any, owner: str, argument: str) -> int:
         """Position, among the features, of a column by its name or its position in the table."""
@@ -438,12 +411,12 @@ class TableReader:
     def dates(self, X: Any, owner: str) -> dict[str, np.ndarray]:
         """The columns of dates alone, by name."""
         table = RawTable.of(X, owner)
-        dates = [column for column in self.columns if column.kind == "date"]
         return {
-            column.name: _dates(
-                table.column(table.names.index(column.name), owner), column, owner, ReadingNotes()
+            how.name: _dates(
+                table.column(table.names.index(how.name), owner), how, owner, ReadingNotes()
             )
-            for column in dates
+            for how in self.columns
+            if how.kind == "date"
         }
 
     def _places(self, table: RawTable, owner: str, ordered: bool, notes: ReadingNotes) -> list[int]:
@@ -504,9 +477,9 @@ class _Requests:
     kinds : dict
         "category", or "number" for a curve.
     parts : dict
-        Parts of dates: those that are features, or further ones where `all_parts` is false.
+        Parts of dates that are features.
     exact : set
-        Dates whose parts are those in `parts`, and no others.
+        Dates that have no other parts.
     dropped : set
         Columns without a term of their own.
     """
@@ -519,55 +492,47 @@ class _Requests:
 
     @classmethod
     def of(cls, terms: Any, names: list[str], owner: str, categorical: Any = None) -> _Requests:
-        requests = cls._of_terms(terms, names, owner)
-        forced = categorical_columns(categorical, names, owner)
-        requests.kinds |= {names[j]: "category" for j in forced}
-        return requests
-
-    @classmethod
-    def _of_terms(cls, terms: Any, names: list[str], owner: str) -> _Requests:
-        requests = cls()
+        requests, in_list = cls(), isinstance(terms, Sequence) and not isinstance(terms, str)
+        items: list[tuple[Any, Any]] = []
         if isinstance(terms, Mapping):
-            for key, value in terms.items():
-                name, date_part = _column_and_part(key, names, owner)
-                kind = getattr(value, "kind", value)
-                if date_part:
-                    requests.parts.setdefault(name, [])
-                    requests.parts[name] += [date_part]
-                elif kind != "auto":
-                    requests.exact.add(name)
-                    requests.dropped |= {name} if kind is None else set()
-                if kind is not None:
-                    requests._note(name, date_part, kind)
-        elif isinstance(terms, Sequence) and not isinstance(terms, str):
-            items = [item for term in terms for item in (term if _is_pair(term) else [term])]
-            for item in items:
-                name, date_part = _column_and_part(getattr(item, "column", item), names, owner)
+            items = [(key, getattr(value, "kind", value)) for key, value in terms.items()]
+        elif in_list:
+            sides = [item for term in terms for item in (term if _is_pair(term) else [term])]
+            items = [(getattr(x, "column", x), getattr(x, "kind", "auto")) for x in sides]
+        for item, kind in items:
+            name, date_part = _column_and_part(item, names, owner)
+            if date_part:
+                requests.parts.setdefault(name, []).append(date_part)
+            elif kind == "category" or kind in _CURVES:
+                requests.kinds[name] = "category" if kind == "category" else "number"
+            if in_list or (not date_part and kind != "auto"):
                 requests.exact.add(name)
-                requests.parts.setdefault(name, [])
-                requests.parts[name] += [date_part] if date_part else []
-                requests._note(name, date_part, getattr(item, "kind", "auto"))
+            if kind is not None:
+                requests.named.add(name)
+            elif not date_part:
+                requests.dropped.add(name)
+        if in_list:
             requests.dropped = set(names) - requests.named
+        for j in _categorical_columns(categorical, names, owner):
+            requests.kinds[names[j]] = "category"
         return requests
-
-    def _note(self, name: str, date_part: str, kind: Any) -> None:
-        self.named.add(name)
-        if not date_part and kind == "category":
-            self.kinds[name] = "category"
-        elif not date_part and kind in _CURVES:
-            self.kinds[name] = "number"
-
-    def remarks_on_names(self, names: Sequence[str]) -> list[str]:
-        """What to say about a column that has the name of an argument of fit."""
-        if "sample_weight" not in names or "sample_weight" in self.named | self.dropped:
-            return []
-        words = "is a feature: if it holds weights, pass it as sample_weight= (--sample-weight)"
-        return [f"column 'sample_weight' {words}"]
 
     def parts_of(self, name: str, dates: np.ndarray) -> tuple[str, ...]:
-        requested = set(self.parts.get(name, []))
-        requested |= set() if name in self.exact else set(varying_parts(dates))
+        varying = () if name in self.exact else varying_parts(dates)
+        requested = {*self.parts.get(name, []), *varying}
         return tuple(date_part for date_part in PERIODS if date_part in requested)
+
+
+def _categorical_columns(given: Any, names: list[str], owner: str) -> list[int]:
+    """Positions of the columns that `categorical_features` names."""
+    if isinstance(given, str) or (given is not None and not np.iterable(given)):
+        raise ValueError(
+            f"{owner}: categorical_features must be a list of columns or a mask, got {given!r}."
+        )
+    items = [] if given is None else list(given)
+    if len(items) == len(names) and all(isinstance(item, bool | np.bool_) for item in items):
+        return np.flatnonzero(items).tolist()
+    return [column_position(item, names, owner, "categorical_features") for item in items]
 
 
 def _is_pair(term: Any) -> bool:
@@ -588,78 +553,54 @@ def _column_and_part(item: Any, names: list[str], owner: str) -> tuple[str, str]
 
 def _decide(
     raw: RawColumn, name: str, requests: _Requests, owner: str, named: bool
-) -> tuple[ColumnFormat, list[Column], list[str], list[str]]:
-    """The format of a column, the column itself, and remarks: about it, and about its cells."""
+) -> tuple[ColumnFormat, list[Column], ReadingNotes]:
+    """The format of a column, the column itself, and what is noted about it."""
     notes = ReadingNotes()
-    how, remark = _learned(raw, name, requests)
+    how, doubts = _learn_format(raw, name, requests)
     read = _read(raw, how, owner, notes)
     reason = None if name in requests.named else _useless(how, read, named)
-    remarks = [*([remark] if remark else []), *notes.doubts.values()]
-    if reason is None:
-        return how, read, remarks, notes.remarks
-    # Why cells are not numbers, or 12 and 12a the same, is said of columns left out, too.
-    if how.kind != "category" and reason != _CONSTANT:
-        remarks = []
-    reason = _DROPPED if name in requests.dropped else reason
-    return ColumnFormat(name, "left out", reason=reason), [], remarks, []
+    doubts += notes.doubts.get(name, [])
+    if reason is not None:
+        # Why cells are not numbers, or 12 and 12a the same, is said of columns left out, too.
+        doubts = doubts if how.kind == "category" or reason == _CONSTANT else []
+        reason = _DROPPED if name in requests.dropped else reason
+        how, read, notes = ColumnFormat(name, "left out", reason=reason), [], ReadingNotes()
+    notes.doubts = {name: doubts} if doubts else {}
+    return how, read, notes
 
 
-def _learned(raw: RawColumn, name: str, requests: _Requests) -> tuple[ColumnFormat, str]:
-    """The format of a column, and a remark about it."""
+def _learn_format(raw: RawColumn, name: str, requests: _Requests) -> tuple[ColumnFormat, list[str]]:
+    """The format of a column, and doubts about it as ends of sentences."""
     kind = requests.kinds.get(name)
     if kind == "category" or isinstance(raw, Categories):
-        return ColumnFormat(name, "category", _level_form(raw)), ""
+        return ColumnFormat(name, "category", _level_form(raw)), []
     if isinstance(raw, np.ndarray):
         if raw.dtype.kind == "M":
-            return ColumnFormat(name, "date", TYPED, parts=requests.parts_of(name, raw)), ""
-        return ColumnFormat(name, "number", "plain"), _joined_doubts(name, _array_doubts(raw))
+            return ColumnFormat(name, "date", TYPED, parts=requests.parts_of(name, raw)), []
+        return ColumnFormat(name, "number", "plain"), typed_number_doubts(raw)
     number = find_number_format(raw, codes_too=kind == "number")
     if number is not None:
-        doubts = number_doubts(raw, number)
-        if number.form == CLOCK and kind is None and not has_durations(raw):
-            doubts.append("holds times, read as hours: give a time of day a periodic term of "
-                          "period 24")  # fmt: skip
-        how = ColumnFormat(name, "number", number.form, number.unit)
-        return how, _joined_doubts(name, doubts)
+        settled = number.form == CLOCK and kind is not None
+        doubts = [] if settled else number_doubts(raw, number)
+        return ColumnFormat(name, "number", number.form, number.unit), doubts
     date = find_date_format(raw)
     if date is not None:
-        form, ambiguous = date
-        parts = requests.parts_of(name, raw.dates(form))
-        return ColumnFormat(name, "date", form, parts=parts), _joined_doubts(
-            name, date_doubts(form, ambiguous)
-        )
+        parts = requests.parts_of(name, raw.dates(date[0]))
+        return ColumnFormat(name, "date", date[0], parts=parts), date_doubts(*date)
     mixture = why_category(raw)
-    remark = f"column {name!r} is read as a category: it holds {mixture}" if mixture else ""
-    return ColumnFormat(name, "category", _level_form(raw)), remark
-
-
-def _array_doubts(raw: np.ndarray) -> list[str]:
-    """What else numbers with a type may mean: 20240131 may be a date."""
-    some = raw[:100]
-    some = some[~np.isnan(some)]
-    may_be = len(some) > 0 and some.min() >= _DATE_NUMBERS[0] and some.max() < _DATE_NUMBERS[1]
-    return date_like_doubts(as_text(raw)) if may_be and date_like_doubts(as_text(some)) else []
-
-
-def _joined_doubts(name: str, doubts: Iterable[str]) -> str:
-    return "; ".join(f"column {name!r} {doubt}" for doubt in doubts)
+    doubts = [f"is read as a category: it holds {mixture}"] if mixture else []
+    return ColumnFormat(name, "category", _level_form(raw)), doubts
 
 
 def _level_form(raw: RawColumn) -> str:
     """How the levels of a category are written."""
     if isinstance(raw, np.ndarray):
         return "number" if raw.dtype.kind != "M" else "text"
-    cells = raw.cells
-    present = cells.present(GAPS)
-    if not present.any():
+    levels = Text(raw.cells.where(raw.cells.present(GAPS)))
+    if not len(levels) or levels.has_codes:
         return "text"
-    if cells.are_words(("true", "false"))[present].all():
+    if levels.cells.are_words(("true", "false")).all():
         return "boolean"
-    if not cells.have_digits[present].any():
-        return "number" if cells.are_words(INFINITE)[present].all() else "text"
-    levels = Text(cells.distinct.filter(pa.array(present)))
-    if levels.has_codes:
-        return "text"
     if levels.plain is not None:
         return "number"
     return "mixed" if np.isfinite(levels.numbers(NumberFormat())).any() else "text"
@@ -669,30 +610,38 @@ def _read(raw: RawColumn, how: ColumnFormat, owner: str, notes: ReadingNotes) ->
     """A column as numbers or codes of levels; a date as several."""
     if how.kind == "category":
         return [_levels(raw, how, owner)]
-    if how.kind == "number":
-        return [
-            Column(how.name, _finite(_numbers(raw, how, owner, notes), how.name, owner), None, [])
-        ]
-    dates = date_columns(_dates(raw, how, owner, notes), how.name, how.parts)
-    return [Column(name, values, None, []) for name, values in dates.items()]
+    if how.kind == "date":
+        dates = date_columns(_dates(raw, how, owner, notes), how.name, how.parts)
+        return [Column(name, values, None, []) for name, values in dates.items()]
+    numbers = _numbers(raw, how, owner, notes)
+    infinite = np.isinf(numbers)
+    if infinite.any():
+        raise ValueError(
+            f"{owner}: column {how.name!r} of input X contains infinity (row "
+            f"{int(np.argmax(infinite))}). Replace it, or use NaN for a missing value."
+        )
+    return [Column(how.name, numbers, None, [])]
 
 
 def _numbers(raw: RawColumn, how: ColumnFormat, owner: str, notes: ReadingNotes) -> np.ndarray:
     if isinstance(raw, np.ndarray):
-        if raw.dtype.kind != "M":
-            return raw.astype(np.float64, copy=False)
-        if not np.isnat(raw).all():
-            raise ColumnKindError(owner, how, "dates")
-        return np.full(len(raw), np.nan)
-    column = as_text(raw)
-    if how.form == "plain" and not how.unit and column.plain is not None:
+        if raw.dtype.kind == "M":
+            if not np.isnat(raw).all():
+                raise ColumnKindError(owner, how, "dates")
+            return np.full(len(raw), np.nan)
+        if how.unit and not np.isnan(raw).all():
+            notes.doubts[how.name] = [
+                f"held numbers in {how.unit} in fit, and now holds numbers without a unit: convert "
+                "them, if they are in another one"
+            ]
+        return raw.astype(np.float64, copy=False)
+    column, number = as_text(raw), NumberFormat(how.form, how.unit)
+    if number == NumberFormat() and column.plain is not None:
         return column.plain
-    number = NumberFormat(how.form, how.unit)
-    cells, values = column.cells, column.numbers(number)
-    _count(cells, np.isnan(values), how, owner, notes)
-    if bare := bare_numbers(column, number):
-        notes.doubts.setdefault(how.name, f"column {how.name!r} {bare}")
-    return cells.rows(np.append(values, np.nan))
+    values = notes.check(how, column.cells, column.numbers(number), owner)
+    if doubts := unit_doubts(column, number):
+        notes.doubts.setdefault(how.name, doubts)
+    return values
 
 
 def _dates(raw: RawColumn, how: ColumnFormat, owner: str, notes: ReadingNotes) -> np.ndarray:
@@ -703,77 +652,47 @@ def _dates(raw: RawColumn, how: ColumnFormat, owner: str, notes: ReadingNotes) -
             raise ColumnKindError(owner, how, "numbers")
         return np.full(len(raw), np.datetime64("NaT", "s"))
     column = as_text(raw)
-    cells, values = column.cells, column.dates(how.form)
-    _count(cells, np.isnat(values), how, owner, notes)
-    return cells.rows(np.append(values, np.datetime64("NaT", "s")))
-
-
-def _count(
-    cells: Cells, missing: np.ndarray, how: ColumnFormat, owner: str, notes: ReadingNotes
-) -> None:
-    """Note cells that are neither empty nor of a column's format; refuse a column of such."""
-    bad = missing & cells.present(NUMBER_GAPS)
-    examples = cells.distinct.filter(pa.array(bad)).slice(0, 10).to_pylist()
-    good = int(cells.counts[~missing].sum())
-    if not notes.add(how, int(cells.counts[bad].sum()), good, examples):
-        typed = how.form == TYPED
-        written = "" if how.form == "plain" else f" written as {ISO if typed else how.form}"
-        unit = f" in {how.unit}" if how.unit else ""
-        what = f"cells such as {quoted(examples)}, which are not {_PLURALS[how.kind]}"
-        raise ColumnKindError(owner, how, f"{what}{written}{unit}")
-
-
-def _finite(numbers: np.ndarray, name: str, owner: str) -> np.ndarray:
-    bad = np.isinf(numbers)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise ValueError(
-            f"{owner}: column {name!r} of input X contains infinity (row {row}). Replace it, or "
-            "use NaN for a missing value."
-        )
-    return numbers
+    return notes.check(how, column.cells, column.dates(how.form), owner)
 
 
 def _levels(raw: RawColumn, how: ColumnFormat, owner: str) -> Column:
-    """Codes of levels, in the order of appearance, or of the categories of a frame."""
+    """Codes of levels, in the order of appearance, or of the ordered categories of a frame."""
     if isinstance(raw, np.ndarray):
-        if how.form == "text" and raw.dtype.kind in "fiu" and not np.isnan(raw).all():
-            # No level of fit is such a number: 01067 was read as 1067, or words were encoded.
-            raise ColumnKindError(owner, how, "numbers, which none of its levels are: pass text")
         codes, names = factorized(raw)
-        if how.form == "boolean" and raw.dtype.kind in "fiu":
-            if not {"0", "1"}.issuperset(names):
-                raise ColumnKindError(owner, how, "numbers other than 0 and 1")
-            names = [_TRUTH[level] for level in names]
-        return _renumbered(how.name, codes, names)
-    cells = raw.cells
-    codes, names, present = cells.codes, _level_names(cells, how.form), cells.present(GAPS)
-    if isinstance(raw, Categories) and not raw.ordered:
-        order = _by_appearance(codes, len(names))
-        rank = np.full(len(names) + 1, -1)
-        rank[order] = np.arange(len(order))
-        codes, names, present = rank[codes], [names[k] for k in order.tolist()], present[order]
-    if not present.all():
-        codes = np.where(np.append(present, False)[codes], codes, -1)
-    return _renumbered(how.name, codes, names)
-
-
-def _by_appearance(codes: np.ndarray, n_levels: int) -> np.ndarray:
-    """The codes that occur, in the order of their first rows; −1 stands for a missing value."""
+        if raw.dtype.kind in "fiu" and names:
+            if how.form == "text":
+                # No level of fit is such a number: 01067 was read as 1067, or words were encoded.
+                raise ColumnKindError(
+                    owner, how, "numbers, which none of its levels are: pass text"
+                )
+            if how.form == "boolean":
+                if not {"0", "1"}.issuperset(names):
+                    raise ColumnKindError(owner, how, "numbers other than 0 and 1")
+                names = [_TRUTH[level] for level in names]
+        present = np.ones(len(names), bool)
+    else:
+        codes, names = raw.cells.codes, _level_names(raw.cells, how.form)
+        present = raw.cells.present(GAPS)
     n_rows = len(codes)
-    first = np.full(n_levels + 1, n_rows)
-    first[codes[::-1]] = np.arange(n_rows)[::-1]  # of repeated places, the last value stays
-    order = np.argsort(first[:-1], kind="stable")
-    return order[: np.count_nonzero(first[:-1] < n_rows)]
+    first_row = np.full(len(names) + 1, n_rows)
+    first_row[codes[::-1]] = np.arange(n_rows)[::-1]  # of repeated places, the last value stays
+    is_level = np.append(present, False) & (first_row < n_rows)
+    is_ordered = isinstance(raw, Categories) and raw.ordered
+    order = np.arange(len(is_level)) if is_ordered else np.argsort(first_row, kind="stable")
+    order = order[is_level[order]]
+    occurring = [names[k] for k in order.tolist()]
+    levels = list(dict.fromkeys(occurring))  # two of them may have one name
+    place = {level: k for k, level in enumerate(levels)}
+    rank = np.full(len(is_level), -1)
+    rank[order] = [place[name] for name in occurring]
+    return Column(how.name, None, rank[codes], levels)
 
 
 def _level_names(cells: Cells, form: str) -> list[str]:
-    if form == "boolean":
-        levels = pc.utf8_capitalize(pc.utf8_lower(cells.distinct)).to_pylist()
-        return [_TRUTH.get(level, level) for level in levels]
-    if form == "number":
-        return [_number_name(text) for text in cells.texts]
-    return level_names(cells)
+    if form == "text" or form == "mixed":
+        return level_names(cells)
+    names = [_number_name(cell) for cell in cells.distinct.to_pylist()]
+    return [_TRUTH.get(name, name.capitalize()) for name in names] if form == "boolean" else names
 
 
 def _number_name(cell: str) -> str:
@@ -784,32 +703,29 @@ def _number_name(cell: str) -> str:
         return cell
 
 
-def _renumbered(name: str, codes: np.ndarray, names: list[str]) -> Column:
-    """A column of codes, whose levels occur, are not missing, and have different names."""
-    used = np.zeros(len(names) + 1, bool)
-    used[codes] = True
-    used[-1] = False
-    levels = list(dict.fromkeys(level for level, occurs in zip(names, used.tolist()) if occurs))
-    if len(levels) == len(names):
-        return Column(name, None, codes, levels)
-    place = {level: k for k, level in enumerate(levels)}
-    rank = [place[level] if occurs else -1 for level, occurs in zip(names, used.tolist())]
-    return Column(name, None, np.array([*rank, -1], np.int64)[codes], levels)
-
-
 # ---- columns that say nothing -------------------------------------------------------------------
 
 
 def _useless(how: ColumnFormat, read: list[Column], named: bool) -> str | None:
     """Why a column is not used: it has one value, or names the rows; None if it is."""
-    if how.kind == "category":
-        reason = _names_rows(read[0])
-    else:
-        is_id = how.kind == "number" and named and _is_id(how.name, read[0].values)
-        reason = _NUMERIC_ID if is_id else None
-    if reason is None and _is_constant(read[0]):
-        reason = _CONSTANT
-    return reason
+    column, n = read[0], len(read[0])
+    if n < 2:  # one row shows nothing
+        return None
+    if how.kind == "category" and n >= _FEW_ROWS:
+        n_levels = len(column.levels)
+        if n_levels == np.count_nonzero(column.codes >= 0) > _FEW_ROWS:
+            return "its values are all different"
+        if 2 * n_levels > n:
+            return f"it has {n_levels:,} levels in {n:,} rows"
+    values = column.values if column.codes is None else column.codes
+    if how.kind == "number" and named and n >= _FEW_ROWS and _ID.search(how.name):
+        # Numbers that count the rows under another name may be a time, which a model needs.
+        if (values == np.round(values)).all() and len(np.unique(values)) == n:
+            return _NUMERIC_ID
+    first = values[0]
+    if first != first:
+        return _CONSTANT if np.isnan(values).all() else None
+    return _CONSTANT if (values[:100] == first).all() and (values == first).all() else None
 
 
 def uninformative_columns(names: Sequence[str], X: np.ndarray) -> dict[str, str]:
@@ -819,36 +735,3 @@ def uninformative_columns(names: Sequence[str], X: np.ndarray) -> dict[str, str]
         for name, values in zip(names, np.asarray(X).T, strict=True)
     }
     return {name: reason for name, reason in reasons.items() if reason is not None}
-
-
-def _is_constant(column: Column) -> bool:
-    """Whether a column has one value, a missing one counted."""
-    if len(column) < 2:  # one row shows nothing
-        return False
-    values = column.values if column.codes is None else column.codes
-    first = values[0]
-    if first != first:
-        return bool(np.isnan(values).all())
-    return bool((values[:100] == first).all() and (values == first).all())
-
-
-def _names_rows(column: Column) -> str | None:
-    """Why text names the rows: most of them have a level of their own."""
-    n, levels = len(column), len(column.levels)
-    n_present = int(np.count_nonzero(column.codes >= 0))
-    if n < _FEW_ROWS:
-        return None
-    if levels == n_present > _FEW_ROWS:
-        return "its values are all different"
-    return f"it has {levels:,} levels in {n:,} rows" if 2 * levels > n else None
-
-
-def _is_id(name: str, values: np.ndarray) -> bool:
-    """Whether a column is called an ID and holds whole numbers, all different.
-
-    Numbers that count the rows under another name may be a time, which a model needs.
-    """
-    n = len(values)
-    if n < _FEW_ROWS or not _ID.search(name):
-        return False
-    return bool((values == np.round(values)).all()) and len(np.unique(values)) == n

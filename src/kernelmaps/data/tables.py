@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import os
-import shutil
-import signal
-import stat
 import tempfile
-import threading
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,10 +26,19 @@ from .columns import (
     is_frame,
 )
 from .dask import DaskSource
-from .files import CsvFile, is_csv, is_parquet, known_suffixes, parquet_dataset, uncompressed_bytes
+from .files import (
+    CsvFile,
+    is_csv,
+    is_parquet,
+    known_suffixes,
+    parquet_dataset,
+    refuse_pipe,
+    uncompressed_bytes,
+)
 from .sources import (
     Block,
     IterableSource,
+    SlicedSource,
     Source,
     check_lengths,
     default_target,
@@ -60,15 +64,16 @@ def fits_in_memory(X: Any) -> bool:
 def _parquet_bytes(path: Path) -> int:
     """Bytes of all values of a Parquet file, or of a folder of them.
 
-    Repeated values are stored once: eight bytes of a value is the least that is counted.
+    Repeated values are stored once: rows are as wide as the first ones, and values as numbers.
     """
-    files = [path] if path.is_file() else path.rglob("*.p*q*")
-    read_metadata = needed("pyarrow.parquet").read_metadata
     total = 0
-    for metadata in map(read_metadata, files):
-        groups = map(metadata.row_group, range(metadata.num_row_groups))
+    for file in [path] if path.is_file() else path.rglob("*.p*q*"):
+        with needed("pyarrow.parquet").ParquetFile(file) as parquet:
+            about, first = parquet.metadata, next(parquet.iter_batches(1 << 8), ())
+        groups = map(about.row_group, range(about.num_row_groups))
         stored = sum(group.total_byte_size for group in groups)
-        total += max(stored, 8 * metadata.num_rows * metadata.num_columns)
+        width = max(8 * about.num_columns, first.nbytes / len(first) if len(first) else 0)
+        total += max(stored, int(about.num_rows * width))
     return total
 
 
@@ -100,19 +105,13 @@ class TableFile:
             return cls(os.fspath(path), file.table(), file)
         return cls(os.fspath(path), parquet_dataset(path).to_table())
 
-    def where(self, row: int) -> str:
+    def where(self, row: int | None) -> str:
         """The file and the line or row, for messages."""
+        if row is None:
+            return self.name
         if self.csv is not None:
             return self.csv.where(self.start + row)
         return f"{self.name}, row {self.start + row} (counted from 0)"
-
-    def target(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Targets of the rows that have one, and which rows these are."""
-        return target_values(self.raw(name), name, self.where)
-
-    def numbers(self, name: str) -> np.ndarray:
-        """A column of numbers, NaN where one is missing."""
-        return number_values(self.raw(name), name, self.where)
 
     def beside(
         self, y: Any, sample_weight: Any = None, exposure: Any = None
@@ -126,12 +125,12 @@ class TableFile:
             raise ValueError(f"{self.name} has no rows.")
         check_lengths(self.table.num_rows, y=y, sample_weight=sample_weight, exposure=exposure)
         weight, exposures = (
-            self.numbers(item) if isinstance(item, str) else item
+            number_values(self.raw(item), item, self.where) if isinstance(item, str) else item
             for item in (sample_weight, exposure)
         )
         if not isinstance(y, str):
             return y, weight, exposures, None
-        values, has_target = self.target(y)
+        values, has_target = target_values(self.raw(y), y, self.where)
         if has_target.all():
             return values, weight, exposures, None
         if not has_target.any():
@@ -227,8 +226,8 @@ class CsvFragment:
         if not pa.types.is_floating(self.physical_schema.field(name).type):
             return text
 
-        def where(row: int) -> str:
-            return self.file.where(start + row)
+        def where(row: int | None) -> str:
+            return self.file.where(None if row is None else start + row)
 
         return pa.array(finite_numbers(Text(text), name, where, advice_on_text()))
 
@@ -246,8 +245,6 @@ class ArrowSource(Source):
     y, w, exposure : str, array or None
         Columns by name, or values of all rows; `y` may be a list of names.
     frames : bool
-    begin : int
-        Number of the first row in a larger whole.
     name : str
         For messages.
     has_target : ndarray of bool or None
@@ -261,15 +258,14 @@ class ArrowSource(Source):
     exposure: Any = None
     has_target: np.ndarray | None = None
     frames: bool = False
-    begin: int = 0
     name: str = "the Parquet dataset"
 
     def __post_init__(self) -> None:
         countable = not any(isinstance(fragment, CsvFragment) for fragment in self.fragments)
-        self.rows = [count_rows(fragment) for fragment in self.fragments] if countable else []
-        self.n_rows = sum(self.rows) if countable else None
+        self.n_rows = sum(map(count_rows, self.fragments)) if countable else None
         if self.has_target is not None:
-            self.n_rows = int(np.count_nonzero(self.has_target))
+            self.numbers = np.flatnonzero(self.has_target)
+            self.n_rows = len(self.numbers)
         self.names = self.features
         if not self.frames:
             named = _value_names(self.fragments[0].physical_schema, self.features)
@@ -309,7 +305,7 @@ class ArrowSource(Source):
             table = pa.Table.from_batches(batches) if batches else schema.empty_table()
             values = TableFile(name, table).beside(y, w, exposure)
             return cls(fragments, features, *values, frames=frames, name=name)
-        source = cls(fragments, features, y, w, exposure, None, frames, 0, name)
+        source = cls(fragments, features, y, w, exposure, None, frames, name)
         if source.n_rows is not None:
             source._check_lengths(source.n_rows)
         return source
@@ -318,8 +314,16 @@ class ArrowSource(Source):
         size = "" if self.frames else f" of {self.n_rows} rows and {self.n_features} features"
         return f"{self.name}{size}"
 
-    def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
-        return self._read(scanned(self.fragments, self._columns, block_rows), block_rows, skip)
+    def blocks(self, block_rows: int) -> Iterator[Block]:
+        start, batches = 0, scanned(self.fragments, self._columns, block_rows)
+        # Batches have at most so many rows, and may be empty.
+        has_target = self.has_target
+        tables = _grouped(batches, block_rows, has_target) if self.frames else filter(len, batches)
+        for number, table in enumerate(tables):
+            yield self._block(table, number, start)
+            start += table.num_rows
+        if self.n_rows is None:
+            self._check_lengths(start)
 
     def labels(self) -> Iterator[Block]:
         return replace(self, features=self.features[:1]).blocks(1 << 20)
@@ -329,35 +333,10 @@ class ArrowSource(Source):
             return super().column(position)
         return replace(self, features=[self.features[position]]).blocks(1 << 18)
 
-    def n_blocks(self, block_rows: int) -> int | None:
-        """Sum over row groups, none of which shares a block with the next."""
-        return sum(math.ceil(n / block_rows) for n in self.rows) or None
-
-    def partitions(self, n: int, block_rows: int) -> list[Source]:
-        """One source per run of row groups."""
-        step = math.ceil(len(self.fragments) / max(n, 1))
-        begins = self.begin + np.cumsum([0, *self.rows])
-        return [
-            replace(self, fragments=self.fragments[a : a + step], begin=int(begins[a]))
-            for a in range(0, len(self.fragments), step)
-        ]
-
     @property
     def _columns(self) -> list[str]:
         beside = (column for item in (self.y, self.w, self.exposure) for column in _names(item))
         return [*self.features, *beside]
-
-    def _read(self, batches: Iterator[Any], rows: int, skip: int = 0) -> Iterator[Block]:
-        start = self.begin
-        if self.has_target is not None:
-            batches = _filtered(batches, self.has_target)
-        tables = _grouped(batches, rows) if self.frames else _cut(batches, rows)
-        for number, table in enumerate(tables):
-            if number >= skip:
-                yield self._block(table, number, start)
-            start += table.num_rows
-        if self.n_rows is None:
-            self._check_lengths(start)
 
     def _block(self, table: Any, number: int, start: int) -> Block:
         rows = slice(start, start + table.num_rows)
@@ -372,18 +351,12 @@ class ArrowSource(Source):
 
         y, w, exposure = map(beside, (self.y, self.w, self.exposure))
         X = table.select(self.features) if self.frames else stacked(self.features)
-        return Block(X, y, w, number, 0, start, exposure)
+        positions = None if self.has_target is None else self.numbers[rows] - start
+        return Block(X, y, w, number, 0, start, exposure, positions)
 
     def _check_lengths(self, n_rows: int) -> None:
         given = {"y": self.y, "sample_weight": self.w, "exposure": self.exposure}
         check_lengths(n_rows, **{k: values for k, values in given.items() if not _names(values)})
-
-
-def _filtered(batches: Iterator[Any], mask: np.ndarray) -> Iterator[Any]:
-    start = 0
-    for batch in batches:
-        yield batch.filter(pa.array(mask[start : start + batch.num_rows]))
-        start += batch.num_rows
 
 
 def row_groups(dataset: Any) -> list[Any]:
@@ -408,23 +381,19 @@ def scanned(fragments: list[Any], columns: list[str], rows: int) -> Iterator[Any
         yield from fragment.to_batches(columns=columns, batch_size=rows, batch_readahead=1)
 
 
-def _cut(batches: Iterator[Any], rows: int) -> Iterator[Any]:
-    """Batches of at most `rows`: those of a CSV file are cut by bytes."""
+def _grouped(batches: Iterator[Any], rows: int, mask: np.ndarray | None) -> Iterator[Any]:
+    """Small batches together as tables of up to `rows`; of a mask, where it is true."""
+    group, start = list[Any](), 0
     for batch in batches:
-        for start in range(0, batch.num_rows, rows):
-            yield batch.slice(start, rows)
-
-
-def _grouped(batches: Iterator[Any], rows: int) -> Iterator[Any]:
-    """Small batches together as tables of up to `rows`."""
-    tables, group = pa.Table, list[Any]()
-    for batch in filter(len, batches):
+        start, end = start + len(batch), start
+        if mask is not None:
+            batch = batch.filter(pa.array(mask[end:start]))
         if group and sum(map(len, group)) + len(batch) > rows:
-            yield tables.from_batches(group)
+            yield pa.Table.from_batches(group)
             group = []
-        group.append(batch)
+        group += [batch] if len(batch) else []
     if group:
-        yield tables.from_batches(group)
+        yield pa.Table.from_batches(group)
 
 
 def _value_names(schema: Any, columns: list[str]) -> dict[str, list[str]]:
@@ -542,6 +511,8 @@ def _opened(
     path = Path(X) if isinstance(X, str | os.PathLike) else None
     if path is not None and not path.exists():
         raise FileNotFoundError(f"no file or directory {str(path)!r}")
+    if path is not None:
+        refuse_pipe(path)
     if path is not None and (is_parquet(path) or is_csv(path)):
         data = parquet_dataset(path) if is_parquet(path) else CsvFragment(CsvFile(path))
         where = str(path) if frames else f"the file {str(path)!r}"
@@ -562,7 +533,10 @@ def _opened(
         source = _opened(X, y, w)
         if isinstance(source, IterableSource):  # its first chunks can be looked at and still come
             return IterableSource(source.chunks, *source.beside[:2], exposure, source.frames)
-        return ExposedSource(source, exposure)
+        if not isinstance(source, SlicedSource | ArrowSource) or source.n_rows is None:
+            raise ValueError(f"exposure of {source.describe()} must be the name of a column")
+        check_lengths(source.n_rows, exposure=exposure)
+        return replace(source, exposure=exposure)
     if path is not None and path.suffix.lower() != ".npy":
         raise ValueError(f"{str(path)!r} is not a file of rows that is read. {known_suffixes()}")
     if not isinstance(X, Source):
@@ -572,23 +546,6 @@ def _opened(
     if columns is not None and X.names is not None:
         check_order(X.names, columns, X.describe())
     return X
-
-
-class ExposedSource(Source):
-    """A source with exposures of all rows beside it."""
-
-    def __init__(self, source: Source, exposure: Any) -> None:
-        self.source, self.exposure, self.once = source, exposure, source.once
-
-    def describe(self) -> str:
-        return self.source.describe()
-
-    def blocks(self, block_rows: int, skip: int = 0) -> Iterator[Block]:
-        end = 0
-        for block in self.source.blocks(block_rows, skip):
-            end = block.start + len(block)
-            yield replace(block, exposure=values_at(self.exposure, slice(block.start, end)))
-        check_lengths(end, exposure=self.exposure)
 
 
 def in_memory(X: Any) -> bool:
@@ -613,27 +570,15 @@ def has_text(X: Any) -> bool:
         X = parquet_dataset(X)
     package = type(X).__module__.split(".")[0]
     if package == "pyarrow" and not is_frame(X):
-        return any(_is_text(kind) for kind in X.schema.types)
+        types = pa.types
+        tests = (types.is_string, types.is_large_string, types.is_dictionary, types.is_temporal)
+        return any(test(kind) for kind in X.schema.types for test in tests)
     if package.startswith("dask") and hasattr(X, "columns"):
         return any(kind.kind not in "fiub" for kind in X.dtypes)
     return False
 
 
-def _is_text(kind: Any) -> bool:
-    import pyarrow.types as types
-
-    words = types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind)
-    return words or types.is_temporal(kind)
-
-
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
-
 BLOCK = 1 << 16  # rows that are read at a time
-_PREFIX = "kernelmaps-rows-"
-_LOCK = ".kernelmaps-lock"  # a folder without this file is not ours
 
 
 @contextmanager
@@ -655,9 +600,10 @@ def open_large_table(
     """
     path = Path(X) if isinstance(X, str | os.PathLike) else None
     if path is not None and path.exists() and is_csv(path):
-        with temporary_folder() as folder:
-            file = CsvFile(path, encoding)
-            yield _split_into_cells(file, folder, (y, sample_weight, exposure), columns)
+        # The file has no name, and is gone with the process, however that ends.
+        with tempfile.TemporaryFile() as cells:
+            beside = (y, sample_weight, exposure)
+            yield _split_into_cells(CsvFile(path, encoding), cells, beside, columns)
     elif path is not None and columns is not None and is_parquet(path):
         data, beside = parquet_dataset(path), (y, sample_weight, exposure)
         taken = [*columns, *(name for name in beside if isinstance(name, str))]
@@ -670,9 +616,9 @@ def open_large_table(
 
 
 def _split_into_cells(
-    file: CsvFile, folder: Path, beside: tuple[Any, Any, Any], columns: Sequence[str] | None
+    file: CsvFile, cells: Any, beside: tuple[Any, Any, Any], columns: Sequence[str] | None
 ) -> ArrowSource:
-    """The rows of a CSV file, features as text, from a Parquet file in a folder."""
+    """The rows of a CSV file, features as text, which are written to a Parquet file."""
     name = str(file.path)
     y = target_in(file.names, beside[0], name)
     named = [item for item in (y, *beside[1:]) if isinstance(item, str)]
@@ -680,16 +626,12 @@ def _split_into_cells(
     features = [c for c in file.names if c not in named] if columns is None else list(columns)
     counted = named or features[:1]  # a table without columns has no rows
     values = TableFile(name, file.table(counted), file).beside(y, *beside[1:])
-    path, writer = folder / "cells.parquet", None
-    try:
+    schema = pa.schema([(feature, pa.string()) for feature in features])
+    with needed("pyarrow.parquet").ParquetWriter(cells, schema) as writer:
         for table in file.blocks(features, BLOCK):
-            if writer is None:
-                writer = needed("pyarrow.parquet").ParquetWriter(path, table.schema)
             writer.write_table(table)
-    finally:
-        if writer is not None:
-            writer.close()
-    return ArrowSource(row_groups(parquet_dataset(path)), features, *values, frames=True, name=name)
+    groups = needed("pyarrow.dataset").ParquetFileFormat().make_fragment(cells)
+    return ArrowSource(groups.split_by_row_group(), features, *values, frames=True, name=name)
 
 
 def raw_tables(path: Path, names: Sequence[str], encoding: str = "utf-8") -> Iterator[TableFile]:
@@ -713,62 +655,3 @@ def _parquet_batches(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
     with needed("pyarrow.parquet").ParquetFile(path) as file:
         for batch in file.iter_batches(BLOCK, columns=names):
             yield batch.select(names)
-
-
-@contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """A folder that is removed at the end, also if the process is asked to end.
-
-    Folders that processes left behind when they were killed are removed first: they hold a file of
-    ours, which is not locked any more.
-    """
-    base = Path(tempfile.gettempdir())
-    for left in base.glob(f"{_PREFIX}*"):
-        with suppress(OSError), _lock(left, os.O_RDWR):
-            shutil.rmtree(left, ignore_errors=True)
-    made = Path(tempfile.mkdtemp(prefix=f"new-{_PREFIX}"))
-    with _lock(made, os.O_RDWR | os.O_CREAT), _signals_raise():
-        folder = made.rename(base / made.name.removeprefix("new-"))  # locked, from the first moment
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _lock(folder: Path, flags: int) -> Iterator[None]:
-    """Hold the lock of a folder; OSError if another process or user does, or if there is none."""
-    if fcntl is None:
-        if folder.name.startswith(_PREFIX):
-            raise OSError("there are no locks here")
-        yield
-        return
-    about = folder.lstat()
-    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid():
-        raise PermissionError(f"{folder} is not ours")
-    lock = os.open(folder / _LOCK, flags | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(lock)
-
-
-@contextmanager
-def _signals_raise() -> Iterator[None]:
-    """Let signals that end the process raise SystemExit, so that folders are removed."""
-    names = ("SIGTERM", "SIGHUP") if threading.current_thread() is threading.main_thread() else ()
-    codes = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    before = {code: signal.getsignal(code) for code in codes}
-    changed = [code for code, handler in before.items() if handler is signal.SIG_DFL]
-
-    def end(code: int, frame: Any) -> None:
-        raise SystemExit(128 + code)
-
-    for code in changed:
-        signal.signal(code, end)
-    try:
-        yield
-    finally:
-        for code in changed:
-            signal.signal(code, before[code])

@@ -13,21 +13,21 @@ import pyarrow.compute as pc
 
 from .._util.arguments import argument
 from ..exceptions import SuspectColumnWarning
-from .columns import RawColumn, as_text
+from .columns import RawColumn, as_text, typed_number_doubts
 from .text_cells import (
     LABEL_GAPS,
     NUMBER_GAPS,
     NumberFormat,
     Text,
-    bare_numbers,
     find_number_format,
     number_doubts,
     quoted,
+    unit_doubts,
 )
 
 _WHOLE = r"^[+-]?\d+(\.0*)?$"
 LARGEST_EXACT_INTEGER = 2.0**53  # float64 represents all integers up to here
-Where = Callable[[int], str]
+Where = Callable[[int | None], str]  # of None: the table
 
 
 def target_values(raw: RawColumn, target: str, where: Where) -> tuple[np.ndarray, np.ndarray]:
@@ -42,6 +42,10 @@ def target_values(raw: RawColumn, target: str, where: Where) -> tuple[np.ndarray
                 f"{where(0)}: the target {target!r} holds dates. Turn it into a number to predict."
             )
         has_target = ~np.isnan(raw)
+        if np.isinf(raw).any():
+            place = where(int(np.argmax(np.isinf(raw))))
+            raise ValueError(f"{place}: the target {target!r} holds infinity. Leave the row out.")
+        _warn_of(typed_number_doubts(raw), f"the target {target!r}", where)
         return _as_integers(raw[has_target]), has_target
     column = as_text(raw)
     if column.plain is None:
@@ -55,7 +59,7 @@ def target_values(raw: RawColumn, target: str, where: Where) -> tuple[np.ndarray
     how = NumberFormat() if is_plain else find_number_format(column)
     if how is not None:
         values = _exact(numeric, place) if is_plain else _formatted(column, how, place)
-        doubts = [*number_doubts(column, how), bare_numbers(column, how)]
+        doubts = [*number_doubts(column, how), *unit_doubts(column, how)]
         _warn_of(doubts, f"the target {target!r}", where)
         return values, has_target
     present = column.cells.present(LABEL_GAPS)
@@ -66,10 +70,10 @@ def target_values(raw: RawColumn, target: str, where: Where) -> tuple[np.ndarray
 
 
 def _warn_of(doubts: Iterable[str], subject: str, where: Where) -> None:
-    """Warn of what else the cells of a column may mean."""
+    """Warn of what else the cells of a column may mean, without the line of one of them."""
     sentences = [f"{subject} {doubt}" for doubt in doubts if doubt]
     if sentences:
-        warnings.warn(f"{where(0)}: {'; '.join(sentences)}.", SuspectColumnWarning, stacklevel=4)
+        warnings.warn(f"{where(None)}: {'; '.join(sentences)}.", SuspectColumnWarning, stacklevel=4)
 
 
 @dataclass(frozen=True)
@@ -155,7 +159,7 @@ def finite_numbers(text: Text, column: str, where: Where, advice: str) -> np.nda
         truth = truth_values(text.array)
         if truth is not None:
             return truth.astype(np.float64)
-        values = text.cells.rows(np.append(text.numbers(NumberFormat()), np.nan))
+        values = text.cells.rows(text.numbers(NumberFormat()))
     bad = ~np.isfinite(values)
     if bad.any():
         row = int(np.argmax(bad))

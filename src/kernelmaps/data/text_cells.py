@@ -1,17 +1,18 @@
 """Cells of text: what stands for a missing value, numbers as people write them, dates, levels.
 
-A column is encoded first (`Cells`): each rule looks at the different cells only. pyarrow applies
-patterns to all of them at once; words are compared by Python, which takes less time than a call of
-pyarrow where a column has few levels.
+A column is encoded first (`Cells`): each rule looks at the different cells only, and pyarrow applies
+patterns to all of them at once.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,6 @@ from .._util.threads import cached_property
 from .dates import (
     CERTAIN_FORMS,
     DATE_FORMS,
-    DATE_MARK,
     ISO,
     TYPED,
     UNUSUAL_FORM,
@@ -78,8 +78,6 @@ _LETTER = r"A-Za-z[:^ascii:]"
 _BEFORE = rf"[A-Za-z]{{0,3}}\p{{Sc}}|{_CURRENCY_CODES}|Rs\.?|kr\.?|Fr\.?"
 _AFTER = rf"[{_LETTER}%$'\"][{_LETTER}%$/^.]*[23]?(?: [{_LETTER}$]+)?"
 _ACCOUNTING = r"^([^()\d]*)\(([^()+\-−]*\d[^()+\-−]*)\)$"  # (12.50) and $(12.50) are negative
-NUMBER_MARK = r"\d"  # what numbers of all forms have
-_DIGIT = re.compile(NUMBER_MARK, re.ASCII)
 _ORDINALS = {"st", "nd", "rd", "th"}
 _LEADING_ZERO = rf"^[+-]?0[{_GROUP}\d]*\d$"
 _MAYBE_GROUPED = r"^\s*(?:[+-]?[1-9](?:\d*|\d{0,2}\.\d{3})|0|\D*)\s*$"
@@ -88,10 +86,11 @@ _HOURS = r"(?:[01]\d|2[0-3])[0-5]\d(?:[0-5]\d)?"
 _DATE_LIKE = {
     "2024-01-31": rf"^(?:{_Y}{_M}{_D}(?:{_HOURS})?|(?:{_D}|[1-9]){_M}{_Y}|(?:{_M}|[1-9]){_D}{_Y}"
     rf"|\d{{1,2}}{_M}{_D})$",
-    "2024-01": rf"^(?:{_Y}{_M}|(?:{_M}|[1-9])\.{_Y})$",
-    "a date with its year": rf"^(?:{_D}|[1-9])\.{_M}$",
+    "2024-01": rf"^(?:{_Y}{_M}|{_Y}\.(?:{_M}|1)|(?:{_M}|[1-9])\.{_Y})$",
+    "a date with its year": rf"^(?:{_D}|[1-9])\.(?:{_M}|1)$",
 }
-"""Numbers that may be dates, and what to write for a date."""
+"""Numbers that may be dates, and what to write for a date. The float of 01.10 is 1.1."""
+_LONG_ENOUGH = r"\d{5}|\.\d\d"  # 1.1 and 2.1 alone are no dates
 _WHOLE = r"^([+-]?\d+)\.0+$"
 _CELLS_TRIED = 100  # different cells that a rule is tried on before it is applied to all
 # A column of numbers or dates may have a few other cells, which are taken for missing values: up to
@@ -103,6 +102,12 @@ _MIN_READABLE_CELLS = 20
 @lru_cache(maxsize=8)
 def _as_array(words: tuple[str, ...]) -> pa.Array:
     return pa.array(words)
+
+
+def _match(cells: pa.Array, pattern: str) -> np.ndarray:
+    """Which cells match a pattern; a null does not."""
+    matches = pc.fill_null(pc.match_substring_regex(cells, pattern), False)
+    return matches.to_numpy(zero_copy_only=False)
 
 
 @dataclass(frozen=True)
@@ -137,38 +142,23 @@ class Cells:
         """Rows of each of the different cells."""
         return np.bincount(self.codes[self.codes >= 0], minlength=len(self.distinct))
 
-    @cached_property
-    def texts(self) -> list[str]:
-        """The different cells as strings of Python."""
-        return self.distinct.to_pylist()
-
-    @cached_property
-    def _lower(self) -> list[str]:
-        return [text.lower() for text in self.texts]
-
-    @cached_property
-    def _word_masks(self) -> dict[tuple[str, ...], np.ndarray]:
-        return {}
-
     def are_words(self, words: tuple[str, ...]) -> np.ndarray:
         """Which of the different cells are one of some words, which are in small letters."""
-        if words not in self._word_masks:
-            searched = frozenset(words)
-            self._word_masks[words] = np.array([text in searched for text in self._lower], bool)
-        return self._word_masks[words]
+        found = pc.is_in(pc.utf8_lower(self.distinct), _as_array(words))
+        return found.to_numpy(zero_copy_only=False)
 
     def present(self, gaps: tuple[str, ...]) -> np.ndarray:
         """Which of the different cells are not missing."""
         return ~self.are_words(gaps)
 
-    @cached_property
-    def have_digits(self) -> np.ndarray:
-        """Which of the different cells have a digit, as all finite numbers do."""
-        return np.array([_DIGIT.search(text) is not None for text in self.texts], bool)
+    def where(self, mask: np.ndarray) -> pa.Array:
+        """Some of the different cells."""
+        return self.distinct.filter(pa.array(mask))
 
     def rows(self, values: np.ndarray) -> np.ndarray:
-        """Values of the different cells, and one more for nulls, as those of the rows."""
-        return values[self.codes]
+        """Values of the different cells as those of the rows; NaN or NaT for nulls."""
+        missing = "NaT" if values.dtype.kind == "M" else "nan"
+        return np.append(values, values.dtype.type(missing))[self.codes]
 
 
 @dataclass(frozen=True)
@@ -203,29 +193,26 @@ class Text:
     def has_codes(self) -> bool:
         """Whether a cell is a code such as 01067, whose zeros a number would not keep."""
         if self.plain is None:
-            return _have_leading_zeros(self.cells.distinct)
+            return bool(_match(self.cells.distinct, _LEADING_ZERO).any())
         zero = pc.fill_null(pc.starts_with(self.array, "0"), False).to_numpy(zero_copy_only=False)
         places = np.flatnonzero(zero & (self.plain == np.floor(self.plain)))
-        return _have_leading_zeros(self.array.take(pa.array(places)))
+        return bool(_match(self.array.take(pa.array(places)), _LEADING_ZERO).any())
 
     @cached_property
     def _remembered(self) -> dict[str, Any]:
         return {}
 
-    def _parsed(self, form: str) -> tuple[np.ndarray, pa.Array, np.ndarray]:
+    def parsed(self, form: str) -> tuple[np.ndarray, pa.Array, np.ndarray]:
+        """The different cells as numbers of a form, their units, and powers of ten."""
         if form not in self._remembered:
             self._remembered[form] = numbers_in(self.cells.distinct, form)
         return self._remembered[form]
 
     def numbers(self, how: NumberFormat) -> np.ndarray:
         """The different cells as numbers of one format and unit; NaN where they are not such."""
-        values, units, _ = self._parsed(how.form)
+        values, units, _ = self.parsed(how.form)
         right = pc.is_in(units, pa.array(["", how.unit])).to_numpy(zero_copy_only=False)
         return np.where(right, values, np.nan)
-
-    def units(self, form: str) -> pa.Array:
-        """Units beside the numbers of the different cells."""
-        return self._parsed(form)[1]
 
     def dates(self, form: str) -> np.ndarray:
         """The different cells as dates of one format, or of ISO 8601; NaT where they are not.
@@ -234,44 +221,31 @@ class Text:
         cell by itself: what a cell means must not depend on the others that come with it.
         """
         if form not in self._remembered:
-            forms = CERTAIN_FORMS if form == TYPED else dict.fromkeys((form, ISO))
             dates = np.full(len(self.cells.distinct), np.datetime64("NaT", "s"))
-            for one in forms:
+            for one in CERTAIN_FORMS if form == TYPED else dict.fromkeys((form, ISO)):
                 if np.isnat(dates).any():
                     dates = np.where(np.isnat(dates), parse_dates(self.cells.distinct, one), dates)
             self._remembered[form] = dates
         return self._remembered[form]
 
     @cached_property
-    def _first_cells(self) -> pa.Array:
-        """The first different cells that are not missing."""
-        places = np.flatnonzero(self.cells.present(NUMBER_GAPS))[:_CELLS_TRIED]
-        return self.cells.distinct.take(pa.array(places))
+    def number_forms(self) -> list[str]:
+        """Forms of numbers that half of the first different cells are written in."""
+        return self._promising(NUMBER_FORMS, r"\d", lambda *cells: numbers_in(*cells)[0])
 
     @cached_property
-    def _half_match(self) -> dict[str, bool]:
-        return {}
+    def date_forms(self) -> list[str]:
+        """Forms of dates that half of the first different cells are written in."""
+        return self._promising(DATE_FORMS, r"[-/., ]\d", parse_dates)
 
-    def _matches_half(self, form: str) -> bool:
-        """Whether half of the first different cells have a form, or match a pattern."""
-        if form not in self._half_match:
-            cells = self._first_cells
-            if form in NUMBER_FORMS:
-                matched = ~np.isnan(numbers_in(cells, form)[0])
-            elif form in DATE_FORMS:
-                matched = ~np.isnat(parse_dates(cells, form))
-            else:
-                matched = pc.match_substring_regex(cells, form).to_numpy(zero_copy_only=False)
-            self._half_match[form] = bool(2 * matched.sum() >= len(cells))
-        return self._half_match[form]
-
-    def is_promising(self, form: str) -> bool:
-        """Whether half of the first different cells are written in a form of numbers or dates.
-
-        What all of these have is looked for first, which is cheaper than the form itself.
-        """
-        mark = DATE_MARK if form in DATE_FORMS else NUMBER_MARK
-        return self._matches_half(mark) and self._matches_half(form)
+    def _promising(
+        self, forms: Sequence[str], mark: str, parse: Callable[..., np.ndarray]
+    ) -> list[str]:
+        places = np.flatnonzero(self.cells.present(NUMBER_GAPS))[:_CELLS_TRIED]
+        cells = self.cells.distinct.take(pa.array(places))
+        if 2 * _match(cells, mark).sum() < len(cells):  # cheaper than the forms, which all have it
+            return []
+        return [form for form in forms if 2 * (~np.isnan(parse(cells, form))).sum() >= len(cells)]
 
     def __len__(self) -> int:
         return len(self.array)
@@ -282,10 +256,6 @@ def _cast(text: pa.Array) -> np.ndarray | None:
         return text.cast(pa.float64()).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:
         return None
-
-
-def _have_leading_zeros(text: pa.Array) -> bool:
-    return bool(pc.any(pc.match_substring_regex(text, _LEADING_ZERO)).as_py())
 
 
 def numbers_in(cells: pa.Array, form: str) -> tuple[np.ndarray, pa.Array, np.ndarray]:
@@ -341,7 +311,7 @@ def split_unit(before: str, after: str) -> tuple[str, int] | None:
     unit = before + (rest if power else after)
     if word.lower().replace(".", "") in ("am", "pm") or not all(map(_in_units, unit[:-1])):
         return None
-    if unit[-1:] in ("2", "3"):  # m2
+    if unit[-1:] in tuple("23²³"):  # m2
         return (unit, power) if unit[-2:-1].isalpha() else None
     return (unit.rstrip("."), power) if not unit or _in_units(unit[-1]) else None
 
@@ -362,38 +332,37 @@ def find_number_format(column: Text, *, codes_too: bool = False) -> NumberFormat
         return None
     if column.plain is not None:
         return NumberFormat()
-    present, best = column.cells.present(NUMBER_GAPS), None
-    counts = column.cells.counts * present
-    if _all_in_brackets(column, present):
-        return None
-    for form in NUMBER_FORMS:
-        if not column.is_promising(form):
-            continue
-        how = NumberFormat(form, _most_frequent(column.units(form), counts))
-        readable = present & ~np.isnan(column.numbers(how))
-        bad = int(counts[~readable].sum())
-        if best is None or bad < best[0]:
-            best = bad, int(readable.sum()), how
+    candidates = []
+    for form in () if _all_in_brackets(column) else column.number_forms:
+        how = NumberFormat(form, _most_frequent_unit(column, form))
+        bad, accepted, _ = _count_unreadable(column, column.numbers(how))
+        candidates.append((bad, accepted, how))
         if bad == 0:
             break
-    return best[2] if best is not None and _accepted(*best[:2], int(counts.sum())) else None
+    _, accepted, how = min(candidates, key=itemgetter(0), default=(0, False, None))
+    return how if accepted else None
 
 
-def _all_in_brackets(column: Text, present: np.ndarray) -> bool:
-    bracketed = pc.match_substring_regex(column.cells.distinct, _ACCOUNTING)
-    return bool(present.any() and bracketed.to_numpy(zero_copy_only=False)[present].all())
+def _count_unreadable(column: Text, values: np.ndarray) -> tuple[int, bool, np.ndarray]:
+    """Rows that cannot be read as values, whether they may be gaps, and which cells these are."""
+    cells = column.cells
+    present = cells.present(NUMBER_GAPS)
+    unreadable = present & np.isnan(values)
+    bad, n_good = int(cells.counts[unreadable].sum()), int((present & ~unreadable).sum())
+    most = _MAX_UNREADABLE_SHARE * cells.counts[present].sum()
+    return bad, bad == 0 or (n_good >= _MIN_READABLE_CELLS and bad <= most), unreadable
 
 
-def _accepted(bad: int, good: int, rows: int) -> bool:
-    """Whether so few rows cannot be read that they are gaps; `good` counts different cells."""
-    return bad == 0 or (good >= _MIN_READABLE_CELLS and bad <= _MAX_UNREADABLE_SHARE * rows)
+def _all_in_brackets(column: Text) -> bool:
+    cells = column.cells.where(column.cells.present(NUMBER_GAPS))
+    return len(cells) > 0 and bool(_match(cells, _ACCOUNTING).all())
 
 
-def _most_frequent(units: pa.Array, counts: np.ndarray) -> str:
+def _most_frequent_unit(column: Text, form: str) -> str:
     """The unit that most rows have; empty if none has any."""
-    encoded = pc.fill_null(units, "").dictionary_encode()
+    encoded = pc.fill_null(column.parsed(form)[1], "").dictionary_encode()
     names = encoded.dictionary.to_pylist()
-    rows = np.bincount(encoded.indices.to_numpy(), counts, len(names))
+    rows = np.bincount(encoded.indices.to_numpy(), column.cells.counts, len(names))
     named = [(count, name) for count, name in zip(rows.tolist(), names) if name]
     return max(named)[1] if named else ""
 
@@ -401,48 +370,38 @@ def _most_frequent(units: pa.Array, counts: np.ndarray) -> str:
 def number_doubts(column: Text, how: NumberFormat) -> list[str]:
     """What else the numbers of a column may mean, as ends of sentences about the column.
 
-    Marks that may be those of decimals or of thousands, multipliers, dates without separators.
+    Marks that may be those of decimals or of thousands, times, dates without separators.
     """
+    if how.form == CLOCK:
+        times = "holds times, read as hours: give a time of day a periodic term of period 24"
+        return [] if _match(column.cells.distinct, "day").any() else [times]
     doubts = []
     some = Text(column.array.slice(0, _CELLS_TRIED))
-    for form in () if _marks_are_certain(some, how) else ("1,234.5", "1.234,5"):
+    # One plain cell such as 1.25 or 0.125 shows that a dot is a decimal point.
+    certain = some.plain is not None and not _match(some.array.drop_null(), _MAYBE_GROUPED).all()
+    if column.plain is not None and not certain:
+        certain = not pc.any(pc.match_substring(column.array, ".")).as_py()
+    for form in () if certain else ("1,234.5", "1.234,5"):
         other = NumberFormat(form, how.unit)
-        if form == how.form or _differing(some, how, other) is None:
-            continue
-        place = _differing(column, how, other)
+        place = _first_difference(some, how, other)
+        place = None if place is None else _first_difference(column, how, other)
         if place is None or place < 0:
             continue
-        cell = column.cells.texts[place]
-        value, other_value = column.numbers(how)[place], column.numbers(other)[place]
-        mark = "dot" if "." in cell else "comma"
+        cell = column.cells.distinct[place].as_py()
+        is_decimal = abs(column.numbers(how)[place]) < abs(column.numbers(other)[place])
+        reading, instead = (
+            ("a decimal mark", "separates thousands, remove it") if is_decimal else
+            ("separating thousands", "is a decimal comma, write a dot")
+        )  # fmt: skip
         doubts.append(
-            f"holds cells such as {cell!r}, whose {mark} is read as a decimal mark: if it "
-            "separates thousands, remove it"
-            if abs(value) < abs(other_value)
-            else f"holds cells such as {cell!r}, whose {mark} is read as separating thousands: if "
-            "it is a decimal comma, write a dot"
+            f"holds cells such as {cell!r}, whose {'dot' if '.' in cell else 'comma'} is read as "
+            f"{reading}: if it {instead}"
         )
         break
-    if column.plain is None:
-        values, powers = column.numbers(how), column._parsed(how.form)[2]
-        scaled = (powers > 0) & ~np.isnan(values)
-        if scaled.any():
-            place = int(np.argmax(scaled))
-            doubts.append(
-                f"holds cells such as {column.cells.texts[place]!r}, read as {values[place]:.15g}, "
-                "and numbers without a multiplier as they are: write numbers out if that is wrong"
-            )
-    return [*doubts, *date_like_doubts(column)]
+    return [*doubts, *(date_like_doubts(column) if how == NumberFormat() else [])]
 
 
-def _marks_are_certain(some: Text, how: NumberFormat) -> bool:
-    """Whether plain cells show that a dot is a decimal point; hours have no such marks."""
-    if some.plain is None or how.form == CLOCK:
-        return how.form == CLOCK
-    return pc.all(pc.match_substring_regex(some.array, _MAYBE_GROUPED)).as_py() is False
-
-
-def _differing(column: Text, how: NumberFormat, other: NumberFormat) -> int | None:
+def _first_difference(column: Text, how: NumberFormat, other: NumberFormat) -> int | None:
     """The first cell that another format reads as another number; −1 if there is none.
 
     None if the other format does not read all cells.
@@ -455,53 +414,70 @@ def _differing(column: Text, how: NumberFormat, other: NumberFormat) -> int | No
     return int(np.argmax(differ)) if differ.any() else -1
 
 
+def may_be_dates(numbers: np.ndarray) -> bool:
+    """Whether the first numbers may be dates without separators, such as 20240131 and 31.12."""
+    some = numbers[:_CELLS_TRIED]
+    some = some[~np.isnan(some)]
+    is_whole = some == np.floor(some)
+    if not len(some) or not (is_whole.all() or not is_whole.any()):
+        return False
+    low, high = (10101, 21e12) if is_whole[0] else (1, 2100)  # 010101, 2099-12-31 23:59:59; 2099.12
+    return bool(low <= some.min() and some.max() < high)
+
+
 def date_like_doubts(column: Text) -> list[str]:
     """Of numbers that may all be dates, what to write for a date: the end of a sentence."""
-    if column.plain is None:
+    numbers = column.numbers(NumberFormat()) if column.plain is None else column.plain
+    dates = list(_DATE_LIKE) if may_be_dates(numbers) else []
+    for part in (Text(column.array.slice(0, _CELLS_TRIED)), column) if dates else ():
+        plain = part.plain is not None
+        cells = part.cells.where(
+            part.cells.present(NUMBER_GAPS) if plain else ~np.isnan(part.numbers(NumberFormat()))
+        )
+        cells = pc.replace_substring_regex(cells, _WHOLE, r"\1")
+        dates = [date for date in dates if len(cells) and _match(cells, _DATE_LIKE[date]).all()]
+        if not dates:
+            break
+    if not dates or not _match(cells, _LONG_ENOUGH).any():
         return []
-    some = column.array.slice(0, _CELLS_TRIED).drop_null()
-    for date, pattern in _DATE_LIKE.items():
-        if pc.any(pc.match_substring_regex(some, pattern)).as_py():
-            present = column.cells.distinct.filter(pa.array(column.cells.present(NUMBER_GAPS)))
-            if pc.all(pc.match_substring_regex(present, pattern)).as_py():
-                cell = present[0].as_py()
-                return [f"holds cells such as {cell!r}, read as numbers: write {date} for a date"]
-    return []
+    cell = cells[0].as_py()
+    return [f"holds cells such as {cell!r}, read as numbers: write {dates[0]} for a date"]
 
 
-def bare_numbers(column: Text, how: NumberFormat) -> str:
-    """What is doubtful about numbers without the unit that others have: the end of a sentence."""
-    if not how.unit or how.form == CLOCK or column.plain is not None:
-        return ""
-    values = column.numbers(how)
-    bare = pc.fill_null(pc.equal(column.units(how.form), ""), False)
-    bare = bare.to_numpy(zero_copy_only=False) & ~np.isnan(values) & (values != 0)
-    if not bare.any():
-        return ""
-    return (
-        f"holds {_others(column, bare)} without the unit {how.unit!r} that other cells have: write "
-        "the unit, or convert these numbers"
-    )
+def unit_doubts(column: Text, how: NumberFormat) -> list[str]:
+    """What is doubtful about multipliers, and about numbers without the unit that others have."""
+    if column.plain is not None or how.form == CLOCK:
+        return []
+    values, (_, units, powers) = column.numbers(how), column.parsed(how.form)
+    doubts, readable = [], ~np.isnan(values)
+    scaled = np.flatnonzero((powers > 0) & readable)
+    if len(scaled):
+        cell, value = column.cells.distinct[int(scaled[0])].as_py(), values[scaled[0]]
+        doubts.append(
+            f"holds cells such as {cell!r}, read as {value:.15g}, and numbers without a multiplier "
+            "as they are: write numbers out if that is wrong"
+        )
+    bare = pc.fill_null(pc.equal(units, ""), False).to_numpy(zero_copy_only=False)
+    bare = bare & readable & (values != 0)
+    if how.unit and bare.any():
+        doubts.append(
+            f"holds {quoted(column.cells.where(bare))} without the unit {how.unit!r} that other "
+            "cells have: write the unit, or convert these numbers"
+        )
+    return doubts
 
 
 def find_date_format(column: Text) -> tuple[str, bool] | None:
     """How a column writes its dates, and whether 3/4/2025 may be meant either way; None if not."""
     present = column.cells.present(NUMBER_GAPS)
-    counts = column.cells.counts * present
     if not present.any():
         return None
-    candidates = []
-    for form in DATE_FORMS:
-        if not column.is_promising(form):
-            continue
-        readable = present & ~np.isnat(column.dates(form))
-        bad = int(counts[~readable].sum())
-        if _accepted(bad, int(readable.sum()), int(counts.sum())):
-            candidates.append((bad, form))
-    if not candidates:
+    judged = [(*_count_unreadable(column, column.dates(form)), form) for form in column.date_forms]
+    accepted = [(bad, form) for bad, is_accepted, _, form in judged if is_accepted]
+    if not accepted:
         return None
-    least = min(bad for bad, _ in candidates)
-    first, *others = [form for bad, form in candidates if bad == least]
+    least = min(bad for bad, _ in accepted)
+    first, *others = [form for bad, form in accepted if bad == least]
     # Of two NaT, none equals the other.
     differ = [(column.dates(form) != column.dates(first))[present].any() for form in others]
     return first, any(d for d, form in zip(differ, others) if form != UNUSUAL_FORM)
@@ -512,65 +488,39 @@ def why_category(column: Text) -> str:
 
     Empty where nothing is worth saying.
     """
-    present = column.cells.present(NUMBER_GAPS)
-    counts = column.cells.counts * present
+    cells = column.cells
+    present = cells.present(NUMBER_GAPS)
     if column.has_codes or not present.any():
         return ""
-    if _all_in_brackets(column, present):
+    if _all_in_brackets(column):
         return "numbers in brackets alone, whose sign is not clear"
-    for form in NUMBER_FORMS:
-        if not column.is_promising(form):
-            continue
-        values, units = column._parsed(form)[:2]
-        readable = present & ~np.isnan(values)
-        if readable.sum() == present.sum():
-            named = set(units.filter(pa.array(readable)).to_pylist()) - {""}
+    numbers = (("numbers", column.parsed(form)[0]) for form in column.number_forms)
+    dates = (("dates", column.dates(form)) for form in column.date_forms)
+    for k, (kind, values) in enumerate(chain(numbers, dates)):
+        bad, _, unreadable = _count_unreadable(column, values)
+        if not bad:
+            units = column.parsed(column.number_forms[k])[1].filter(pa.array(present))
+            named = set(units.to_pylist()) - {""}
             several = len(named) > 1 and not named <= _ORDINALS
             return f"numbers in several units ({quoted(sorted(named))})" if several else ""
-        if _mostly(readable, counts):
-            return f"numbers, and {_others(column, present & ~readable)} beside them"
-    for form in DATE_FORMS:
-        if not column.is_promising(form):
-            continue
-        readable = present & ~np.isnat(column.dates(form))
-        if _mostly(readable, counts):
-            return f"dates, and {_others(column, present & ~readable)} beside them"
+        is_most = 2 * bad <= cells.counts[present].sum()
+        if is_most and (present & ~unreadable).sum() >= _MIN_READABLE_CELLS:
+            return f"{kind}, and {quoted(cells.where(unreadable))} beside them"
     return ""
-
-
-def _mostly(readable: np.ndarray, counts: np.ndarray) -> bool:
-    """Whether half of the rows, and many different cells, can be read."""
-    return bool(
-        readable.sum() >= _MIN_READABLE_CELLS and 2 * counts[readable].sum() >= counts.sum()
-    )
-
-
-def _others(column: Text, cells: np.ndarray) -> str:
-    return quoted(column.cells.distinct.filter(pa.array(cells)).slice(0, 10).to_pylist())
 
 
 def is_text(column: Text) -> bool:
     """Whether a column has a cell that is neither a plain number nor missing."""
-    if column.plain is not None:
-        return False
-    unreadable = np.isnan(column.numbers(NumberFormat()))
-    return bool((unreadable & column.cells.present(NUMBER_GAPS)).any())
-
-
-def has_durations(column: Text) -> bool:
-    """Whether a column of times holds durations, such as 0 days 00:01:00, not times of a day."""
-    return bool(pc.any(pc.match_substring(column.cells.distinct, "day")).as_py())
+    return column.plain is None and _count_unreadable(column, column.numbers(NumberFormat()))[0] > 0
 
 
 def level_names(cells: Cells) -> list[str]:
     """Names of levels: 3 for 3.0, which is how files with gaps write whole numbers."""
-    if not cells.have_digits.any():
-        return cells.texts
     return pc.replace_substring_regex(cells.distinct, _WHOLE, r"\1").to_pylist()
 
 
-def quoted(cells: Iterable[str], most: int = 3) -> str:
+def quoted(cells: Iterable[Any], most: int = 3) -> str:
     """Some cells, for a message."""
-    cells = list(cells)
+    cells = cells.slice(0, most + 1).to_pylist() if isinstance(cells, pa.Array) else list(cells)
     shown = ", ".join(repr(re.sub(r"\s+", " ", cell)[:30]) for cell in cells[:most])
     return f"{shown}, …" if len(cells) > most else shown

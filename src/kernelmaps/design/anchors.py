@@ -5,10 +5,8 @@ fails on anchor kernels: an anchor at 0 makes a zero row, and 50 anchors of χ²
 of 13. So K = U Λ Uᵀ, with rounding's negative eigenvalues set to zero, and Q = U Λ^{1/2}, largest
 first: the best r columns of all, the fewest with Σ λ ≥ energy · trace K, or `rank` of them.
 
-More than 2048 anchors: the eigenvectors come from a pivoted Cholesky factor L with r ≪ N columns,
-K = L Lᵀ + R with trace R ≤ (1 − energy)/20 · trace K: eigenvectors of L Lᵀ from the small Lᵀ L.
-K itself (34 GB for 65536 anchors) is never formed, and since R is positive semi-definite, the
-energy that is counted is really there.
+More than 1024 anchors: the eigenvectors are extended from as many of them, spread evenly, by the
+formula of Nyström. What it leaves out is again positive semi-definite, and so counts in the energy.
 """
 
 from __future__ import annotations
@@ -19,6 +17,8 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+
+from .._util.threads import row_blocks
 
 _MAX_CELLS = 2**28  # entries of the table of split points in k-means
 
@@ -82,10 +82,9 @@ def cover_radius(anchors: np.ndarray, low: float, high: float) -> float:
     return float(max(*ends, np.max(np.diff(anchors), initial=0.0) / 2, 0.0))
 
 
-DENSE_LIMIT = 2048
-"""Anchors up to which the whole kernel matrix is formed and decomposed."""
-MAX_BYTES = 2**30
-"""Bound on the factor L of larger sets."""
+DENSE_LIMIT = 1024
+"""Anchors whose kernel matrix is decomposed; more of them are extended from as many."""
+_LEAST_EIGENVALUE = 1e-12  # of the largest: rounding of kernel values decides about smaller ones
 _EPS = float(np.finfo(np.float64).eps)
 
 Component = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -127,66 +126,34 @@ def square_root(
         Number of columns to keep instead (never more than K has).
     """
     n = len(anchors)
+    points = anchors[np.linspace(0, n - 1, min(n, DENSE_LIMIT)).astype(int)]
     diagonal = np.asarray(component(anchors, anchors), dtype=np.float64)
-    kernel = _matrix(component, anchors[_sample(n)])
+    kernel, total = _matrix(component, points), float(diagonal.sum())
     values, vectors = np.linalg.eigh(kernel)
     _check_semidefinite(values, n)
-    if n <= DENSE_LIMIT:
+    if len(points) == n:
         keep = _leading(values, energy, rank, float(np.maximum(values, 0).sum()))
         rows = vectors[:, ::-1][:, :keep] * np.sqrt(np.maximum(values[::-1][:keep], 0.0))
         rows[~kernel.any(axis=1)] = 0.0  # c(0, ·) = 0 gives a zero row, not a row of roundings
     else:
-
-        def column(i: int) -> np.ndarray:
-            return np.asarray(component(anchors, anchors[i]), dtype=np.float64)
-
-        slack = 0.05 * (1 - energy)
-        pivots = None if rank is None else max(256, 4 * rank)
-        rows, left = pivoted_cholesky(column, diagonal, slack, pivots)
-        most = max(1, MAX_BYTES // (8 * n))
-        if rank is None and left > slack and rows.shape[1] == most:
-            raise ValueError(
-                f"AnchorMap: {most} columns on {n} anchors hold {1 - left:.6f} of the kernel's "
-                f"energy, and more do not fit into {MAX_BYTES >> 20} MB. Ask for less energy, a "
-                "fixed rank, or fewer anchors."
-            )
+        some = values > _LEAST_EIGENVALUE * values[-1]
+        whitening = vectors[:, some] / np.sqrt(values[some])
+        blocks = row_blocks(n, 8 * len(points))
+        rows = np.concatenate([component(anchors[b, None], points) @ whitening for b in blocks])
         values, axes = np.linalg.eigh(rows.T @ rows)
-        keep = _leading(values, energy, rank, float(diagonal.sum()))
+        keep = _leading(values, energy, rank, total)
+        share = float(values[-keep:].sum() / total) if total else 1.0
+        if rank is None and share < energy - 1e-9:
+            raise ValueError(
+                f"AnchorMap: {keep} columns on {n} anchors hold {share:.6f} of the kernel's "
+                "energy, and no more are found from these. Ask for less energy, a fixed rank, or "
+                f"at most {DENSE_LIMIT} anchors."
+            )
         rows = rows @ axes[:, ::-1][:, :keep]
     # Signs of the columns are fixed, so that equal input is equal output.
     rows = np.ascontiguousarray(rows * np.where(rows.sum(axis=0) < 0, -1.0, 1.0))
     left_out = np.max(diagonal - (rows**2).sum(axis=1), initial=0.0)
     return Root(rows, float(left_out))
-
-
-def pivoted_cholesky(
-    column: Callable[[int], np.ndarray], diagonal: np.ndarray, slack: float, rank: int | None
-) -> tuple[np.ndarray, float]:
-    """L (N, r) with K = L Lᵀ + R, trace R ≤ slack · trace K (or r = rank), and the share left.
-
-    Stops where the largest residual is rounding, whatever is asked.
-    """
-    n = len(diagonal)
-    residual = diagonal.copy()
-    total, floor = float(residual.sum()), 4 * n * _EPS * float(residual.max(initial=0.0))
-    most = min(n, max(1, MAX_BYTES // (8 * n)), n if rank is None else rank)
-    factor = np.zeros((n, min(most, 64)))
-    k = 0
-    while k < most:
-        pivot = int(np.argmax(residual))
-        small = residual.sum() <= slack * total if rank is None else False
-        if residual[pivot] <= floor or (small and k > 0):
-            break
-        if k == factor.shape[1]:
-            factor = np.concatenate([factor, np.zeros((n, min(most, 2 * k) - k))], axis=1)
-        step = column(pivot) - factor[:, :k] @ factor[pivot, :k]
-        factor[:, k] = step / np.sqrt(residual[pivot])
-        residual = np.maximum(residual - factor[:, k] ** 2, 0.0)
-        residual[pivot] = 0.0
-        k += 1
-    # At least one column, if only of zeros: a feature that the kernel does not see.
-    left = float(residual.sum() / total) if total else 0.0
-    return np.ascontiguousarray(factor[:, : max(k, 1)]), left
 
 
 def _matrix(component: Component, anchors: np.ndarray) -> np.ndarray:
@@ -206,18 +173,6 @@ def _matrix(component: Component, anchors: np.ndarray) -> np.ndarray:
             f"{kernel[j, i]:g}."
         )
     return (kernel + kernel.T) / 2
-
-
-def _sample(n: int) -> np.ndarray:
-    """All anchors, or of a large set some all over it and some next to each other.
-
-    Enough to find a kernel that is none, be it a wide one or a narrow one.
-    """
-    if n <= DENSE_LIMIT:
-        return np.arange(n)
-    some = DENSE_LIMIT // 8
-    spread, run = np.linspace(0, n - 1, some).astype(int), np.arange(some) + n // 2
-    return np.unique(np.concatenate([spread, run]))
 
 
 def _check_semidefinite(eigenvalues: np.ndarray, n: int) -> None:

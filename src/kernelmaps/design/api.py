@@ -12,20 +12,17 @@ import numpy as np
 
 from .._util import storage
 from .._util.arguments import argument, check_choice, check_count, check_positive, seed_of
-from .._util.display import announce
 from .._util.threads import limit_blas
 from ..exceptions import DesignError
 from ..kernels import Kernel
 from . import certify
 from . import problem as problems
 from . import result as store
-from .bounds import GridKernel, grid_kernel, rank_bound
-from .lp import columns
-from .multidim import design_joint_map
+from .cosines import count_columns, refined_design
+from .joint import design_joint_map
 from .problem import CosineProblem
-from .refine import refined_design
-from .result import Design, cosines_spec, evaluate_values, sines_spec
-from .tables import RankTable, minimax_table, sine_design
+from .result import Design, cosines_spec, evaluate_values
+from .tables import GridKernel, RankTable, grid_kernel, minimax_table, rank_bound
 
 LARGEST = 48
 """Columns that a search for the least size goes up to."""
@@ -142,7 +139,7 @@ class CosineSolver(DesignSolver):
         if problem.tail:
             span = 2 / problem.kernel.gamma * np.log(2 * np.sum(cosines[1]) / 1e-9)
             problem = replace(problem, span=min(span, 60.0))
-        n_columns = columns(cosines[0])
+        n_columns = int(np.sum(count_columns(cosines[0])))
         certificate = certify.certify_cosines(problem, cosines, n_columns, lower_bound)
         return self._design(problem, n_columns, problem.max_error(cosines), certificate, **arrays)
 
@@ -162,19 +159,13 @@ class TableSolver(DesignSolver):
         return header, {"gram": np.round(sample, 10), "values": values}
 
     def solve(self, n_columns: int) -> Arrays:
-        table = minimax_table(self.grid, n_columns, self._others(n_columns))
-        return {"coefficients": table.coefficients, "nodes": table.nodes}
-
-    def _others(self, n_columns: int) -> list[Callable]:
-        """The maps of other methods, which the best table starts from and may not fall behind."""
-        specs = []
+        curves = []  # that the best table starts from and may not fall behind
         if self.problem is not None:
             gamma = self.problem.kernel.gamma if self.grid.log else 0.0
             cosines = refined_design(self.problem, n_columns, self.seed, self.progress)
-            specs.append(cosines_spec(cosines, gamma))
-        if self.grid.brownian and self.grid.error == "absolute":
-            specs.append(sines_spec(sine_design(self.grid.high, n_columns)))
-        return [partial(evaluate_values, spec) for spec in specs]
+            curves.append(partial(evaluate_values, cosines_spec(cosines, gamma)))
+        table = minimax_table(self.grid, n_columns, curves)
+        return {"coefficients": table.coefficients, "nodes": table.nodes}
 
     def finish(self, arrays: Arrays, lower_bound: float) -> Design:
         grid = self.grid
@@ -342,11 +333,7 @@ def _least(solver: DesignSolver, max_error: float, cache: bool) -> Design:
     holding, failed, tried, designs = 0, 0, 1, []
     while holding - failed != 1:
         designs.append(_one(solver, tried, cache))
-        size, error = designs[-1].n_columns, designs[-1].max_error
-        announce(
-            f"{size} column{'s' * (size > 1)}: error {error:.3g}, at most {max_error:.3g} "
-            "is asked for"
-        )
+        error = designs[-1].max_error
         if error <= max_error:
             holding, held = tried, designs[-1]
         else:

@@ -52,13 +52,10 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from .._util.display import html_of, two_columns
 from ..certificate import Certificate
-from .bounds import GridKernel
-from .lp import Cosines, sequential_lp
-from .problem import CosineProblem, Function, cosine_sum
-from .refine import alternation
-from .tables import RankTable
+from .cosines import alternation, sequential_lp
+from .problem import CosineProblem, Cosines, Function, cosine_sum
+from .tables import GridKernel, RankTable
 
 _MAX_GRID = 400_000  # most cells of the grid of a proof
 
@@ -130,22 +127,6 @@ class DesignCertificate(Proof):
         largest = number_words(self.found)
         return f"{largest} is the largest error found (no bound is proved: {self.bound_method})"
 
-    def to_words(self) -> dict[str, Any]:
-        """The proved bound, how it was found, and what no map of this size could do better."""
-        if self.proved:
-            words: dict[str, Any] = {"error at most (proved)": float(self.bound)}
-        else:
-            words = {"largest error found (no bound is proved)": float(self.found)}
-        words["by"] = self.bound_method
-        if self.alternations:
-            words["alternations of the error"] = f"{self.alternations} of {self.needed}"
-        if self.lower_bound:
-            words["no map of this size has less than"] = float(self.lower_bound)
-        return words
-
-    def _repr_html_(self) -> str:
-        return html_of(two_columns(self.to_words(), "Certificate of a design"))
-
     def for_map(self, error: str, domain: str) -> Certificate:
         """The part that a fitted map carries."""
         return Certificate(self.bound, error, domain, self.bound_method, found=self.found)
@@ -167,20 +148,43 @@ def number_words(value: float) -> str:
     return f"{value:.2e}" if digits > 6 or digits < -3 else f"{value:.{max(digits, 0)}f}"
 
 
+def even_derivative(signature: Function, order: int, step: float, tolerance: float) -> float:
+    """|k''(0)| or k''''(0) of an even k by differences; infinite if they do not settle.
+
+    Where the next derivative is infinite (Matérn kernels of ν ≤ 1, or ν ≤ 2), differences grow
+    with every smaller step, like a power of it or like its logarithm.
+    """
+    for _ in range(4):
+        steps = step * np.array([0.25, 0.5, 1.0])
+        peak, near, far = (signature(scale * steps) for scale in (0.0, 1.0, 2.0))
+        values = 2 * (peak - near) / steps**2
+        if order == 4:
+            values = (6 * peak - 8 * near + 2 * far) / steps**4
+        fine, coarse = (4 * values[:-1] - values[1:]) / 3
+        rounding = 64 * float(np.finfo(float).eps * abs(peak[0]) / steps[0] ** order)
+        if abs(fine - coarse) <= max(tolerance * abs(fine), rounding):
+            return float(max(abs(fine), abs(values[0]))) + rounding
+        step /= 4
+    return np.inf
+
+
 def curvature(signature: Function, span: float) -> tuple[float, bool, str]:
     """A bound on |k''| over (0, M], whether it is sure, and why."""
     step = 2e-3 * min(span, 1.0)
-    at = signature(np.array([0.0, step / 2, step, 2 * step]))
-    coarse, fine = 2 * (at[0] - at[2]) / step**2, 8 * (at[0] - at[1]) / step**2
-    if fine < 1.3 * coarse or abs(fine) < 1e-9 * abs(at[0]):
-        value = max((4 * fine - coarse) / 3, fine)
-        return 1.001 * abs(value) + 1e-9 * abs(at[0]), True, "|k''| is largest at 0"
+    value = even_derivative(signature, 2, step, 1e-4)
+    if np.isfinite(value):
+        return 1.001 * value, True, "|k''| is largest at 0"
+    lags = signature(step * np.array([0.0, 0.5, 1.0, 2.0]))
     grid = signature(np.linspace(0, span, 4001))
     second = np.diff(grid, 2)
-    convex = bool(np.all(second >= -1e-12 * abs(at[0])) and np.argmax(second) == 0)
-    edge = (at[0] - 2 * at[2] + at[3]) / step**2
-    largest = max(abs(edge), float(np.max(np.abs(second))) * (4000 / span) ** 2)
-    return 1.01 * largest, convex, "the signature is convex"
+    coarse = (lags[0] - 2 * lags[2] + lags[3]) / step**2
+    fine = 4 * (lags[0] - 2 * lags[1] + lags[2]) / step**2
+    convex = bool(np.all(second >= -1e-12 * abs(lags[0])) and np.argmax(second) == 0)
+    # Of a smaller ν than that of the Laplacian, it is infinite at 0+.
+    settled = abs(fine) <= 1.2 * abs(coarse) + 1e-9 * abs(lags[0]) / step**2
+    edge = max((4 * abs(fine) - abs(coarse)) / 3, abs(fine))
+    largest = max(edge, float(np.max(np.abs(second))) * (4000 / span) ** 2)
+    return 1.01 * largest, convex and settled, "the signature is convex"
 
 
 def between_grid(problem: CosineProblem, cosines: Cosines) -> Proof:
@@ -295,21 +299,11 @@ def _search(table: RankTable) -> float:
 
 
 def _fourth_derivative(grid: GridKernel) -> float:
-    """k''''(0) by differences with a margin, or infinity if they do not settle.
-
-    Fourth differences of a mixture of cosines grow to k''''(0) as the step shrinks.
-    """
+    """A bound on k''''(0), with a margin; infinite where there is none."""
     if grid.kernel.signature is None:
         return np.inf
     span = np.log(grid.high / grid.low) if grid.log else grid.high - grid.low
-    step = 0.02 * min(float(span), 4.0)
-    lags = grid.kernel.signature(step * np.array([0.0, 0.5, 1.0, 2.0]))
-    fine = (6 * lags[0] - 8 * lags[1] + 2 * lags[2]) / (step / 2) ** 4
-    coarse = (6 * lags[0] - 8 * lags[2] + 2 * lags[3]) / step**4
-    if abs(fine) < 1e-6 * abs(lags[0]) / step**4 and abs(coarse) < 1e-6 * abs(lags[0]) / step**4:
-        return 1e-6 * abs(float(lags[0])) / step**4
-    converged = 0 < coarse <= 1.01 * fine <= 1.5 * coarse
-    return 1.1 * max((4 * fine - coarse) / 3, fine) if converged else np.inf
+    return 1.1 * even_derivative(grid.kernel.signature, 4, 0.04 * min(float(span), 4.0), 1e-2)
 
 
 def _polynomial_derivatives(table: RankTable, span: float) -> float:
@@ -381,7 +375,7 @@ def _cells(nodes: np.ndarray) -> np.ndarray:
 
 def _curvature_beside_the_kink(grid: GridKernel) -> float:
     """A bound on |k''| of a kernel with a kink off its diagonal; infinite if none is known."""
-    if grid.brownian:
+    if grid.kernel.name == "intersection" and grid.kernel.gamma == 1:
         return 0.0
     if grid.kernel.signature is None or grid.log:
         return np.inf

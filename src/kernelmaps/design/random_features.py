@@ -31,7 +31,7 @@ dimensions, where the features live.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil
 from typing import Any
@@ -65,15 +65,9 @@ class Sparsity:
 
     mean: float
     maximum: int
-    rows: np.ndarray
+    rows: np.ndarray = field(repr=False)
     basis: str | None
     energy: float
-
-    def __repr__(self) -> str:
-        return (
-            f"Sparsity(mean={self.mean:.1f}, maximum={self.maximum}, basis={self.basis!r}, "
-            f"energy={self.energy:g})"
-        )
 
 
 def effective_sparsity(
@@ -121,30 +115,27 @@ def effective_sparsity(
         raise ValueError(
             f"effective_sparsity: shape {shape} has {np.prod(shape)} entries, rows {X.shape[1]}."
         )
-    if basis is None and sparse.issparse(X):
+    values: Any = dense(X).reshape(-1, *shape) if basis or not sparse.issparse(X) else None
+    if values is None:
         X = X if X.has_canonical_format else X.copy()
         X.sum_duplicates()
-        stored = (X.data[a:b][None, :] for a, b in pairwise(X.indptr))
-        rows = np.array([_coefficients(values, energy)[0] for values in stored])
-    else:
-        images = dense(X).reshape(-1, *shape)
-        axes = tuple(range(1, images.ndim))
-        if basis == "dct":
-            images = fft.dctn(images, norm="ortho", axes=axes)
-        elif basis == "haar":
-            for axis in axes:
-                images = np.moveaxis(haar(np.moveaxis(images, axis, -1)), -1, axis)
-        rows = _coefficients(images.reshape(len(images), -1), energy)
+        values = (X.data[a:b] for a, b in pairwise(X.indptr))
+    elif basis == "dct":
+        values = fft.dctn(values, norm="ortho", axes=range(1, values.ndim))
+    elif basis == "haar":
+        for axis in range(1, values.ndim):
+            values = np.moveaxis(haar(np.moveaxis(values, axis, -1)), -1, axis)
+    rows = np.array([_count_coefficients(row.ravel(), energy) for row in values])
     return Sparsity(float(rows.mean()), int(rows.max()), rows, basis, float(energy))
 
 
-def _coefficients(values: np.ndarray, energy: float) -> np.ndarray:
-    """For each row the least number of entries whose squares hold a share of the energy."""
-    largest = np.abs(values).max(axis=1, initial=0, keepdims=True)
-    shares = values / np.where(largest > 0, largest, 1)  # squares neither over- nor underflow
-    held = np.cumsum(-np.sort(-(shares**2), axis=1), axis=1)
-    needed = held[:, -1:] * min(energy, 1 - 1e-14)
-    return np.where(largest[:, 0] > 0, (held < needed).sum(axis=1) + 1, 0)
+def _count_coefficients(values: np.ndarray, energy: float) -> int:
+    """The least number of entries whose squares hold a share of the energy."""
+    largest = np.abs(values).max(initial=0)
+    if largest == 0:
+        return 0
+    held = np.cumsum(np.sort((values / largest) ** 2)[::-1])  # neither over- nor underflow
+    return int(np.searchsorted(held, held[-1] * min(energy, 1 - 1e-14))) + 1
 
 
 def haar(signals: np.ndarray) -> np.ndarray:
@@ -242,48 +233,41 @@ def required_features(
     kernel = kernel if is_kernel else kernels.get(kernel)
     d, z, q = int(dim), min(2.0 * sparsity, float(dim)), float(probability)
 
+    def second_moment(d: int) -> float:
+        """σ_p² = E‖ω‖² in d dimensions: d times minus the curvature of the signature at 0."""
+        moment = float(getattr(kernel, "second_moment", lambda d: np.inf)(d))
+        if not 0 < moment < np.inf:
+            raise ValueError(
+                f"required_features: the spectrum of {kernel!r} has no (known) second moment above "
+                f"0 (second_moment({d}) is {moment!r}), which the theorems need. Use gaussian, "
+                "cauchy or matern with nu > 1, or give your kernel a method second_moment(d)."
+            )
+        return moment
+
     def count_ambient(epsilon: float, q: float, d: int, diameter: float) -> int:
         """The least M with 2⁸ (σ_p diam/ε)² exp(−M ε²/(4(d + 2))) ≤ q."""
-        odds = 2.0**8 * second_moment(kernel, d) * (diameter / epsilon) ** 2 / q
+        odds = 2.0**8 * second_moment(d) * (diameter / epsilon) ** 2 / q
         return ceil(4 * (d + 2) / epsilon**2 * np.log(max(odds, np.e)))
 
-    base = 6 * np.e * d * np.sqrt(second_moment(kernel, d)) * diameter / (z * epsilon)
+    base = 6 * np.e * d * np.sqrt(second_moment(d)) * diameter / (z * epsilon)
     exponent = np.log(3 / q) + 2 * z / (z + 2) * np.log(max(base, 1.0))
     M = ceil(4 * (z + 2) / epsilon**2 * exponent)
     M_ambient = count_ambient(epsilon, q, d, diameter)
     if not (getattr(kernel, "isotropic", False) and hasattr(kernel, "signature")):
         return RequiredFeatures(M, M_ambient, None, None, False)
-    delta = min(epsilon / (2 * diameter * lipschitz(kernel, diameter)), 1.0)
+    # L, the largest slope of f: |f'(r)| = |E ω sin(ωr)| is at most r E ω², and next to that for
+    # small r. Else from differences: equal steps for a hundred lengths, equal ratios beyond.
+    moment = second_moment(1)
+    lipschitz, length = diameter * moment, moment**-0.5
+    if diameter >= 1e-3 * length:
+        middle = min(diameter, 100 * length)
+        grids = np.linspace(0, middle, 20001), np.geomspace(middle, diameter, 20001)
+        distance = np.unique(np.concatenate(grids))
+        slopes = np.diff(kernel.signature(distance)) / np.diff(distance)
+        lipschitz = float(np.max(np.abs(slopes)))
+    delta = min(epsilon / (2 * diameter * lipschitz), 1.0)
     exponent = np.log(4 / q) + z * np.log(12 / delta) + z * np.log(np.e * d / z)
     m = ceil(exponent / (delta**2 / 16 - delta**3 / 48))
     longest = np.sqrt(max(1.0, d / m)) * diameter  # ‖Px‖² ≤ (d/m)‖x‖²
     M_compressive = count_ambient(epsilon / 2, q / 2, m, longest)
     return RequiredFeatures(M, M_ambient, m, M_compressive, m <= d)
-
-
-def second_moment(kernel: Any, d: int) -> float:
-    """σ_p² = E‖ω‖² in d dimensions: d times minus the curvature of the signature at 0."""
-    moment = float(getattr(kernel, "second_moment", lambda d: np.inf)(d))
-    if not 0 < moment < np.inf:
-        raise ValueError(
-            f"required_features: the spectrum of {kernel!r} has no (known) second moment above 0 "
-            f"(second_moment({d}) is {moment!r}), which the theorems need. Use gaussian, cauchy or "
-            "matern with nu > 1, or give your kernel a method second_moment(d)."
-        )
-    return moment
-
-
-def lipschitz(kernel: Any, diameter: float) -> float:
-    """Largest slope of f on [0, diameter].
-
-    f'(r) = −E ω sin(ωr) is at most r E ω², and next to that for small r. Else from differences on
-    two fine grids: equal steps for the first hundred lengths 1/√(E ω²), equal ratios beyond.
-    """
-    moment = second_moment(kernel, 1)
-    length = moment**-0.5
-    if diameter < 1e-3 * length:
-        return diameter * moment
-    middle = min(diameter, 100 * length)
-    grids = np.linspace(0, middle, 20001), np.geomspace(middle, diameter, 20001)
-    distance = np.unique(np.concatenate(grids))
-    return float(np.max(np.abs(np.diff(kernel.signature(distance))) / np.diff(distance)))

@@ -28,7 +28,7 @@ from ..engine import Spec, evaluate
 from ..engine.families import waves_arrays
 from ..engine.piecewise import spec_of
 from ..engine.table import AFFINE, EDGES, Table
-from ..engine.table.tabulate import local_polynomials
+from ..engine.tabulated import local_polynomials
 from ..exceptions import FileFormatError
 from .certify import DesignCertificate, number_words
 from .problem import Cosines
@@ -237,29 +237,15 @@ class Design(DesignedMapping):
             "columns": int(self.n_columns),
             "max_error": float(self.max_error),
             "rms": float(self.rms),
-            "certificate": str(self.certificate),
+            "certificate": self.certificate.words,
         }
         if self.frequencies is not None:
             plain["frequencies"] = list(map(float, self.frequencies))
             plain["weights"] = list(map(float, self.weights))
         return plain
 
-    def as_table(self) -> Any:
-        """Make a rich table of size, error, certificate, frequencies and weights.
-
-        Returns
-        -------
-        rich.table.Table
-            The table.
-        """
-        shown = self.to_dict() | {"certificate": self.certificate.to_words()}
-        for name in ("frequencies", "weights"):
-            if name in shown:
-                shown[name] = ", ".join(f"{value:.6g}" for value in shown[name])
-        return two_columns(shown, f"{shown['columns']}-column map of {shown['kernel']}")
-
     def _repr_html_(self) -> str:
-        return html_of(self.as_table())
+        return html_of(two_columns(self.to_dict(), f"{self.n_columns}-column map of {self.kernel}"))
 
     def __repr__(self) -> str:
         return (
@@ -276,14 +262,6 @@ def cosines_spec(
     if gamma:
         return Spec("log_waves", arrays, {"gamma": gamma, "signed": signed})
     return Spec("waves", arrays, {"signed": signed})
-
-
-def sines_spec(sines: Cosines) -> Spec:
-    """√a sin(ωx), as cosines of phase −π/2."""
-    frequencies, weights = sines
-    phase = np.full(weights.size, -np.pi / 2)
-    arrays = {"amplitude": np.sqrt(weights), "frequency": frequencies, "phase": phase}
-    return Spec("waves", arrays, {"signed": False})
 
 
 def evaluate_values(spec: Spec, x: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ import scipy
 
 from .._util.compiling import interpreted
 from .._util.sparse import check_sparse, is_sparse
-from .._util.threads import BLOCK_BYTES, in_threads, limit_threads, row_blocks, worth_a_thread
+from .._util.threads import BLOCK_BYTES, in_threads, limit_threads, row_blocks, rows_per_thread
 from . import gpu, joint
 from .extent import Extent, extent_of
 from .families import CURVES
@@ -236,7 +236,7 @@ def _transform_dense(table: Table, X: np.ndarray, out: np.ndarray, n_jobs: int |
         ),
         X.shape[0],
         n_jobs,
-        worth_a_thread(out.shape[1]),
+        rows_per_thread(out.shape[1]),
     )
 
 
@@ -303,7 +303,7 @@ def stored_columns(
         ),
         n,
         n_jobs,
-        worth_a_thread(int(starts[-1]) // max(1, n)),
+        rows_per_thread(int(starts[-1]) // max(1, n)),
     )
     shape = (n, table.n_columns)
     return scipy.sparse.csr_matrix((values, columns, starts.astype(index)), shape=shape, copy=False)

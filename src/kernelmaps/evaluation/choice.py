@@ -29,13 +29,12 @@ from .._util.arguments import (
     parameter,
     seed_of,
 )
-from .._util.display import Tabled, number, numbers_table, track
+from .._util.display import Tabled, number, table_of, track
 from .._util.sparse import dense
 from .._util.threads import check_stop, interruptible
 from ..certificate import Certificate
 from ..exceptions import (
     DesignError,
-    KernelScaleWarning,
     OutOfDomainWarning,
     SuspectColumnWarning,
     ToleranceError,
@@ -49,25 +48,10 @@ ADDITIVE_SIZES = (1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 15, 19, 25, 33)
 JOINT_SIZES = tuple(2**power for power in range(6, 15))
 _BLOCKS = 16
 _MARGIN = 1.1  # over the largest error seen: the chosen one is the luckiest of many candidates
-_PATIENCE = 20.0  # seconds for one candidate, after which no larger one of its family is tried
-# Times the tolerance: a family whose largest map is predicted to have a larger error is given up.
-# The prediction is an optimistic one, see `_cannot_reach`.
-_OUT_OF_REACH = 3.0
-_SETTLED_SIZE = 4  # from which on errors fall as those of larger sizes do, or faster
-# Of the mean of k(x, x). A smaller tolerance is most likely meant as a relative one: on histograms
-# with a sum of 1, tolerances from 0.001 on are common, and k(x, x) is 1.
-_SMALL_SHARE = 5e-4
-_LARGE_VALUES = 2.0  # mean of k(x, x), below which relative errors are about the absolute ones
-
-
+_PATIENCE = 20.0  # seconds for one candidate, after which no other one of its family is tried
 # Families in the order of their cost: series are formulas, designs are looked up, anchors need
 # eigenvectors for each feature, and landmarks a decomposition.
-_COSTS = {
-    name: place
-    for place, name in enumerate(
-        ("HomogeneousMap", "ChebyshevMap", "SeriesMap", "DesignedMap", "AnchorMap")
-    )
-}
+_ORDER = ("HomogeneousMap", "ChebyshevMap", "SeriesMap", "DesignedMap", "AnchorMap")
 
 
 @dataclass(frozen=True)
@@ -168,23 +152,19 @@ class Choice(Tabled):
 
         return pd.DataFrame([_to_dict(item) for item in (self.evidence, *self.rejected)])
 
-    def table(self, source: str = "to_pandas()") -> Any:
-        """A rich table of the candidates with their verdicts.
-
-        Parameters
-        ----------
-        source : str
-            Where the caption sends a reader who wants all candidates.
-        """
-        # Of each family that was not chosen, the last size that was looked at.
+    def table(self) -> Any:
+        """A rich table: the chosen map and, of each other family, the last size looked at."""
         last: dict[tuple[str, str], Evidence] = {}
         for item in sorted(self.rejected, key=lambda item: item.candidate.size):
             last[item.candidate.name, item.candidate.variant] = item
-        measured = f"{1 + len(self.rejected)} candidates were measured; {source} has all of them."
-        heads = ("columns", "max rel.\nerror" if self._relative else "max\nerror", "bound", "ms")
-        sentences = [measured, *self.notes]
-        table = numbers_table(self.summary(), sentences, "map", heads, title_justify="left")
-        table.add_column("verdict", min_width=16)
+        relative = self.requirements["error"] == "relative"
+        right = ("columns", "max rel.\nerror" if relative else "max\nerror", "bound", "ms")
+        table = table_of(
+            ["map", *right, "verdict"], [], self.summary(), right, title_justify="left"
+        )
+        table.caption = "\n".join(
+            [f"{1 + len(self.rejected)} candidates were measured.", *self.notes]
+        )
         shown = sorted(last.values(), key=lambda item: (item.columns, item.bound))
         for item in (self.evidence, *shown):
             cells = number(item.max), number(item.bound), number(1e3 * item.seconds, ".1f")
@@ -195,16 +175,13 @@ class Choice(Tabled):
     def __repr__(self) -> str:
         return f"<Choice of {self.code()}; print it for the evidence>"
 
-    @property
-    def _relative(self) -> bool:
-        return self.requirements.get("error") == "relative"
-
     def summary(self) -> str:
         """The chosen map and its evidence, in a sentence."""
         best = self.evidence
         sure = f"certificate: {best.certificate}" if best.certificate else "no certificate"
+        relative = "relative " if self.requirements["error"] == "relative" else ""
         return (
-            f"{self.code()}: {best.columns} columns; {'relative ' * self._relative}error on "
+            f"{self.code()}: {best.columns} columns; {relative}error on "
             f"{best.n_pairs} held-out pairs at most {best.max:.3g}, on fresh ones at most "
             f"{best.bound:.3g} ({best.confidence:.0%} confidence); {sure}"
         )
@@ -263,11 +240,9 @@ def choose(
 
     Notes
     -----
-    Families come in the order of their cost, and errors are taken to fall with
-    the size: sizes are doubled until an error is within the tolerance, and bisected. A family whose
-    errors fall so slowly that its largest map would not be within the tolerance is given up. Of a
-    later family, the size of the smallest map so far is measured first, and smaller ones if that
-    is accurate enough.
+    Families come in the order of their cost. Errors are taken to fall with the size, which is
+    bisected. Of a later family, the size of the smallest map so far is measured first, and smaller
+    ones if that is accurate enough.
 
     Examples
     --------
@@ -280,17 +255,27 @@ def choose(
     check_positive("choose", "max_error", max_error)
     check_choice("choose", "error", error, ("absolute", "relative"))
     check_number("choose", "confidence", confidence, "in [0.5, 1)", lambda c: 0.5 <= c < 1)
-    _check_search(families, held_out_rows, budget)
+    check_count("choose", "held_out_rows", held_out_rows, least=4)
+    if budget is not None:
+        check_positive("choose", "budget", budget, "a positive number of seconds")
+    if isinstance(families, str):
+        raise ValueError(
+            f"choose: families must be a list of names, got {families!r}: use [{families!r}]."
+        )
     requirements = {"max_error": max_error, "error": error, "confidence": confidence}
     random_state = seed_of(random_state)
-    rows, columns, remarks = _read_rows(X, kernel)
+    names, rows, columns = get_feature_names(X), check_rows(X, "choose", ensure_min_samples=8), None
+    if names is None:
+        remarks = suspect_columns(rows)
+    elif isinstance(kernel, list | tuple):  # a kernel for each column
+        remarks = []
+    else:
+        rows, columns, remarks = informative_columns(rows, names)
     if remarks:
         warnings.warn(f"choose: {' '.join(remarks)}", SuspectColumnWarning, stacklevel=2)
     rows, kernel, scaler = scale_rows(kernel, rows, random_state)
+    groups = _list_families(kernel, families, random_state)
     search = interruptible(_Search, rows, kernel, requirements, held_out_rows, random_state, budget)
-    for advice in search.advice:
-        warnings.warn(f"choose: {advice}", KernelScaleWarning, stacklevel=2)
-    groups = _families(kernel, families, random_state)
     for family in track(groups, lambda group: group[0].family, enabled=progress):
         interruptible(search.bisect, family)
     best, rejected = search.rank()
@@ -300,26 +285,6 @@ def choose(
     chosen = (make_pipeline(*steps) if len(steps) > 1 else steps[0]).fit(X)
     best = replace(best, verdict="chosen", certificate=getattr(steps[-1], "certificate_", None))
     return Choice(chosen, best, rejected, kernel, requirements, search.notes, columns)
-
-
-def _read_rows(X: Any, kernel: Any) -> tuple[Any, list[str] | None, list[str]]:
-    """Checked rows, the columns of a frame that are used if some are left out, and remarks."""
-    names, rows = get_feature_names(X), check_rows(X, "choose", ensure_min_samples=8)
-    if names is None:
-        return rows, None, suspect_columns(rows)
-    if isinstance(kernel, list | tuple):  # a kernel for each column
-        return rows, None, []
-    return informative_columns(rows, names)
-
-
-def _check_search(families: Any, held_out_rows: Any, budget: Any) -> None:
-    check_count("choose", "held_out_rows", held_out_rows, least=4)
-    if budget is not None:
-        check_positive("choose", "budget", budget, "a positive number of seconds")
-    if isinstance(families, str):
-        raise ValueError(
-            f"choose: families must be a list of names, got {families!r}: use [{families!r}]."
-        )
 
 
 def upper_bound(largest: np.ndarray, confidence: float, n_fresh: int | None = None) -> float:
@@ -388,23 +353,7 @@ class _Search:
         self.splits = [self._split(order, start) for start in (0, self.n_held)]
         self.end = np.inf if budget is None else perf_counter() + budget
         self.measured: list[Evidence] = []
-        self.out_of_reach: list[str] = []  # the last maps of families that were given up
-        self.advice = self._advice()
-        self.notes: list[str] = self.advice.copy()
-
-    def _advice(self) -> list[str]:
-        """Propose relative errors where a tolerance is far below the kernel's values."""
-        mean = float(np.mean([np.diag(split.exact).mean() for split in self.splits]))
-        most = self.requirements["max_error"]
-        small = mean >= _LARGE_VALUES and most < _SMALL_SHARE * mean
-        if self.requirements["error"] == "relative" or not small:
-            return []
-        option = parameter("relative")  # of the command; in Python, it is a value of `error`
-        relative = option if option.startswith("--") else argument("error", "relative")
-        return [
-            f"{argument('max_error', most)} is small for kernel values of this size: the mean of "
-            f"k(x, x) is {mean:.3g}. For an error relative to the values, pass {relative}."
-        ]
+        self.notes: list[str] = []
 
     def _split(self, order: np.ndarray, start: int) -> _Split:
         inside = np.zeros(len(order), dtype=bool)
@@ -419,14 +368,13 @@ class _Search:
     def bisect(self, family: list[maps.Candidate]) -> None:
         """Find the smallest size whose error is within the tolerance, if it may win.
 
-        Sizes below `low` are too small, that at `high` is large enough.
+        Sizes below `low` are too small, that at `high` is large enough, or larger than the smallest
+        good map so far. Its size is measured first.
         """
-        low, high = 0, len(family)
-        sizes = np.array([candidate.size for candidate in family])
-        # The largest size that may win is measured first; without one, sizes are doubled.
-        smallest = min((e.candidate.size for e in self._good), default=None)
-        place = 0 if smallest is None else int(np.searchsorted(sizes, smallest, side="right")) - 1
-        while low < high and place >= 0:
+        smallest = min((item.candidate.size for item in self._good), default=np.inf)
+        low, high = 0, sum(candidate.size <= smallest for candidate in family)
+        place = high // 2 if smallest == np.inf else high - 1
+        while low < high:
             evidence = self._measure(family[place])
             if evidence is None:
                 return
@@ -434,41 +382,16 @@ class _Search:
                 high = place
             else:
                 low = place + 1
-                if evidence.columns >= min((e.columns for e in self._good), default=np.inf):
-                    high = min(high, low)  # larger ones of this family cannot win
-                elif high == len(family) and self._cannot_reach(family):
-                    self.out_of_reach.append(evidence.label)
-                    return
-            doubled = int(np.searchsorted(sizes, 2 * family[place].size))
-            place = (low + high) // 2 if high < len(family) else min(doubled, len(family) - 1)
-
-    def _cannot_reach(self, family: list[maps.Candidate]) -> bool:
-        """Whether the largest size of a family is far from the tolerance, by its last two errors.
-
-        Errors are taken to fall geometrically with the size. They do where maps converge fastest (a
-        smooth kernel), and else more slowly: for a kernel with a kink as a power of the size.
-        """
-        errors = [(e.candidate.size, e.bound) for e in self.measured if e.candidate in family]
-        if len(errors) < 2 or errors[-2][0] < _SETTLED_SIZE:
-            return False
-        (size, bound), (larger, smaller_bound) = errors[-2:]
-        rate = np.log(smaller_bound / bound) / (larger - size)
-        log_error = np.log(smaller_bound) + rate * (family[-1].size - larger)
-        return bool(log_error > np.log(_OUT_OF_REACH * self.requirements["max_error"]))
+            place = (low + high) // 2
 
     @property
     def _good(self) -> list[Evidence]:
         return [e for e in self.measured if e.bound <= self.requirements["max_error"]]
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the budget is spent."""
-        return perf_counter() > self.end
-
     def _measure(self, candidate: maps.Candidate) -> Evidence | None:
         """Measure a candidate, and store its evidence; None: no other one of its family."""
         check_stop()
-        if self.measured and self.is_over:  # one is measured in any case
+        if self.measured and perf_counter() > self.end:  # one is measured in any case
             self.notes.append(f"{candidate.label}: not measured, the budget was spent")
             return None
         start = process_time()  # what it costs, whatever else the machine does
@@ -524,30 +447,24 @@ class _Search:
         best = min(self._good, key=lambda item: (item.columns, item.bound))
         others = [item for item in self.measured if item is not best]
         rejected = [replace(item, verdict=self._verdict(item, best)) for item in others]
-        if given_up := self._given_up().strip():
-            self.notes.append(given_up)
         return best, sorted(rejected, key=lambda item: (item.columns, item.bound))
 
     def _failure(self) -> ToleranceError:
         nearest = min(self.measured, key=lambda item: item.bound)
-        stated = argument("max_error", self.requirements["max_error"])
-        return ToleranceError(
+        stated, relative = argument("max_error", self.requirements["max_error"]), ""
+        if self.requirements["error"] == "absolute":
+            option = parameter("relative")  # of the command; in Python, it is a value of `error`
+            option = option if option.startswith("--") else argument("error", "relative")
+            relative = f", or pass {option} for an error relative to √(k(x, x) k(y, y))"
+        sentences = [
             f"choose: no map of {maps.kernel_label(self.kernel)} meets {stated}. The most accurate "
             f"of {len(self.measured)} is {nearest.label} with {nearest.columns} columns: "
             f"{self.requirements['error']} error on fresh pairs at most {nearest.bound:.3g} "
-            f"({nearest.confidence:.0%} confidence). "
-            + ("Others were not measured, since the budget was spent. " if self.is_over else "")
-            + self._given_up()
-            + " ".join(["Allow a larger error.", *self.advice]),
-            best=nearest,
-        )
-
-    def _given_up(self) -> str:
-        """A sentence about families of which larger maps would not meet the tolerance either."""
-        if not self.out_of_reach:
-            return ""
-        labels = ", ".join(self.out_of_reach)
-        return f"Larger maps than {labels} were not measured: their errors fall too slowly. "
+            f"({nearest.confidence:.0%} confidence).",
+            *(f"{note.rstrip('.')}." for note in self.notes),
+            f"Allow a larger error{relative}.",
+        ]
+        return ToleranceError(" ".join(sentences), best=nearest)
 
     def _verdict(self, item: Evidence, best: Evidence) -> str:
         if item.bound > self.requirements["max_error"]:
@@ -557,18 +474,19 @@ class _Search:
         return f"accurate enough; larger bound than {best.bound:.2g}"
 
 
-def _families(
+def _list_families(
     kernel: Kernel, names: Sequence[str] | None, random_state: int
 ) -> list[list[maps.Candidate]]:
     """Candidates by family and variant, sizes growing."""
     sizes = ADDITIVE_SIZES if maps.get_sort(kernel) == "additive" else JOINT_SIZES
-    groups: dict[tuple[str, str], list[maps.Candidate]] = {}
+    groups: dict[str, list[maps.Candidate]] = {}
     for candidate in maps.candidates(kernel, sizes, random_state):
         if names is None or candidate.name in names:
-            groups.setdefault((candidate.name, candidate.variant), []).append(candidate)
+            groups.setdefault(candidate.family, []).append(candidate)
     if not groups:
         raise ValueError(f"choose: there is no map for {kernel!r} among {names or 'those here'}.")
-    return sorted(groups.values(), key=lambda group: _COSTS.get(group[0].name, len(_COSTS)))
+    places = {name: place for place, name in enumerate(_ORDER)}
+    return sorted(groups.values(), key=lambda group: places.get(group[0].name, len(places)))
 
 
 def _to_dict(item: Evidence) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -20,9 +20,8 @@ import kernelmaps
 
 from .._util.arguments import argument, check_positive, generator, parameter, refuse_masked, seed_of
 from .._util.display import track
-from .._util.threads import interruptible, limit_blas, pools
+from .._util.threads import interruptible, pools
 from ..exceptions import KernelScaleWarning, OutOfDomainWarning
-from ..inspection.kernel_error import KernelError, kernel_error
 from ..kernels import Kernel, get
 from ..maps.base import PLUGINS
 from .candidates import candidates, expression, get_sort, kernel_label
@@ -34,6 +33,7 @@ from .checks import (
     informative_columns,
     suspect_columns,
 )
+from .kernel_error import KernelError, kernel_error
 from .methods import (
     Method,
     baselines,
@@ -44,7 +44,7 @@ from .methods import (
     select_columns,
     set_penalty,
 )
-from .results import Comparison, Row
+from .results import Comparison, make_frame
 
 PENALTIES = (1.0, 10.0, 100.0)
 """Values of C that `compare` chooses from. Features have a mean squared norm of 1."""
@@ -63,7 +63,7 @@ _NOTED_WARNINGS = {
 
 def compare(
     X: Any,
-    y: Any = None,
+    y: Any,
     *,
     task: str = "auto",
     maps: Sequence[Any] | None = None,
@@ -91,8 +91,8 @@ def compare(
     ----------
     X : array-like, sparse matrix or data frame of shape (n, d)
         IDs and columns of one value of a frame are left out, with a note.
-    y : array-like of shape (n,), optional
-        Classes or real targets; without them only errors and times are measured.
+    y : array-like of shape (n,)
+        Classes or real targets.
     task : {"auto", "classification", "regression"}
         What `y` is; "auto" decides by its values.
     maps : sequence of str, map or (label, map), optional
@@ -140,23 +140,59 @@ def compare(
     middle, notes = sorted(penalties)[len(penalties) // 2], notes + task_notes
     pairs = _fit_kernels(kernels or _default_kernels(X), X, random_state, notes)
     methods = _map_methods(maps, pairs, (sizes, joint_sizes), random_state, task, middle)
-    if with_baselines and task != "none":
+    if with_baselines:
         limits = {"size": max(joint_sizes), "exact_rows": exact_rows, "sparse": sparse.issparse(X)}
         methods = [*baselines(pairs, task, middle, **limits), *methods]
     _check_methods(methods, maps, kernels)
     most_rows = None if budget is None else max(_FEWEST_ROWS, int(ROWS_PER_SECOND * budget))
     problem = Problem(X, y, task, cv, random_state).sample(most_rows)
-    run = _Run(problem, np.inf if budget is None else start + budget, penalties)
-    run.measure_all(methods, progress)
-    data = {"name": name, "C": penalties, "loading_code": loading_code, **columns}
-    result = run.result(methods, data | _describe(X, problem), notes)
-    return replace(result, seconds=perf_counter() - start)
-
-
-def _describe(X: Any, problem: Problem) -> dict[str, Any]:
-    shape = {"rows": X.shape[0], "columns": X.shape[1], "sparse": bool(sparse.issparse(X))}
-    folds = {"folds": problem.cv, "random_state": problem.random_state}
-    return {**shape, **folds, "dtype": str(X.dtype), "compared_rows": problem.X.shape[0]}
+    n_rows, deadline = problem.X.shape[0], np.inf if budget is None else start + budget
+    rows, models, losses, longest, interrupted = [], {}, {}, 0.0, False
+    try:
+        ordered = sorted(methods, key=lambda method: method.cost)
+        for method in track(ordered, lambda method: method.label, enabled=progress):
+            begin, must_run = perf_counter(), len(rows) < _FEWEST_RESULTS
+            if begin + longest > deadline and not must_run:
+                rows.append(_describe(method) | {"status": "not started", "rows": 0})
+                continue
+            until = np.inf if must_run else deadline
+            try:
+                row, losses[method.label], model = interruptible(
+                    _run, method, problem, penalties, until
+                )
+            except (ValueError, TypeError, MemoryError) as error:
+                notes.append(f"{method.label} was left out: {str(error).splitlines()[0]}")
+                continue
+            if method.kind != "exact":  # which do not scale to many rows
+                models[method.label] = model
+            rows.append(row)
+            longest = max(longest, perf_counter() - begin)
+    except KeyboardInterrupt:
+        interrupted = True
+        notes.append(f"Interrupted: {len(rows)} of {len(methods)} methods were measured.")
+    if n_rows < X.shape[0]:
+        notes.append(
+            f"Subsampled: {n_rows} of {X.shape[0]} rows, {ROWS_PER_SECOND} for each second of the "
+            "budget."
+        )
+    for status, words in (
+        ("limited", "Exact kernel machines saw fewer rows"),
+        ("unfinished", "The time was over before all folds were done"),
+        ("not started", "Not started, for want of time"),
+    ):
+        labels = [row["label"] for row in rows if row["status"] == status]
+        notes += [f"{words}: {'; '.join(labels)}."] if labels else []
+    data = {
+        "name": name, "C": penalties, "loading_code": loading_code, **columns,
+        "rows": X.shape[0], "columns": X.shape[1], "sparse": bool(sparse.issparse(X)),
+        "folds": cv, "random_state": random_state, "dtype": str(X.dtype), "compared_rows": n_rows,
+    }  # fmt: skip
+    for row in rows if columns["selected"] is not None else ():
+        if row["label"] in models:
+            row["code"] = expression(select_columns(models[row["label"]], columns["selected"]))
+    return Comparison(
+        make_frame(rows), task, data, notes, perf_counter() - start, interrupted, models, losses
+    )  # fmt: skip
 
 
 # ---- measuring ----------------------------------------------------------------------------------
@@ -164,13 +200,10 @@ def _describe(X: Any, problem: Problem) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Problem:
-    """Rows and targets that are compared, and their folds.
-
-    `task` is "classification", "regression" or "none" (no targets).
-    """
+    """Rows and targets that are compared, and their folds."""
 
     X: Any
-    y: np.ndarray | None
+    y: np.ndarray
     task: str
     cv: int
     random_state: int
@@ -189,109 +222,35 @@ class Problem:
             return self
         order = generator(self.random_state).permutation(n)
         if self.task == "classification":
-            assert self.y is not None
             place = np.empty(n, dtype=int)  # of a row among those of its class
             for label in np.unique(self.y):
                 members = order[self.y[order] == label]
                 place[members] = np.arange(len(members))
             order = order[np.argsort(place[order] >= self.cv, kind="stable")]
         rows = np.sort(order[:n_rows])
-        return replace(self, X=self.X[rows], y=None if self.y is None else self.y[rows])
+        return replace(self, X=self.X[rows], y=self.y[rows])
 
 
-class _Run:
-    """Measures methods until the deadline, and keeps their rows and losses."""
+def _describe(method: Method) -> dict[str, Any]:
+    names = {"label": method.label, "kind": method.kind, "kernel": method.kernel}
+    return names | {"code": method.code()}
 
-    def __init__(self, problem: Problem, deadline: float, penalties: Sequence[float]) -> None:
-        self.problem, self.deadline, self.penalties = problem, deadline, penalties
-        self.rows: dict[str, Row] = {}
-        self.losses: dict[str, np.ndarray] = {}
-        self.tuned: dict[str, Method] = {}  # with the penalty that was chosen
-        self.failures: dict[str, str] = {}  # label: why it could not run
-        self.longest = 0.0  # seconds that a method took
-        self.interrupted = False
 
-    def measure_all(self, methods: Sequence[Method], progress: bool | None) -> None:
-        """Measure methods in the order of their costs; Ctrl-C ends it with what is finished."""
-        ordered = sorted(methods, key=lambda method: method.cost)
-        try:
-            for method in track(ordered, lambda method: method.label, enabled=progress):
-                self._add(method)
-        except KeyboardInterrupt:
-            self.interrupted = True
-
-    def _add(self, method: Method) -> None:
-        """Measure a method, if there is time for it."""
-        names, begin = (method.label, method.kind, method.kernel), perf_counter()
-        if begin + self.longest > self.deadline and len(self.rows) >= _FEWEST_RESULTS:
-            self.rows[method.label] = Row(*names, 0, status="not started", code=method.code())
-            return
-        problem = self.problem.sample(method.max_rows)
-        deadline = np.inf if len(self.rows) < _FEWEST_RESULTS else self.deadline
-        try:
-            # The first call also compiles what the method runs, which no measurement should have.
-            method = interruptible(choose_penalty, method, problem, self.penalties)
-            row, losses = interruptible(measure, method, problem, deadline)
-            row = replace(row, error=interruptible(measure_error, method, self.problem))
-        except (ValueError, TypeError, MemoryError) as error:
-            self.failures[method.label] = str(error).splitlines()[0]
-            return
-        if row.finished and row.rows < self.problem.X.shape[0]:
-            row = replace(row, status="limited")
-        self.rows[row.label], self.tuned[row.label] = row, method
-        if losses is not None:
-            self.losses[row.label] = losses
-        self.longest = max(self.longest, perf_counter() - begin)
-
-    def result(self, methods: list[Method], data: dict[str, Any], notes: list[str]) -> Comparison:
-        """Rows in the order of the methods, with their models."""
-        made = {m.label: self.tuned.get(m.label, m) for m in methods}
-        models = {label: model for label, m in made.items() if (model := m.estimator()) is not None}
-        rows = [self.rows[m.label] for m in methods if m.label in self.rows]
-        if (selected := data["selected"]) is not None:
-            codes = {k: expression(select_columns(v, selected)) for k, v in models.items()}
-            rows = [replace(row, code=codes.get(row.label, row.code)) for row in rows]
-        result = Comparison(
-            rows=rows,
-            task=self.problem.task,
-            data=data,
-            notes=notes + self._notes(data["rows"], methods),
-            interrupted=self.interrupted,
-            sample=(self.problem.X, self.problem.y),
-            estimators=models or {m.label: m.feature_map for m in methods},
-            losses=self.losses,
-        )
-        return replace(result, on_exact_rows=self._measure_on_exact_rows(result))
-
-    def _notes(self, n_rows: int, methods: Sequence[Method]) -> list[str]:
-        """What was left out, subsampled or not measured, in sentences."""
-        notes = [f"{label} was left out: {why}" for label, why in self.failures.items()]
-        if self.interrupted:
-            notes.append(f"Interrupted: {len(self.rows)} of {len(methods)} methods were measured.")
-        if self.problem.X.shape[0] < n_rows:
-            notes.append(
-                f"Subsampled: {self.problem.X.shape[0]} of {n_rows} rows, "
-                f"{ROWS_PER_SECOND} for each second of the budget."
-            )
-        for status, words in (
-            ("limited", "Exact kernel machines saw fewer rows"),
-            ("unfinished", "The time was over before all folds were done"),
-            ("not started", "Not started, for want of time"),
-        ):
-            labels = [row.label for row in self.rows.values() if row.status == status]
-            if labels:
-                notes.append(f"{words}: {'; '.join(labels)}.")
-        return notes
-
-    def _measure_on_exact_rows(self, result: Comparison) -> tuple[Row, Row, np.ndarray] | None:
-        """Measure the recommended method on the rows of the best exact machine, if fewer."""
-        use = result.recommended()
-        exact = [row for row in result.rows if row.status == "limited"]
-        if use is None or not exact or self.interrupted:
-            return None
-        best = max(exact, key=lambda row: row.score or 0.0)
-        problem = self.problem.sample(best.rows)
-        return best, *interruptible(measure, self.tuned[use.label], problem, np.inf)
+def _run(
+    method: Method, problem: Problem, penalties: Sequence[float], deadline: float
+) -> tuple[dict[str, Any], Any, Any]:
+    """The row of a method in the table, the losses of its rows, and its unfitted pipeline."""
+    part = problem.sample(method.max_rows)
+    # The first call also compiles what the method runs, which no measurement should have.
+    method = choose_penalty(method, part, penalties)
+    row, losses = measure(method, part, deadline)
+    if row["status"] == "finished" and row["rows"] < problem.X.shape[0]:
+        row["status"] = "limited"
+    error = measure_error(method, problem)
+    if error is not None:
+        figures = ("max", "rms", "relative", "bias", "size", "max_relative")
+        row |= {f"error_{figure}": getattr(error, figure) for figure in figures}
+    return row, losses, method.pipeline
 
 
 def choose_penalty(method: Method, problem: Problem, penalties: Sequence[float]) -> Method:
@@ -303,82 +262,63 @@ def choose_penalty(method: Method, problem: Problem, penalties: Sequence[float])
     problem = problem.sample(_FEWEST_ROWS)
     train = problem.folds()[0][0]
     with _quiet(method, problem):
-        if method.kind in ("boosting", "gam"):  # they have no penalty, and a GAM is compiled
-            if method.kind == "gam":
-                clone(method.model).fit(problem.X, problem.y).predict(problem.X)
+        if method.kind == "gam":  # has no penalty, and is compiled
+            clone(method.model).fit(problem.X, problem.y).predict(problem.X)
+        if get_penalty(method.model) is None:
             return method
-        Z, _ = _fit_features(method, _convert(method, problem.X[train]))
-        if problem.y is None or get_penalty(method.model) is None:
-            return method
+        Z = method.make_features().fit_transform(_convert(method, problem.X[train]))
         inner = replace(problem, X=Z, y=problem.y[train])
-        tuned = [replace(method, model=set_penalty(method.model, C)) for C in sorted(penalties)]
-        losses = [_inner_loss(candidate, inner) for candidate in tuned]
-    return tuned[int(np.argmin(losses))]
+        models = [set_penalty(method.model, C) for C in sorted(penalties)]
+        losses = np.zeros(len(models))
+        for train, test in inner.folds():
+            columns = train if method.kind == "exact" else slice(None)
+            Z_train, Z_test = Z[train][:, columns], Z[test][:, columns]
+            for k, model in enumerate(models):
+                predicted = clone(model).fit(Z_train, inner.y[train]).predict(Z_test)
+                losses[k] += _score(problem.task, inner.y[test], predicted)[1].sum()
+    steps = [step for _, step in method.pipeline.steps[:-1]]
+    return replace(method, pipeline=make_pipeline(*steps, models[int(np.argmin(losses))]))
 
 
-def _inner_loss(method: Method, inner: Problem) -> float:
-    """Mean loss of a model in a cross-validation on features, or on a Gram matrix."""
-    assert inner.y is not None
-    losses = []
-    for train, test in inner.folds():
-        Z_train, Z_test = inner.X[train], inner.X[test]
-        if method.exact is not None:
-            Z_train, Z_test = Z_train[:, train], Z_test[:, train]
-        model = clone(method.model).fit(Z_train, inner.y[train])
-        losses.append(_score(inner.task, inner.y[test], model.predict(Z_test))[1])
-    return float(np.concatenate(losses).mean())
-
-
-def measure(method: Method, problem: Problem, deadline: float = np.inf) -> tuple[Row, Any]:
+def measure(method: Method, problem: Problem, deadline: float = np.inf) -> tuple[Any, Any]:
     """Cross-validate a method; folds that would end after the deadline are not begun.
 
-    Returns the row, without the error of its map, and the loss of each row when it was held out, or
-    None unless all folds were done.
+    Returns the row of the table, without the error of the map, and the loss of each row when it was
+    held out, or None unless all folds were done.
     """
-    folds: list[tuple[np.ndarray, Any, float | None]] = []  # seconds, features, score
-    losses, start = np.full(problem.X.shape[0], np.nan), perf_counter()
+    times, scores, losses = [], [], np.full(problem.X.shape[0], np.nan)
+    start = perf_counter()
     with _quiet(method, problem, record=True) as caught:
         for train, test in problem.folds():
             now = perf_counter()
-            if folds and now + (now - start) / len(folds) > deadline:
+            if scores and now + (now - start) / len(scores) > deadline:
                 break
+            features, model = method.make_features(), clone(method.model)
             X_train, X_test = (_convert(method, problem.X[rows]) for rows in (train, test))
-            model, score, times = None, None, [perf_counter()]
-            Z, features = _fit_features(method, X_train)
-            times.append(perf_counter())
-            if problem.y is not None:
-                model = clone(method.model).fit(Z, problem.y[train])
-            times.append(perf_counter())
-            predicted = features(X_test) if model is None else model.predict(features(X_test))
-            times.append(perf_counter())
-            if problem.y is not None:
-                score, losses[test] = _score(problem.task, problem.y[test], predicted)
-            folds.append((np.diff(times), Z, score))
+            ticks = [perf_counter()]
+            Z = features.fit_transform(X_train)
+            ticks.append(perf_counter())
+            model.fit(Z, problem.y[train])
+            ticks.append(perf_counter())
+            predicted = model.predict(features.transform(X_test))
+            ticks.append(perf_counter())
+            score, losses[test] = _score(problem.task, problem.y[test], predicted)
+            times.append(np.diff(ticks))
+            scores.append(score)
     kinds = {item.category for item in caught}
-    notes = [words for kind, words in _NOTED_WARNINGS.items() if kind in kinds]
-    scores = [score for _, _, score in folds if score is not None]
-    map_seconds, fit_seconds, predict_seconds = np.mean([f[0] for f in folds], axis=0).tolist()
-    Z = folds[0][1]
-    row = Row(
-        label=method.label,
-        kind=method.kind,
-        kernel=method.kernel,
-        rows=problem.X.shape[0],
-        columns=None if method.exact is not None else Z.shape[1],
-        score=float(np.mean(scores)) if scores else None,
-        score_std=float(np.std(scores) / np.sqrt(len(scores))) if scores else None,
-        map_seconds=map_seconds,
-        fit_seconds=fit_seconds,
-        predict_seconds=predict_seconds,
-        bytes=sum(a.nbytes for a in (Z.data, Z.indices, Z.indptr))
-        if sparse.issparse(Z)
-        else Z.nbytes,
-        code=method.code(),
-        note="; ".join(notes),
-        status="finished" if len(folds) == problem.cv else "unfinished",
-        fold_scores=tuple(scores),
-        C=get_penalty(method.model),
-    )
+    parts = (Z.data, Z.indices, Z.indptr) if sparse.issparse(Z) else (Z,)
+    seconds = ("map_seconds", "fit_seconds", "predict_seconds")
+    row = _describe(method) | dict(zip(seconds, np.mean(times, axis=0).tolist(), strict=True)) | {
+        "status": "finished" if len(scores) == problem.cv else "unfinished",
+        "rows": problem.X.shape[0],
+        "columns": None if method.kind == "exact" else Z.shape[1],
+        "score": float(np.mean(scores)),
+        "score_std": float(np.std(scores) / np.sqrt(len(scores))),
+        "fold_scores": tuple(scores),
+        "C": get_penalty(method.model),
+        "bytes": sum(part.nbytes for part in parts),
+        "note": "; ".join(words for kind, words in _NOTED_WARNINGS.items() if kind in kinds),
+    }  # fmt: skip
     return row, None if np.isnan(losses).any() else losses
 
 
@@ -391,15 +331,8 @@ def _quiet(method: Method, problem: Problem, record: bool = False) -> Iterator[l
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always" if record else "ignore")
         warnings.simplefilter("ignore", OutOfDomainWarning)  # part of the error and of the score
-        if problem.X.shape[0] * problem.X.shape[1] > _ONE_THREAD_CELLS:
-            yield caught
-            return
-        one = (
-            pools().limit(limits=1, user_api="openmp")
-            if method.kind == "boosting"
-            else limit_blas(1)
-        )
-        with one:
+        is_small = problem.X.shape[0] * problem.X.shape[1] <= _ONE_THREAD_CELLS
+        with pools().limit(limits=1) if is_small else nullcontext():
             yield caught
 
 
@@ -411,17 +344,6 @@ def _score(task: str, truth: np.ndarray, predicted: np.ndarray) -> tuple[float, 
     losses = np.square(predicted - truth)
     spread = float(np.square(truth - truth.mean()).sum())
     return float(1 - losses.sum() / spread) if spread else float(losses.sum() == 0), losses
-
-
-def _fit_features(method: Method, X_train: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """Features of the training rows, and the function that gives those of others."""
-    steps = make_pipeline("passthrough", *map(clone, method.steps))
-    Z = steps.fit_transform(X_train)
-    if method.exact is None:
-        return Z, steps.transform
-    kernel = method.exact
-    scale = float(np.mean(kernel.diag(Z))) or 1.0  # mean k(x, x) = 1, as for the maps
-    return kernel(Z) / scale, lambda X: kernel(steps.transform(X), Z) / scale
 
 
 def measure_error(method: Method, problem: Problem) -> KernelError | None:
@@ -437,8 +359,8 @@ def measure_error(method: Method, problem: Problem) -> KernelError | None:
         _convert(method, problem.X[np.sort(part)]) for part in (order[:n_train], order[-n_rows:])
     )
     with _quiet(method, problem):
-        place = method.steps.index(method.feature_map)
-        before = make_pipeline("passthrough", *map(clone, method.steps[:place])).fit(train)
+        steps = [step for _, step in method.pipeline.steps]
+        before = method.make_features()[: 1 + steps.index(method.feature_map)].fit(train)
         fitted = clone(method.feature_map).fit(before.transform(train))
         truth = method.truth or getattr(fitted, "kernel_", None)
         return None if truth is None else kernel_error(fitted, before.transform(rows), kernel=truth)
@@ -467,16 +389,19 @@ def _read_rows(X: Any, names: Sequence[str] | None) -> tuple[Any, dict[str, Any]
 
 def _read_targets(
     X: Any, y: Any, task: str, names: list[str] | None
-) -> tuple[np.ndarray | None, str, list[str]]:
+) -> tuple[np.ndarray, str, list[str]]:
     """Targets, task, and what should be known of the rows."""
-    if y is not None:
-        refuse_masked("compare", "y", y)
-        y = np.asarray(y)
-        if y.ndim != 1 or len(y) != X.shape[0]:
-            raise ValueError(
-                f"compare: y must have one value per row, got shape {y.shape} for {X.shape[0]} "
-                "rows."
-            )
+    if y is None:
+        raise ValueError(
+            "compare: there are no targets. Pass y to compare scores; `choose` finds the smallest "
+            "map for a given error without targets."
+        )
+    refuse_masked("compare", "y", y)
+    y = np.asarray(y)
+    if y.ndim != 1 or len(y) != X.shape[0]:
+        raise ValueError(
+            f"compare: y must have one value per row, got shape {y.shape} for {X.shape[0]} rows."
+        )
     decided = decide_task(y, task)
     check_targets(y, decided.name, "compare")
     y = y.astype(np.float64) if decided.name == "regression" else y

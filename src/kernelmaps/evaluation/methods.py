@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -187,22 +187,37 @@ def select_columns(model: Any, columns: Sequence[str] | None) -> Any:
     return make_pipeline(ColumnSelector(list(columns)), *steps)
 
 
+class GramMatrix(TransformerMixin, BaseEstimator):
+    """Values of a kernel at new rows and the training rows, of which the mean k(x, x) is 1."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def fit(self, X: Any, y: Any = None) -> GramMatrix:
+        """Keep the rows."""
+        self.X_, self.scale_ = X, float(np.mean(self.kernel.diag(X))) or 1.0
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """One column for each training row."""
+        return self.kernel(X, None if X is self.X_ else self.X_) / self.scale_
+
+
 @dataclass(frozen=True)
 class Method:
-    """Something to compare: the steps of a pipeline.
+    """Something to compare: an unfitted pipeline.
 
     Attributes
     ----------
-    label, kind, kernel : str
-        As in the row that it gives.
-    steps : tuple of transformers
-        In front of the model; they are cloned before they are fitted.
+    label : str
+    kind : str
+        "map", "exact", "linear", "gam", "sklearn" or "boosting".
+    pipeline : Pipeline
+        It is cloned before it is fitted.
+    kernel : str
+        Name of the kernel, or "–".
     feature_map : transformer or None
         The step whose error is measured.
-    model : estimator or None
-        Unfitted; None without targets.
-    exact : Kernel or None
-        Kernel of a machine on Gram matrices of what the steps give.
     truth : Kernel or None
         What the map approximates; None asks the map.
     max_rows : int or None
@@ -213,38 +228,34 @@ class Method:
 
     label: str
     kind: str
+    pipeline: Pipeline
     kernel: str = "–"
-    steps: tuple[Any, ...] = ()
     feature_map: Any = None
-    model: Any = None
-    exact: Kernel | None = None
     truth: Kernel | None = None
     max_rows: int | None = None
     cost: int = 0
 
-    def estimator(self) -> Any:
-        """The unfitted pipeline; of exact kernels none, as they do not scale to many rows."""
-        if self.exact is not None or self.model is None:
-            return None
-        return clone(make_pipeline(*self.steps, self.model))
+    @property
+    def model(self) -> Any:
+        """The last step."""
+        return self.pipeline[-1]
+
+    def make_features(self) -> Pipeline:
+        """The unfitted steps in front of the model."""
+        return make_pipeline("passthrough", *map(clone, self.pipeline[:-1]))
 
     def code(self) -> str:
         """Python that makes it; of an exact machine, its kernel."""
-        if self.exact is not None:
-            return kernel_code(self.exact)
-        pipeline = self.estimator()
-        if pipeline is None:
-            return expression(self.feature_map)
-        return expression(pipeline if len(pipeline.steps) > 1 else pipeline.steps[0][1])
+        if self.truth is not None and self.kind == "exact":
+            return kernel_code(self.truth)
+        return expression(self.pipeline if len(self.pipeline) > 1 else self.model)
 
 
 def linear_model(task: str, C: float) -> Any:
-    """The linear model that all features are judged by; None without targets."""
+    """The linear model that all features are judged by."""
     from sklearn.linear_model import Ridge
     from sklearn.svm import LinearSVC
 
-    if task == "none":
-        return None
     # The dual solver, which is the default for fewer rows than columns, does not converge in its
     # 1000 passes for C = 100; the primal one does, in a fifth of the time. LIBLINEAR's default
     # tolerance for it is 0.01: digits take a third less time than with scikit-learn's 0.0001, and
@@ -254,8 +265,8 @@ def linear_model(task: str, C: float) -> Any:
 
 def _penalty_name(model: Any) -> str | None:
     """The parameter of a model that is C, or 1/C (named alpha); None if it has neither."""
-    names = [] if model is None else model.get_params()
-    return next((name for name in names if name.split("__")[-1] in ("C", "alpha")), None)
+    names = (name for name in model.get_params() if name.split("__")[-1] in ("C", "alpha"))
+    return next(names, None)
 
 
 def get_penalty(model: Any) -> float | None:
@@ -268,10 +279,8 @@ def get_penalty(model: Any) -> float | None:
 
 
 def set_penalty(model: Any, C: float) -> Any:
-    """The unfitted model with a penalty C, or unchanged if it has none."""
-    name = _penalty_name(model)
-    if name is None:
-        return model
+    """The unfitted model with a penalty C."""
+    name = _penalty_name(model) or "C"
     return clone(model).set_params(**{name: C if name.endswith("C") else 1 / C})
 
 
@@ -282,15 +291,15 @@ def map_method(
 
     Joint maps have k(x, x) = 1; the features of all others are brought to that size.
     """
-    before = () if scaler is None else (scaler,)
-    after = () if isinstance(feature_map, JointMap) else (MeanNormScaler(),)
-    steps = (*before, feature_map, *after)
-    return Method(label, "map", kernel, steps, feature_map, model, cost=cost)
+    before = [] if scaler is None else [scaler]
+    after = [] if isinstance(feature_map, JointMap) else [MeanNormScaler()]
+    pipeline = make_pipeline(*before, feature_map, *after, model)
+    return Method(label, "map", pipeline, kernel, feature_map, cost=cost)
 
 
 def make_column_scaler(sparse: bool) -> StandardScaler:
     """Standardises columns; of sparse data without centring, so that zeros stay zeros."""
-    return StandardScaler(with_mean=False) if sparse else StandardScaler()
+    return StandardScaler(with_mean=not sparse)
 
 
 def scale_rows(kernel: Any, X: Any, random_state: int) -> tuple[Any, Kernel, Any]:
@@ -328,22 +337,26 @@ def baselines(
 
     `kernels` are pairs of a kernel and the scaler of its columns (or None). A GAM takes dense rows.
     """
+    from ..models.gam.classifier import AdditiveClassifier
+    from ..models.gam.regressor import AdditiveRegressor
+
     model = linear_model(task, C)
-    linear = (make_column_scaler(sparse), MeanNormScaler())
-    methods = [Method("plain linear", "linear", steps=linear, model=model)]
+    linear = make_pipeline(make_column_scaler(sparse), MeanNormScaler(), model)
+    methods = [Method("plain linear", "linear", linear)]
     if not sparse:
-        methods.append(Method("GAM", "gam", model=_additive_model(task), cost=2))
-    methods.append(Method("gradient boosting", "boosting", model=_boosting(task), cost=4))
+        gam = AdditiveRegressor() if task == "regression" else AdditiveClassifier()
+        methods.append(Method("GAM", "gam", make_pipeline(gam), cost=2))
+    methods.append(Method("gradient boosting", "boosting", make_pipeline(_boosting(task)), cost=4))
     for kernel, scaler in kernels:
-        steps = () if scaler is None else (scaler,)
-        name, machine = kernel_label(kernel), _kernel_machine(task, C)
-        limits: dict[str, Any] = {"exact": kernel, "max_rows": exact_rows, "cost": 3}
-        methods.append(Method(f"exact {name}", "exact", name, steps, model=machine, **limits))
+        steps = [] if scaler is None else [scaler]
+        name, truth = kernel_label(kernel), {"truth": kernel}
+        exact = make_pipeline(*steps, GramMatrix(kernel), _kernel_machine(task, C))
+        limits: dict[str, Any] = {"max_rows": exact_rows, "cost": 3, **truth}
+        methods.append(Method(f"exact {name}", "exact", exact, name, **limits))
         for columns, other in _sklearn_maps(kernel, size):
             label = f"sklearn {type(other).__name__} {columns}, {name}"
-            after = (*steps, other, MeanNormScaler())
-            peer: dict[str, Any] = {"truth": kernel, "cost": 6}
-            methods.append(Method(label, "sklearn", name, after, other, model, **peer))
+            pipeline = make_pipeline(*steps, other, MeanNormScaler(), model)
+            methods.append(Method(label, "sklearn", pipeline, name, other, **truth, cost=6))
     return methods
 
 
@@ -359,13 +372,6 @@ def _kernel_machine(task: str, C: float) -> Any:
         machine = make_pipeline(KernelCenterer(), KernelRidge(alpha=1 / C, kernel="precomputed"))
         return TransformedTargetRegressor(machine, transformer=StandardScaler(with_std=False))
     return SVC(kernel="precomputed", C=C)
-
-
-def _additive_model(task: str) -> Any:
-    from ..models.gam.classifier import AdditiveClassifier
-    from ..models.gam.regressor import AdditiveRegressor
-
-    return AdditiveRegressor() if task == "regression" else AdditiveClassifier()
 
 
 def _boosting(task: str) -> Any:

@@ -17,9 +17,9 @@ import kernelmaps
 from .._util.arguments import refuse_masked
 from .._util.threads import evenly_spaced
 from ..exceptions import OutOfDomainWarning
-from ..inspection import PairFunctionDisplay, ShapeFunctionDisplay
-from ..inspection.shapes import by_importance, importance, output_names, shape_functions
 from ..models.gam.fitted import warn_without_exposure
+from ..plots.panels import PairFunctionDisplay, ShapeFunctionDisplay
+from ..plots.shapes import by_importance, importance, output_names, shape_functions
 from .reports import fill_template, plain_panels, round_numbers
 from .scores import PredictionScores
 

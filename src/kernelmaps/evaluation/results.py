@@ -1,35 +1,27 @@
-"""Result of a comparison: its rows, ties, recommendation, table, plot and report."""
+"""Result of a comparison: its frame, ties, recommendation, program, table and report."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
 
-from .._util.display import Tabled, number, numbers_table
-from ..inspection.kernel_error import KernelError
-from ..inspection.panels import write_figure
+from .._util.display import Tabled, number, table_of
 from .candidates import expression, import_lines
 from .methods import select_columns
 from .reports import comparison_report
 
-FINISHED = "finished"
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
 # Of accuracy, or R²: on few rows two standard errors are several points, and a method that loses
 # these is not as good as the best one, though the rows do not prove it.
 _LARGEST_TIE = 0.01
 _STYLES = {"linear": "dim", "exact": "bold", "sklearn": "cyan", "boosting": "dim"}
-_COLORS = {
-    "map": "#c8553d",
-    "exact": "#1b4965",
-    "linear": "#8a94a1",
-    "gam": "#d9a441",
-    "sklearn": "#2a9d8f",
-    "boosting": "#8f6bb3",
-}
 _PEERS = {
     "linear": "A plain linear model",
     "gam": "A generalised additive model",
@@ -37,74 +29,24 @@ _PEERS = {
     "sklearn": "The best of scikit-learn's maps",
     "exact": "The best exact kernel machine",
 }
+_COLUMNS = (
+    "kind", "kernel", "status", "rows", "columns", "score", "score_std", "C", "seconds",
+    "map_seconds", "fit_seconds", "predict_seconds", "bytes", "error_max", "error_rms",
+    "error_relative", "error_bias", "error_size", "error_max_relative", "fold_scores", "note",
+    "code",
+)  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Row:
-    """One line of a comparison: what was run, how well it does, what it costs.
+def make_frame(rows: Sequence[dict[str, Any]]) -> DataFrame:
+    """The rows of a comparison as a frame: finished ones first, of the highest score."""
+    import pandas as pd
 
-    Attributes
-    ----------
-    label, kind, kernel : str
-        `kind` is "map", "exact", "linear", "gam", "sklearn" or "boosting".
-    rows : int
-        Rows of the data that it saw (all folds together).
-    status : str
-        "finished": on the same rows and folds as all other finished ones, so that their scores can
-        be compared. "limited": on the most rows that an exact kernel machine is given.
-        "unfinished": the time was over before all folds were done. "not started": there was no
-        time for it.
-    columns : int or None
-        Output columns of the map.
-    score, score_std : float or None
-        Mean accuracy (or R²) over the folds, and its standard error.
-    fold_scores : tuple of float
-        The score of each fold.
-    map_seconds : float
-        Fitting the map and mapping the training rows, mean over the folds.
-    fit_seconds : float
-        Fitting the model on the features.
-    predict_seconds : float
-        Mapping and predicting the held-out rows.
-    bytes : int
-        Features (or Gram matrix) of the training rows.
-    error : KernelError or None
-        Distance from the exact kernel on a sample of rows.
-    code : str
-        Python that makes the model; of an exact machine, its kernel.
-    note : str
-        What a reader should know: a solver that did not converge, say.
-    C : float or None
-        Penalty of the linear model or kernel machine.
-    """
-
-    label: str
-    kind: str
-    kernel: str
-    rows: int
-    columns: int | None = None
-    score: float | None = None
-    score_std: float | None = None
-    map_seconds: float = 0.0
-    fit_seconds: float = 0.0
-    predict_seconds: float = 0.0
-    bytes: int = 0
-    error: KernelError | None = None
-    code: str = ""
-    note: str = ""
-    status: str = FINISHED
-    fold_scores: tuple[float, ...] = ()
-    C: float | None = None
-
-    @property
-    def seconds(self) -> float:
-        """Training: mapping and fitting."""
-        return self.map_seconds + self.fit_seconds
-
-    @property
-    def finished(self) -> bool:
-        """Whether its score may be compared with those of others."""
-        return self.status == FINISHED
+    frame = pd.DataFrame(rows, columns=["label", *_COLUMNS]).set_index("label")
+    frame = frame.assign(seconds=frame["map_seconds"] + frame["fit_seconds"])
+    frame = frame.astype({"columns": "Int64", "score": float, "error_max_relative": float})
+    rank = {"finished": 0, "limited": 1, "unfinished": 2, "not started": 3}
+    order = np.lexsort((-frame["score"], frame["status"].map(rank)))
+    return frame.iloc[order]
 
 
 def tied(a: np.ndarray, b: np.ndarray) -> bool:
@@ -120,15 +62,27 @@ def tied(a: np.ndarray, b: np.ndarray) -> bool:
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Tabled):
-    """Result of :func:`compare`: a table, a recommendation, a plot and a report.
+    """Result of :func:`compare`: a frame, a recommendation and a report.
 
-    `print` shows the table, a notebook shows it as HTML.
+    `print` shows it as a table, a notebook as HTML; ``result["label"]`` is a row of the frame.
 
     Attributes
     ----------
-    rows : list of Row
+    frame : DataFrame
+        One line for each method by its label, the best first. `kind` is "map", "exact", "linear",
+        "gam", "sklearn" or "boosting". `status` is "finished": on the same rows and folds as all
+        other finished ones, so that their scores can be compared; "limited": on the most rows that
+        an exact kernel machine is given; "unfinished": the time was over before all folds were
+        done; "not started": there was no time for it. `rows` are those it saw, all folds together;
+        `columns` are those of the map. `score` is the mean accuracy (or R²) over the folds, of
+        `fold_scores`, and `score_std` its standard error; `C` the penalty. `map_seconds` and
+        `fit_seconds` are the times of mapping and fitting the training rows of a fold, together
+        `seconds`; `predict_seconds` that of mapping and predicting the others; `bytes` the size of
+        the features (or the Gram matrix). `error_max` and further parts of a `KernelError` are of
+        the map. `code` is the Python that makes the model (or an exact machine's kernel), `note`
+        what a reader should know: a solver that did not converge, say.
     task : str
-        "classification", "regression" or "none".
+        "classification" or "regression".
     data : dict
         Name, rows, columns, names of the features (`selected`: those of a frame that are used, if
         some are left out), folds, and the code that loads the data.
@@ -137,146 +91,114 @@ class Comparison(Tabled):
     seconds : float
         Wall-clock time of the whole comparison.
     interrupted : bool
-        Whether it was stopped from the keyboard: the rows are what was finished by then.
-    sample : tuple
-        Rows and targets that were compared, for pictures.
-    estimators : dict of str to estimator
-        The unfitted models of the rows, by label: scikit-learn pipelines.
+        Whether it was stopped from the keyboard: the frame has what was finished by then.
+    models : dict of str to Pipeline
+        The unfitted models of the selected columns by label; of exact kernel machines none, as they
+        do not scale to many rows.
     losses : dict of str to ndarray
-        Of finished rows, the loss of every held-out row: 1 for a wrong class, or the squared error.
-    on_exact_rows : (Row, Row, ndarray) or None
-        The best exact kernel machine, if it was given fewer rows than maps, and the recommended
-        method on the same rows with its losses.
+        Of finished methods, the loss of every held-out row: 1 for a wrong class, or the squared
+        error.
     """
 
-    rows: list[Row]
+    frame: DataFrame
     task: str
     data: dict[str, Any]
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
     interrupted: bool = False
-    sample: tuple[Any, Any] = (None, None)
-    estimators: dict[str, Any] = field(default_factory=dict)
+    models: dict[str, Any] = field(default_factory=dict)
     losses: dict[str, np.ndarray] = field(default_factory=dict)
-    on_exact_rows: tuple[Row, Row, np.ndarray] | None = None
 
     @property
     def score_name(self) -> str:
         return "R²" if self.task == "regression" else "accuracy"
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.frame)
 
-    def __getitem__(self, label: str) -> Row:
-        for row in self.rows:
-            if row.label == label:
-                return row
-        raise KeyError(f"{label!r} did not take part; there are {[r.label for r in self.rows]}")
+    def __getitem__(self, label: str) -> Series:
+        if label not in self.frame.index:
+            raise KeyError(f"{label!r} did not take part; there are {list(self.frame.index)}")
+        return self.frame.loc[label]
 
     def __repr__(self) -> str:
         use = self.recommended()
-        advice = "nothing finished" if use is None else f"recommended: {use.label!r}"
+        advice = "nothing finished" if use is None else f"recommended: {use!r}"
         return (
-            f"<Comparison of {len(self.rows)} methods on {self.data['name']!r}, {advice}; "
+            f"<Comparison of {len(self)} methods on {self.data['name']!r}, {advice}; "
             "print it for the table>"
         )
 
     # ---- ranks ----------------------------------------------------------------------------------
 
-    def finished(self, kind: str | None = None) -> list[Row]:
-        """Rows that may be compared (of one kind), best first."""
-        rows = [r for r in self.rows if r.finished and (kind is None or r.kind == kind)]
-        if self.task == "none":
-            ranked = [(row.error.relative, row) for row in rows if row.error is not None]
-        else:
-            ranked = [(-row.score, row) for row in rows if row.score is not None]
-        return [row for _, row in sorted(ranked, key=lambda pair: pair[0])]
+    @property
+    def finished(self) -> DataFrame:
+        """Lines whose scores may be compared, best first."""
+        return self.frame[self.frame["status"] == "finished"]
 
-    def best(self, kind: str | None = None) -> Row | None:
-        """The finished row of highest score (of one kind); without targets, of least error."""
-        return next(iter(self.finished(kind)), None)
+    def tied(self, a: str, b: str) -> bool:
+        """Whether two finished methods differ by a point at most, and by no more than the noise."""
+        small = abs(self[a].score - self[b].score) <= _LARGEST_TIE
+        return bool(small and tied(self.losses[a], self.losses[b]))
 
-    def within_noise(self, a: Row, b: Row) -> bool:
-        """Whether two finished rows differ by no more than the noise (see :func:`tied`)."""
-        return tied(self.losses[a.label], self.losses[b.label])
+    def ties(self, *, exact: bool = True) -> list[str]:
+        """The best finished method, and those that are tied with it; `exact` ones among them."""
+        rows = self.finished
+        labels = list(rows.index if exact else rows.index[rows["kind"] != "exact"])
+        return labels[:1] + [label for label in labels[1:] if self.tied(labels[0], label)]
 
-    def tied(self, a: Row, b: Row) -> bool:
-        """Whether two finished rows differ by no more than the noise, and by a point at most."""
-        small = abs((a.score or 0.0) - (b.score or 0.0)) <= _LARGEST_TIE
-        return small and self.within_noise(a, b)
-
-    def ties(self, exact: bool = True) -> list[Row]:
-        """The best finished row, and those that are tied with it; `exact` machines among them."""
-        rows = [row for row in self.finished() if exact or row.kind != "exact"]
-        if self.task == "none":
-            return rows[:1]
-        return [row for row in rows if row is rows[0] or self.tied(rows[0], row)]
-
-    def recommended(self) -> Row | None:
-        """Of all that are tied with the best, the one that trains and predicts fastest.
+    def recommended(self) -> str | None:
+        """The label of the fastest method, in training and predicting, of those tied with the best.
 
         If the comparison took a part of the rows only, it is the best one: more rows tell tied
         methods apart, and most often for those of the higher score. Exact kernel machines are not
         recommended: their cost grows with the square of the rows.
         """
-        good = self.ties(exact=False)
-        if good and good[0].rows < self.data["rows"]:
-            return good[0]
-        return min(good, key=lambda row: row.seconds + row.predict_seconds, default=None)
+        good = self.finished.loc[self.ties(exact=False)]
+        if good.empty or good["rows"].iloc[0] < self.data["rows"]:
+            return next(iter(good.index), None)
+        return str((good["seconds"] + good["predict_seconds"]).idxmin())
 
-    def pareto(self, cost: str = "seconds", gain: str = "score") -> list[Row]:
-        """Finished rows that no other row beats in both cost and gain, cheapest first.
+    def pareto(self, cost: str = "seconds", gain: str = "score") -> DataFrame:
+        """Finished lines that no other one beats in both cost and gain, cheapest first.
 
         Parameters
         ----------
         cost : {"seconds", "columns", "bytes", "predict_seconds"}
         gain : {"score", "error"}
-            "error" counts only rows with a map: the largest error relative to the size of the
-            kernel, smaller being better.
+            "error" counts only methods with a map: the largest error relative to the size of the
+            kernel, smaller being better, which does not depend on the folds.
         """
-        points = []
-        for row in self.rows:
-            error = None if row.error is None else row.error.max_relative
-            loss = error if gain == "error" else None if row.score is None else -row.score
-            usable = row.finished or gain == "error"  # an error does not depend on the folds
-            if usable and loss is not None and getattr(row, cost) is not None:
-                points.append((getattr(row, cost), loss, row))
-        front, best = [], np.inf
-        for _, loss, row in sorted(points, key=lambda point: point[:2]):
-            if loss < best:
-                front.append(row)
-                best = loss
-        return front
+        rows = self.frame if gain == "error" else self.finished
+        loss = rows["error_max_relative"] if gain == "error" else -rows["score"]
+        rows = rows.assign(loss=loss).dropna(subset=[cost, "loss"]).sort_values([cost, "loss"])
+        before = rows["loss"].cummin().shift(fill_value=np.inf)
+        return rows[rows["loss"] < before].drop(columns="loss")
 
     # ---- models ---------------------------------------------------------------------------------
 
     def estimator(self, label: str | None = None) -> Any:
-        """The unfitted model of a row, a scikit-learn pipeline; by default the recommended one.
+        """The unfitted model of a method, a scikit-learn pipeline; by default the recommended one.
 
         Parameters
         ----------
         label : str, optional
-            Of one of the rows.
+            Of one of the methods.
         """
+        label = self.recommended() if label is None else label
         if label is None:
-            row = self.recommended()
-            if row is None:
-                raise ValueError("nothing was finished, so that there is no model to recommend.")
-            label = row.label
-        if label not in self.estimators:
-            raise KeyError(f"{label!r} has no estimator; there are {list(self.estimators)}")
-        return select_columns(clone(self.estimators[label]), self.data.get("selected"))
+            raise ValueError("nothing was finished, so that there is no model to recommend.")
+        if label not in self.models:
+            raise KeyError(f"{label!r} has no estimator; there are {list(self.models)}")
+        return select_columns(clone(self.models[label]), self.data.get("selected"))
 
     def code(self, label: str | None = None) -> str:
         """A program that loads the data, fits and scores the recommended model (or another)."""
-        row = self.recommended() if label is None else self[label]
-        if row is None or row.label not in self.estimators:
+        label = self.recommended() if label is None else label
+        if label not in self.models:
             return "# nothing was finished that could be recommended"
-        model, data = self.estimator(row.label), self.data
+        model, data, row = self.estimator(label), self.data, self[label]
         loading = data.get("loading_code") or "# X, y: the rows and targets that were compared"
-        if self.task == "none":
-            made = expression(model)
-            return f"import kernelmaps as km\n\n{loading}\n\nfeature_map = {made}.fit(X)"
         kind = "StratifiedKFold" if self.task == "classification" else "KFold"
         scoring = f"from sklearn.model_selection import {kind}, cross_val_score"
         imports = sorted([*import_lines(model), scoring], key=lambda line: line.split()[1])
@@ -299,117 +221,70 @@ class Comparison(Tabled):
 
     def use_this(self) -> list[str]:
         """The recommendation in sentences: what to use, because of what, and what others have."""
-        use = self.recommended()
-        if use is None:
+        label = self.recommended()
+        if label is None:
             return ["No method finished, so none can be recommended."]
-        if self.task == "none":
-            assert use.error is not None
-            return [
-                f"Use {_name(use)}, because it is nearest to its kernel{self._field()}: the error "
-                f"is at most {use.error.max_relative:.2%} of the kernel's size on "
-                f"{use.error.n_pairs:,} pairs, with {use.columns:,} columns."
-            ]
+        use = self[label]
         score = f"{self.score_name} {use.score:.3f} ± {use.score_std:.3f}"
-        first = f"Use {_name(use)}: {score}, because {self._reason(use)}."
-        others = [(words, self.best(kind)) for kind, words in _PEERS.items() if kind != use.kind]
-        return [
-            first,
-            *(f"{words}{self._score_of(other, use)}" for words, other in others if other),
-            *self._on_exact_rows(),
-        ]
+        sentences = [f"Use {label}: {score}, because {self._reason(label)}."]
+        for kind, words in _PEERS.items():
+            of_kind = self.finished[self.finished["kind"] == kind]
+            if kind != use.kind and len(of_kind):
+                sentences.append(f"{words} {self._compare_scores(of_kind.index[0], label)}")
+        return sentences
 
-    def _reason(self, use: Row) -> str:
-        best, *slower = self.ties(exact=False)
-        if use is not best:
-            seconds = [row.seconds + row.predict_seconds for row in (best, use)]
+    def _reason(self, label: str) -> str:
+        (best, *slower), use = self.ties(exact=False), self[label]
+        rivals = self.frame[self.frame["kind"] != "exact"]
+        n_finished = int((rivals["status"] == "finished").sum())
+        among = "" if n_finished == len(rivals) else f" of the {n_finished} methods that finished"
+        among += ", exact kernel machines aside" if self.finished["kind"].iloc[0] == "exact" else ""
+        if label != best:
+            seconds = [row.seconds + row.predict_seconds for row in (self[best], use)]
             return (
-                f"it is statistically tied with the best{self._field()} ({best.label}, "
-                f"{best.score:.3f}) and {seconds[0] / max(seconds[1], 1e-9):.1f} times as fast"
+                f"it is statistically tied with the best{among} ({best}, {self[best].score:.3f}) "
+                f"and {seconds[0] / max(seconds[1], 1e-9):.1f} times as fast"
             )
-        reason = f"it has the best score{self._field()}"
+        reason = f"it has the best score{among}"
         if use.rows < self.data["rows"]:
             return f"{reason} on {use.rows:,} of {self.data['rows']:,} rows"
         return f"{reason}, and the {len(slower)} tied with it are slower" if slower else reason
 
-    def _field(self) -> str:
-        """Of which methods a row is the best, where some did not finish; exact ones aside."""
-        rivals = [row for row in self.rows if row.kind != "exact"]
-        n_finished = sum(row.finished for row in rivals)
-        some = f" of the {n_finished} methods that finished" if n_finished < len(rivals) else ""
-        exact = self.best("exact")
-        if exact is not None and (some or exact is self.best()):
-            return f"{some}, exact kernel machines aside"
-        return some
-
-    def _score_of(self, other: Row, use: Row) -> str:
+    def _compare_scores(self, other: str, use: str) -> str:
         """The end of a sentence on another method."""
-        which = f" ({other.label})" if other.kind in ("exact", "sklearn") else ""
-        gap = _gap(use, other, self.within_noise(use, other))
-        return f"{which} has {other.score:.3f}, {gap}."
+        which = f"({other}) " if self[other].kind in ("exact", "sklearn") else ""
+        gap = self[use].score - self[other].score
+        words = f"{abs(gap):.3f} {'lower' if gap > 0 else 'higher'}"
+        words = "a statistical tie" if self.tied(use, other) else words
+        return f"{which}has {self[other].score:.3f}, which is {words}."
 
-    def _on_exact_rows(self) -> list[str]:
-        """The recommended method against the best exact machine, on the rows of that one."""
-        if self.on_exact_rows is None:
-            return []
-        exact, use, losses = self.on_exact_rows
-        return [
-            f"On {exact.rows:,} rows, where {use.label} has {use.score:.3f}, the best exact kernel "
-            f"machine ({exact.label}) has {exact.score:.3f}, "
-            f"{_gap(use, exact, tied(losses, self.losses[exact.label]))}."
-        ]
-
-    # ---- tables and pictures --------------------------------------------------------------------
+    # ---- tables and files -----------------------------------------------------------------------
 
     def table(self) -> Any:
         """A rich table, narrow enough for 100 characters: best first, then the unfinished."""
         from rich.text import Text
 
-        use, ties, exact = self.recommended(), [r.label for r in self.ties()], self.best("exact")
-        marks = dict.fromkeys(ties if len(ties) > 1 else [], "=")
-        marks |= {use.label: "*"} if use is not None else {}
-        caption = [self.use_this()[0], *self._on_exact_rows()]
-        if use is not None and exact is not None and (exact.score or 0.0) > (use.score or 0.0):
-            caption.append(f"{_PEERS['exact']}{self._score_of(exact, use)}")
+        use, ties, first = self.recommended(), self.ties(), next(iter(self.finished.index), "")
+        marks = dict.fromkeys(ties if len(ties) > 1 else [], "=") | {use: "*"}
+        caption = [self.use_this()[0]]
+        if use is not None and self[first].kind == "exact":
+            caption.append(f"{_PEERS['exact']} {self._compare_scores(first, use)}")
         if len(ties) > 1:
             caption.append("= statistically tied with the best; * the recommended one.")
-        shape = f"{self.data['rows']:,} × {self.data['columns']:,}"
-        heads = ("cols", "max rel.\nerror", self.score_name, "map\nms", "fit\nms", "test\nms")
-        sentences = [*caption, *self.notes]
-        table = numbers_table(f"{self.data['name']} ({shape})", sentences, "method", heads)
-        finished = self.finished()
-        for row in finished:
-            table.add_row(*_cells(row, marks.get(row.label, " ")), style=_STYLES.get(row.kind, ""))
-        others = [row for row in self.rows if row not in finished and row.rows]
-        if others:
+        title = f"{self.data['name']} ({self.data['rows']:,} × {self.data['columns']:,})"
+        right = ("cols", "max rel.\nerror", self.score_name, "map\nms", "fit\nms", "test\nms")
+        table = table_of(["method", *right], [], title, right, padding=(0, 1, 0, 0))
+        table.caption = "\n".join([*caption, *self.notes])
+        for label, row in self.finished.iterrows():
+            cells = _cells(str(label), row, marks.get(label, " "))
+            table.add_row(*cells, style=_STYLES.get(row.kind, ""))
+        others = self.frame[self.frame["status"].isin(["limited", "unfinished"])]
+        if len(others):
             table.add_section()
             table.add_row(Text("not compared: on other rows, or not finished", style="italic"))
-            for row in sorted(others, key=lambda row: -row.rows):
-                table.add_row(*_cells(row, " "), style="dim")
+        for label, row in others.iterrows():
+            table.add_row(*_cells(str(label), row, " "), style="dim")
         return table
-
-    def plot(self, path: str | Path | None = None) -> Any:
-        """Draw error against columns and score against time (needs matplotlib)."""
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(11, 4.6), layout="constrained", dpi=130)
-        FigureCanvasAgg(figure)
-        left, right = figure.subplots(1, 2)
-        errors = [row for row in self.rows if row.error is not None and row.error.max > 0]
-        front = self.pareto("columns", "error")
-        _draw_panel(left, errors, front, lambda row: (row.columns, row.error.max_relative))
-        label = "largest error / size of the kernel"
-        left.set(xscale="log", yscale="log", xlabel="columns", ylabel=label)
-        scored = [row for row in self.finished() if row.score is not None]
-        _draw_panel(right, scored, self.pareto(), lambda row: (max(row.seconds, 1e-4), row.score))
-        right.set(xscale="log", xlabel="seconds to train", ylabel=self.score_name)
-        kinds = dict.fromkeys(row.kind for row in self.rows)
-        handles = [right.plot([], [], "o", color=_COLORS[kind], label=kind)[0] for kind in kinds]
-        figure.legend(handles=handles, loc="outside lower center", ncols=6, frameon=False)
-        figure.suptitle(f"{self.data['name']}: {self.data['rows']} rows", fontweight="bold")
-        if path is not None:
-            write_figure(figure, path)
-        return figure
 
     def report(self, path: str | Path) -> Path:
         """Write one self-contained HTML file: recommendation, code, plots, sortable table."""
@@ -417,71 +292,28 @@ class Comparison(Tabled):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        use = self.recommended()
+        names = ("task", "data", "seconds", "interrupted", "notes")
+        rows = self.frame.reset_index().astype(object)
         return {
-            "task": self.task,
-            "data": self.data,
-            "recommended": None if use is None else use.label,
-            "seconds": self.seconds,
-            "interrupted": self.interrupted,
-            "notes": self.notes,
-            "rows": [asdict(row) for row in self.rows],
+            "recommended": self.recommended(),
+            **{name: getattr(self, name) for name in names},
+            "rows": rows.where(rows.notna(), None).to_dict("records"),
         }
 
-    def to_pandas(self) -> Any:
-        """A data frame with one line per row; the parts of the error are columns."""
-        import pandas as pd
 
-        lines = []
-        for row in self.rows:
-            line = asdict(row)
-            error = line.pop("error") or {}
-            line |= {f"error_{key}": value for key, value in error.items() if key != "n_pairs"}
-            lines.append(line)
-        return pd.DataFrame(lines)
+def _cells(label: str, row: Series, mark: str) -> list[str]:
+    import pandas as pd
 
-
-def _name(row: Row) -> str:
-    if row.kind in ("linear", "gam"):
-        return _PEERS[row.kind].replace("A ", "a ")
-    words = row.label.replace(",", "").split()
-    return row.label if row.kernel in (*words, "basis", "–") else f"{row.label} ({row.kernel})"
-
-
-def _gap(use: Row, other: Row, within_noise: bool) -> str:
-    gap = (use.score or 0.0) - (other.score or 0.0)
-    if within_noise and abs(gap) <= _LARGEST_TIE:
-        return "which is a statistical tie"
-    noise = ", within two standard errors" if within_noise else ""
-    return f"which is {abs(gap):.3f} {'lower' if gap > 0 else 'higher'}{noise}"
-
-
-def _cells(row: Row, mark: str) -> list[str]:
-    score = number(row.score, ".3f")
-    if row.score_std is not None:
-        score += f" ±{row.score_std:.3f}".replace("±0.", "±.")
-    label = row.label.replace("sklearn ", "sk. ").replace("AdditiveChi2Sampler", "AdditiveChi2")
-    if not row.finished:
-        label += f" ({row.rows:,} rows)" if row.status == "limited" else f" ({row.status})"
+    score = f"{row.score:.3f} ±{row.score_std:.3f}".replace("±0.", "±.")
+    short = label.replace("sklearn ", "sk. ").replace("AdditiveChi2Sampler", "AdditiveChi2")
+    if row.status != "finished":
+        short += f" ({row.rows:,} rows)" if row.status == "limited" else f" ({row.status})"
+    columns, error = (None if pd.isna(v) else v for v in (row["columns"], row.error_max_relative))
     seconds = (row.map_seconds, row.fit_seconds, row.predict_seconds)
     return [
-        f"{mark} {label.replace(' orthogonal', '')}",
-        number(row.columns, "d"),
-        number(row.error.max_relative if row.error else None),
+        f"{mark} {short.replace(' orthogonal', '')}",
+        number(columns, "d"),
+        number(error),
         score,
         *(number(1e3 * value, ".0f") for value in seconds),
     ]
-
-
-def _draw_panel(axes: Any, rows: list[Row], front: list[Row], point: Callable[[Any], Any]) -> None:
-    """Points of rows, joined and named where they are on the front."""
-    if rows:
-        axes.scatter(*zip(*map(point, rows)), c=[_COLORS[row.kind] for row in rows])
-    if front:
-        axes.plot(*zip(*map(point, front)), color="0.7", dashes=(4, 3), zorder=0)
-    style: dict[str, Any] = {"textcoords": "offset points", "size": 7, "parse_math": False}
-    for row in front:
-        axes.annotate(row.label, point(row), (6, 3), **style)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color="0.93")
-    axes.set_axisbelow(True)

@@ -13,10 +13,9 @@ from .._util.arguments import check_choice, check_count
 from .._util.schema import array, number, optional, pair
 from ..certificate import Certificate
 from ..design.api import METHODS, Design, design_map
-from ..design.joint import JointDesign
-from ..design.multidim import design_joint_map
+from ..design.joint import JointDesign, design_joint_map
 from ..engine import Spec
-from ..engine.row_checks import OUT_OF_DOMAIN
+from ..engine.extent import OUT_OF_DOMAIN
 from .base import AdditiveMap, JointMap, MapOfDomain, positive_range
 from .homogeneous import check_columns
 
@@ -180,10 +179,15 @@ class DesignedMap(AdditiveMap):
 
     @property
     def _angle(self) -> float:
-        """Largest angle of the cosines of a stationary kernel."""
-        if self._homogeneous or self.design_.frequencies is None or self.domain_ is None:
+        """Largest angle of the cosines of a stationary kernel: how φ multiplies rounding of x."""
+        if self._homogeneous or self.domain_ is None:
             return 0.0
-        return float(np.max(np.abs(self.domain_)) * np.max(np.abs(self.design_.frequencies)))
+        if self.design_.table is None:
+            slope = np.max(np.abs(self.design_.frequencies))
+        else:
+            x = np.linspace(*self.design_.range, 1025)
+            slope = np.linalg.norm(np.diff(self.design_(x), axis=0), axis=1).max() / (x[1] - x[0])
+        return float(np.max(np.abs(self.domain_)) * slope)
 
     def _feature_bound(self, limits: np.ndarray) -> float:
         if self.domain_ is not None:
@@ -283,7 +287,7 @@ class JointDesignedMap(MapOfDomain, JointMap):
 
     For points of the plane or of space, colours, or the position and orientation of a patch, where
     a few designed cosines do what takes hundreds of random Fourier features. See
-    :func:`kernelmaps.design.multidim.design_joint_map`.
+    :func:`kernelmaps.design.joint.design_joint_map`.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ from .. import kernels
 from .._util.arguments import check_count, check_positive
 from .._util.schema import array, number
 from .._util.sparse import dense
-from .._util.threads import evenly_spaced, in_threads, limit_blas, row_blocks, worth_a_thread
+from .._util.threads import evenly_spaced, in_threads, limit_blas, row_blocks, rows_per_thread
 from ..certificate import Certificate
 from ..design.problem import default_columns
 from ..engine import Spec
@@ -255,7 +255,7 @@ def _keys(X: Any, n_jobs: int | None, *, all_columns: bool = False) -> np.ndarra
     def of(begin: int, end: int) -> np.ndarray:
         return sum(np.einsum("ij,j->i", X[begin:end, run], weights[run]) for run in runs)
 
-    return np.concatenate(in_threads(of, X.shape[0], n_jobs, worth_a_thread(d)))
+    return np.concatenate(in_threads(of, X.shape[0], n_jobs, rows_per_thread(d)))
 
 
 @dataclass(eq=False, repr=False)

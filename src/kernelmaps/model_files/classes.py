@@ -140,7 +140,7 @@ def saved_map_class(name: str) -> type | None:
     """The class that stands for a map of this name where a file is read to predict, or None."""
     if name in PLUGINS or not kernelmaps._MODULE_OF.get(name, "").startswith("kernelmaps.maps."):
         return None
-    from ..models.saved_map import SavedMap
+    from ..models.svm.fitted import SavedMap
 
     return SavedMap
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,11 @@ _FEW_LABELS = 20  # up to so many classes scikit-learn has no warning to give
 def refuse_training_on_gpu(owner: Any, call: str, X: Any, y: Any, weights: Any = None) -> None:
     """Refuse arrays on a GPU: training runs on the processor, and nothing is copied silently."""
     what = f"{type(owner).__name__}.{call}"
-    refuse_gpu_array(
-        X,
-        what,
+    advice = (
         "Train on rows in ordinary memory (X.cpu().numpy() of a torch tensor); "
-        "decision_function and predict take rows where they are.",
+        "decision_function and predict take rows where they are."
     )
+    refuse_gpu_array(X, what, advice)
     refuse_gpu_array(y, what, "Pass y.cpu().numpy() of a torch tensor.", "y")
     refuse_gpu_array(weights, what, "Pass them as NumPy.", "sample_weight")
 
@@ -68,7 +68,11 @@ def numbers_in_text(owner: Any, y: Any) -> Any:
     if np.ndim(values) != 1 or (isinstance(dtype, np.dtype) and dtype.kind not in "OUS"):
         return y
     name, column = type(owner).__name__, str(getattr(y, "name", None) or "y")
-    return number_values(raw_column(values, column, name), column, lambda row: f"{name}, row {row}")
+
+    def where(row: int | None) -> str:
+        return name if row is None else f"{name}, row {row}"
+
+    return number_values(raw_column(values, column, name), column, where)
 
 
 def missing_targets(y: Any) -> np.ndarray:
@@ -86,32 +90,37 @@ def without_rows(missing: np.ndarray, X: Any, *beside: Any) -> list[Any]:
     return [None if values is None else _safe_indexing(values, rows) for values in parts]
 
 
-def real_targets(y: np.ndarray, where: str) -> np.ndarray:
-    """Targets as finite numbers."""
+def real_targets(
+    y: np.ndarray, owner: str, place: Callable[[int], str] = "row {}".format
+) -> np.ndarray:
+    """Targets as finite numbers; others are refused by their places."""
     try:
-        y = y.astype(np.float64)
+        numbers = y.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{where}: Unknown label type: y must be numbers ({error}).") from None
-    if not np.isfinite(y).all():
-        at = int(np.argmin(np.isfinite(y)))
-        raise ValueError(f"{where}: y contains NaN or infinity (row {at}).")
-    return y
+        at = next(k for k, item in enumerate(y.tolist()) if not _is_number(item))
+        raise ValueError(
+            f"{owner}: Unknown label type: y must be numbers ({error}): {place(at)}."
+        ) from None
+    if not np.isfinite(numbers).all():
+        at = int(np.argmin(np.isfinite(numbers)))
+        raise ValueError(f"{owner}: y contains NaN or infinity: {place(at)}.")
+    return numbers
+
+
+def _is_number(item: Any) -> bool:
+    try:
+        return float(item) is not None
+    except (TypeError, ValueError):
+        return False
 
 
 def coded_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Encode labels: the sorted classes, and the index of each row's class.
 
-    Text is looked up by its hash, and integers of a small range are counted: sorting the labels of
-    all rows takes ten times as long.
+    Text and integers are looked up by their hash: sorting the labels of all rows takes ten times as
+    long.
     """
-    if y.dtype.kind in "iub" and len(y):
-        least, largest = int(y.min()), int(y.max())
-        if largest - least < _FEW_LABELS and largest <= np.iinfo(np.int64).max:
-            shifted = y.astype(np.int64) - least
-            has_rows = np.bincount(shifted) > 0
-            classes = (np.flatnonzero(has_rows) + least).astype(y.dtype)
-            return classes, (np.cumsum(has_rows) - 1)[shifted]
-    if y.dtype.kind == "U" or (y.dtype == object and set(map(type, y.tolist())) == {str}):
+    if y.dtype.kind in "iubU" or (y.dtype == object and set(map(type, y.tolist())) == {str}):
         labels = y.tolist()
         classes = sorted(set(labels))
         if len(classes) <= _FEW_LABELS:

@@ -101,7 +101,7 @@ class Loss:
     has_kinks = False  # whether the derivative jumps: see `Hinges`
     svm_factor = 1.0  # the loss of SVMs is so many times ℓ: (y − f)², but ½(y − f)² of GAMs
     # Largest second derivative of ℓ. Of a loss with kinks, the jump of its derivative: a second
-    # derivative is this over a length, see `svm.scale.max_curvature`.
+    # derivative is this over a length, see `svm.problem.max_curvature`.
     max_curvature = 1.0
     curvature_varies = True  # whether the second derivative differs between rows
     family = ""  # distribution of the targets, in words
@@ -242,9 +242,7 @@ class Squared(Loss):
         return -0.5 * n * (np.log(2 * np.pi * max(2 * value / n, 1e-300)) + 1)
 
     def observation_distribution(self, eta, error, dispersion, residual_df):
-        from scipy import stats
-
-        return stats.t(residual_df, loc=eta, scale=np.sqrt(dispersion + error**2))
+        return scipy.stats.t(residual_df, loc=eta, scale=np.sqrt(dispersion + error**2))
 
 
 def _log_loss(y, f, epsilon):
@@ -331,9 +329,7 @@ class Logistic(Loss):
         return constant
 
     def observation_distribution(self, eta, error, dispersion, residual_df):
-        from scipy import stats
-
-        return stats.bernoulli(scipy.special.expit(eta))
+        return scipy.stats.bernoulli(scipy.special.expit(eta))
 
 
 @dataclass(frozen=True)
@@ -359,9 +355,7 @@ class BinomialCounts(Logistic):
         return xlogy(self.trials, self.trials) - xlogy(y, y) - xlogy(failures, failures)
 
     def observation_distribution(self, eta, error, dispersion, residual_df):
-        from scipy import stats
-
-        return stats.binom(self.trials, scipy.special.expit(eta))
+        return scipy.stats.binom(self.trials, scipy.special.expit(eta))
 
 
 def _squared_hinge(y, f, epsilon):
@@ -425,12 +419,10 @@ class Poisson(Loss):
 
     def observation_distribution(self, eta, error, dispersion, residual_df):
         """Negative binomial, with the variance of counts and of their mean."""
-        from scipy import stats
-
         mean = np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA))
         excess = np.maximum((dispersion - 1) * mean + (mean * error) ** 2, 0.0)
         ratio = np.maximum(excess / mean, 1e-6)  # as good as Poisson's below
-        return stats.nbinom(mean / ratio, 1 / (1 + ratio))
+        return scipy.stats.nbinom(mean / ratio, 1 / (1 + ratio))
 
     def target_error(self, y):
         if y.min(initial=0.0) < 0:
@@ -461,18 +453,13 @@ class Gamma(Loss):
     def log_likelihood(self, value, totals, dispersion):
         shape, n = 1 / dispersion, totals.weight
         of_targets = (shape - 1) * (totals.saturated - n)  # Σ log y
-        return (
-            of_targets
-            - shape * value
-            + n * (scipy.special.xlogy(shape, shape) - scipy.special.gammaln(shape))
-        )
+        constant = scipy.special.xlogy(shape, shape) - scipy.special.gammaln(shape)
+        return of_targets - shape * value + n * constant
 
     def observation_distribution(self, eta, error, dispersion, residual_df):
         """Gamma, with the relative variance of observations and of their mean."""
-        from scipy import stats
-
         shape = 1 / (dispersion + error**2)
-        return stats.gamma(shape, scale=np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA)) / shape)
+        return scipy.stats.gamma(shape, scale=np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA)) / shape)
 
     def target_error(self, y):
         return None if (y > 0).all() else f"{argument('loss', 'gamma')} needs y > 0"
@@ -530,13 +517,8 @@ class Quantile(Loss):
         density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
         h = (1.5 * (scipy.special.ndtri(0.975) * density) ** 2 / (2 * z**2 + 1) / n) ** (1 / 3)
         h = min(h, 0.5 * q, 0.5 * (1 - q))
-        distance = (
-            float(scipy.special.ndtri(q + h) - scipy.special.ndtri(q - h))
-            * value
-            / self.spread
-            / n
-            / density
-        )
+        sigma = value / self.spread / n / density
+        distance = float(scipy.special.ndtri(q + h) - scipy.special.ndtri(q - h)) * sigma
         # ∫K² of the curvature is 3π/32 over its width, that of a share is one over the distance.
         width = max(3 * np.pi / 32 * distance, self.width)
         return replace(self, majorizer_share=0.0, width=width)
@@ -738,14 +720,6 @@ def _quantiles(y: np.ndarray, weight: np.ndarray, shares: Any) -> tuple[Any, flo
     order = np.argsort(y, kind="stable")
     reached = np.cumsum(weight[order])
     rounding = 1e-12 * reached[-1]
-    below, above = (
-        y[
-            order[
-                np.minimum(
-                    np.searchsorted(reached, shares * reached[-1] + sign * rounding), len(y) - 1
-                )
-            ]
-        ]
-        for sign in (-1, 1)
-    )
+    places = (np.searchsorted(reached, shares * reached[-1] + r) for r in (-rounding, rounding))
+    below, above = (y[order[np.minimum(place, len(y) - 1)]] for place in places)
     return 0.5 * below + 0.5 * above, reached[-1]

@@ -1,12 +1,68 @@
-"""Shape functions and pair functions as arrays, for displays and reports."""
+r"""Functions of models as arrays: shapes, pairs, bands around them, explanations of rows.
+
+An estimate :math:`\hat f(x)` with normal errors and the standard errors s(x) has the band
+:math:`\hat f ± c s`. The t distribution gives c for single points. For all points at once c is that
+of Weyl's tube formula (Sun and Loader 1994; of penalised splines, Krivobokova, Kneib and Claeskens
+2010): with :math:`κ` the length of the path that the errors, scaled to unit variance, take along x,
+and ν residual degrees of freedom,
+
+.. math:: P(\max_x |\hat f - f|/s > c) ≈ \frac{κ}{π} (1 + c^2/ν)^{-ν/2} + P(|t_ν| > c) .
+
+The angle between neighbours on that path is the arc cosine of the correlation of their errors. A
+function that is given at m points needs no more than Bonferroni's c, of level (1 − p)/m.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import scipy  # whose parts are loaded when they are used
 
-from .bands import path_length, pointwise_critical_value, simultaneous_critical_value
+_LARGEST = 1e3  # critical value that is searched up to: that of few rows and many points
+
+
+def pointwise_critical_value(level: float, residual_df: float) -> float:
+    """c of a band that covers each point with a probability."""
+    p = (1 + level) / 2
+    return float(
+        scipy.special.ndtri(p) if residual_df == np.inf else scipy.special.stdtrit(residual_df, p)
+    )
+
+
+def simultaneous_critical_value(
+    level: float, path_length: float, n_points: int, residual_df: float
+) -> float:
+    """c of a band that covers all points with a probability.
+
+    `path_length` is κ; infinity for points without an order, whose c is Bonferroni's.
+    """
+    bonferroni = pointwise_critical_value(1 - (1 - level) / max(n_points, 1), residual_df)
+    if path_length == np.inf:
+        return bonferroni
+
+    def excess(c: float) -> float:
+        one_sided, decay = scipy.special.ndtr(-c), -0.5 * c**2
+        if residual_df < np.inf:
+            one_sided = scipy.special.stdtr(residual_df, -c)
+            decay = -0.5 * residual_df * np.log1p(c**2 / residual_df)
+        return float(path_length / np.pi * np.exp(decay) + 2 * one_sided - (1 - level))
+
+    single = pointwise_critical_value(level, residual_df)
+    if path_length <= 0:
+        return single
+    return min(bonferroni, float(scipy.optimize.brentq(excess, single, max(_LARGEST, 2 * single))))
+
+
+def path_length(errors: np.ndarray, increment_errors: np.ndarray) -> float:
+    """κ, from the standard errors at points and those of the increments from point to point."""
+    before, after = errors[:-1], errors[1:]
+    covariance = 0.5 * (before**2 + after**2 - increment_errors**2)
+    product = before * after
+    positive = product > 0
+    correlation = covariance[positive] / product[positive]
+    return float(np.arccos(np.clip(correlation, -1.0, 1.0)).sum())
 
 
 def importance_of(variances: np.ndarray) -> np.ndarray:
@@ -168,3 +224,90 @@ class PairFunction:
     density: np.ndarray
     importance: float = 0.0
     across: str = ""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What each term adds to the score of one row, the largest first.
+
+    Attributes
+    ----------
+    names : list of str
+        Terms.
+    shown : list of str
+        The row's values of their columns.
+    values, errors : ndarray of shape (n_terms,)
+        Contributions and, where the model knows them, standard errors.
+    intercept, score : float
+        ``intercept + values.sum() == score``.
+    output : str
+        What the score is of: the class, or the prediction.
+    """
+
+    names: list[str]
+    shown: list[str]
+    values: np.ndarray
+    intercept: float
+    score: float
+    output: str = "score"
+    errors: np.ndarray | None = None
+
+    def __str__(self) -> str:
+        order = np.argsort(-np.abs(self.values), kind="stable")
+        width = max([len(name) for name in self.names] + [9])
+        value_width = max([len(text) for text in self.shown] + [0])
+        lines = [
+            f"{self.output}: {self.score:.6g}",
+            f"  {'intercept'.ljust(width)}  {''.ljust(value_width)}  {self.intercept:+.4g}",
+        ]
+        for k in order:
+            name, text = self.names[k].ljust(width), self.shown[k].ljust(value_width)
+            error = "" if self.errors is None else f"  (se {self.errors[k]:.2g})"
+            lines.append(f"  {name}  {text}  {self.values[k]:+.4g}{error}")
+        return "\n".join(lines)
+
+    def largest(self, n_terms: int) -> list[tuple[str, float, float]]:
+        """Return the terms with the largest contributions, and the sum of the others.
+
+        Parameters
+        ----------
+        n_terms : int
+            How many.
+
+        Returns
+        -------
+        list of (str, float, float)
+            The term and the row's value, the contribution, and twice its standard error (NaN where
+            that is not known).
+        """
+        order = np.argsort(-np.abs(self.values), kind="stable")
+        errors = np.full(len(order), np.nan) if self.errors is None else self.errors
+        contributions = [
+            (f"{self.names[k]} = {self.shown[k]}", float(self.values[k]), float(2 * errors[k]))
+            for k in order[:n_terms]
+        ]
+        remaining = order[n_terms:]
+        if len(remaining):
+            more = "1 more term" if len(remaining) == 1 else f"{len(remaining)} more terms"
+            contributions.append((more, float(self.values[remaining].sum()), np.nan))
+        return contributions
+
+    def plot(self, ax: Any = None, *, n_terms: int = 15) -> Any:
+        """Draw the largest contributions as bars; needs matplotlib."""
+        import matplotlib.pyplot as plt
+
+        labels, values, bands = zip(*reversed(self.largest(n_terms)), strict=True)
+        if ax is None:
+            _, ax = plt.subplots(figsize=(6, 0.3 * len(labels) + 1.2), layout="constrained")
+        colors = ["#d1495b" if value < 0 else "#2a6f97" for value in values]
+        ax.barh(
+            range(len(labels)), values, color=colors, xerr=bands,
+            error_kw={"ecolor": "0.4", "lw": 1},
+        )  # fmt: skip
+        ax.set_yticks(range(len(labels)), labels, fontsize=8)
+        ax.axvline(0, color="0.5", lw=0.7)
+        what = "prediction" if self.output == "prediction" else f"score of {self.output}"
+        title = f"{what} {self.score:.4g} = intercept {self.intercept:.4g} + bars"
+        ax.set_title(title, fontsize=9, loc="left")
+        ax.spines[["top", "right"]].set_visible(False)
+        return ax

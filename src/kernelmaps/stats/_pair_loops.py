@@ -31,17 +31,6 @@ def add_rows(
 
 
 @loop()
-def add_scaled(first: np.ndarray, weights: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
-    """out[first[a] + i] += weights[a, i] · table[a]: a band matrix times a table."""
-    for a in range(first.size):
-        for i in range(weights.shape[1]):
-            row, w = first[a] + i, weights[a, i]
-            if w != 0.0:
-                for c in range(table.shape[1]):
-                    out[row, c] += w * table[a, c]
-
-
-@loop()
 def add_codes(codes: np.ndarray, values: np.ndarray, first: np.ndarray, out: np.ndarray) -> None:
     """out[first[j] + codes[j, i]] += values[i]: sums over the codes of several terms."""
     for j in range(codes.shape[0]):

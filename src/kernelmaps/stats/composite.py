@@ -61,15 +61,7 @@ class _Composite(Statistics):
         for moments, block in zip(self.parts, self._split(Z, y, sample_weight, 0)):
             moments.centre_on(*block)
 
-    def partial(
-        self,
-        Z: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        start: int = 0,
-        *,
-        overwrite: bool = False,
-    ) -> Self:
+    def partial(self, Z: Any, y: Any = None, sample_weight: Any = None, start: int = 0) -> Self:
         blocks = self._split(Z, y, sample_weight, start)
         return self._like([moments.partial(*block) for moments, block in zip(self.parts, blocks)])
 
@@ -89,25 +81,22 @@ class _Composite(Statistics):
         return self
 
     def state(self) -> storage.Content:
-        # The arrays of part i are prefixed with "i/".
         states = [moments.state() for moments in self.parts]
-        header: dict[str, Any] = {"kind_of_stats": self.kind, "parts": [head for head, _ in states]}
         arrays = {
-            f"{i}/{k}": a
-            for i, (_, part_arrays) in enumerate(states)
-            for k, a in part_arrays.items()
+            f"{i}/{name}": values
+            for i, (_, sums) in enumerate(states)
+            for name, values in sums.items()
         }
-        return header | ({"widths": self.widths} if self.widths else {}), arrays
+        header = {"kind_of_stats": self.kind, "widths": self.widths}
+        return header | {"parts": [head for head, _ in states]}, arrays
 
     @classmethod
     def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        parts = []
-        for i, head in enumerate(header["parts"]):
-            part_arrays = {
-                k.split("/", 1)[1]: a for k, a in arrays.items() if k.startswith(f"{i}/")
-            }
-            parts.append(Moments.from_state(head, part_arrays))
-        return cls(parts, header.get("widths", ()))
+        by_part: list[dict[str, np.ndarray]] = [{} for _ in header["parts"]]
+        for name, values in arrays.items():
+            part, _, of_part = name.partition("/")
+            by_part[int(part)][of_part] = values
+        return cls(list(map(Moments.from_state, header["parts"], by_part)), header["widths"])
 
 
 class FoldMoments(_Composite):
@@ -168,7 +157,7 @@ class FoldMoments(_Composite):
     def _split(self, Z: Any, y: Any, w: Any, start: int) -> list[tuple[Any, Any, Any]]:
         fold = fold_of_row(np.arange(start, start + Z.shape[0]), len(self.parts))
         rows = (np.flatnonzero(fold == f) for f in range(len(self.parts)))
-        return [(Z[positions], _take(y, positions), _take(w, positions)) for positions in rows]
+        return [(Z[taken], *(v if v is None else v[taken] for v in (y, w))) for taken in rows]
 
 
 class KernelMoments(_Composite):
@@ -210,7 +199,7 @@ def stats_from_state(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
     try:
         stats = kinds[header["kind_of_stats"]].from_state(header, arrays)
         stats._check_state()
-    except (KeyError, TypeError, AttributeError, SchemaError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise storage.FileFormatError(f"the statistics are malformed: {error!r}") from error
     return stats
 
@@ -234,7 +223,3 @@ def load_stats(path: storage.AnyPath) -> Any:
             f"{os.fspath(path)!r} holds a {header['kind']!r}, not statistics."
         )
     return stats_from_state(header, arrays)
-
-
-def _take(values: Any, rows: np.ndarray) -> Any:
-    return None if values is None else np.asarray(values)[rows]

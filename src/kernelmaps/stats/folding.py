@@ -5,20 +5,21 @@ mapped and multiplied by a few threads with one BLAS thread each, and added in o
 are therefore the same, bit for bit, for any number of threads, and after any block they are a state
 from which the fold can go on.
 
-On a GPU (:class:`.on_device.OnDevice`) one thread hands blocks over and does not wait for them:
-the GPU maps and multiplies one block while the next is read. The sums come back at the end.
+On a GPU (:class:`OnDevice`) one thread hands blocks over and does not wait for them: the GPU maps
+and multiplies one block while the next is read. The sums come back at the end.
 
 On Dask there is one task per partition, and their sums are merged in a tree. What travels out is
-the map, the empty statistics (shift only, kB) and, for files, where to read; what comes back is one
-set of sums. Rows stay where they are.
+the map and the empty statistics (shift only, kB); what comes back is one set of sums. Rows stay
+where they are.
 """
 
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
-from functools import reduce
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,15 +27,24 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._util.arguments import needed
-from .._util.devices import in_halves, is_tensor, share_memory, to_host
+from .._util.devices import (
+    PRECISIONS,
+    in_halves,
+    is_tensor,
+    memory_named,
+    numpy_dtype,
+    precision,
+    resolve,
+    to_device,
+    to_host,
+)
 from .._util.display import track
 from .._util.sparse import first_bad
 from .._util.threads import interruptible, ordered_map, resolve_threads
-from ..data.dask import connected, partitions, reduced, source_of_partition
+from ..data.dask import DaskSource, source_of_partition
 from ..data.sources import Block, Source
 from .checkpoint import Checkpoint
 from .moments import BLOCK_ROWS
-from .on_device import OnDevice
 
 BLOCK_BYTES = 64 << 20
 _SUMS_MUST_FIT = "The sums have to fit: use fewer components, or leave device out"
@@ -77,8 +87,8 @@ def fold(
         Blocks between two writes. With 1, a kill loses only blocks that were not added yet; each
         write costs D²/2 numbers.
     client : distributed.Client or str, optional
-        Fold on its workers; a string is the address of a scheduler. A Dask collection is always
-        folded where Dask computes it.
+        Whose workers fold a Dask collection; a string is the address of a scheduler. By default it
+        is folded where Dask computes it.
     progress : bool, optional
         Whether to show a bar; by default if there is a terminal.
     name : str
@@ -89,50 +99,43 @@ def fold(
     stats
         The statistics that were given, with all rows added.
     """
-    if client is not None or source.parts is not None:
+    source = source.on_client(client)
+    if isinstance(source, DaskSource):
         if checkpoint is not None:
             raise ValueError(
                 f"{name}: a fold on Dask has no checkpoint: the scheduler retries lost parts itself"
             )
-        return _fold_on_dask(source, stats, transform, client, block_rows, name)
+        # One key for the map: it reaches each worker once, not once per task.
+        delayed = needed("dask").delayed
+        options = delayed(transform, traverse=False), block_rows, name
+        zero = stats.zero()
+        if stats.shift is None:  # one shift for all: products round as in one process
+            zero = delayed(_centre)(zero, source.parts[0], *options)
+        return stats.merge(source.merge_parts(_fold_partition, zero, *options))
     path = None if checkpoint is None else Path(checkpoint)
     saved = Checkpoint(path, checkpoint_every, source, stats, block_rows, name)
     remaining = saved.remaining()
-    stats, total = saved.stats, source.n_blocks(block_rows)
-    total = None if total is None else total - saved.position
+    stats, n_rows = saved.stats, source.n_rows
+    total = None if n_rows is None else -(-n_rows // block_rows) - saved.position
     blocks = track(remaining, description=name, total=total, enabled=progress)
+
     on_device = transform if isinstance(transform, OnDevice) else None
-    with nullcontext() if on_device is None else on_device.session(_SUMS_MUST_FIT):
-        for block, sums in _sums(blocks, stats, transform, n_jobs, name):
-            _named(name, block, stats.merge, sums)
-            saved.added(block)
-        saved.finish()
-        return stats if on_device is None else stats.on_host()
-
-
-def _sums(
-    blocks: Iterator[Block], stats: Any, transform: Transform | None, n_jobs: int | None, name: str
-) -> Iterator[tuple[Block, Any]]:
-    """Each block and its sums, in order."""
-    on_gpu = isinstance(transform, OnDevice)
 
     def centre(block: Block) -> None:
         if stats.shift is None:  # known after the first of several parts
-            Z, _ = features_of(block, transform, name)
+            Z = features_of(block, transform, name)
             _named(name, block, stats.centre_on, Z, block.y, block.w)
 
-    def sums(block: Block) -> Any:
-        Z, overwrite = features_of(block, transform, name)
-        return _named(
-            name, block, stats.partial, Z, block.y, block.w, block.start, overwrite=overwrite
-        )
+    def add_up(block: Block) -> Any:
+        Z = features_of(block, transform, name)
+        return _named(name, block, stats.partial, Z, block.y, block.w, block.start)
 
-    def in_parts(work: Callable[[Block], Result], block: Block, join: Any) -> Result:
+    def in_parts(work: Callable[[Block], Any], block: Block, join: Any) -> Any:
         """On a GPU, fewer rows at a time where their features outgrow its memory."""
-        if not on_gpu:
+        if on_device is None:
             return work(block)
         rows = slice(0, len(block))
-        return in_halves(lambda rows: work(block.part(rows)), rows, join, name, _SUMS_MUST_FIT)
+        return in_halves(lambda rows: work(block.take(rows)), rows, join, name, _SUMS_MUST_FIT)
 
     def centred() -> Iterator[Block]:
         # The shift must be known before the first product; all later blocks share it.
@@ -142,23 +145,43 @@ def _sums(
             yield block
 
     def added(block: Block) -> tuple[Block, Any]:
-        return block, in_parts(sums, block, lambda a, b: a.merge(b))
+        return block, in_parts(add_up, block, lambda a, b: a.merge(b))
 
-    # The session belongs to this thread, and a GPU needs no other.
-    threads = resolve_threads(n_jobs)
-    return map(added, centred()) if on_gpu else ordered_map(added, centred(), threads)
+    with nullcontext() if on_device is None else on_device.session(_SUMS_MUST_FIT):
+        # The session belongs to this thread, and a GPU needs no other.
+        threads = resolve_threads(n_jobs)
+        results = map(added, centred()) if on_device else ordered_map(added, centred(), threads)
+        for block, sums in results:
+            _named(name, block, stats.merge, sums)
+            saved.added(block)
+        saved.finish()
+        return stats if on_device is None else stats.on_host()
 
 
-def features_of(block: Block, transform: Transform | None, name: str) -> tuple[Any, bool]:
-    """Features of a block, and whether they are ours to overwrite; bad values are refused."""
+def _centre(zero: Any, partition: Any, transform: Any, rows: int, name: str) -> Any:
+    block, zero = source_of_partition(partition).head(rows), zero.zero()
+    if block is not None:
+        zero.centre_on(features_of(block, transform, name), block.y, block.w)
+    return zero
+
+
+def _fold_partition(
+    number: int, partition: Any, zero: Any, transform: Any, rows: int, name: str
+) -> Any:
+    options: Any = {"block_rows": rows, "n_jobs": 1, "progress": False}
+    where = f"{name}, partition {number}"
+    return fold(source_of_partition(partition), zero.zero(), transform, **options, name=where)
+
+
+def features_of(block: Block, transform: Transform | None, name: str) -> Any:
+    """Features of a block; bad values are refused."""
     _check_block(block, name)
     if transform is None:
-        return block.X, False
+        return block.X
     Z = _named(name, block, transform, block.X)
     if is_tensor(Z):
-        return Z, not (is_tensor(block.X) and share_memory(Z, block.X))
-    Z = Z.tocsr() if sp.issparse(Z) else np.asarray(Z)
-    return Z, not sp.issparse(Z) and not np.may_share_memory(Z, block.X)
+        return Z
+    return Z.tocsr() if sp.issparse(Z) else np.asarray(Z)
 
 
 def choose_block_rows(n_features: int, n_outputs: int, itemsize: int) -> int:
@@ -186,10 +209,6 @@ def choose_block_rows(n_features: int, n_outputs: int, itemsize: int) -> int:
 # ---- messages -----------------------------------------------------------------------------------
 
 
-def _place(block: Block, row: int = 0) -> str:
-    return f"chunk {block.chunk}, row {block.row + row} (row {block.start + row} of the data)"
-
-
 def _named(
     name: str, block: Block, function: Callable[..., Result], *args: Any, **kw: Any
 ) -> Result:
@@ -209,68 +228,96 @@ def _check_block(block: Block, name: str) -> None:
         row, column = place
         value = "NaN" if np.isnan(X[place]) else "infinity (inf)"
         raise ValueError(
-            f"{name}: input X contains {value}: {_place(block, row)}, column {column}. "
+            f"{name}: input X contains {value}: {block.place(row)}, column {column}. "
             "Impute or drop such rows before folding"
         )
     for what, values in (("y", block.y), ("sample_weight", block.w)):
         if values is None or values.dtype.kind != "f" or np.isfinite(values).all():
             continue
         row = int(np.argmin(np.isfinite(values).reshape(len(values), -1).all(axis=1)))
-        raise ValueError(f"{name}: input {what} contains NaN or inf: {_place(block, row)}")
+        raise ValueError(f"{name}: input {what} contains NaN or inf: {block.place(row)}")
     if block.w is not None and (block.w < 0).any():
         row = int(np.argmax(block.w < 0))
-        raise ValueError(f"{name}: sample_weight is negative in {_place(block, row)}")
+        raise ValueError(f"{name}: sample_weight is negative in {block.place(row)}")
 
 
-# ---- on Dask ------------------------------------------------------------------------------------
+# ---- on a GPU -----------------------------------------------------------------------------------
+
+AHEAD = 2  # blocks that may be on their way while one is computed
+DEVICE_BYTES = 2 << 30  # of features on the GPU
+DEVICE_ROWS = 1 << 15
+_SHORT = (np.float32, np.float16, np.uint8, np.uint16)  # types that float32 holds exactly
 
 
-def _fold_on_dask(
-    source: Source, stats: Any, transform: Any, client: Any, rows: int, name: str
-) -> Any:
-    """Fold on Dask's workers; `client` may be an address.
+@dataclass
+class OnDevice:
+    """Copy rows to a device, unless they are there, and map them there.
 
-    The shift is taken from the first block by a first task, for all: float32 products then round
-    as in one process, and results agree to the rounding of float64 sums.
+    Parameters
+    ----------
+    transform : callable or None
+        Tensors of rows to tensors of features; None: the rows themselves.
+    device : str
+        A device of torch.
+    arithmetic : {"float64", "float32", "tf32"} or None
+        Precision of features and of their products; None: that of the rows.
+    owner : str
+        Who folds, for messages.
     """
-    with connected(client) as client:
-        dask = needed("dask")
-        n = 1 if client is None else 4 * max(sum(client.nthreads().values()), 1)
-        parts = partitions(source, n, rows)
-        # One key for the map: it reaches each worker once, not once per task.
-        shared = dask.delayed(transform, traverse=False) if transform is not None else None
-        leaf, zero = dask.delayed(_leaf), stats.zero()
-        if stats.shift is None:
-            zero = dask.delayed(_centre)(zero, parts[0], shared, rows, name)
-        nodes = [
-            leaf(zero, partition, shared, rows, f"{name}, partition {i}")
-            for i, partition in enumerate(parts)
-        ]
-        return stats.merge(reduced(nodes, _merge, client))
+
+    transform: Callable[[Any], Any] | None
+    device: str
+    arithmetic: str | None
+    owner: str
+    _pending: deque[Any] = field(default_factory=deque, repr=False)
+
+    def __call__(self, X: Any) -> Any:
+        """Features of a block of rows, on the device."""
+        if sp.issparse(X):
+            raise TypeError(
+                f"{self.owner}: sparse rows are not folded on a device. Leave device out, or pass "
+                "blocks of dense rows"
+            )
+        device = resolve(self.device, self.owner)
+        while len(self._pending) > AHEAD:  # every block on its way to a GPU holds memory
+            self._pending.popleft().synchronize()
+        wide = numpy_dtype(X.dtype) not in _SHORT
+        rows = _rows_on(X, device, self.arithmetic == "float64" if self.arithmetic else wide)
+        Z = rows if self.transform is None else self.transform(rows)
+        if device.type == "cuda":
+            import torch
+
+            self._pending.append(torch.cuda.current_stream().record_event())
+        return Z
+
+    @contextmanager
+    def session(self, instead: str) -> Iterator[None]:
+        """Around all blocks: how products are computed, and what to do `instead` without memory."""
+        with precision(self.arithmetic or "float32"), memory_named(self.owner, instead):
+            yield
+
+    @staticmethod
+    def block_rows(width: int) -> int:
+        """Rows at a time for features of so many columns."""
+        fit = max(1024, DEVICE_BYTES // (8 * width))
+        return min(DEVICE_ROWS, 1 << (fit.bit_length() - 1))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_pending": deque()}
 
 
-def sum_on_dask(parts: list[Any], leaf: Callable[..., Any]) -> Any:
-    """Sums of all partitions: ``leaf(number, part)`` where each one is, merged in a tree."""
-    task = needed("dask").delayed(leaf)
-    return reduced(
-        [task(number, partition) for number, partition in enumerate(parts)], _merge, None
-    )
+def check_device(device: Any, arithmetic: str | None, owner: str) -> None:
+    """Refuse a device that is not there before any row is read."""
+    if arithmetic is not None and arithmetic not in PRECISIONS:
+        raise ValueError(
+            f"{owner}: precision must be None or one of {', '.join(PRECISIONS)}; got {arithmetic!r}"
+        )
+    if device is not None:
+        resolve(device, owner)
 
 
-def _centre(zero: Any, partition: tuple[Any, ...], transform: Any, rows: int, name: str) -> Any:
-    zero = zero.zero()
-    for block in source_of_partition(partition).blocks(rows):
-        zero.centre_on(features_of(block, transform, name)[0], block.y, block.w)
-        if zero.shift is not None:
-            break
-    return zero
-
-
-def _leaf(zero: Any, partition: tuple[Any, ...], transform: Any, rows: int, name: str) -> Any:
-    options: Any = {"block_rows": rows, "n_jobs": 1, "progress": False, "name": name}
-    return fold(source_of_partition(partition), zero.zero(), transform, **options)
-
-
-def _merge(parts: list[Any]) -> Any:
-    # Into new sums: Dask may still need its inputs.
-    return reduce(lambda total, sums: total.merge(sums), parts, parts[0].zero())
+def _rows_on(X: Any, device: Any, double: bool) -> Any:
+    """Rows as a tensor of one of two precisions; a tensor that is there already stays."""
+    if not is_tensor(X):
+        return to_device(X, device, np.float64 if double else np.float32)
+    return X.to(device).double() if double else X.to(device).float()

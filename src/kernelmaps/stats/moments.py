@@ -7,9 +7,7 @@ block, ``update`` = merge with the sums of that block. A model that is a functio
 is out-of-core, threaded and distributed at once.
 
 **Centring.** H − m mᵀ/W cancels badly if the mean is large against the spread. Sums are therefore
-kept about a shift s (and y₀ for the targets): the mean of the first block. (Files and pickles hold
-them about the mean of all rows where the first block has one row or two: a shift is no one's row.)
-With δ = z̄ − s
+kept about a shift s (and y₀ for the targets): the mean of the first block. With δ = z̄ − s
 
     Σ w (z − z̄)(z − z̄)ᵀ = H_s − m_s m_sᵀ / W,      m_s = W δ,
 
@@ -37,6 +35,7 @@ of B rows, since the rounding of different rows is independent.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Protocol, Self
 
@@ -101,15 +100,7 @@ class Statistics(Protocol):
             Weights; 1 by default.
         """
 
-    def partial(
-        self,
-        Z: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        start: int = 0,
-        *,
-        overwrite: bool = False,
-    ) -> Self:
+    def partial(self, Z: Any, y: Any = None, sample_weight: Any = None, start: int = 0) -> Self:
         """Return the sums of one block about the shift; nothing changes here (thread-safe).
 
         Parameters
@@ -122,8 +113,6 @@ class Statistics(Protocol):
             Weights; 1 by default.
         start : int
             Number of the block's first row in the whole (used where rows are split).
-        overwrite : bool
-            Whether Z may be overwritten.
 
         Returns
         -------
@@ -162,7 +151,7 @@ class Statistics(Protocol):
         header : dict
             What JSON can hold.
         arrays : dict of str to ndarray
-            Sums; of symmetric matrices the lower triangle.
+            Sums.
         """
 
     @classmethod
@@ -223,9 +212,13 @@ Target = Literal["none", "real", "class"]
 _BY_TARGET = ("b", "yy", "V", "G")  # sums whose first axis is that of the targets
 _SUMS = ("m", "H", *_BY_TARGET)
 _ARRAYS = ("shift", "y_shift", *_SUMS)
-_SYMMETRIC = ("H", "G")  # of which files hold the lower triangles
-_ROUNDING = 2.0**-9  # of products at the least precision, TF32: 10 bits of each factor
-_TOGETHER = 3  # rows whose mean may be saved as a shift
+_OPTIONS = ("target", "tag", "by_class", "multilabel")
+_SAME = {  # what merged sums have in common, and what sets it
+    "target": ("target", "kind of targets"),
+    "by_class": ("multi_class", "multi_class"),
+    "multilabel": ("kind of labels", "number of labels a row"),
+    "tag": ("feature map", "fitted map"),
+}
 
 
 class Moments(Statistics):
@@ -291,36 +284,19 @@ class Moments(Statistics):
     )
     by_class = multilabel = False  # of files that do not say it
     G: Any = None
-    _few = False  # whether the shift is the mean of fewer than three rows
 
     def _check_state(self) -> None:
         """Raise SchemaError if entries that were loaded contradict each other."""
-        sums = [self.m is None, self.H is None]
-        if self.shift is None or any(sums):
-            if not all(sums) or self.V is not None:
-                raise SchemaError("Moments: some of the sums are missing")
-        elif (self.V is None) != (self.target == "none"):
-            raise SchemaError("Moments: 'V' belongs to targets")
-        if (self.classes is None) != (self.target != "class"):
-            raise SchemaError("Moments: 'classes' belong to the target 'class'")
-        if self.classes is not None and self.V is not None and len(self.V) != len(self.classes):
+        has_sums = self.m is not None and self.shift is not None
+        expected = {
+            "m": has_sums, "H": has_sums, "V": has_sums and self.target != "none",
+            "G": has_sums and self.by_class, "classes": self.target == "class",
+        }  # fmt: skip
+        for name, is_expected in expected.items():
+            if (getattr(self, name) is not None) != is_expected:
+                raise SchemaError(f"Moments: {name!r} is missing, or does not belong to the others")
+        if has_sums and self.classes is not None and len(self.V) != len(self.classes):
             raise SchemaError("Moments: 'classes' and 'V' have different lengths")
-        if (self.G is None) != (self.V is None or not self.by_class):
-            raise SchemaError("Moments: 'G' belongs to sums by class")
-        if self.H is not None and self.weight > 0:
-            self._check_products()
-
-    def _check_products(self) -> None:
-        """Refuse products that no rows have: |Σ z_i z_j|² ≤ Σ z_i² Σ z_j², about their mean."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            scatter, size = self.scatter(), np.sqrt(np.maximum(np.diag(self.H), 0.0))
-            if not np.isfinite(scatter).all():
-                raise SchemaError("Moments: the sums overflow")
-            spread = np.sqrt(np.maximum(np.diag(scatter), 0.0))
-            slack = _ROUNDING * np.outer(size, size)
-            wrong = (np.abs(scatter) > np.outer(spread, spread) + slack).any()
-        if wrong or (np.diag(self.H) < 0).any() or (np.abs(self.H - self.H.T) > slack).any():
-            raise SchemaError("Moments: 'H' are not the sums of products of any rows")
 
     def __init__(
         self,
@@ -349,10 +325,9 @@ class Moments(Statistics):
 
     def zero(self) -> Self:
         closed = self.classes if self.closed else None
-        out = type(self)(self.target, classes=closed, tag=self.tag, **self._options())
-        if self.shift is not None:
-            out.shift, out._few = self.shift, self._few
-            out.y_shift = self.y_shift if self.target == "real" else out.y_shift
+        out = self._empty(closed)
+        out.shift = self.shift
+        out.y_shift = self.y_shift if self.target == "real" else out.y_shift
         return out
 
     def centre_on(self, Z: Any, y: Any = None, sample_weight: Any = None) -> None:
@@ -369,8 +344,9 @@ class Moments(Statistics):
 
         Notes
         -----
-        Sparse blocks keep s = 0, as subtracting would fill them. The shift is rounded to float32:
-        float32 and float64 blocks then subtract the same number.
+        Sparse blocks keep s = 0, as subtracting would fill them. The shift is rounded to the 24
+        bits of float32: float32 and float64 blocks then subtract the same number. That of one row
+        or two is rounded to 8 bits, so that files hold no row.
         """
         if self.shift is not None or Z.shape[0] == 0:
             return
@@ -378,20 +354,14 @@ class Moments(Statistics):
         w = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if w is not None and not w.sum() > 0:
             return  # only rows of weight zero: nothing is known yet
-        self.shift = _as_float32(block_mean(Z, w))
-        self._few = (Z.shape[0] if w is None else np.count_nonzero(w)) < _TOGETHER
+        n_rows = Z.shape[0] if w is None else np.count_nonzero(w)
+        bits = 24 if n_rows > 2 else 8
+        self.shift = _rounded(block_mean(Z, w), bits)
         if self.target == "real":
-            self.y_shift = np.average(as_columns(y), axis=0, weights=w)
+            mean = np.average(as_columns(y), axis=0, weights=w)
+            self.y_shift = mean if n_rows > 2 else _rounded(mean, bits)
 
-    def partial(
-        self,
-        Z: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        start: int = 0,
-        *,
-        overwrite: bool = False,
-    ) -> Self:
+    def partial(self, Z: Any, y: Any = None, sample_weight: Any = None, start: int = 0) -> Self:
         if Z.shape[0] == 0 or self.shift is None:
             return self.zero()
         check_sparse(Z, type(self).__name__, "Z")
@@ -399,13 +369,12 @@ class Moments(Statistics):
             raise ValueError(
                 f"a block has {Z.shape[1]} features, the blocks before had {len(self.shift)}"
             )
-        out = type(self)(self.target, tag=self.tag, **self._options())
+        out = self._empty()
         w = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         out.n = Z.shape[0] if w is None else int(np.count_nonzero(w))
         out.weight = float(Z.shape[0] if w is None else w.sum())
-        Z = self._shifted(Z, overwrite)
+        Z = self._shifted(Z)
         out.shift = np.zeros_like(self.shift) if sp.issparse(Z) else self.shift
-        out._few = self._few
         Y = self._targets(out, y, w)
         with np.errstate(over="ignore", invalid="ignore"):  # told below, with the column
             out.m, out.V, out.H = products(Z, Y, w)
@@ -422,7 +391,7 @@ class Moments(Statistics):
             self._extend_classes(other.classes)
             rows = np.searchsorted(self.classes, other.classes)
         if self.shift is None and other.shift is not None:
-            self.shift, self._few = other.shift, other._few
+            self.shift = other.shift
             self.y_shift = other.y_shift if self.target == "real" else self.y_shift
         if other.H is None:  # no rows
             return self
@@ -430,7 +399,7 @@ class Moments(Statistics):
             self._allocate(other.H)
         elif is_tensor(self.H) != is_tensor(other.H):
             self.on_host()
-            other = other._bare_copy().on_host()
+            other = copy.copy(other).on_host()
         if not np.array_equal(other.shift, self.shift) or (
             self.target == "real" and not np.array_equal(other.y_shift, self.y_shift)
         ):
@@ -467,7 +436,7 @@ class Moments(Statistics):
             New sums; these stay as they are.
         """
         y_shift = self.y_shift if y_shift is None else y_shift
-        out = self._bare_copy()
+        out = copy.copy(self)
         eps, eps_y = self.shift - shift, self.y_shift - y_shift
         out.shift, out.y_shift = shift, y_shift
         out.m = self.m + self.weight * eps
@@ -495,7 +464,7 @@ class Moments(Statistics):
         Moments
             Sums of q features.
         """
-        out = self._bare_copy()
+        out = copy.copy(self)
         out.shift, out.m, out.H = self.shift @ U, self.m @ U, U.T @ (self.H @ U)
         out.V = None if self.V is None else self.V @ U
         out.G = None if self.G is None else U.T @ (self.G @ U)
@@ -510,7 +479,7 @@ class Moments(Statistics):
             Sums with ``target="none"``.
         """
         out = Moments(tag=self.tag)
-        out.n, out.weight, out._few = self.n, self.weight, self._few
+        out.n, out.weight = self.n, self.weight
         out.shift, out.m, out.H = self.shift, self.m.copy(), self.H.copy()
         return out
 
@@ -527,7 +496,7 @@ class Moments(Statistics):
         Moments
             Sums of all the others.
         """
-        negative = other._bare_copy()
+        negative = copy.copy(other)
         for name in ("n", "weight", *_SUMS):
             value = getattr(other, name)
             setattr(negative, name, None if value is None else -value)
@@ -597,51 +566,24 @@ class Moments(Statistics):
 
     # ---- files ------------------------------------------------------------------------------
 
-    def _shareable(self) -> Self:
-        """The same sums about a shift that is not the mean of one or two rows, for others."""
-        if not self._few:
-            return self
-        out = self._bare_copy()
-        out._few = False
-        if self.H is None:  # the next block fixes it anew
-            out.shift = None
-            out.y_shift = np.zeros(0) if self.target == "real" else self.y_shift
-            return out
-        out.on_host()
-        y_shift = out.y_mean if self.target == "real" else out.y_shift
-        return out.moved(_as_float32(out.mean), y_shift) if out.weight > 0 else out
-
-    def _saved(self) -> dict[str, Any]:
-        return self._state.of(self._shareable())
-
-    def __getstate__(self) -> dict[str, Any]:
-        return vars(self._shareable()).copy()
-
     def state(self) -> storage.Content:
-        header, arrays = self._saved(), {}
-        for name in _ARRAYS:
-            value = header.pop(name, None)
-            if value is not None:
-                value = to_host(value)
-                arrays[name] = _packed(value) if name in _SYMMETRIC else value
-        labels = header.pop("classes")
-        names = None if labels is None else (labels.tolist(), labels.dtype.str)
-        header["classes"], header["classes_dtype"] = names or (None, None)
-        return header | {"kind_of_stats": self.kind}, arrays
+        header: dict[str, Any] = {name: getattr(self, name) for name in (*_OPTIONS, "n", "weight")}
+        header |= {"kind_of_stats": self.kind, "closed": self.closed}
+        if self.classes is not None:
+            header |= {"classes": self.classes.tolist(), "classes_dtype": self.classes.dtype.str}
+        values = ((name, getattr(self, name)) for name in _ARRAYS)
+        return header, {name: to_host(value) for name, value in values if value is not None}
 
     @classmethod
     def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
         try:
-            options = {name: header.get(name, False) for name in ("by_class", "multilabel")}
-            out = cls(header["target"], tag=header["tag"], **options)
+            out = cls(**{name: header[name] for name in _OPTIONS})
             out.n, out.weight, out.closed = header["n"], header["weight"], header["closed"]
-            if header["classes"] is not None:
-                out.classes = _labels(header["classes"], np.dtype(header["classes_dtype"]))
-            for name, stored in arrays.items():
-                is_complete = name not in _SYMMETRIC
-                setattr(
-                    out, name, stored.copy() if is_complete else _unpacked(stored, arrays["shift"])
-                )
+            if "classes" in header:
+                dtype = np.dtype(header["classes_dtype"])  # of text without its length
+                dtype = dtype if dtype.kind in "biuf" else dtype.kind
+                out.classes = np.array(header["classes"], dtype)
+            vars(out).update({name: stored.copy() for name, stored in arrays.items()})
             cls._state.check(vars(out), "Moments")
             out._check_state()
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -682,26 +624,18 @@ class Moments(Statistics):
                 f"features are NaN, inf or too large to square (column {int(np.argmin(good))})"
             )
 
-    def _options(self) -> dict[str, bool]:
-        """How labels are summed."""
-        return {"by_class": self.by_class, "multilabel": self.multilabel}
+    def _empty(self, classes: Any = None) -> Self:
+        """Sums of no rows, about no shift yet."""
+        options = {name: getattr(self, name) for name in _OPTIONS}
+        return type(self)(**options, classes=classes)
 
-    def _bare_copy(self) -> Self:
-        out = type(self)(self.target, tag=self.tag)
-        out.__dict__.update(self.__dict__)
-        return out
-
-    def _shifted(self, Z: Any, overwrite: bool) -> Any:
+    def _shifted(self, Z: Any) -> Any:
         if is_tensor(Z):
-            shift = to_device(self.shift, Z.device).to(Z.dtype)
-            return Z.sub_(shift) if overwrite else Z - shift
+            return Z - to_device(self.shift, Z.device).to(Z.dtype)
         dtype = float_type(Z)
         if sp.issparse(Z):
             return Z.tocsr().astype(dtype, copy=False)
-        shift = self.shift.astype(dtype)
-        if overwrite and Z.dtype == dtype and Z.flags.writeable:
-            return np.subtract(Z, shift, out=Z)
-        return np.subtract(Z, shift, dtype=dtype)
+        return np.subtract(Z, self.shift.astype(dtype), dtype=dtype)
 
     def _targets(self, out: Moments, y: Any, w: np.ndarray | None) -> Any:
         """Fill the sums of the targets alone into `out`; return the (t, B) factor of V."""
@@ -718,24 +652,24 @@ class Moments(Statistics):
             return WY.T
         labels = np.asarray(y)
         if self.multilabel:
-            return _indicators(out, labels, w)
-        if labels.ndim != 1 and labels.shape[1:] != (1,):
-            raise ValueError(f"labels must be a vector, found shape {labels.shape}")
-        out.classes, codes = np.unique(labels.ravel(), return_inverse=True)
-        if self.closed:
-            unseen = np.setdiff1d(out.classes, self.classes)
-            if len(unseen):
-                raise ValueError(
-                    f"labels {unseen[:5].tolist()} are not among the {len(self.classes)} classes "
-                    f"{self.classes[:5].tolist()}… given by classes="
-                )
-        ones = np.ones(len(codes)) if w is None else w
-        onehot = sp.csr_array(
-            (ones, (codes, np.arange(len(codes)))), shape=(len(out.classes), len(codes))
-        )
-        out.b = np.bincount(codes, weights=ones, minlength=len(out.classes))
+            out.classes, indicators = _indicators(labels)
+        else:
+            if labels.ndim != 1 and labels.shape[1:] != (1,):
+                raise ValueError(f"labels must be a vector, found shape {labels.shape}")
+            out.classes, codes = np.unique(labels.ravel(), return_inverse=True)
+            n = len(codes)
+            shape = len(out.classes), n
+            indicators = sp.csr_array((np.ones(n), (codes, np.arange(n))), shape=shape)
+        unseen = np.setdiff1d(out.classes, self.classes) if self.closed else ()
+        if len(unseen):
+            raise ValueError(
+                f"labels {unseen[:5].tolist()} are not among the {len(self.classes)} classes "
+                f"{self.classes[:5].tolist()}… given by classes="
+            )
+        weighted = sp.csr_array(indicators if w is None else indicators * w)
+        out.b = np.ravel(weighted.sum(axis=1))
         out.yy, out.y_shift = out.b.copy(), np.zeros(len(out.b))
-        return onehot
+        return weighted
 
     def _extend_classes(self, classes: np.ndarray) -> None:
         """Take the union with `classes`; new ones get rows of zeros (no row had that label)."""
@@ -753,27 +687,17 @@ class Moments(Statistics):
         self.classes = union
 
     def _check_mergeable(self, other: Moments) -> None:
-        if type(self) is not type(other) or self.target != other.target:
-            raise ValueError(
-                f"statistics of target {other.target!r} ({type(other).__name__}) cannot be merged "
-                f"into statistics of target {self.target!r} ({type(self).__name__})"
-            )
-        if self.by_class != other.by_class:
-            raise ValueError(
-                "sums that are kept by class (multi_class='ovo') cannot be merged with sums that "
-                "are not: fold both with the same multi_class"
-            )
-        if self.multilabel != other.multilabel:
-            raise ValueError("sums of one label a row cannot be merged with sums of several labels")
+        for name, (what, together) in _SAME.items():
+            mine, theirs = getattr(self, name), getattr(other, name, None)
+            if mine != theirs:
+                raise ValueError(
+                    f"statistics of another {what} ({theirs!r}, here {mine!r}) cannot be merged: "
+                    f"fold both with the same {together}"
+                )
         if self.multilabel and 0 < len(self.classes) != len(other.classes) > 0:
             raise ValueError(
                 f"an indicator matrix has {len(other.classes)} columns (labels), the ones before "
                 f"had {len(self.classes)}"
-            )
-        if self.tag != other.tag:
-            raise ValueError(
-                f"statistics of another feature map (content hash {other.tag[:12]!r}, here "
-                f"{self.tag[:12]!r}) cannot be merged: fold both with the same fitted map"
             )
         if self.shift is None or other.shift is None:
             return
@@ -785,48 +709,17 @@ class Moments(Statistics):
                 )
 
 
-def _indicators(out: Moments, labels: np.ndarray, w: np.ndarray | None) -> Any:
-    """Fill the sums of an indicator matrix into `out`; return the (t, B) factor of V."""
+def _rounded(mean: np.ndarray, bits: int) -> np.ndarray:
+    fraction, power = np.frexp(mean)
+    return np.ldexp(np.rint(np.ldexp(fraction, bits)), power - bits)
+
+
+def _indicators(labels: np.ndarray) -> tuple[np.ndarray, Any]:
+    """Classes of an indicator matrix, and its transpose."""
     if labels.ndim != 2:
         raise ValueError(
             f"labels must be an indicator matrix, as in the first block, found shape {labels.shape}"
         )
     if not np.isin(labels, (0, 1)).all():
         raise ValueError("an indicator matrix of labels must hold zeros and ones alone")
-    out.classes = np.arange(labels.shape[1])
-    indicators = sp.csr_array(labels.T.astype(np.float64))
-    weighted = indicators if w is None else indicators * w
-    out.b = np.asarray(weighted.sum(axis=1), dtype=np.float64).ravel()
-    out.yy, out.y_shift = out.b.copy(), np.zeros(len(out.b))
-    return sp.csr_array(weighted)
-
-
-def _as_float32(mean: np.ndarray) -> np.ndarray:
-    """Numbers of float32, so that blocks of either type subtract the same; large ones as is."""
-    with np.errstate(over="ignore"):
-        rounded = mean.astype(np.float32).astype(np.float64)
-    return np.where(np.isfinite(rounded), rounded, mean)
-
-
-def _labels(items: list[Any], kind: np.dtype) -> np.ndarray:
-    """Labels as they were saved; a type of many more bytes than they have is refused."""
-    longest = max((len(str(label)) for label in items), default=0)
-    if kind.kind not in "biufUO" or kind.itemsize > 64 * (longest + 64):
-        raise TypeError(f"labels of type {kind}")
-    return np.array(items, dtype=kind)
-
-
-def _packed(H: np.ndarray) -> np.ndarray:
-    """The lower triangle of a symmetric matrix, or of each of several, row by row."""
-    return np.concatenate([H[..., i, : i + 1] for i in range(H.shape[-1])], axis=-1)
-
-
-def _unpacked(packed: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    d = len(shift)
-    if packed.shape[-1:] != (d * (d + 1) // 2,):
-        raise ValueError(f"a triangle of {d} rows has {d * (d + 1) // 2} entries")
-    H, a = np.empty((*packed.shape[:-1], d, d)), 0
-    for i in range(d):
-        H[..., i, : i + 1] = H[..., : i + 1, i] = packed[..., a : a + i + 1]
-        a += i + 1
-    return H
+    return np.arange(labels.shape[1]), sp.csr_array(labels.T.astype(np.float64))

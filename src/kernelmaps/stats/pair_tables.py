@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +36,6 @@ class Costs:
     entry: int = 10  # of an entry of a basis in sums of rows
     thread_additions: int = 65536  # below which a thread does not pay
     many_codes: int = 256  # of a term, beyond which those that no row has are left out
-    local_rows: int = 4096  # below, tables are slower than adding up rows of the bases
     dense_rows: int = 2048  # whose matrix is in memory at a time
     stacked_rows: int = 16384  # whose codes are stacked at a time, and whose scores stay in cache
     copied_codes: int = 1 << 18  # codes of pairs that are copied for one call
@@ -54,30 +53,6 @@ def _loops() -> Any:
     from . import _pair_loops
 
     return _pair_loops
-
-
-class LocalBasis(NamedTuple):
-    """A basis of which each code sees few functions before they are combined: B = LC.
-
-    Attributes
-    ----------
-    first : ndarray of int64 of shape (n_codes,)
-        The first of the functions that a code sees.
-    weights : ndarray of shape (n_codes, width)
-        Their values there, one after another.
-    combination : ndarray of shape (n_local, n_functions)
-        C.
-    """
-
-    first: np.ndarray
-    weights: np.ndarray
-    combination: np.ndarray
-
-    def reduced(self, table: np.ndarray) -> np.ndarray:
-        """LᵀT."""
-        out = np.zeros((len(self.combination), table.shape[1]))
-        _loops().add_scaled(self.first, self.weights, table, out)
-        return out
 
 
 class CodeSums:
@@ -334,7 +309,6 @@ def cross_products(
     weight: np.ndarray,
     product: np.ndarray,
     n_jobs: int | None = None,
-    local: Sequence[LocalBasis | None] | None = None,
     cached: tuple[np.ndarray, Sequence[bool]] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Return G = ZᵀWZ and Zᵀv for Z = [1, B_1, B_2, …] at the codes of rows in memory.
@@ -352,9 +326,6 @@ def cross_products(
         The diagonal of W, which has no negative entries, and v.
     n_jobs : int, optional
         Threads; None means all that are available.
-    local : sequence of LocalBasis or None, optional
-        The same bases as products, where they are: a table is then reduced before matrices are
-        multiplied.
     cached : tuple of (ndarray, sequence of bool), optional
         G with the blocks of some terms computed before, and for each term whether it is new: the
         rows and columns of new terms are filled in.
@@ -376,14 +347,13 @@ def cross_products(
             _fill_from_rows(codes, bases, weight, gram, new_columns, n_jobs)
         else:
             pairs = list(zip(first.tolist(), second.tolist()))
-            local = [None] * len(bases) if local is None else local
-            _fill_from_tables(codes, bases, local, weight, gram, pairs, n_jobs)
+            _fill_from_tables(codes, bases, weight, gram, pairs, n_jobs)
     return gram, right_sides(codes, bases, product, n_jobs)
 
 
 def _fill_from_tables(
-    codes: Sequence[np.ndarray], bases: Sequence[np.ndarray], local: Sequence[LocalBasis | None],
-    weight: np.ndarray, gram: np.ndarray, pairs: Sequence[tuple[int, int]], n_jobs: int | None,
+    codes: Sequence[np.ndarray], bases: Sequence[np.ndarray], weight: np.ndarray,
+    gram: np.ndarray, pairs: Sequence[tuple[int, int]], n_jobs: int | None,
 ) -> None:  # fmt: skip
     """Fill in the blocks of pairs of terms j ≤ k, several at a time, and Zᵀw beside them."""
     _, start = _offsets(bases)
@@ -397,11 +367,7 @@ def _fill_from_tables(
                 gram[0, columns[j]] = gram[columns[j], 0] = sums @ bases[j]
                 gram[columns[j], columns[j]] = bases[j].T @ (sums[:, None] * bases[j])
                 continue
-            left, right = local[j], local[k]
-            if left is None or right is None or len(weight) < _COSTS.local_rows:
-                block = _block(codes[j], codes[k], weight, bases[j], bases[k])
-            else:
-                block = _local_block(codes[j], codes[k], weight, left, right)
+            block = _block(codes[j], codes[k], weight, bases[j], bases[k])
             gram[columns[j], columns[k]], gram[columns[k], columns[j]] = block, block.T
 
     in_threads(
@@ -577,12 +543,3 @@ def _block(
     basis = np.ascontiguousarray(right)
     _loops().add_rows(_two_bytes(first), _two_bytes(second), weight, basis, out)
     return left.T @ out
-
-
-def _local_block(
-    first: np.ndarray, second: np.ndarray, weight: np.ndarray, left: LocalBasis, right: LocalBasis
-) -> np.ndarray:
-    """The same for B_j = L_j C_j: C_jᵀ (L_jᵀ T_jk L_k) C_k."""
-    table = pair_table(first, second, weight, (len(left.first), len(right.first)))
-    small = right.reduced(np.ascontiguousarray(left.reduced(table).T))
-    return left.combination.T @ (small.T @ right.combination)

@@ -4,16 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-import pytest
 from table_columns import columns_of
 
 import kernelmaps as km
 from kernelmaps.models.gam import base, design
-from kernelmaps.models.gam.design import EXACT, GamSettings, build_design, encode_rows
-from kernelmaps.models.gam.terms import Term
+from kernelmaps.models.gam.design import build_design, encode_rows
+from kernelmaps.models.gam.terms import GamSettings, Term
 from kernelmaps.models.losses import Squared
 from kernelmaps.models.rows.basis import LevelBasis
-from kernelmaps.models.rows.in_memory import TermRows
+from kernelmaps.models.rows.term_rows import TermRows
 
 
 def design_of(X, y, kinds):
@@ -44,7 +43,7 @@ def test_small_differences_of_columns_are_seen(seed, monkeypatch):
     y = difference + 0.1 * rng.normal(size=2 * n)
     exact = km.AdditiveRegressor().fit(X[:n], y[:n])
     assert exact.score(X[n:], y[n:]) > 0.9
-    monkeypatch.setattr(design, "EXACT", replace(EXACT, max_rows=n - 1))
+    monkeypatch.setattr(design, "MAX_EXACT_ROWS", n - 1)
     binned = km.AdditiveRegressor().fit(X[:n], y[:n])
     assert binned.score(X[n:], y[n:]) < 0.8
 
@@ -100,13 +99,12 @@ def test_a_dense_matrix_has_the_sums_of_codes(seed):
     np.testing.assert_allclose(ours.scores(beta[active]), theirs.scores(beta[active]), atol=1e-10)
 
 
-@pytest.mark.parametrize(("rows", "entries"), [(300, EXACT.max_entries), (EXACT.max_rows, 300)])
-def test_many_rows_are_taken_at_their_bins(seed, monkeypatch, rows, entries):
+def test_many_rows_are_taken_at_their_bins(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(301, 2)), rng.normal(size=301)
     kinds = ("spline", "linear")
     assert all(term.basis.at_rows is not None for term in design_of(X, y, kinds).terms)
-    monkeypatch.setattr(design, "EXACT", replace(EXACT, max_rows=rows, max_entries=entries))
+    monkeypatch.setattr(design, "MAX_EXACT_ROWS", 300)
     assert all(term.basis.at_rows is None for term in design_of(X, y, kinds).terms)
 
 
@@ -117,6 +115,6 @@ def test_few_rows_of_a_stream_are_fitted_as_in_memory(seed, monkeypatch):
     chunks = [(X[:200], y[:200]), (X[200:], y[200:])]
     in_memory = km.AdditiveRegressor().fit(X, y).predict(X)
     np.testing.assert_allclose(km.AdditiveRegressor().fit(chunks).predict(X), in_memory, rtol=1e-9)
-    monkeypatch.setattr(base, "EXACT", replace(EXACT, max_rows=299))
+    monkeypatch.setattr(base, "MAX_EXACT_ROWS", 299)
     streamed = km.AdditiveRegressor().fit(chunks).predict(X)
     assert np.abs(streamed - in_memory).max() > 1e-6

@@ -55,7 +55,7 @@ def test_each_call_warns_once_with_columns_and_rows(seed, tmp_path):
         assert "training rows: 'x' in 4 rows, 'z' in 1 row." in message
         assert messages(call, X, **options) == []
     assert "'x' in 1 row." in messages(model.explain, NEW[3:4])[0]
-    predictions = predict_rows(tmp_path / "model.kmap", tmp_path / "new.csv")
+    _, predictions = predict_rows(tmp_path / "model.kmap", tmp_path / "new.csv")
     (message,) = messages(lambda: list(predictions))
     assert "'x' in 4 rows, 'z' in 1 row." in message
 
@@ -99,6 +99,27 @@ def test_intervals_of_other_losses_cover_what_lies_beyond(loss, seed):
     assert ((low <= truth) & (truth <= high)).all()
     assert (high[0] - low[0]) < 3 * (high[1] - low[1])
     assert (np.diff((high - low)[1:5]) >= 0).all()
+
+
+@pytest.mark.parametrize("first", ["x", "g"])
+def test_errors_grow_where_only_a_pair_has_the_effect(first, seed):
+    """The pair goes on with its slopes: bilinear, or a line for each group."""
+    X, noise = line(seed)
+    other = X["x"] / 5 - 1 if first == "x" else np.where(X["g"] == "a", 1.0, -1.0)
+    y = other * 5 * X["z"] + 0.1 * (noise - 2 * X["x"])
+    model = km.AdditiveRegressor(terms=[(first, "z")]).fit(X, y)
+    end = X["z"].max()
+    z = [end - 1, end, end + 1, 30.0, 300.0, np.nan]
+    new = pd.DataFrame({"x": 8.0, "z": z, "hour": 3, "g": "a"})
+    mean, std = model.predict(new, return_std=True)
+    assert np.ptp(mean[1:5]) == 0  # constant
+    assert (np.diff(std[1:5]) > 0).all()
+    assert std[4] > 0.02 * 5 * 300  # the slope at the end is that of a coarse cell
+    assert std[4] / std[3] == pytest.approx((300 - end) / (30 - end), rel=0.1)
+    of_fit = model.predictor_.score_errors(model._columns(new), "test", as_fitted=True)[:, 0]
+    np.testing.assert_allclose(std[[0, 5]], of_fit[[0, 5]])
+    of_term = model.predictor_.errors(model._columns(new), "test")[:, 0, 0]
+    np.testing.assert_allclose(of_term[3:5], std[3:5], rtol=0.01)
 
 
 @pytest.mark.parametrize("term", [{"extrapolation": "linear"}, {"kind": "linear"}])

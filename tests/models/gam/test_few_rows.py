@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression, RidgeCV
 import kernelmaps as km
 from kernelmaps.models.gam import design
 from kernelmaps.models.rows.basis import TermBasis
-from kernelmaps.models.rows.in_memory import TermRows
+from kernelmaps.models.rows.term_rows import TermRows
 from kernelmaps.models.solvers import pirls, reml
 from kernelmaps.models.solvers.reml import Penalties
 from kernelmaps.models.solvers.screening import entering_smoothing
@@ -294,7 +294,7 @@ def test_a_fit_with_pairs_screens_its_terms_again(monkeypatch):
 def test_lines_are_in_a_model_from_the_beginning_and_curves_are_screened(monkeypatch):
     rng = np.random.default_rng(3)
     functions = rng.normal(size=(9, 3))
-    basis = TermBasis(functions, np.ones(3), np.array([0, 0, 1]), None, has_null_space=True)
+    basis = TermBasis(functions, np.ones(3), np.array([0, 0, 1]), has_null_space=True)
     codes = [rng.integers(0, 9, 20).astype(np.uint8) for _ in range(2)]
     rows = TermRows(codes, [basis, basis], np.zeros(20), np.ones(20), np.zeros(20))
     estimated, fixed = np.zeros(4, bool), np.ones(4, bool)

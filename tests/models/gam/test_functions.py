@@ -186,7 +186,10 @@ def test_curves_continue_with_their_slope_if_asked_for(seed):
 def test_slopes_that_do_not_exist_are_refused():
     X, y = np.arange(20.0)[:, None], np.arange(20.0)
     for term, match in (
-        (km.Term(0, extrapolation="cubic"), "extrapolation must be 'constant' or 'linear'"),
+        (
+            km.Term(0, extrapolation="cubic"),
+            r"extrapolation='cubic'; choose one of .'constant', 'linear'.",
+        ),
         (km.Term(0, "periodic", extrapolation="linear"), "has no slope to extrapolate with"),
     ):
         with pytest.raises(ValueError, match=match):

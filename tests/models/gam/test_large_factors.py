@@ -13,7 +13,7 @@ from kernelmaps.models.gam.inference import mixture_test, random_effects_test
 from kernelmaps.models.gam.levels import variance_test
 from kernelmaps.models.losses import Squared
 from kernelmaps.models.rows.basis import LevelBasis, TermBasis
-from kernelmaps.models.rows.in_memory import TermRows
+from kernelmaps.models.rows.term_rows import TermRows
 from kernelmaps.models.solvers.pirls import fit_penalised
 
 SITES = 300

@@ -13,8 +13,8 @@ from kernelmaps.data import tables
 from kernelmaps.data.sources import RowSample, sampled_rows
 from kernelmaps.data.tables import open_table
 from kernelmaps.exceptions import MissingTargetWarning
-from kernelmaps.models.gam import codebooks, sampling, stream
-from kernelmaps.models.rows import passes
+from kernelmaps.models.gam import codebooks, sampling, training_rows
+from kernelmaps.models.rows import term_rows
 
 pa = pytest.importorskip("pyarrow")
 # The column "flat" has one value.
@@ -47,7 +47,7 @@ def assert_same(model, other, X, tol=1e-7):
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Chunks of 700 rows, so that a pass has several, also of small files."""
-    monkeypatch.setattr(passes, "CHUNK_ROWS", 700)
+    monkeypatch.setattr(term_rows, "CHUNK_ROWS", 700)
     monkeypatch.setattr(tables, "IN_MEMORY_BYTES", 0)
 
 
@@ -80,8 +80,10 @@ def test_squared_loss_takes_one_pass(tmp_path, seed, monkeypatch):
     X, rate, rng = table(seed)
     path = stored(tmp_path, X.assign(y=rate * rng.gamma(20, 0.05, len(X))), "parquet")
     count = []
-    plain = stream.fold_chunks
-    monkeypatch.setattr(stream, "fold_chunks", lambda *args: (count.append(1), plain(*args))[1])
+    plain = training_rows.fold_chunks
+    monkeypatch.setattr(
+        training_rows, "fold_chunks", lambda *args: (count.append(1), plain(*args))[1]
+    )
     km.AdditiveRegressor().fit(path)
     assert len(count) == 1
     poisson = km.AdditiveRegressor(loss="poisson").fit(path)
@@ -144,7 +146,7 @@ def test_wide_tables_keep_no_pairs(tmp_path, seed, small_chunks, monkeypatch):
     X, rate, _ = table(seed)
     path = stored(tmp_path, X.assign(y=rate), "parquet")
     plain = km.AdditiveRegressor().fit(path)
-    monkeypatch.setattr(stream, "PAIR_TABLE_BYTES", 100)
+    monkeypatch.setattr(training_rows, "PAIR_TABLE_BYTES", 100)
     assert_same(plain, km.AdditiveRegressor().fit(path), X)
 
 
@@ -315,7 +317,7 @@ def test_files_with_late_surprises_give_the_model_of_memory(seed, tmp_path):
 @pytest.mark.parametrize(
     ("frame", "call", "message"),
     [
-        ({"a": ["x", "z"], "y": [1.0, np.inf]}, {}, "y contains infinity"),
+        ({"a": ["x", "z"], "y": [None, np.inf]}, {}, r"parquet, row 1 .* 'y' holds infinity"),
         ({"a": ["x", "z"], "b": [1.0, 2.0]}, {}, "has no target: name the column"),
         ({"a": ["x", "z"], "b": [1.0, 2.0]}, {"y": "c"}, "has no column 'c'"),
         ({"a": ["x", "z"], "y": [1.0, 2.0]}, {"sample_weight": [-1.0, 1.0]}, "sample_weight must"),
@@ -335,12 +337,26 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path, frame, call, message):
         km.AdditiveRegressor().fit(tmp_path / "t.parquet", **call)
 
 
-def test_losses_refuse_targets_of_any_chunk(tmp_path, small_chunks):
+@pytest.mark.parametrize(
+    ("target", "loss", "message"),
+    [
+        (-1.0, "poisson", "needs y >= 0; found -1"),
+        (np.inf, "poisson", "infinity"),
+        ("word", "squared_error", "must be numbers"),
+    ],
+)
+def test_a_bad_target_is_named_by_its_own_row(target, loss, message, tmp_path, small_chunks):
     X, rate, _ = table(0)
-    rate = np.append(rate[:-1], -1.0)
-    path = stored(tmp_path, X.assign(y=rate), "parquet")
-    with pytest.raises(ValueError, match="needs y >= 0"):
-        km.AdditiveRegressor(loss="poisson").fit(path)
+    X, y = X[["size"]], rate.astype(object)
+    y[100], y[2500] = np.nan, target
+    chunks = ((X[a : a + 400], y[a : a + 400]) for a in range(0, len(y), 400))
+    with pytest.raises(ValueError, match=rf"{message}.*chunk 6, row 100 \(row 2500 of the data\)"):
+        km.AdditiveRegressor(loss=loss).fit(chunks)
+    if target == -1.0:
+        path = stored(tmp_path, X.assign(y=y.astype(float)), "parquet")
+        warns = pytest.warns(MissingTargetWarning, match="1 row without 'y'")
+        with warns, pytest.raises(ValueError, match=rf"{message}.*row 2500 of the data"):
+            km.AdditiveRegressor(loss=loss).fit(path)
 
 
 def test_chunks_of_a_generator_are_kept_for_further_passes(seed, small_chunks):

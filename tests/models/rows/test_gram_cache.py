@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from kernelmaps.models.losses import make_loss
-from kernelmaps.models.rows import in_memory
+from kernelmaps.models.rows import term_rows
 from kernelmaps.models.rows.basis import TermBasis
-from kernelmaps.models.rows.in_memory import GramCache, TermRows
+from kernelmaps.models.rows.term_rows import GramCache, TermRows
 
 
 def rows_of(seed, sizes, n=800):
@@ -30,14 +30,14 @@ def with_terms(rows, terms):
 @pytest.fixture
 def computed(monkeypatch):
     """How many terms' products each call computes."""
-    counts, plain = [], in_memory.cross_products
+    counts, plain = [], term_rows.cross_products
 
     def counted(*arguments):
         known = arguments[6]
         counts.append(len(arguments[0]) if known is None else sum(known[1]))
         return plain(*arguments)
 
-    monkeypatch.setattr(in_memory, "cross_products", counted)
+    monkeypatch.setattr(term_rows, "cross_products", counted)
     return counts
 
 

@@ -7,7 +7,8 @@ from scipy import sparse
 import kernelmaps as km
 from kernelmaps.engine.reference import evaluate_table
 from kernelmaps.models.rows.band_rows import BandRows
-from kernelmaps.models.rows.map_tables import bands_of, lanes_for, tables_of
+from kernelmaps.models.rows.map_bands import bands_of
+from kernelmaps.models.rows.map_tables import make_tables
 from kernelmaps.models.rows.two_valued import TwoValuedColumns
 
 DOUBLE = np.dtype(np.float64)
@@ -48,12 +49,12 @@ def sparse_table(rng):
 
 
 def columns_of(fitted, X):
-    return TwoValuedColumns.of(fitted.spec_, X)
+    return TwoValuedColumns.detect(fitted.spec_, X)
 
 
 def coded_rows(columns, X):
-    codes = columns.coded(X)
-    return BandRows(tables_of(columns.bands, codes, DOUBLE, lanes_for(1)), codes)
+    codes = columns.encode(X)
+    return BandRows(make_tables(columns.bands, codes, DOUBLE, 1), codes)
 
 
 def dense(Z):
@@ -80,7 +81,7 @@ def test_coded_rows_have_the_inner_products_of_the_map(case):
     columns = columns_of(fitted, X)
     rows, Z = coded_rows(columns, X), dense(fitted.transform(X))
     widths = fitted._columns_per_feature()
-    n_others = 0 if columns.is_all else 2
+    n_others = np.count_nonzero(~columns.is_two_valued)
     assert columns.n_weights == 9 + n_others * widths[0]
     assert rows.n_weights < Z.shape[1]
     coded = np.stack([rows.scores(unit) for unit in np.eye(rows.n_weights)], axis=1)
@@ -104,7 +105,7 @@ def test_weights_of_coded_rows_have_the_scores_of_weights_of_the_map(case, seed)
     np.testing.assert_allclose(rows.scores(w), scores, atol=1e-10 * np.abs(scores).max())
 
 
-def test_sums_over_rows_with_several_values_of_a_feature(case, seed, monkeypatch):
+def test_sums_over_rows_with_several_values_of_a_feature(case, seed):
     fitted, X = case
     rows = coded_rows(columns_of(fitted, X), X)
     rng = np.random.default_rng(seed)
@@ -113,9 +114,7 @@ def test_sums_over_rows_with_several_values_of_a_feature(case, seed, monkeypatch
     gram = Z.T @ (weight[:, None] * Z)
     atol = 1e-12 * np.abs(gram).max() * len(Z)
     np.testing.assert_allclose(rows.adjoint(values), Z.T @ values, atol=atol)
-    for pairs_pay in (True, False):
-        monkeypatch.setattr(BandRows, "_pairs_pay", pairs_pay)
-        np.testing.assert_allclose(rows.gram(weight), gram, atol=atol)
+    np.testing.assert_allclose(rows.gram(weight), gram, atol=atol)
     n, width = rows.n_features, rows.width
     blocks = gram.reshape(n, width, n, width)[range(n), :, range(n)]
     np.testing.assert_allclose(rows.blocks(weight), blocks, atol=atol)
@@ -141,7 +140,7 @@ def test_codes_do_not_stand_beside_octaves_or_integers(seed):
     for rows in (integers, sparse.csr_matrix(integers)):
         assert columns_of(km.SplineMap().fit(rows), rows) is None
     two_valued = np.delete(X, [2, 8], axis=1)
-    assert columns_of(km.HomogeneousMap().fit(two_valued), two_valued).is_all
+    assert columns_of(km.HomogeneousMap().fit(two_valued), two_valued).is_two_valued.all()
 
 
 def test_stored_zeros_are_values_like_others(seed):

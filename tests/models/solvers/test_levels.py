@@ -10,8 +10,8 @@ import pytest
 from kernelmaps.models.gam.bases import number_basis
 from kernelmaps.models.losses import make_loss
 from kernelmaps.models.rows.basis import LevelBasis, TermBasis
-from kernelmaps.models.rows.in_memory import TermRows
-from kernelmaps.models.rows.protocol import LevelSums
+from kernelmaps.models.rows.normal_equations import LevelSums
+from kernelmaps.models.rows.term_rows import TermRows
 from kernelmaps.models.solvers.index_blocks import IndexBlocks, block_sums
 from kernelmaps.models.solvers.levels import ConditionalLevels
 from kernelmaps.models.solvers.pirls import fit_penalised

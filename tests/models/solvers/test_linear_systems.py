@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import lapack
 
-from kernelmaps.models.rows.protocol import NormalEquations
+from kernelmaps.models.rows.normal_equations import NormalEquations
 from kernelmaps.models.solvers.linear_systems import (
     cholesky_factor,
     cholesky_inverse,

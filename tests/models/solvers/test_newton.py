@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelmaps.models.losses import Loss, make_loss
-from kernelmaps.models.rows.protocol import NormalEquations
+from kernelmaps.models.rows.normal_equations import NormalEquations
 from kernelmaps.models.solvers.newton import LbfgsMemory, Objective, halved_step, minimise
 
 

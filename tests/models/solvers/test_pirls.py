@@ -7,8 +7,8 @@ import pytest
 
 from kernelmaps.models.gam.bases import category_basis, number_basis
 from kernelmaps.models.losses import GAM, losses_for, make_loss
-from kernelmaps.models.rows import in_memory
-from kernelmaps.models.rows.in_memory import GramCache, TermRows
+from kernelmaps.models.rows import term_rows
+from kernelmaps.models.rows.term_rows import GramCache, TermRows
 from kernelmaps.models.solvers import pirls, reml
 from kernelmaps.models.solvers.pirls import fit_penalised
 from kernelmaps.models.solvers.reml import Penalties
@@ -159,12 +159,12 @@ def test_screened_fits_use_a_cached_gram_matrix(monkeypatch, seed):
     cached.squared_problem()
     new_terms = []
 
-    def products(codes, values, weight, response, n_jobs, local, cached):
+    def products(codes, values, weight, response, n_jobs, cached):
         new_terms.append(cached is None or any(cached[1]))
-        return cross_products(codes, values, weight, response, n_jobs, local, cached)
+        return cross_products(codes, values, weight, response, n_jobs, cached)
 
-    cross_products = in_memory.cross_products
-    monkeypatch.setattr(in_memory, "cross_products", products)
+    cross_products = term_rows.cross_products
+    monkeypatch.setattr(term_rows, "cross_products", products)
     fit = fit_penalised(cached, loss, start)
     assert new_terms == [False]
     np.testing.assert_allclose(fit.beta, expected.beta, atol=1e-9)

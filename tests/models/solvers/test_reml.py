@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from kernelmaps.models.rows.protocol import NormalEquations
+from kernelmaps.models.rows.normal_equations import NormalEquations
 from kernelmaps.models.solvers.reml import (
     REML,
     Penalties,

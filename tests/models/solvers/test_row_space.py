@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from kernelmaps.models.losses import make_loss
-from kernelmaps.models.rows import in_memory
+from kernelmaps.models.rows import term_rows
 from kernelmaps.models.rows.basis import TermBasis
-from kernelmaps.models.rows.in_memory import TermRows
-from kernelmaps.models.rows.protocol import NormalEquations
+from kernelmaps.models.rows.normal_equations import NormalEquations
+from kernelmaps.models.rows.term_rows import TermRows
 from kernelmaps.models.solvers.index_blocks import IndexBlocks, block_sums
 from kernelmaps.models.solvers.linear_systems import penalised_system
 from kernelmaps.models.solvers.pirls import fit_penalised
@@ -77,17 +77,15 @@ def test_a_fit_of_few_rows_is_that_of_its_gram_matrix(seed, loss, monkeypatch):
     codes = [rng.integers(0, 20, n).astype(np.uint8) for _ in range(100)]
     for _ in codes:
         values = np.linalg.qr(rng.normal(size=(20, 4)))[0] * np.sqrt(20)
-        bases.append(
-            TermBasis(values, np.array([1, 4, 16, 0.5]), np.array([0, 0, 0, 1]), None, True)
-        )
+        bases.append(TermBasis(values, np.array([1, 4, 16, 0.5]), np.array([0, 0, 0, 1]), True))
     score = 2 * bases[0].values[codes[0], 3] + rng.normal(size=n)
     y = np.where(score > 0, 1.0, -1.0) if loss == "log_loss" else score
     rows = TermRows(codes, bases, y, rng.random(n) + 0.5, np.zeros(n))
     assert rows.are_few
     kind, rho = make_loss(loss, y, rows.weight), np.full(200, np.log(n))
     fits = []
-    for share in (in_memory.FEW_ROWS, 0.0):
-        monkeypatch.setattr(in_memory, "FEW_ROWS", share)
+    for share in (term_rows.FEW_ROWS, 0.0):
+        monkeypatch.setattr(term_rows, "FEW_ROWS", share)
         fits.append(fit_penalised(rows, kind, rho))
     in_rows, in_coefficients = fits
     assert isinstance(in_rows.posterior, LowRankCovariance)

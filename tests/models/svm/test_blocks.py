@@ -5,7 +5,6 @@ import pytest
 from scipy import sparse
 
 import kernelmaps as km
-from kernelmaps.exceptions import OutOfDomainWarning
 from kernelmaps.stats import open_source
 
 ONE = {"n_jobs": 1, "random_state": 0}
@@ -61,16 +60,6 @@ def test_regression_from_a_file_with_weights(seed, tmp_path):
     assert opened.objective_[0] == pytest.approx(inside.objective_[0], rel=1e-4)
 
 
-def test_dask_partitions(seed):
-    dask = pytest.importorskip("dask.array")
-    X, score, _ = data(seed)
-    settings = {"C": 0.05, "tol": 1e-4, "max_iter": 3000, **ONE}
-    lazy = dask.from_array(X, chunks=(90, 3)), dask.from_array(score, chunks=90)
-    outside = km.AdditiveSVR(**settings).fit(*lazy)
-    inside = km.AdditiveSVR(**settings).fit(X, score)
-    assert outside.objective_[0] == pytest.approx(inside.objective_[0], rel=1e-4)
-
-
 def test_sparse_blocks(seed):
     X, _, y = data(seed)
     X = sparse.csr_matrix(np.where(X < 0.4, 0, X))
@@ -117,48 +106,6 @@ def test_first_chunk_alone_is_a_fit(seed):
     assert np.abs(chunk.predict(X) - whole.predict(X)).max() < bound
 
 
-def test_bad_chunks(seed):
-    X, _, y = data(seed)
-    with pytest.raises(ValueError, match="classes must be passed at the first call"):
-        km.AdditiveSVC().partial_fit(X, y)
-    model = km.AdditiveSVC(**ONE).partial_fit(X, y, classes=[0, 1, 2])
-    with pytest.raises(ValueError, match="X has 2 features, but AdditiveSVC is expecting 3"):
-        model.partial_fit(X[:, :2], y)
-    with pytest.raises(ValueError, match=r"labels \[7\], which were not among the classes"):
-        model.partial_fit(X[:1], [7])
-    with pytest.raises(ValueError, match="are not those of the first call"):
-        model.partial_fit(X, y, classes=[0, 1])
-    with pytest.raises(TypeError, match="the first chunk was of float64"):
-        model.partial_fit(X.astype(np.float32), y)
-    other = km.AdditiveSVC(km.HomogeneousMap(n_components=3), **ONE).partial_fit(
-        X, y, classes=[0, 1, 2]
-    )
-    with pytest.raises(TypeError, match="the first chunk was dense"):
-        other.partial_fit(sparse.csr_matrix(X), y)
-    with pytest.raises(TypeError, match="takes one chunk of rows"):
-        model.partial_fit(chunks(X, y), None)
-    with pytest.raises(ValueError, match="needs all labels at once"):
-        km.AdditiveSVC(class_weight="balanced").partial_fit(X, y, classes=[0, 1, 2])
-    with pytest.warns(OutOfDomainWarning):
-        model.partial_fit(X + 0.5, y)
-
-
-def test_bad_sources(seed):
-    X, _, y = data(seed)
-    with pytest.raises(TypeError, match="a generator can be read only once"):
-        km.AdditiveSVC().fit(chunks(X, y)())
-    with pytest.raises(ValueError, match="carry no targets"):
-        km.AdditiveSVC().fit(chunks(X))
-    bad = X.copy()
-    bad[130, 2] = np.nan
-    with pytest.raises(ValueError, match=r"NaN or infinity \(chunk 1, row 50, column 2\)"):
-        km.AdditiveSVC().fit(chunks(bad, y))
-    with pytest.raises(ValueError, match="chunk 1 has 2 columns, the chunks before it had 3"):
-        km.AdditiveSVC().fit(lambda: iter([(X, y), (X[:, :2], y)]))
-    with pytest.raises(ValueError, match="no rows"):
-        km.AdditiveSVR().fit(list)
-
-
 def test_blocks_of_rows_with_a_period_and_with_few_that_count(seed):
     rng = np.random.default_rng(seed)
     n = 40_000
@@ -177,17 +124,6 @@ def test_blocks_of_rows_with_a_period_and_with_few_that_count(seed):
 
     model = km.AdditiveSVC(random_state=0).fit(weighted)
     assert len(model.machine_.sample) == weight.sum()
-
-
-@pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "log_loss"])
-def test_blocks_at_a_small_cost_end_as_soon(loss, seed):
-    X, score, _ = data(seed, n=1000)
-    y = (score > np.quantile(score, 0.7)).astype(int)
-    settings = {"C": 1e-5, "loss": loss, "random_state": 0}
-    whole = km.AdditiveSVC(**settings).fit(X, y)
-    blocks = km.AdditiveSVC(**settings).fit(chunks(X, y, rows=500))
-    assert blocks.n_iter_ < 100
-    np.testing.assert_allclose(blocks.objective_, whole.objective_, rtol=2e-3)
 
 
 def test_chunks_without_a_class_or_without_weight(seed):
@@ -209,7 +145,7 @@ def test_chunks_without_a_class_or_without_weight(seed):
 
 def test_block_training_takes_as_many_threads_as_it_may(monkeypatch):
     """Ten classes are two groups of lanes for one thread, which trains one after the other."""
-    from kernelmaps.models.svm import chunks as training
+    from kernelmaps.models.svm import training
 
     seen, run_interruptibly = [], training.run_interruptibly
     monkeypatch.setattr(

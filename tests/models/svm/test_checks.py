@@ -37,17 +37,6 @@ def test_estimator_checks(estimator):
     "check",
     [check_sample_weight_equivalence_on_dense_data, check_sample_weight_equivalence_on_sparse_data],
 )
-@pytest.mark.filterwarnings("ignore::kernelmaps.exceptions.OutOfDomainWarning")
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_weights_where_a_regression_chooses_its_cost(check):
-    """The other conventions are those of the classifier, whose C is chosen by the same code."""
-    check("AdditiveSVR", km.AdditiveSVR(C=[0.01, 0.1], cv=2, n_jobs=1, tol=1e-15))
-
-
-@pytest.mark.parametrize(
-    "check",
-    [check_sample_weight_equivalence_on_dense_data, check_sample_weight_equivalence_on_sparse_data],
-)
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "epsilon_insensitive"])
 @pytest.mark.filterwarnings("ignore::kernelmaps.exceptions.OutOfDomainWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -87,20 +76,3 @@ def test_rows_of_weight_zero_are_absent(model, seed):
     alone = model.fit(X[kept], y[kept])
     np.testing.assert_allclose(found[0], alone.predict(X[kept]), atol=1e-2)
     np.testing.assert_allclose(found[1], getattr(alone, "cv_scores_", 0.0), atol=1e-2)
-
-
-@pytest.mark.parametrize(
-    ("weight", "said"),
-    [
-        (-np.ones(30), "Negative values"),
-        (np.full(30, np.nan), "contains NaN"),
-        (np.ones(29), r"\(29,\)"),
-        (np.zeros(30), "at least one non-zero number"),
-        (["a"] * 30, "could not convert"),
-    ],
-)
-def test_weights_that_are_none_are_refused_by_name(weight, said):
-    X = np.random.default_rng(0).random((30, 2))
-    expected = f"AdditiveSVR: sample_weight must hold 30 finite numbers >= 0.*{said}"
-    with pytest.raises(ValueError, match=expected):
-        km.AdditiveSVR().fit(X, X.sum(axis=1), weight)

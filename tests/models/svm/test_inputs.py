@@ -85,13 +85,6 @@ def test_true_and_false_are_one_and_zero(cls, dtype):
     np.testing.assert_array_equal(*predictions)
 
 
-@pytest.mark.parametrize("loss", ["poisson", "gamma", "quantile", "absolute_error"])
-def test_losses_of_gams(loss):
-    X, y = rows()
-    with pytest.raises(ValueError, match=f"got '{loss}'. '{loss}' is a loss of AdditiveRegressor"):
-        km.AdditiveSVR(loss=loss).fit(X, y)
-
-
 @pytest.mark.parametrize(("cls", "most"), [(km.AdditiveSVC, 14), (km.AdditiveSVR, 13)])
 def test_estimators_are_composed(cls, most):
     """Few parameters, few classes to inherit from, and one object that predicts."""

@@ -70,23 +70,3 @@ def test_a_label_without_rows_is_never_predicted(seed):
     Y[:, 1] = 0
     model = km.AdditiveSVC(km.SplineMap(6), random_state=0).fit(X, Y)
     assert not model.predict(X)[:, 1].any()
-
-
-def test_the_next_fit_may_be_of_classes(seed):
-    X, Y = labelled(seed)
-    model = km.AdditiveSVC(km.SplineMap(6), random_state=0).fit(X, Y).fit(X, Y[:, 0])
-    assert model.predict(X).shape == (200,)
-
-
-def test_what_it_cannot_do_is_said(seed):
-    X, Y = labelled(seed)
-    with pytest.raises(ValueError, match="indicator matrix of zeros and ones"):
-        km.AdditiveSVC().fit(X, Y + Y[:, ::-1])
-    with pytest.raises(ValueError, match="class_weight is about classes"):
-        km.AdditiveSVC(class_weight="balanced").fit(X, Y)
-    with pytest.raises(ValueError, match="multi_class='ovo' is about classes"):
-        km.AdditiveSVC(multi_class="ovo").fit(X, Y)
-    with pytest.raises(ValueError, match="not available for partial_fit"):
-        km.AdditiveSVC().partial_fit(X, Y, classes=[0, 1])
-    with pytest.raises(ValueError, match="not available for rows that come in blocks"):
-        km.AdditiveSVC().fit([(X[:100], Y[:100]), (X[100:], Y[100:])])

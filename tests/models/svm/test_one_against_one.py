@@ -7,9 +7,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.multiclass import OneVsOneClassifier
 
 import kernelmaps as km
-from kernelmaps.export_c import to_c
-from kernelmaps.inspection.shapes import output_names
-from kernelmaps.models.one_against_one import pairs_of, votes
+from kernelmaps.models.outputs import class_pairs, count_votes
+from kernelmaps.plots.shapes import output_names
 
 
 @pytest.fixture
@@ -46,7 +45,7 @@ def test_terms_are_those_of_the_pairs(flowers):
     X, y = flowers
     model = km.AdditiveSVC(multi_class="ovo", random_state=0).fit(X, y)
     scores = model.eval_terms(X).sum(axis=1) + model.intercept_
-    np.testing.assert_allclose(votes(scores, 3), model.decision_function(X), atol=1e-9)
+    np.testing.assert_allclose(count_votes(scores, 3), model.decision_function(X), atol=1e-9)
     assert model._output_names()[0] == "versicolor, not setosa"
     assert output_names(model) == model._output_names()
     assert len(model.shape_functions_) == 4
@@ -56,20 +55,11 @@ def test_terms_are_those_of_the_pairs(flowers):
 def test_rows_of_other_classes_have_no_duals(flowers):
     X, y = flowers
     model = km.AdditiveSVC(multi_class="ovo", random_state=0).fit(X, y)
-    for column, (a, b) in zip(model.dual_coef_.T, pairs_of(3)):
+    for column, (a, b) in zip(model.dual_coef_.T, class_pairs(3)):
         outside = ~np.isin(y, model.classes_[[a, b]])
         assert not column[outside].any()
         assert column[~outside].any()
         assert abs(column.sum()) < 1e-9 * np.abs(column).sum()  # the intercept's condition
-
-
-def test_two_classes_need_no_pairs(flowers):
-    X, y = flowers
-    X, y = X[50:], y[50:]
-    one, other = (
-        km.AdditiveSVC(multi_class=how, random_state=0).fit(X, y) for how in ("ovo", "ovr")
-    )
-    np.testing.assert_array_equal(one.decision_function(X), other.decision_function(X))
 
 
 def test_folds_are_scored_by_votes(flowers):
@@ -88,7 +78,7 @@ def test_it_goes_through_files(flowers, tmp_path):
     assert not hasattr(loaded, "predict_proba")
 
 
-@pytest.mark.usefixtures("readable", "plain_terms")
+@pytest.mark.usefixtures("readable")
 def test_codes_and_sparse_rows(seed):
     """As Newton's method on plain values, for which no loops are compiled."""
     from scipy import sparse
@@ -114,16 +104,3 @@ def test_a_pair_without_rows_has_no_weights(seed):
     model = km.AdditiveSVC(multi_class="ovo", random_state=0).fit(X, y, weight)
     assert not model.machine_.weights[:, :, -1].any()
     assert np.mean(model.predict(X[weight > 0]) == y[weight > 0]) > 0.9
-
-
-def test_what_has_no_pairs_says_so(flowers):
-    X, y = flowers
-    model = km.AdditiveSVC(multi_class="ovo")
-    with pytest.raises(ValueError, match="multi_class='ovo' is not available for partial_fit"):
-        model.partial_fit(X, y, classes=np.unique(y))
-    with pytest.raises(ValueError, match="is not available for rows that come in blocks"):
-        model.fit(lambda: iter([(X, y)]))
-    with pytest.raises(ValueError, match="multi_class must be one of 'ovr', 'ovo', got 'both'"):
-        km.AdditiveSVC(multi_class="both").fit(X, y)
-    with pytest.raises(ValueError, match="votes have no form in C"):
-        to_c(model.fit(X, y))

@@ -7,6 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import kernelmaps as km
 from kernelmaps.models.rows import map_tables
+from kernelmaps.models.rows.map_bands import bands_of
 from kernelmaps.models.solvers import dual
 from kernelmaps.models.svm import training
 
@@ -48,8 +49,8 @@ def test_positions_are_those_of_the_readable_form_to_half_a_fraction(dtype, monk
     X, _ = data(d=3, dtype=dtype)
     spec = km.SplineMap(8).fit(X).spec_
     X[0], X[1] = -1e3, 1e3  # outside the range: the ends
-    bands = map_tables.bands_of(spec, X, np.dtype(dtype))
-    codes, bits = map_tables.rounded(spec, X, np.dtype(dtype), 1)
+    bands = bands_of(spec, X, np.dtype(dtype))
+    codes, bits = map_tables.round_rows(bands, X, 1)
     assert codes.dtype == np.uint16
     assert codes.nbytes <= X.nbytes / 2
     bins = bins_of(bands.table.astype(dtype), np.zeros(len(bands.table.origin), np.int64))
@@ -64,14 +65,14 @@ def test_positions_are_those_of_the_readable_form_to_half_a_fraction(dtype, monk
 def test_the_basis_of_fractions_is_the_basis_there():
     X, _ = data(d=3)
     feature_map = km.SplineMap(9, degree=3, order=1).fit(X)
-    tables = map_tables.basis_tables(feature_map.spec_, X, np.float64, map_tables.lanes_for(1))
-    looked_up = map_tables.tables_of_fractions(tables, 4)
-    table, block = tables.bands.table, looked_up.basis.values
+    bands = bands_of(feature_map.spec_, X, np.dtype(np.float64))
+    looked_up = map_tables.tabulate_fractions(map_tables.make_tables(bands, X, np.float64, 1), 4)
+    table, block = bands.table, looked_up.basis.values
     bins = int(table.bins[0])
     low, high = feature_map.domain_[0][0], feature_map.domain_[1][0]
     at = np.repeat(np.linspace(low, high, (bins << 4) + 1)[:, None], 3, axis=1)
     width = block.n_columns
-    found = np.zeros((len(at), tables.stride + width))
+    found = np.zeros((len(at), looked_up.stride + width))
     rows = block.coef.reshape(-1, width)[: len(at)]
     for k, first in enumerate(block.first[: len(at)]):
         found[k, first : first + width] = rows[k]
@@ -120,7 +121,7 @@ def test_the_gap_of_the_rows_themselves_is_certified(
     rounding = 1e-5 if dtype == np.float32 else 1e-9
     assert gap <= (model.tol + rounding) * primal
     assert gap == pytest.approx(model.duality_gap_[0], abs=1e-3 * rounding**0.5 * primal)
-    monkeypatch.setattr(training, "_rounded_rows", lambda *arguments: None)
+    monkeypatch.setattr(training, "_round_rows", lambda *arguments: None)
     plain = km.AdditiveSVC(km.SplineMap(8), C=1.0, loss=loss, solver="dual", random_state=0).fit(
         X, y
     )
@@ -128,31 +129,6 @@ def test_the_gap_of_the_rows_themselves_is_certified(
     assert model.objective_[0] == pytest.approx(plain.objective_[0], rel=2e-3)
     both = model.decision_function(X), plain.decision_function(X)
     assert np.abs(both[0] - both[1]).max() < 0.1 * np.abs(both[1]).max()
-
-
-def test_a_regressor_and_many_classes_start_there_too(small_is_large, went_over):
-    X, score = data()
-    regressor = km.AdditiveSVR(km.SplineMap(8), C=0.1, solver="dual", random_state=0).fit(X, score)
-    assert regressor.duality_gap_ <= 1e-3 * regressor.objective_
-    y = np.digitize(score, np.quantile(score, [0.3, 0.6]))
-    for strategy in ("ovr", "ovo"):
-        model = km.AdditiveSVC(
-            km.SplineMap(8), C=0.1, multi_class=strategy, solver="dual", random_state=0, n_jobs=1
-        ).fit(X, y)
-        assert np.all(model.duality_gap_ <= 1e-3 * model.objective_)
-        assert model.score(X, y) > 0.7
-    assert len(went_over) >= 3
-
-
-def test_the_result_does_not_depend_on_threads(small_is_large, went_over):
-    X, score = data()
-    y = score > 0
-    one, two = (
-        km.AdditiveSVC(km.SplineMap(8), C=1.0, solver="dual", random_state=0, n_jobs=n).fit(X, y)
-        for n in (1, 2)
-    )
-    assert len(went_over) == 2
-    np.testing.assert_array_equal(one.dual_coef_, two.dual_coef_)
 
 
 def test_epochs_are_those_of_both_forms_together(small_is_large, went_over):

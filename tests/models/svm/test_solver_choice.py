@@ -9,7 +9,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 import kernelmaps as km
 from kernelmaps.models.losses import LOSSES, make_loss
-from kernelmaps.models.rows.band_rows import BandRows
 from kernelmaps.models.svm import training
 from kernelmaps.models.svm.problem import SCALED_CURVATURE_RATIO, curvature_ratio, mean_square
 
@@ -112,26 +111,6 @@ def test_scaled_C_in_chunks_is_that_of_the_first(seed):
     assert first == chunks.partial_fit(X[200:], y[200:]).C_
     streamed = km.AdditiveSVC(km.SplineMap(domain=(-2, 7))).fit(lambda: iter([(X, y)]))
     assert streamed.C_ == km.AdditiveSVC(km.SplineMap(domain=(-2, 7))).fit(X, y).C_
-
-
-def test_C_is_a_number_several_or_scale():
-    X, score = table(0)
-    with pytest.raises(ValueError, match="a positive number, several of them or 'scale', got 'x'"):
-        km.AdditiveSVC(C="x").fit(X, score > 0)
-
-
-def test_lines_read_no_rows(seed, monkeypatch):
-    """Scores on the line between two points are those of the points."""
-    passes, scores = [], BandRows.scores
-
-    def counted(rows, weights):
-        passes.append(1)
-        return scores(rows, weights)
-
-    monkeypatch.setattr(BandRows, "scores", counted)
-    X, score = table(seed)
-    model = km.AdditiveSVC(C=10.0, solver="primal").fit(X, score > 0)
-    assert len(passes) == model.n_iter_
 
 
 @pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if loss.dual_rules])

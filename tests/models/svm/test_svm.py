@@ -7,19 +7,18 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.base import clone
-from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import Ridge
-from sklearn.svm import LinearSVC
 
 import kernelmaps as km
 from kernelmaps.engine.table import CODE
 from kernelmaps.inspection import ShapeFunctionDisplay
 from kernelmaps.models.inputs import coded_labels
-from kernelmaps.models.rows.map_tables import basis_tables, lanes_for, rows_of
+from kernelmaps.models.rows.map_bands import bands_of
+from kernelmaps.models.rows.map_tables import make_tables, rows_of
 from kernelmaps.models.solvers import dual
 from kernelmaps.models.solvers._dual_loops import SVMProblem
-from kernelmaps.models.svm.problem import Targets
+from kernelmaps.models.svm.problem import Options, Targets
 from kernelmaps.models.svm.training import lane_groups
 
 ONE = {"n_jobs": 1}
@@ -142,17 +141,6 @@ def test_weights_and_scores_are_those_of_stored_features(feature_map, convert, s
     np.testing.assert_allclose(terms, model.decision_function(X), atol=1e-4 if single else 1e-9)
 
 
-def test_same_objective_as_liblinear_on_stored_features(seed):
-    X, score = data(seed)
-    y = labels(score)
-    model = km.AdditiveSVC(C=0.1, fit_intercept=False, tol=1e-4, **ONE).fit(X, y)
-    Z = model.feature_map_.transform(X)
-    peer = LinearSVC(C=0.1, fit_intercept=False, tol=1e-8, max_iter=100000, random_state=0)
-    slack = np.maximum(1 - (2 * y - 1) * peer.fit(Z, y).decision_function(Z), 0)
-    stored = 0.5 * (peer.coef_**2).sum() + 0.1 * slack @ slack
-    assert model.objective_[0] == pytest.approx(stored, rel=1e-3)
-
-
 def test_classes_together_are_classes_apart(seed, monkeypatch):
     """Lanes are independent problems: each one-vs-rest column equals a binary fit."""
     X, score = data(seed)
@@ -177,15 +165,6 @@ def test_classes_together_are_classes_apart(seed, monkeypatch):
     )
 
 
-def test_bytes_take_the_table_path_and_are_not_copied(seed):
-    X, score = data(seed)
-    codes = spread(X)
-    model = km.AdditiveSVC(km.SplineMap(order=0), **ONE).fit(codes, labels(score))
-    tables = basis_tables(model.machine_.fitted.spec, codes, np.float32, lanes_for(1))
-    assert tables.basis.bins.kind == CODE
-    assert np.shares_memory(rows_of(codes).values, codes)
-
-
 def test_weight_zero_is_absence_and_weight_two_is_repetition(seed):
     X, score = data(seed)
     y = labels(score)
@@ -196,14 +175,6 @@ def test_weight_zero_is_absence_and_weight_two_is_repetition(seed):
     doubled = np.repeat(np.flatnonzero(keep), 2)
     plain = km.AdditiveSVC(fitted_map, **settings).fit(X[doubled], y[doubled])
     assert weighted.objective_[0] == pytest.approx(plain.objective_[0], rel=3e-6)
-
-
-def test_class_weight_balances(seed):
-    X, score = data(seed, n=400)
-    y = (score > np.quantile(score, 0.9)).astype(int)
-    plain = km.AdditiveSVC(C=0.01, **ONE).fit(X, y).predict(X).mean()
-    balanced = km.AdditiveSVC(C=0.01, class_weight="balanced", **ONE).fit(X, y)
-    assert balanced.predict(X).mean() > plain
 
 
 def test_warm_start_is_shorter(seed):
@@ -234,12 +205,14 @@ def test_a_certificate_that_fails_says_whose_gap_is_left(loss, seed, monkeypatch
         primal, gap = certificate = certify(state)
         assert sorted(state.order) == sorted(state.examples)
         if gap[0] > 1e-5 * primal[0]:
-            failed.append((len(y) - state.n_active, state.record.shrunk.gap[0] / primal[0]))
+            failed.append(
+                (len(y) - state.n_active, state.record.totals[dual.SHRUNK, 2, 0] / primal[0])
+            )
         return certificate
 
-    def descend(solver, settings):
+    def descend(solver, settings, max_iter):
         too_early = 64.0
-        for number in range(1, settings.max_iter):
+        for number in range(1, max_iter):
             if solver.run_epoch().is_within(too_early * settings.tol):
                 certificate = solver.balance_and_certify()
                 if certificate.is_within(settings.tol):
@@ -286,7 +259,6 @@ def test_coded_labels_are_those_of_numpy(seed, kind, few):
 
 
 def test_arrays_and_lists_are_checked_alike(seed):
-    """Arrays of floats and integers, which need no conversion, take a shorter way."""
     X, score = data(seed)
     X, y = X.astype(np.float64), labels(score)
     model = km.AdditiveSVC(random_state=0, **ONE).fit(X, y)
@@ -304,14 +276,6 @@ def test_arrays_and_lists_are_checked_alike(seed):
     X[3, 1] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         model.fit(X, y)
-
-
-def test_labels_of_any_kind(seed):
-    X, score = data(seed)
-    y = np.array(["no", "yes"])[labels(score)]
-    model = km.AdditiveSVC(**ONE).fit(X, y)
-    assert set(model.predict(X)) <= {"no", "yes"}
-    assert model.score(X, y) > 0.8
 
 
 def test_additive_data_are_learned(seed):
@@ -376,64 +340,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("settings", "message"), BAD)
-def test_bad_settings(settings, message, seed):
-    X, score = data(seed)
-    with pytest.raises(ValueError, match=message):
-        km.AdditiveSVC(**settings).fit(X, labels(score))
-
-
-def test_bad_input(seed):
-    X, score = data(seed)
-    y = labels(score)
-    with pytest.raises(ValueError, match="y has only one class"):
-        km.AdditiveSVC().fit(X, np.ones(len(y)))
-    with pytest.raises(ValueError, match="belong to only one class"):
-        km.AdditiveSVC().fit(X, y, sample_weight=(y == 1).astype(float))
-    with pytest.raises(ValueError, match="zero"):
-        km.AdditiveSVR().fit(X, score, sample_weight=np.zeros(len(y)))
-    with pytest.raises(ValueError, match="epsilon must be a number >= 0"):
-        km.AdditiveSVR(epsilon=-1).fit(X, score)
-    bad = X.copy()
-    bad[3, 2] = np.nan
-    with pytest.raises(ValueError, match=r"contains NaN \(row 3, column 2\)"):
-        km.AdditiveSVC().fit(bad, y)
-
-
-@pytest.mark.parametrize("given", [km.RandomFourierMap(), "spline", LinearSVC()], ids=repr)
-def test_maps_that_are_not_additive(given, seed):
-    X, score = data(seed)
-    with pytest.raises(TypeError, match=r"must be an additive map.*such as SplineMap or"):
-        km.AdditiveSVC(given).fit(X, labels(score))
-
-
-def test_sparse_rows_need_a_map_that_vanishes_at_zero(seed):
-    X, score = data(seed)
-    with pytest.raises(ValueError, match="does not map 0 to 0"):
-        km.AdditiveSVC(km.SplineMap(zero_at_zero=False)).fit(sparse.csr_matrix(X), labels(score))
-
-
-def test_pairs_of_classes_share_a_frozen_map(seed):
-    from sklearn.frozen import FrozenEstimator
-    from sklearn.multiclass import OneVsOneClassifier
-
-    X, y = load_wine(return_X_y=True)
-    fitted = km.AnchorMap("intersection", 16, rank=1).fit(X)
-    model = km.AdditiveSVC(FrozenEstimator(fitted), C=0.1, random_state=0)
-    pairs = OneVsOneClassifier(model).fit(X, y)
-    assert [each.feature_map_.spec_.hash for each in pairs.estimators_] == 3 * [fitted.spec_.hash]
-    assert pairs.score(X, y) > 0.95
-
-
 # ---- the edges --------------------------------------------------------------------------------
-
-
-def test_two_rows_are_enough():
-    X = np.array([[0.1, 0.9], [0.8, 0.2]])
-    for loss in ("squared_hinge", "hinge", "log_loss"):
-        model = km.AdditiveSVC(loss=loss, C=1).fit(X, [0, 1])
-        assert model.predict(X).tolist() == [0, 1]
-        assert model.duality_gap_[0] <= 1e-3 * model.objective_[0]
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "log_loss"])
@@ -477,15 +384,6 @@ def test_sparse_rows_of_a_model_whose_map_does_not_vanish(seed):
     np.testing.assert_array_equal(model.eval_terms(rows), model.eval_terms(X))
 
 
-def test_chunks_of_values_after_codes_are_refused(seed):
-    X, score = data(seed)
-    y = (score > np.median(score)).astype(int)
-    anchors = km.AnchorMap("intersection", 20, rank=1).fit(X)
-    model = km.AdditiveSVC(anchors).fit(anchors.encode(X), y)
-    with pytest.raises(ValueError, match="was fitted on codes"):
-        model.partial_fit(X, y)
-
-
 def test_single_precision_rows_far_from_zero(seed):
     X = 1.7e9 + 1000 * np.random.default_rng(seed).random((300, 1))
     room = km.SplineMap(domain=(1.7e9 - 200, 1.7e9 + 1200))  # for rounded rows
@@ -494,16 +392,6 @@ def test_single_precision_rows_far_from_zero(seed):
     found = model.decision_function(rows)  # used to take minutes
     expected = model.decision_function(rows.astype(np.float64))
     assert np.corrcoef(found, expected)[0, 1] > 0.9
-
-
-def test_rows_of_two_precisions_in_turns(seed):
-    X, score = data(seed)
-    model = km.AdditiveSVC(km.HomogeneousMap(n_components=3))
-    model.fit(X, score > np.median(score))
-    for _ in range(20):
-        model.decision_function(X)
-        model.decision_function(X.astype(np.float32))
-    assert len(model.machine_._cache) < 10
 
 
 @pytest.mark.parametrize("constant", [0.0, 1e17, -1e17, 1e140])
@@ -518,7 +406,6 @@ def test_large_constants_and_nearly_constant_columns(feature_map, constant, seed
     if feature_map.get_params() != km.SplineMap().get_params():  # no loops of training for each map
         solver = "primal"
         request.getfixturevalue("readable")
-        request.getfixturevalue("plain_terms")
     expected = km.AdditiveSVC(feature_map, solver=solver).fit(X, y).score(X, y)
     nearly = np.where(np.arange(len(X)) % 2, constant, np.nextafter(constant, np.inf))
     for own in (np.full(len(X), constant), nearly):
@@ -526,23 +413,6 @@ def test_large_constants_and_nearly_constant_columns(feature_map, constant, seed
         model.fit(np.column_stack([X, own]), y)
         assert abs(model.score(np.column_stack([X, own]), y) - expected) < 0.02
         assert len(model.shape_functions_) == X.shape[1] + 1
-
-
-@pytest.mark.parametrize(
-    ("y", "message"),
-    [(np.r_[np.nan, np.zeros(49)], "y contains NaN"), (np.array(["a"] * 50), "must be numbers")],
-)
-def test_targets_of_a_source_are_looked_at(y, message, seed):
-    X = np.random.default_rng(seed).random((50, 2))
-    with pytest.raises(ValueError, match=message):
-        km.AdditiveSVR().fit(lambda: iter([(X, y)]))
-
-
-@pytest.mark.parametrize("wrong", [{"max_iter": np.inf}, {"max_iter": "a"}, {"epsilon": None}])
-def test_parameters_that_are_no_numbers(wrong, seed):
-    X = np.random.default_rng(seed).random((50, 2))
-    with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
-        km.AdditiveSVR(**wrong).fit(X, X[:, 0])
 
 
 @pytest.mark.parametrize(
@@ -561,38 +431,6 @@ def test_a_display_of_nothing(wrong, seed):
         display.plot(axes=[])
 
 
-def test_terms_of_targets_that_single_precision_does_not_hold(seed):
-    X, score = data(seed)
-    model = km.AdditiveSVR(C=1).fit(X, 1e100 * score)
-    total = model.eval_terms(X).sum(axis=1) + model.intercept_
-    np.testing.assert_allclose(total, model.predict(X), rtol=1e-9)
-
-
-def test_the_unit_of_weights_does_not_matter(seed):
-    X, score = data(seed, n=1000)
-    y = labels(score)
-    one = km.AdditiveSVC(C=1, random_state=0).fit(X, y)
-    other = km.AdditiveSVC(C=1000, random_state=0)
-    other.fit(X, y, sample_weight=np.full(1000, 1e-3))
-    np.testing.assert_allclose(other.decision_function(X), one.decision_function(X), atol=1e-9)
-
-
-def test_very_few_examples_of_a_class_and_a_small_cost(seed):
-    X, score = data(seed, n=2000)
-    y = (score > np.sort(score)[-3]).astype(int)
-    model = km.AdditiveSVC(loss="log_loss", C=1e-4, random_state=0).fit(X, y)
-    assert model.n_iter_ < 30
-    assert model.intercept_[0] == pytest.approx(np.log(2 / 1998), abs=0.1)
-
-
-def test_extrapolated_curves_of_features_of_very_different_size(seed):
-    X = np.random.default_rng(seed).random((50, 2)) * [1e-4, 1e7]
-    curves = km.TrigonometricMap(out_of_domain="extrapolate")
-    assert np.isfinite(curves.fit_transform(X)).all()
-    with pytest.raises(ValueError, match="out_of_domain='clip'"):
-        km.AdditiveSVC(curves).fit(X, X[:, 0] > 5e-5)
-
-
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "log_loss"])
 @pytest.mark.parametrize("C", [1e-30, 1e30])
 def test_gap_at_the_ends_of_the_range_of_C_is_a_gap(loss, C):
@@ -606,43 +444,16 @@ def test_gap_at_the_ends_of_the_range_of_C_is_a_gap(loss, C):
         assert relative <= model.tol
 
 
-@pytest.mark.parametrize(
-    ("C", "weight"), [(1e-300, 1.0), (1e300, 1.0), (1.0, 1e-300), (1e-20, 1e-20)]
-)
-def test_costs_that_the_solver_cannot_hold_are_refused(C, weight):
-    X, score = data(0, 20, 2)
-    own = np.ones(20)
-    own[3] = weight
-    with pytest.raises(ValueError, match=r"C times the weight of row [03] is .* between 1e-30 and"):
-        km.AdditiveSVC(C=C, **ONE).fit(X, labels(score), own)
-    with pytest.raises(ValueError, match="AdditiveSVR: C times the weight"):
-        km.AdditiveSVR(C=C, **ONE).fit(X, score, own)
-
-
-def test_rows_of_weight_zero_cost_nothing_whatever_C():
-    X, score = data(0, 20, 2)
-    own = np.ones(20)
-    own[3] = 0.0
-    assert km.AdditiveSVC(**ONE).fit(X, labels(score), own).dual_coef_[3] == 0
-
-
-@pytest.mark.parametrize(("kind", "size"), [(np.float64, 1e160), (np.float32, 1e40)])
-def test_targets_beyond_the_range_are_refused(kind, size):
-    X, score = data(0, 20, 2)
-    score[7] = size
-    with pytest.raises(ValueError, match=r"AdditiveSVR: y is 1e\+.* in row 7; for rows of"):
-        km.AdditiveSVR(**ONE).fit(X.astype(kind), score)
-
-
 def descent_on_counts(C):
     """Coordinate descent before its first epoch, and ψ of its 2000 rows."""
     rng = np.random.default_rng(2)
     X = rng.poisson(0.3, size=(2000, 20)).astype(np.float64)
     y = (X[:, :3].sum(axis=1) + rng.standard_normal(2000) > 2.5).astype(float)
     fitted = km.SplineMap(10, 1, order=0).fit(X)
-    tables = basis_tables(fitted.spec_, X, np.float64, lanes_for(1))
+    bands = bands_of(fitted.spec_, X, np.dtype(np.float64))
+    tables = make_tables(bands, X, np.float64, 1)
     problem = SVMProblem(0, True, 0.0, y, np.ones(1), np.full(len(y), C))
-    settings = dual.DualOptions(True, 1e-3, 100, 0, 1)
+    settings = Options("AdditiveSVC", "squared_hinge", 0.0, True, 1e-3, 100, "dual", 0, 1, None)
     examples, alpha = np.arange(len(y), dtype=np.int32), np.zeros((len(y), 1))
     state = dual.CoordinateDescent(tables, rows_of(X), problem, examples, settings, alpha, None)
     return state, fitted.transform(X)
@@ -691,14 +502,23 @@ def test_certificates_leave_the_intercept_at_its_place(C):
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("count", [1, 2, 3, 10, 17, 45])
-def test_groups_of_lanes_are_all_classes_once(monkeypatch, count, threads):
-    monkeypatch.setattr("kernelmaps.models.svm.training.resolve_threads", lambda n_jobs: threads)
+def test_groups_of_lanes_are_all_classes_once(count, threads):
     targets = Targets(np.zeros(1), np.arange(count), np.ones(1))
     for values in (10, np.inf):  # few, of which there is one group as long as there are lanes
-        groups = lane_groups(targets, values, None)
+        groups = lane_groups(targets, values, threads)
         assert [k for group in groups for k in range(group.start, group.stop)] == [*range(count)]
         assert max(group.stop - group.start for group in groups) <= 16
     if count == 10:
         sizes = {1: [8, 2], 2: [4, 4, 2]}[threads]  # no lane is idle
         assert [group.stop - group.start for group in groups] == sizes
-        assert len(lane_groups(targets, 10, None)) == 1
+        assert len(lane_groups(targets, 10, threads)) == 1
+
+
+def test_bytes_take_the_table_path_and_are_not_copied(seed):
+    X, score = data(seed)
+    codes = spread(X)
+    model = km.AdditiveSVC(km.SplineMap(order=0), **ONE).fit(codes, labels(score))
+    bands = bands_of(model.machine_.fitted.spec, codes, np.dtype(np.float32))
+    tables = make_tables(bands, codes, np.float32, 1)
+    assert tables.basis.bins.kind == CODE
+    assert np.shares_memory(rows_of(codes).data, codes)

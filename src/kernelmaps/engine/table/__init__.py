@@ -4,7 +4,6 @@
 module     what it holds
 =========  =====================================================================
 stored     `Table`: what a spec of the family ``piecewise`` stores, by sets
-tabulate   curves as tables
 layout     `Layout`: the same by features, as the compiled loops take it
 locate     the bin of a value and the position in it (compiled)
 transform  φ of rows (compiled)

@@ -4,8 +4,6 @@ The columns of the table are the model's outputs. Some features of a row at a ti
 (:mod:`.locate`), and the polynomials of their pieces are added up in registers, the outputs side by
 side. The coefficients of so few features stay in the cache while a block of rows is processed: a
 model of many features would be read anew for every row.
-
-Values outside the range of the table, and those that are not finite, are noticed on the way.
 """
 
 from __future__ import annotations
@@ -23,7 +21,6 @@ from .stored import CODE, Table
 TILE = 128  # most features at a time
 BLOCK = 2048  # rows at a time, while the loop goes over the features
 _TILE_BYTES = 2**19  # coefficients at a time: a part of a second-level cache
-INSIDE, OUTSIDE, NOT_FINITE = range(3)  # what the loops say of the values
 
 
 class SummedTable(NamedTuple):
@@ -31,7 +28,7 @@ class SummedTable(NamedTuple):
 
     bins: Bins
     values: LocalPolynomials  # columns: outputs
-    ends: np.ndarray  # float64[2, features]: values outside are noticed (CODE: no features)
+    ends: np.ndarray  # float64[2, features]: a GPU tells of values outside (CODE: no features)
     features: int
     outputs: int
     tile: int  # features at a time: their coefficients stay in a cache
@@ -69,15 +66,6 @@ def sum_workspace(table: SummedTable) -> SumWorkspace:
 
 
 @njit(**INNER)
-def _look(ends, x, at, j):
-    """Whether a value is inside the range of feature j."""
-    value = np.float64(item(x, at))
-    if not abs(value) < np.inf:
-        return NOT_FINITE
-    return INSIDE if ends[0, j] <= value <= ends[1, j] else OUTSIDE
-
-
-@njit(**INNER)
 def _add_sums(values, work, n, outputs, row, out):
     """Add the polynomials of the n located values to a row of `out`."""
     locations, size = work.locations, len(values.chunk)
@@ -100,11 +88,8 @@ def _add_sums(values, work, n, outputs, row, out):
 
 @loop(_nrt=False)
 def dot_dense(table, x, work, begin, end, out):
-    """Add the sums of dense rows begin..end to `out`, rows of `table.outputs`; both are flat.
-
-    Returns INSIDE, or OUTSIDE or NOT_FINITE if a value was.
-    """
-    d, found, one = table.features, INSIDE, np.int64(1)
+    """Add the sums of dense rows begin..end to `out`, rows of `table.outputs`; both are flat."""
+    d, one = table.features, np.int64(1)
     for top in range(begin, end, BLOCK):
         bottom = top + BLOCK if top + BLOCK < end else end
         for j in range(0, d, table.tile):
@@ -113,24 +98,14 @@ def dot_dense(table, x, work, begin, end, out):
                 at = i * d + j
                 locate_dense(table.bins, x, at, j, n, one, work.locations)
                 _add_sums(table.values, work, n, table.outputs, i, out)
-                if table.ends.size > 0:
-                    for k in range(n):
-                        found = max(found, _look(table.ends, x, at + k, j + k))
-    return found
 
 
 @loop(_nrt=False)
 def dot_stored(table, rows, work, begin, end, out):
     """As `dot_dense`, for CSR rows; features that are not stored add nothing."""
-    found = INSIDE
     for i in range(begin, end):
         last = np.int64(item(rows.indptr, i + 1))
         for a in range(np.int64(item(rows.indptr, i)), last, TILE):
             n = TILE if last - a > TILE else last - a
             locate_stored(table.bins, rows, a, n, work.locations)
             _add_sums(table.values, work, n, table.outputs, i, out)
-            if table.ends.size > 0:
-                for k in range(n):
-                    j = np.int64(item(rows.indices, a + k))
-                    found = max(found, _look(table.ends, rows.data, a + k, j))
-    return found

@@ -11,7 +11,6 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from ..._util.arguments import argument, check_count, generator, is_number, refuse_masked
+from ..._util.arguments import argument, check_count, generator, refuse_masked
 from ..._util.devices import is_foreign
 from ..._util.schema import State
 from ..._util.sparse import check_sparse
@@ -36,7 +35,6 @@ from ...data.tables import (
     open_large_table,
     warn_of_gaps,
 )
-from ..explanation import Explanation
 from ..inputs import (
     missing_targets,
     numbers_in_text,
@@ -46,39 +44,26 @@ from ..inputs import (
     without_rows,
 )
 from ..losses import GAM, LOSSES, BinomialCounts, Loss, find_loss, make_loss
-from ..shapes import PairFunction, ShapeFunction
-from .codebooks import OTHER
-from .constraints import resolve_constraints
-from .design import (
-    EXACT,
-    AdditiveDesign,
-    GamSettings,
-    build_design,
-    encode_rows,
-    large_factor,
-    max_further_levels,
-)
+from ..shapes import Explanation, PairFunction, ShapeFunction
+from .design import MAX_EXACT_ROWS, build_design, describe_merged_levels, encode_rows
 from .fit_statistics import fit_statistics
 from .fitted import check_fitted_parts, warn_beyond
 from .fitting import fit_outputs
 from .inference import build_predictor
 from .interactions import search_pairs
 from .model_check import FitToCheck, GamCheck
-from .pairs import LinearSides
 from .sampling import RowChecks, Sample, count_levels, take_sample
 from .shape_functions import pair_functions, shape_functions
-from .stream import (
+from .summary import GamSummary, summarise
+from .terms import GamSettings, resolve_settings
+from .training_rows import (
     ChunkEncoder,
     RowsFromStream,
     TrainingRows,
     one_against_rest,
-    sums_of_first_pass,
+    relative_scale,
 )
-from .summary import GamSummary, summarise
-from .terms import resolve_pair, resolve_terms
-from .training_rows import Pair, relative_scale
 
-_AUTO_PAIRS = 40  # pairs that interactions="auto" looks for at most
 MAX_EDF_SHARE = 0.8  # of the rows' weight: with more effective degrees of freedom, a fit warns
 
 
@@ -171,9 +156,9 @@ class GeneralizedAdditiveModel(BaseEstimator):
             raise ValueError(f"{problem}: {error}.") from None
         if numbers.shape not in ((n,), (n, 1)):
             raise ValueError(f"{problem}; its shape is {numbers.shape}.")
-        if not np.isfinite(numbers).all():
-            at = int(np.argmin(np.isfinite(numbers)))
-            raise ValueError(f"{problem}; row {at} has {numbers.flat[at]}.")
+        if not (finite := np.isfinite(numbers.ravel())).all():
+            row = int(np.argmin(finite))
+            raise ValueError(f"{problem}; row {row} has {numbers.flat[row]}.")
         return numbers.ravel()
 
     def _fit(
@@ -257,18 +242,22 @@ class GeneralizedAdditiveModel(BaseEstimator):
             rows = encode_rows(*of_sample, levels)
         n_jobs = self.n_jobs if source.parts is None else 1  # Dask runs its tasks in threads
         encoder = ChunkEncoder(self.reader_, rows.books, owner, checks, tuple(outputs), n_jobs)
-        sums = sums_of_first_pass(source, encoder, losses, rows)
+        start = rows  # whose intercepts a fit begins with
+        if checks.total_weight is not None:  # one row of each class, with the weight of all
+            classes = np.arange(len(checks.total_weight), dtype=float)
+            start = replace(
+                rows, targets=one_against_rest(classes, outputs), weight=checks.total_weight,
+                offset=np.zeros(len(classes)),
+            )  # fmt: skip
+        streamed = RowsFromStream.read(source, encoder, losses, start)
+        sums = streamed.first_pass
         if not sums.weight > 0:
             raise ValueError(f"{owner}: all sample weights are zero.")
         warn_of_gaps(owner, "y", sums.n_without_target)
-        ends = sums.ranges * np.array([-1.0, 1.0])
-        books = tuple(book.with_range(*pair) for book, pair in zip(rows.books, ends, strict=True))
-        encoder, rows = replace(encoder, books=books), replace(rows, books=books)
-        streamed = RowsFromStream(source, encoder, sums, rows)
         n_rows = sums.by_output[0].count
         # A sample that has all rows: few are fitted as they would be in memory, at their values.
-        few = len(rows.weight) <= EXACT.max_rows and n_rows == np.count_nonzero(rows.weight)
-        training = rows if few else streamed
+        few = len(rows.weight) <= MAX_EXACT_ROWS and n_rows == np.count_nonzero(rows.weight)
+        training = replace(rows, books=streamed.books) if few else streamed
         self._fit_rows(training, losses, settings, n_rows, checks.location)
         self._after_fit(sample.columns, y + checks.location, weight, offset)
 
@@ -295,131 +284,36 @@ class GeneralizedAdditiveModel(BaseEstimator):
         self.dispersion_ = np.array([fit.dispersion for fit in fits])
         self.edf_ = np.array([fit.edf.sum() for fit in fits])
         self._n_rows = n_rows
-        self.deviance_, self.null_deviance_ = statistics.deviance, statistics.null_deviance
-        self.log_likelihood_, self.aic_ = statistics.log_likelihood, statistics.aic
-        self.reml_, self._corrected_edf = statistics.reml, statistics.corrected_edf
+        self.deviance_, self.null_deviance_, self.log_likelihood_ = statistics[:3]
+        self.aic_, self.reml_, self._corrected_edf = statistics[3:]
         if not all(fit.converged for fit in fits):
-            warnings.warn(
-                f"{type(self).__name__} stopped after {argument('max_iter', self.max_iter)} steps: "
-                f"raise {argument('max_iter')}.",
+            self._warn_of_fit(
+                f" stopped after {argument('max_iter', self.max_iter)} steps: raise "
+                f"{argument('max_iter')}.",
                 ConvergenceWarning,
-                stacklevel=5,
             )
         if not all(fit.smoothing_converged for fit in fits):
-            warnings.warn(
-                f"{type(self).__name__}: the search for smoothing parameters stopped far from a "
-                "minimum of the REML criterion: curves may be too smooth "
-                f"or too rough. Leave out columns that repeat others ({argument('terms')}), or "
-                f"give some of them ({argument('smoothing')}).",
+            self._warn_of_fit(
+                ": the search for smoothing parameters stopped far from a minimum of the REML "
+                "criterion: curves may be too smooth or too rough. Leave out columns that repeat "
+                f"others ({argument('terms')}), or give some of them ({argument('smoothing')}).",
                 ConvergenceWarning,
-                stacklevel=5,
             )
-        self._warn_of_merged_levels(design, settings)
-        self._warn_of_levels_outside_pairs(design, settings)
-        total_weight = rows.total_weight
-        if self.edf_.max() > MAX_EDF_SHARE * total_weight:
-            warnings.warn(
-                f"{type(self).__name__} used {self.edf_.max():.1f} effective degrees of freedom "
-                f"for {total_weight:g} rows: it follows the noise, and its standard errors are too "
-                f"small. Name fewer columns in {argument('terms')}, raise "
-                f"{argument('smoothing')}, or fit "
-                "more rows.",
-                UserWarning,
-                stacklevel=5,
+        for problem in describe_merged_levels(design, settings):
+            self._warn_of_fit(f": {problem}")
+        if self.edf_.max() > MAX_EDF_SHARE * rows.total_weight:
+            self._warn_of_fit(
+                f" used {self.edf_.max():.1f} effective degrees of freedom for "
+                f"{rows.total_weight:g} rows: it follows the noise, and its standard errors are "
+                f"too small. Name fewer columns in {argument('terms')}, raise "
+                f"{argument('smoothing')}, or fit more rows."
             )
 
-    def _warn_of_merged_levels(self, design: AdditiveDesign, settings: GamSettings) -> None:
-        """Say which further large factors lost levels, and how many rows share an effect."""
-        largest = large_factor(design.books, settings)
-        limit = max_further_levels(design.books, settings)
-        for j in settings.terms if largest >= 0 else ():
-            book = design.books[j]
-            if j != largest and len(book.levels) == limit and not book.exact:
-                share = design.counts[j][OTHER] / max(design.total_weight, 1e-300)
-                warnings.warn(
-                    f"{type(self).__name__}: column {book.name!r} has more than {limit} levels, "
-                    f"and {design.books[largest].name!r} more still. Beside the column of the most "
-                    f"levels, the {limit} most frequent levels of {book.name!r} have an effect "
-                    f"each, and all others, {share:.0%} of the rows, one in common. Group the "
-                    "levels (regions in place of towns, say), or leave the column out: terms="
-                    f"{{{book.name!r}: None}}.",
-                    UserWarning,
-                    stacklevel=6,
-                )
-
-    def _warn_of_levels_outside_pairs(self, design: AdditiveDesign, settings: GamSettings) -> None:
-        """Say which requested pairs do not distinguish all levels, and how many rows that are."""
-        for term in design.terms:
-            if term.pair is None or term.pair.columns not in settings.pairs:
-                continue
-            for j, side in zip(term.columns, (term.pair.first, term.pair.second), strict=True):
-                book, limit = design.books[j], side.size - 2  # besides missing and other levels
-                if book.kind != "category" or len(book.levels) <= limit:
-                    continue
-                merged = design.counts[j][side.of_code == OTHER].sum()
-                share = merged / max(design.total_weight, 1e-300)
-                warnings.warn(
-                    f"{type(self).__name__}: the pair {term.name!r} distinguishes the {limit} most "
-                    f"frequent levels of {book.name!r}, which has {len(book.levels)}. The others, "
-                    f"{share:.0%} of the rows, have one function in common. Group the levels, or "
-                    "fit groups of them one by one.",
-                    UserWarning,
-                    stacklevel=6,
-                )
+    def _warn_of_fit(self, problem: str, category: type[Warning] = UserWarning) -> None:
+        warnings.warn(type(self).__name__ + problem, category, stacklevel=6)
 
     def _settings(self) -> GamSettings:
-        """What is asked of the model, in positions of the columns that are read."""
-        owner, columns = type(self).__name__, self.reader_
-        terms, pairs = resolve_terms(self.terms, columns, owner)
-        more, max_pairs = self._pairs(columns)
-        pairs |= more
-        if not (terms or pairs):
-            raise ValueError(
-                f"{owner}: terms leaves out all {self.n_features_in_} columns. Keep one, or a pair."
-            )
-        return GamSettings(
-            terms, pairs, max_pairs, self._smoothing_parameters(columns),
-            resolve_constraints(self.constraints, columns, owner), int(self.max_iter),
-            self.n_jobs, owner, self.weights == "frequency",
-        )  # fmt: skip
-
-    def _pairs(self, columns: TableReader) -> tuple[dict[Pair, LinearSides], int]:
-        """Pairs that are asked for, with their linear sides, and the most to search for."""
-        given, owner = self.interactions, type(self).__name__
-        pairs: dict[Pair, LinearSides] = {}
-        if given is None or given is False:
-            return pairs, 0
-        if isinstance(given, list | tuple):
-            for item in given:
-                pairs |= resolve_pair(item, columns, owner, "interactions")
-            return pairs, 0
-        if isinstance(given, str) and given == "auto":
-            return pairs, _AUTO_PAIRS
-        if is_number(given, Integral) and given >= 0:
-            return pairs, int(given)
-        raise ValueError(
-            f"{owner}: interactions must be 'auto', a number of pairs, or a list of pairs of "
-            f"columns, got {given!r}."
-        )
-
-    def _smoothing_parameters(self, columns: TableReader) -> Any:
-        """Fixed smoothing parameters: one for all terms, by column, or None if estimated."""
-        given, owner = self.smoothing, type(self).__name__
-        if isinstance(given, str) and given == "auto":
-            return None
-        if isinstance(given, dict):
-            by_column = {columns.position(key, owner, "smoothing"): v for key, v in given.items()}
-            return {j: self._smoothing_parameter(v) for j, v in by_column.items() if v != "auto"}
-        return self._smoothing_parameter(given)
-
-    def _smoothing_parameter(self, value: Any) -> float:
-        if not (is_number(value) and 0 < value < np.inf):
-            raise ValueError(
-                f"{type(self).__name__}: smoothing must be 'auto', a positive number (a smoothing "
-                "parameter of s weighs as much as s rows), or numbers by column, got "
-                f"{value!r}."
-            )
-        return float(value)
+        return resolve_settings(self, self.reader_)
 
     # -- rows -------------------------------------------------------------------------------------
 
@@ -477,11 +371,14 @@ class GeneralizedAdditiveModel(BaseEstimator):
             )
         check_sparse(X, owner)
         raw = X if hasattr(X, "dtype") else np.asarray(X, dtype=object)
-        words = getattr(raw.dtype, "kind", "f") in "OUS" and _has_words(raw)
-        options = {"dtype": object, "ensure_all_finite": False} if words else {
-            "dtype": "numeric", "ensure_all_finite": "allow-nan"
-        }  # fmt: skip
-        return check_array(X, estimator=self, input_name="X", **options)
+        kind, words = getattr(raw.dtype, "kind", "f"), False
+        if kind in "OUS":
+            cells = np.asarray(raw).ravel().tolist()
+            words = any(cell is None or isinstance(cell, str) for cell in cells)
+        return check_array(
+            X, estimator=self, input_name="X", dtype=object if words else "numeric",
+            ensure_all_finite=False if words else "allow-nan",
+        )  # fmt: skip
 
     def _scores(self, X: Any, offset: Any = None) -> np.ndarray:
         """Scores of rows, one column per output, with offsets if there are any."""
@@ -640,27 +537,27 @@ class GeneralizedAdditiveModel(BaseEstimator):
         """
         check_is_fitted(self)
         model, loss = self.predictor_, self._plain_loss()
-        errors = [np.nan] * len(model.intercept)
-        if model.posterior is not None:
-            errors = [model.posterior.intercept_error(k) for k in range(len(model.intercept))]
-        pairs = zip(model.intercept, errors, strict=True)
+        intercepts = []
+        for k, value in enumerate(model.intercept):
+            error = np.nan if model.posterior is None else model.posterior.intercept_error(k)
+            intercepts.append(f"{value:.4g} (se {error:.2g})")
         facts = {
             "loss": f"{self.loss} ({loss.family} family, link: {loss.link})",
             "rows": self._n_rows,
-            "intercept": ", ".join(f"{value:.4g} (se {error:.2g})" for value, error in pairs),
+            "intercept": ", ".join(intercepts),
             "degrees of freedom": ", ".join(f"{value:.1f}" for value in self.edf_),
             "dispersion": ", ".join(f"{value:.4g}" for value in self.dispersion_),
         }
-        if self.reader_.units:
-            units = (f"{name} in {unit}" for name, unit in self.reader_.units.items())
+        if units := [f"{c.name} in {c.unit}" for c in self.reader_.columns if c.unit]:
             facts["units"] = ", ".join(units)
-        facts["deviance explained"] = f"{100 * self.deviance_explained_:.1f} %"
-        facts["log-likelihood"] = f"{self.log_likelihood_:.6g}"
-        facts["AIC"] = f"{self.aic_:.6g}"
-        facts["REML score"] = f"{self.reml_:.6g}"
+        facts |= {
+            "deviance explained": f"{100 * self.deviance_explained_:.1f} %",
+            "log-likelihood": f"{self.log_likelihood_:.6g}",
+            "AIC": f"{self.aic_:.6g}",
+            "REML score": f"{self.reml_:.6g}",
+        }
         statistic = "F" if loss.estimates_dispersion else "chi²"
-        outputs = self._output_names()
-        return summarise(type(self).__name__, self.predictor_, facts, outputs, statistic)
+        return summarise(type(self).__name__, model, facts, self._output_names(), statistic)
 
     def explain(self, x: Any, output: int | None = None) -> Explanation:
         """Explain one row: what each term adds to its score.
@@ -688,16 +585,14 @@ class GeneralizedAdditiveModel(BaseEstimator):
         k = int(np.argmax(scores)) if output is None else output
         names = self.reader_.value_names
         cells = [_in_words(column, names.get(column.name, {})) for column in columns]
-        terms = self.predictor_.terms
+        cells_by_term = [
+            ", ".join(cells[j] for j in term.columns) for term in self.predictor_.terms
+        ]
         return Explanation(
-            self.term_names_,
-            [", ".join(cells[j] for j in term.columns) for term in terms],
-            values[:, k],
-            float(self.predictor_.intercept[k]),
-            float(scores[k]),
-            self._output_names()[k],
+            self.term_names_, cells_by_term, values[:, k], float(self.predictor_.intercept[k]),
+            float(scores[k]), self._output_names()[k],
             self.predictor_.errors(columns, owner)[0, :, k],
-        )
+        )  # fmt: skip
 
     def _check_state(self) -> None:
         """Raise SchemaError if what was loaded does not fit together."""
@@ -710,13 +605,6 @@ class GeneralizedAdditiveModel(BaseEstimator):
         tags.input_tags.allow_nan = tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
-
-
-def _has_words(raw: Any) -> bool:
-    """Whether an array of objects holds text or None."""
-    if raw.dtype.kind in "US":
-        return True
-    return any(isinstance(item, str) or item is None for item in np.asarray(raw).ravel().tolist())
 
 
 def _in_words(column: Column, names: Mapping[float, str]) -> str:

@@ -20,9 +20,8 @@ from ...data.sources import Source
 from ...data.tables import in_memory
 from ..inputs import coded_labels, targets_of, weights_of
 from ..losses import BinomialCounts, Loss, make_loss
-from ..probabilities import class_probabilities, sigmoid
+from ..outputs import class_probabilities, sigmoid
 from .base import GeneralizedAdditiveModel
-from .design import GamSettings
 from .fitted import (
     CLASSIFIER_STATE,
     check_classes,
@@ -31,7 +30,8 @@ from .fitted import (
 )
 from .model_check import GamCheck
 from .sampling import RowChecks, Sample, count_labels
-from .stream import one_against_rest
+from .terms import GamSettings
+from .training_rows import one_against_rest
 
 
 @dataclass(eq=False, repr=False)
@@ -278,7 +278,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         self, source: Source, sample: Sample
     ) -> tuple[RowChecks, list[Loss], list[float]]:
         checks = RowChecks(type(self).__name__, classes=np.zeros(0))
-        self.classes_, counts = count_labels(source, checks)
+        self.classes_, counts, weights = count_labels(source, checks)
         check_classification_targets(self.classes_)
         self._check_classes()
         factors = None
@@ -286,7 +286,9 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             factors = self._weights_by_class(self.classes_)
             if isinstance(self.class_weight, str):  # "balanced": by the rows of each class
                 factors = counts.sum() / (len(counts) * counts)
-        checks = replace(checks, classes=self.classes_, class_weight=factors)
+            weights = factors * weights
+        classes = {"classes": self.classes_, "class_weight": factors, "total_weight": weights}
+        checks = replace(checks, **classes)
         outputs = self._positive_codes()
         return checks, [make_loss(self.loss, np.ones(1))] * len(outputs), outputs
 

@@ -15,7 +15,6 @@ import numpy as np
 from ..._util.schema import SchemaError, anything, array, boolean, number, pair, record, saved, text
 from ...data.columns import Column
 from ...data.sources import sampled_rows
-from ...engine import Spec
 from ...engine.encode import encode_within
 from ...engine.piecewise import spec_of
 from ...engine.table import EDGES, Table
@@ -39,9 +38,8 @@ class CodingOptions:
     min_level_rows: int = 3
     few_values: int = 1 << 16  # that are coded faster by a search than by loading compiled code
     rows_at_a_time: int = 1 << 15  # that are coded: a block of all columns stays in a cache
-    min_end_width: float = (
-        1e-300  # of the outer bins, where nextafter(0) is too close for the engine
-    )
+    # Width of the outer bins, where nextafter(0) is too close for the engine.
+    min_end_width: float = 1e-300
 
 
 CODING = CodingOptions()
@@ -83,18 +81,14 @@ class Codebook:
     )
 
     def _check_state(self) -> None:
-        if len(self.edges) != max(len(self.nodes) - 1, 0) or (np.diff(self.nodes) <= 0).any():
-            raise SchemaError(f"the bins of column {self.name!r} are not in order")
-        too_many = self.kind == "number" and self.n_codes > CODING.max_codes
-        if (np.diff(self.edges) <= 0).any() or too_many:
+        is_number, levels = self.kind == "number", self.levels
+        bins_fit = len(self.edges) == max(len(self.nodes) - 1, 0)
+        ordered = (np.diff(self.nodes) > 0).all() and (np.diff(self.edges) > 0).all()
+        named = isinstance(levels, tuple) and all(isinstance(level, str) for level in levels)
+        one_kind = not (levels if is_number else len(self.nodes))
+        fits_byte = not is_number or self.n_codes <= CODING.max_codes
+        if not (named and bins_fit and ordered and one_kind and fits_byte):
             raise SchemaError(f"the codes of column {self.name!r} are not as they should be")
-        named = isinstance(self.levels, tuple) and all(isinstance(l, str) for l in self.levels)
-        if (
-            not named
-            or (self.levels and self.kind == "number")
-            or (len(self.nodes) and self.kind == "category")
-        ):
-            raise SchemaError(f"the levels of column {self.name!r} are not as they should be")
 
     @property
     def n_codes(self) -> int:
@@ -113,26 +107,19 @@ class Codebook:
 
     def numbers(self, column: Column, owner: str) -> np.ndarray:
         """A column's rows as numbers: levels by their position, −1 for others; NaN if missing."""
+        if self.kind == "category":
+            codes = self.category_codes(column, owner)
+            return np.where(codes == MISSING, np.nan, codes - (OTHER + 1.0))
         self.check(column, owner)
-        if self.kind == "number":
-            return np.full(len(column), np.nan) if column.is_category else column.values
-        return self.level_numbers(column.levels)[column.codes]
-
-    def level_numbers(self, levels: list[str]) -> np.ndarray:
-        """Positions of levels by name, −1 for others; one entry more, NaN, for a missing value."""
-        codes = self.level_codes(levels)
-        return np.where(codes == MISSING, np.nan, codes - (OTHER + 1.0))
-
-    def level_codes(self, levels: list[str]) -> np.ndarray:
-        """Codes of levels by name; one entry more, the last, for a missing value."""
-        code = {level: k + 2 for k, level in enumerate(self.levels)}
-        dtype = np.min_scalar_type(self.n_codes - 1)
-        return np.array([*(code.get(level, OTHER) for level in levels), MISSING], dtype)
+        return np.full(len(column), np.nan) if column.is_category else column.values
 
     def category_codes(self, column: Column, owner: str) -> np.ndarray:
         """Codes of the rows of a category."""
         self.check(column, owner)
-        return self.level_codes(column.levels)[column.codes]
+        code = {level: k + 2 for k, level in enumerate(self.levels)}
+        dtype = np.min_scalar_type(self.n_codes - 1)
+        codes = [*(code.get(level, OTHER) for level in column.levels), MISSING]
+        return np.array(codes, dtype)[column.codes]
 
     def check(self, column: Column, owner: str) -> None:
         """Refuse categories where numbers were trained on, and the reverse."""
@@ -159,9 +146,8 @@ class Codebook:
 
 def value_range(values: np.ndarray) -> tuple[float, float]:
     """The least and the largest of some numbers, NaN aside; of none, (inf, -inf)."""
-    return float(np.fmin.reduce(values, initial=np.inf)), float(
-        np.fmax.reduce(values, initial=-np.inf)
-    )
+    least = np.fmin.reduce(values, initial=np.inf)
+    return float(least), float(np.fmax.reduce(values, initial=-np.inf))
 
 
 def encode_columns(
@@ -171,10 +157,11 @@ def encode_columns(
     codes: list = [None] * len(books)
     numbers = []
     for j, (book, column) in enumerate(zip(books, columns, strict=True)):
-        book.check(column, owner)
         if book.kind == "category":
             codes[j] = book.category_codes(column, owner)
-        elif column.is_category or not len(book.nodes):  # nothing but missing values
+            continue
+        book.check(column, owner)
+        if column.is_category or not len(book.nodes):  # nothing but missing values
             codes[j] = np.full(len(column), MISSING, np.uint8)
         else:
             numbers.append(j)
@@ -192,8 +179,15 @@ def _encode_numbers(
     """Codes of numbers, by the engine's search for bins, some rows of all columns at a time."""
     n = len(values[0])
     if n * len(books) <= CODING.few_values:
-        return [_searched_codes(*column) for column in zip(books, values, strict=True)]
-    spec, codes = _bins_spec(books), [np.empty(n, np.uint8) for _ in books]
+        return [_search_bins(*column) for column in zip(books, values, strict=True)]
+    edges, zeros = [with_ends(book.edges) for book in books], np.zeros(len(books))
+    coef = [np.zeros((len(column) - 1, 1, 1)) for column in edges]
+    spec = spec_of(
+        Table.build(
+            EDGES, 0, coef, np.arange(len(books)), origin=zeros, resolution=zeros + 1, edges=edges
+        )
+    )
+    codes = [np.empty(n, np.uint8) for _ in books]
     for begin in range(0, n, CODING.rows_at_a_time):
         rows = slice(begin, begin + CODING.rows_at_a_time)
         block = np.stack([column[rows] for column in values], axis=1)
@@ -206,23 +200,12 @@ def _encode_numbers(
     return codes
 
 
-def _searched_codes(book: Codebook, values: np.ndarray) -> np.ndarray:
+def _search_bins(book: Codebook, values: np.ndarray) -> np.ndarray:
     """Codes of the numbers of one column, by NumPy's search."""
     codes = np.searchsorted(book.edges, values, side="right").astype(np.uint8)
     codes += 1
     codes[np.isnan(values)] = MISSING
     return codes
-
-
-def _bins_spec(books: Sequence[Codebook]) -> Spec:
-    """A table of the engine whose bins are those of some codebooks."""
-    edges = [with_ends(book.edges) for book in books]
-    zeros = np.zeros(len(books))
-    coef = [np.zeros((len(column) - 1, 1, 1)) for column in edges]
-    table = Table.build(
-        EDGES, 0, coef, np.arange(len(books)), origin=zeros, resolution=zeros + 1, edges=edges
-    )
-    return spec_of(table)
 
 
 def with_ends(edges: np.ndarray) -> np.ndarray:

@@ -1,10 +1,9 @@
-"""The model that is asked for, and its design: coded rows and the terms on them."""
+"""The design of a GAM: coded rows, and the terms on them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,14 +12,12 @@ from ..._util.threads import limit_blas, map_in_threads
 from ...data.columns import Column
 from ..losses import Loss, LossTotals, Quantile
 from ..rows.basis import Basis, LevelBasis, TermBasis, coefficient_slices
-from .codebooks import CODING, Codebook, LevelCounts, encode_columns, fit_codebook
-from .constraints import constraint_rows
+from .bases import category_basis, column_targets, curve_basis, empty_basis, linear_basis
+from .codebooks import CODING, OTHER, Codebook, LevelCounts, encode_columns, fit_codebook
 from .functions import STRAIGHT, values_at
-from .pairs import LinearSides, build_pair, pair_codes
-from .single_column import column_targets
-from .stream import TrainingRows
-from .terms import Term, TermColumn, term_bases
-from .training_rows import DesignTerm, Pair, RowsInMemory
+from .pairs import build_pair, pair_codes
+from .terms import GamSettings, LinearSides, Pair, constraint_rows
+from .training_rows import DesignTerm, RowsInMemory, TrainingRows
 
 MAX_TERMS = 5000  # of single columns: a Newton step of REML takes their cube, 10 s on one core
 # Levels of all further large factors together, which are part of the dense equations: REML takes
@@ -29,60 +26,10 @@ MAX_TERMS = 5000  # of single columns: a Newton step of REML takes their cube, 1
 # of which a fit holds up to seven copies.
 MAX_FURTHER_LEVELS = 3000
 MAX_BORDER = 1 << 25
-# Share of the rows of a sample without a level of their own, from which on the levels of a category
-# are counted over all rows of a stream.
-MAX_OTHER_SHARE = 0.01
-
-
-@dataclass(frozen=True)
-class ExactValues:
-    """When functions are evaluated at the values of rows in memory, not at the means of bins.
-
-    The bins of few rows are wide: with 3 of 150 rows in each, R² of a table of 100 spectral columns
-    is 0.916, and 0.944 with the values. With 1200 and 1700 rows scores changed by 0.0002.
-    """
-
-    max_rows: int = 2000
-    max_entries: int = 1 << 24  # of the model matrix, which is dense then: 128 MiB
-
-
-EXACT = ExactValues()
-
-
-@dataclass(frozen=True)
-class GamSettings:
-    """What an estimator asks for, in positions of columns.
-
-    Attributes
-    ----------
-    terms : dict of int to Term
-        By column.
-    pairs : dict of (int, int) to (bool, bool)
-        Pairs to include, and whether they are linear in their first and in their second column.
-    max_pairs : int
-        Most pairs to search for beside these.
-    smoothing : dict of int to float, or float, or None
-        Fixed smoothing parameters by column, or of all terms; None, and columns that are not
-        listed: estimated.
-    constraints : dict of int to tuple of str
-        Shapes by column.
-    max_iter : int
-    n_jobs : int or None
-    owner : str
-        Estimator, for messages.
-    frequency_weights : bool
-        Whether a weight counts repeated rows; else weights are relative.
-    """
-
-    terms: dict[int, Term]
-    pairs: dict[Pair, LinearSides]
-    max_pairs: int = 0
-    smoothing: dict[int, float] | float | None = None
-    constraints: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    max_iter: int = 100
-    n_jobs: int | None = None
-    owner: str = "AdditiveModel"
-    frequency_weights: bool = False
+# Rows in memory, up to which functions are evaluated at values instead of the means of bins. Where
+# columns repeat each other, their small differences may matter more than the noise: with an effect
+# of 0.004 standard deviations of 1500 rows, R² of new rows is above 0.9, and below 0.8 by bins.
+MAX_EXACT_ROWS = 2000
 
 
 @dataclass(frozen=True)
@@ -115,12 +62,7 @@ class AdditiveDesign:
     @property
     def total_weight(self) -> float:
         """Weight of all rows."""
-        return float(self.counts[0].sum())
-
-    @property
-    def log_rows(self) -> float:
-        """Logarithm of a smoothing parameter that weighs as much as all rows."""
-        return float(np.log(max(self.total_weight, 1e-300)))
+        return max(float(self.counts[0].sum()), 1e-300)
 
     @property
     def n_pairs(self) -> int:
@@ -131,20 +73,13 @@ class AdditiveDesign:
         """Numbers of functions, by the columns of the terms."""
         return {term.columns: term.basis.n_functions for term in self.terms}
 
-    def has_same_terms(self, other: AdditiveDesign) -> bool:
-        """Whether both have the same terms, with as many functions each."""
-        return self.sizes == other.sizes
-
     def slices(self) -> list[tuple[DesignTerm, slice, slice]]:
         """The terms, and where their coefficients and their smoothing parameters are."""
-        ends = np.cumsum([basis.n_smoothing for basis in self.bases]).tolist()
-        smoothing_slices = [
-            slice(end - basis.n_smoothing, end) for end, basis in zip(ends, self.bases, strict=True)
-        ]
-        places = zip(
-            self.ordered_terms, coefficient_slices(self.bases), smoothing_slices, strict=True
-        )
-        by_columns = {term.columns: (span, smoothing) for term, span, smoothing in places}
+        by_columns, begin = {}, 0
+        for term, span in zip(self.ordered_terms, coefficient_slices(self.bases), strict=True):
+            end = begin + term.basis.n_smoothing
+            by_columns[term.columns] = span, slice(begin, end)
+            begin = end
         return [(term, *by_columns[term.columns]) for term in self.terms]
 
     def constraint_matrix(self) -> np.ndarray | None:
@@ -166,28 +101,22 @@ class AdditiveDesign:
 
         Those in `requested` may be linear in a column.
         """
-        requested = requested or {}
-        codes = [pair_codes(p, self.books, self.counts, requested.get(p)) for p in pairs]
+        sides = requested or {}
+        codes = [pair_codes(pair, self.books, self.counts, sides.get(pair)) for pair in pairs]
         cells = self.rows.pair_counts(pairs, codes)
 
         def build(index: int) -> DesignTerm:
-            j, k = pairs[index]
-            sides = requested.get((j, k))
-            pair = build_pair((j, k), self.books, self.counts, codes[index], cells[index], sides)
+            pair = build_pair(
+                pairs[index], self.books, self.counts, codes[index], cells[index],
+                sides.get(pairs[index]),
+            )  # fmt: skip
             basis = pair.basis() if n_functions is None else pair.basis(n_functions)
-            name = f"{self.books[j].name} × {self.books[k].name}"
-            return DesignTerm(name, "pair", (j, k), basis, pair.counts, pair)
+            name = " × ".join(self.books[j].name for j in pair.columns)
+            return DesignTerm(name, "pair", pair.columns, basis, pair.counts, pair)
 
-        terms = build_in_threads(build, range(len(pairs)), self.n_jobs)
+        with limit_blas(1):
+            terms = map_in_threads(build, range(len(pairs)), self.n_jobs)
         return replace(self, terms=(*self.terms, *terms))
-
-
-def build_in_threads(
-    build: Callable[[Any], DesignTerm], items: Sequence[Any], n_jobs: int | None
-) -> list[DesignTerm]:
-    """Build pairs in threads: each basis is an eigenvalue problem."""
-    with limit_blas(1):
-        return map_in_threads(build, items, n_jobs)
 
 
 def encode_rows(
@@ -198,10 +127,9 @@ def encode_rows(
     """Code the columns of rows in memory; `levels` are those of categories in more rows."""
     with np.errstate(over="ignore"):
         books = _fit_codebooks(columns, weight, settings, levels or {})
-        _check_ranges(books, settings.owner)
     codes = encode_columns(books, columns, settings.owner, settings.n_jobs)
     rows = RowsInMemory(books, codes, tuple(targets), weight, offset, settings.n_jobs)
-    if len(weight) > EXACT.max_rows:
+    if len(weight) > MAX_EXACT_ROWS:
         return rows
     binned = [j for j, book in enumerate(books) if len(book.nodes) > 1 and not book.exact]
     return replace(rows, numbers={j: columns[j].values for j in binned})
@@ -223,6 +151,11 @@ def _fit_codebooks(
     for j, book in enumerate(books):
         if book.is_large and j != largest:
             books[j] = fit(j, limit)
+        if len(book.nodes) and not np.isfinite(book.nodes[-1] - book.nodes[0]):
+            raise ValueError(
+                f"{settings.owner}: the values of column {book.name!r}, {book.nodes[0]:g} to "
+                f"{book.nodes[-1]:g}, are too far apart. Divide them by a constant."
+            )
     return tuple(books)
 
 
@@ -243,111 +176,127 @@ def max_further_levels(books: Sequence[Codebook], settings: GamSettings) -> int:
     return max(fewest, affordable // max(n_further, 1))
 
 
-def _check_ranges(books: Sequence[Codebook], owner: str) -> None:
-    """Refuse numbers whose difference overflows."""
-    for book in books:
-        if len(book.nodes) and not np.isfinite(book.nodes[-1] - book.nodes[0]):
-            raise ValueError(
-                f"{owner}: the values of column {book.name!r}, {book.nodes[0]:g} to "
-                f"{book.nodes[-1]:g}, are too far apart. Divide them by a constant."
+def describe_merged_levels(design: AdditiveDesign, settings: GamSettings) -> Iterator[str]:
+    """Which levels share an effect, of further large factors and in requested pairs."""
+    books, n_rows = design.books, design.total_weight
+    largest, limit = large_factor(books, settings), max_further_levels(books, settings)
+    for j in settings.terms if largest >= 0 else ():
+        book = books[j]
+        if j != largest and len(book.levels) == limit and not book.exact:
+            yield (
+                f"column {book.name!r} has more than {limit} levels, and {books[largest].name!r} "
+                f"more still. Beside the column of the most levels, the {limit} most frequent "
+                f"levels of {book.name!r} have an effect each, and all others, "
+                f"{design.counts[j][OTHER] / n_rows:.0%} of the rows, one in common. Group the "
+                "levels (regions in place of towns, say), or leave the column out: terms="
+                f"{{{book.name!r}: None}}."
             )
+    for term in design.terms:
+        if term.pair is None or term.pair.columns not in settings.pairs:
+            continue
+        for j, side in zip(term.columns, (term.pair.first, term.pair.second), strict=True):
+            book, limit = books[j], side.size - 2  # besides missing and other levels
+            if book.kind == "category" and len(book.levels) > limit:
+                share = design.counts[j][side.of_code == OTHER].sum() / n_rows
+                yield (
+                    f"the pair {term.name!r} distinguishes the {limit} most frequent levels of "
+                    f"{book.name!r}, which has {len(book.levels)}. The others, {share:.0%} of the "
+                    "rows, have one function in common. Group the levels, or fit groups of them "
+                    "one by one."
+                )
 
 
 def build_design(
     rows: TrainingRows, losses: Sequence[Loss], settings: GamSettings
 ) -> AdditiveDesign:
     """The terms of single columns, and the pairs that were asked for."""
-    _check_size(settings)
-    output_sums = rows.output_sums(losses)
-    sums = output_sums.by_output
-    books, counts = rows.books, tuple(sums[0].singles)
+    books, n_terms = rows.books, len(settings.terms)
+    _check_settings(books, settings)
+    sums = rows.output_sums(losses)
     factor = large_factor(books, settings)
-    _check_constraints(books, settings)
-    _check_linear_sides(books, settings)
-    columns = {
-        j: TermColumn(_suited_term(j, settings), books[j], column_targets(sums, j), j == factor)
-        for j in settings.terms
-    }
     # Gradients of quantiles are little more than signs, which jump where a curve is smooth.
-    signs = any(isinstance(loss, Quantile) for loss in losses)
-    bases = term_bases(list(columns.values()), settings.owner, may_be_rough=not signs)
-    terms = [
-        DesignTerm(
-            books[j].name, column.kind, (j,), basis, counts[j],
-            shapes=settings.constraints.get(j, ()),
-            extrapolation="linear" if column.kind in STRAIGHT else column.term.extrapolation,
-        )
-        for (j, column), basis in zip(columns.items(), bases, strict=True)
-    ]  # fmt: skip
-    terms = _at_values(terms, rows)
-    design = AdditiveDesign(rows, counts, tuple(terms), settings.n_jobs, tuple(output_sums.totals))
+    may_be_rough = not any(isinstance(loss, Quantile) for loss in losses)
+
+    def build(j: int) -> DesignTerm:
+        term, book, targets = settings.terms[j], books[j], column_targets(sums.by_output, j)
+        shapes = settings.constraints.get(j, ())
+        if term.kind == "auto":
+            term = replace(term, kind="spline" if book.kind == "number" else "category")
+        if {"convex", "concave"} & set(shapes) and term.knots == "auto":
+            term = replace(term, knots="even")  # on the axis on which it is to be convex
+        basis: Basis
+        if term.kind == "category":
+            counts = targets.counts
+            basis = LevelBasis(counts) if j == factor else category_basis(counts)
+        elif not len(book.nodes):
+            basis = empty_basis()
+        elif term.kind in STRAIGHT:
+            basis = linear_basis(book.nodes, targets.counts)
+        else:
+            basis = curve_basis(term, book, targets, n_terms, may_be_rough)
+        extrapolation = "linear" if term.kind in STRAIGHT else term.extrapolation
+        design_term = DesignTerm(
+            book.name, term.kind, (j,), basis, targets.counts,
+            shapes=shapes, extrapolation=extrapolation,
+        )  # fmt: skip
+        return _at_values(design_term, rows) if isinstance(rows, RowsInMemory) else design_term
+
+    terms = tuple(map_in_threads(build, list(settings.terms), settings.n_jobs))
+    counts, totals = tuple(sums.by_output[0].singles), tuple(sums.totals)
+    design = AdditiveDesign(rows, counts, terms, settings.n_jobs, totals)
     return design.with_pairs(list(settings.pairs), requested=settings.pairs)
 
 
-def _at_values(terms: Sequence[DesignTerm], rows: TrainingRows) -> list[DesignTerm]:
-    """Terms whose functions are known at the values of rows, if these are few and in memory.
+def _at_values(term: DesignTerm, rows: RowsInMemory) -> DesignTerm:
+    """A term whose functions are known at the values of rows, if these are few.
 
     Functions are centred over the values.
     """
-    n_functions = sum(term.basis.n_functions for term in terms)
-    if not isinstance(rows, RowsInMemory) or n_functions * len(rows.weight) > EXACT.max_entries:
-        return list(terms)
-    exact = []
-    for term in terms:
-        (j,) = term.columns
-        numbers, book, basis = rows.numbers.get(j), rows.books[j], term.basis
-        if numbers is not None and isinstance(basis, TermBasis) and basis.n_functions:
-            continues = term.extrapolation == "linear"
-            at_rows = values_at(numbers, book, term.kind, continues, basis.values)
-            means = rows.weight @ at_rows / rows.total_weight
-            basis = replace(basis, values=basis.values - means, local=None, at_rows=at_rows - means)
-            term = replace(term, basis=basis)
-        exact.append(term)
-    return exact
+    (j,) = term.columns
+    numbers, basis = rows.numbers.get(j), term.basis
+    if numbers is None or not isinstance(basis, TermBasis) or not basis.n_functions:
+        return term
+    continues = term.extrapolation == "linear"
+    at_rows = values_at(numbers, rows.books[j], term.kind, continues, basis.values)
+    means = rows.weight @ at_rows / rows.total_weight
+    return replace(term, basis=replace(basis, values=basis.values - means, at_rows=at_rows - means))
 
 
-def _suited_term(j: int, settings: GamSettings) -> Term:
-    """The term of a column: one that is convex, on the axis on which it is to be convex."""
-    term = settings.terms[j]
-    convex = {"convex", "concave"} & set(settings.constraints.get(j, ()))
-    return replace(term, knots="even") if convex and term.knots == "auto" else term
-
-
-def _check_size(settings: GamSettings) -> None:
-    """Refuse models whose smoothing parameters are too many to be estimated."""
-    n_terms = len(settings.terms)
-    if n_terms > MAX_TERMS:
+def _check_settings(books: Sequence[Codebook], settings: GamSettings) -> None:
+    """Refuse terms, constraints and pairs that their columns cannot have."""
+    owner = settings.owner
+    if len(settings.terms) > MAX_TERMS:
+        # Their smoothing parameters are too many to be estimated.
         raise ValueError(
-            f"{settings.owner}: {n_terms} columns have terms, and a GAM estimates the smoothing "
+            f"{owner}: {len(settings.terms)} columns have terms, and a GAM estimates the smoothing "
             f"parameters of up to {MAX_TERMS} with matrices of that size. Name fewer columns in "
             f"{argument('terms')}, or use AdditiveSVC or AdditiveSVR, which take any number of "
             "columns."
         )
-
-
-def _check_linear_sides(books: Sequence[Codebook], settings: GamSettings) -> None:
-    """Refuse pairs that are to be linear in a category."""
-    for pair, sides in settings.pairs.items():
-        for j, linear in zip(pair, sides, strict=True):
-            if linear and not len(books[j].nodes):
-                raise ValueError(
-                    f"{settings.owner}: a pair is to be linear in {books[j].name!r}, which does "
-                    "not hold numbers."
-                )
-
-
-def _check_constraints(books: Sequence[Codebook], settings: GamSettings) -> None:
+    for j, term in settings.terms.items():
+        if books[j].kind == "category" and term.kind not in ("auto", "category"):
+            raise ValueError(
+                f"{owner}: the term of column {books[j].name!r} is {term.kind!r}, but the column "
+                "holds categories."
+            )
     for j in settings.constraints:
         name = books[j].name
         if j not in settings.terms:
-            raise ValueError(f"{settings.owner}: constraints name {name!r}, which has no term.")
+            raise ValueError(f"{owner}: constraints name {name!r}, which has no term.")
         if books[j].kind == "category":
             raise ValueError(
-                f"{settings.owner}: constraints name {name!r}, whose categories have no order. "
+                f"{owner}: constraints name {name!r}, whose categories have no order. "
                 "Recode it as numbers."
             )
         if any(j in pair for pair in settings.pairs):
             raise ValueError(
-                f"{settings.owner}: {name!r} has a constraint, which a pair with another column "
+                f"{owner}: {name!r} has a constraint, which a pair with another column "
                 "would undo. Leave one of them out."
             )
+    for pair, sides in settings.pairs.items():
+        for j, linear in zip(pair, sides, strict=True):
+            if linear and not len(books[j].nodes):
+                raise ValueError(
+                    f"{owner}: a pair is to be linear in {books[j].name!r}, which does not hold "
+                    "numbers."
+                )

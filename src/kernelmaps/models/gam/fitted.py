@@ -30,7 +30,7 @@ from ...data.table_reader import TableReader
 from ...engine.apply import MAX_READABLE
 from ...exceptions import OutOfDomainWarning
 from ..losses import GAM, LOSSES, find_loss
-from ..probabilities import class_probabilities, sigmoid
+from ..outputs import class_probabilities, sigmoid
 from .predictor import AdditivePredictor
 
 # Values of functions, for all rows of a file, that are computed by NumPy: it takes 85 ns more for

@@ -1,29 +1,66 @@
-"""Fits of the outputs of a design, from scratch or from those of a smaller design."""
+r"""Fits of the outputs of a design: exact ones, and rough ones of terms that are added to a model.
+
+A search for pairs adds terms to a fit. With the coefficients divided into old and new ones, and the
+smoothing parameters of the old ones fixed, the restricted likelihood of the new smoothing
+parameters is that of the smaller problem
+
+.. math:: S = G_{nn} - G_{no} A^{-1} G_{on}, \qquad s = r_n - G_{no} A^{-1} r_o,
+          \qquad p = q - r_o^\top A^{-1} r_o, \qquad A = G_{oo} + \mathrm{diag}(d_o),
+
+(S the Schur complement) up to :math:`\log|A|`, which is constant: REML for the new terms costs
+inverses of their size, and the coefficients of all terms follow from these and from the Cholesky
+factor of A. The model that a search ends with is fitted exactly.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import lapack
 
+from ..._util.threads import limit_blas
 from ..losses import Loss, Squared
 from ..rows.basis import LevelBasis
-from ..rows.in_memory import GramCache, TermRows
+from ..rows.normal_equations import NormalEquations
+from ..rows.term_rows import EvaluationInMemory, GramCache, SolverRows, TermRows
+from ..solvers.inequalities import constrained_minimum
+from ..solvers.linear_systems import blas_threads, cholesky_factor, cholesky_solve, scatter
+from ..solvers.newton import Objective, damped_step, quasi_newton_steps
 from ..solvers.pirls import PenalisedFit, fit_penalised, unscreened_smoothing
-from ..solvers.reml import REML
-from .adding_terms import RoughFit, WarmStart, approach_minimum, fit_added_terms
-from .design import AdditiveDesign, GamSettings
+from ..solvers.reml import REML, Penalties, estimate_smoothing
+from .design import AdditiveDesign
+from .terms import GamSettings
 from .training_rows import DesignTerm
 
-# A warm start begins at smoothing parameters of at most e² times the weight of all rows: a function
-# that has vanished has a REML gradient of zero, and would hardly come back by itself. Where curves
-# are screened, the screening brings them back: all together would have too many coefficients.
-MAX_START_OVER_ROWS = 2.0
-# Logarithms of smoothing parameters of rough fits are rounded to multiples of this before an exact
-# fit starts from them. Rough fits of rows in memory use Gram matrices of nearby weights, those of
-# streams do not: from the same start, both end at the same smoothing parameters.
-START_GRID = 0.5
+
+@dataclass(frozen=True)
+class AddingTerms:
+    """Constants of rough fits, and of exact ones that start from them."""
+
+    # Relative decrement of the objective at the end of the steps for new terms: what is left is
+    # far below what decides on a pair.
+    tol: float = 1e-3
+    # Derivative of the REML criterion at the end: with 1, that of models that are refitted, a pair
+    # of few cells stays at the smoothing parameter that it starts with, which leaves nothing of it.
+    reml_tol: float = 0.1
+    # Relative decrement for steps towards the minimum of the last model, which PIRLS starts from.
+    approach_tol: float = 1e-6
+    # An exact fit begins at smoothing parameters of at most e² times the weight of all rows: a
+    # function that has vanished has a REML gradient of zero, and would hardly come back by itself.
+    # Where curves are screened, the screening brings them back: all together would have too many
+    # coefficients.
+    max_start_over_rows: float = 2.0
+    # Logarithms of smoothing parameters of rough fits are rounded to multiples of this before an
+    # exact fit starts from them. Rough fits of rows in memory use Gram matrices of nearby weights,
+    # those of streams do not: from the same start, both end at the same smoothing parameters.
+    start_grid: float = 0.5
+
+
+ADDING = AddingTerms()
 
 
 @dataclass(frozen=True)
@@ -34,6 +71,25 @@ class FittedDesign:
     fits: list[PenalisedFit]
 
 
+class RoughFit(NamedTuple):
+    """What a search for terms needs of a fit.
+
+    Attributes
+    ----------
+    beta, edf : ndarray
+        Coefficients, the intercept first, and their degrees of freedom.
+    rho : ndarray
+        Logarithms of the smoothing parameters.
+    dispersion : float
+        φ.
+    """
+
+    beta: np.ndarray
+    edf: np.ndarray
+    rho: np.ndarray
+    dispersion: float
+
+
 @dataclass(frozen=True)
 class RoughModel:
     """A design, and a rough fit of each output: a model during a search for pairs."""
@@ -42,9 +98,28 @@ class RoughModel:
     fits: list[RoughFit]
 
 
+class WarmStart(NamedTuple):
+    """What is known before terms are added.
+
+    Attributes
+    ----------
+    rho : ndarray
+        Logarithms of the smoothing parameters; of new terms, where to begin.
+    fixed : ndarray of bool
+        Which of them stay.
+    beta, edf : ndarray
+        Coefficients and their degrees of freedom; zero for new terms.
+    """
+
+    rho: np.ndarray
+    fixed: np.ndarray
+    beta: np.ndarray
+    edf: np.ndarray
+
+
 def fit_outputs(
     design: AdditiveDesign, losses: Sequence[Loss], settings: GamSettings,
-    before: RoughModel | None = None, caches: Sequence[GramCache] | None = None,
+    before: RoughModel | None = None, caches: Sequence[GramCache] = (),
 ) -> FittedDesign:  # fmt: skip
     """Fit all outputs exactly.
 
@@ -54,13 +129,27 @@ def fit_outputs(
         The model.
     before : RoughModel, optional
         A model with some of the terms, to start from.
-    caches : sequence of GramCache, optional
-        About ZᵀWZ of these rows, by output; for squared loss exactly.
+    caches : sequence of GramCache
+        About ZᵀWZ of these rows, by output, with `before`; for squared loss exactly.
     """
-    caches = [GramCache() for _ in losses] if caches is None else caches
-    fits = [
-        _fit_output(design, loss, k, settings, before, caches[k]) for k, loss in enumerate(losses)
-    ]
+    fits = []
+    for output, loss in enumerate(losses):
+        rows = design.rows.with_terms(design.ordered_terms, design.constraint_matrix(), output)
+        rho, fixed = _initial_smoothing(design, settings)
+        beta = None
+        if before is not None:
+            start = _warm_start(design, before, output, rho)
+            highest = np.log(design.total_weight) + ADDING.max_start_over_rows
+            highest = np.where(unscreened_smoothing(rows, fixed), highest, np.inf)
+            estimate = np.minimum(start.rho, highest)
+            estimate = ADDING.start_grid * np.round(estimate / ADDING.start_grid)
+            rho, beta = np.where(fixed, rho, estimate), start.beta
+            gram = caches[output].gram_of(rows.bases)
+            if gram is not None and not isinstance(loss, Squared):
+                beta = approach_minimum(rows, loss, rho, beta, gram)
+            elif gram is not None and isinstance(rows, TermRows):
+                rows = replace(rows, gram_cache=caches[output])
+        fits.append(fit_penalised(rows, loss, rho, fixed, max_iter=settings.max_iter, beta=beta))
     return FittedDesign(design, fits)
 
 
@@ -69,48 +158,16 @@ def fit_outputs_roughly(
     caches: Sequence[GramCache],
 ) -> RoughModel:  # fmt: skip
     """Fit all outputs: the smoothing parameters of terms in `before` stay as they are."""
-    fits = [
-        _fit_output_roughly(design, loss, k, settings, before, caches[k])
-        for k, loss in enumerate(losses)
-    ]
-    return RoughModel(design, fits)
-
-
-def _fit_output(
-    design: AdditiveDesign, loss: Loss, output: int, settings: GamSettings,
-    before: RoughModel | None, cache: GramCache,
-) -> PenalisedFit:  # fmt: skip
-    """One output of `fit_outputs`."""
-    rows = design.rows.with_terms(design.ordered_terms, design.constraint_matrix(), output)
-    rho, fixed = _initial_smoothing(design, settings)
-    beta = None
-    if before is not None:
+    fits = []
+    for output, loss in enumerate(losses):
+        rows = design.rows.with_terms(design.ordered_terms, design.constraint_matrix(), output)
+        if isinstance(rows, TermRows) and not rows.are_few:
+            rows = replace(rows, gram_cache=caches[output])
+        rho, fixed = _initial_smoothing(design, settings)
         start = _warm_start(design, before, output, rho)
-        unscreened = unscreened_smoothing(rows, fixed)
-        highest = np.where(unscreened, design.log_rows + MAX_START_OVER_ROWS, np.inf)
-        estimate = np.minimum(start.rho, highest)
-        estimate = START_GRID * np.round(estimate / START_GRID)
-        rho, beta = np.where(fixed, rho, estimate), start.beta
-        gram = cache.gram_of(rows.bases)
-        if gram is not None and not isinstance(loss, Squared):
-            beta = approach_minimum(rows, loss, rho, beta, gram)
-        elif gram is not None and isinstance(rows, TermRows):
-            rows = replace(rows, gram_cache=cache)
-    return fit_penalised(rows, loss, rho, fixed, max_iter=settings.max_iter, beta=beta)
-
-
-def _fit_output_roughly(
-    design: AdditiveDesign, loss: Loss, output: int, settings: GamSettings, before: RoughModel,
-    cache: GramCache,
-) -> RoughFit:  # fmt: skip
-    """One output of `fit_outputs_roughly`."""
-    rows = design.rows.with_terms(design.ordered_terms, design.constraint_matrix(), output)
-    if isinstance(rows, TermRows) and not rows.are_few:
-        rows = replace(rows, gram_cache=cache)
-    rho, fixed = _initial_smoothing(design, settings)
-    start = _warm_start(design, before, output, rho)
-    rho = np.where(fixed, rho, start.rho)
-    return fit_added_terms(rows, loss, replace(start, rho=rho, fixed=fixed | start.fixed))
+        rho = np.where(fixed, rho, start.rho)
+        fits.append(fit_added_terms(rows, loss, start._replace(rho=rho, fixed=fixed | start.fixed)))
+    return RoughModel(design, fits)
 
 
 def _initial_smoothing(
@@ -124,7 +181,8 @@ def _initial_smoothing(
             given = REML.no_penalty
         elif isinstance(given, dict):
             given = given.get(term.columns[0]) if term.pair is None else None
-        rho += [design.log_rows if given is None else np.log(max(given, 1e-300))] * count
+        start = design.total_weight if given is None else max(given, 1e-300)
+        rho += [np.log(start)] * count
         fixed += [given is not None] * count
     return np.array(rho, float), np.array(fixed, bool)
 
@@ -133,23 +191,20 @@ def _warm_start(
     design: AdditiveDesign, before: RoughModel, output: int, rho: np.ndarray
 ) -> WarmStart:
     """Start from an earlier fit; smoothing parameters of terms that have not changed are fixed."""
-    fit = before.fits[output]
-    old = {
-        term.columns: (term.basis, span, smoothing)
-        for term, span, smoothing in before.design.slices()
-    }
+    fit, old = before.fits[output], {item[0].columns: item for item in before.design.slices()}
     beta = np.zeros(1 + sum(basis.n_functions for basis in design.bases))
     rho, fixed, edf = rho.copy(), np.zeros(len(rho), bool), np.zeros(len(beta))
     beta[0], edf[0] = fit.beta[0], 1.0
     for term, span, smoothing in design.slices():
         if term.columns not in old:
             continue
-        old_basis, old_span, old_smoothing = old[term.columns]
-        rho[smoothing], fixed[smoothing] = fit.rho[old_smoothing], old_basis is term.basis
-        if old_basis is term.basis:
+        old_term, old_span, old_smoothing = old[term.columns]
+        rho[smoothing] = fit.rho[old_smoothing]
+        if old_term.basis is term.basis:
+            fixed[smoothing] = True
             beta[span], edf[span] = fit.beta[old_span], fit.edf[old_span]
         else:
-            beta[span] = _project(term, old_basis.evaluate(fit.beta[old_span]))
+            beta[span] = _project(term, old_term.basis.evaluate(fit.beta[old_span]))
     return WarmStart(rho, fixed, beta, edf)
 
 
@@ -159,3 +214,144 @@ def _project(term: DesignTerm, values: np.ndarray) -> np.ndarray:
         return values
     counts = term.counts.ravel()
     return term.basis.values.T @ (counts * values) / max(float(counts.sum()), 1e-300)
+
+
+def approach_minimum(
+    rows: SolverRows, loss: Loss, rho: np.ndarray, beta: np.ndarray, gram: np.ndarray
+) -> np.ndarray:
+    """Coefficients near the minimum for given smoothing parameters, by quasi-Newton steps.
+
+    `gram` is about ZᵀWZ of these rows.
+    """
+    penalties = Penalties.of_bases(rows.bases)
+    active = penalties.active_set(rho, rows.total_weight)
+    diagonal = penalties.restricted(active).diagonal(rho)
+    objective = Objective(rows.restricted(active), loss, diagonal)
+    if not objective.allows_quasi_newton:
+        return beta
+    with limit_blas(blas_threads(len(active))):
+        factor = cholesky_factor(gram[np.ix_(active, active)], diagonal)
+        point, _, _ = quasi_newton_steps(
+            objective, objective.at(beta[active]), partial(cholesky_solve, factor),
+            ADDING.approach_tol,
+        )  # fmt: skip
+    return scatter(point.beta, active, len(penalties.scale))
+
+
+def fit_added_terms(rows: SolverRows, loss: Loss, start: WarmStart) -> RoughFit:
+    """Fit rows roughly: the edf of old terms stay as they were."""
+    all_penalties = Penalties.of_bases(rows.bases)
+    # All coefficients of new terms, and those of the others that penalties leave something of.
+    is_active = _is_new(all_penalties, start)
+    is_active[all_penalties.active_set(start.rho, rows.total_weight)] = True
+    active = np.flatnonzero(is_active)
+    penalties = all_penalties.restricted(active)
+    constraints = None if rows.constraints is None else rows.constraints[:, active]
+    active_rows = rows.restricted(active)
+    # Gram caches are for all coefficients, of which the active ones are taken.
+    cached = rows if isinstance(rows, TermRows) and rows.gram_cache is not None else None
+    with limit_blas(blas_threads(len(active))):
+        if isinstance(loss, Squared):
+            # All coefficients of a table with many columns are too many for a Gram matrix.
+            if isinstance(rows, TermRows) and cached is None:
+                problem, mean = active_rows.squared_problem()
+            else:
+                problem, mean = rows.squared_problem()
+                problem = problem.restricted(active)
+            fit = fit_bordered(problem, penalties, start, loss.dispersion, constraints)
+            beta = fit.beta.copy()
+            beta[0] += mean
+        else:
+            point = active_rows.at(loss, start.beta[active])
+            if cached is not None and isinstance(point, EvaluationInMemory):
+                problem = point.working_problem(cached).restricted(active)
+            else:
+                problem = point.working_problem()
+            fit = fit_bordered(problem, penalties, start, loss.dispersion, constraints)
+            objective = Objective(active_rows, loss, penalties.diagonal(fit.rho))
+            point, _ = damped_step(objective, point, fit.beta)
+            if objective.allows_quasi_newton:
+                point, _, _ = quasi_newton_steps(objective, point, fit.solve, ADDING.tol)
+            beta = point.beta
+    edf = start.edf.copy()
+    edf[active[fit.new]] = fit.new_edf
+    beta = scatter(beta, active, len(all_penalties.scale))
+    return RoughFit(beta, edf, fit.rho, fit.dispersion)
+
+
+def _is_new(penalties: Penalties, start: WarmStart) -> np.ndarray:
+    """Which coefficients have smoothing parameters that are not fixed."""
+    return np.append(~start.fixed, False)[penalties.smoothing_index]  # the last for index −1
+
+
+class BorderedFit(NamedTuple):
+    """The minimum of a working problem with new coefficients as the border of the old ones.
+
+    Attributes
+    ----------
+    beta, rho, dispersion
+        As in `RoughFit`.
+    new, new_edf : ndarray
+        Positions of the new coefficients, and their degrees of freedom.
+    solve : callable
+        (G + diag(d))⁻¹ times a vector.
+    """
+
+    beta: np.ndarray
+    rho: np.ndarray
+    dispersion: float
+    new: np.ndarray
+    new_edf: np.ndarray
+    solve: Callable[[np.ndarray], np.ndarray]
+
+
+def fit_bordered(
+    problem: NormalEquations, penalties: Penalties, start: WarmStart, dispersion: float | None,
+    constraints: np.ndarray | None = None,
+) -> BorderedFit:  # fmt: skip
+    """Estimate the smoothing parameters that are not fixed, and fit; see the module's docstring.
+
+    Constraints need an inverse of all coefficients: with `constraints`, all count as new.
+    """
+    is_new = _is_new(penalties, start)
+    if constraints is not None or not is_new.any():
+        is_new[:] = True
+    old, new = np.flatnonzero(~is_new), np.flatnonzero(is_new)
+    factor, gram, right = np.zeros((0, 0)), problem.gram, problem.rhs
+    if len(old):
+        factor = cholesky_factor(gram[np.ix_(old, old)], penalties.diagonal(start.rho)[old])
+
+    def solve_factor(rhs: np.ndarray, transposed: int = 0) -> np.ndarray:
+        """L⁻¹ or L⁻ᵀ times a right side, with LLᵀ = A."""
+        return lapack.dtrtrs(factor, rhs, lower=1, trans=transposed)[0] if len(old) else rhs
+
+    cross, old_right = solve_factor(gram[np.ix_(old, new)]), solve_factor(right[old])
+    schur = NormalEquations(
+        gram[np.ix_(new, new)] - cross.T @ cross, right[new] - old_right @ cross,
+        problem.square - float(old_right @ old_right), problem.total_weight,
+    )  # fmt: skip
+    new_penalties, groups = penalties.restricted_to_groups(new)
+    if new_penalties.prior is not None:
+        prior = replace(new_penalties.prior, working_weight=problem.working_weight)
+        new_penalties = replace(new_penalties, prior=prior)
+    fit = estimate_smoothing(
+        schur, new_penalties, start.rho[groups], dispersion, start.fixed[groups],
+        tol=ADDING.reml_tol,
+    )  # fmt: skip
+
+    def join(new_part: np.ndarray, old_rhs: np.ndarray) -> np.ndarray:
+        """All coefficients from the new ones, and from L⁻¹ times the right side of the others."""
+        joined = np.empty(len(is_new))
+        joined[new] = new_part
+        joined[old] = solve_factor(old_rhs - cross @ new_part, transposed=1)
+        return joined
+
+    def solve(rhs: np.ndarray) -> np.ndarray:
+        old_rhs = solve_factor(rhs[old])
+        return join(fit.inverse.dense @ (rhs[new] - old_rhs @ cross), old_rhs)
+
+    rho = start.rho.copy()
+    rho[groups] = fit.rho
+    beta = constrained_minimum(join(fit.beta, old_right), fit.inverse, constraints)
+    new_edf = 1 - penalties.diagonal(rho)[new] * fit.inverse.diagonal()
+    return BorderedFit(beta, rho, fit.dispersion, new, new_edf, solve)

@@ -122,6 +122,8 @@ def _places(book: Codebook, term: Any, axis: int) -> _Piece:
         return nodes[[0, -1]], np.array([[[0.0], [1.0]]]), -np.inf, np.inf, missing
     ones = np.ones((len(nodes) - 1, 1))
     coef = np.stack([1 + np.arange(len(ones))[:, None], ones], axis=1)
+    if term.continues:  # places beyond the bins are no codes, and 0 is one of them
+        return nodes, coef, -np.inf, np.inf, np.array([np.nan])
     return nodes, coef, nodes[0], nodes[-1], codes[0]
 
 
@@ -173,7 +175,12 @@ def _interpolated(term: Any, places: Any, xp: Any) -> Any:
             share = place[:, None]
             sides = [(np.array([1]), 1.0 - share), (np.array([last]), share)]
         else:
-            code = xp.astype(place, xp.int64)
+            if term.continues and _is_interpolated(term, axis):
+                missing = np.isnan(place)
+                place = np.where(missing, 0.0, place)
+                code = np.where(missing, 0, np.clip(place, 1, size - 2).astype(np.int64))
+            else:
+                code = xp.astype(place, xp.int64)
             sides = [(code, 1.0)]
             if _is_interpolated(term, axis):
                 share = (place - xp.astype(code, places.dtype))[:, None]

@@ -31,7 +31,6 @@ from ..losses import Loss
 from ..rows.basis import LevelBasis, TermBasis
 from ..solvers.pirls import PenalisedFit
 from .bases import eigh
-from .constraints import enforce_direction
 from .fitting import FittedDesign
 from .levels import LevelEffects, new_levels, without_levels
 from .pairs import PAIRS
@@ -39,7 +38,8 @@ from .posterior import Posterior, posterior_of
 from .predictor import AdditivePredictor, FittedTerm
 from .purification import Deviations, DisplayedPart, Projection, Slices, displayed_parts, pair_sides
 from .score_tests import mixture_tail
-from .training_rows import DesignTerm, Pair
+from .terms import Pair, enforce_direction
+from .training_rows import DesignTerm
 
 
 class TermTest(NamedTuple):

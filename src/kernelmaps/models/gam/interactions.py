@@ -2,7 +2,7 @@
 
 1. Fit the single columns.
 2. In rounds: test all pairs beside the model of the round before (:mod:`.score_tests`), add those
-   that are significant with few functions, and fit these roughly (:mod:`.adding_terms`). The level
+   that are significant with few functions, and fit these roughly (:mod:`.fitting`). The level
    of a round is that of all its tests together, so that a table with true pairs gets as few false
    ones as a table without. Pairs that use nearly all of their functions get twice as many in the
    next round, but stay coarse until all pairs are there; those of which nothing is left are
@@ -15,21 +15,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import NamedTuple
 
 import numpy as np
 
-from ..._util.threads import limit_blas
+from ..._util.threads import limit_blas, map_in_threads
 from ..losses import Loss
-from ..rows.basis import coefficient_slices
-from ..rows.in_memory import GramCache
-from .bases import marginal_basis
-from .design import AdditiveDesign, GamSettings, build_in_threads
-from .fitting import FittedDesign, RoughModel, fit_outputs, fit_outputs_roughly
-from .levels import with_fixed_levels, with_free_levels
-from .pairs import PAIRS, codes_for_tests
+from ..rows.basis import LevelBasis, coefficient_slices
+from ..rows.term_rows import GramCache
+from .bases import empty_basis
+from .design import AdditiveDesign
+from .fitting import FittedDesign, RoughFit, RoughModel, fit_outputs, fit_outputs_roughly
+from .pairs import PAIRS, coarse_codes, marginal_basis
 from .score_tests import SCORE_TEST, ordered_p_values, screened_pairs
-from .training_rows import DesignTerm, Pair
+from .terms import GamSettings, Pair
+from .training_rows import DesignTerm
 
 
 @dataclass(frozen=True)
@@ -65,60 +64,56 @@ def search_pairs(
     if design.counts[0].sum() < PAIR_SEARCH.min_rows:
         return without_pairs
     # The levels of a large factor keep their effects during the search.
-    start = with_fixed_levels(without_pairs)
-    search = InteractionSearch(start.design, losses, settings)
+    start = _fix_levels(without_pairs)
+    caches = [GramCache() for _ in losses]
+    search = InteractionSearch(start.design, losses, settings, caches)
     model = search.add_significant_pairs(start)
-    if model.design.has_same_terms(start.design):
+    if model.design.sizes == start.design.sizes:
         return without_pairs
-    model = with_free_levels(model, without_pairs)
-    return fit_outputs(model.design, losses, settings, model, search.caches)
+    model = _free_levels(model, without_pairs)
+    return fit_outputs(model.design, losses, settings, model, caches)
 
 
-class PairEvidence(NamedTuple):
-    """How strong the evidence for a pair is, the strongest first in an order of tuples.
-
-    Attributes
-    ----------
-    p_value : float
-    negative_excess : float
-        Minus the excess of its screening, which decides between p-values that are zero.
-    """
-
-    p_value: float
-    negative_excess: float
-
-
-NO_EVIDENCE = PairEvidence(1.0, 0.0)
+def _fix_levels(model: FittedDesign) -> RoughModel:
+    """A model whose large factor, the last of the terms, keeps its effects as an offset."""
+    terms = list(model.design.terms)
+    fits = [RoughFit(fit.beta, fit.edf, fit.rho, fit.dispersion) for fit in model.fits]
+    for t, (term, span, smoothing) in enumerate(model.design.slices()):
+        if isinstance(term.basis, LevelBasis):
+            effects = tuple(fit.beta[span] for fit in fits)
+            terms[t] = replace(term, basis=empty_basis(), fixed_effects=effects)
+            n, k = span.start, smoothing.start
+            fits = [RoughFit(f.beta[:n], f.edf[:n], f.rho[:k], f.dispersion) for f in fits]
+    return RoughModel(replace(model.design, terms=tuple(terms)), fits)
 
 
-class PairTests(NamedTuple):
-    """Results of the tests of a round.
+def _free_levels(model: RoughModel, before: FittedDesign) -> RoughModel:
+    """The model with the large factor of an earlier one as a term again."""
+    for factor, span, smoothing in before.design.slices():
+        if isinstance(factor.basis, LevelBasis):
+            terms = tuple(
+                replace(term, basis=factor.basis, fixed_effects=()) if term.fixed_effects else term
+                for term in model.design.terms
+            )
+            fits = [
+                RoughFit(
+                    np.append(fit.beta, old.beta[span]), np.append(fit.edf, old.edf[span]),
+                    np.append(fit.rho, old.rho[smoothing]), fit.dispersion,
+                )
+                for fit, old in zip(model.fits, before.fits, strict=True)
+            ]  # fmt: skip
+            return RoughModel(replace(model.design, terms=terms), fits)
+    return model
 
-    Attributes
-    ----------
-    significant : list of (int, int)
-        Pairs that a test of any output accepts, the most significant first. Of pairs that share a
-        column only the first is taken: the others may owe their significance to it, and are tested
-        again beside it.
-    close : set of (int, int)
-        Pairs with a p-value below the square root of the level.
-    """
 
-    significant: list[Pair]
-    close: set[Pair]
-
-
-NO_TESTS = PairTests([], set())
-
-
+@dataclass(frozen=True)
 class InteractionSearch:
-    """The outputs and Gram caches of a search."""
+    """The design to start from, the outputs and the Gram caches of a search."""
 
-    def __init__(
-        self, design: AdditiveDesign, losses: Sequence[Loss], settings: GamSettings
-    ) -> None:
-        self.start, self.losses, self.settings = design, losses, settings
-        self.caches = [GramCache() for _ in losses]
+    start: AdditiveDesign
+    losses: Sequence[Loss]
+    settings: GamSettings
+    caches: Sequence[GramCache]
 
     def add_significant_pairs(self, model: RoughModel) -> RoughModel:
         """Rounds of new pairs, until no other is significant."""
@@ -127,17 +122,17 @@ class InteractionSearch:
         for _ in range(PAIR_SEARCH.max_rounds):
             design = _without_vanished(model, self.start.n_pairs)
             n_new = max(self.settings.max_pairs + self.start.n_pairs - design.n_pairs, 0)
-            tests = self._tests(model, tried, candidates) if n_new else NO_TESTS
-            pairs = tests.significant[:n_new]
+            pairs, close = self._test(model, tried, candidates) if n_new else ([], set())
+            pairs = pairs[:n_new]
             # Finer pairs change little: unless pairs are added, only those that were close to being
             # significant are tested again.
-            candidates = None if pairs else tests.close
+            candidates = None if pairs else close
             larger = self._add_pairs(design, pairs)
             is_complete = larger.n_pairs == design.n_pairs
             finest = PAIRS.max_functions if is_complete else PAIR_SEARCH.n_functions_in_search
             larger = _refined(larger, _pair_edf(model), finest)
             tried |= set(pairs)
-            if larger.has_same_terms(model.design):
+            if larger.sizes == model.design.sizes:
                 break
             model = fit_outputs_roughly(larger, self.losses, self.settings, model, self.caches)
         return model
@@ -165,13 +160,16 @@ class InteractionSearch:
         }
         return sorted(sorted(variance, key=lambda j: -variance[j])[: PAIR_SEARCH.max_columns])
 
-    def _tests(
+    def _test(
         self, model: RoughModel, tried: set[tuple[int, ...]], candidates: set[Pair] | None
-    ) -> PairTests:
+    ) -> tuple[list[Pair], set[Pair]]:
         """Test pairs that were not tried, only `candidates` if there are any given.
 
         The level is divided by the number of pairs that were not tried (Bonferroni), also if only
-        some are tested.
+        some are tested. Returns pairs that a test of any output accepts, the most significant
+        first, and those with a p-value below the square root of the level. Of significant pairs
+        that share a column only the first is taken: the others may owe their significance to it,
+        and are tested again beside it.
         """
         design, rows = model.design, model.design.rows
         columns, present = self._candidate_columns(model), tried | set(design.sizes)
@@ -180,13 +178,16 @@ class InteractionSearch:
         if candidates is not None:
             pairs = [pair for pair in pairs if pair in candidates]
         if not pairs:
-            return NO_TESTS
-        coarse = codes_for_tests(design.books, design.counts, columns)
+            return [], set()
+        coarse = {
+            j: coarse_codes(design.books[j], design.counts[j], PAIRS.test_codes) for j in columns
+        }
         marginal_bases = {
             j: marginal_basis(codes.sum_rows(design.counts[j]), design.books[j].kind == "category")
             for j, codes in coarse.items()
         }
-        evidence: dict[Pair, PairEvidence] = {}
+        # p-values, and minus the excess of the screening, which decides between those that are zero.
+        evidence: dict[Pair, tuple[float, float]] = {}
         for k, (loss, fit) in enumerate(zip(self.losses, model.fits, strict=True)):
             at_fit = design.terms, fit.beta, loss, k
             tables = rows.derivative_tables(*at_fit, pairs, coarse, ("curvature", "gradient"))
@@ -201,21 +202,12 @@ class InteractionSearch:
                     list(screened), tables, marginal_bases, fit.dispersion, level
                 )
             for pair, p in p_values.items():
-                of_output = PairEvidence(p, -screened[pair])
-                evidence[pair] = min(evidence.get(pair, NO_EVIDENCE), of_output)
-        close = {pair for pair, of_pair in evidence.items() if of_pair.p_value < np.sqrt(level)}
-        return PairTests(_disjoint_below(evidence, level), close)
-
-
-def _disjoint_below(evidence: dict[Pair, PairEvidence], level: float) -> list[Pair]:
-    """Pairs with a p-value below a level, none of which share a column."""
-    columns: set[int] = set()
-    disjoint = []
-    for pair in sorted(evidence, key=lambda pair: evidence[pair]):
-        if evidence[pair].p_value < level and not columns & set(pair):
-            disjoint.append(pair)
-            columns |= set(pair)
-    return disjoint
+                evidence[pair] = min(evidence.get(pair, (1.0, 0.0)), (p, -screened[pair]))
+        significant: list[Pair] = []
+        for pair in sorted(evidence, key=lambda pair: evidence[pair]):
+            if evidence[pair][0] < level and not {*pair} & {j for p in significant for j in p}:
+                significant.append(pair)
+        return significant, {pair for pair, (p, _) in evidence.items() if p < np.sqrt(level)}
 
 
 def _pair_edf(model: RoughModel) -> dict[tuple[int, ...], float]:
@@ -250,13 +242,11 @@ def _refined(
     full.sort(key=lambda term: term.basis.n_functions)
     sums = sum(design.sizes.values()) + np.cumsum([term.basis.n_functions for term in full])
     full = full[: int(np.searchsorted(sums, PAIR_SEARCH.max_coefficients, "right"))]
-    finer = {
-        term.columns: term for term in build_in_threads(_with_twice_as_many, full, design.n_jobs)
-    }
+
+    def refine(term: DesignTerm) -> DesignTerm:
+        assert term.pair is not None
+        return replace(term, basis=term.pair.basis(2 * term.basis.n_functions))
+
+    with limit_blas(1):
+        finer = {term.columns: term for term in map_in_threads(refine, full, design.n_jobs)}
     return replace(design, terms=tuple(finer.get(term.columns, term) for term in design.terms))
-
-
-def _with_twice_as_many(term: DesignTerm) -> DesignTerm:
-    """A pair with twice as many functions."""
-    assert term.pair is not None
-    return replace(term, basis=term.pair.basis(2 * term.basis.n_functions))

@@ -20,14 +20,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..rows.basis import LevelBasis, TermBasis
+from ..rows.basis import LevelBasis
 from ..solvers.index_blocks import IndexBlocks
 from ..solvers.levels import BlockCovariance
 from ..solvers.pirls import PenalisedFit
-from .adding_terms import RoughFit
-from .bases import new_level_variances as pair_level_variances
 from .codebooks import MISSING, OTHER
-from .fitting import FittedDesign, RoughModel
+from .fitting import FittedDesign
+from .pairs import new_level_variances as pair_level_variances
 from .training_rows import DesignTerm
 
 # Degrees of freedom of the variance of levels, at least: with fewer, the variance of a t
@@ -250,42 +249,3 @@ def variance_test(fit: PenalisedFit) -> tuple[float, np.ndarray]:
     kappa = levels.weight / levels.precision
     mean = m - 2 * inverse.penalised_diagonal(diagonal)[1] + float(squares[0, 0])
     return statistic, kappa**2 * mean / max(float(np.sum(kappa**2)), 1e-300)
-
-
-def with_fixed_levels(model: FittedDesign) -> RoughModel:
-    """A model whose large factor keeps its effects, as an offset: for a search for pairs."""
-    terms, fits = list(model.design.terms), [RoughFit.of(fit) for fit in model.fits]
-    for t, (term, span, smoothing) in enumerate(model.design.slices()):
-        if isinstance(term.basis, LevelBasis):
-            no_functions = TermBasis(np.zeros((1, 0)), np.zeros(0), np.zeros(0, np.int64))
-            effects = tuple(fit.beta[span] for fit in fits)
-            terms[t] = replace(term, basis=no_functions, fixed_effects=effects)
-            fits = [
-                replace(
-                    fit, beta=fit.beta[: span.start], edf=fit.edf[: span.start],
-                    rho=fit.rho[: smoothing.start],
-                )
-                for fit in fits
-            ]  # fmt: skip
-    return RoughModel(replace(model.design, terms=tuple(terms)), fits)
-
-
-def with_free_levels(model: RoughModel, before: FittedDesign) -> RoughModel:
-    """The model with the large factor of an earlier one as a term again."""
-    factor = [item for item in before.design.slices() if isinstance(item[0].basis, LevelBasis)]
-    if not factor:
-        return model
-    ((term, span, smoothing),) = factor
-    terms = tuple(
-        replace(other, basis=term.basis, fixed_effects=()) if other.fixed_effects else other
-        for other in model.design.terms
-    )
-    fits = [
-        replace(
-            fit, beta=np.concatenate([fit.beta, old.beta[span]]),
-            edf=np.concatenate([fit.edf, old.edf[span]]),
-            rho=np.concatenate([fit.rho, old.rho[smoothing]]),
-        )
-        for fit, old in zip(model.fits, before.fits, strict=True)
-    ]  # fmt: skip
-    return RoughModel(replace(model.design, terms=terms), fits)

@@ -7,21 +7,26 @@ tail of a column, where its effects may be largest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from ...stats.pair_tables import tables_of_pairs
 from ..rows.basis import TermBasis
 from .bases import (
-    MarginalBasis,
-    axis_between,
-    linear_marginal_basis,
-    marginal_basis,
-    tensor_basis,
+    compute_differences,
+    decompose_smoothest,
+    empty_basis,
+    interpolate_axes,
+    level_indicators,
+    orthogonal_complement,
+    splines,
+    with_missing_code,
 )
 from .codebooks import OTHER, Codebook
+from .terms import LinearSides, Pair
 
 
 @dataclass(frozen=True)
@@ -42,15 +47,19 @@ class PairOptions:
     max_requested_levels: int = 254
     max_requested_cells: int = 6600
     max_cells_of_slopes: int = 1 << 14
+    marginal_splines: int = 22  # of each column
+    # Penalty of a straight line, beside those of the other column, whose mean is one: so little
+    # that the other column decides, and not zero, where both are straight lines.
+    line_penalty: float = 1e-3
+    # The n smoothest functions are sought among 3n + 16 products of the columns' functions.
+    candidates_factor: int = 3
+    candidates_offset: int = 16
 
 
 PAIRS = PairOptions()
 
-LinearSides = tuple[bool, bool]  # whether a pair is linear in its first and in its second column
 
-
-@dataclass(frozen=True)
-class CoarseCodes:
+class CoarseCodes(NamedTuple):
     """Fewer codes for a column.
 
     Attributes
@@ -69,6 +78,22 @@ class CoarseCodes:
         return np.eye(self.size)[self.of_code].T @ table
 
 
+PairCodes = tuple[CoarseCodes, CoarseCodes]
+
+
+class MarginalBasis(NamedTuple):
+    """The marginal basis of a pair in one of its columns: centred functions, diagonal penalty.
+
+    Attributes
+    ----------
+    functions : ndarray of shape (n_codes, n_functions)
+    penalty : ndarray of shape (n_functions,)
+    """
+
+    functions: np.ndarray
+    penalty: np.ndarray
+
+
 @dataclass(frozen=True)
 class PairTerm:
     """A pair's coarse codes and functions; pair code = first · second.size + second.
@@ -77,7 +102,7 @@ class PairTerm:
     the columns that the pair is linear in.
     """
 
-    columns: tuple[int, int]
+    columns: Pair
     first: CoarseCodes
     second: CoarseCodes
     marginal_bases: tuple[MarginalBasis, MarginalBasis]
@@ -87,9 +112,8 @@ class PairTerm:
 
     def basis(self, n_functions: int = PAIRS.max_functions) -> TermBasis:
         """The smoothest functions of the pair."""
-        return tensor_basis(
-            *self.marginal_bases, self.counts, min(n_functions, PAIRS.max_functions)
-        )
+        n_functions = min(n_functions, PAIRS.max_functions)
+        return tensor_basis(*self.marginal_bases, self.counts, n_functions)
 
     def codes(self, codes: Sequence[np.ndarray]) -> np.ndarray:
         """Pair codes of rows, from the codes of all columns."""
@@ -101,39 +125,26 @@ class PairTerm:
 
 def coarse_codes(book: Codebook, counts: np.ndarray, max_codes: int) -> CoarseCodes:
     """At most `max_codes` codes: even bins for numbers, frequent levels of a category."""
-    if book.kind == "category":
-        return _frequent_levels(counts, max_codes)
+    if book.kind == "category":  # missing, other, and the most frequent levels in their order
+        levels = np.arange(OTHER + 1, len(counts))
+        frequent = np.argsort(-counts[levels], kind="stable")[: max_codes - 2]
+        of_code = np.full(len(counts), OTHER, np.uint8)
+        of_code[0] = 0
+        of_code[np.sort(levels[frequent])] = np.arange(2, len(frequent) + 2)
+        return CoarseCodes(of_code, len(frequent) + 2)
     counts = counts[1:]
     n_bins = min(len(counts), max_codes - 1)
     if n_bins == len(counts):
         return CoarseCodes(np.arange(n_bins + 1, dtype=np.uint8), n_bins + 1)
     rank = (np.cumsum(counts) - 0.5 * counts) / max(counts.sum(), 1e-300)
     value = (book.nodes - book.nodes[0]) / (book.nodes[-1] - book.nodes[0])
-    bins = np.minimum((axis_between(rank, value) * n_bins).astype(np.int64), n_bins - 1)
+    bins = np.minimum((interpolate_axes(rank, value) * n_bins).astype(np.int64), n_bins - 1)
     _, bins = np.unique(bins, return_inverse=True)
     return CoarseCodes(np.concatenate([[0], bins + 1]).astype(np.uint8), int(bins.max()) + 2)
 
 
-def _frequent_levels(counts: np.ndarray, max_codes: int) -> CoarseCodes:
-    """Missing, other, and the most frequent levels in their order."""
-    levels = np.arange(OTHER + 1, len(counts))
-    frequent = np.argsort(-counts[levels], kind="stable")[: max_codes - 2]
-    levels = np.sort(levels[frequent])
-    of_code = np.full(len(counts), OTHER, np.uint8)
-    of_code[0] = 0
-    of_code[levels] = np.arange(2, len(levels) + 2)
-    return CoarseCodes(of_code, len(levels) + 2)
-
-
-def codes_for_tests(
-    books: Sequence[Codebook], counts: Sequence[np.ndarray], columns: Sequence[int]
-) -> dict[int, CoarseCodes]:
-    """Codes of some columns while pairs are tested."""
-    return {j: coarse_codes(books[j], counts[j], PAIRS.test_codes) for j in columns}
-
-
 def sums_by_pair(
-    pairs: Sequence[tuple[int, int]], coarse: dict[int, CoarseCodes], codes: Sequence[np.ndarray],
+    pairs: Sequence[Pair], coarse: Mapping[int, CoarseCodes], codes: Sequence[np.ndarray],
     values: Sequence[np.ndarray], n_jobs: int | None = None,
 ) -> np.ndarray:  # fmt: skip
     """Sums of values of the rows over the coarse codes of pairs of columns.
@@ -159,43 +170,53 @@ def sums_by_pair(
     return tables_of_pairs(small, places, np.stack(values), size, n_jobs)
 
 
-PairCodes = tuple[CoarseCodes, CoarseCodes]
-
-
 def pair_codes(
-    columns: tuple[int, int], books: Sequence[Codebook], counts: Sequence[np.ndarray],
+    columns: Pair, books: Sequence[Codebook], counts: Sequence[np.ndarray],
     requested: LinearSides | None,
 ) -> PairCodes:  # fmt: skip
-    """Coarse codes of the columns of a pair; one that was `requested` distinguishes more levels.
+    """Coarse codes of the columns of a pair: levels as they are, what remains for numbers.
 
-    `counts` are the weights of the codes of all columns.
+    A pair that was `requested` distinguishes more levels. `counts` are the weights of the codes of
+    all columns.
     """
-    sizes = _side_sizes((books[columns[0]], books[columns[1]]), requested)
-    first, second = (
-        coarse_codes(books[j], counts[j], size) for j, size in zip(columns, sizes, strict=True)
+    max_levels, max_cells = PAIRS.max_levels, PAIRS.max_cells
+    if requested is not None:
+        max_levels = PAIRS.max_requested_levels
+        max_cells = PAIRS.max_cells_of_slopes if any(requested) else PAIRS.max_requested_cells
+    categories = [books[j].kind == "category" for j in columns]
+    a, b = (
+        min(books[j].n_codes, max_levels + 2) if category else books[j].n_codes
+        for j, category in zip(columns, categories, strict=True)
     )
-    return first, second
+    even = int(np.sqrt(PAIRS.max_cells))
+    levels_last = categories[1] and not categories[0]
+    if (a <= even and not levels_last) or (categories[0] and not categories[1]):
+        b = min(b, max(max_cells // a, 2), PAIRS.max_side)
+    elif b <= even or levels_last:
+        a = min(a, max(max_cells // b, 2), PAIRS.max_side)
+    else:
+        a = b = even
+    j, k = columns
+    return coarse_codes(books[j], counts[j], a), coarse_codes(books[k], counts[k], b)
 
 
 def build_pair(
-    columns: tuple[int, int], books: Sequence[Codebook], counts: Sequence[np.ndarray],
-    codes: PairCodes, cells: np.ndarray, requested: LinearSides | None = None,
+    columns: Pair, books: Sequence[Codebook], counts: Sequence[np.ndarray], codes: PairCodes,
+    cells: np.ndarray, linear: LinearSides | None,
 ) -> PairTerm:  # fmt: skip
-    """The term of a pair, from its coarse codes and the weights of its cells.
+    """The term of a pair, from its coarse codes and the weights of its cells."""
 
-    A pair that was `requested` may be linear in some columns.
-    """
-    marginal_bases, positions, linear = [], [], requested or (False, False)
-    for axis, (j, coarse) in enumerate(zip(columns, codes, strict=True)):
-        category, weight = books[j].kind == "category", cells.sum(axis=1 - axis)
-        positions.append(bin_means(coarse, books[j].nodes, counts[j]))
-        if linear[axis]:
-            marginal_bases.append(linear_marginal_basis(positions[axis], weight))
-        else:
-            marginal_bases.append(marginal_basis(weight, category))
+    def build_side(axis: int) -> tuple[MarginalBasis, np.ndarray]:
+        book, weight = books[columns[axis]], cells.sum(axis=1 - axis)
+        position = bin_means(codes[axis], book.nodes, counts[columns[axis]])
+        if linear and linear[axis]:
+            return linear_marginal_basis(position, weight), position
+        return marginal_basis(weight, book.kind == "category"), position
+
+    (first, first_position), (second, second_position) = build_side(0), build_side(1)
     return PairTerm(
-        columns, *codes, (marginal_bases[0], marginal_bases[1]), cells,
-        (positions[0], positions[1]), linear,
+        columns, *codes, (first, second), cells, (first_position, second_position),
+        linear or (False, False),
     )  # fmt: skip
 
 
@@ -216,21 +237,98 @@ def bin_means(coarse: CoarseCodes, nodes: np.ndarray, counts: np.ndarray) -> np.
     return np.minimum(nodes[first] + 2 * means, nodes[last])
 
 
-def _side_sizes(books: tuple[Codebook, Codebook], requested: LinearSides | None) -> tuple[int, int]:
-    """Coarse codes of each column: levels as they are, what remains for numbers."""
-    max_levels, max_cells = PAIRS.max_levels, PAIRS.max_cells
-    if requested is not None:
-        max_levels = PAIRS.max_requested_levels
-        max_cells = PAIRS.max_cells_of_slopes if any(requested) else PAIRS.max_requested_cells
-    categories = [book.kind == "category" for book in books]
-    a, b = (
-        min(book.n_codes, max_levels + 2) if category else book.n_codes
-        for book, category in zip(books, categories, strict=True)
-    )
-    even = int(np.sqrt(PAIRS.max_cells))
-    levels_last = categories[1] and not categories[0]
-    if (a <= even and not levels_last) or (categories[0] and not categories[1]):
-        return a, min(b, max(max_cells // a, 2), PAIRS.max_side)
-    if b <= even or levels_last:
-        return min(a, max(max_cells // b, 2), PAIRS.max_side), b
-    return even, even
+def marginal_basis(counts: np.ndarray, category: bool) -> MarginalBasis:
+    """Functions of one column of a pair, from the weights of its codes.
+
+    First differences are penalised: their null space, the constants, is removed by centring, so
+    that one smoothing parameter can shrink a pair to nothing.
+    """
+    if category:
+        raw = level_indicators(counts)
+        penalty = np.eye(raw.shape[1])
+    else:
+        n_bins, n_splines = len(counts) - 1, PAIRS.marginal_splines
+        position = (np.arange(n_bins) + 0.5) / max(n_bins, 1)
+        curve = np.eye(n_bins) if n_bins <= n_splines else splines(position, n_splines, 3)
+        raw = with_missing_code(curve, counts[0] > 0)
+        size, penalty = curve.shape[1], np.eye(raw.shape[1])
+        differences = compute_differences(np.ones(max(size - 1, 0)), 1)
+        penalty[:size, :size] = differences.T @ differences
+    centring = orthogonal_complement(counts @ raw / max(float(counts.sum()), 1e-300))
+    values, rotation = np.linalg.eigh(centring.T @ penalty @ centring)
+    functions = np.where((counts > 0)[:, None], raw @ (centring @ rotation), 0.0)
+    return MarginalBasis(functions, values / max(values.mean() if len(values) else 0.0, 1e-300))
+
+
+def linear_marginal_basis(position: np.ndarray, counts: np.ndarray) -> MarginalBasis:
+    """The straight line as the one function of a column of a pair, by the positions of its bins."""
+    share = counts[1:] / max(float(counts[1:].sum()), 1e-300)
+    centred = position - share @ position
+    spread = np.sqrt(share @ centred**2)
+    line = np.concatenate([[0.0], centred / spread if spread > 0 else 0 * centred])
+    return MarginalBasis(line[:, None], np.full(1, PAIRS.line_penalty))
+
+
+def tensor_basis(
+    first: MarginalBasis, second: MarginalBasis, counts: np.ndarray, max_functions: int
+) -> TermBasis:
+    r"""Products of the functions of two columns; code a·n_b + b stands for the pair (a, b).
+
+    Their penalty, :math:`S_a ⊗ I + I ⊗ S_b`, is diagonal. Of all products only the smoothest
+    combinations are kept: in coordinates where they are orthonormal over the rows as well, the
+    others are those that the penalty would leave least of (as in thin-plate regression splines,
+    Wood 2003). So fine marginal bases need no more coefficients than coarse ones. They are sought
+    among about three times as many products, those with the largest variance for their penalty.
+    """
+    total = max(float(counts.sum()), 1e-300)
+    penalty = np.add.outer(first.penalty, second.penalty)
+    means, variances = _product_moments(first, second, counts)
+    if not variances.sum() > 0:
+        return empty_basis(counts.size)
+    order = np.argsort(-variances / penalty, axis=None, kind="stable")
+    candidates = order[: PAIRS.candidates_factor * max_functions + PAIRS.candidates_offset]
+    a, b = np.unravel_index(candidates, variances.shape)
+    scale = 1 / np.sqrt(penalty[a, b])
+    cells = np.nonzero(counts)  # most pairs have many cells without rows
+    products = first.functions[np.ix_(cells[0], a)] * second.functions[np.ix_(cells[1], b)]
+    rows = np.sqrt(counts[cells] / total)[:, None] * ((products - means[a, b]) * scale)
+    smoothest, rotation = decompose_smoothest(rows.T @ rows, max_functions)
+    rotation *= scale[:, None]
+    # Sums of products in all cells, over one column at a time: the products themselves would take
+    # several times as long.
+    weights = np.zeros((*variances.shape, len(smoothest)))
+    weights[a, b] = rotation
+    over_second = np.tensordot(second.functions, weights, (1, 1))
+    values = np.tensordot(first.functions, over_second, (1, 1)).reshape(counts.size, -1)
+    values -= means[a, b] @ rotation
+    unit = _product_unit(penalty, variances)
+    return TermBasis(values, 1 / (unit * smoothest), np.zeros(len(smoothest), np.int64))
+
+
+def new_level_variances(
+    levels: MarginalBasis, other: MarginalBasis, counts: np.ndarray
+) -> np.ndarray:
+    """Variances that the penalty of a pair allows the functions of `other` for one more level.
+
+    They are for a smoothing parameter and a dispersion of one; `counts` are the weights of the
+    cells, those of a level in a row.
+    """
+    penalty = np.add.outer(levels.penalty, other.penalty)
+    _, variances = _product_moments(levels, other, counts)
+    if not variances.sum() > 0:
+        return np.zeros(len(other.penalty))
+    return _product_unit(penalty, variances) / penalty.mean(axis=0)
+
+
+def _product_moments(
+    first: MarginalBasis, second: MarginalBasis, counts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Means and variances over the rows of the products of the functions of two columns."""
+    total = max(float(counts.sum()), 1e-300)
+    means = first.functions.T @ counts @ second.functions / total
+    return means, (first.functions**2).T @ counts @ second.functions**2 / total - means**2
+
+
+def _product_unit(penalty: np.ndarray, variances: np.ndarray) -> float:
+    """The penalty of products that counts as one."""
+    return float(penalty.sum() / variances.sum())

@@ -301,7 +301,8 @@ class AdditivePredictor:
     def _continued(self) -> AdditivePredictor:
         """The same with curves that all go on with the slopes at their ends."""
         terms = (
-            replace(t, extrapolation="linear") if t.kind == "spline" else t for t in self.terms
+            replace(t, extrapolation="linear") if t.kind in ("spline", "pair") else t
+            for t in self.terms
         )
         return replace(self, terms=tuple(terms))
 

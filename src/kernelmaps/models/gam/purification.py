@@ -34,10 +34,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..rows.basis import LevelBasis, TermBasis
-from ..rows.protocol import NormalEquations
+from ..rows.normal_equations import NormalEquations
 from ..solvers.pirls import PIRLS, PenalisedFit
 from ..solvers.reml import Penalties, estimate_smoothing
-from .bases import category_basis, eigh
+from .bases import category_basis, eigh, empty_basis
 from .pairs import CoarseCodes
 from .training_rows import DesignTerm
 
@@ -82,13 +82,13 @@ class Side(NamedTuple):
     def of(cls, slices: Slices, position: int, codes: CoarseCodes, weight: np.ndarray) -> Side:
         """That of a column, whose coarse codes have these weights."""
         if position < 0:
-            basis = TermBasis(np.zeros((len(codes.of_code), 0)), np.zeros(0), np.zeros(0, np.int64))
+            basis = empty_basis(len(codes.of_code))
             return cls(-1, basis, np.zeros((codes.size, 0)), np.zeros((0, 0)))
         term = slices[position][0]
         if isinstance(term.basis, LevelBasis):  # the levels that the pair distinguishes
             levels = category_basis(weight)
             gram = levels.values.T @ (weight[:, None] * levels.values)
-            basis = replace(levels, values=levels.values[codes.of_code], local=None)
+            basis = replace(levels, values=levels.values[codes.of_code])
             return cls(position, basis, levels.values, gram)
         values = term.basis.values
         coarse = means_by_coarse_code(values, term.counts, codes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,9 +14,9 @@ from ...data import Block, Source
 from ...data.columns import Column
 from ...data.sources import RowSample
 from ...data.table_reader import ReadingNotes, TableReader
-from ..inputs import missing_targets, real_targets, without_rows
+from ..inputs import missing_targets, real_targets
 from ..losses import Loss
-from ..rows.passes import SumOverChunks, fold_chunks
+from ..rows.term_rows import SumOverChunks, fold_chunks
 from .codebooks import SAMPLE_ROWS, LevelCounts
 
 
@@ -30,8 +30,8 @@ class RowChecks:
         Estimator, for messages.
     classes : ndarray or None
         Labels of a classifier: its targets are their codes.
-    class_weight : ndarray or None
-        Factor of the weights of each class.
+    class_weight, total_weight : ndarray or None
+        Factor of the weights of each class, and the sum of its weights over all rows.
     loss : Loss or None
         Of a regressor: it knows which targets it cannot have.
     location : float
@@ -41,24 +41,29 @@ class RowChecks:
     owner: str
     classes: np.ndarray | None = None
     class_weight: np.ndarray | None = None
+    total_weight: np.ndarray | None = None
     loss: Loss | None = None
     location: float = 0.0
 
     def __call__(self, chunk: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        where = f"{self.owner}, chunk {chunk.chunk}"
         weight = self.weights(chunk)
         offset = np.zeros(len(weight))
         if chunk.exposure is not None:
             exposure = np.asarray(chunk.exposure, np.float64)
-            if not (np.isfinite(exposure) & (exposure > 0)).all():
-                raise ValueError(f"{where}: exposure must hold positive numbers, one for each row.")
+            good = np.isfinite(exposure) & (exposure > 0)
+            if not good.all():
+                raise ValueError(
+                    f"{self.owner}: exposure must hold positive numbers, one for each row: "
+                    f"{chunk.place(int(np.argmin(good)))}."
+                )
             offset = np.log(exposure)
         y = self.targets(chunk)
         if self.classes is None:
             # One valid target more: whether some are positive is a question for all chunks.
             problem = self.loss and self.loss.target_error(np.append(y[weight > 0], 1.0))
             if problem:
-                raise ValueError(f"{where}: {problem}; found {y.min():g} … {y.max():g}.")
+                at = int(np.argmin(np.where(weight > 0, y, np.inf)))
+                raise ValueError(f"{self.owner}: {problem}; found {y[at]:g}: {chunk.place(at)}.")
             return y - self.location, weight, offset
         codes = np.searchsorted(self.classes, y)
         if self.class_weight is not None:
@@ -70,9 +75,11 @@ class RowChecks:
         if chunk.w is None:
             return np.ones(len(chunk))
         weight = np.asarray(chunk.w, np.float64)
-        if not (np.isfinite(weight) & (weight >= 0)).all():
+        good = np.isfinite(weight) & (weight >= 0)
+        if not good.all():
             raise ValueError(
-                f"{self.owner}, chunk {chunk.chunk}: sample_weight must hold finite numbers >= 0."
+                f"{self.owner}: sample_weight must hold finite numbers >= 0: "
+                f"{chunk.place(int(np.argmin(good)))}."
             )
         return weight
 
@@ -87,11 +94,7 @@ class RowChecks:
         y = np.asarray(chunk.y)
         if len(y) != len(chunk):
             raise ValueError(f"{where} has {len(chunk)} rows but {len(y)} targets.")
-        return real_targets(y, where) if self.classes is None else y
-
-    def labels(self, chunk: Block) -> np.ndarray:
-        """Targets of the rows that have one."""
-        return self.targets(rows_with_target(chunk))
+        return real_targets(y, self.owner, chunk.place) if self.classes is None else y
 
 
 def rows_with_target(chunk: Block) -> Block:
@@ -102,8 +105,7 @@ def rows_with_target(chunk: Block) -> Block:
     missing = missing_targets(y)
     if not missing.any():
         return chunk
-    X, y, weight, exposure = without_rows(missing, chunk.X, y, chunk.w, chunk.exposure)
-    return replace(chunk, X=X, y=y, w=weight, exposure=exposure)
+    return chunk.take(np.flatnonzero(~missing))
 
 
 @dataclass(frozen=True)
@@ -143,35 +145,32 @@ def count_levels(
     source: Source, reader: TableReader, checks: RowChecks, columns: Sequence[int], frequency: bool
 ) -> dict[int, LevelCounts]:
     """Levels of some categories over all rows of a source, by column: one pass."""
-    read = partial(_categories, reader, checks, tuple(columns))
-    counts = fold_chunks(source, read, SumOverChunks(partial(_level_counts, frequency))).total
-    return dict(zip(columns, counts, strict=True))
+    read = partial(_count_in_chunk, reader, checks, tuple(columns), frequency)
+    return dict(zip(columns, fold_chunks(source, read, SumOverChunks(list)).total, strict=True))
 
 
-def _categories(
-    reader: TableReader, checks: RowChecks, columns: Sequence[int], chunk: Block
-) -> tuple[list[Column], np.ndarray]:
+def _count_in_chunk(
+    reader: TableReader, checks: RowChecks, columns: Sequence[int], frequency: bool, chunk: Block
+) -> list[LevelCounts]:
     chunk = rows_with_target(chunk)
     where, notes = f"{checks.owner}, chunk {chunk.chunk}", ReadingNotes(refuses=False)
-    read = reader.read(chunk.X, where, ordered=False, notes=notes)
-    return [read[j] for j in columns], checks(chunk)[1]
+    read, weight = reader.read(chunk.X, where, ordered=False, notes=notes), checks(chunk)[1]
+    return [LevelCounts.of(read[j], weight, frequency) for j in columns]
 
 
-def _level_counts(
-    frequency: bool, categories: tuple[list[Column], np.ndarray]
-) -> list[LevelCounts]:
-    columns, weight = categories
-    return [LevelCounts.of(column, weight, frequency) for column in columns]
-
-
-def count_labels(source: Source, checks: RowChecks) -> tuple[np.ndarray, np.ndarray]:
-    """All labels of a source in order, and the number of rows that have them."""
-    sums = SumOverChunks(_count_by_label)
-    counts: Counter = fold_chunks(source, checks.labels, sums, source.labels()).total
+def count_labels(source: Source, checks: RowChecks) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All labels of a source in order, the number of rows that have them, and their weights."""
+    sums = SumOverChunks(partial(_sum_by_label, checks))
+    counts, weights = fold_chunks(source, rows_with_target, sums, source.labels()).total
     labels = np.array(sorted(counts))
-    return labels, np.array([counts[label] for label in labels.tolist()])
+    n_rows, weight = (np.array([c[label] for label in labels.tolist()]) for c in (counts, weights))
+    return labels, n_rows, weight
 
 
-def _count_by_label(labels: np.ndarray) -> Counter:
-    distinct, counts = np.unique(labels, return_counts=True)
-    return Counter(dict(zip(distinct.tolist(), counts.tolist(), strict=True)))
+def _sum_by_label(checks: RowChecks, chunk: Block) -> tuple[Counter, Counter]:
+    distinct, codes = np.unique(checks.targets(chunk), return_inverse=True)
+    counts, weights = (
+        Counter(dict(zip(distinct.tolist(), np.bincount(codes, values).tolist(), strict=True)))
+        for values in (None, checks.weights(chunk))
+    )
+    return counts, weights

@@ -10,25 +10,18 @@ the pair. At τ = 0, the model without the pair, its score is
 
 .. math:: T = A^\top r, \qquad T \sim N(0, A^\top VA)
 
-without an effect of the pair, V the diagonal matrix of the variances of r, for which there are two
-estimates. :math:`V_g` are the sums of *squared* gradients (White 1980): these hold where the
-variance changes from row to row, or is larger than the likelihood has it. :math:`V_s` is smoother:
-φW with a factor for each row and each column of the table, such that its sums over rows and over
-columns are those of :math:`V_g`. Three tests are combined:
+without an effect of the pair, V the diagonal matrix of the variances of r: the sums of *squared*
+gradients (White 1980), which hold where the variance changes from row to row, or is larger than the
+likelihood has it. The test is that of a variance component (Lin 1997): the derivative of the
+restricted likelihood by τ is half of :math:`Q = |T|^2`, up to a constant, and Q is
+:math:`\sum_i λ_i χ^2_1`, λ the eigenvalues of :math:`A^\top VA`.
 
-1. The variance component test (Lin 1997). The derivative of the restricted likelihood by τ is half
-   of :math:`Q = |T|^2`, up to a constant, and Q is :math:`\sum_i λ_i χ^2_1`, λ the eigenvalues of
-   :math:`A^\top V_g A`. It is the best test of small smooth effects, and hardly sees an effect in
-   cells of few rows.
-2. Rao's test, :math:`T^\top (A^\top V_s A)^{-1} T`, gives each direction the same weight. It cannot
-   take :math:`V_g`: the squared gradients of single cells are too few (those of a cell without any
-   positive row are next to nothing).
-3. The intermediate test: squares along the eigenvectors of :math:`A^\top V_s A`, with the weights
-   :math:`λ/(λ + c)` that the likelihood for a larger τ has, and c such that they sum to half of
-   their number.
+Rao's test, :math:`T^\top (A^\top VA)^{-1} T`, gives each direction the same weight. Combined with it
+(and with one between the two), pairs were found as often: in 50 tables each of two factors with a
+binomial target and an effect in rare cells, at 1 %, 1.00, .96, .06 and .96 with three tests, 1.00,
+.94, .08 and .96 with this one; of a smooth effect on rare events .54 and .58.
 
-Their p-values are averaged as Cauchy variables, which is exact for small p whatever the dependence
-(Liu and Xie 2020). The pair needs no fit, and all rows take part.
+The pair needs no fit, and all rows take part.
 """
 
 from __future__ import annotations
@@ -38,9 +31,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import chdtrc, log_ndtr, ndtr
+from scipy.special import log_ndtr, ndtr
 
-from .bases import MarginalBasis
+from .pairs import MarginalBasis
 from .purification import subtract_main_effects
 
 
@@ -61,11 +54,7 @@ class ScoreTestOptions:
     max_screened: int = 1000  # the highest are tested, in their order
     tests_in_vain: int = 100  # in a row, after which no others are tested
     batch: int = 512  # pairs that are screened at a time, within some MB
-    # Rows, in units of the dispersion, that shrink the variance factors of a table's rows and
-    # columns towards the mean, and squared cells towards zero; with fewer, a direction has a place
-    # in Q alone.
-    prior_rows: float = 10.0
-    n_proportional: int = 10  # iterations for these factors, which converge geometrically
+    prior_rows: float = 10.0  # in units of the dispersion, that shrink squared cells when screening
 
 
 SCORE_TEST = ScoreTestOptions()
@@ -163,7 +152,7 @@ def p_value(
     Parameters
     ----------
     curvature, gradient, squares : ndarray of shape (n_first, n_second)
-        Sums of curvatures, gradients and squared gradients (W, r and V_g).
+        Sums of curvatures, gradients and squared gradients (W, r and V).
     dispersion : float
         φ.
     first, second : MarginalBasis
@@ -171,19 +160,8 @@ def p_value(
     """
     products = _products(curvature, first, second)
     scores = gradient.ravel() @ products
-    p_values = [variance_component_p(scores, (products.T * squares.ravel()) @ products)]
-    smoothed = _smoothed_squares(dispersion * curvature, squares, dispersion)
-    values, vectors = np.linalg.eigh((products.T * smoothed.ravel()) @ products)
-    # A direction of few rows, or of rows that the model is sure of, has no normal score.
-    peaks = np.max((products @ vectors)[curvature.ravel() > 0] ** 2, axis=0, initial=0.0)
-    informative = values > np.maximum(
-        SCORE_TEST.prior_rows * dispersion * peaks, 1e-9 * values.max(initial=0.0)
-    )
-    values, normalised = values[informative], (scores @ vectors)[informative] ** 2
-    if len(values):
-        normalised /= values
-        p_values += [intermediate_p(normalised, values), rao_p(normalised)]
-    return cauchy_combination(np.array(p_values))
+    eigenvalues = np.linalg.eigvalsh((products.T * squares.ravel()) @ products)
+    return mixture_tail(float(scores @ scores), eigenvalues)
 
 
 def _products(curvature: np.ndarray, first: MarginalBasis, second: MarginalBasis) -> np.ndarray:
@@ -210,55 +188,6 @@ def main_effects(functions: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray,
     gram.flat[:: len(gram) + 1] += _RIDGE * float(np.trace(gram)) / len(gram)
     effects = np.linalg.solve(gram, rhs)
     return effects[: len(weight)], effects[len(weight) :]
-
-
-def variance_component_p(scores: np.ndarray, variance: np.ndarray) -> float:
-    """The p-value of |T|², from the variance of T."""
-    return mixture_tail(float(scores @ scores), np.linalg.eigvalsh(variance))
-
-
-def intermediate_p(normalised: np.ndarray, eigenvalues: np.ndarray) -> float:
-    """The p-value of the squares of T along eigenvectors, in units of λ, weighted by λ/(λ + c)."""
-    weights = _half_weights(eigenvalues)
-    return mixture_tail(float(weights @ normalised), weights)
-
-
-def rao_p(normalised: np.ndarray) -> float:
-    """The p-value of the sum of these squares: Rao's test."""
-    return float(chdtrc(len(normalised), normalised.sum()))
-
-
-def _smoothed_squares(variance: np.ndarray, squares: np.ndarray, dispersion: float) -> np.ndarray:
-    """V_s: variances φW of cells, times factors of rows and columns that squared gradients show.
-
-    The sums over rows and over columns become those of V_g, by iterative proportional fitting: with
-    factors of one side alone, the variance of correlated columns would be counted twice.
-    """
-    mean = float(squares.sum()) / max(float(variance.sum()), 1e-300)
-    if not mean > 0:
-        return variance
-    prior, variance = SCORE_TEST.prior_rows * dispersion * mean, mean * variance
-    by_row, by_column = np.ones(len(variance)), np.ones(variance.shape[1])
-    for _ in range(SCORE_TEST.n_proportional):
-        by_row = (squares.sum(axis=1) + prior) / (variance @ by_column + prior)
-        by_column = (squares.sum(axis=0) + prior) / (by_row @ variance + prior)
-    return variance * np.outer(by_row, by_column)
-
-
-def _half_weights(eigenvalues: np.ndarray) -> np.ndarray:
-    """λ/(λ + c), with c such that they sum to half of their number."""
-
-    def excess(log_c: float) -> float:
-        return float(np.sum(eigenvalues / (eigenvalues + np.exp(log_c)))) - len(eigenvalues) / 2
-
-    low, high = np.log(eigenvalues.min()) - 1, np.log(eigenvalues.max()) + 1
-    return eigenvalues / (eigenvalues + np.exp(brentq(excess, low, high)))
-
-
-def cauchy_combination(p_values: np.ndarray) -> float:
-    """The p-value of the mean of p-values as Cauchy variables (Liu and Xie 2020)."""
-    p_values = np.clip(p_values, 1e-300, 1 - 1e-15)
-    return float(np.arctan2(1.0, np.mean(1 / np.tan(np.pi * p_values))) / np.pi)
 
 
 def mixture_tail(q: float, eigenvalues: np.ndarray, residual_df: float = np.inf) -> float:

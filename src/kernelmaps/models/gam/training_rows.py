@@ -1,20 +1,42 @@
-"""Training rows of a GAM in memory: codes of all columns, and targets of all outputs."""
+"""Training rows of a GAM: coded, in memory or from a stream, with the targets of all outputs.
+
+All that a fit needs of its rows are sums over them. Those of a stream (files, chunks and Dask) are
+read, coded and added up anew for each pass, and nothing of them is kept. Sums merge, which is how
+Dask's partitions come together. The passes are
+
+1. a sample of up to 200,000 rows (:mod:`.sampling`), which the codes of the columns are computed
+   from; classifiers also read the column of labels, and levels of categories that are too many for
+   the sample are counted over all rows;
+2. the weights of the codes and, for squared loss, of all pairs of codes: with these, no further
+   pass is needed, whatever the smoothing parameters, unless there is a large factor;
+3. for other losses one for each Newton step, and for pairs one to rank them and one to fit them in
+   each round of the search.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import methodcaller
+from typing import Any
 
 import numpy as np
 
+from ...data import Block, Source
+from ...data.table_reader import ReadingNotes, TableReader
 from ...stats.pair_tables import CodeSums, pair_table
-from ..losses import Loss, LossTotals
-from ..rows.basis import Basis
-from ..rows.in_memory import TermRows
-from .codebooks import Codebook
+from ..losses import Loss, LossTotals, Squared
+from ..rows.basis import Basis, TermBasis
+from ..rows.normal_equations import NormalEquations
+from ..rows.term_rows import StreamedTermRows, SumOverChunks, TermRows, fold_chunks
+from .codebooks import Codebook, encode_columns, value_range
 from .pairs import CoarseCodes, PairCodes, PairTerm, sums_by_pair
+from .sampling import RowChecks, rows_with_target
+from .terms import Pair
 
-Pair = tuple[int, int]
+PAIR_TABLE_BYTES = 1 << 28  # of all tables of pairs of codes; if they need more, none are kept
+NO_ROWS = LossTotals(0.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -43,7 +65,7 @@ class DesignTerm:
 class RowsInMemory:
     """Coded rows in memory, with the targets of one or more outputs.
 
-    `stream.RowsFromStream` has the same methods for rows that are read anew for each call.
+    `RowsFromStream` has the same methods for rows that are read anew for each call.
     `n_without_target` further rows were left out, as their target is missing. `numbers` are the
     values of columns of few rows whose codes do not stand for single values. `ranges` are the
     ends of columns of numbers, the lower ones negated, of rows from a stream.
@@ -71,9 +93,7 @@ class RowsInMemory:
 
     def output_sums(self, losses: Sequence[Loss]) -> OutputSums:
         """Sums of weights and of negative gradients over the codes of columns, by output."""
-        sums = OutputSums.empty(self, losses)
-        sums.update(self)
-        return sums
+        return OutputSums.empty(self, losses).update(self)
 
     def pair_counts(self, pairs: Sequence[Pair], coarse: Sequence[PairCodes]) -> list[np.ndarray]:
         """Sums of weights over the pairs of coarse codes of two columns."""
@@ -115,9 +135,6 @@ class RowsInMemory:
         return sums_by_pair(pairs, coarse, self.codes, values, self.n_jobs)
 
 
-NO_ROWS = LossTotals(0.0, 0.0, 0.0, 0.0)
-
-
 def relative_scale(total: float, total_square: float) -> float:
     """The factor by which weights sum to the effective number of rows, (Σw)²/Σw² (Kish 1965)."""
     return float(total / total_square)
@@ -133,8 +150,8 @@ class OutputSums:
     """
 
     by_output: list[CodeSums]
-    losses: tuple[Loss, ...]
-    intercepts: tuple[float, ...]
+    losses: Sequence[Loss]
+    intercepts: Sequence[float]
     totals: list[LossTotals]
     squared_weight: float = 0.0
     n_without_target: int = 0
@@ -147,29 +164,27 @@ class OutputSums:
         """Of no rows, with the intercepts of these; the first output may sum over pairs, too."""
         sizes = [book.n_codes for book in rows.books]
         sums = [CodeSums(sizes, with_pairs and k == 0) for k in range(len(losses))]
-        intercepts = (
+        intercepts = [
             loss.initial_intercept(y, rows.weight, rows.offset) if rows.weight.any() else 0.0
             for loss, y in zip(losses, rows.targets, strict=True)
-        )
-        return cls(sums, tuple(losses), tuple(intercepts), [NO_ROWS] * len(losses))
+        ]
+        return cls(sums, losses, intercepts, [NO_ROWS] * len(losses))
 
     def zero(self) -> OutputSums:
         by_output = [sums.zero() for sums in self.by_output]
-        totals = [NO_ROWS] * len(by_output)
-        return OutputSums(by_output, self.losses, self.intercepts, totals)
+        return OutputSums(by_output, self.losses, self.intercepts, [NO_ROWS] * len(by_output))
 
-    def update(self, rows: RowsInMemory) -> None:
+    def update(self, rows: RowsInMemory) -> OutputSums:
         self.squared_weight += float(rows.weight @ rows.weight)
         self.n_without_target += rows.n_without_target
         if rows.ranges is not None:
             self.ranges = np.maximum(self.ranges, rows.ranges)
-        outputs = zip(self.by_output, self.losses, self.intercepts, rows.targets, strict=True)
-        for sums, loss, intercept, y in outputs:
+        for k, (loss, intercept) in enumerate(zip(self.losses, self.intercepts, strict=True)):
+            y = rows.targets[k]
             gradient, _ = loss.derivatives(y, rows.offset + intercept)
-            sums.update(rows.codes, -gradient, rows.weight, n_jobs=rows.n_jobs)
-        constants = zip(self.losses, self.intercepts, rows.targets, strict=True)
-        of_rows = [loss.totals(y, rows.weight, rows.offset, c) for loss, c, y in constants]
-        self.totals = [a + b for a, b in zip(self.totals, of_rows, strict=True)]
+            self.by_output[k].update(rows.codes, -gradient, rows.weight, n_jobs=rows.n_jobs)
+            self.totals[k] += loss.totals(y, rows.weight, rows.offset, intercept)
+        return self
 
     def merge(self, other: OutputSums) -> OutputSums:
         for sums, more in zip(self.by_output, other.by_output, strict=True):
@@ -191,3 +206,170 @@ class OutputSums:
         totals = [item.scaled(factor) for item in self.totals]
         square = factor**2 * self.squared_weight
         return replace(self, by_output=by_output, totals=totals, squared_weight=square)
+
+
+@dataclass(frozen=True)
+class ChunkEncoder:
+    """Turns chunks into coded rows; it is sent to Dask's workers.
+
+    Attributes
+    ----------
+    reader : TableReader
+        How the columns of a chunk are read.
+    books : tuple of Codebook
+    owner : str
+        Estimator, for messages.
+    checks : RowChecks
+        Block → targets (numbers, or codes of labels), weights and offsets.
+    outputs : tuple of float
+        For classes: the code of the label that each output calls +1; empty for numbers.
+    weight_scale : float
+        Factor of all weights.
+    """
+
+    reader: TableReader
+    books: tuple[Codebook, ...]
+    owner: str
+    checks: RowChecks
+    outputs: tuple[float, ...] = ()
+    n_jobs: int | None = None
+    weight_scale: float = 1.0
+
+    def __call__(self, chunk: Block) -> RowsInMemory:
+        """Coded rows with the targets of all outputs."""
+        where, n_rows = f"{self.owner}, chunk {chunk.chunk}", len(chunk)
+        chunk = rows_with_target(chunk)
+        notes = ReadingNotes(refuses=False)  # all rows were looked at before
+        columns = self.reader.read(chunk.X, where, ordered=False, notes=notes)
+        y, weight, offset = self.checks(chunk)
+        no_numbers = np.zeros(0)
+        ranges = [
+            value_range(no_numbers if column.is_category else column.values[weight > 0])
+            for column in columns
+        ]
+        return RowsInMemory(
+            self.books, encode_columns(self.books, columns, self.owner, self.n_jobs),
+            one_against_rest(y, self.outputs), self.weight_scale * weight, offset, self.n_jobs,
+            n_rows - len(chunk), np.array(ranges) * (-1.0, 1.0),
+        )  # fmt: skip
+
+
+def one_against_rest(y: np.ndarray, outputs: Sequence[float]) -> tuple[np.ndarray, ...]:
+    """Targets of outputs that call a code +1, and all others −1; without outputs, as they are."""
+    return tuple(np.where(y == code, 1.0, -1.0) for code in outputs) or (y,)
+
+
+@dataclass(frozen=True)
+class RowsFromStream:
+    """Rows that are read anew for each pass; the methods are those of `RowsInMemory`.
+
+    Attributes
+    ----------
+    source, encoder
+        What is read, and how it becomes codes.
+    first_pass : OutputSums
+        Sums over all rows.
+    sample : RowsInMemory
+        Some rows, or one of each class, which the intercepts to start from are those of.
+    """
+
+    source: Source
+    encoder: ChunkEncoder
+    first_pass: OutputSums
+    sample: RowsInMemory
+
+    @classmethod
+    def read(
+        cls, source: Source, encoder: ChunkEncoder, losses: Sequence[Loss], sample: RowsInMemory
+    ) -> RowsFromStream:
+        """The first pass: weights of codes; for squared loss, if there is room, of their pairs.
+
+        It also finds the ranges of numbers.
+        """
+        sizes = [book.n_codes for book in encoder.books]
+        n_cells = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2
+        with_pairs = isinstance(losses[0], Squared) and 8 * n_cells <= PAIR_TABLE_BYTES
+        sums = fold_chunks(source, encoder, OutputSums.empty(sample, losses, with_pairs))
+        ends = sums.ranges * np.array([-1.0, 1.0])
+        books = tuple(
+            book.with_range(*pair) for book, pair in zip(encoder.books, ends, strict=True)
+        )
+        return cls(source, replace(encoder, books=books), sums, replace(sample, books=books))
+
+    @property
+    def books(self) -> tuple[Codebook, ...]:
+        return self.encoder.books
+
+    @property
+    def total_weight(self) -> float:
+        return self.first_pass.weight
+
+    def with_relative_weights(self) -> RowsFromStream:
+        """The rows with weights that sum to the effective number of rows."""
+        scale = relative_scale(self.first_pass.weight, self.first_pass.squared_weight)
+        encoder = replace(self.encoder, weight_scale=scale * self.encoder.weight_scale)
+        return replace(self, encoder=encoder, first_pass=self.first_pass.scaled(scale))
+
+    def sum_over_chunks(self, function: Callable[[RowsInMemory], Any]) -> Any:
+        """The sum of a function's results for the rows of all chunks: one pass."""
+        return fold_chunks(self.source, self.encoder, SumOverChunks(function)).total
+
+    def output_sums(self, losses: Sequence[Loss]) -> OutputSums:
+        return self.first_pass
+
+    def pair_counts(self, pairs: Sequence[Pair], coarse: Sequence[PairCodes]) -> list[np.ndarray]:
+        tables = self.first_pass.by_output[0].pairs
+        if all(pair in tables for pair in pairs):
+            return [
+                first.sum_rows(second.sum_rows(tables[pair].T).T)
+                for pair, (first, second) in zip(pairs, coarse, strict=True)
+            ]
+        return self.sum_over_chunks(methodcaller("pair_counts", pairs, coarse))
+
+    def with_terms(
+        self, terms: Sequence[DesignTerm], constraints: np.ndarray | None, output: int
+    ) -> StreamedTermRows:
+        sums = self.first_pass.by_output[0]
+        # Sums over the codes of columns do for curves and small factors.
+        only_columns = all(
+            term.pair is None and isinstance(term.basis, TermBasis) and not term.fixed_effects
+            for term in terms
+        )
+        enough = only_columns and (sums.with_pairs or len(terms) < 2)
+        columns = [term.columns[0] for term in terms]
+        bases = [term.basis for term in terms if not term.fixed_effects]
+        return StreamedTermRows(
+            partial(_fold_terms, self, tuple(terms), output), bases, constraints,
+            self.total_weight, self.sample.with_terms((), None, output),
+            self.first_pass.intercepts[0],
+            partial(_problem_from_bins, sums, columns) if enough else None,
+        )  # fmt: skip
+
+    def derivative_tables(self, *arguments: Any) -> np.ndarray:
+        return self.sum_over_chunks(methodcaller("derivative_tables", *arguments))
+
+
+TrainingRows = RowsInMemory | RowsFromStream
+
+
+def _fold_terms(
+    rows: RowsFromStream, terms: Sequence[DesignTerm], output: int,
+    function: Callable[[TermRows], Any],
+) -> Any:  # fmt: skip
+    """The sum over chunks of a function of their rows with some terms."""
+    return rows.sum_over_chunks(partial(_on_terms, terms, output, function))
+
+
+def _on_terms(
+    terms: Sequence[DesignTerm], output: int, function: Callable[[TermRows], Any],
+    rows: RowsInMemory,
+) -> Any:  # fmt: skip
+    return function(rows.with_terms(terms, None, output))
+
+
+def _problem_from_bins(
+    sums: CodeSums, columns: Sequence[int], bases: Sequence[TermBasis]
+) -> NormalEquations:
+    """The problem of squared loss from sums over pairs of codes."""
+    products = sums.products([basis.values for basis in bases], columns)
+    return NormalEquations(*products, sums.square, sums.weight)

@@ -3,19 +3,45 @@
 The columns of a map are ψ = RΦ, where few entries of Φ, the *band* of a value, are not zero (see
 :mod:`kernelmaps.engine.table.update`). A pass over n rows of d values reads n·d bands; ψ(X) itself
 has all functions of a feature for each value.
+
+A value of a row is located once, and its band is stored as one entry (:class:`BandArrays`). Scores,
+sums over rows and products with a Hessian then read the entries alone. The compiled loops rely on
+entries that :func:`write_entries` made, and on weights of all features and one vector more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..._util.compiling import loop, njit
 from ..._util.threads import cached_property, check_stop
+from ...engine.simd.vectors import (
+    ONE,
+    add,
+    fill,
+    fold,
+    item,
+    load,
+    multiply_add,
+    polynomial,
+    put,
+    store,
+    zeros,
+)
+from ...engine.table.layout import LocalPolynomials
 from ...engine.table.stored import aligned
-from . import _band_loops
+from ...engine.table.update import (
+    FAST,
+    Basis,
+    RowArrays,
+    RowWorkspace,
+    feature_of,
+    locate_row,
+)
 from .map_tables import BasisTables, rows_of, workspace_for
 
 # Bytes of the bands up to which they stay in memory; of more rows they are computed in each pass.
@@ -23,22 +49,174 @@ MEMORY_LIMIT = 2**26
 BLOCK_VALUES = 2**20  # numbers of bands that are computed at a time
 _VECTOR = 64  # numbers after the last weight that vectors may touch
 
-
-@dataclass(frozen=True)
-class GramCosts:
-    """Times in seconds, on one core of an ARM Neoverse N1, in double precision."""
-
-    # A product of two entries' numbers, of sums that stay in the second-level cache (magic: 0.49
-    # ns, 10,000 × 20: 0.69 ns) or do not (spambase: 0.70 ns, 2000 × 50: 0.79 ns).
-    per_cached_pair: float = 5.6e-10
-    per_pair: float = 8e-10
-    cache_bytes: int = 2**19
-    per_multiplication: float = 1 / 1.5e10  # of a matrix product
-
-
-COSTS = GramCosts()
-
 Blocks = Iterator[tuple[slice, Any]]  # rows, and their `BandArrays`
+
+
+class BandArrays(NamedTuple):
+    """Entries of the values of some rows, row after row."""
+
+    indptr: np.ndarray  # int64[rows + 1]: the entries of a row
+    first: np.ndarray  # int32[entries]: the first weight that an entry touches
+    values: np.ndarray  # T, flat [entry][function], padded with zeros
+    chunk: tuple  # static: functions in a vector
+    parts: int  # vectors in an entry
+
+
+class EntryTarget(NamedTuple):
+    """Where the entries of a basis are written."""
+
+    table: LocalPolynomials
+    stride: int  # weights of each feature
+    first: np.ndarray
+    values: np.ndarray
+
+
+@loop(_nrt=False)
+def _write_rows(bins, target, rows, workspace, start, indptr):
+    """Write the entries of the rows from `start` on."""
+    table, locations = target.table, workspace.locations
+    for i in range(indptr.size - 1):
+        begin, n = locate_row(bins, rows, start + i, workspace)
+        for k in range(n):
+            piece, u = np.int64(item(locations.piece, k)), item(locations.u, k)
+            j, to = feature_of(rows, begin + k, begin), indptr[i] + k
+            put(target.first, to, j * target.stride + item(table.first, piece))
+            for v in range(table.parts):
+                place = (to * table.parts + v) * len(table.chunk)
+                store(target.values, place, polynomial(table, piece, u, v))
+
+
+def write_entries(
+    basis: Basis, rows: RowArrays, workspace: RowWorkspace, span: tuple[int, int]
+) -> BandArrays:
+    """The entries of the rows from one row to before another."""
+    start, end = span
+    counts = np.diff(rows.indptr[start : end + 1]) if rows.sparse else rows.width
+    indptr = np.zeros(end - start + 1, np.int64)
+    indptr[1:] = np.cumsum(np.broadcast_to(counts, end - start))
+    table = basis.values
+    first = np.empty(indptr[-1], np.int32)
+    values = np.empty(indptr[-1] * table.n_columns, table.coef.dtype)
+    target = EntryTarget(table, basis.stride, first, values)
+    _write_rows(basis.bins, target, rows, workspace, start, indptr)
+    return BandArrays(indptr, first, values, table.chunk, table.parts)
+
+
+@njit(**FAST)
+def _row_score(bands, i, w):
+    """The score of row i. Two sums hide the latency of the adds."""
+    t, end = item(bands.indptr, i), item(bands.indptr, i + 1)
+    chunk, size, parts = bands.chunk, len(bands.chunk), bands.parts
+    a = zeros(w, chunk)
+    b = a
+    while t < end:
+        for v in range(parts):
+            at, place = t * parts + v, item(bands.first, t) + v * size
+            a = multiply_add(load(bands.values, at * size, chunk), load(w, place, chunk), a)
+        if t + 1 < end:
+            for v in range(parts):
+                at, place = (t + 1) * parts + v, item(bands.first, t + 1) + v * size
+                b = multiply_add(load(bands.values, at * size, chunk), load(w, place, chunk), b)
+        t += 2
+    return fold(add(a, b), ONE)
+
+
+@njit(**FAST)
+def _add_row(bands, i, value, w):
+    """Add a multiple of row i to weights."""
+    chunk, size, parts = bands.chunk, len(bands.chunk), bands.parts
+    factor = fill(w, value, chunk)
+    for t in range(item(bands.indptr, i), item(bands.indptr, i + 1)):
+        for v in range(parts):
+            place = item(bands.first, t) + v * size
+            phi = load(bands.values, (t * parts + v) * size, chunk)
+            store(w, place, multiply_add(phi, factor, load(w, place, chunk)))
+
+
+@loop(fastmath=True, _nrt=False)
+def score_rows(bands, w, out):
+    """out[i] = ⟨w, Φ_i⟩."""
+    for i in range(out.size):
+        store(out, i, _row_score(bands, i, w))
+
+
+@loop(fastmath=True, _nrt=False)
+def add_rows(bands, factors, w):
+    """w += Σ factors[i] Φ_i, over rows whose factor is not zero."""
+    for i in range(factors.size):
+        if factors[i] != 0:
+            _add_row(bands, i, factors[i], w)
+
+
+@loop(fastmath=True, _nrt=False)
+def add_products(bands, factors, p, shift, score, w):
+    """w += Σ factors[i] (⟨p, Φ_i⟩ − shift) Φ_i, over rows whose factor is not zero.
+
+    `score` is memory for one number.
+    """
+    for i in range(factors.size):
+        if factors[i] != 0:
+            store(score, 0, _row_score(bands, i, p))
+            _add_row(bands, i, factors[i] * (score[0] - shift), w)
+
+
+@njit(**FAST)
+def _add_outer_product(bands, t, s, factor, place, stride, out):
+    """Add a multiple of Φ_t Φ_sᵀ of two entries to a block, from its number `place` on."""
+    chunk, size, parts = bands.chunk, len(bands.chunk), bands.parts
+    for v in range(parts):
+        phi = load(bands.values, (s * parts + v) * size, chunk)
+        phi = multiply_add(phi, fill(out, factor, chunk), zeros(out, chunk))
+        for k in range(size * parts):
+            at = place + k * stride + v * size
+            value = fill(out, item(bands.values, t * parts * size + k), chunk)
+            store(out, at, multiply_add(phi, value, load(out, at, chunk)))
+
+
+@loop(fastmath=True, _nrt=False)
+def add_block_products(bands, factors, stride, out):
+    """out[j] += Σ factors[i] Φ_ij Φ_ijᵀ for each feature j, of rows whose factor is not zero.
+
+    `out` is flat, [feature][function][function], each with `stride` functions. Entries of a feature
+    follow each other.
+    """
+    for i in range(factors.size):
+        if factors[i] != 0:
+            end = item(bands.indptr, i + 1)
+            for t in range(item(bands.indptr, i), end):
+                first = item(bands.first, t)
+                column = first % stride
+                place = first * stride + column
+                _add_outer_product(bands, t, t, factors[i], place, stride, out)
+                for s in range(t + 1, end):
+                    step = item(bands.first, s) - first
+                    if column + step < 0 or column + step >= stride:  # of another feature
+                        break
+                    _add_outer_product(bands, t, s, factors[i], place + step, stride, out)
+                    below = place + step * stride
+                    _add_outer_product(bands, s, t, factors[i], below, stride, out)
+
+
+@loop(fastmath=True, _nrt=False)
+def write_dense(bands, factors, stride, width, n_weights, out):
+    """Write the rows whose factor is not zero, times the factor, one after the other.
+
+    `out` is flat, with `n_weights` zeros for each of them, `width` for each feature, and one vector
+    more: an entry that is padded adds zeros to what lies behind its feature.
+    """
+    chunk, size, parts = bands.chunk, len(bands.chunk), bands.parts
+    start = 0
+    for i in range(factors.size):
+        if factors[i] != 0:
+            factor = fill(out, factors[i], chunk)
+            for t in range(item(bands.indptr, i), item(bands.indptr, i + 1)):
+                first = item(bands.first, t)
+                first -= (first // stride) * (stride - width)
+                for v in range(parts):
+                    place = start + first + v * size
+                    phi = load(bands.values, (t * parts + v) * size, chunk)
+                    store(out, place, multiply_add(phi, factor, load(out, place, chunk)))
+            start += n_weights
 
 
 @dataclass(frozen=True)
@@ -109,7 +287,7 @@ class BandRows:
         step = max(1, int(BLOCK_VALUES / max(self.entries_per_row, 1)))
         for begin in range(0, self.n_rows, step):
             end = min(begin + step, self.n_rows)
-            bands = _band_loops.write_entries(self.tables.basis, rows, workspace, (begin, end))
+            bands = write_entries(self.tables.basis, rows, workspace, (begin, end))
             yield slice(begin, end), bands
 
     def band_weights(self, w: np.ndarray) -> np.ndarray:
@@ -117,8 +295,6 @@ class BandRows:
         w = w.reshape(self.n_features, self.width)
         if self._transforms is None:
             return w
-        if len(self._transforms) == 1:
-            return w @ self._transforms[0]
         return np.matmul(w[:, None, :], self._transforms)[:, 0]
 
     def _laid_out(self, w: np.ndarray) -> np.ndarray:
@@ -141,29 +317,27 @@ class BandRows:
         sums = self._by_feature(flat)
         if self._transforms is None:
             return sums.ravel()
-        if len(self._transforms) == 1:
-            return (sums @ self._transforms[0].T).ravel()
         return np.matmul(self._transforms, sums[:, :, None]).ravel()
 
     def scores(self, w: np.ndarray) -> np.ndarray:
         """ψ(X) w."""
         v, out = self._laid_out(w), np.empty(self.n_rows)
         for rows, bands in self:
-            _band_loops.scores(bands, v, out[rows])
+            score_rows(bands, v, out[rows])
         return out
 
     def adjoint(self, values: np.ndarray) -> np.ndarray:
         """ψ(X)ᵀ v."""
         flat = self._zeros()
         for rows, bands in self:
-            _band_loops.add_rows(bands, values[rows], flat)
+            add_rows(bands, values[rows], flat)
         return self._transformed(flat)
 
     def product(self, weight: np.ndarray, w: np.ndarray, shift: float = 0.0) -> np.ndarray:
         """ψ(X)ᵀ W (ψ(X) w − shift); rows without a weight are left out."""
         v, score, flat = self._laid_out(w), np.zeros(1), self._zeros()
         for rows, bands in self:
-            _band_loops.add_products(bands, weight[rows], v, float(shift), score, flat)
+            add_products(bands, weight[rows], v, float(shift), score, flat)
         return self._transformed(flat)
 
     def blocks(self, weight: np.ndarray) -> np.ndarray:
@@ -171,7 +345,7 @@ class BandRows:
         n, stride = self.n_features, self.tables.stride
         flat = aligned(n * stride**2 + _VECTOR * stride, np.dtype(np.float64))
         for rows, bands in self:
-            _band_loops.add_block_products(bands, weight[rows], stride, flat)
+            add_block_products(bands, weight[rows], stride, flat)
         blocks = flat[: n * stride**2].reshape(n, stride, stride)
         blocks = blocks[:, : self.width, : self.width].copy()
         if self._transforms is not None:
@@ -179,58 +353,17 @@ class BandRows:
         return blocks
 
     def gram(self, weight: np.ndarray) -> np.ndarray:
-        """ψ(X)ᵀ W ψ(X); rows without a weight are left out."""
-        gram = self._gram_of_pairs(weight) if self._pairs_pay else self._gram_of_matrices(weight)
+        """ψ(X)ᵀ W ψ(X) for W ≥ 0, by products of dense matrices; other rows are left out."""
+        n_weights, roots = self.n_weights, np.sqrt(weight)
+        gram = np.zeros((n_weights, n_weights))
+        for rows, bands in self:
+            n_rows = int(np.count_nonzero(roots[rows]))
+            flat = aligned(n_rows * n_weights + _VECTOR, np.dtype(np.float64))
+            write_dense(bands, roots[rows], self.tables.stride, self.width, n_weights, flat)
+            dense = flat[: n_rows * n_weights].reshape(n_rows, n_weights)
+            gram += dense.T @ dense
         if self._transforms is not None:  # of the rows, and, transposed, of the columns
             for _ in range(2):
                 gram = self._transforms @ gram.reshape(self.n_features, self.width, -1)
-                gram = gram.reshape((self.n_weights,) * 2).T
+                gram = gram.reshape((n_weights,) * 2).T
         return np.ascontiguousarray(gram)
-
-    def gram_seconds(self, n_rows: int) -> float:
-        """Predicted time of `gram` with so many rows that have a weight."""
-        return n_rows * (self._pair_seconds if self._pairs_pay else self._matrix_seconds)
-
-    @property
-    def _pairs_pay(self) -> bool:
-        """Whether products of entries take less time than those of dense matrices."""
-        return self._pair_seconds < self._matrix_seconds
-
-    @property
-    def _pair_seconds(self) -> float:
-        """Of a row."""
-        is_cached = 8 * self.n_weights**2 <= COSTS.cache_bytes
-        a_pair = COSTS.per_cached_pair if is_cached else COSTS.per_pair
-        return a_pair * self.entries_per_row**2 / 2
-
-    @property
-    def _matrix_seconds(self) -> float:
-        """Of a row."""
-        return COSTS.per_multiplication * self.n_weights**2
-
-    def _gram_of_pairs(self, weight: np.ndarray) -> np.ndarray:
-        """Φᵀ W Φ by products of the entries of a row."""
-        tables, width = self.tables, self.width
-        row_length = tables.n_weights + _VECTOR
-        flat = aligned(row_length**2, np.dtype(np.float64))
-        for rows, bands in self:
-            _band_loops.add_pair_products(bands, weight[rows], row_length, flat)
-        square = flat.reshape(row_length, row_length)[: tables.n_weights, : tables.n_weights]
-        n, stride = self.n_features, tables.stride
-        sums = square.reshape(n, stride, n, stride)[:, :width, :, :width]
-        return (sums + sums.transpose(2, 3, 0, 1)).reshape((self.n_weights,) * 2)
-
-    def _gram_of_matrices(self, weight: np.ndarray) -> np.ndarray:
-        """Φᵀ W Φ by products of dense matrices."""
-        n_weights, gram = self.n_weights, np.zeros((self.n_weights,) * 2)
-        for sign in (1.0, -1.0):
-            roots = np.sqrt(np.maximum(sign * weight, 0.0))
-            for rows, bands in self if roots.any() else ():
-                n_rows = int(np.count_nonzero(roots[rows]))
-                flat = aligned(n_rows * n_weights + _VECTOR, np.dtype(np.float64))
-                _band_loops.write_dense(
-                    bands, roots[rows], self.tables.stride, self.width, n_weights, flat
-                )
-                dense = flat[: n_rows * n_weights].reshape(n_rows, n_weights)
-                gram += sign * (dense.T @ dense)
-        return gram

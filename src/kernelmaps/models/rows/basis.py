@@ -8,8 +8,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...stats.pair_tables import LocalBasis
-
 
 @dataclass(frozen=True)
 class TermBasis:
@@ -22,8 +20,6 @@ class TermBasis:
         Diagonal of the penalty matrix.
     smoothing_index : ndarray of int of shape (n_functions,)
         Which smoothing parameter each coefficient has, not decreasing.
-    local : LocalBasis, optional
-        The values as a product, for combinations of splines.
     has_null_space : bool
         Whether the last smoothing parameter is that of the penalty's null space: a straight line,
         the indicators of missing values and of jumps, the contrast of two levels.
@@ -35,7 +31,6 @@ class TermBasis:
     values: np.ndarray
     penalty: np.ndarray
     smoothing_index: np.ndarray
-    local: LocalBasis | None = None
     has_null_space: bool = False
     at_rows: np.ndarray | None = None
 
@@ -82,13 +77,9 @@ class TermBasis:
 
     def select(self, functions: np.ndarray) -> TermBasis:
         """Some of the functions."""
-        local = self.local
-        if local is not None:
-            local = local._replace(combination=local.combination[:, functions])
         return TermBasis(
             self.values[:, functions], self.penalty[functions], self.smoothing_index[functions],
-            local, self.has_null_space,
-            None if self.at_rows is None else self.at_rows[:, functions],
+            self.has_null_space, None if self.at_rows is None else self.at_rows[:, functions],
         )  # fmt: skip
 
 

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..._util.sparse import is_sparse
-from ...engine.extent import Extent, extent_of, extent_of_rows
+from ...engine.extent import extent_of, extent_of_rows
 from ...engine.piecewise import table_of
 from ...engine.spec import Spec
 from ...engine.table import Table
 from ...engine.tabulated import table_for
-
-_SINGLE = np.dtype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Bands:
     def band_weights(self, weights: np.ndarray) -> np.ndarray:
         """Weights w of ψ, [column][output], as weights Rᵀw of Φ: ⟨w, RΦ⟩ = ⟨Rᵀw, Φ⟩."""
         set_of = self.table.set_of
-        ends = np.concatenate([[0], np.cumsum(self.table.width[set_of])])
+        ends = np.concatenate([[0], np.cumsum(self.widths)])
         out = np.zeros((len(set_of), int(self.table.width.max()), weights.shape[1]))
         for j, s in enumerate(set_of):
             local = weights[ends[j] : ends[j + 1]]
@@ -47,12 +45,17 @@ class Bands:
             out[j, : len(local)] = local
         return out
 
-    def of_features(self, features: np.ndarray) -> Bands:
+    @property
+    def widths(self) -> np.ndarray:
+        """Columns of each ψ_j."""
+        return self.table.width[self.table.set_of]
+
+    def select(self, features: np.ndarray) -> Bands:
         """The bands of some features alone."""
         sets = self.table.set_of[features]
         return replace(self, table=self.table.by_set(sets), transform_of=self.transform_of[sets])
 
-    def beside(self, table: Table) -> Bands:
+    def join(self, table: Table) -> Bands:
         """The bands of these features, and those of others whose table is that of ψ itself."""
         transforms, index = self.transforms, 0
         if transforms is not None:
@@ -63,10 +66,10 @@ class Bands:
         return Bands(self.table.beside(table), transforms, transform_of)
 
 
-def bands_of(spec: Spec, X: Any, dtype: np.dtype, n_features: int | None = None) -> Bands:
+def bands_of(spec: Spec, X: Any, dtype: np.dtype) -> Bands:
     """Bands of a spec: stored ones (splines), or the map's table as it is.
 
-    X are rows, or values of some of the `n_features` features: tables of curves cover their range.
+    Tables of curves cover the range of the rows X.
     """
     if "mix" in spec.arrays:
         full = table_of(spec)
@@ -86,23 +89,14 @@ def bands_of(spec: Spec, X: Any, dtype: np.dtype, n_features: int | None = None)
         transforms = spec.arrays["mix"]
         plain = len(transforms) == 1 and np.array_equal(transforms[0], np.eye(len(transforms[0])))
         return Bands(table, None if plain else transforms, spec.arrays["mix_of"])
-    extent = _extent(X)
-    n_features = X.shape[1] if n_features is None else n_features
-    curves = table_for(spec, dtype, n_features, extent)
+    extent = extent_of(X.data[None, :]) if is_sparse(X) else extent_of_rows(X, 1)
+    curves = table_for(spec, dtype, X.shape[1], extent)
     if curves is None:  # finer than a table is worth in this precision
-        curves = table_for(spec, _SINGLE, n_features, extent)
+        curves = table_for(spec, np.dtype(np.float32), X.shape[1], extent)
     if curves is None:
         raise ValueError(
             "the values reach so far beyond the ranges that the map was fitted to (or its features "
             "are of so different size) that no table holds its curves: use "
             "out_of_domain='clip' instead of 'extrapolate', or scale the features."
         )
-    return _bands_of_curves(curves)
-
-
-def _extent(X: Any) -> Extent:
-    return extent_of(X.data[None, :]) if is_sparse(X) else extent_of_rows(X, 1)
-
-
-def _bands_of_curves(curves: Table) -> Bands:
     return Bands(curves.astype(np.float64), None, np.zeros(len(curves.origin), np.int32))

@@ -10,15 +10,14 @@ import numpy as np
 from scipy import sparse
 
 from ..._util.compiling import interpreted, static
-from ...engine import Spec
 from ...engine.encode import fixed_point
 from ...engine.reference import evaluate_sets
 from ...engine.table import AFFINE, CODE
-from ...engine.table.layout import Bins, bins_of, polynomials_of
+from ...engine.table.layout import bins_of, polynomials_of
 from ...engine.table.locate import locations_for, stored_rows
 from ...engine.table.stored import aligned
 from ...engine.table.update import Basis, RowArrays, RowWorkspace, Squares
-from .map_bands import Bands, bands_of
+from .map_bands import Bands
 
 _VECTOR = 64  # numbers in one block of weights: four 512-bit registers of float32
 _CODE_SHARE = 0.05  # of X's bytes, for look-up tables of its codes
@@ -56,11 +55,6 @@ def workspace_for(tables: BasisTables, rows: RowArrays) -> RowWorkspace:
     return RowWorkspace(locations_for(most), f, move)
 
 
-def lanes_for(count: int) -> int:
-    """Lanes that hold `count` classes: a power of two up to 16."""
-    return next(size for size in (1, 2, 4, 8, 16) if size >= count)
-
-
 def unpack_weights(flat: np.ndarray, tables: BasisTables, n_outputs: int) -> np.ndarray:
     """Weights of the loops as [feature][basis][output]."""
     stride, lanes = tables.stride, tables.lanes
@@ -87,56 +81,37 @@ def rows_of(X: Any) -> RowArrays:
     return RowArrays(X.reshape(-1), none, none, False, X.shape[1])
 
 
-def basis_tables(
-    spec: Spec, X: Any, dtype: Any, lanes: int, *, all_codes: bool = False,
+def make_tables(
+    bands: Bands, X: Any, dtype: Any, lanes: int, *, all_codes: bool = False,
     values_only: bool = False,
 ) -> BasisTables:  # fmt: skip
-    """Tables for X in the precision of `dtype`, for that many lanes.
+    """Tables for rows X in the precision of `dtype`, for that many lanes (a power of two).
 
     `all_codes` asks for all codes of an integer type, not only for those up to the largest in X;
     `values_only` for a basis whose values are read and whose weights are not updated.
     """
-    bands = bands_of(spec, X, np.dtype(dtype))
-    return tables_of(bands, X, dtype, lanes, all_codes=all_codes, values_only=values_only)
-
-
-def tables_of(
-    bands: Bands, X: Any, dtype: Any, lanes: int, *, all_codes: bool = False,
-    values_only: bool = False,
-) -> BasisTables:  # fmt: skip
-    """The same from bands, whose own precision may be another one."""
-    blocks = _code_blocks(bands, X, all_codes) if X.dtype.kind == "u" else None
     precision = np.dtype(dtype)
+    options = precision, lanes, values_only
+    blocks = _code_blocks(bands, X, all_codes) if X.dtype.kind == "u" else None
     if blocks is not None:
-        block_of = np.arange(len(blocks))
-        return _assemble(bands, CODE, blocks, block_of, precision, lanes, values_only)
-    binning = bands.table.binning
-    blocks, block_of = _table_blocks(bands)
-    return _assemble(bands, binning, blocks, block_of, precision, lanes, values_only)
+        return _assemble(bands, CODE, blocks, np.arange(len(blocks)), *options)
+    return _assemble(bands, bands.table.binning, *_table_blocks(bands), *options)
 
 
-def rounded(spec: Spec, X: Any, dtype: np.dtype, threads: int) -> tuple[np.ndarray, int] | None:
+def round_rows(bands: Bands, X: Any, threads: int) -> tuple[np.ndarray, int] | None:
     """Positions of rows, rounded to fractions of a bin: two bytes a value; bits of a fraction.
 
     None where rows are no dense floats of many features, where values may lie outside the bins, or
     where what is looked up for all fractions would not stay in a cache.
     """
-    if sparse.issparse(X) or X.dtype.kind != "f" or X.shape[1] < _FEWEST_FEATURES:
-        return None
-    bands = bands_of(spec, X, dtype)
     table = bands.table
-    if (
-        table.binning != AFFINE
-        or table.degree == 0
-        or table.signed
-        or table.zero_at_zero
-        or interpreted()
-    ):
+    if sparse.issparse(X) or X.dtype.kind != "f" or X.shape[1] < _FEWEST_FEATURES or interpreted():
+        return None
+    if table.binning != AFFINE or table.degree == 0 or table.signed or table.zero_at_zero:
         return None
     with np.errstate(over="ignore", invalid="ignore"):
-        low, high = (
-            (end - table.origin) * table.resolution for end in (table.clip_low, table.clip_high)
-        )
+        low = (table.clip_low - table.origin) * table.resolution
+        high = (table.clip_high - table.origin) * table.resolution
     if not np.all((low >= -0.01) & (high <= table.bins + 0.01)):
         return None
     blocks, bins = len(_table_blocks(bands)[0]), int(table.bins.max())
@@ -146,25 +121,21 @@ def rounded(spec: Spec, X: Any, dtype: np.dtype, threads: int) -> tuple[np.ndarr
     return fixed_point(table.astype(X.dtype), X, bits, threads), bits
 
 
-def tables_of_fractions(tables: BasisTables, bits: int) -> BasisTables:
+def tabulate_fractions(tables: BasisTables, bits: int) -> BasisTables:
     """The same basis for such positions, in float32: it is looked up, which takes half the time."""
     blocks, block_of = _table_blocks(tables.bands)
-    looked_up = [_at_fractions(block, bits) for block in blocks]
-    precision = np.dtype(np.float32)
-    return _assemble(tables.bands, CODE, looked_up, block_of, precision, tables.lanes)
+    looked_up = []
+    for first, coef, transform in blocks:  # from the left end of the first bin to the last's right
+        fractions = np.arange((len(coef) << bits) + 1)
+        b = np.minimum(fractions >> bits, len(coef) - 1)
+        powers = (fractions / 2.0**bits - b)[:, None] ** np.arange(coef.shape[1])
+        values = np.einsum("fpc,fp->fc", coef[b], powers)
+        looked_up.append((first[b], values[:, None, :], transform))
+    single = np.dtype(np.float32)
+    return _assemble(tables.bands, CODE, looked_up, block_of, single, tables.lanes)
 
 
 Block = tuple[np.ndarray, np.ndarray, int]  # first columns, coefficients, index of R
-
-
-def _at_fractions(block: Block, bits: int) -> Block:
-    """Values at all fractions of the bins: the left end of the first to the right of the last."""
-    first, coef, transform = block
-    fractions = np.arange((len(coef) << bits) + 1)
-    b = np.minimum(fractions >> bits, len(coef) - 1)
-    u = fractions / 2.0**bits - b
-    values = np.einsum("fpc,fp->fc", coef[b], u[:, None] ** np.arange(coef.shape[1]))
-    return first[b], values[:, None, :], transform
 
 
 def _table_blocks(bands: Bands) -> tuple[list[Block], np.ndarray]:
@@ -224,11 +195,13 @@ def _assemble(
 ) -> BasisTables:
     """Blocks of pieces, one after the other, in the layout of the loops."""
     table, transforms = bands.table, bands.transforms
-    signed = bool(table.signed and binning != CODE)
     first, coef, transform_of = zip(*blocks, strict=True)
-    starts = np.cumsum([0, *map(len, first)])
-    width = int(table.width.max())
-    lay_out = partial(polynomials_of, dtype=dtype, mirrored=signed, most=_most_columns(lanes))
+    starts, width = np.cumsum([0, *map(len, first)]), int(table.width.max())
+    if binning == CODE:
+        codes = np.diff(starts)[block_of].astype(np.int32)
+        table = replace(table, binning=CODE, bins=codes, signed=False)
+    most = 16 if lanes == 1 else max(1, _VECTOR // (2 * lanes))  # a vector has columns of all lanes
+    lay_out = partial(polynomials_of, dtype=dtype, mirrored=table.signed, most=most)
     values = update = lay_out(first, coef)
     squares = Squares(np.zeros(0), static(1))
     if not values_only:
@@ -237,16 +210,12 @@ def _assemble(
             products = [R.T @ R for R in transforms]
             updates = [block @ products[r] for block, r in zip(phi, transform_of, strict=True)]
             update = lay_out([np.zeros_like(columns) for columns in first], updates)
-        squares = _squares(phi, updates, signed)
-    stride = max(width, update.n_columns, int(values.first.max()) + values.n_columns)
-    bins = _placed(bands, binning, starts, block_of)
-    basis = Basis(
-        bins=bins,
-        values=values,
-        update=update,
-        squares=squares,
-        stride=stride,
-    )
+        squares = _squares(phi, updates, table.signed)
+    # Columns of a piece, those that fill vectors included.
+    ends = (block.n_columns + int(block.first.max()) for block in (values, update))
+    stride = max(width, *ends)
+    bins = bins_of(table, starts[block_of])
+    basis = Basis(bins, values, update, squares, stride)
     return BasisTables(basis, lanes, table.n_features * stride, stride, bands)
 
 
@@ -258,20 +227,6 @@ def _spread(first: np.ndarray, coef: np.ndarray, width: int) -> np.ndarray:
     columns = first[:, None] + np.arange(coef.shape[2])
     np.put_along_axis(out, columns[:, None, :].repeat(coef.shape[1], 1), coef, axis=2)
     return out
-
-
-def _placed(bands: Bands, binning: int, starts: np.ndarray, block_of: np.ndarray) -> Bins:
-    """Where values fall: pieces of the blocks, one after the other."""
-    table, first_piece = bands.table, starts[block_of]
-    if binning == CODE:
-        codes = np.diff(starts)[block_of].astype(np.int32)
-        table = replace(table, binning=CODE, bins=codes, signed=False)
-    return bins_of(table, first_piece)
-
-
-def _most_columns(lanes: int) -> int:
-    """Columns of a vector, at most: it holds them for every lane."""
-    return 16 if lanes == 1 else max(1, _VECTOR // (2 * lanes))
 
 
 def _squares(phi: list[np.ndarray], update: list[np.ndarray], mirrored: bool) -> Squares:

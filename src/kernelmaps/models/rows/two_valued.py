@@ -1,58 +1,31 @@
-"""Columns of two values have one weight each, alone or beside columns of more values."""
+"""Columns of two values have one weight each, alone or next to columns of more values."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from ..._util.threads import cached_property, row_blocks
+from ..._util.sparse import dense
+from ..._util.threads import cached_property
 from ...engine import Spec, apply
 from ...engine.extent import column_range
-from ...engine.table import CODE, EDGES, LOG2, Table
+from ...engine.table import AFFINE, EDGES, LOG2, Table
 from .map_bands import Bands, bands_of
 
-_CACHED_BYTES = 2**18
 _PROBED_ROWS = 64  # rows that tell most columns of more than two values
-# Values of dense rows that stay, as a share of all, up to which codes pay beside other columns:
+# Values of dense rows that stay, as a share of all, up to which codes pay next to other columns:
 # values of sparse rows are located one by one, not in vectors. Splines, three losses, C = 1, in
 # units of the time with all functions: 1.2 to 1.5 for a share of 0.75 and 0.9 to 1.2 for 0.55
 # (5000 × 40), 0.2 to 0.5 for 0.08 (8000 × 102).
 _MOST_STORED = 0.5
 
 
-class StoredValues(NamedTuple):
-    """Values of rows that are stored by row: their columns, and where rows begin and end."""
-
-    columns: np.ndarray
-    values: np.ndarray
-    ends: np.ndarray
-
-    @classmethod
-    def of(cls, X: np.ndarray, reference: np.ndarray, may_skip: np.ndarray) -> StoredValues:
-        """Those of dense rows; columns in `may_skip` do not store their reference values."""
-        n, d = X.shape
-        if not may_skip.all():
-            reference = np.where(may_skip, reference, np.nan)  # which no value is equal to
-        blocks = row_blocks(n, X.itemsize * d, _CACHED_BYTES)
-        places = np.concatenate(
-            [rows.start * d + np.flatnonzero(X[rows] != reference) for rows in blocks]
-        )
-        ends = np.searchsorted(places, d * np.arange(n + 1))
-        return cls(places % d, X.reshape(-1)[places], ends)
-
-    def are(self, values: np.ndarray) -> np.ndarray:
-        """Whether all values of a column are the one given for it."""
-        same = np.ones(len(values), bool)
-        same[self.columns[self.values != values[self.columns]]] = False
-        return same
-
-
 @dataclass(frozen=True)
 class TwoValuedColumns:
-    r"""Columns of two values, with one weight each, beside others that keep their functions.
+    r"""Columns of two values, with one weight each, next to others that keep their functions.
 
     :math:`ψ_j` takes the values :math:`ψ_j(r)` at a reference value and :math:`ψ_j(r) + δ_j`. An
     intercept absorbs :math:`⟨w_j, ψ_j(r)⟩`, and at the minimum of ½‖w‖² plus losses :math:`w_j` is
@@ -60,8 +33,8 @@ class TwoValuedColumns:
     sparse rows r is zero, :math:`ψ_j(0)`, too, and there is nothing to absorb.
 
     Rows are stored by row (CSR), without the reference values. Of the other columns all values are
-    stored. Several columns of two values share a feature, which has as many functions as the
-    others: a row has a value for each of them, the code (the number) of the column.
+    stored. Several columns of two values share a feature behind those of the other columns, which
+    has as many functions as they: a row has a value for each, the code (the number) of the column.
 
     Attributes
     ----------
@@ -73,10 +46,6 @@ class TwoValuedColumns:
         r.
     at_reference, difference : ndarray
         ψ(r) and δ, in the columns of ψ; zero for other columns.
-    rows : array or CSR
-        Those that the columns were found in.
-    stored : StoredValues
-        Of these rows.
     """
 
     map_bands: Bands
@@ -84,86 +53,64 @@ class TwoValuedColumns:
     reference: np.ndarray
     at_reference: np.ndarray
     difference: np.ndarray
-    rows: Any
-    stored: StoredValues
 
     @classmethod
-    def of(cls, spec: Spec, X: Any) -> TwoValuedColumns | None:
+    def detect(cls, spec: Spec, X: Any) -> TwoValuedColumns | None:
         """The columns of rows; None if codes do not pay.
 
-        Codes do not stand beside bins of octaves, which are the same for all features.
+        Codes do not stand next to bins of octaves, which are the same for all features.
         """
-        detected = _detect_in_sparse(X) if sparse.issparse(X) else _detect(X)
-        if detected is None:
+        ends, is_two_valued = _stored_ends(X) if sparse.issparse(X) else _ends(X)
+        if not is_two_valued.any():
             return None
-        ends, is_two_valued, stored = detected
         bands = bands_of(spec, X if sparse.issparse(X) else ends, np.dtype(np.float64))
         if bands.table.binning == LOG2 and not is_two_valued.all():
             return None
-        mapped = apply(spec, ends)
-        mapped = np.asarray(mapped.toarray() if sparse.issparse(mapped) else mapped, np.float64)
-        mapped[:, np.repeat(~is_two_valued, _widths(bands))] = 0.0
-        difference = mapped[1] - mapped[0]
-        return cls(bands, is_two_valued, ends[0], mapped[0], difference, X, stored)
+        mapped = np.asarray(dense(apply(spec, ends)), np.float64)
+        mapped[:, np.repeat(~is_two_valued, bands.widths)] = 0.0
+        return cls(bands, is_two_valued, ends[0], mapped[0], mapped[1] - mapped[0])
 
     @cached_property
-    def widths(self) -> np.ndarray:
-        """Columns of each ψ_j."""
-        return _widths(self.map_bands)
-
-    @property
-    def is_all(self) -> bool:
-        """Whether all columns have two values."""
-        return bool(self.is_two_valued.all())
+    def _code(self) -> np.ndarray:
+        """The number of each column among those of two values, −1 before the first."""
+        return np.cumsum(self.is_two_valued) - 1
 
     @cached_property
     def _per_feature(self) -> int:
         """Columns of two values that share a feature."""
-        return 1 if self.is_all else int(self.widths[~self.is_two_valued].max())
+        return int(self.map_bands.widths[~self.is_two_valued].max(initial=1))
 
     @cached_property
     def _place(self) -> tuple[np.ndarray, np.ndarray]:
-        """The feature of each column, and its function there (zero for other columns).
-
-        Features are in the order of their first columns: most tables have columns of two values
-        side by side, and rows are then sorted by feature as they are.
-        """
-        order = np.cumsum(self.is_two_valued) - 1
-        function = np.where(self.is_two_valued, order % self._per_feature, 0)
-        starts = np.cumsum(function == 0) - 1
-        feature = starts.copy()
-        # Columns of two values join the last feature of such that was started.
-        latest = np.maximum.accumulate(np.where(self.is_two_valued & (function == 0), starts, -1))
-        feature[self.is_two_valued] = latest[self.is_two_valued]
-        return feature, function
+        """The feature of each column, and its function there (zero for other columns)."""
+        others = ~self.is_two_valued
+        shared, function = np.divmod(self._code, self._per_feature)
+        feature = np.where(others, np.cumsum(others) - 1, np.count_nonzero(others) + shared)
+        return feature, np.where(others, 0, function)
 
     @property
     def n_weights(self) -> int:
         """Weights of the codes and of the functions of other columns."""
-        return int(np.where(self.is_two_valued, 1, self.widths).sum())
+        return int(np.where(self.is_two_valued, 1, self.map_bands.widths).sum())
 
     @cached_property
     def _length(self) -> np.ndarray:
         """Lengths of δ."""
-        starts = np.concatenate([[0], np.cumsum(self.widths)[:-1]])
+        starts = np.cumsum(self.map_bands.widths) - self.map_bands.widths
         return np.sqrt(np.add.reduceat(self.difference**2, starts))
 
-    def coded(self, X: Any) -> sparse.csr_matrix:
-        """The rows, with codes instead of the values of these columns."""
-        if X is self.rows:
-            columns, values, ends = self.stored
-        elif sparse.issparse(X):
+    def encode(self, X: Any) -> sparse.csr_matrix:
+        """The rows, with codes (the middles of bins) instead of the values of these columns."""
+        if sparse.issparse(X):
             columns, values, ends = X.indices, X.data, X.indptr
         else:
-            columns, values, ends = StoredValues.of(X, self.reference, self.is_two_valued)
+            stored = (self.reference != X) | ~self.is_two_valued
+            places = np.flatnonzero(stored)
+            columns, values = places % X.shape[1], X.reshape(-1)[places]
+            ends = np.concatenate([[0], np.cumsum(np.count_nonzero(stored, axis=1))])
         feature = self._place[0].astype(np.int32)
-        code = np.cumsum(self.is_two_valued) - 1
-        if self.is_all:
-            codes = code.astype(np.min_scalar_type(len(code)))[columns]
-        else:  # the middle of a bin
-            codes = np.where(
-                self.is_two_valued[columns], (code + 0.5).astype(X.dtype)[columns], values
-            )
+        codes = (self._code + 0.5).astype(X.dtype if X.dtype.kind == "f" else np.float32)
+        codes = np.where(self.is_two_valued[columns], codes[columns], values)
         shape = X.shape[0], int(feature.max()) + 1
         rows = sparse.csr_matrix((codes, feature[columns], ends), shape)
         rows.sort_indices()  # values of a feature side by side
@@ -171,23 +118,16 @@ class TwoValuedColumns:
 
     @cached_property
     def bands(self) -> Bands:
-        """The bands of coded rows."""
-        if self.is_all:
-            table = self._code_table(CODE, 0)
-            return Bands(table, None, np.zeros(len(table.origin), np.int32))
-        others = self.map_bands.of_features(np.flatnonzero(~self.is_two_valued))
-        bands = others.beside(self._code_table(others.table.binning, others.table.degree))
-        is_coded = np.ones(bands.table.n_features, bool)
-        is_coded[self._place[0][~self.is_two_valued]] = False
-        return bands.of_features(np.argsort(np.argsort(is_coded, kind="stable")))
-
-    def _code_table(self, binning: int, degree: int) -> Table:
-        """‖δ_j‖ of the codes: one bin for each column, with one of the functions of its feature."""
+        """The bands of coded rows: ‖δ_j‖ in a bin for each code, after those of other columns."""
+        others = None
+        if not self.is_two_valued.all():
+            others = self.map_bands.select(np.flatnonzero(~self.is_two_valued))
+        binning, degree = (others.table.binning, others.table.degree) if others else (AFFINE, 0)
+        features, functions = (place[self.is_two_valued] for place in self._place)
         lengths = self._length[self.is_two_valued]
         coef = np.zeros((len(lengths), degree + 1, 1))
         coef[:, 0, 0] = lengths
-        features, functions = (place[self.is_two_valued] for place in self._place)
-        return Table.build(
+        table = Table.build(
             binning,
             degree,
             [coef],
@@ -198,68 +138,47 @@ class TwoValuedColumns:
             first=[functions],
             edges=[np.arange(len(lengths) + 1.0)] if binning == EDGES else None,
         )
+        return others.join(table) if others else Bands(table, None, np.zeros(1, np.int32))
 
     def band_weights(self, weights: np.ndarray) -> np.ndarray:
         """Weights of the bands of ψ, from those of coded rows: [feature][function][output]."""
-        out = self.map_bands.band_weights(self._expanded(weights))
+        out = self.map_bands.band_weights(self._expand(weights))
         # Columns of two values may have more functions than any of the others.
         out[~self.is_two_valued, : weights.shape[1]] = weights[self._place[0][~self.is_two_valued]]
         return out
 
     def absorbed(self, weights: np.ndarray) -> np.ndarray:
         """What the intercepts of coded rows have more than those of ψ: Σ ⟨w_j, ψ_j(r)⟩."""
-        return self.at_reference @ self._expanded(weights)
+        return self.at_reference @ self._expand(weights)
 
-    def _expanded(self, weights: np.ndarray) -> np.ndarray:
+    def _expand(self, weights: np.ndarray) -> np.ndarray:
         """Weights [column of ψ][output] of columns of two values; zero for others."""
         along = weights[self._place] / np.maximum(self._length, 1e-300)[:, None]
-        return self.difference[:, None] * np.repeat(along, self.widths, axis=0)
+        return self.difference[:, None] * np.repeat(along, self.map_bands.widths, axis=0)
 
 
-def _widths(bands: Bands) -> np.ndarray:
-    return bands.table.width[bands.table.set_of]
+Ends = tuple[np.ndarray, np.ndarray]
+"""References and other values of the columns, and which of them have no others."""
 
 
-Detected = tuple[np.ndarray, np.ndarray, StoredValues]
-"""References and other values of the columns, which of them have no others, and what is stored."""
+def _ends(X: np.ndarray) -> Ends:
+    """Columns of two values of dense rows; none if codes do not save time."""
+    probe = X[:: max(1, len(X) // _PROBED_ROWS)]
+    for rows in (probe, X):
+        ends = np.stack(column_range(rows, 1)).astype(X.dtype)
+        is_two_valued = ((rows == ends[0]) | (rows == ends[1])).all(axis=0)
+        n_stored = np.count_nonzero((ends[0] != probe) | ~is_two_valued)
+        # Integers are looked up, without arithmetic.
+        pays = X.dtype.kind == "f" and n_stored <= _MOST_STORED * probe.size
+        if not (pays or is_two_valued.all()):
+            return ends, np.zeros(X.shape[1], bool)
+    return ends, is_two_valued
 
 
-def _detect(X: np.ndarray) -> Detected | None:
-    """Columns of two values of dense rows; None if codes do not save time."""
-    some = X[:: max(1, len(X) // _PROBED_ROWS)]
-    ends = _column_ends(some)
-    is_two_valued = ((some == ends[0]) | (some == ends[1])).all(axis=0)
-    if not _pays(some, ends[0], is_two_valued):
-        return None
-    ends = _column_ends(X)
-    stored = StoredValues.of(X, ends[0], is_two_valued)
-    has_others = is_two_valued & ~stored.are(ends[1])
-    if has_others.any():
-        is_two_valued = is_two_valued & ~has_others
-        if not _pays(some, ends[0], is_two_valued):
-            return None
-        stored = StoredValues.of(X, ends[0], is_two_valued)
-    return ends, is_two_valued, stored
-
-
-def _detect_in_sparse(X: sparse.csr_matrix) -> Detected | None:
-    """The same of sparse rows; None without such columns."""
-    stored = StoredValues(X.indices, X.data, X.indptr)
+def _stored_ends(X: sparse.csr_matrix) -> Ends:
+    """The same of sparse rows."""
     ends = np.zeros((2, X.shape[1]), X.dtype)
-    ends[1, stored.columns] = stored.values
-    is_two_valued = stored.are(ends[1])
-    pays = is_two_valued.any() if X.dtype.kind == "f" else is_two_valued.all()
-    return (ends, is_two_valued, stored) if pays else None
-
-
-def _pays(X: np.ndarray, reference: np.ndarray, is_two_valued: np.ndarray) -> bool:
-    """Whether codes of such columns, in dense rows of which these are some, save time."""
-    if is_two_valued.all() or X.dtype.kind != "f":  # integers are looked up, without arithmetic
-        return bool(is_two_valued.all())
-    n_stored = np.count_nonzero((reference != X) | ~is_two_valued)
-    return n_stored <= _MOST_STORED * X.size
-
-
-def _column_ends(X: np.ndarray) -> np.ndarray:
-    """The smallest and the largest value of each column, in two rows."""
-    return np.stack(column_range(X, 1)).astype(X.dtype)
+    ends[1, X.indices] = X.data
+    is_two_valued = np.ones(X.shape[1], bool)
+    is_two_valued[X.indices[ends[1, X.indices] != X.data]] = False
+    return ends, is_two_valued & (X.dtype.kind == "f" or is_two_valued.all())

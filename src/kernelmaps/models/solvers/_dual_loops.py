@@ -16,11 +16,9 @@ import numpy as np
 from numba.extending import overload
 
 from ..._util.compiling import loop, njit, static
-from ...engine.simd.vectors import item, put
 from ...engine.table.update import (
     FAST,
     add,
-    feature_of,
     locate_row,
     prefetch_row,
     score,
@@ -67,16 +65,7 @@ class PassTotals(NamedTuple):
     gap: np.ndarray  # Σ of Fenchel's inequality, the duality gap
     alpha_dot_score: np.ndarray  # Σ α_i f_i
 
-    @classmethod
-    def zeros(cls, n_outputs: int) -> PassTotals:
-        return cls(*np.zeros((4, n_outputs)))
-
-    def assign(self, other: PassTotals) -> None:
-        """Take the values of other totals."""
-        for values, others in zip(self, other, strict=True):
-            values[:] = others
-
-    def merged(self, other: PassTotals) -> PassTotals:
+    def merge(self, other: PassTotals) -> PassTotals:
         """Totals of two sets of examples together."""
         return PassTotals(
             np.maximum(self.max_violation, other.max_violation),
@@ -93,21 +82,18 @@ class PassRecord(NamedTuple):
     totals: np.ndarray  # float64[3, 4, outputs]: VISITED …, with the fields of `PassTotals`
 
     @classmethod
-    def empty(cls, shrink_threshold: np.ndarray) -> PassRecord:
-        return cls(shrink_threshold.copy(), np.zeros((3, 4, shrink_threshold.size)))
+    def empty(cls, n_outputs: int) -> PassRecord:
+        return cls(np.zeros(n_outputs), np.zeros((3, 4, n_outputs)))
 
     @property
     def visited(self) -> PassTotals:
         """Of all examples that are visited, and of those that were shrunk before."""
         return PassTotals(*self.totals[VISITED])
 
-    @property
-    def shrunk(self) -> PassTotals:
-        """Of those that are shrunk, in this pass or before; they have no violation."""
-        return PassTotals(*self.totals[SHRUNK])
 
-
-VISITED, SHRUNK, EXAMPLE = map(np.int64, range(3))  # the last one: the example at hand
+# Of all that are visited and those shrunk before; of those that are shrunk, in this pass or before,
+# which have no violation; of the example at hand.
+VISITED, SHRUNK, EXAMPLE = map(np.int64, range(3))
 VIOLATION = np.int64(0)  # the first of the totals, a maximum; the others are sums
 
 
@@ -158,14 +144,6 @@ def _loss_and_gap_of(loss, y, f, alpha, c, epsilon):
         return value, value + conjugate(y, alpha, c, epsilon) + alpha * f
 
     return loss_and_gap
-
-
-@loop(fastmath=True, _nrt=False)
-def compiled_rules(loss, y, f, alpha, q, c, epsilon):
-    """New variable, derivative at a bound, loss and gap of one example, as the loops see them."""
-    new, bound_derivative = _step(loss, y, f, alpha, q, c, epsilon)
-    value, gap = _loss_and_gap(loss, y, f, alpha, c, epsilon)
-    return new, bound_derivative, value, gap
 
 
 @njit(**FAST)
@@ -260,29 +238,10 @@ def accumulate(work, rows, workspace, examples, steps):
 
 
 @loop(fastmath=True, _nrt=False)
-def evaluate(work, rows, workspace, examples, norm, out):
-    """Scores of the examples i = examples[k], or the terms that they are the sums of.
-
-    out[k, 0, lane] = ⟨w, ψ(x_i)⟩, or, where `out` has a place for every feature, out[k, j, lane]
-    = ⟨w_j, ψ_j(x_ij)⟩: zeros of sparse rows stay as given.  norm[k] = |ψ_i|², unless it is
-    empty.
-    """
-    one = np.int64(1)
-    size, (_, places, lanes) = workspace.move.size, out.shape
-    terms = places > 1
-    for i in range(out.shape[0]):
-        begin, n = locate_row(work.bins, rows, examples[i], workspace)
-        _write_norm(work.squares, workspace, n, i, norm)
-        count, n_values = (n, one) if terms else (one, n)
-        score(work.scored, rows, workspace, begin, count, n_values)
-        for k in range(count):
-            # A score of all values may be of none: there is no column to look for.
-            j = feature_of(rows, begin + k, begin) if terms else np.int64(0)
-            for lane in range(lanes):
-                put(out, (i * places + j) * lanes + lane, item(workspace.f, k * size + lane))
-
-
-@njit(**FAST)
-def _write_norm(squares, workspace, n, i, norm):
-    if squares is not None:
-        norm[i] = squared_norm(squares, workspace, n)
+def measure(work, rows, workspace, sq_norm, scores):
+    """|ψ_i|² of all rows, and their scores ⟨w, ψ_i⟩ of the first lane."""
+    for i in range(sq_norm.size):
+        begin, n = locate_row(work.bins, rows, np.int64(i), workspace)
+        sq_norm[i] = squared_norm(work.squares, workspace, n)
+        score(work.scored, rows, workspace, begin, np.int64(1), n)
+        scores[i] = workspace.f[0]

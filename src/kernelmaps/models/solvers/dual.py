@@ -43,21 +43,21 @@ side by side and fill the *lanes* of a vector register: a value is located once 
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import reduce
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..._util.display import track
-from ..._util.threads import check_stop, run_interruptibly
+from ..._util.threads import check_stop
 from ...engine.table.update import RowArrays, RowWork, weights_of
 from ..losses import dual_rules_of
 from ..rows.map_tables import BasisTables, weight_memory, workspace_for
 from . import _dual_loops
-from ._dual_loops import DualHessian, DualVariables, PassRecord, PassTotals, SVMProblem
+from ._dual_loops import SHRUNK, DualHessian, DualVariables, PassRecord, PassTotals, SVMProblem
+
+if TYPE_CHECKING:
+    from ..svm.problem import Options
 
 NO_SHRINKING = 1e30  # a threshold that no derivative reaches
 
@@ -90,8 +90,6 @@ class DescentConstants:
     # Variables that make up for s ≠ 0 sum to so many times |s|: each loses a quarter, at most (1:
     # 1.05; 2: 1.02; 16: 0.97).
     balance_reserve: float = 4.0
-    # How many of the largest variables are sorted for that; all are, if they do not suffice.
-    balance_candidates: int = 256
     mean_rows: int = 250  # whose mean is m: any vector is right (100: 1.01; all rows: 1.00)
     approximate_share: float = 0.75  # of `max_iter`, at most, on approximate rows
 
@@ -114,30 +112,6 @@ class GapCertificate(NamedTuple):
         return bool((np.abs(self.gap) <= tol * self.primal).all())
 
 
-class Descent(Protocol):
-    """Coordinate descent on some form of rows."""
-
-    def run_epoch(self) -> GapCertificate:
-        """Take steps; primal values and gaps as estimated on the way."""
-        ...
-
-    def balance_and_certify(self) -> GapCertificate:
-        """Make s zero; primal values and gaps at that point."""
-        ...
-
-
-@dataclass(frozen=True)
-class DualOptions:
-    """How to solve, and when to stop."""
-
-    fit_intercept: bool
-    tol: float
-    max_iter: int
-    seed: int
-    n_threads: int
-    progress: bool | None = False
-
-
 @dataclass
 class Solution:
     """Weights [feature][basis][output], intercepts and dual variables of a group of outputs."""
@@ -151,28 +125,13 @@ class Solution:
     converged: bool
     solver: str = "dual"
 
-    def scattered(self, rows: np.ndarray, n: int) -> Solution:
-        """The solution of some of n rows: the dual variables of the others are zero."""
-        alpha = np.zeros((n, self.alpha.shape[1]))
-        alpha[rows] = self.alpha
-        return replace(self, alpha=alpha)
-
-
-def in_blocks(n_threads: int, n: int, work: Callable[[int, int], Any]) -> list[Any]:
-    """``work(begin, end)`` over blocks of 0 … n, one per thread; the loops release the GIL."""
-    step = max(1, -(-n // n_threads))
-    blocks = [(begin, min(n, begin + step)) for begin in range(0, n, step)]
-    if len(blocks) <= 1:
-        return [work(*block) for block in blocks]
-    return run_interruptibly(lambda block: work(*block), blocks, len(blocks))
-
 
 def solve(
     tables: BasisTables,
     rows: RowArrays,
     problem: SVMProblem,
     examples: np.ndarray,
-    options: DualOptions,
+    options: Options,
     alpha: np.ndarray,
     intercept: np.ndarray | None = None,
     approximate: tuple[BasisTables, RowArrays] | None = None,
@@ -189,8 +148,8 @@ def solve(
         Loss, targets and costs.
     examples : int32[m]
         The rows to train on, all of positive cost.
-    options : DualOptions
-        Tolerance, iterations, threads.
+    options : Options
+        Tolerance and iterations.
     alpha : float64[n, outputs]
         Where to start, and where the dual variables go.
     intercept : ndarray, optional
@@ -205,34 +164,35 @@ def solve(
     n_iter, converged = 0, False
     if approximate is not None:
         most = int(np.ceil(CONSTANTS.approximate_share * options.max_iter))
-        _, n_iter, _ = descend(state, replace(options, max_iter=most))
+        _, n_iter, _ = descend(state, options, most)
         state.switch_rows(tables, rows)
         certificate = state.balance_and_certify()
         converged = certificate.is_within(options.tol)
     n_left = options.max_iter - n_iter
     if not converged and n_left > 0:
-        certificate, further, converged = descend(state, replace(options, max_iter=n_left))
+        certificate, further, converged = descend(state, options, n_left)
         n_iter += further
     return state.solution(state.alpha, certificate, n_iter, converged)
 
 
-def descend(solver: Descent, options: DualOptions) -> tuple[GapCertificate, int, bool]:
-    """Epochs until the gaps of all outputs are certified; their number, and whether so."""
+def descend(solver: Any, options: Options, max_iter: int) -> tuple[GapCertificate, int, bool]:
+    """Epochs until the gaps of all outputs are certified; their number, and whether so.
+
+    `solver` takes steps by ``run_epoch()``, which estimates the gaps on the way, and measures them
+    where s = 0 by ``balance_and_certify()``.
+    """
     factor, converged, n_iter = 1.0, False, 0
-    for _ in track(range(options.max_iter), "training", enabled=options.progress):
+    for _ in track(range(max_iter), "training", enabled=options.progress):
         check_stop()
         n_iter += 1
-        estimate = solver.run_epoch()
-        if not estimate.is_within(factor * options.tol):
+        last = n_iter == max_iter
+        if not (solver.run_epoch().is_within(factor * options.tol) or last):
             continue
         certificate = solver.balance_and_certify()
         converged = certificate.is_within(options.tol)
         if converged:
             break
         factor = max(CONSTANTS.min_estimate_factor, CONSTANTS.estimate_factor * factor)
-    if not converged:
-        certificate = solver.balance_and_certify()
-        converged = certificate.is_within(options.tol)
     return certificate, n_iter, converged
 
 
@@ -265,6 +225,7 @@ class CoordinateDescent:
         are not active from the pass that shrunk them.
     """
 
+    order: np.ndarray
     n_active: int
 
     def __init__(
@@ -273,21 +234,18 @@ class CoordinateDescent:
         rows: RowArrays,
         problem: SVMProblem,
         examples: np.ndarray,
-        options: DualOptions,
+        options: Options,
         alpha: np.ndarray,
         intercept: np.ndarray | None,
     ) -> None:
         self.tables, self.rows, self.problem, self.options = tables, rows, problem, options
         self.examples, self.alpha, self.n_outputs = examples, alpha, problem.positive.size
         self.rng = np.random.default_rng(options.seed)
-        self.w = weight_memory(tables)
-        self._bound: tuple[tuple, Any] = (None,) * 4, ()
-        self.n_certificates = 0
-        self.mean_sq_norm = self.penalty_weight = 0.0
+        self.w, self.n_certificates = weight_memory(tables), 0
         self._centre()
         self.bias = np.zeros(self.n_outputs) if intercept is None else np.array(intercept, float)
         self.alpha_sum = np.zeros(self.n_outputs)
-        self.record = PassRecord.empty(np.full(self.n_outputs, NO_SHRINKING))
+        self.record = PassRecord.empty(self.n_outputs)
         if self._accumulate_duals() and options.fit_intercept:
             # The intercept that was given is the one where Σα = 0.
             self.update_intercept()
@@ -305,8 +263,7 @@ class CoordinateDescent:
     def _accumulate_duals(self) -> bool:
         """Add Σ α_i ψ_i to the weights; whether any α_i is not zero."""
         nonzero = np.flatnonzero(self.alpha.any(axis=1))
-        if len(nonzero):
-            self._add_to_weights(nonzero, self.alpha[nonzero])
+        self._add_rows(nonzero, self.alpha[nonzero], self.w)
         return len(nonzero) > 0
 
     def switch_rows(self, tables: BasisTables, rows: RowArrays) -> None:
@@ -319,35 +276,26 @@ class CoordinateDescent:
         self.w = weight_memory(tables)
         self._accumulate_duals()
 
-    def _add_to_weights(self, examples: np.ndarray, steps: np.ndarray) -> None:
-        """Add the sum of ψ_i, times the steps of the examples, to the weights."""
-        work, workspace = self._bound_arguments()
-        work = RowWork(work.bins, changed=work.changed)  # the same type as that of a mean
-        _dual_loops.accumulate(work, self.rows, workspace, examples.astype(np.int32), steps)
-
-    def _mean_of(self, examples: np.ndarray) -> np.ndarray:
-        """The mean of ψ_i of some examples, in the layout of the weights."""
-        tables, rows, mean = self.tables, self.rows, weight_memory(self.tables)
-        basis, lanes = tables.basis, tables.lanes
-        changed = weights_of(basis, basis.update, lanes, mean)
-        work, workspace = RowWork(basis.bins, changed=changed), workspace_for(tables, rows)
-        shares = np.full((len(examples), 1), 1.0 / len(examples))
-        _dual_loops.accumulate(work, rows, workspace, examples.astype(np.int32), shares)
-        return mean
+    def _add_rows(self, examples: np.ndarray, steps: np.ndarray, w: np.ndarray) -> None:
+        """Add the sum of ψ_i, times the steps of the examples, to weights."""
+        tables, basis = self.tables, self.tables.basis
+        work = RowWork(basis.bins, changed=weights_of(basis, basis.update, tables.lanes, w))
+        workspace, examples = workspace_for(tables, self.rows), examples.astype(np.int32)
+        _dual_loops.accumulate(work, self.rows, workspace, examples, steps)
 
     def _centre(self) -> None:
         """Set m, σ and the diagonal of the dual; without an intercept, m and σ are zero."""
-        self.mean = weight_memory(self.tables)
+        self.mean, self.mean_sq_norm = weight_memory(self.tables), 0.0
+        self.penalty_weight = 0.0
         if not self.options.fit_intercept:
-            self._set_hessian(*self._norms())
+            self._set_hessian(*self._centred_norms())
             return
         sample = self.examples[:: -(-len(self.examples) // CONSTANTS.mean_rows)]
-        self.mean = self._mean_of(sample)
-        sq_norm, mean_dot = self._norms()
+        self._add_rows(sample, np.full((len(sample), 1), 1.0 / len(sample)), self.mean)
+        sq_norm, mean_dot = self._centred_norms()
         self.mean_sq_norm = float(mean_dot[sample].mean())
-        self._centre_norms(sq_norm, mean_dot)
-        mean_square = float(sq_norm[self.examples].mean())
-        self.min_penalty_weight = CONSTANTS.penalty_share * mean_square
+        sq_norm += self.mean_sq_norm
+        self.min_penalty_weight = CONSTANTS.penalty_share * float(sq_norm[self.examples].mean())
         self.set_penalty_weight(float(self.problem.cost[self.examples].sum()))
         self._set_hessian(sq_norm, mean_dot)
 
@@ -356,32 +304,18 @@ class CoordinateDescent:
         least = CONSTANTS.min_penalty / max(cost, 1e-300)
         self.penalty_weight = max(self.min_penalty_weight, least)
 
-    def _norms(self) -> tuple[np.ndarray, np.ndarray]:
-        """|ψ_i|² and ⟨m, ψ_i⟩ of all rows at hand."""
-        tables, rows, n = self.tables, self.rows, self.problem.y.size
-        sq_norm, mean_dot = np.empty(n), np.empty((n, 1, 1), tables.basis.values.coef.dtype)
-        basis = tables.basis
+    def _centred_norms(self) -> tuple[np.ndarray, np.ndarray]:
+        """|ψ_i − m|² and ⟨m, ψ_i⟩ of all rows at hand, with the |m|² that is known so far."""
+        tables, basis, n = self.tables, self.tables.basis, self.problem.y.size
         scored = weights_of(basis, basis.values, tables.lanes, self.mean)
         work = RowWork(basis.bins, scored=scored, squares=basis.squares)
-
-        def part(begin: int, end: int) -> None:
-            part_rows = np.arange(begin, end, dtype=np.int64)
-            workspace, out = workspace_for(tables, rows), mean_dot[begin:end]
-            _dual_loops.evaluate(work, rows, workspace, part_rows, sq_norm[begin:end], out)
-
-        in_blocks(self.options.n_threads, n, part)
-        return sq_norm, mean_dot[:, 0, 0].astype(np.float64, copy=False)
-
-    def _centre_norms(self, sq_norm: np.ndarray, mean_dot: np.ndarray) -> None:
-        """|ψ_i − m|² from |ψ_i|² and ⟨m, ψ_i⟩, in place."""
-        sq_norm += self.mean_sq_norm
-        sq_norm -= mean_dot
-        sq_norm -= mean_dot
+        sq_norm, mean_dot = np.empty(n), np.empty(n)
+        _dual_loops.measure(work, self.rows, workspace_for(tables, self.rows), sq_norm, mean_dot)
+        return sq_norm + (self.mean_sq_norm - 2 * mean_dot), mean_dot
 
     def _set_hessian(self, sq_norm: np.ndarray, mean_dot: np.ndarray) -> None:
-        """Set the dual's Hessian from |ψ_i − m|², whose memory becomes the diagonal's."""
-        sq_norm += self.penalty_weight
-        diagonal = np.maximum(sq_norm, 1e-12, out=sq_norm)
+        """Set the dual's Hessian from |ψ_i − m|²."""
+        diagonal = np.maximum(sq_norm + self.penalty_weight, 1e-12)
         self.hessian = DualHessian(diagonal, mean_dot, self.mean_sq_norm + self.penalty_weight)
 
     # Epochs.
@@ -395,14 +329,12 @@ class CoordinateDescent:
     def update_active(self) -> PassTotals:
         """Take steps in the active examples; totals of all, valid until the next pass."""
         self.rng.shuffle(self.order[: self.n_active])
-        self.n_active, record = self._run_pass(self.order, self.n_active, take_steps=True)
-        self._set_shrink_threshold(record.visited)
-        return record.visited
+        return self._visit_active(take_steps=True)
 
     def update_intercept(self) -> None:
         """The multiplier's step of the augmented Lagrangian, b += σs."""
         if self.options.fit_intercept:
-            self.alpha_sum[:] = self._alpha_total()
+            self.alpha_sum[:] = self.sum_duals()
             self.bias += self.penalty_weight * self.alpha_sum
 
     def certificate(self, totals: PassTotals) -> GapCertificate:
@@ -410,42 +342,29 @@ class CoordinateDescent:
         sq_norm = totals.alpha_dot_score - self.bias * self.alpha_sum
         return GapCertificate(totals.loss + 0.5 * sq_norm, totals.gap)
 
-    def _alpha_total(self) -> np.ndarray:
+    def sum_duals(self) -> np.ndarray:
         """Σα of each output."""
         return self.alpha.sum(axis=0)
 
-    def _set_shrink_threshold(self, totals: PassTotals) -> None:
-        self.record.shrink_threshold[:] = CONSTANTS.shrink_share * totals.max_violation
+    def _visit_active(self, *, take_steps: bool) -> PassTotals:
+        """Visit the active examples, some of which are shrunk; totals of all.
 
-    def _run_pass(
-        self, order: np.ndarray, n_active: int, *, take_steps: bool
-    ) -> tuple[int, PassRecord]:
-        """Visit the first examples of an order; how many of them stay active, and totals.
-
-        Totals of a pass with steps are valid until the next one.
+        Threshold and totals are valid until the next pass.
         """
-        (work, workspace), record = self._bound_arguments(), self.record
-        if not take_steps:  # several threads do so at a time
-            workspace = workspace_for(self.tables, self.rows)
-            record = PassRecord.empty(record.shrink_threshold)
-        duals = DualVariables(self.alpha, self.alpha_sum, self.bias)
-        n_active = _dual_loops.visit_examples(
-            work, self.rows, workspace, duals, record, order, n_active, take_steps
+        tables, basis = self.tables, self.tables.basis
+        scored, changed = (
+            weights_of(basis, table, tables.lanes, self.w) for table in (basis.values, basis.update)
         )
-        return n_active, record
-
-    def _bound_arguments(self) -> tuple[Any, ...]:
-        """Work and workspace of the loop, made once for the same tables and rows."""
-        bound_to = (self.tables, self.rows, self.problem, self.hessian)
-        if not all(map(operator.is_, bound_to, self._bound[0])):
-            basis, lanes = self.tables.basis, self.tables.lanes
-            scored, changed = (
-                weights_of(basis, table, lanes, self.w) for table in (basis.values, basis.update)
-            )
-            steps = _dual_loops.steps_of(self.problem, self.hessian)
-            work = RowWork(basis.bins, scored, changed, None, steps)
-            self._bound = bound_to, (work, workspace_for(self.tables, self.rows))
-        return self._bound[1]
+        steps = _dual_loops.steps_of(self.problem, self.hessian)
+        work = RowWork(basis.bins, scored, changed, None, steps)
+        duals = DualVariables(self.alpha, self.alpha_sum, self.bias)
+        workspace = workspace_for(tables, self.rows)
+        self.n_active = _dual_loops.visit_examples(
+            work, self.rows, workspace, duals, self.record, self.order, self.n_active, take_steps
+        )
+        totals = self.record.visited
+        self.record.shrink_threshold[:] = CONSTANTS.shrink_share * totals.max_violation
+        return totals
 
     # Certificates.
 
@@ -453,39 +372,28 @@ class CoordinateDescent:
         """Make s zero, measure the gap there, and set the active set for the epochs that follow."""
         if self.options.fit_intercept:
             self.balance()
-        totals = self._pass_over_all()
+        totals = self.pass_over_all()
         self.n_certificates += 1
+        certificate = self.certificate(totals)
         # Examples that would not move were shrunk: a gap that is left is that of the others. From
         # the second certificate on all are active, because the intercept may converge slowly where
         # few can move (the hinge with a small C took 80 epochs, not 8).
         if self.n_active == 0 or self.n_certificates > 1:
             self.activate_all()
-        return self.certificate(totals)
+        return certificate
 
     def activate_all(self) -> None:
         """All examples are active again."""
         self.order, self.n_active = self.examples.astype(np.int64), len(self.examples)
         self.record.shrink_threshold[:] = NO_SHRINKING
-        self.record.shrunk.assign(PassTotals.zeros(self.n_outputs))
+        self.record.totals[SHRUNK] = 0.0
 
-    def _pass_over_all(self) -> PassTotals:
+    def pass_over_all(self) -> PassTotals:
         """Visit all examples without a step: exact totals, and who is active, by the threshold."""
-
-        def pass_over_block(begin: int, end: int) -> tuple[PassRecord, np.ndarray, np.ndarray]:
-            order = self.examples[begin:end].astype(np.int64)
-            n_active, record = self._run_pass(order, end - begin, take_steps=False)
-            return record, order[:n_active], order[n_active:]
-
-        blocks = in_blocks(self.options.n_threads, len(self.examples), pass_over_block)
-        records, active, shrunk = zip(*blocks, strict=True)
-        totals = reduce(PassTotals.merged, (record.visited for record in records))
-        shrunk_totals = reduce(PassTotals.merged, (record.shrunk for record in records))
-        self.record.shrunk.assign(shrunk_totals)
-        self._set_shrink_threshold(totals)
-        # Sorted: the order must not depend on the number of threads.
-        self.order = np.concatenate([np.sort(np.concatenate(active)), *shrunk])
-        self.n_active = sum(map(len, active))
-        return totals
+        threshold = self.record.shrink_threshold.copy()
+        self.activate_all()
+        self.record.shrink_threshold[:] = threshold
+        return self._visit_active(take_steps=False)
 
     def balance(self) -> None:
         """Make each output's s zero: move a few of its largest α of that sign towards zero.
@@ -494,7 +402,7 @@ class CoordinateDescent:
         its part σs vanishes with s. If that stayed, the intercept would swing around its place from
         one certificate to the next.
         """
-        total = self._alpha_total()
+        total = self.sum_duals()
         for k in np.flatnonzero(total):
             excess = abs(total[k])
             largest, sums = _largest(
@@ -505,7 +413,7 @@ class CoordinateDescent:
             step = np.zeros((len(largest), self.n_outputs))
             step[:, k] = -self.alpha[largest, k] * min(excess / sums, 1.0)
             self.alpha[largest, k] += step[:, k]
-            self._add_to_weights(largest, step)
+            self._add_rows(largest, step, self.w)
             self.bias[k] += step[:, k] @ (self.hessian.q0 - self.hessian.mean_dot[largest])
         self.alpha_sum[:] = 0.0
 
@@ -513,16 +421,11 @@ class CoordinateDescent:
 def _largest(values: np.ndarray, total: float) -> tuple[np.ndarray, float]:
     """Indices of the largest positive values, just so many that they sum to `total`; their sum.
 
-    All positive ones if they do not. A few nearly always do: the others are not sorted.
+    All positive ones if they do not.
     """
-    for count in (CONSTANTS.balance_candidates, len(values)):
-        some = np.argpartition(-values, count)[:count] if count < len(values) else slice(None)
-        indices = np.arange(len(values))[some]
-        indices = indices[values[indices] > 0]
-        indices = indices[np.argsort(-values[indices], kind="stable")]
-        sums = np.cumsum(values[indices])
-        if len(sums) and sums[-1] >= total:
-            break
+    indices = np.flatnonzero(values > 0)
+    indices = indices[np.argsort(-values[indices], kind="stable")]
+    sums = np.cumsum(values[indices])
     if len(sums) == 0:
         return indices, 0.0
     n_needed = int(np.searchsorted(sums, min(total, sums[-1]))) + 1

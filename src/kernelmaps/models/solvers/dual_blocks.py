@@ -12,13 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..rows.map_tables import BasisTables, rows_of
 from ._dual_loops import PassTotals, SVMProblem
-from .dual import CoordinateDescent, DualOptions, GapCertificate, Solution, descend
+from .dual import CoordinateDescent, GapCertificate, Solution, descend
+
+if TYPE_CHECKING:
+    from ..svm.problem import Options
 
 _EPOCHS = 3  # on a block, each time that it is read
 
@@ -35,7 +38,7 @@ class BlockDescent(CoordinateDescent):
     """
 
     def __init__(
-        self, tables: BasisTables, sample: Any, problem: SVMProblem, options: DualOptions
+        self, tables: BasisTables, sample: Any, problem: SVMProblem, options: Options
     ) -> None:
         self.past_alpha_sum = np.zeros(problem.positive.size)
         self._set_problem(problem)
@@ -63,9 +66,8 @@ class BlockDescent(CoordinateDescent):
         sq_norm, mean_dot = self._sq_norms[span], self._mean_dots[span]
         if start not in self._loaded:
             self._loaded.add(start)
-            sq_norm[:], mean_dot[:] = self._norms()
-            self._centre_norms(sq_norm, mean_dot)
-        self._set_hessian(sq_norm.copy(), mean_dot)
+            sq_norm[:], mean_dot[:] = self._centred_norms()
+        self._set_hessian(sq_norm, mean_dot)
         self.activate_all()
 
     def run_block_epochs(self) -> PassTotals:
@@ -78,19 +80,18 @@ class BlockDescent(CoordinateDescent):
 
     def block_totals(self) -> PassTotals:
         """The totals of the block at hand, without a step."""
-        order = self.examples.astype(np.int64)
-        return self._run_pass(order, len(order), take_steps=False)[1].visited
+        return PassTotals(*np.array(self.pass_over_all()))
 
     def balance_block(self) -> bool:
         """Take s off the block at hand as far as its variables allow; whether it is zero then."""
         self.balance()
-        total = self._alpha_total()
+        total = self.sum_duals()
         size = np.maximum(np.abs(self.all_alpha).sum(axis=0), 1e-300)
         is_zero = bool(np.all(np.abs(total) <= 1e-12 * size))
         self.alpha_sum[:] = 0.0 if is_zero else total
         return is_zero
 
-    def _alpha_total(self) -> np.ndarray:
+    def sum_duals(self) -> np.ndarray:
         return self.past_alpha_sum + self.all_alpha.sum(axis=0)
 
     # Rows that are seen once (`partial_fit`).
@@ -101,7 +102,7 @@ class BlockDescent(CoordinateDescent):
         With the others fixed the problem is ½|w|² + Σ over these rows of their losses, of which w
         starts from where it is: the gap is again a sum over the examples.
         """
-        self.past_alpha_sum = self._alpha_total()
+        self.past_alpha_sum = self.sum_duals()
         y, cost = (np.ascontiguousarray(values, np.float64) for values in (y, cost))
         self._set_problem(self.all_problem._replace(y=y, cost=cost))
         if self.options.fit_intercept:
@@ -178,7 +179,7 @@ class DescentOverBlocks:
     def _joined_totals(self, work: Callable[[BlockDescent], PassTotals]) -> list[PassTotals]:
         """Totals over all blocks, of each group."""
         return [
-            reduce(PassTotals.merged, parts) for parts in zip(*self._on_blocks(work), strict=True)
+            reduce(PassTotals.merge, parts) for parts in zip(*self._on_blocks(work), strict=True)
         ]
 
     def _certificate(self, totals: list[PassTotals]) -> GapCertificate:
@@ -189,7 +190,8 @@ class DescentOverBlocks:
 
     def solve(self) -> list[Solution]:
         """Pass over the blocks until all duality gaps are certified; solutions of the groups."""
-        certificate, n_iter, converged = descend(self, self.groups[0].options)
+        options = self.groups[0].options
+        certificate, n_iter, converged = descend(self, options, options.max_iter)
         ends = np.cumsum([group.n_outputs for group in self.groups])[:-1]
         parts = zip(*(np.split(values, ends) for values in certificate), strict=True)
         return [

@@ -8,7 +8,7 @@ With signs :math:`s_k = ±1` and margins :math:`m_k` for each row, the problem a
     D(a) &= \sum_{ik} m_{ik} a_{ik} - ½\|Z^\top α\|², \qquad α_i = \sum_k s_{ik} a_{ik},
             \quad 0 ≤ a_{ik} ≤ c_i, \quad \sum_i α_i = 0.
 
-A hinge is bounded by its *excess* ξ ≥ 0 over zero, and its *slack* t = ξ − (m − s f) ≥ 0. At the
+A hinge is bounded by its *value* ξ ≥ 0, and its *slack* t = ξ − (m − s f) ≥ 0. At the
 minimum a t = 0, (c − a) ξ = 0 and w = Zᵀα. Newton steps go to points where both products are μ, and
 μ shrinks (Mehrotra 1992, predictor and corrector): the predictor aims at zero, the corrector at the
 share of μ that the predictor's step length suggests, and takes off the product of the predictor's
@@ -50,10 +50,6 @@ class InteriorPointConstants:
     boundary: float = 0.995  # share of the way to the boundary that a step takes (0.98: 1.03)
     centring_power: float = 3.0  # Mehrotra's exponent (2: 1.13)
     first_share: float = 0.5  # of the costs: dual variables to start from
-    # Distance of given dual variables from their bounds, of the costs. With a C 1.3 times as large,
-    # and with a tenth of the tolerance, it saves 0.4 of the steps on 2000 × 50, spambase and 0/1
-    # columns (0.01: 0.37; 0.001: 0.4); with 3 times as large a C, 0.1 (more steps than without).
-    start_share: float = 0.1
     # The residual r of a direction adds ½‖r‖² to the gap of a full step: at most these shares of
     # the gap (0.05 and 0.02: as many steps, a tenth more products; 1 and 0.1: a tenth more steps).
     predictor_residual: float = 0.2
@@ -75,7 +71,7 @@ def best_constant(sign: np.ndarray, margin: np.ndarray, cost: np.ndarray) -> flo
     return float(kinks[order[middle]])
 
 
-def balanced(alpha: np.ndarray) -> np.ndarray:
+def balance(alpha: np.ndarray) -> np.ndarray:
     """Duals that sum to zero: those of the larger side shrink, which is feasible for every loss."""
     total = float(alpha.sum())
     side = np.where(alpha * total > 0, alpha, 0.0)
@@ -89,9 +85,9 @@ class Iterate(NamedTuple):
     intercept: float
     scores: np.ndarray  # f, the intercept included
     slack: np.ndarray  # t
-    excess: np.ndarray  # ξ
+    hinge: np.ndarray  # ξ
     dual: np.ndarray  # a
-    reserve: np.ndarray  # c − a
+    complement: np.ndarray  # c − a
 
     def moved(self, step: float, direction: Iterate) -> Iterate:
         return Iterate(*(x + step * d for x, d in zip(self, direction, strict=True)))
@@ -105,7 +101,7 @@ class Iterate(NamedTuple):
     @property
     def complementarity(self) -> float:
         """μ: the mean of a t and (c − a) ξ."""
-        products = np.vdot(self.dual, self.slack) + np.vdot(self.reserve, self.excess)
+        products = np.vdot(self.dual, self.slack) + np.vdot(self.complement, self.hinge)
         return float(products) / (2 * self.dual.size)
 
 
@@ -129,7 +125,7 @@ class InteriorPointFit:
     ) -> None:
         self.rows, self.cost, self.fit_intercept, self.tol = rows, cost, fit_intercept, tol
         self.sign, self.margin = loss.hinges(y)
-        self.n_iter, self.preconditioner = 0, Preconditioner(rows)
+        self.n_iter, self.preconditioner = 0, Preconditioner()
         self.primal, self.dual, self._signed = np.inf, 0.0, np.zeros(self.sign.shape)
         self.first = self._first_point()
         self._note_primal(self.first)
@@ -137,24 +133,6 @@ class InteriorPointFit:
     def value(self) -> float:
         """The least P so far."""
         return self.primal
-
-    def start_from(self, alpha: np.ndarray, intercept: float) -> None:
-        """Start near dual variables and an intercept, if P is lower there than without weights."""
-        dual = np.clip(self.sign * alpha, 0, self.cost)
-        self._note_dual(dual)
-        weights = self.rows.adjoint(alpha)
-        scores, before = self.rows.scores(weights) + intercept, self.primal
-        unmet = self.margin - self.sign * scores
-        near_bound = CONSTANTS.start_share * self.cost
-        dual = np.clip(dual, near_bound, self.cost - near_bound)
-        reserve = self.cost - dual
-        start = Iterate(weights, float(intercept), scores, unmet, unmet, dual, reserve)
-        self._note_primal(start)
-        if self.primal < before:
-            # Products that are those of the gap, or more where rows are far from the margin.
-            target = self.gap / (2 * dual.size)
-            slack, excess = np.maximum(-unmet, target / dual), np.maximum(unmet, target / reserve)
-            self.first = start._replace(slack=slack, excess=excess)
 
     def minimise(self) -> tuple[float, float, np.ndarray]:
         """Take steps until the gap is small enough; P, the gap and the dual variables."""
@@ -194,16 +172,16 @@ class InteriorPointFit:
         intercept = 0.0
         if self.fit_intercept:
             intercept = best_constant(self.sign, self.margin, self.cost)
-            share = np.abs(balanced(self.sign * share * self.cost)) / self.cost
+            share = np.abs(balance(self.sign * share * self.cost)) / self.cost
         scores = np.full(shape[1], intercept)
         unmet = self.margin - self.sign * scores
         # Products of all rows are then at least about their mean: those of small costs would else
         # be far below it, and no step could be longer than they allow.
         length = float(np.average(np.abs(self.margin).mean(axis=0), weights=self.cost)) or 1.0
-        excess = np.maximum(unmet, 0) + length * self.cost.mean() / self.cost
-        dual, reserve = share * self.cost, (1 - share) * self.cost
+        hinge = np.maximum(unmet, 0) + length * self.cost.mean() / self.cost
+        dual, complement = share * self.cost, (1 - share) * self.cost
         return Iterate(
-            np.zeros(n_weights), intercept, scores, excess - unmet, excess, dual, reserve
+            np.zeros(n_weights), intercept, scores, hinge - unmet, hinge, dual, complement
         )
 
     def _note_primal(self, point: Iterate) -> None:
@@ -221,7 +199,7 @@ class InteriorPointFit:
         """D of dual variables within their bounds, once these are balanced; s times them."""
         signed = self.sign * dual
         if self.fit_intercept:
-            signed = balanced(signed)
+            signed = balance(signed)
         weights = self.rows.adjoint(signed.sum(axis=0))
         value = float(np.vdot(self.sign * self.margin, signed)) - 0.5 * float(weights @ weights)
         return value, signed
@@ -240,7 +218,7 @@ class InteriorPointFit:
         target = left**CONSTANTS.centring_power * point.complementarity
         corrector = system.direction(
             target - predictor.dual * predictor.slack,
-            target - predictor.reserve * predictor.excess,
+            target - predictor.complement * predictor.hinge,
             CONSTANTS.residual,
         )
         length = min(1.0, CONSTANTS.boundary * point.largest_step(corrector))
@@ -259,18 +237,18 @@ class StepSystem:
 
     @classmethod
     def of(cls, fit: InteriorPointFit, point: Iterate) -> StepSystem:
-        weight = 1 / (point.slack / point.dual + point.excess / point.reserve)
-        hessian = fit.preconditioner.hessian(weight.sum(axis=0), fit.fit_intercept)
-        return cls(fit, point, weight, hessian, fit.preconditioner.of(hessian))
+        weight = 1 / (point.slack / point.dual + point.hinge / point.complement)
+        hessian = CentredHessian.from_weight(fit.rows, weight.sum(axis=0), fit.fit_intercept)
+        return cls(fit, point, weight, hessian, fit.preconditioner.prepare(hessian))
 
-    def direction(self, of_slack: Any, of_excess: Any, residual_share: float) -> Iterate:
-        """The Newton direction to a t = `of_slack` and (c − a) ξ = `of_excess`.
+    def direction(self, of_slack: Any, of_hinge: Any, residual_share: float) -> Iterate:
+        """The Newton direction to a t = `of_slack` and (c − a) ξ = `of_hinge`.
 
         In both, the product of changes is left out.
         """
-        fit, (_, _, scores, slack, excess, dual, reserve) = self.fit, self.point
+        fit, (_, _, scores, slack, hinge, dual, complement) = self.fit, self.point
         rows, sign, hessian, weights = fit.rows, fit.sign, self.hessian, self.point.weights
-        shortfall = fit.margin - sign * scores + of_slack / dual - of_excess / reserve
+        shortfall = fit.margin - sign * scores + of_slack / dual - of_hinge / complement
         alpha = np.sum(sign * (dual + self.weight * shortfall), axis=0)
         total = float(alpha.sum()) if hessian.total else 0.0
         enough = residual_share * fit.gap
@@ -281,7 +259,7 @@ class StepSystem:
             0.0,
             lambda residual: 0.5 * float(residual @ residual) <= enough,
         )
-        fit.preconditioner.count(hessian, n_products)
+        fit.preconditioner.n_products += n_products
         d_scores, d_intercept = rows.scores(d_weights), 0.0
         if hessian.total:
             d_intercept = (total - float(hessian.weight @ d_scores)) / hessian.total
@@ -290,6 +268,6 @@ class StepSystem:
         return Iterate(
             d_weights, d_intercept, d_scores,
             (of_slack - slack * d_dual) / dual - slack,
-            (of_excess + excess * d_dual) / reserve - excess,
+            (of_hinge + hinge * d_dual) / complement - hinge,
             d_dual, -d_dual,
         )  # fmt: skip

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._util.threads import cached_property
-from ..rows.protocol import LevelSums
+from ..rows.normal_equations import LevelSums
 from .index_blocks import IndexBlocks, block_sums
 
 _BLOCK_LEVELS = 2048  # whose products are held at a time: some MB, for hundreds of coefficients

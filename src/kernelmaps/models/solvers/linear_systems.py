@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from ..._util.threads import available_threads
-from ..rows.protocol import NormalEquations
+from ..rows.normal_equations import NormalEquations
 from .levels import BlockCovariance, ConditionalLevels
 from .row_space import LowRankCovariance, RowSpaceSystem
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..losses import Loss
-from ..rows.in_memory import EvaluationInMemory
-from ..rows.protocol import LossEvaluation, LossRows, NormalEquations
+from ..rows.normal_equations import NormalEquations
+from ..rows.term_rows import EvaluationInMemory, LossEvaluation, SolverRows
 from .inequalities import constrained_minimum
 from .linear_systems import penalised_system
 
@@ -54,7 +54,7 @@ NEWTON = NewtonOptions()
 class Objective:
     """P: rows, a loss and the diagonal d of a quadratic penalty."""
 
-    rows: LossRows
+    rows: SolverRows
     loss: Loss
     penalty: np.ndarray
 

@@ -10,162 +10,57 @@ by W, is the Hessian of centred rows, :math:`I + Z^\top W Z - s\,m m^\top`.
 Its diagonal blocks, one for each feature, precondition it: for independent features they are all of
 it but for the noise of the sample. Where features are correlated, or few rows have curvature, steps
 take many products. Once these have taken as long as it takes to form and to factorise the Hessian,
-that is done, and its factor preconditions the steps that follow: at most twice the time of the
-better of the two. From one step to the next, the rows whose weight has changed are added to the
-blocks and to the Hessian, not all of them.
+that is done, and its factor preconditions the steps that follow, until products have again taken as
+long: at most twice the time of the better of the two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .linear_systems import cholesky_factor, cholesky_solve
 
+if TYPE_CHECKING:
+    from ..rows.band_rows import BandRows
+
 Solve = Callable[[np.ndarray], np.ndarray]
 
 MOST_FACTORISED = 3000  # weights, at most, of a Hessian that is formed
-# Change of a weight, relative to the weight, up to which sums for preconditioners are not updated.
-LEAST_CHANGE = 0.2
-_ROUNDING = 1e-12  # change of weights by rounding, relative to the largest one
+STALE_SHARE = 0.2  # change of the weights W, relative to their sum, after which blocks are anew
 _DOUBLE = float(np.finfo(np.float64).eps)
 _MAX_PRODUCTS = 500  # of one step; the next one continues
 # Ridges of a Hessian in units of rounding errors; see `linear_systems`.
-_RIDGES = 10.0, 1e4, 1e7, 1e10
-
-
-@dataclass(frozen=True)
-class ProductCosts:
-    """Times in seconds, on one core of an ARM Neoverse N1; their ratios matter."""
-
-    per_entry: float = 1e-9  # a number of the rows, in a product with ZᵀWZ
-    per_product: float = 5e-5  # vectors of weights
-    per_multiplication: float = 1 / 1.5e10  # of a matrix product
-    per_factor_entry: float = 1.4e-9  # of a Cholesky factor that a system is solved with
-
-
-COSTS = ProductCosts()
-
-
-class ProductRows(Protocol):
-    """Rows Z whose products are computed without storing Z: those of `BandRows`."""
-
-    @property
-    def n_weights(self) -> int: ...
-
-    @property
-    def entries_per_row(self) -> float:
-        """Numbers that a product reads of a row."""
-        ...
-
-    def adjoint(self, values: np.ndarray) -> np.ndarray:
-        """Zᵀv."""
-        ...
-
-    def product(self, weight: np.ndarray, w: np.ndarray, shift: float) -> np.ndarray:
-        """ZᵀW(Zw − shift)."""
-        ...
-
-    def blocks(self, weight: np.ndarray) -> np.ndarray:
-        """The blocks of ZᵀWZ of the features, [feature][function][function]."""
-        ...
-
-    def gram(self, weight: np.ndarray) -> np.ndarray:
-        """ZᵀWZ."""
-        ...
-
-    def gram_seconds(self, n_rows: int) -> float:
-        """Predicted time of `gram` with so many rows that have a weight."""
-        ...
-
-
-class RowSums:
-    """Sums over rows, linear in weights of the rows, for weights that change from step to step.
-
-    Only rows whose weight has changed are summed again: of a squared hinge loss, whose second
-    derivative is 0 or 2, those that change sides.
-
-    Attributes
-    ----------
-    sum_of : callable
-        Gives the sums of weights.
-    least_change : float
-        The share of a weight up to which its change is ignored.
-    weight, value : ndarray
-        The weights of the last sums, and these.
-    n_updates : int
-        Rows that were added since all of them were summed: rounding errors add up.
-    """
-
-    def __init__(self, sum_of: Callable[[np.ndarray], np.ndarray], least_change: float) -> None:
-        self.sum_of, self.least_change = sum_of, least_change
-        self.weight = self.value = np.zeros(0)
-        self.n_updates = 0
-
-    def n_changed(self, weight: np.ndarray) -> int:
-        """Rows that are summed next."""
-        return int(np.count_nonzero(self._change(weight)))
-
-    def _change(self, weight: np.ndarray) -> np.ndarray:
-        """What to add to the weights of the last sums."""
-        if not len(self.weight):
-            return weight
-        change = weight - self.weight
-        least = self.least_change * np.maximum(weight, self.weight)
-        return np.where(np.abs(change) > least, change, 0.0)
-
-    def at(self, weight: np.ndarray) -> np.ndarray:
-        """The sums for these weights."""
-        change = self._change(weight)
-        is_first = not len(self.weight)
-        self.n_updates += int(np.count_nonzero(change))
-        if is_first or 2 * self.n_updates > np.count_nonzero(weight):
-            self.weight, self.value, self.n_updates = weight.copy(), self.sum_of(weight), 0
-        elif change.any():
-            self.weight, self.value = self.weight + change, self.value + self.sum_of(change)
-        return self.value
-
-    def rescale(self, factor: float) -> None:
-        """Multiply the weights and the sums."""
-        self.weight, self.value = factor * self.weight, factor * self.value
+_RIDGES = [factor * _DOUBLE for factor in (10.0, 1e4, 1e7, 1e10)]
 
 
 @dataclass(frozen=True)
 class CentredHessian:
     """I + ZᵀWZ − s m mᵀ; without an intercept, s and m are zero."""
 
-    rows: ProductRows
+    rows: BandRows
     weight: np.ndarray
     total: float
     mean: np.ndarray
 
     @classmethod
-    def of(
-        cls, rows: ProductRows, weight: np.ndarray, fit_intercept: bool,
-        adjoint: Solve | None = None,
-    ) -> CentredHessian:  # fmt: skip
-        """The Hessian for these weights; `adjoint` gives Zᵀv, by default that of the rows."""
+    def from_weight(cls, rows: BandRows, weight: np.ndarray, fit_intercept: bool) -> CentredHessian:
+        """The Hessian for these weights of the rows."""
         total = float(weight.sum()) if fit_intercept else 0.0
-        if not total:
-            return cls(rows, weight, 0.0, np.zeros(rows.n_weights))
-        return cls(rows, weight, total, (adjoint or rows.adjoint)(weight) / total)
+        mean = rows.adjoint(weight) / total if total else np.zeros(rows.n_weights)
+        return cls(rows, weight, total, mean)
 
     def product(self, p: np.ndarray) -> np.ndarray:
         """The Hessian times a vector; Σ W(Zp − mᵀp) is zero, and needs no centring again."""
         return p + self.rows.product(self.weight, p, float(self.mean @ p))
 
-    @property
-    def product_seconds(self) -> float:
-        n_rows = np.count_nonzero(self.weight)
-        return COSTS.per_product + COSTS.per_entry * self.rows.entries_per_row * n_rows
-
-    def factor_seconds(self, n_rows: int) -> float:
-        """Of adding so many rows to the Hessian, and factorising it."""
-        n_multiplications = self.rows.n_weights**3 / 3
-        return self.rows.gram_seconds(n_rows) + COSTS.per_multiplication * n_multiplications
+    def centre(self, matrix: np.ndarray) -> np.ndarray:
+        """ZᵀWZ − s m mᵀ, or blocks of it, from ZᵀWZ."""
+        mean = self.mean.reshape(matrix.shape[:-1])
+        return matrix - (self.total * mean)[..., :, None] * mean[..., None, :]
 
 
 class Preconditioner:
@@ -173,96 +68,60 @@ class Preconditioner:
 
     Attributes
     ----------
-    rows : ProductRows
-    blocks, gram, adjoint : RowSums
-        The blocks of the features, and all of ZᵀWZ, both of weights that are nearly those of a
-        step; ZᵀW1.
-    solver : callable, optional
+    solve : callable, optional
         The solver of the last step.
-    is_factorised : bool
-        Whether it is that of a Hessian, not of blocks.
-    is_rescaled : bool
-        Whether all weights were multiplied since a Hessian was factorised.
     n_factorised : int
-    seconds : float
-        Predicted time of the products since.
+        How many Hessians were factorised; before the first, the solver is that of blocks.
+    n_products : int
+        Products since then.
     """
 
-    def __init__(self, rows: ProductRows) -> None:
-        self.rows = rows
-        self.blocks = RowSums(rows.blocks, LEAST_CHANGE)
-        self.gram = RowSums(rows.gram, LEAST_CHANGE)
-        self.adjoint = RowSums(rows.adjoint, 0.0)
-        self.solver: Solve | None = None
-        self.is_factorised = self.is_rescaled = False
-        self.n_factorised, self.seconds = 0, 0.0
+    def __init__(self) -> None:
+        self.solve: Solve | None = None
+        self.n_factorised = self.n_products = 0
+        self._weight = np.zeros(0)  # those that the solver was made for
 
-    def hessian(self, weight: np.ndarray, fit_intercept: bool) -> CentredHessian:
-        """The Hessian of a step."""
-        return CentredHessian.of(self.rows, weight, fit_intercept, self.adjoint.at)
-
-    def of(self, hessian: CentredHessian) -> Solve:
+    def prepare(self, hessian: CentredHessian) -> Solve:
         """The solver for a step with this Hessian."""
+        weight = hessian.weight
         if self._factor_pays(hessian):
-            self.solver, self.is_factorised = self.factor_solver(hessian), True
-            self.is_rescaled, self.seconds = False, 0.0
-            self.n_factorised += 1
-        elif self.solver is None or (
-            not self.is_factorised and self.blocks.n_changed(hessian.weight)
+            self.solve = factor_solver(hessian)
+            self.n_factorised, self.n_products = self.n_factorised + 1, 0
+        elif self.solve is None or (
+            not self.n_factorised
+            and np.abs(weight - self._weight).sum() > STALE_SHARE * self._weight.sum()
         ):
-            self.solver = self.block_solver(hessian)
-        return self.solver
+            self.solve, self._weight = block_solver(hessian), weight
+        return self.solve
 
     def _factor_pays(self, hessian: CentredHessian) -> bool:
-        """Whether products have taken as long as it takes to factorise this Hessian."""
-        if self.rows.n_weights > MOST_FACTORISED or not self.seconds:
-            return False
-        n_rows = self.gram.n_changed(hessian.weight)
-        is_other = n_rows > 0 or self.is_rescaled
-        return is_other and self.seconds > hessian.factor_seconds(n_rows)
+        """Whether products have taken as long as it takes to form and factorise this Hessian.
 
-    def block_solver(self, hessian: CentredHessian) -> Solve:
-        """Solve with the blocks of the features."""
-        blocks = self._centred(self.blocks, hessian)
-        n, width = blocks.shape[:2]
-        # What is left of functions without variance is rounding, which must not be negative.
-        rounding = 4 * _DOUBLE * np.trace(self.blocks.value, axis1=1, axis2=2)
-        blocks += (1 + rounding)[:, None, None] * np.eye(width)
-        inverses = np.linalg.inv(blocks)
-        return lambda r: np.matmul(inverses, r.reshape(n, width, 1)).ravel()
+        A product multiplies the e entries of n rows, twice. The Hessian takes n p² multiplications
+        and its factor p³/3, as products of matrices, about 30 times as fast.
+        """
+        n_weights, entries = hessian.rows.n_weights, hessian.rows.entries_per_row
+        n_rows = max(np.count_nonzero(hessian.weight), 1)
+        most = (n_weights**2 / 32 + n_weights**3 / (64 * n_rows)) / max(entries, 1)
+        return n_weights <= MOST_FACTORISED and self.n_products > most
 
-    def factor_solver(self, hessian: CentredHessian) -> Solve:
-        """Solve with the Hessian itself."""
-        gram = self._centred(self.gram, hessian)
-        ridges = [_DOUBLE * factor for factor in _RIDGES]
-        factor = cholesky_factor(gram, np.ones(len(gram)), ridges)
-        return lambda r: cholesky_solve(factor, r)
 
-    def _centred(self, sums: RowSums, hessian: CentredHessian) -> np.ndarray:
-        """ZᵀWZ − s m mᵀ, or blocks of it, of the weights of the sums."""
-        matrix, total, mean = sums.at(hessian.weight), hessian.total, hessian.mean
-        if not total:
-            return matrix.copy()
-        difference = float(np.abs(sums.weight - hessian.weight).max())
-        if difference > _ROUNDING * float(hessian.weight.max()):  # centred by their own mean
-            total = float(sums.weight.sum())
-            mean = self.rows.adjoint(sums.weight) / total
-        mean = mean.reshape(matrix.shape[:-1])
-        return matrix - (total * mean)[..., :, None] * mean[..., None, :]
+def block_solver(hessian: CentredHessian) -> Solve:
+    """Solve with the blocks of the features."""
+    sums = hessian.rows.blocks(hessian.weight)
+    n, width = sums.shape[:2]
+    # What is left of functions without variance is rounding, which must not be negative.
+    rounding = 4 * _DOUBLE * np.trace(sums, axis1=1, axis2=2)
+    blocks = hessian.centre(sums) + (1 + rounding)[:, None, None] * np.eye(width)
+    inverses = np.linalg.inv(blocks)
+    return lambda r: np.matmul(inverses, r.reshape(n, width, 1)).ravel()
 
-    def rescale(self, factor: float) -> None:
-        """Prepare for weights that are all multiplied."""
-        for sums in (self.blocks, self.gram, self.adjoint):
-            sums.rescale(factor)
-        self.is_rescaled = True
-        if not self.is_factorised:
-            self.solver = None
 
-    def count(self, hessian: CentredHessian, n_products: int) -> None:
-        """Count the time of products."""
-        n_entries = self.rows.n_weights**2 if self.is_factorised else 0
-        a_product = hessian.product_seconds + COSTS.per_factor_entry * n_entries
-        self.seconds += n_products * a_product
+def factor_solver(hessian: CentredHessian) -> Solve:
+    """Solve with the Hessian itself."""
+    gram = hessian.centre(hessian.rows.gram(hessian.weight))
+    factor = cholesky_factor(gram, np.ones(len(gram)), _RIDGES)
+    return lambda r: cholesky_solve(factor, r)
 
 
 def conjugate_gradients(

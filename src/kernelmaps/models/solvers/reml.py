@@ -33,7 +33,7 @@ from scipy.linalg import lapack
 
 from ..._util.threads import cached_property
 from ..rows.basis import Basis, count_levels
-from ..rows.protocol import LevelSums, NormalEquations
+from ..rows.normal_equations import LevelSums, NormalEquations
 from .index_blocks import IndexBlocks
 from .levels import BlockCovariance
 from .linear_systems import Covariance, penalised_system, rearranged

@@ -28,8 +28,7 @@ from ..._util.sparse import dense
 from ..._util.storage import all_or_nothing
 from ...data import Source
 from ...stats import FoldMoments, KernelMoments, Moments
-from ..device_scores import ScoresAnywhere, best_labels, indicators
-from ..one_against_one import pairs_of, votes
+from ..outputs import ScoresAnywhere, best_labels, class_pairs, count_votes, indicators
 from ..solvers.quadratic import check_rows, component_count, principal_axes
 from . import rows
 from .selection import LinearProblem, LinearSolution, Path
@@ -81,40 +80,23 @@ class StreamingLinear(BaseEstimator):
     def _check_y(self, y: Any) -> Any:
         return y
 
-    def _check_state(self) -> None:
-        """Raise ValueError or TypeError if entries that were loaded contradict each other."""
-        axes, solution = self._axes, self._solution
-        rows.check_state(self, None if axes is None else sum(U.shape[1] for U in axes))
-        if not hasattr(self, "stats_"):
-            return
-        self._check_parameters()
-        widths, total = self._fitted_maps.widths, self._total()
-        if axes is not None and [len(U) for U in axes] != widths:
-            raise ValueError("axes have other lengths than the features of the kernels")
-        if total.target != self._target:
-            raise ValueError(f"stats_ are of target {total.target!r}")
-        if solution is not None and solution.coef.shape != (self._n_outputs(), sum(widths)):
-            raise ValueError("solution has another number of features or targets than stats_")
-
-    def _n_outputs(self) -> int:
-        """Targets that a model is solved for."""
-        return max(1, len(self._total().y_shift))
-
     # ---- fitting ----------------------------------------------------------------------------
 
     def _fit(
         self, X: Any, y: Any, sample_weight: Any, unlabeled: Any, classes: Any, map_sample: Any,
-        options: rows.FoldOptions,
+        client: Any, options: rows.FoldOptions,
     ) -> Self:  # fmt: skip
         source = rows.open_rows(self, X, y, sample_weight, reset=True, supervised=True)
-        features = self._begin(source, options.client, map_sample).features
-        extra = None
+        source, extra = source.on_client(client), None
+        self._begin(source, map_sample)
+        features = self._fitted_maps
         if unlabeled is not None:
             if not self._has_pca():
                 raise ValueError(
                     f"{type(self).__name__}: unlabeled= serves the PCA, but n_components is None"
                 )
             extra = rows.open_rows(self, unlabeled, reset=False, supervised=False)
+            extra = extra.on_client(client if extra.parts else None)
         several = features.several and self._has_pca()
         if several or self._wants_loo():
             source.keep_chunks()
@@ -130,18 +112,18 @@ class StreamingLinear(BaseEstimator):
         options.remove_files()
         return self
 
-    def _begin(self, source: Source, client: Any = None, map_sample: Any = None) -> rows.DataShape:
+    def _begin(self, source: Source, map_sample: Any = None) -> None:
         self._check_parameters()
-        shape = rows.begin_fit(self, source, client, map_sample)
-        if shape.y_ndim == 0:
+        y = rows.begin_fit(self, source, map_sample)
+        if y is None:
             raise ValueError(
                 f"{type(self).__name__}: {source.describe()} has no targets. Give y, the name of "
                 "the target in the file, or chunks (X, y)"
             )
-        self._solver.check_features(shape.features.kernel_of_feature, self._has_pca())
-        self._y_ndim, self._solution = shape.y_ndim, None
+        self._solver.check_features(self._fitted_maps.kernel_of_feature, self._has_pca())
+        is_column = self._target == "class" and y.shape[1:] == (1,)  # of labels
+        self._y_ndim, self._solution = 1 if is_column else y.ndim, None
         self._pca_stats = self._axes = None
-        return shape
 
     def _empty(self, features: rows.Features, classes: Any = None, **options: Any) -> Any:
         """Statistics of no rows."""
@@ -396,8 +378,8 @@ class StreamingRegression(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Stre
             More rows, without targets, for the PCA alone: the paper's PCA on training and test
             rows. Their Hessian does not enter the regression (errata 2.23).
         client : distributed.Client or str, optional
-            Fold on its workers; a string is the address of a scheduler. A Dask collection is
-            folded where Dask computes it anyway.
+            Whose workers fold a Dask collection; a string is the address of a scheduler. By
+            default, it is folded where Dask computes it.
         checkpoint, checkpoint_every : path, int
             Where and how often (in blocks) the state is kept; an interrupted fit continues from
             there. Files with this name and a suffix per pass are removed when the fit is done.
@@ -409,8 +391,8 @@ class StreamingRegression(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Stre
         self
             The fitted model.
         """
-        options = rows.FoldOptions(client, checkpoint, checkpoint_every)
-        return self._fit(X, y, sample_weight, unlabeled, None, map_sample, options)
+        options = rows.FoldOptions(checkpoint, checkpoint_every)
+        return self._fit(X, y, sample_weight, unlabeled, None, map_sample, client, options)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Add one chunk of rows; the model is solved when it is next used.
@@ -493,8 +475,8 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
             More rows, without labels, for the PCA alone: the paper's PCA on training and test
             rows. Their Hessian does not enter the regression (errata 2.23).
         client : distributed.Client or str, optional
-            Fold on its workers; a string is the address of a scheduler. A Dask collection is
-            folded where Dask computes it anyway.
+            Whose workers fold a Dask collection; a string is the address of a scheduler. By
+            default, it is folded where Dask computes it.
         checkpoint, checkpoint_every : path, int
             Where and how often (in blocks) the state is kept; an interrupted fit continues from
             there. Files with this name and a suffix per pass are removed when the fit is done.
@@ -506,8 +488,8 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
         self
             The fitted classifier.
         """
-        options = rows.FoldOptions(client, checkpoint, checkpoint_every)
-        return self._fit(X, y, sample_weight, unlabeled, classes, map_sample, options)
+        options = rows.FoldOptions(checkpoint, checkpoint_every)
+        return self._fit(X, y, sample_weight, unlabeled, classes, map_sample, client, options)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add one chunk of rows; the model is solved when it is next used.
@@ -571,17 +553,6 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
         """Whether the targets are indicator matrices."""
         return getattr(self, "_y_ndim", 1) == 2
 
-    def _begin(self, source: Source, client: Any = None, map_sample: Any = None) -> rows.DataShape:
-        shape = super()._begin(source, client, map_sample)
-        if shape.n_targets == 1:  # a column of labels
-            self._y_ndim = 1
-        return shape
-
-    def _check_state(self) -> None:
-        super()._check_state()
-        if hasattr(self, "stats_") and self._total().multilabel != self._multilabel:
-            raise ValueError("stats_ and y_ndim disagree on whether rows have several labels")
-
     def _solve(self, second_pass: Any = None) -> None:
         if len(self.classes_) < 2:
             raise ValueError(
@@ -614,7 +585,7 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
                 "multi_class='ovo' needs; fit again"
             )
         positions = np.searchsorted(stats.classes, self.classes_)
-        return [stats.pair(*positions[pair]) for pair in pairs_of(len(positions))]
+        return [stats.pair(*positions[pair]) for pair in class_pairs(len(positions))]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -627,7 +598,7 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
             )
 
     def _n_outputs(self) -> int:
-        return len(pairs_of(len(self.classes_))) if self._pairwise else super()._n_outputs()
+        return len(class_pairs(len(self.classes_))) if self._pairwise else super()._n_outputs()
 
     # ---- what is learned --------------------------------------------------------------------
 
@@ -671,7 +642,7 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
         scores = 2 * self._linear(X) - 1
         if self._pairwise:
             refuse_gpu_array(X, f"{type(self).__name__} one against one", "Pass X.cpu().numpy()")
-            return votes(to_host(scores), len(self.classes_))
+            return count_votes(to_host(scores), len(self.classes_))
         return scores[:, 1:] if self._has_one_score else scores
 
     def predict(self, X: Any) -> np.ndarray:

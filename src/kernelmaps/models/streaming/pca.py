@@ -112,16 +112,6 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     _rows_on = cast("str | None", None)  # device of the tensor that was fitted
     _fitted_maps = cast("rows.Features", None)
 
-    def _check_state(self) -> None:
-        rows.check_state(self)
-        is_saved = [hasattr(self, name) for name in ("_values", "_vectors", "_keep")]
-        if any(is_saved[:2]) and not all(is_saved):
-            raise ValueError("values, vectors and keep come together")
-        if is_saved[0] and not self._keep <= self._vectors.shape[1] <= len(self._values):
-            raise ValueError("more components are kept than there are")
-        if is_saved[0] and len(self._vectors) != sum(self._fitted_maps.widths):
-            raise ValueError("vectors have another number of features than the map gives")
-
     @all_or_nothing
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, client: Any = None,
@@ -138,7 +128,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         sample_weight : array-like, optional
             A weight of 2 is a row that occurs twice.
         client : distributed.Client or str, optional
-            Fold on its workers; a string is the address of a scheduler.
+            Whose workers fold a Dask collection; a string is the address of a scheduler.
         checkpoint, checkpoint_every : path, int
             Where and how often the state is kept; an interrupted fit continues from there.
         map_sample : array-like, optional
@@ -150,8 +140,9 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             The fitted model.
         """
         source = rows.open_rows(self, X, None, sample_weight, reset=True, supervised=False)
-        options = rows.FoldOptions(client, checkpoint, checkpoint_every)
-        features = rows.begin_fit(self, source, client, map_sample).features
+        source, options = source.on_client(client), rows.FoldOptions(checkpoint, checkpoint_every)
+        rows.begin_fit(self, source, map_sample)
+        features = self._fitted_maps
         self.stats_ = rows.fold_rows(
             self, source, self._empty(features), features, options, "moments"
         )

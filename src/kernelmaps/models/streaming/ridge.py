@@ -83,9 +83,7 @@ class LeaveOneOut:
         """Errors are numbers of the host already."""
         return self
 
-    def partial(
-        self, Z: Any, y: Any, w: Any = None, start: int = 0, *, overwrite: bool = False
-    ) -> Self:
+    def partial(self, Z: Any, y: Any, w: Any = None, start: int = 0) -> Self:
         """Errors of one block."""
         out, Z = self.zero(), to_host(Z) if is_tensor(Z) else Z
         kind = np.float32 if Z.dtype == np.float32 else np.float64

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -28,15 +27,14 @@ from ..._util.arguments import check_count, refuse_masked
 from ..._util.devices import is_tensor, on_gpu, to_host
 from ..._util.schema import array, instance, integer, optional, saved
 from ..._util.sparse import check_sparse, dense, naming_text
-from ..._util.threads import ordered_map, resolve_threads
+from ..._util.threads import interruptible, ordered_map, resolve_threads
 from ...data import Block, Source, open_source
 from ...data.columns import check_order, names_of
-from ...data.dask import on_sample
-from ...data.sources import SlicedSource, is_chunks
+from ...data.sources import SlicedSource, sampled_rows
+from ...data.tables import in_memory
 from ...maps.codes import Codes, codes_of, refuse_plain_codes
-from ...stats import FoldMoments, KernelMoments, Moments, choose_block_rows, fold
-from ...stats.folding import features_of
-from ...stats.on_device import OnDevice, check_device
+from ...stats import FoldMoments, Moments, choose_block_rows, fold
+from ...stats.folding import OnDevice, check_device, features_of
 from ...stats.products import like
 
 PathLike = str | os.PathLike[str]
@@ -85,30 +83,6 @@ class Part:
         """PCA sizes that are asked of this kernel: those of all, unless it has its own."""
         return shared if self.n_components == "shared" else [self.n_components]
 
-    def check_width(self, n_features: int) -> None:
-        """Raise ValueError if rows of so many features do not fit, or give another width."""
-        width, columns = n_features, self.columns
-        if isinstance(columns, slice):
-            width = len(range(n_features)[columns])
-        elif columns is not None:
-            width = len(columns)
-            if width and not -n_features <= columns.min() <= columns.max() < n_features:
-                raise ValueError(f"columns of a kernel lie outside of {n_features} features")
-        expected = getattr(self.map, "n_features_in_", width)
-        if expected != width:
-            raise ValueError(f"a map takes {expected} features, but gets {width}")
-        for step in self.steps:
-            # What scikit-learn's scalers give has as many columns as they take.
-            width = getattr(step, "_n_features_out", width)
-        if width != self.width:
-            raise ValueError(f"a map gives {width} columns, but {self.width} are expected")
-
-    @property
-    def steps(self) -> list[Any]:
-        """The parts of the map, one after the other: none, itself, or the steps of a pipeline."""
-        steps = getattr(self.map, "steps", [("", self.map)])
-        return [] if self.map is None else [step for _, step in steps]
-
     @property
     def tag(self) -> str:
         """Content hash: of the spec for our maps, of the pickled state for others."""
@@ -130,7 +104,7 @@ class Features:
     def fit(cls, feature_map: Any, block: Block, owner: str, *, coded: bool = False) -> Features:
         """Fit what is not fitted yet, on the rows of `block`.
 
-        A fitted transformer is used as it is (codes always have one, see `check_codes`); an
+        A fitted transformer is used as it is (codes always have one); an
         unfitted one is cloned and fitted.
         """
         parts = []
@@ -198,7 +172,7 @@ _OTHERWISE = (
 )
 
 
-def check_codes(feature_map: Any, codes: Codes, owner: str) -> None:
+def _check_codes(feature_map: Any, codes: Codes, owner: str) -> None:
     """Refuse codes unless `feature_map` is the fitted map that made them, for all columns."""
     (columns, first_map, _), *more_maps = _list_kernels(feature_map, owner)
     what = "a map of some of the columns" if columns is not None else ""
@@ -269,13 +243,20 @@ class DeviceRows(SlicedSource):
     def rows_at(self, rows: slice) -> Any:
         return self.X[rows]
 
-    def sample(self, rows: int) -> Block | None:
-        """Rows at equal distances: a random sample would copy all of them."""
-        step = slice(self.begin, self.begin + self.n_rows, max(1, -(-self.n_rows // rows)))
-        X, y, w = (None if v is None else copy_to_host(v[step]) for v in (self.X, self.y, self.w))
-        return Block(X, y, w)
+    def head(self, rows: int) -> Block | None:
+        return self._copied(np.arange(min(rows, self.n_rows)))
 
-    head = sample
+    def sample(self, rows: int) -> Block | None:
+        taken, ends = sampled_rows(self.n_rows, rows), np.zeros(0, np.int64)
+        if len(taken) < self.n_rows and 2 * self.n_features <= rows:
+            found = [to_host(find(dim=0)) for find in (self.X.argmin, self.X.argmax)]
+            ends = np.unique(np.concatenate(found))
+        return self._copied(np.concatenate([taken, ends]))
+
+    def _copied(self, rows: np.ndarray) -> Block:
+        X = self.X[devices.to_device(rows, self.X.device)]
+        y, w = (None if values is None else values[rows] for values in (self.y, self.w))
+        return Block(copy_to_host(X), y, w)
 
     def describe(self) -> str:
         return f"the tensor on {self.X.device} of {self.n_rows} rows and {self.n_features} features"
@@ -316,30 +297,16 @@ def _folds_in_place(X: Any, device: Any, owner: str) -> bool:
 
 
 @dataclass(frozen=True)
-class DataShape:
-    """What a sample of rows tells: enough to begin a fit, and small enough to travel."""
-
-    features: Features
-    n_features: int
-    itemsize: int
-    y_ndim: int
-    n_targets: int
-
-
-@dataclass(frozen=True)
 class FoldOptions:
     """How the passes of a fit are run.
 
     Attributes
     ----------
-    client : distributed.Client, str or None
-        Whose workers fold.
     checkpoint, checkpoint_every : path or None, int
         Where and how often the state is kept: one file for each stage, so that a fit of several
         passes goes on with the one that was interrupted.
     """
 
-    client: Any = None
     checkpoint: PathLike | None = None
     checkpoint_every: int = 1
     stages: ClassVar[tuple[str, ...]] = ("moments", "unlabeled", "pca", "pca-unlabeled")
@@ -366,7 +333,7 @@ def open_rows(
     name, coded = type(model).__name__, isinstance(X, Codes)
     in_place = _folds_in_place(X, model.device, name)
     if coded:
-        check_codes(model.feature_map if reset else model._fitted_maps.described, X, name)
+        _check_codes(model.feature_map if reset else model._fitted_maps.described, X, name)
     elif not (reset or in_place) and model._on_codes:
         refuse_plain_codes(X, name)
     if reset:
@@ -404,7 +371,7 @@ def _open_tensor(model: Any, X: Any, y: Any, w: Any, supervised: bool) -> Device
 
 def _open_host_rows(model: Any, X: Any, y: Any, w: Any, *, reset: bool, supervised: bool) -> Source:
     """Open any rows; arrays in memory pass scikit-learn's checks, and set its attributes."""
-    if not _in_memory(X):
+    if isinstance(X, np.memmap) or not in_memory(X):
         names = None if reset else getattr(model, "feature_names_in_", None)
         return open_source(X, y, w, columns=names)
     check_sparse(X, type(model).__name__)
@@ -420,17 +387,8 @@ def _open_host_rows(model: Any, X: Any, y: Any, w: Any, *, reset: bool, supervis
     return open_source(X, y, w)
 
 
-def _in_memory(X: Any) -> bool:
-    """Whether scikit-learn's checks apply: arrays, sparse matrices, frames, nested lists."""
-    if isinstance(X, np.memmap | Source | str | os.PathLike) or callable(X):
-        return False
-    if type(X).__module__.startswith(("dask", "h5py", "zarr", "pyarrow")):
-        return False
-    return not is_chunks(X)
-
-
-def begin_fit(model: Any, source: Source, client: Any = None, map_sample: Any = None) -> DataShape:
-    """Fit the map (on a sample of the rows, where they are) and note the shape of the data."""
+def begin_fit(model: Any, source: Source, map_sample: Any = None) -> np.ndarray | None:
+    """Fit the map on a sample of the rows, note the shape of the data; targets of some rows."""
     name, feature_map = type(model).__name__, model.feature_map
     check_device(model.device, model.precision, name)
     column_names = getattr(model, "feature_names_in_", source.names)
@@ -448,38 +406,29 @@ def begin_fit(model: Any, source: Source, client: Any = None, map_sample: Any = 
     unfitted = any(item is not None and not _is_fitted(item) for item in maps)
     if unfitted:
         source.keep_chunks()
-    inspect = partial(_inspect, feature_map, name, isinstance(source, CodedRows))
-    shape = on_sample(source, inspect, SAMPLE_ROWS, client, everywhere=unfitted)
-    model.n_features_in_ = shape.n_features
+    block = interruptible(source.sample if unfitted else source.head, SAMPLE_ROWS)
+    if block is None:
+        raise ValueError(f"{name}: the data have no rows")
+    good = np.isfinite(np.ravel(block.X.sum(axis=1, dtype=np.float64)))
+    if good.any() and not good.all():  # the fold refuses bad rows, and knows their place
+        block = block.take(np.flatnonzero(good))
+    X, coded = block.X, isinstance(source, CodedRows)
+    features = interruptible(partial(Features.fit, feature_map, block, name, coded=coded))
+    model.n_features_in_ = X.shape[1]
     column_names = getattr(model, "feature_names_in_", source.names)  # of a stream: known by now
     if column_names is not None:
         model.feature_names_in_ = np.asarray(column_names, dtype=object)
-    width = sum(shape.features.widths)
+    width = sum(features.widths)
     if model.block_rows is not None:
         model._block_rows = check_count(model, "block_rows", model.block_rows)
     elif _place(model) is not None:
         model._block_rows = OnDevice.block_rows(width)
     else:
-        model._block_rows = choose_block_rows(shape.n_features, width, shape.itemsize)
-    model._fitted_maps = shape.features
-    return shape
-
-
-def _inspect(feature_map: Any, name: str, coded: bool, block: Block | None) -> DataShape:
-    if block is None:
-        raise ValueError(f"{name}: the data have no rows")
-    X, y = block.X, block.y
-    if X.dtype.kind == "f":
-        # Bad rows must not reach the map's fit; the fold refuses them and knows their place.
-        good = np.isfinite(X.sum(axis=1, dtype=np.float64))
-        if good.any() and not good.all():
-            X, y = X[good], None if y is None else y[good]
-    features = Features.fit(feature_map, replace(block, X=X, y=y), name, coded=coded)
-    # Bytes of codes say nothing of those of their features, which a block is made of.
-    itemsize = (features.transform(X[:1], coded=True) if coded else X).dtype.itemsize
-    y_ndim = 0 if y is None else y.ndim
-    n_targets = y.shape[1] if y is not None and y_ndim == 2 else 1
-    return DataShape(features, X.shape[1], itemsize, y_ndim, n_targets)
+        # Bytes of codes say nothing of those of their features, which a block is made of.
+        itemsize = (features.transform(X[:1], coded=True) if coded else X).dtype.itemsize
+        model._block_rows = choose_block_rows(X.shape[1], width, itemsize)
+    model._fitted_maps = features
+    return block.y
 
 
 # ---- passes over the rows -----------------------------------------------------------------------
@@ -494,7 +443,7 @@ def fold_rows(
     """One pass over the rows; with a name for the `stage`, it can go on where it ended."""
     return fold(
         source, stats, _features_step(model, features, source), block_rows=model._block_rows,
-        n_jobs=model.n_jobs, client=options.client, checkpoint=options.file_of(stage),
+        n_jobs=model.n_jobs, checkpoint=options.file_of(stage),
         checkpoint_every=options.checkpoint_every, progress=model.progress,
         name=type(model).__name__,
     )  # fmt: skip
@@ -531,7 +480,7 @@ def map_blocks(model: Any, X: Any, function: Callable[[Any], np.ndarray]) -> np.
 
     def map_block(block: Block) -> np.ndarray:
         _check_width(model, block.X.shape[1])
-        return function(features_of(block, transform, type(model).__name__)[0])
+        return function(features_of(block, transform, type(model).__name__))
 
     blocks = source.blocks(model._block_rows)
     if isinstance(transform, OnDevice):
@@ -595,30 +544,12 @@ STATE = schema.State(
         "features": instance((Features,)),
         "n_features_in_": integer(1),
         "rows_per_block": integer(1),
-        "stats_": instance((Moments, FoldMoments, KernelMoments)),
+        "stats_": instance((Moments, FoldMoments)),
     },
     allowed={"feature_names_in_": schema.names, "on_codes": schema.boolean, "n_chunks": integer()},
     attributes={"features": "_fitted_maps", "rows_per_block": "_block_rows"},
     private=True,
 )
-_DEVICES = r"(cpu|cuda|mps|xpu)(:\d+)?"  # that a file may name
-
-
-def check_state(model: Any, folded_width: int | None = None) -> None:
-    """Raise ValueError or TypeError if entries that were loaded contradict each other."""
-    resolve_threads(model.n_jobs)
-    if not (model.device is None or re.fullmatch(_DEVICES, model.device)):
-        raise ValueError(f"device must be None or the name of a device, found {model.device!r}")
-    if not hasattr(model, "stats_"):
-        return
-    for kernel in model._fitted_maps.parts:
-        kernel.check_width(model.n_features_in_)
-    if model._on_codes and not hasattr(model._fitted_maps.parts[0].map, "check_codes"):
-        raise ValueError("on_codes is true, but the map has no codes")
-    width = folded_width or sum(model._fitted_maps.widths)
-    parts = getattr(model.stats_, "parts", [model.stats_])
-    if any(p.shift is not None and len(p.shift) != width for p in parts):
-        raise ValueError("stats_ have another number of features than the map gives")
 
 
 def check_mergeable(model: Any, other: Any) -> None:

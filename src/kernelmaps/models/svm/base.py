@@ -1,7 +1,7 @@
 """Base class of AdditiveSVC and AdditiveSVR: parameters, checks, fits and what is saved.
 
 An estimator turns its parameters and data into plain arguments (:mod:`.problem`), calls a solver
-(:mod:`.training`, :mod:`.chunks`) and holds one fitted object, an `AdditiveMachine`.
+(:mod:`.training`) and holds one fitted object, an `AdditiveMachine`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,32 +20,31 @@ from ..._util.schema import State, array, instance, integer, names, number, text
 from ..._util.threads import resolve_threads
 from ...maps.base import AdditiveMap
 from ...maps.codes import Codes
-from ..explanation import Explanation
 from ..inputs import refuse_training_on_gpu, weights_of
 from ..losses import SVM, find_loss, make_loss
-from ..shapes import ShapeFunction
+from ..shapes import Explanation, ShapeFunction
 from .fitted import AdditiveMachine, FittedMap, sample_rows
 from .inputs import (
-    checked,
-    checked_chunk,
+    check_rows,
+    check_rows_and_targets,
     fit_map,
-    map_of,
+    is_out_of_core,
     naming_gams,
-    out_of_core,
+    native_rows,
     refuse_table,
-    rows_to_score,
+    unwrap_map,
 )
 from .problem import (
     Options,
     Progress,
     Targets,
-    best_of,
+    check_C,
     check_size,
-    costs_of,
-    folds_of,
+    choose_C,
+    held_out_folds,
     scaled_C,
-    values_of_C,
     warn_unless_converged,
+    weigh_costs,
 )
 
 # Attributes of a fit that a later one may not have.
@@ -114,7 +114,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
     # -- parameters -------------------------------------------------------------------------------
 
     def _default_part(self, name: str) -> Any:
-        return map_of(None) if name == "feature_map" else None
+        return unwrap_map(None) if name == "feature_map" else None
 
     def _check_parameters(self) -> np.ndarray | None:
         """Refuse parameters that have no meaning; the values of C, if there are several."""
@@ -123,7 +123,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         check_choice(self, "solver", self.solver, ("auto", "dual", "primal"))
         name = type(self).__name__
         find_loss(name, self.loss, is_classifier(self), SVM)
-        return values_of_C(name, self.C)
+        return check_C(name, self.C)
 
     def _options(self) -> Options:
         return Options(
@@ -135,7 +135,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
             max_iter=int(self.max_iter),
             solver=self.solver,
             seed=int(generator(self.random_state).integers(2**31 - 1)),
-            n_jobs=self.n_jobs,
+            n_threads=resolve_threads(self.n_jobs),
             progress=self.progress,
         )
 
@@ -147,7 +147,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         refuse_training_on_gpu(self, "fit", X, y, sample_weight)
         Cs = self._check_parameters()
         refuse_table(name, X)
-        if not out_of_core(X):
+        if not is_out_of_core(X):
             self._fit_rows(X, y, sample_weight, Cs)
             return
         if Cs is not None:
@@ -162,52 +162,51 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
 
         name, options = type(self).__name__, self._options()
         with naming_gams(X):
-            X, y = checked(self, X, y)
+            X, y = check_rows_and_targets(self, X, y)
             counts = weights_of(self, sample_weight, len(y))
             targets = self._targets(y, counts)
             rows, fitted = fit_map(name, self.feature_map, X, targets.weight, self.n_jobs)
         check_size(rows, targets, options)
-        last = self._last_solution(targets)
+        start, shape = None, (len(targets.y), len(targets.positive))
+        if self.warm_start and getattr(self, "dual_coef_", np.zeros(0)).shape == shape:
+            start = self.dual_coef_, self.machine_.offset - targets.centre
         self._forget()
         if Cs is None:
-            C = self._C_of(fitted, rows, targets, options)
+            C = self._C_for(fitted, rows, targets, options)
         else:
-            folds = folds_of(name, self.cv, targets.y, counts, is_classifier(self))
-            scores = cross_validate(
+            folds = held_out_folds(name, self.cv, targets.y, counts, is_classifier(self))
+            self.Cs_, self.cv_scores_ = Cs, cross_validate(
                 Cs, folds, rows, targets, counts, self._score_of_fold, fitted, options
-            )
-            self.Cs_, self.cv_scores_, C = Cs, scores, best_of(Cs, scores)
-        start = None
-        if last is not None:  # duals are proportional to C far from 0
-            start = last[0] * min(C / self.C_, 1.0), last[1]
+            )  # fmt: skip
+            C = choose_C(Cs, self.cv_scores_)
+        if start is not None:  # duals are proportional to C far from 0
+            start = start[0] * min(C / self.C_, 1.0), start[1]
         solution = train(rows, targets, C, fitted, options, start)
         warn_unless_converged(solution, options)
         self._keep(solution, targets, fitted, C, sample_rows(rows, targets.weight))
 
     def _fit_source(self, X: Any, y: Any, sample_weight: Any) -> None:
-        from .chunks import sample_source, train_on_source
+        from .training import BlockTraining, open_rereadable, read_once
 
         name, options = type(self).__name__, self._options()
-        source, first_pass, block_rows = sample_source(name, X, y, sample_weight)
-        self.n_features_in_ = first_pass.sample.shape[1]
+        source = open_rereadable(name, X, y, sample_weight)
+        y, weight, sampled, outline = read_once(name, source)
+        self.n_features_in_ = outline.shape[1]
         self.__dict__.pop("feature_names_in_", None)
-        weight = weights_of(self, first_pass.weight, len(first_pass.y))
-        targets = self._targets(first_pass.y, weight)
-        if targets.pairwise:
-            raise ValueError(no_pairs(name, "rows that come in blocks"))
-        if targets.multilabel:
-            raise ValueError(no_indicators(name, "rows that come in blocks"))
-        check_size(first_pass.outline, targets, options)
+        targets = self._targets(y, weights_of(self, weight, len(y)))
+        is_pairwise, has_labels = targets.pairwise, targets.multilabel
+        refuse_outputs(name, "rows that come in blocks", pairwise=is_pairwise, labels=has_labels)
+        check_size(outline, targets, options)
         self._forget()
         # All rows are in blocks: the map is fitted to a sample with the ends of all ranges.
-        outline, fitted = fit_map(name, self.feature_map, first_pass.outline, None, self.n_jobs)
-        C = self._C_of(fitted, outline[:-2], targets.at(first_pass.sampled), options)
-        solution = train_on_source(source, block_rows, outline, targets, C, fitted, options)
+        outline, fitted = fit_map(name, self.feature_map, outline, None, self.n_jobs)
+        C = self._C_for(fitted, outline[:-2], targets.select(sampled), options)
+        cost = weigh_costs(name, C, targets.weight)
+        solution = BlockTraining(outline, targets, cost, fitted, options).solve(source, fitted)
         warn_unless_converged(solution, options)
-        sample = sample_rows(outline[:-2], targets.weight[first_pass.sampled])
-        self._keep(solution, targets, fitted, C, sample)
+        self._keep(solution, targets, fitted, C, sample_rows(outline[:-2], targets.weight[sampled]))
 
-    def _C_of(self, fitted: Any, rows: Any, targets: Targets, options: Options) -> float:
+    def _C_for(self, fitted: FittedMap, rows: Any, targets: Targets, options: Options) -> float:
         """C as a number; "scale" is one for the scale of the map's columns."""
         if not isinstance(self.C, str):
             return float(self.C)
@@ -218,13 +217,6 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         """Discard what only another way of fitting has."""
         for name in _OF_ONE_FIT:
             self.__dict__.pop(name, None)
-
-    def _last_solution(self, targets: Targets) -> tuple[np.ndarray, np.ndarray] | None:
-        """Duals and intercepts of the last fit, where the next one starts from them."""
-        shape = (len(targets.y), len(targets.positive))
-        if not self.warm_start or getattr(self, "dual_coef_", np.zeros(0)).shape != shape:
-            return None
-        return self.dual_coef_, self.machine_.offset - targets.centre
 
     def _keep(self, solution: Any, targets: Targets, fitted: Any, C: float, sample: Any) -> None:
         """Set the attributes of a fit."""
@@ -238,23 +230,18 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
     def _machine(
         self, fitted: FittedMap, weights: np.ndarray, offset: np.ndarray, sample: Any
     ) -> AdditiveMachine:
+        names = getattr(self, "feature_names_in_", None)
         return AdditiveMachine(
-            fitted.feature_map,
-            fitted.on_codes,
-            weights,
-            offset,
-            float(self.tol),
-            *self._kind_of_outputs(),
-            getattr(self, "feature_names_in_", None),
-            sample,
-        )
+            fitted.feature_map, fitted.on_codes, weights, offset, float(self.tol),
+            *self._kind_of_outputs(), names, sample,
+        )  # fmt: skip
 
     # -- partial_fit ------------------------------------------------------------------------------
 
     def _check_chunk(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """One chunk of rows; its values are still to be checked."""
         name, first = type(self).__name__, not hasattr(self, "machine_")
-        if isinstance(X, Codes) or out_of_core(X):
+        if isinstance(X, Codes) or is_out_of_core(X):
             raise TypeError(
                 f"{name}.partial_fit takes one chunk of rows, an array or a CSR matrix, got "
                 f"{type(X).__name__}; use fit for files, streams and codes."
@@ -268,11 +255,11 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         if not hasattr(self, "n_samples_seen_"):
             self._check_parameters()
         with naming_gams(X):
-            return checked_chunk(self, X, y, reset=first)
+            return check_rows(self, X, y, reset=first)
 
     def _fit_chunk(self, X: Any, targets: Targets) -> None:
         """Learn from one chunk."""
-        from .chunks import ChunkTraining, check_kind
+        from .training import BlockTraining
 
         name, options = type(self).__name__, self._options()
         before = getattr(self, "machine_", None)
@@ -284,24 +271,35 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         if before is not None and isinstance(self.C, str):
             C = self.C_  # that of the first chunk
         else:
-            C = self._C_of(fitted, rows, targets, options)
-        cost = costs_of(name, C, targets.weight)
-        chunks: Any = getattr(self, "_chunks", None)
+            C = self._C_for(fitted, rows, targets, options)
+        cost = weigh_costs(name, C, targets.weight)
+        training: Any = getattr(self, "_chunks", None)
         progress: Any = getattr(self, "_progress", None)  # of a model that was saved
-        if chunks is not None or progress is not None:
-            check_kind(name, rows, (chunks or progress).kind)
-        if chunks is None:
-            chunks = ChunkTraining(rows, targets, cost, fitted, options)
+        kind, first = (sparse.issparse(rows), rows.dtype), None
+        if training is not None:
+            first = training.kind
+        elif progress is not None:
+            first = progress.sparse, np.dtype(progress.dtype)
+        if first not in (None, kind):  # its tables are in use
+            found, expected = (
+                f"{'sparse' if s else 'dense'} {dtype}" for s, dtype in (kind, first)
+            )
+            raise TypeError(
+                f"{name}.partial_fit: the first chunk was {expected}, this one is {found}: "
+                "convert it."
+            )
+        if training is None:
+            training = BlockTraining(rows, targets, cost, fitted, options)
             if before is not None:
-                chunks.start_from(before.weights, before.offset - targets.centre)
+                training.start_from(before.weights, before.offset - targets.centre)
             if progress is not None:
-                chunks.resume(progress)
-        chunks.learn(rows, targets, cost, options)
+                training.resume(progress)
         n_before = getattr(self, "n_samples_seen_", getattr(self, "_n_rows", 0))
         self.n_samples_seen_ = n_before + len(targets.y)
-        weights, offset = chunks.mean(len(targets.y) / self.n_samples_seen_)
+        share = len(targets.y) / self.n_samples_seen_
+        weights, offset = training.learn(rows, targets, cost, options.max_iter, share)
         self.__dict__.pop("_progress", None)
-        self._chunks, self.C_ = chunks, C
+        self._chunks, self.C_ = training, C
         sample = sample_rows(rows, targets.weight, before)
         self.machine_ = self._machine(fitted, weights, offset + targets.centre, sample)
         if sample is None:
@@ -315,9 +313,9 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         if is_foreign(X):
             with memory_named(type(self).__name__, "Pass fewer rows at a time."):
                 return self.machine_.foreign_scores(X)
-        return self.machine_.scores(
-            rows_to_score(self, self.machine_, X), self.n_jobs, validate=True
-        )
+        rows = native_rows(self, self.machine_, X)
+        self.machine_.check(rows)
+        return self.machine_.scores(rows, self.n_jobs)
 
     def eval_terms(self, X: Any) -> np.ndarray:
         """Compute the contribution of each feature to the score.
@@ -338,9 +336,10 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         """
         check_is_fitted(self)
         refuse_gpu_array(X, f"{type(self).__name__}.eval_terms", "Pass X.cpu().numpy().")
-        rows = rows_to_score(self, self.machine_, X)
+        rows = native_rows(self, self.machine_, X)
         self.machine_.check(rows)
-        terms = self.machine_.centred_terms(rows, self.n_jobs)
+        terms = self.machine_.terms(rows, self.n_jobs)
+        terms = terms - self.machine_.summary.term_means.astype(terms.dtype)
         return terms[:, :, 0] if terms.shape[2] == 1 else terms
 
     def explain(self, x: Any, output: int | None = None) -> Explanation:
@@ -440,7 +439,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = bool(
-            getattr(map_of(self.feature_map), "_non_negative", False)
+            getattr(unwrap_map(self.feature_map), "_non_negative", False)
         )
         return tags
 
@@ -452,17 +451,15 @@ def takes_chunks(model: AdditiveSVM) -> bool:
     return True
 
 
-def no_indicators(owner: str, what: str) -> str:
-    """Message: several labels of a row are not offered there."""
-    return (
-        f"{owner}: indicator matrices, for rows with several labels, are not available for {what}. "
-        "Use fit on rows in memory, or StreamingRidgeClassifier."
-    )
-
-
-def no_pairs(owner: str, what: str) -> str:
-    """Message: one against one is not offered there."""
-    return (
-        f"{owner}: multi_class='ovo' is not available for {what}. Use multi_class='ovr', or "
-        f"sklearn.multiclass.OneVsOneClassifier({owner}())."
-    )
+def refuse_outputs(owner: str, what: str, *, pairwise: bool = False, labels: bool = False) -> None:
+    """Refuse pairs of classes and several labels of a row where they are not available."""
+    if labels:
+        raise ValueError(
+            f"{owner}: indicator matrices, for rows with several labels, are not available for "
+            f"{what}. Use fit on rows in memory, or StreamingRidgeClassifier."
+        )
+    if pairwise:
+        raise ValueError(
+            f"{owner}: multi_class='ovo' is not available for {what}. Use multi_class='ovr', or "
+            f"sklearn.multiclass.OneVsOneClassifier({owner}())."
+        )

@@ -6,9 +6,10 @@ NumPy alone is needed to load it and to score a few rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,44 +19,54 @@ from ..._util.schema import (
     State,
     array,
     boolean,
+    instance,
+    integer,
     labels,
     names,
     number,
     optional,
+    pair,
     record,
     saved,
     text,
 )
-from ..._util.sparse import is_sparse
-from ..._util.threads import cached_property, in_threads, resolve_threads, row_blocks
-from ...engine import Spec, code_spec
+from ..._util.sparse import dense, is_sparse
+from ..._util.threads import cached_property, in_threads
+from ...engine import Spec, apply, code_spec
 from ...engine.apply import sums_array_api
-from ...engine.extent import EXACT_SIZES
+from ...engine.extent import (
+    EXACT_SIZES,
+    OUT_OF_DOMAIN,
+    column_range,
+    first_not_finite,
+    negative_message,
+    not_finite_message,
+    outside_domain,
+)
 from ...engine.families import CURVES
 from ...engine.outputs import check_loop
-from ...engine.piecewise import table_of
+from ...engine.piecewise import spec_of
 from ...engine.reference import at_codes
+from ...engine.schema import check_width
 from ...engine.table import CODE, Table
 from ...engine.tabulated import has_table, n_columns, zero_at_zero
-from ..one_against_one import decided
-from ..probabilities import class_probabilities, sigmoid
+from ...exceptions import OutOfDomainWarning
+from ..outputs import best_codes, class_probabilities, sigmoid
 from ..rows.map_bands import bands_of
-from ..saved_map import MOST_VALUES, EstimatorNeeded, SavedMap
 from ..shapes import ShapeFunction, importance_of
-
-if TYPE_CHECKING:
-    from ...engine.table.dot import SummedTable
 
 MOST_LANES = 16  # classes whose weights are the lanes of one vector
 SMALL = 2_000_000  # values to look up below which threads do not pay
 _EXACT = 1e-5  # tolerances below which float32 is not exact enough
 _BLOCK_OF_TERMS = 2**14  # terms at a time
+# Rows times features times outputs, for which NumPy takes 2 seconds (0.11 µs each): compiled loops
+# take about as long to be imported.
+MOST_READABLE = 2**24
 _GRID = 101  # points of a shape function
 _FEWEST = 256  # rows that a model is described by, where there are as many
 _DENSITY_BINS = 24  # of the histogram below a curve
 _BEYOND = 16.0  # how far tables of curves reach beyond the values seen
 _CODE_BYTES = 2**21  # of values at every code of an integer type: a second-level cache
-_MOST_BYTES = 2**25  # of polynomials: beyond, the band of the basis is read instead
 _GRAIN = 2**17  # values times outputs that are worth a thread
 
 
@@ -111,6 +122,79 @@ class FittedMap:
         return rows
 
 
+class SavedMap:
+    """The fitted map of a file that is read to predict: its spec, and what it says of values.
+
+    Neither scikit-learn nor a compiler is imported. Values that the map refuses, or that are
+    outside its domain, are spoken of in its words.
+    """
+
+    saved_class: str  # name of the class that was saved, for messages
+    saved_parameters: frozenset[str]  # names of its parameters
+    used_parameters = ("out_of_domain",)
+    _state: ClassVar[State] = State(
+        required={"spec_": instance((Spec,)), "n_features_in_": integer(1)},
+        allowed={
+            "domain_": optional(pair(array("f8 f4", "domain", finite=False))),
+            "feature_names_in_": names,
+            "refuses_negative": boolean,
+        },
+    )
+    spec_: Spec
+    n_features_in_: int
+    domain_: tuple[np.ndarray, np.ndarray] | None = None
+    feature_names_in_: np.ndarray | None = None
+    refuses_negative: bool | None = None
+    _known_names: Sequence[str] | None = None  # of a file or a model, if the map has none itself
+    _warned = False
+
+    def __init__(self, out_of_domain: str = "clip") -> None:
+        self.out_of_domain = out_of_domain
+
+    @classmethod
+    def entries_to_read(cls, entries: dict[str, Any]) -> dict[str, Any]:
+        """The spec, which alone determines the map, and what concerns the values of rows."""
+        stated = {**cls._state.required, **cls._state.allowed}
+        return {key: item for key, item in entries.items() if key in stated}
+
+    def check(self, X: np.ndarray) -> None:
+        """Refuse values of float64 rows, or warn of them, in the words of the map."""
+        low, high = column_range(X)
+        if not (np.isfinite(low).all() and np.isfinite(high).all()):
+            row, column = first_not_finite(X)
+            raise ValueError(not_finite_message(self.saved_class, X[row, column], row, column))
+        if self.refuses_negative and (low < 0).any():
+            has_signed = "signed" in self.saved_parameters
+            raise ValueError(negative_message(self.saved_class, float(low.min()), has_signed))
+        if max(-low.min(), high.max()) > EXACT_SIZES[1]:
+            raise ValueError(
+                f"{self.saved_class}: values beyond ±{EXACT_SIZES[1]:g} leave the sizes for which "
+                "its results are exact. Divide X by a constant of that order."
+            )
+        if self.domain_ is None or self.out_of_domain == "extrapolate":
+            return
+        lower, upper = (np.asarray(end, np.float64) for end in self.domain_)
+        known = self._known_names if self.feature_names_in_ is None else self.feature_names_in_
+        message = outside_domain(
+            self.saved_class, (low, high), (lower, upper), self.out_of_domain, known
+        )
+        if message is not None and not self._warned:
+            self._warned = True
+            warnings.warn(message, OutOfDomainWarning, stacklevel=2)
+
+    def _check_state(self) -> None:
+        if self.refuses_negative is None:  # columns differ in it: the map itself knows which
+            raise ValueError("refuses_negative is not stated")
+        if self.out_of_domain not in ("auto", *OUT_OF_DOMAIN):
+            raise ValueError("out_of_domain is unknown")
+        if self.domain_ is not None and len(self.domain_[0]) not in (1, self.n_features_in_):
+            raise ValueError("domain_ must have one range, or one for each feature")
+        named = self.feature_names_in_
+        if named is not None and len(named) != self.n_features_in_:
+            raise ValueError("feature_names_in_ must have one name for each feature")
+        check_width(self.spec_, self.n_features_in_)
+
+
 @record
 class Summary:
     """What is kept of a sample of the training rows: files and pickles hold no rows.
@@ -148,11 +232,6 @@ def _fitted_map(value: Any, where: str, lengths: Any) -> None:
     """The check of the map of a machine."""
     if not isinstance(value, SavedMap) and not hasattr(value, "_columns_per_feature"):
         raise SchemaError(f"{where} must be an AdditiveMap, found a {type(value).__name__}")
-
-
-def _summary(value: Any, where: str, lengths: Any) -> None:
-    if not isinstance(value, Summary):
-        raise SchemaError(f"{where} must be a Summary, found a {type(value).__name__}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +284,7 @@ class AdditiveMachine:
             "classes": optional(labels),
             "log_odds": boolean,
             "feature_names": optional(names),
-            "summary": _summary,
+            "summary": instance((Summary,)),
         }
     )
 
@@ -242,43 +321,46 @@ class AdditiveMachine:
     def _check_state(self) -> None:
         """Raise ValueError if entries that were loaded contradict each other."""
         n_features, n_bases, n_outputs = self.weights.shape
-        feature_map, largest = self.feature_map, EXACT_SIZES[1]
-        if feature_map.n_features_in_ != n_features:
-            raise ValueError("feature_map has another number of features than weights")
-        means = self.summary.term_means
-        if means.shape != (n_features, n_outputs):
-            raise ValueError("summary has another number of features or outputs")
+        feature_map, means, (smallest, largest) = (
+            self.feature_map, self.summary.term_means, EXACT_SIZES
+        )  # fmt: skip
         ends = np.abs([self.summary.low, self.summary.high])
-        if ((ends > 0) & (ends < EXACT_SIZES[0])).any() or (ends > largest).any():
-            raise ValueError("summary reaches beyond the sizes for which maps are exact")
-        if max(np.abs(a).max() for a in (self.weights, self.offset, means)) > largest:
-            raise ValueError("weights, offset or term_means overflow in a sum")
-        if not has_table(feature_map.spec_):
-            raise ValueError("no table follows the curves of feature_map")
-        if (self.outputs != "numbers") != (self.classes is not None):
-            raise ValueError("classes are for outputs that stand for them")
-        if self.classes is not None:
-            n_classes = len(self.classes)
-            counts = {"classes": 1 if n_classes == 2 else n_classes, "labels": n_classes}
-            expected = counts.get(self.outputs, n_classes * (n_classes - 1) // 2)
-        else:
-            expected = 1
-        if n_outputs != expected:
-            raise ValueError("the machine has another number of outputs")
-        if isinstance(feature_map, SavedMap):
-            if self.on_codes or self.outputs not in ("numbers", "classes"):
-                raise ValueError("scores of codes, pairs and labels are for the estimator")
-        elif n_bases != self.fitted.n_bases:
-            raise ValueError(f"weights of shape {self.weights.shape} do not fit the map")
-        elif self.on_codes and not hasattr(feature_map, "check_codes"):
-            raise ValueError("on_codes is true, but feature_map has no codes")
+        largest_sum = max(np.abs(a).max() for a in (self.weights, self.offset, means))
+        n_classes = 0 if self.classes is None else len(self.classes)
+        expected = {
+            "numbers": 1 if not n_classes else -1,
+            "classes": 1 if n_classes == 2 else n_classes,
+            "labels": n_classes,
+            "pairs": n_classes * (n_classes - 1) // 2,
+        }
+        light = isinstance(feature_map, SavedMap)
+        for wrong, problem in (
+            (feature_map.n_features_in_ != n_features, "weights do not fit feature_map's features"),
+            (means.shape != (n_features, n_outputs), "summary has other features or outputs"),
+            (((ends > 0) & (ends < smallest)).any() or ends.max() > largest,
+             "summary reaches beyond the sizes for which maps are exact"),
+            (largest_sum > largest, "weights, offset or term_means overflow in a sum"),
+            (not has_table(feature_map.spec_), "no table follows the curves of feature_map"),
+            (n_outputs != expected[self.outputs], "the machine has another number of outputs"),
+            (light and (self.on_codes or self.outputs not in ("numbers", "classes")),
+             "scores of codes, pairs and labels are for the estimator"),
+            (not light and n_bases != self.fitted.n_bases, "weights do not fit feature_map"),
+            (self.on_codes and not hasattr(feature_map, "check_codes"), "feature_map has no codes"),
+        ):  # fmt: skip
+            if wrong:
+                raise ValueError(problem)
 
-    # -- predictions of a few rows, by NumPy alone ------------------------------------------------
+    # -- predictions of rows of a file, without the estimator --------------------------------------
 
     @property
     def estimator(self) -> str:
         """The name of the estimator that predicts in the same way."""
         return "AdditiveSVR" if self.classes is None else "AdditiveSVC"
+
+    @property
+    def feature_map_(self) -> Any:
+        """The map."""
+        return self.feature_map
 
     @property
     def n_features_in_(self) -> int:
@@ -299,38 +381,31 @@ class AdditiveMachine:
             raise AttributeError("the columns had no names")
         return self.feature_names
 
-    @property
-    def saved_maps(self) -> list[SavedMap]:
-        """The map."""
-        return [self.feature_map]
-
     def predict(self, X: Any) -> np.ndarray:
         """Predict numbers, or the classes with the highest scores, for an array of rows."""
-        scores = self._readable_scores(X)
+        scores = self._scores_of_array(X)
         if self.classes is None:
             return scores[:, 0]
-        return self.classes[decided(scores, len(self.classes))]
+        return self.classes[best_codes(scores, len(self.classes))]
 
     @property
     def predict_proba(self) -> Any:
         """A function that predicts probabilities of the classes for an array of rows."""
         if not self.log_odds:
             raise AttributeError("the scores are no log odds")
-        return lambda X: class_probabilities(sigmoid(self._readable_scores(X)))
+        return lambda X: class_probabilities(sigmoid(self._scores_of_array(X)))
 
-    def _readable_scores(self, X: Any) -> np.ndarray:
-        """Scores by NumPy; what that is slow for, or the map has to look at, is refused."""
-        if getattr(X, "dtype", np.dtype(float)).kind == "i":
-            X = X.astype(np.float64)  # as maps do
-        if (
-            type(X) is not np.ndarray
-            or X.dtype != np.float64
-            or X.shape[1:] != (len(self.weights),)
-        ):
-            raise EstimatorNeeded
-        if not 0 < X.size * self.n_outputs <= MOST_VALUES:
-            raise EstimatorNeeded
+    def _scores_of_array(self, X: Any) -> np.ndarray:
+        """Scores by NumPy alone; of many rows, by loops, whose import takes as long as NumPy."""
+        X = np.ascontiguousarray(X, np.float64)
+        if X.shape[1:] != (len(self.weights),):
+            raise ValueError(
+                f"X has shape {X.shape}, but {self.estimator} is expecting {len(self.weights)} "
+                "features."
+            )
         self.feature_map.check(X)
+        if X.size * self.n_outputs > MOST_READABLE:
+            return self.scores(X)
         return sums_array_api(self._table_for(X), X)[0] + self.offset
 
     # -- scores -----------------------------------------------------------------------------------
@@ -347,27 +422,19 @@ class AdditiveMachine:
         """Type of the scores of rows."""
         return precision_of(X, self.tol)
 
-    def scores(self, X: Any, n_jobs: int | None = None, *, validate: bool = False) -> np.ndarray:
-        """Scores of rows, one column per output.
+    def scores(self, X: Any, n_jobs: int | None = None) -> np.ndarray:
+        """Scores of checked rows, one column per output.
 
-        With `validate` the values have not been checked: the loops over its tables notice
-        what is not finite or outside the domain on their way, and only then they are searched.
+        A model whose map has a table is one itself, of the sums over a feature's columns: a value
+        takes one polynomial per output. Of other maps, the terms are added up.
         """
-        from ...engine.table.dot import OUTSIDE
-
-        terms, feature_map = self.tabulated_terms(X), self.feature_map
-        # Values outside the domain are clipped, with one warning; others may be refused.
-        silent = feature_map.out_of_domain == "clip" and getattr(feature_map, "_warned", False)
-        silent &= not feature_map._non_negative
-        if validate and (terms is None or not (silent or self._notices(X))):
-            self.check(X)
-            validate = False
-        if terms is None:
-            return self.trained_scores(X, n_jobs=n_jobs)
-        out = np.zeros((X.shape[0], self.n_outputs), np.float64)
-        found = add_sums(terms, X, out, n_jobs)
-        if validate and (found > OUTSIDE if silent else found):
-            self.check(X)
+        out, table = np.zeros((X.shape[0], self.n_outputs)), self._summed_table(X)
+        if table is None:
+            step = max(1, _BLOCK_OF_TERMS // self.weights.size)
+            for k in range(0, X.shape[0], step):
+                out[k : k + step] = self.terms(X[k : k + step], n_jobs).sum(axis=1)
+        else:
+            add_sums(table, X, out, n_jobs)
         return (out + self.offset).astype(self.precision(X), copy=False)
 
     def foreign_scores(self, X: Any) -> Any:
@@ -399,115 +466,40 @@ class AdditiveMachine:
         total = total + xp.asarray(self.offset, dtype=total.dtype, device=X.device)
         return xp.astype(total, xp.float64 if X.dtype == xp.float64 else xp.float32)
 
-    def trained_scores(
-        self, X: Any, some_rows: np.ndarray | None = None, n_jobs: int | None = None
-    ) -> np.ndarray:
-        """Scores in the form of the training, for which nothing has to be compiled first."""
-        count = X.shape[0] if some_rows is None else len(some_rows)
-        out = np.zeros((count, 1, self.n_outputs), self.precision(X))
-        out = self._evaluate(X, out, some_rows, n_jobs)[:, 0]
-        return (out + self.offset).astype(self.precision(X), copy=False)
-
     def terms(self, X: Any, n_jobs: int | None = None) -> np.ndarray:
-        """Terms of rows, [row][feature][output], their means included."""
-        shape = (X.shape[0], self.weights.shape[0], self.n_outputs)
-        return self._evaluate(X, np.zeros(shape, self.precision(X)), None, n_jobs)
+        """Terms of checked rows, [row][feature][output], their means included."""
+        n, d = X.shape[0], len(self.weights)
+        check_loop(X, d, X, X.shape)
+        precision, table = self.precision(X), self.score_table()
+        if not self.on_codes:
+            X = X.astype(precision, copy=False)
+        if table is not None:
+            if "spec" not in self._cache:
+                self._cache["spec"] = spec_of(table)
+            values = dense(apply(self._cache["spec"], X, n_jobs=n_jobs))
+            return values.reshape(n, d, -1).astype(precision, copy=False)
+        columns = dense(apply(self.fitted.spec, X, n_jobs=n_jobs)).reshape(n, d, -1)
+        weights = self.weights[:, : columns.shape[2]].astype(columns.dtype)
+        return np.matmul(columns.transpose(1, 0, 2), weights).transpose(1, 0, 2)
 
-    def centred_terms(self, X: Any, n_jobs: int | None = None) -> np.ndarray:
-        """Terms of rows with mean zero over the sample of the training rows."""
-        terms = self.terms(X, n_jobs)
-        terms -= self.summary.term_means.astype(terms.dtype)
-        return terms
+    def _summed_table(self, X: Any) -> Any:
+        """The model as polynomials for loops over rows like these, or None.
 
-    def tabulated_terms(self, X: Any) -> Any:
-        """The model as polynomials for rows like these; None if the basis has to be evaluated."""
-        key = ("terms", X.dtype)
-        if key not in self._cache:
-            table, precision = self.score_table(), np.dtype(self.precision(X))
-            terms = None if table is None else tabulate_terms(table, X.dtype, precision)
-            self._cache[key] = terms
-        return self._cache[key]
-
-    def _notices(self, X: Any) -> bool:
-        """Whether the loops over tables see all values that have to be spoken of.
-
-        They look up codes blindly, and bins of look-up maps have no outer ends.
+        Integers look the values themselves up, where these fit the caches.
         """
-        fitted = self.feature_map
-        if self.on_codes or (fitted.domain_ is None and not fitted._non_negative):
-            return True
-        low, high = (0.0, np.inf) if fitted.domain_ is None else fitted.domain_
-        if X.dtype.kind == "u":
-            return bool(np.max(low) <= 0 and np.min(high) >= np.iinfo(X.dtype).max)
-        if fitted.out_of_domain == "extrapolate" and not fitted._non_negative:
-            return True
-        if "ends" not in self._cache:
-            table = table_of(self.fitted.spec)
-            ends = table.clip_low[table.set_of], table.clip_high[table.set_of]
-            self._cache["ends"] = bool(np.all(ends[0] >= low) and np.all(ends[1] <= high))
-        return self._cache["ends"]
+        from ...engine.table.dot import summed_table
 
-    def _evaluate(
-        self, X: Any, out: np.ndarray, some_rows: np.ndarray | None, n_jobs: int | None
-    ) -> np.ndarray:
-        """Scores [row][0][output] or terms [row][feature][output] of (some) rows."""
-        from ...engine.table.update import RowWork
-        from ..rows.map_tables import rows_of, workspace_for
-        from ..solvers._dual_loops import evaluate
-        from ..solvers.dual import in_blocks
-
-        rows, no_norms = rows_of(X), np.zeros(0)
-        examples = np.arange(X.shape[0]) if some_rows is None else some_rows
-        examples = np.ascontiguousarray(examples, np.int64)
-        groups = [(outputs, self._basis_tables(X, outputs)) for outputs in self._groups()]
-        for d in (len(self.weights), *(basis.bands.table.n_features for _, basis in groups)):
-            shape = (len(examples), d if out.shape[1] > 1 else 1, groups[-1][0].stop)
-            check_loop(X, d, out, shape)
-        placed = [self._placed(tables, outputs) for outputs, tables in groups]
-        direct = len(groups) == 1  # the loop writes there
-
-        def some(begin: int, end: int) -> None:
-            for (outputs, tables), weights in zip(groups, placed, strict=True):
-                count, workspace = outputs.stop - outputs.start, workspace_for(tables, rows)
-                shape = (end - begin, out.shape[1], count)
-                scores = out[begin:end] if direct else np.zeros(shape, out.dtype)
-                work = RowWork(tables.basis.bins, scored=weights)
-                evaluate(work, rows, workspace, examples[begin:end], no_norms, scores)
-                if not direct:
-                    out[begin:end, :, outputs] = scores
-
-        def work(begin: int, end: int) -> None:
-            for block in row_blocks(end - begin, 0 if direct else 8 * out.shape[1] * MOST_LANES):
-                some(begin + block.start, begin + block.stop)
-
-        size = X.size * out.shape[-1] * len(out) // max(1, X.shape[0])
-        in_blocks(resolve_threads(n_jobs) if size > SMALL else 1, len(out), work)
-        return out
-
-    def _groups(self) -> list[slice]:
-        """Outputs whose weights are the lanes of one vector."""
-        count = self.n_outputs
-        return [slice(k, min(k + MOST_LANES, count)) for k in range(0, count, MOST_LANES)]
-
-    def _basis_tables(self, X: Any, outputs: slice) -> Any:
-        from ..rows.map_tables import basis_tables, lanes_for
-
-        precision, lanes = self.precision(X), lanes_for(outputs.stop - outputs.start)
-        key = (X.dtype, is_sparse(X), precision, lanes)
-        if not self.fitted.has_fixed_table or key not in self._cache:
-            self._cache[key] = basis_tables(self.fitted.spec, X, precision, lanes, all_codes=True)
+        table, precision = self.score_table(), np.dtype(self.precision(X))
+        if table is None or interpreted():
+            return None
+        key = (X.dtype, precision)
+        if key not in self._cache:
+            codes = 1 << 8 * X.dtype.itemsize
+            n_bytes = codes * X.shape[1] * self.n_outputs * 4
+            if X.dtype.kind == "u" and table.binning != CODE and n_bytes <= _CODE_BYTES:
+                table = at_codes(table, codes, np.dtype(np.float64))
+            self._cache[key] = summed_table(table, precision)
         return self._cache[key]
-
-    def _placed(self, tables: Any, outputs: slice) -> Any:
-        """The weights of some outputs as the loops take them."""
-        from ...engine.table.update import weights_of
-        from ..rows.map_tables import pack_weights
-
-        key = ("weights", tables.basis.values.coef.dtype, tables.lanes, outputs.start)
-        if key not in self._cache or self._cache[key][0] is not tables:
-            basis, w = tables.basis, pack_weights(tables, self.weights[:, :, outputs])
-            self._cache[key] = (tables, weights_of(basis, basis.values, tables.lanes, w))
-        return self._cache[key][1]
 
     # -- description ------------------------------------------------------------------------------
 
@@ -660,80 +652,45 @@ def sum_weighted(bands: Table, weights: np.ndarray) -> Table:
     on bins. On each bin the weighted sum is again a polynomial: the model is a table whose columns
     are its outputs, to be summed over the features.
     """
-    weights = np.asarray(weights, dtype=np.float64)
-    sets, n_outputs = bands.set_of, weights.shape[2]
-    edges = None
+    sets, edges = bands.set_of, None
+    # A band that begins at the last columns may reach beyond them.
+    padded = np.pad(np.float64(weights), ((0, 0), (0, int(bands.band.max())), (0, 0)))
+    coef = []
+    for w, s in zip(padded, sets, strict=True):
+        of_band, begin = bands.polynomials(s), int(bands.first_start[s])
+        first = bands.first[begin : begin + len(of_band)]
+        coef.append(of_band @ w[first[:, None] + np.arange(of_band.shape[2])])
     if len(bands.edges):
         ends = bands.edge_start + bands.bins + 1
         edges = [bands.edges[bands.edge_start[s] : ends[s]] for s in sets]
     return Table.build(
         bands.binning,
         bands.degree,
-        _coefficients(bands, weights),
+        coef,
         np.arange(bands.n_features),
         origin=bands.origin[sets],
         resolution=bands.resolution[sets],
         edges=edges,
         clip_low=bands.clip_low[sets],
         clip_high=bands.clip_high[sets],
-        width=np.full(bands.n_features, n_outputs),
         signed=bands.signed,
         zero_at_zero=bands.zero_at_zero,
     )
 
 
-def _coefficients(bands: Table, weights: np.ndarray) -> list[np.ndarray]:
-    """Coefficients (bins, degree + 1, outputs) of each feature.
-
-    Features that share their polynomials are summed together: for uniform knots these are all.
-    """
-    shape = np.stack([bands.coef_start, bands.first_start, bands.bins, bands.band], axis=1)
-    kinds, kind_of = np.unique(shape[bands.set_of], axis=0, return_inverse=True)
-    out: list[Any] = [None] * bands.n_features
-    for k, (start, begin, bins, band) in enumerate(kinds.tolist()):
-        powers = bands.degree + 1
-        coef = bands.coef[start : start + bins * powers * band].reshape(bins, powers, band)
-        columns = bands.first[begin : begin + bins].astype(np.int64)[:, None] + np.arange(band)
-        inside = columns < weights.shape[1]
-        features = np.flatnonzero(np.ravel(kind_of) == k)
-        local = weights[features][:, np.where(inside, columns, 0)] * inside[..., None]
-        for d, sums in zip(features, np.matmul(coef, local), strict=True):
-            out[d] = sums
-    return out
-
-
-def tabulate_terms(table: Table, rows: np.dtype, dtype: np.dtype) -> SummedTable | None:
-    """A model's table in the layout of the loops for rows of one kind: float64 or float32
-    polynomials, or for integers, where these fit the caches, the values themselves.
-
-    None if its band is to be read instead: where that is cheaper, and where nothing is compiled.
-    """
-    from ...engine.table.dot import summed_table
-
-    if interpreted():
-        return None
-    outputs, d = int(table.width[0]), table.n_features
-    codes = 1 << 8 * rows.itemsize
-    if rows.kind == "u" and table.binning != CODE and codes * d * outputs * 4 <= _CODE_BYTES:
-        table = at_codes(table, codes, np.dtype(np.float64))
-    elif table.coef.size * dtype.itemsize > _MOST_BYTES:
-        return None
-    return summed_table(table, dtype)
-
-
-def add_sums(terms: SummedTable, X: Any, out: np.ndarray, n_jobs: int | None) -> int:
-    """Add the outputs of all rows to `out`; INSIDE, or OUTSIDE or NOT_FINITE if a value was."""
+def add_sums(table: Any, X: Any, out: np.ndarray, n_jobs: int | None = None) -> None:
+    """Add the sums of a table over the features to `out`."""
     from ...engine.table.dot import BLOCK, dot_dense, dot_stored, sum_workspace
     from ...engine.table.locate import stored_rows
 
-    check_loop(X, terms.features, out, (X.shape[0], terms.outputs))
+    check_loop(X, table.features, out, (X.shape[0], table.outputs))
     grain = max(1, _GRAIN // (X.shape[1] * out.shape[1]))
     flat, stored = out.reshape(-1), is_sparse(X)
     rows = stored_rows(X.data, X.indices, X.indptr) if stored else X.reshape(-1)
     loop = dot_stored if stored else dot_dense
 
-    def work(begin: int, end: int) -> int:
-        return loop(terms, rows, sum_workspace(terms), begin, end, flat)
+    def work(begin: int, end: int) -> None:
+        loop(table, rows, sum_workspace(table), begin, end, flat)
 
     # Every part of dense rows reads the whole table once for each of its blocks.
-    return max(in_threads(work, X.shape[0], n_jobs, grain, 1 if stored else BLOCK))
+    in_threads(work, X.shape[0], n_jobs, grain, 1 if stored else BLOCK)

@@ -31,7 +31,7 @@ USE_A_GAM = (
 )
 
 
-def out_of_core(X: Any) -> bool:
+def is_out_of_core(X: Any) -> bool:
     """Whether X is read block by block; a memory map is an array, unless opened as a source."""
     if isinstance(X, Codes | np.memmap):
         return False
@@ -65,38 +65,30 @@ def naming_gams(X: Any) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        if _is_incomplete(X):
+        values = X.data if sparse.issparse(X) else X
+        kind = getattr(getattr(values, "dtype", None), "kind", "")
+        if kind in ("O", "U", "S") or (kind == "f" and np.isnan(values).any()):
             raise type(error)(f"{error} {USE_A_GAM}") from None
         raise
 
 
-def _is_incomplete(X: Any) -> bool:
-    values = X.data if sparse.issparse(X) else X
-    kind = getattr(getattr(values, "dtype", None), "kind", "")
-    return kind in ("O", "U", "S") or (kind == "f" and bool(np.isnan(values).any()))
-
-
-def checked(owner: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+def check_rows_and_targets(owner: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
     """X untouched (its map checks the values), y of its length; labels may be indicators."""
-    refuse_masked(owner, "y", y)
     if isinstance(X, Codes):
-        y = dense(y) if is_indicators(owner, y) else column_or_1d(y, warn=True)
+        refuse_masked(owner, "y", y)
+        y = y if is_indicators(owner, y) else column_or_1d(y, warn=True)
         owner.n_features_in_ = X.shape[1]
         owner.__dict__.pop("feature_names_in_", None)
     else:
-        X, y = checked_chunk(owner, X, y, reset=True)
-        y = dense(y)
+        X, y = check_rows(owner, X, y, reset=True)
+    y = dense(y)
     if X.shape[0] != len(y):
         raise ValueError(f"{type(owner).__name__}: X has {X.shape[0]} rows, y has {len(y)}.")
     return X, y
 
 
-def checked_chunk(owner: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
+def check_rows(owner: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
     """Rows and targets in memory; with `reset`, their number of columns and names are learned."""
-    if reset and _are_plain(X, y):
-        owner.n_features_in_ = X.shape[1]
-        owner.__dict__.pop("feature_names_in_", None)
-        return X, y
     check_sparse(X, type(owner).__name__)
     refuse_masked(owner, "y", y)
     with naming_text(type(owner).__name__, X):
@@ -107,17 +99,6 @@ def checked_chunk(owner: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.n
         )  # fmt: skip
 
 
-def _are_plain(X: Any, y: Any) -> bool:
-    """Whether a matrix of floats and integer labels need no conversion and have nothing to refuse.
-
-    The checks of scikit-learn take as long as a Newton step on 2000 rows.
-    """
-    if type(X) is not np.ndarray or type(y) is not np.ndarray or X.ndim != 2 or y.ndim != 1:
-        return False
-    has_types = X.dtype in (np.float64, np.float32) and y.dtype.kind in "iub"
-    return has_types and X.size > 0 and len(X) == len(y)
-
-
 def is_indicators(owner: Any, y: Any) -> bool:
     """Whether the targets of a classifier have several columns, one for each label."""
     if y is None or not is_classifier(owner):
@@ -126,7 +107,7 @@ def is_indicators(owner: Any, y: Any) -> bool:
     return len(shape) == 2 and shape[1] > 1
 
 
-def rows_to_score(owner: Any, machine: AdditiveMachine, X: Any) -> Any:
+def native_rows(owner: Any, machine: AdditiveMachine, X: Any) -> Any:
     """Rows to predict for, as the machine takes them; their values are still to be checked."""
     name = type(owner).__name__
     if isinstance(X, Codes):
@@ -145,8 +126,6 @@ def rows_to_score(owner: Any, machine: AdditiveMachine, X: Any) -> Any:
             f"{name}: X must have two dimensions, found shape {tuple(shape)}. Reshape your data: "
             "X.reshape(1, -1) for one row, X.reshape(-1, 1) for one column."
         )
-    if machine.feature_names is None and machine.feature_map._needs_no_conversion(X):
-        return X
     validate_data(owner, X, reset=False, skip_check_array=True)
     with naming_text(name, X):
         if hasattr(X, "columns") and not hasattr(machine.feature_map, "feature_names_in_"):
@@ -155,7 +134,7 @@ def rows_to_score(owner: Any, machine: AdditiveMachine, X: Any) -> Any:
     return machine.fitted.dense_unless_sparse_helps(rows)
 
 
-def map_of(feature_map: Any) -> Any:
+def unwrap_map(feature_map: Any) -> Any:
     """The map that a parameter stands for: splines by default, the content of a frozen one."""
     if feature_map is None:
         return SplineMap()
@@ -170,9 +149,16 @@ def fit_map(
     Rows of weight 0 count as absent: the map's domain is neither learned from them nor checked
     against them.
     """
-    given = map_of(feature_map)
+    given = unwrap_map(feature_map)
     if not isinstance(given, AdditiveMap):
-        raise TypeError(_not_additive(owner, given))
+        what = f"{given!r} is none"
+        if isinstance(given, JointMap):
+            what = f"{type(given).__name__} acts on whole rows"
+        raise TypeError(
+            f"{owner}: feature_map must be an additive map, one that acts on each feature alone; "
+            f"{what}. Use one such as SplineMap or HomogeneousMap. For other maps put a linear "
+            "model behind them: make_pipeline(feature_map, LinearSVC())."
+        )
     if isinstance(X, Codes):
         rows, fitted = codes_of(given, X, owner), FittedMap(given, on_codes=True)
     else:
@@ -191,33 +177,13 @@ def fit_map(
 def _fit_to_values(
     given: AdditiveMap, X: Any, weight: np.ndarray | None, n_jobs: int | None
 ) -> tuple[Any, FittedMap]:
-    counted = columns = None
+    counted = slice(None)
     if weight is not None and weight.any() and not weight.all():
         counted = np.flatnonzero(weight > 0)
     try:
         check_is_fitted(given)
-        rows, extent = given._check_rows(X, reset=False)
-        columns = extent.columns
     except NotFittedError:
-        unfitted = clone(given).set_params(n_jobs=n_jobs)
-        given = unfitted.fit(X if counted is None else X[counted])
-        if counted is None:  # the fit has checked the values
-            rows = given._native_rows(X, reset=False)
-        else:
-            rows, _ = given._check_rows(X, reset=False)
-    if counted is None:
-        given._check_domain(rows, columns)
-    else:
-        given._check_domain(rows[counted])
+        given = clone(given).set_params(n_jobs=n_jobs).fit(X[counted])
+    rows, extent = given._check_rows(X, reset=False)
+    given._check_domain(rows[counted], extent.columns if isinstance(counted, slice) else None)
     return rows, FittedMap(given)
-
-
-def _not_additive(owner: str, given: Any) -> str:
-    what = f"{type(given).__name__} acts on whole rows" if isinstance(given, JointMap) else (
-        f"{given!r} is none"
-    )  # fmt: skip
-    return (
-        f"{owner}: feature_map must be an additive map, one that acts on each feature alone; "
-        f"{what}. Use one such as SplineMap or HomogeneousMap. For other maps put a linear model "
-        "behind them: make_pipeline(feature_map, LinearSVC())."
-    )

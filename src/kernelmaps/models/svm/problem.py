@@ -56,14 +56,14 @@ class Targets(NamedTuple):
         """Whether rows have any number of labels."""
         return self.y.ndim == 2
 
-    def at(self, rows: np.ndarray) -> Targets:
+    def select(self, rows: np.ndarray) -> Targets:
         """Targets of some rows."""
         return self._replace(y=self.y[rows], weight=self.weight[rows])
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to train: parameters of the estimator, apart from its map and C."""
+    """How to train: parameters of the estimator, checked, apart from its map and C."""
 
     owner: str  # name of the estimator, for messages
     loss: str
@@ -73,11 +73,11 @@ class Options:
     max_iter: int
     solver: str
     seed: int
-    n_jobs: int | None
+    n_threads: int
     progress: bool | None
 
 
-def costs_of(owner: str, C: float, weight: np.ndarray) -> np.ndarray:
+def weigh_costs(owner: str, C: float, weight: np.ndarray) -> np.ndarray:
     """C times the weights, which has to lie where the solver's numbers are exact."""
     cost = C * weight
     wrong = (weight > 0) & ~((cost >= _COSTS[0]) & (cost <= _COSTS[1]))
@@ -147,11 +147,6 @@ class Progress:
     sparse: bool = saved(boolean)
     dtype: str = saved(text(("float64", "float32", "uint8", "uint16", "uint32")))
 
-    @property
-    def kind(self) -> tuple[bool, np.dtype]:
-        """Whether the rows are sparse, and their type."""
-        return self.sparse, np.dtype(self.dtype)
-
 
 # κ of ``C="scale"``. Cross-validated accuracy on 1500 rows of six tables (0/1 columns like those of
 # DNA, spambase, magic, adult one-hot, pendigits, usps), cubic splines, squared hinge loss: it is
@@ -207,15 +202,14 @@ def scaled_C(spec: Spec, X: Any, loss: Loss, y: np.ndarray, weight: np.ndarray) 
     return SCALED_CURVATURE_RATIO / (max_curvature(loss, y, weight) * square)
 
 
-SCALE = "scale"  # C from the scale of the map's columns
 _TIE = 1e-12  # mean scores that differ by less are equal: the smaller C is taken
 
 
-def values_of_C(owner: str, C: Any) -> np.ndarray | None:
+def check_C(owner: str, C: Any) -> np.ndarray | None:
     """Several values of C in increasing order, checked; None for a single number or "scale"."""
-    if isinstance(C, str) and C == SCALE:
+    if isinstance(C, str) and C == "scale":
         return None
-    expected = f"a positive number, several of them or {SCALE!r}"
+    expected = "a positive number, several of them or 'scale'"
     if isinstance(C, Real | str | bytes | None) or np.ndim(C) == 0:
         check_positive(owner, "C", C.item() if isinstance(C, np.ndarray) else C, expected)
         return None
@@ -228,7 +222,7 @@ def values_of_C(owner: str, C: Any) -> np.ndarray | None:
     return values
 
 
-def folds_of(
+def held_out_folds(
     owner: str, cv: Any, y: np.ndarray, counts: np.ndarray, classifier: bool
 ) -> list[np.ndarray]:
     """Held-out rows of each fold; rows of weight 0 are not divided, unless splits are given.
@@ -249,8 +243,7 @@ def folds_of(
     given = not isinstance(cv, Integral | None) and not hasattr(cv, "split")
     divided = np.arange(len(y)) if given else np.flatnonzero(counts > 0)
     try:
-        splitter = check_cv(cv, y[divided], classifier=classifier)
-        splits = splitter.split(np.zeros(len(divided)), y[divided])
+        splits = check_cv(cv, y[divided], classifier=classifier).split(divided, y[divided])
         folds = [divided[test] for _, test in splits]
     except (ValueError, TypeError, IndexError) as error:
         raise ValueError(f"{owner}: cv={cv!r} gives no folds: {error}") from None
@@ -263,7 +256,7 @@ def folds_of(
     return folds
 
 
-def best_of(Cs: np.ndarray, scores: np.ndarray) -> float:
+def choose_C(Cs: np.ndarray, scores: np.ndarray) -> float:
     """The smallest C of the highest mean score."""
     means = scores.mean(axis=0)
     return float(Cs[int(np.argmax(means > means.max() - _TIE))])

@@ -1,4 +1,4 @@
-r"""Training of additive support vector machines on rows in memory.
+r"""Training of additive support vector machines, on rows in memory or in blocks.
 
 f(x) = b + Σ_j g_j(x_j), g_j = ⟨w_j, ψ_j(x_j)⟩, with the objective
 
@@ -11,34 +11,40 @@ the algorithm and :mod:`..solvers._dual_loops` for the form in which the weights
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.sparsefuncs import min_max_axis
 
 from ..._util.display import track
-from ..._util.threads import resolve_threads, run_interruptibly
+from ..._util.threads import power_of_two, run_interruptibly
+from ...data import Block, Source, open_source
+from ...data.sources import IterableSource, RowSample, sampled_rows
+from ...engine.extent import column_range, extent_of, first_not_finite
 from ..losses import LOSSES, make_loss
 from ..rows.band_rows import BandRows
 from ..rows.map_bands import bands_of
 from ..rows.map_tables import (
-    lanes_for,
-    rounded,
+    make_tables,
+    pack_weights,
+    round_rows,
     rows_of,
-    tables_of,
-    tables_of_fractions,
+    tabulate_fractions,
     unpack_weights,
 )
 from ..rows.two_valued import TwoValuedColumns
 from ..solvers._dual_loops import SVMProblem
-from ..solvers.dual import DualOptions, Solution, solve
+from ..solvers.dual import Solution, solve
+from ..solvers.dual_blocks import BlockDescent, DescentOverBlocks
+from ..solvers.primal import solve_primal
 from .fitted import MOST_LANES, SMALL, AdditiveMachine, FittedMap, precision_of
-from .primal import solve_primal
-from .problem import Options, Targets, costs_of, curvature_ratio, mean_square
+from .inputs import naming_gams
+from .problem import Options, Progress, Targets, curvature_ratio, mean_square, weigh_costs
 
 MOST_WEIGHTS = 1000  # of which Newton steps take less time than epochs
 _KINK_CURVATURE = 15.0  # κ from which on the interior-point method takes less time than epochs
@@ -47,7 +53,9 @@ _KINK_CURVATURE = 15.0  # κ from which on the interior-point method takes less 
 _MOST_CURVATURE = 1e12
 _SAMPLE_ROWS = 32  # whose distances from their mean give κ, exact to some percent
 _ROUGH = 1e-5  # tolerances from which on rounded rows are worth a start
-_SHARED_LANES = 1.5  # outputs that take as long as what is done once for all of them
+_MOST_EPOCHS = 100  # on one chunk of `partial_fit`
+_BLOCK_VALUES = 2**23  # numbers of one block that is read, about
+_MOST_SAMPLED = 8192  # rows that a map is fitted to, of rows that come in blocks
 
 # Of scores [row][output], targets and weights of the rows that a fold holds out: the higher, the
 # better.
@@ -56,27 +64,13 @@ Start = tuple[np.ndarray, np.ndarray]  # dual variables [row][output] and interc
 RoundedRows = Callable[[], tuple[np.ndarray, int] | None]
 
 
-def dual_options(options: Options, n_groups: int) -> DualOptions:
-    """Options of the solver of each of so many groups of outputs."""
-    threads = max(1, resolve_threads(options.n_jobs) // n_groups)
-    progress = bool(options.progress)
-    return DualOptions(
-        options.fit_intercept, options.tol, options.max_iter, options.seed, threads, progress
-    )
-
-
-def problem_of(
+def make_problem(
     options: Options, y: np.ndarray, positive: np.ndarray, cost: np.ndarray
 ) -> SVMProblem:
     """Loss, targets and costs as the loops take them."""
-    return SVMProblem(
-        loss=list(LOSSES).index(options.loss),
-        of_labels=LOSSES[options.loss].of_labels,
-        epsilon=options.epsilon,
-        y=np.ascontiguousarray(y, np.float64),
-        positive=np.ascontiguousarray(positive, np.float64),
-        cost=np.ascontiguousarray(cost, np.float64),
-    )
+    y, positive, cost = (np.ascontiguousarray(values, np.float64) for values in (y, positive, cost))
+    loss = list(LOSSES).index(options.loss)
+    return SVMProblem(loss, LOSSES[options.loss].of_labels, options.epsilon, y, positive, cost)
 
 
 def train(
@@ -88,43 +82,35 @@ def train(
     start: Start | None = None,
 ) -> Solution:
     """Solve for all outputs, in groups of lanes, one thread each."""
-    y, cost = targets.y, costs_of(options.owner, C, targets.weight)
-    groups = lane_groups(targets, rows.size, options.n_jobs)
-    of_group = dual_options(options, len(groups))
+    y, cost = targets.y, weigh_costs(options.owner, C, targets.weight)
+    groups = lane_groups(targets, rows.size, options.n_threads)
+    of_group = replace(options, n_threads=max(1, options.n_threads // len(groups)))
     # Computed when coordinate descent asks for them, once for all groups.
-    rounded_rows = cache(lambda: None if start else _rounded_rows(rows, fitted, options))
+    rounded = cache(lambda: None if start else _round_rows(rows, fitted, options))
 
     def solve_outputs(group: slice) -> Solution:
-        positive, members = targets.positive[group], np.zeros(0, np.int64)
-        labels = y
+        positive, labels, members = targets.positive[group], y, slice(None)
         if targets.multilabel:
             labels, positive = y[:, group.start], np.ones(1)
         if targets.pairwise:  # trained on the rows of the two classes
             members, positive = np.flatnonzero(np.isin(y, positive)), positive[0, 1:]
-
-        def taken(values: Any) -> Any:
-            return values[members] if targets.pairwise else values
-
-        problem = problem_of(options, taken(labels), positive, taken(cost))
+        problem = make_problem(options, labels[members], positive, cost[members])
         alpha, intercept = np.zeros((len(problem.y), len(positive))), None
-        if not problem.cost.any():
-            return _no_weights(len(y), len(positive), fitted)
         if start is not None:
             # Duals of rows that do not take part now are zero.
-            alpha[:] = np.where(problem.cost[:, None] > 0, taken(start[0][:, group]), 0)
+            alpha[:] = np.where(problem.cost[:, None] > 0, start[0][members, group], 0)
             intercept = start[1][group] if options.fit_intercept else None
         quiet = of_group if group.start == 0 else replace(of_group, progress=False)
-
-        def codes() -> tuple[np.ndarray, int] | None:
-            coded = rounded_rows()
-            return None if coded is None else (taken(coded[0]), coded[1])
-
+        if not targets.pairwise:
+            return solve_group(rows, problem, fitted, quiet, alpha, intercept, rounded)
         solution = solve_group(
-            taken(rows), problem, fitted, options, quiet, alpha, intercept, codes
+            rows[members], problem, fitted, quiet, alpha, intercept, lambda: None
         )
-        return solution.scattered(members, len(y)) if targets.pairwise else solution
+        all_alpha = np.zeros((len(y), 1))
+        all_alpha[members] = solution.alpha
+        return replace(solution, alpha=all_alpha)
 
-    return joined(run_interruptibly(solve_outputs, groups, resolve_threads(options.n_jobs)))
+    return join_solutions(run_interruptibly(solve_outputs, groups, options.n_threads))
 
 
 def cross_validate(
@@ -146,8 +132,7 @@ def cross_validate(
             machine = AdditiveMachine(
                 fitted.feature_map, fitted.on_codes, solution.weights, solution.intercept, quiet.tol
             )
-            outputs = machine.trained_scores(rows, test, options.n_jobs)
-            scores[k, i] = score(outputs, targets.y[test], counts[test])
+            scores[k, i] = score(machine.scores(rows[test]), targets.y[test], counts[test])
             start = solution.alpha, solution.intercept
             n_failed += not solution.converged
     if n_failed:
@@ -161,8 +146,8 @@ def cross_validate(
     return scores
 
 
-def lane_groups(targets: Targets, n_values: float, n_jobs: int | None) -> list[slice]:
-    """Outputs that are trained together, so that the busiest thread has the least to do.
+def lane_groups(targets: Targets, n_values: float, n_threads: int) -> list[slice]:
+    """Outputs that are trained together, as many for each thread.
 
     Lanes of a group are a power of two; idle ones cost as much as those in use. Few values are
     trained on for all classes together: groups have loops of their own to compile, and their
@@ -171,25 +156,13 @@ def lane_groups(targets: Targets, n_values: float, n_jobs: int | None) -> list[s
     of a row, since a lane compares one code of the row with its own.
     """
     count = len(targets.positive)
-
-    def groups(size: int) -> list[slice]:
-        return [slice(k, min(k + size, count)) for k in range(0, count, size)]
-
     if targets.pairwise or targets.multilabel:
-        return groups(1)
-    if n_values * count <= SMALL:
-        return groups(-(-count // -(-count // MOST_LANES)))
-    threads = resolve_threads(n_jobs)
-
-    def busiest(size: int) -> float:
-        """Time of the thread that has the most to do, in units of a lane."""
-        loads = np.zeros(threads)
-        for group in groups(size):
-            loads[loads.argmin()] += _SHARED_LANES + lanes_for(group.stop - group.start)
-        return float(loads.max())
-
-    sizes = range(min(count, MOST_LANES), 0, -1)
-    return groups(min(sizes, key=busiest))
+        size = 1
+    elif n_values * count <= SMALL:
+        size = -(-count // -(-count // MOST_LANES))
+    else:  # no lane is idle but in the last group
+        size = min(MOST_LANES, 2 ** (max(1, count // n_threads).bit_length() - 1))
+    return [slice(k, min(k + size, count)) for k in range(0, count, size)]
 
 
 def choose_solver(n_weights: int, has_kinks: bool, curvature_ratio: float) -> str:
@@ -217,10 +190,9 @@ def solve_group(
     problem: SVMProblem,
     fitted: FittedMap,
     options: Options,
-    dual: DualOptions,
     alpha: np.ndarray,
     intercept: np.ndarray | None,
-    rounded_rows: RoundedRows,
+    rounded: RoundedRows,
 ) -> Solution:
     """Solve one group of lanes.
 
@@ -233,16 +205,17 @@ def solve_group(
     fitted : FittedMap
         The map.
     options : Options
-        Which solver to take.
-    dual : DualOptions
-        Tolerance, iterations, threads.
+        Which solver to take, tolerance, iterations, threads.
     alpha, intercept : ndarray
         Where to start; None: with the best intercept of a model without weights.
-    rounded_rows : callable
+    rounded : callable
         Gives the rows rounded to fractions of bins, and the bits of a fraction; or None.
     """
-    examples = np.flatnonzero(problem.cost > 0).astype(np.int32)
-    X = _select(rows, examples)
+    examples, n_outputs = np.flatnonzero(problem.cost > 0).astype(np.int32), problem.positive.size
+    if not len(examples):  # of a pair of classes, all rows of weight 0
+        weights, zero = np.zeros((rows.shape[1], fitted.n_bases, n_outputs)), np.zeros(n_outputs)
+        return Solution(weights, zero, alpha, zero, zero, 0, True)
+    X = rows if len(examples) == rows.shape[0] else rows[examples]
     columns = _two_valued_columns(X, fitted, options)
     n_weights = fitted.n_columns if columns is None else columns.n_weights
     solver = options.solver
@@ -251,26 +224,27 @@ def solve_group(
         loss = make_loss(options.loss, y, epsilon=options.epsilon)
         square = mean_square(fitted.spec, X, cost, _SAMPLE_ROWS)
         solver = choose_solver(n_weights, loss.has_kinks, curvature_ratio(loss, y, cost, square))
-    precision = np.dtype(np.float64 if solver == "primal" else precision_of(rows, options.tol))
+    if solver == "primal":
+        precision, used = np.dtype(np.float64), X
+    else:
+        precision, used = np.dtype(precision_of(rows, options.tol)), rows
     if columns is None:
         bands = bands_of(fitted.spec, rows, precision)
     else:
-        rows, bands = columns.coded(rows), columns.bands
+        used, bands = columns.encode(used), columns.bands
     if solver == "primal":
-        X = _select(rows, examples)
-        tables = tables_of(bands, X, precision, lanes_for(1), values_only=True)
+        tables = make_tables(bands, used, precision, 1, values_only=True)
         start = (alpha, intercept) if intercept is not None and alpha.any() else None
         solution = solve_primal(
-            BandRows(tables, X), problem, examples, options.fit_intercept, options.tol, start
+            BandRows(tables, used), problem, examples, options.fit_intercept, options.tol, start
         )
     else:
-        n_outputs = problem.positive.size
-        tables = tables_of(bands, rows, precision, lanes_for(n_outputs))
+        tables = make_tables(bands, used, precision, power_of_two(n_outputs))
         approximate = None
-        if columns is None and (coded := rounded_rows()) is not None:
-            approximate = tables_of_fractions(tables, coded[1]), rows_of(coded[0])
+        if columns is None and (coded := rounded()) is not None:
+            approximate = tabulate_fractions(tables, coded[1]), rows_of(coded[0])
         solution = solve(
-            tables, rows_of(rows), problem, examples, dual, alpha, intercept, approximate
+            tables, rows_of(used), problem, examples, options, alpha, intercept, approximate
         )
         solution.weights = unpack_weights(solution.weights, tables, n_outputs)
     if columns is None:
@@ -283,52 +257,213 @@ def solve_group(
     )
 
 
-def _select(rows: Any, examples: np.ndarray) -> Any:
-    """The rows of some examples; the same object if these are all."""
-    return rows if len(examples) == rows.shape[0] else rows[examples]
-
-
 def _two_valued_columns(X: Any, fitted: FittedMap, options: Options) -> TwoValuedColumns | None:
     """Columns to train one weight of, where that pays."""
-    if fitted.on_codes or options.solver == "dual":
+    is_sparse = sparse.issparse(X)
+    if fitted.on_codes or options.solver == "dual" or not (is_sparse or options.fit_intercept):
         return None
-    if not issparse(X):
-        return TwoValuedColumns.of(fitted.spec, X) if options.fit_intercept else None
     # Zeros of sparse rows cost nothing anyway: what pays is a number of weights for Newton steps.
-    if fitted.n_columns <= MOST_WEIGHTS:
+    if is_sparse and fitted.n_columns <= MOST_WEIGHTS:
         return None
-    columns = TwoValuedColumns.of(fitted.spec, X)
-    return columns if columns is not None and columns.n_weights <= MOST_WEIGHTS else None
+    columns = TwoValuedColumns.detect(fitted.spec, X)
+    if is_sparse and columns is not None and columns.n_weights > MOST_WEIGHTS:
+        return None
+    return columns
 
 
-def _rounded_rows(rows: Any, fitted: FittedMap, options: Options) -> tuple[np.ndarray, int] | None:
-    """Rows in a compact form, on which a first solution takes less time (see `rounded`)."""
+def _round_rows(rows: Any, fitted: FittedMap, options: Options) -> tuple[np.ndarray, int] | None:
+    """Rows in a compact form, on which a first solution takes less time (see `round_rows`)."""
     if options.tol < _ROUGH or rows.size < SMALL:
         return None
-    precision = np.dtype(precision_of(rows, options.tol))
-    return rounded(fitted.spec, rows, precision, resolve_threads(options.n_jobs))
+    bands = bands_of(fitted.spec, rows, np.dtype(precision_of(rows, options.tol)))
+    return round_rows(bands, rows, options.n_threads)
 
 
-def _no_weights(n_rows: int, n_outputs: int, fitted: FittedMap) -> Solution:
-    """The solution of outputs without rows."""
-    shape = (len(fitted.feature_map._columns_per_feature()), fitted.n_bases, n_outputs)
-    zero = np.zeros(n_outputs)
-    alpha = np.zeros((n_rows, n_outputs))
-    return Solution(np.zeros(shape), zero, alpha, zero, zero, 0, True)
-
-
-def joined(solutions: Sequence[Solution]) -> Solution:
+def join_solutions(solutions: Sequence[Solution]) -> Solution:
     """The solution of all outputs from those of groups of them."""
     if len(solutions) == 1:
         return solutions[0]
-    primal = any(solution.solver == "primal" for solution in solutions)
+    joined = {
+        name: np.concatenate([getattr(solution, name) for solution in solutions], axis=-1)
+        for name in ("weights", "intercept", "alpha", "primal", "gap")
+    }
     return Solution(
-        weights=np.concatenate([solution.weights for solution in solutions], axis=2),
-        intercept=np.concatenate([solution.intercept for solution in solutions]),
-        alpha=np.hstack([solution.alpha for solution in solutions]),
-        primal=np.concatenate([solution.primal for solution in solutions]),
-        gap=np.concatenate([solution.gap for solution in solutions]),
+        **joined,
         n_iter=max(solution.n_iter for solution in solutions),
         converged=all(solution.converged for solution in solutions),
-        solver="primal" if primal else "dual",
+        solver=max(solution.solver for solution in solutions),  # primal, if one is
     )
+
+
+# ---- rows that come in blocks -------------------------------------------------------------------
+
+
+class FirstPass(NamedTuple):
+    """What a first pass over the data tells.
+
+    Attributes
+    ----------
+    y, weight : ndarray of shape (n,)
+    sampled : ndarray of int
+        Numbers of some rows of positive weight, at random.
+    outline : array or CSR
+        These rows, with the columns' smallest and largest values as two more rows.
+    """
+
+    y: np.ndarray
+    weight: np.ndarray
+    sampled: np.ndarray
+    outline: Any
+
+
+def open_rereadable(owner: str, X: Any, y: Any, sample_weight: Any) -> Source:
+    """Open data that can be read again and again."""
+    source = open_source(X, y, sample_weight)
+    if source.once:
+        raise TypeError(
+            f"{owner}.fit reads its data several times, and a generator can be read only once. "
+            "Pass a callable that makes one, a file, or an array; or call partial_fit with each "
+            "chunk."
+        )
+    if source.parts is None:
+        return source
+    import dask
+
+    # Partitions of a Dask collection, each computed when its turn comes.
+    return IterableSource(lambda: (dask.compute(*partition[:3]) for partition in source.parts))
+
+
+def read_blocks(source: Source) -> Iterator[Block]:
+    """The blocks of a source that have rows."""
+    head = source.head(16)
+    n_columns = 1 if head is None else max(1, head.X.shape[1])
+    for block in source.blocks(max(64, _BLOCK_VALUES // n_columns)):
+        if block.X.shape[0]:
+            yield block
+
+
+def read_once(owner: str, source: Source) -> FirstPass:
+    """One pass: labels, ranges, a sample; refuses rows that no map accepts."""
+    ys, weights, ends, sample, n_counted = [], [], [], RowSample(_MOST_SAMPLED), 0
+    for block in read_blocks(source):
+        with naming_gams(block.X):
+            _check_block(owner, block)
+        weight = np.ones(len(block)) if block.w is None else np.asarray(block.w, np.float64)
+        ys.append(np.asarray(block.y))
+        weights.append(weight)
+        is_sparse = sparse.issparse(block.X)
+        ends.append(min_max_axis(block.X.tocsr(), 0) if is_sparse else column_range(block.X))
+        counted = block.take(np.flatnonzero(weight > 0))
+        sample.update(replace(counted, start=n_counted))
+        n_counted += len(counted)
+    if not ends:
+        raise ValueError(f"{owner}: the data have no rows.")
+    if not n_counted:
+        raise ValueError(f"{owner}: no row has a positive weight.")
+    y, weight = np.concatenate(ys), np.concatenate(weights)
+    sampled = np.flatnonzero(weight > 0)[sampled_rows(n_counted, _MOST_SAMPLED)]
+    rows = sample.block().X  # type: ignore[union-attr]
+    low, high = (np.stack(values) for values in zip(*ends, strict=True))
+    outer = np.stack([low.min(axis=0), high.max(axis=0)]).astype(rows.dtype)
+    if sparse.issparse(rows):
+        outline = sparse.vstack([rows, sparse.csr_matrix(outer)], format="csr")
+    else:
+        outline = np.vstack([rows, outer])
+    return FirstPass(y, weight, sampled, outline)
+
+
+def _check_block(owner: str, block: Block) -> None:
+    if block.y is None:
+        raise ValueError(
+            f"{owner}: the data carry no targets: pass y, or chunks (X, y), or the name of the "
+            "column that holds them."
+        )
+    values = block.X.data[None, :] if sparse.issparse(block.X) else block.X
+    if not extent_of(np.ascontiguousarray(values)).is_finite:
+        row, column = first_not_finite(values)
+        place = "" if sparse.issparse(block.X) else f", row {block.row + row}, column {column}"
+        raise ValueError(f"{owner}: Input X contains NaN or infinity (chunk {block.chunk}{place}).")
+
+
+class BlockTraining:
+    """Solvers of all groups of lanes, for rows that come in blocks or chunks.
+
+    Attributes
+    ----------
+    states : list of BlockDescent
+        One for each group of outputs.
+    kind : tuple
+        Whether rows are sparse, and their type: chunks of another are refused.
+    sample : array or CSR
+        Rows of the last chunks, which describe the model.
+    """
+
+    def __init__(
+        self, rows: Any, targets: Targets, cost: np.ndarray, fitted: FittedMap, options: Options
+    ) -> None:
+        """`rows` hold the whole range of the values."""
+        self.kind = sparse.issparse(rows), rows.dtype
+        self.groups = lane_groups(targets, np.inf, options.n_threads)
+        of_group = replace(options, n_threads=max(1, options.n_threads // len(self.groups)))
+        precision, self.states = np.dtype(precision_of(rows, options.tol)), []
+        bands = bands_of(fitted.spec, rows, precision)
+        for group in self.groups:
+            problem = make_problem(options, targets.y, targets.positive[group], cost)
+            lanes = power_of_two(group.stop - group.start)
+            tables = make_tables(bands, rows, precision, lanes, all_codes=True)
+            self.states.append(BlockDescent(tables, rows, problem, of_group))
+        self.n_threads = options.n_threads
+
+    def for_states(self, work: Callable[[BlockDescent], Any]) -> list[Any]:
+        """Call a function with every state, in as many threads as are allowed."""
+        return run_interruptibly(work, self.states, self.n_threads)
+
+    def solve(self, source: Source, fitted: FittedMap) -> Solution:
+        """Solve with all rows of a source."""
+
+        def read() -> Iterator[tuple[Any, int]]:
+            return ((fitted.block(block.X), block.start) for block in read_blocks(source))
+
+        solutions = DescentOverBlocks(self.states, read, self.for_states).solve()
+        for solution, state in zip(solutions, self.states, strict=True):
+            solution.weights = unpack_weights(solution.weights, state.tables, state.n_outputs)
+        return join_solutions(solutions)
+
+    # Rows that are seen once (`partial_fit`).
+
+    def start_from(self, weights: np.ndarray, offset: np.ndarray) -> None:
+        """Start from the weights of a trained model."""
+        for state, group in zip(self.states, self.groups, strict=True):
+            state.start_from(pack_weights(state.tables, weights[:, :, group]), offset[group])
+
+    def resume(self, progress: Progress) -> None:
+        """Stand where the solvers of a saved model stood."""
+        for state, group in zip(self.states, self.groups, strict=True):
+            state.w[:] = pack_weights(state.tables, progress.weights[:, :, group])
+            state.bias[:] = progress.offset[group]
+            state.past_alpha_sum = np.array(progress.balance[group])
+
+    def learn(
+        self, rows: Any, targets: Targets, cost: np.ndarray, max_iter: int, share: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Optimise the dual variables of one chunk, which has that share of all rows so far.
+
+        Those of earlier chunks stay. Returns the means over the chunks of weights and offsets.
+        """
+        most = min(max_iter, _MOST_EPOCHS)
+        self.for_states(lambda state: state.learn(rows, targets.y, cost, most))
+        weights = [unpack_weights(s.average(share), s.tables, s.n_outputs) for s in self.states]
+        offset = np.concatenate([state.mean_intercept for state in self.states])
+        return np.concatenate(weights, axis=2), offset
+
+    def progress(self) -> Progress:
+        """What the next chunk needs, without the solvers and their last rows."""
+        states = self.states
+        weights = [unpack_weights(s.w.astype(np.float64), s.tables, s.n_outputs) for s in states]
+        return Progress(
+            weights=np.concatenate(weights, axis=2),
+            offset=np.concatenate([state.bias for state in states]).astype(np.float64),
+            balance=np.concatenate([state.sum_duals() for state in states]),
+            sparse=bool(self.kind[0]),
+            dtype=str(self.kind[1]),
+        )

@@ -1,9 +1,9 @@
 """Displays of fitted maps and models; matplotlib is imported only when something is drawn."""
 
-from .kernel_error import KernelErrorDisplay, kernel_error_grid
-from .model_check import CheckDisplay
-from .panels import PairFunctionDisplay, ShapeFunctionDisplay
-from .shapes import importance, shape_functions
+from .plots.kernel_error import KernelErrorDisplay, kernel_error_grid
+from .plots.model_check import CheckDisplay
+from .plots.panels import PairFunctionDisplay, ShapeFunctionDisplay
+from .plots.shapes import importance, shape_functions
 
 __all__ = [
     "CheckDisplay",

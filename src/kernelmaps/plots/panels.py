@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._util import storage
-from .._util.arguments import is_number
+from .._util.arguments import check_count, is_number
 from .._util.display import printable, shortened
 from .._util.threads import evenly_spaced
 from ..models.shapes import PairFunction, ShapeFunction
@@ -263,6 +263,30 @@ class ShapeFunctionDisplay(PanelDisplay):
 
     @classmethod
     def from_estimator(
+        cls, estimator: Any, *, axes: Any = None, columns: int = 4, **options: Any
+    ) -> ShapeFunctionDisplay:
+        """Draw the shape functions of a fitted model.
+
+        Parameters
+        ----------
+        estimator : additive model, or a ridge model on an additive map
+            Fitted.
+        axes : sequence of matplotlib axes, optional
+            One for each function; a new figure by default.
+        columns : int
+            Panels in a row of a new figure.
+        **options : dict
+            Which functions, and how: see :meth:`of_model`.
+
+        Returns
+        -------
+        ShapeFunctionDisplay
+            Drawn, with `axes_` and `figure_`.
+        """
+        return cls.of_model(estimator, **options).plot(axes, columns=columns)
+
+    @classmethod
+    def of_model(
         cls,
         estimator: Any,
         *,
@@ -273,10 +297,8 @@ class ShapeFunctionDisplay(PanelDisplay):
         simultaneous: bool = False,
         derivative: bool = False,
         check: Any = None,
-        axes: Any = None,
-        columns: int = 4,
     ) -> ShapeFunctionDisplay:
-        """Draw the shape functions of a fitted model.
+        """Make the display without drawing it; this needs no matplotlib.
 
         Parameters
         ----------
@@ -298,55 +320,6 @@ class ShapeFunctionDisplay(PanelDisplay):
             Whether the slopes of the curves are drawn in place of the curves.
         check : GamCheck, optional
             Result of ``estimator.check(X, y)``, whose partial residuals are drawn as points.
-        axes : sequence of matplotlib axes, optional
-            One for each function; a new figure by default.
-        columns : int
-            Panels in a row of a new figure.
-
-        Returns
-        -------
-        ShapeFunctionDisplay
-            Drawn, with `axes_` and `figure_`.
-        """
-        display = cls.of_model(
-            estimator, features=features, n_features=n_features, names=names, domain=domain,
-            simultaneous=simultaneous, derivative=derivative, check=check,
-        )  # fmt: skip
-        return display.plot(axes, columns=columns)
-
-    @classmethod
-    def of_model(
-        cls,
-        estimator: Any,
-        *,
-        features: Sequence[int | str] | None = None,
-        n_features: int = 12,
-        names: Sequence[str] | None = None,
-        domain: Any = None,
-        simultaneous: bool = False,
-        derivative: bool = False,
-        check: Any = None,
-    ) -> ShapeFunctionDisplay:
-        """Make the display without drawing it; this needs no matplotlib.
-
-        Parameters
-        ----------
-        estimator : fitted model
-            As for :meth:`from_estimator`.
-        features : sequence of int or str, optional
-            As for :meth:`from_estimator`.
-        n_features : int
-            As for :meth:`from_estimator`.
-        names : sequence of str, optional
-            As for :meth:`from_estimator`.
-        domain : (low, high), optional
-            As for :meth:`from_estimator`.
-        simultaneous : bool
-            As for :meth:`from_estimator`.
-        derivative : bool
-            As for :meth:`from_estimator`.
-        check : GamCheck, optional
-            As for :meth:`from_estimator`.
 
         Returns
         -------
@@ -357,12 +330,10 @@ class ShapeFunctionDisplay(PanelDisplay):
         if names is not None:
             count = getattr(estimator, "n_features_in_", None)
             _require(len(names) == count, f"names (of all {count} features)", names)
+        check_count("ShapeFunctionDisplay", "n_features", n_features)
         shapes = shape_functions(estimator, names=names, domain=domain)
-        if features is None:
-            count = is_number(n_features, Integral) and int(n_features) >= 1
-            _require(count, "n_features", n_features)
-            selected = by_importance(shapes)[:n_features]
-        else:
+        selected = by_importance(shapes)[:n_features]
+        if features is not None:
             _require(len(features) > 0, f"features (of {len(shapes)})", features)
             selected = [_shape_of(shapes, feature) for feature in features]
         if derivative:
@@ -388,7 +359,7 @@ class ShapeFunctionDisplay(PanelDisplay):
         self : ShapeFunctionDisplay
             The display.
         """
-        _require(is_number(columns, Integral) and int(columns) >= 1, "columns", columns)
+        check_count("ShapeFunctionDisplay", "columns", columns)
         enough = axes is None or np.size(axes) >= len(self.shapes)
         _require(enough, f"axes (one for each of {len(self.shapes)} functions)", axes)
         self._set_axes(axes, columns)

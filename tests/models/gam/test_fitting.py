@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from kernelmaps.models.gam.adding_terms import (
+from kernelmaps.models.gam.bases import number_basis
+from kernelmaps.models.gam.fitting import (
     ADDING,
     WarmStart,
     approach_minimum,
     fit_added_terms,
     fit_bordered,
 )
-from kernelmaps.models.gam.bases import number_basis
 from kernelmaps.models.losses import make_loss
-from kernelmaps.models.rows import in_memory
-from kernelmaps.models.rows.in_memory import TermRows
+from kernelmaps.models.rows import term_rows
+from kernelmaps.models.rows.term_rows import TermRows
 from kernelmaps.models.solvers.pirls import fit_penalised
 from kernelmaps.models.solvers.reml import Penalties, estimate_smoothing
 
@@ -47,15 +47,14 @@ def test_new_smoothing_parameters_are_those_of_the_full_problem(seed, dispersion
     np.testing.assert_allclose(fit.rho, full.rho, rtol=1e-6)
     np.testing.assert_array_equal(fit.rho[fixed], rho[fixed])
     assert (fit.rho[~fixed] != rho[~fixed]).any()
-    new = fit.border.new
-    assert 0 < len(new) < len(fit.beta)
+    assert 0 < len(fit.new) < len(fit.beta)
     np.testing.assert_allclose(fit.beta, full.beta, atol=1e-6)
     rhs = np.random.default_rng(seed).normal(size=len(fit.beta))
     np.testing.assert_allclose(fit.solve(rhs), full.inverse.dot(rhs), atol=1e-6)
-    np.testing.assert_allclose(fit.edf_of_new(penalties), full.edf()[new], atol=1e-6)
+    np.testing.assert_allclose(fit.new_edf, full.edf()[fit.new], atol=1e-6)
     no_constraints = np.zeros((0, len(problem.rhs)))
     all_new = fit_bordered(problem, penalties, start, dispersion, constraints=no_constraints)
-    assert len(all_new.border.old) == 0
+    assert len(all_new.new) == len(fit.beta)
     np.testing.assert_allclose(all_new.beta, full.beta, atol=1e-6)
 
 
@@ -85,8 +84,8 @@ def test_a_rough_fit_of_added_terms_is_nearly_the_exact_one(seed, loss):
 @pytest.fixture
 def hessians(monkeypatch):
     """One entry for each Gram matrix that is computed."""
-    calls, plain = [], in_memory.cross_products
-    monkeypatch.setattr(in_memory, "cross_products", lambda *a: calls.append(1) or plain(*a))
+    calls, plain = [], term_rows.cross_products
+    monkeypatch.setattr(term_rows, "cross_products", lambda *a: calls.append(1) or plain(*a))
     return calls
 
 

@@ -1,19 +1,28 @@
-"""Coded rows in memory, and Gram matrices that are kept while terms are added."""
+"""Coded rows in memory or from a stream: losses, gradients, working least-squares problems.
+
+The model matrix Z of a row's codes is never stored: sums over rows are sums over bins. Gram
+matrices are kept while terms are added. Of rows from a stream, every evaluation is one pass over
+the chunks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..._util.threads import cached_property
+from ..._util.threads import cached_property, interruptible
+from ...data import Block, Source
+from ...data.dask import DaskSource, source_of_partition
 from ...stats.pair_tables import add_scores, cross_products, products_by_level, right_sides
 from ..losses import Loss
 from .basis import Basis, TermBasis, coefficient_slices, count_levels, select_functions
-from .protocol import LevelSums, NormalEquations
+from .normal_equations import LevelSums, NormalEquations
 
+CHUNK_ROWS = 1 << 18  # rows read at a time: tens of MB for ordinary tables
 # A Gram matrix is used again if its working weights differ from those at hand by at most this
 # share of their sum; see `GramCache.weights_near`. Gradients are exact either way; only rough fits
 # take such a matrix, and the last model is fitted exactly.
@@ -230,9 +239,9 @@ class TermRows:
                 cache.store(self.bases, weight, gram)
             return gram, self._with_levels(rhs, response)
         codes, bases = self._dense
-        values, local = [basis.values for basis in bases], [basis.local for basis in bases]
+        values = [basis.values for basis in bases]
         cached = None if cache is None else cache.cached_blocks(self.bases, weight)
-        gram, rhs = cross_products(codes, values, weight, response, self.n_jobs, local, cached)
+        gram, rhs = cross_products(codes, values, weight, response, self.n_jobs, cached)
         if cache is not None:
             cache.store(self.bases, weight, gram)
         return gram, self._with_levels(rhs, response)
@@ -277,3 +286,139 @@ class EvaluationInMemory:
         """Derivatives of the losses by the coefficients."""
         rows = self.rows
         return rows.adjoint(rows.weight * self.loss.derivatives(rows.y, self.eta)[0])
+
+
+@dataclass(frozen=True)
+class EvaluationFromStream:
+    """Coefficients, the sum of the losses there, and the problem of a PIRLS step."""
+
+    beta: np.ndarray
+    value: float
+    problem: NormalEquations
+
+    def working_problem(self) -> NormalEquations:
+        return self.problem
+
+    def gradient(self) -> np.ndarray:
+        return self.problem.product(self.beta) - self.problem.rhs
+
+
+@dataclass(frozen=True)
+class StreamedTermRows:
+    """Rows that are read anew for each evaluation, with some terms.
+
+    Attributes
+    ----------
+    fold : callable
+        The sum over all chunks of a function of their rows: one pass.
+    bases, constraints
+        As in `TermRows`.
+    total_weight : float
+        Sum of the sample weights.
+    sample : TermRows
+        Some rows, which the intercept to start from is that of.
+    mean : float
+        What squared loss subtracts from the targets.
+    problem_from_bins : callable, optional
+        The problem of squared loss for some bases, from sums over bins of an earlier pass.
+    """
+
+    fold: Callable[[Callable[[TermRows], Any]], Any]
+    bases: Sequence[Basis]
+    constraints: np.ndarray | None
+    total_weight: float
+    sample: TermRows
+    mean: float
+    problem_from_bins: Callable[[Sequence[Basis]], NormalEquations] | None = None
+    in_memory = False
+
+    def at(self, loss: Loss, beta: np.ndarray) -> EvaluationFromStream:
+        return EvaluationFromStream(beta, *self.fold(partial(_evaluate, self.bases, loss, beta)))
+
+    def gradient(self, loss: Loss, beta: np.ndarray) -> np.ndarray:
+        return self.fold(partial(_gradient, self.bases, loss, beta))
+
+    def squared_problem(self) -> tuple[NormalEquations, float]:
+        if self.problem_from_bins is not None:
+            return self.problem_from_bins(self.bases), self.mean
+        return self.fold(partial(_squared_problem, self.bases, self.mean)), self.mean
+
+    def restricted(self, active: np.ndarray) -> StreamedTermRows:
+        constraints = None if self.constraints is None else self.constraints[:, active]
+        return replace(self, bases=select_functions(self.bases, active), constraints=constraints)
+
+    def initial_intercept(self, loss: Loss) -> float:
+        return self.sample.initial_intercept(loss)
+
+
+def _evaluate(
+    bases: Sequence[Basis], loss: Loss, beta: np.ndarray, rows: TermRows
+) -> tuple[float, NormalEquations]:
+    evaluation = replace(rows, bases=bases).at(loss, beta)
+    return evaluation.value, evaluation.working_problem()
+
+
+def _gradient(bases: Sequence[Basis], loss: Loss, beta: np.ndarray, rows: TermRows) -> np.ndarray:
+    return replace(rows, bases=bases).gradient(loss, beta)
+
+
+def _squared_problem(bases: Sequence[Basis], mean: float, rows: TermRows) -> NormalEquations:
+    return replace(rows, bases=bases).squared_problem(mean)[0]
+
+
+LossEvaluation = EvaluationInMemory | EvaluationFromStream
+"""The losses of rows at some coefficients β; `value` is their sum, without penalties."""
+
+SolverRows = TermRows | StreamedTermRows
+"""Rows whose smoothing parameters can be estimated."""
+
+
+# ---- passes over the chunks of a source ---------------------------------------------------------
+
+
+@dataclass
+class SumOverChunks:
+    """The sum of a function's results over chunks, which are lists, tuples or things that add."""
+
+    function: Callable[[Any], Any]
+    total: Any = None
+
+    def zero(self) -> SumOverChunks:
+        return SumOverChunks(self.function)
+
+    def update(self, chunk: Any) -> None:
+        self._add(self.function(chunk))
+
+    def merge(self, other: SumOverChunks) -> SumOverChunks:
+        self._add(other.total)
+        return self
+
+    def _add(self, term: Any) -> None:
+        if term is not None:  # None: the sum of a partition without rows
+            self.total = term if self.total is None else _sum(self.total, term)
+
+
+def _sum(first: Any, second: Any) -> Any:
+    """Add two results, lists and tuples of them entry by entry."""
+    if isinstance(first, list | tuple):
+        return type(first)(_sum(a, b) for a, b in zip(first, second, strict=True))
+    return first + second
+
+
+def fold_chunks(
+    source: Source, read: Callable[[Block], Any], stats: Any,
+    chunks: Iterable[Block] | None = None,
+) -> Any:  # fmt: skip
+    """Update statistics with what `read` makes of each chunk of a source: one pass."""
+    if isinstance(source, DaskSource):
+        return stats.merge(source.merge_parts(_fold_partition, stats.zero(), read))
+    for chunk in source.blocks(CHUNK_ROWS) if chunks is None else chunks:
+        interruptible(lambda chunk=chunk: stats.update(read(chunk)))
+    return stats
+
+
+def _fold_partition(number: int, partition: Any, zero: Any, read: Callable[[Block], Any]) -> Any:
+    stats = zero.zero()
+    for chunk in source_of_partition(partition, chunk=number, frames=True).blocks(CHUNK_ROWS):
+        stats.update(read(chunk))
+    return stats

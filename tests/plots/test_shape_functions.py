@@ -4,12 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from command_line import run
 
 import kernelmaps as km
-from kernelmaps.cli.explain import explain_model
 from kernelmaps.inspection import ShapeFunctionDisplay, importance, shape_functions
-from kernelmaps.inspection.shapes import linear_shape_functions
-from kernelmaps.model_files import open_info
+from kernelmaps.plots.shapes import linear_shape_functions
 
 NAMES = ["age", "income", "height"]
 
@@ -75,7 +74,7 @@ def test_importance_is_one_number_wherever_it_is_shown(kind, seed, tmp_path):
     np.testing.assert_allclose(actual, spread, rtol=1e-9 if kind == "map" else 0.04)
     named = dict(zip([f.name for f in (*shapes, *pairs)], actual.tolist(), strict=True))
     km.save(model, tmp_path / "m.kmap")
-    told = explain_model(tmp_path / "m.kmap", open_info(tmp_path / "m.kmap")).to_dict()
+    told = json.loads(run("explain", tmp_path / "m.kmap", "--json"))
     listed = [*told["features"], *told.get("pairs", [])]
     assert {item["name"]: item["importance"] for item in listed} == named
     page = km.model_report(model, tmp_path / "page.html").read_text(encoding="utf-8")
@@ -163,7 +162,7 @@ def test_of_many_levels_those_with_the_largest_effects_are_drawn():
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
 
 
-@pytest.mark.usefixtures("drawn_weights", "plain_terms")
+@pytest.mark.usefixtures("drawn_weights", "readable")
 def test_long_names_of_classes_stay_on_the_figure():
     rng = np.random.default_rng(0)
     X = rng.random((300, 4))

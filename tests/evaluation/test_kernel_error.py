@@ -36,7 +36,7 @@ def test_all_pairs_of_rows_by_blocks(rows, monkeypatch, feature_map, container):
     expected = km.kernel_error(fitted, X, X)
     for size in (30, 7):
         blocks = [slice(k, min(k + size, 30)) for k in range(0, 30, size)]
-        monkeypatch.setattr("kernelmaps.inspection.kernel_error.row_blocks", lambda *_, b=blocks: b)
+        monkeypatch.setattr("kernelmaps.evaluation.kernel_error.row_blocks", lambda *_, b=blocks: b)
         found = km.kernel_error(fitted, X)
         assert found.n_pairs == 900
         for ours, theirs in zip(

@@ -1,21 +1,18 @@
-r"""What a solver asks of rows: losses, gradients and working least-squares problems.
+r"""The sums of working least-squares problems, which Newton (PIRLS) steps solve.
 
 Row i of the model matrix Z is :math:`z_i`, its linear predictor :math:`η_i = o_i + z_i^\top β`
 with an offset :math:`o_i`, and its loss :math:`c_iℓ(y_i, η_i)` with a sample weight :math:`c_i`.
-Z is never stored: coded rows sum over bins, rows through a map compute it block by block.
+The working weights of a problem are :math:`w_i = c_iℓ''_i`, its working responses
+:math:`η_i - o_i - ℓ'_i/ℓ''_i`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from ..._util.threads import cached_property
-from ..losses import Loss
-from .basis import Basis
 
 MIN_SHARING_LEVELS = 8  # levels for each distinct weight, on average: fewer save no work
 
@@ -117,69 +114,3 @@ class NormalEquations:
             self.gram + other.gram, self.rhs + other.rhs, self.square + other.square,
             self.total_weight + other.total_weight, levels,
         )  # fmt: skip
-
-
-class LossEvaluation(Protocol):
-    """The losses of rows at some coefficients β; `value` is their sum, without penalties."""
-
-    @property
-    def beta(self) -> np.ndarray: ...
-
-    @property
-    def value(self) -> float: ...
-
-    def gradient(self) -> np.ndarray:
-        """Derivatives of the losses by the coefficients."""
-        ...
-
-    def working_problem(self) -> NormalEquations:
-        """The least-squares problem of a Newton (PIRLS) step from here.
-
-        Its working weights are :math:`w_i = c_iℓ''_i` and its working responses
-        :math:`η_i - o_i - ℓ'_i/ℓ''_i`.
-        """
-        ...
-
-
-class LossRows(Protocol):
-    """Rows, targets and a model matrix; `constraints` holds C of Cβ ≥ 0, or None."""
-
-    @property
-    def constraints(self) -> np.ndarray | None: ...
-
-    def at(self, loss: Loss, beta: np.ndarray) -> LossEvaluation:
-        """Evaluate the losses of all rows at some coefficients: one pass."""
-        ...
-
-
-class SolverRows(LossRows, Protocol):
-    """Rows as codes of terms, whose smoothing parameters can be estimated."""
-
-    @property
-    def bases(self) -> Sequence[Basis]:
-        """Of the terms; that of a large factor is the last."""
-        ...
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether a gradient costs less than a working problem."""
-        ...
-
-    @property
-    def total_weight(self) -> float: ...
-
-    def gradient(self, loss: Loss, beta: np.ndarray) -> np.ndarray:
-        """Derivatives of the losses at some coefficients by all of them: one pass."""
-        ...
-
-    def squared_problem(self) -> tuple[NormalEquations, float]:
-        """The problem of squared loss, and the mean that was subtracted from the targets."""
-        ...
-
-    def restricted(self, active: np.ndarray) -> SolverRows:
-        """The rows with some of the coefficients; `active` is sorted."""
-        ...
-
-    def initial_intercept(self, loss: Loss) -> float:
-        """An intercept to start from."""
-        ...

@@ -6,7 +6,7 @@ import stat
 import pytest
 from matplotlib.figure import Figure
 
-from kernelmaps.inspection.panels import write_figure
+from kernelmaps.plots.panels import write_figure
 
 SIGNATURES = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 

@@ -1,0 +1,1 @@
+"""Plots: they take arrays, and compute what they draw before anything is drawn."""

@@ -1,0 +1,202 @@
+"""Display of the error of a map against its kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._util.sparse import dense
+from ..maps.base import AdditiveMap, FeatureMap
+from .shapes import without_names
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class KernelErrorDisplay:
+    """Display of an exact kernel, its map, and their difference over pairs of values.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n,)
+        Values of one feature (additive maps), or indices of rows (joint maps).
+    exact, approximate : ndarray of shape (n, n)
+        The kernel and the map's inner products at all pairs.
+    title : str
+        Name of the map.
+    additive : bool
+        Whether `x` are values, so that a ratio x/y has a meaning.
+
+    See Also
+    --------
+    KernelErrorDisplay.from_estimator : computes the arrays from a fitted map, and draws them.
+    kernel_error_grid : computes them only.
+    """
+
+    x: np.ndarray
+    exact: np.ndarray
+    approximate: np.ndarray
+    title: str = ""
+    additive: bool = True
+
+    @property
+    def error(self) -> np.ndarray:
+        """Map minus kernel."""
+        return self.approximate - self.exact
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: FeatureMap, X: Any = None, *, axes: Any = None, **options: Any
+    ) -> KernelErrorDisplay:
+        """Evaluate a fitted map and draw its error.
+
+        Parameters
+        ----------
+        estimator : FeatureMap
+            A fitted map.
+        X : array-like, optional
+            Rows to compare for joint maps.
+        axes : sequence of 4 matplotlib axes, optional
+            Where to draw; a new figure by default.
+        **options : dict
+            Which values, and how many: see :func:`kernel_error_grid`.
+
+        Returns
+        -------
+        KernelErrorDisplay
+            Drawn, with `axes_` and `figure_`.
+        """
+        return kernel_error_grid(estimator, X, **options).plot(axes)
+
+    def plot(self, axes: Any = None) -> KernelErrorDisplay:
+        """Draw four panels: kernel, map, error, and error against the ratio (or a histogram).
+
+        Parameters
+        ----------
+        axes : sequence of 4 matplotlib axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        self : KernelErrorDisplay
+            The display, with `figure_` and `axes_`.
+        """
+        if axes is None:
+            import matplotlib.pyplot as plt
+
+            _, axes = plt.subplots(1, 4, figsize=(15, 3.4), layout="constrained")
+        self.axes_ = np.ravel(axes)
+        if len(self.axes_) != 4:
+            raise ValueError(f"KernelErrorDisplay.plot draws 4 panels; got {len(self.axes_)} axes.")
+        self.figure_ = self.axes_[0].figure
+        self._draw_matrices()
+        if self.additive:
+            self._draw_ratio(self.axes_[3])
+        else:
+            self._draw_histogram(self.axes_[3])
+        self.figure_.suptitle(
+            f"{self.title}: largest error {np.abs(self.error).max():.3g}, "
+            f"rms {np.sqrt(np.mean(self.error**2)):.3g}"
+        )
+        return self
+
+    def _draw_matrices(self) -> None:
+        extent = (self.x[0], self.x[-1], self.x[0], self.x[-1])
+        shared = {"vmin": float(self.exact.min()), "vmax": float(self.exact.max())}
+        worst = float(np.abs(self.error).max()) or 1.0
+        panels = [
+            ("exact kernel", self.exact, {"cmap": "viridis", **shared}),
+            ("map", self.approximate, {"cmap": "viridis", **shared}),
+            ("map − kernel", self.error, {"cmap": "RdBu_r", "vmin": -worst, "vmax": worst}),
+        ]
+        for ax, (name, matrix, style) in zip(self.axes_[:3], panels, strict=True):
+            image = ax.imshow(matrix, origin="lower", extent=extent, aspect="auto", **style)
+            ax.figure.colorbar(image, ax=ax)
+            ax.set(title=name, xlabel="y" if self.additive else "row")
+        self.axes_[0].set_ylabel("x" if self.additive else "row")
+
+    def _draw_ratio(self, ax: Any) -> None:
+        x, y = np.meshgrid(self.x, self.x, indexing="ij")
+        inside = (x > 0) & (y >= x)
+        ax.plot(x[inside] / y[inside], self.error[inside], ".", ms=1.5, alpha=0.4)
+        ax.axhline(0, color="0.3", lw=0.8)
+        ax.set(title="error against the ratio", xlabel="x / y", xscale="log", ylabel="map − kernel")
+
+    def _draw_histogram(self, ax: Any) -> None:
+        ax.hist(self.error.ravel(), bins=60)
+        ax.set(title="distribution of the error", xlabel="map − kernel", ylabel="pairs")
+
+
+def kernel_error_grid(
+    estimator: FeatureMap,
+    X: Any = None,
+    *,
+    domain: tuple[float, float] | None = None,
+    feature: int = 0,
+    n_points: int = 128,
+) -> KernelErrorDisplay:
+    """Compute what `KernelErrorDisplay.from_estimator` draws, without matplotlib.
+
+    Parameters
+    ----------
+    estimator : FeatureMap
+        A fitted map.
+    X : array-like, optional
+        Rows to compare for joint maps (the first `n_points` are taken).
+    domain : (low, high), optional
+        Values to look at for additive maps; by default the fitted domain, or (0, 1).
+    feature : int
+        Which feature of an additive map.
+    n_points : int
+        Points on each axis.
+
+    Returns
+    -------
+    KernelErrorDisplay
+        The display, not drawn.
+    """
+    check_is_fitted(estimator)
+    name = type(estimator).__name__
+    if not hasattr(estimator, "kernel_"):
+        raise TypeError(f"KernelErrorDisplay: {name} has no kernel to compare with.")
+    title = f"{name} ({getattr(estimator.kernel_, 'name', 'kernel')})"
+    additive = isinstance(estimator, AdditiveMap)
+    if not additive:
+        if X is None:
+            raise ValueError(f"KernelErrorDisplay: {name} acts on whole rows; pass X=.")
+        phi, exact = dense(estimator.transform(X[:n_points])), estimator.kernel_(X[:n_points])
+        x = np.arange(len(phi))
+    elif not 0 <= feature < estimator.n_features_in_:
+        raise ValueError(
+            f"KernelErrorDisplay: feature must be one of the {estimator.n_features_in_} of "
+            f"{name}, from 0 on; got {feature!r}."
+        )
+    else:
+        x = np.linspace(*(domain or _domain_of(estimator, feature)), n_points)
+        phi = _features_of(estimator, feature, x)
+        exact = estimator.kernel_.component(x[:, None], x[None, :])
+    return KernelErrorDisplay(
+        x=x, exact=exact, approximate=phi @ phi.T, title=title, additive=additive
+    )
+
+
+def _features_of(estimator: AdditiveMap, feature: int, x: np.ndarray) -> np.ndarray:
+    """φ_feature(x); the other features are held where the map is defined."""
+    held_values = max(x[0], 0.0) if estimator.domain_ is None else estimator.domain_[0]
+    grid = np.tile(
+        np.broadcast_to(held_values, estimator.n_features_in_).astype(float), (len(x), 1)
+    )
+    grid[:, feature] = x
+    columns = np.concatenate([[0], np.cumsum(estimator._columns_per_feature())])
+    return dense(without_names(estimator).transform(grid))[
+        :, columns[feature] : columns[feature + 1]
+    ]
+
+
+def _domain_of(estimator: AdditiveMap, feature: int) -> tuple[float, float]:
+    if estimator.domain_ is None:
+        return 0.0, 1.0
+    lower, upper = (np.ravel(end) for end in estimator.domain_)
+    low, high = lower[min(feature, len(lower) - 1)], upper[min(feature, len(upper) - 1)]
+    return float(low), float(high)
