@@ -28,7 +28,7 @@ import pandas as pd
 
 import kernelmaps as km
 from kernelmaps.data import tables
-from kernelmaps.models.gam import base, codebooks, design, sampling
+from kernelmaps.models.gam import base, codebooks, design, training_rows
 from kernelmaps.models.rows import term_rows
 
 Rng = np.random.Generator
@@ -177,7 +177,7 @@ def attack(seed: int, folder: Path) -> tuple[str, str]:
     settings = [(tables, "BLOCK", rows), (term_rows, "CHUNK_ROWS", chunk)]
     if sampled:
         size = len(frame) // 2
-        settings += [(codebooks, "SAMPLE_ROWS", size), (sampling, "SAMPLE_ROWS", size)]
+        settings += [(codebooks, "SAMPLE_ROWS", size), (training_rows, "SAMPLE_ROWS", size)]
         settings += [(module, "MAX_EXACT_ROWS", 0) for module in (design, base)]
     with ExitStack() as stack:
         for module, name, value in settings:

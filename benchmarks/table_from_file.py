@@ -52,9 +52,9 @@ def timed(call: Any) -> dict[str, float]:
 
 def read_only(path: Path, columns: int = COLUMNS) -> None:
     """Read all columns as numbers."""
-    from kernelmaps.data.tables import open_table
+    from kernelmaps.data.tables import open_source
 
-    for chunk in open_table(path).blocks(_GROUP):
+    for chunk in open_source(path, frames=True).blocks(_GROUP):
         for j in range(columns):
             chunk.X.column(j).to_numpy()
 

@@ -37,7 +37,7 @@ gc.set_threshold(50_000, 20, 20)
 # two stand for all files that go to the same process with them, see `_TOGETHER`.
 _LONGEST = (
     "models/svm/test_prediction.py",
-    "laws/test_estimators.py",
+    "common/test_estimators.py",
     "repository/test_docs.py",
     "models/gam/test_estimators.py",
     "evaluation/test_comparison.py",
@@ -49,9 +49,9 @@ _LONGEST = (
     "evaluation/test_choice.py",
     "models/gam/test_few_rows.py",
     "install/test_core_install.py",
-    "design/test_multidim.py",
+    "design/test_joint.py",
     "model_files/test_model_files.py",
-    "design/test_refine.py",
+    "design/test_cosines.py",
     "cli/test_predict_imports.py",
     "stats/test_dask.py",
     "util/test_interrupts.py",
@@ -67,7 +67,7 @@ _LONGEST = (
 _READERS = ("architecture", "hygiene", "plain_words")
 _TOGETHER = (
     {"tests/models/svm/": "additive"}
-    | dict.fromkeys(("tests/laws/", "tests/maps/", "tests/engine/"), "maps")
+    | dict.fromkeys(("tests/common/", "tests/maps/", "tests/engine/"), "maps")
     | dict.fromkeys((f"tests/repository/test_{name}.py" for name in _READERS), "readers")
 )
 

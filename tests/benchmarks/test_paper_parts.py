@@ -18,6 +18,7 @@ from benchmarks.paper_parts import (
     WeightedAnchorMap,
     cover,
     measured_isometry,
+    sine_map,
     skewed_chi2_map,
     vlfeat_map,
 )
@@ -177,6 +178,15 @@ def test_cover_is_the_smallest(seed):
             reach = values[stop - 1] - values[:stop] <= 2 * epsilon
             fewest.append(1 + min(np.array(fewest)[:stop][reach]))
         assert len(anchors) == fewest[-1]
+
+
+@pytest.mark.parametrize(("n_columns", "largest"), [(5, 5.05), (7, 3.55)])
+def test_sines_of_the_intersection_are_worse_than_the_best_table(n_columns, largest):
+    x = np.linspace(0, 255, 801)
+    phi = sine_map(255.0, n_columns)(x)
+    error = np.max(np.abs(np.minimum.outer(x, x) - phi @ phi.T))
+    table = km.design_map("intersection", n_columns, method="minimax").max_error  # shipped
+    assert table < error < largest
 
 
 def test_designs_of_the_low_dimensional_maps_paper(monkeypatch):

@@ -189,12 +189,15 @@ def test_explain_writes_the_page_of_a_model(model, rides, tmp_path):
     assert "held-out rows" in data["facts"][0][1]
     assert data["rows"] == []
     told = json.loads(run("explain", model, "--report", page, "--data", rides, "--json"))
-    assert told == {"path": str(page), "rows": N, "scored": True}
+    assert told == {"path": str(page)}
+    data = json.loads(page.read_text("utf-8").split('id="data">')[1].split("</script>")[0])
+    assert data["scores"]["rows"] == N
     columns = {name: values for name, values in cells().items() if name not in ("fare", "tip")}
     new = write(tmp_path / "new.csv", columns)
     options = ["--report", page, "--data", new, "--row", "2", "--json"]
-    assert json.loads(run("explain", model, *options))["scored"] is False
+    run("explain", model, *options)
     data = json.loads(page.read_text("utf-8").split('id="data">')[1].split("</script>")[0])
+    assert data["scores"] is None
     assert [row["label"] for row in data["rows"]] == ["row 2"]
     assert_refused(2, ".html", "explain", model, "--report", tmp_path / "page.txt")
 
@@ -240,7 +243,7 @@ def test_options_reach_the_model(rides, tmp_path):
         (["--terms", "when (hour)=periodic:day"], "is not a number: 'day'"),
         (["--terms", "town=category"], "terms names the column 'town'; X has ride_id, when"),
         (["--smoothing", "much"], "--smoothing must be auto or numbers"),
-        (["--C", "10"], "hold text, not numbers. If one of them is what to predict"),
+        (["--C", "10"], "hold text, not numbers. Name it with --target"),
         (["--C", "10", "--model", "gam"], "--C means nothing for --model gam."),
         (["--normalize", "l1"], "--normalize l1 scales rows of numbers"),
         (["--map", "SplineMap", "--interactions", "auto"], "--interactions means nothing for"),

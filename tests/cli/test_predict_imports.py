@@ -22,7 +22,7 @@ from kernelmaps.engine.apply import MAX_READABLE
 from kernelmaps.engine.outputs import record_paths
 from kernelmaps.exceptions import FileFormatError, OutOfDomainWarning
 from kernelmaps.export.files import load_with_metadata
-from kernelmaps.models.gam import fitted
+from kernelmaps.models.gam import predictor
 from kernelmaps.models.svm import fitted as machines
 
 # Commands in a process of their own: what they print, and the packages that are loaded at the end.
@@ -119,7 +119,7 @@ def test_many_rows_of_a_gam_are_for_the_compiled_loop(table, signal, tmp_path, m
     assert len(long) * model.predictor_.functions.table.n_columns > MAX_READABLE
     light, _ = load_with_metadata(tmp_path / "model.kmap", to_predict=True)
     for limit, path in ((2**23, "reference:table"), (2**14, "table:edges:dense")):
-        monkeypatch.setattr(fitted, "_MOST_READABLE", limit)
+        monkeypatch.setattr(predictor, "_MAX_READABLE_OF_FILE", limit)
         with record_paths() as taken:
             predicted = light.predict(long)
         assert set(taken) == {path}
@@ -419,10 +419,13 @@ def test_a_model_to_predict_is_checked_as_an_estimator_is(table, signal, tmp_pat
             load_with_metadata(tmp_path / "bad.kmap", to_predict=to_predict)
         return str(error.value)
 
-    node = header["model"]
-    loss, node["params"]["loss"] = node["params"]["loss"], "hinge"
-    assert refused(True) == refused(False)
-    node["params"]["loss"], node["state"]["n_features_in_"] = loss, 7
-    assert refused(True) == refused(False)
-    del node["state"]["reader_"]
-    assert refused(True) == refused(False)
+    state = header["model"]["state"]["predictor_"]["state"]
+    for entry, wrong in (
+        ("loss", "hinge"),
+        ("classes", None),
+        ("intercept", 0.0),
+        ("reader", None),
+    ):
+        kept, state[entry] = state[entry], wrong
+        assert refused(True) == refused(False)
+        state[entry] = kept

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kernelmaps.cli import load_commands
-from kernelmaps.data.files import open_text
+from kernelmaps.data.files import CsvFile, open_text, uncompressed_bytes
 
 TEXT = "a,b,y\n" + "\n".join(f"{i % 7},{i % 5},{i % 2}" for i in range(3000))
 COMPRESSED = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
@@ -30,11 +30,9 @@ def damaged(folder, suffix, damage):
 @pytest.mark.parametrize("suffix", COMPRESSED)
 def test_damaged_files_are_named(tmp_path, suffix, damage):
     path = damaged(tmp_path, suffix, damage)
-    with (
-        open_text(path) as stream,
-        pytest.raises(ValueError, match=rf"rows.csv{suffix}' is damaged"),
-    ):
-        stream.read()
+    for read in (CsvFile(path).table, lambda: uncompressed_bytes(path, 1 << 20)):
+        with pytest.raises(ValueError, match=rf"rows.csv{suffix}' is damaged"):
+            read()
 
 
 @pytest.mark.parametrize("suffix", COMPRESSED)
@@ -52,8 +50,8 @@ def test_failures_of_the_disk_are_not_taken_for_damage(tmp_path, monkeypatch):
     path = tmp_path / "rows.csv.gz"
     path.write_bytes(gzip.compress(TEXT.encode()))
     monkeypatch.setattr(gzip.GzipFile, "read", fail)
-    with open_text(path) as stream, pytest.raises(OSError, match="Input/output error"):
-        stream.read()
+    with pytest.raises(OSError, match="Input/output error"):
+        CsvFile(path).table()
 
 
 @pytest.mark.parametrize("options", [[], ["--stream"]], ids=["memory", "stream"])

@@ -8,7 +8,6 @@ import scipy.sparse as sp
 
 from kernelmaps.data import open_source
 from kernelmaps.data.sources import RowSample
-from kernelmaps.data.tables import open_table
 from kernelmaps.stats import Moments, fold
 
 N, D = 103, 6
@@ -248,14 +247,14 @@ def test_columns_of_chunks_are_targets_by_their_name(table, library):
     made = module.table(columns) if library == "pyarrow" else module.DataFrame(columns)
     chunks = [made[0:40], made[40:N]]
     for blocks in (
-        list(open_table(chunks, "label", exposure="years").blocks(30)),
-        list(open_table(chunks, "label", exposure=w).blocks(30)),
+        list(open_source(chunks, "label", exposure="years", frames=True).blocks(30)),
+        list(open_source(chunks, "label", exposure=w, frames=True).blocks(30)),
     ):
         assert [block.chunk for block in blocks] == [0, 0, 1, 1, 1]
         assert [block.start for block in blocks] == [0, 30, 40, 70, 100]
         np.testing.assert_array_equal(np.concatenate([block.y for block in blocks]), y)
         np.testing.assert_array_equal(np.concatenate([block.exposure for block in blocks]), w)
-    source, sample = open_table(chunks, "label", exposure="years"), RowSample(50)
+    source, sample = open_source(chunks, "label", exposure="years", frames=True), RowSample(50)
     for block in source.blocks(30):
         sample.update(block)
     named = sample.shrink()
@@ -267,7 +266,7 @@ def test_columns_of_chunks_are_targets_by_their_name(table, library):
 
 def test_exposures_of_a_stream_leave_its_first_chunks_to_be_read_again():
     X, years = np.arange(60.0).reshape(30, 2), np.arange(30.0)
-    source = open_table(open_source(iter([X[:10], X[10:]])), exposure=years)
+    source = open_source(open_source(iter([X[:10], X[10:]])), exposure=years, frames=True)
     assert len(source.head(5)) == 5
     blocks = list(source.blocks(10))
     np.testing.assert_array_equal(np.vstack([block.X for block in blocks]), X)
@@ -285,12 +284,12 @@ def test_any_sparse_format_is_read_as_csr(form):
 def test_exposures_of_arrays_go_with_their_rows(table, tmp_path):
     X, y, w = table
     np.save(tmp_path / "X.npy", X)
-    source = open_table(tmp_path / "X.npy", y, exposure=w)
+    source = open_source(tmp_path / "X.npy", y, exposure=w, frames=True)
     np.testing.assert_array_equal(np.concatenate([b.exposure for b in source.blocks(20)]), w)
     with pytest.raises(ValueError, match="X and exposure have inconsistent numbers of rows"):
-        list(open_table(tmp_path / "X.npy", y, exposure=w[1:]).blocks(20))
+        list(open_source(tmp_path / "X.npy", y, exposure=w[1:], frames=True).blocks(20))
     with pytest.raises(ValueError, match="exposure='w' names a column, but X has no names"):
-        open_table(tmp_path / "X.npy", y, exposure="w")
+        open_source(tmp_path / "X.npy", y, exposure="w", frames=True)
 
 
 def test_targets_of_another_length_than_parquet_are_refused_before_a_row_is_read(table):

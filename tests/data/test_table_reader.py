@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from table_columns import learn
+from table_columns import columns_of, learn
 
 from kernelmaps._util.schema import SchemaError
 from kernelmaps.data.files import CsvFile
 from kernelmaps.data.table_reader import ColumnFormat, ReadingNotes, TableReader
+from kernelmaps.data.tables import first_column_without_numbers
 from kernelmaps.exceptions import SuspectColumnWarning, UnreadableCellWarning
 
 N = 200
@@ -171,9 +172,7 @@ def test_dates_in_text_are_dates():
 @pytest.mark.parametrize(
     ("name", "cells", "remark"),
     [
-        ("d", ["3/4/2025", "5/6/2025"], "holds dates, in which the month comes first"),
         ("a", ["12 kg", "3 lb"], "is read as a category: it holds numbers in several units"),
-        ("t", ["12:30", "9:05"], "holds times, read as hours: give a time of day a periodic term"),
         (
             "sample_weight",
             [1.5, 2.5],
@@ -500,13 +499,6 @@ def test_columns_of_gaps_alone_may_come_later(reader):
 # ---- what is refused ----------------------------------------------------------------------------
 
 
-def test_infinity_is_refused_with_its_column():
-    with pytest.raises(ValueError, match=r"column 'a' of input X contains infinity \(row 1\)"):
-        learn(pd.DataFrame({"a": [0.0, np.inf]}), "Model")
-    with pytest.raises(ValueError, match=r"column 'a' of input X contains infinity \(row 1\)"):
-        learn(pd.DataFrame({"a": ["0.5", "1e999"]}), "Model")
-
-
 @pytest.mark.parametrize(
     ("X", "error", "match"),
     [
@@ -516,16 +508,17 @@ def test_infinity_is_refused_with_its_column():
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "2 columns named 'a'"),
         (pd.DataFrame({"a": [1, 1]}), ValueError, "no column to learn from: column 'a' left out"),
         (np.zeros(3), ValueError, "two dimensions"),
+        (pd.DataFrame({"a": [0.0, np.inf]}), ValueError, r"'a' of .* contains infinity \(row 1\)"),
+        (pd.DataFrame({"a": ["0.5", "1e999"]}), ValueError, r"'a' of .* infinity \(row 1\)"),
+        (
+            frame().assign(**{"when (hour)": np.arange(N) % 7}),
+            ValueError,
+            r"'when \(hour\)' has the name of a part of a date",
+        ),
     ],
 )
 def test_tables_that_cannot_be_read(X, error, match):
     with pytest.raises(error, match=match):
-        learn(X, "Model")
-
-
-def test_a_column_with_the_name_of_a_part_of_a_date_is_refused():
-    X = frame().assign(**{"when (hour)": np.arange(N) % 7})
-    with pytest.raises(ValueError, match=r"'when \(hour\)' has the name of a part of a date"):
         learn(X, "Model")
 
 
@@ -599,23 +592,6 @@ def test_why_cells_are_no_numbers_is_said_of_columns_that_are_left_out():
     assert any("numbers in several units" in remark for remark in reader.remarks)
 
 
-@pytest.mark.parametrize(
-    ("cells", "doubtful"),
-    [
-        (["934", "15.161", "1.020"], True),
-        (["934", "15.161", "1.02"], False),
-        (["0.934", "1.161", "1.020"], False),
-        (["34", "15.161", "1.020"], True),
-        (["34", "15.161", "-0.020"], False),
-    ],
-)
-def test_dots_that_may_separate_thousands_are_remarked(cells, doubtful):
-    frame = pd.DataFrame({"v": cells * 10, "x": np.arange(30.0) % 7})
-    reader, columns = TableReader.learn_and_read([frame], "Model")
-    assert any("separates thousands" in remark for remark in reader.remarks) == doubtful
-    assert columns[0].values[1] == float(cells[1])
-
-
 def test_a_null_among_declared_levels_is_a_missing_value():
     indices, levels = pa.array([0, 1, 2, None, 2, 0]), pa.array(["b", None, "a"])
     table = pa.table({"c": pa.DictionaryArray.from_arrays(indices, levels), "x": np.arange(6.0)})
@@ -641,3 +617,54 @@ def test_how_levels_are_written(levels, form):
     X = pd.DataFrame({"c": pd.Categorical(levels * 5), "x": np.arange(5.0 * len(levels))})
     columns = learn(X, "T", terms={"c": "category"}).columns
     assert (columns[0].kind, columns[0].form) == ("category", form)
+
+
+# ---- frames and arrays --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pa.table])
+def test_the_first_column_without_numbers_is_named(make):
+    frame = {"a": [1.0, 2.0], "b": [True, False]}
+    assert first_column_without_numbers(make(frame)) is None
+    assert first_column_without_numbers(make(frame | {"c": [1.5, None]})) == ("c", "missing values")
+    for cells in (["x", "y"], pd.Categorical(["1", "2"]), pd.date_range("2024", periods=2)):
+        actual = first_column_without_numbers(make(frame | {"c": cells, "d": [1.5, None]}))
+        assert actual == ("c", "text, categories or dates")
+    assert first_column_without_numbers(np.array([[1.0, np.nan]])) is None
+
+
+@pytest.mark.parametrize("chosen", [["b"], [1], [-1], [False, True]])
+def test_numbers_can_be_categories(chosen):
+    a, b = columns_of(pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 2.5]}), chosen)
+    assert not a.is_category
+    assert named(b) == ["3", "2.5"]
+
+
+@pytest.mark.parametrize("chosen", [["nothing"], [7], "b", 3])
+def test_unknown_categorical_columns_are_refused(chosen):
+    with pytest.raises(ValueError, match="Model: categorical_features"):
+        columns_of(np.zeros((2, 2)), chosen)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pa.table])
+def test_levels_of_float32_have_the_name_that_they_print_as(make):
+    numbers = np.array([0.1, 2.5, 0.1], dtype=np.float32)
+    assert named(columns_of(make({"a": numbers}), ["a"])[0]) == ["0.1", "2.5", "0.1"]
+    categories = pd.DataFrame({"a": pd.Categorical(numbers)})
+    assert named(columns_of(categories)[0]) == ["0.1", "2.5", "0.1"]
+
+
+def test_dictionaries_may_have_unsigned_indices_and_levels_of_one_name():
+    indices = pa.array([0, None, 1, 2], type=pa.uint32())
+    table = pa.table({"color": pa.DictionaryArray.from_arrays(indices, ["red", "blue", " red"])})
+    (column,) = columns_of(table)
+    assert (named(column), column.levels) == (["red", None, "blue", "red"], ["red", "blue"])
+    values = pd.Categorical(["1", 1, None, "2"], categories=["1", 1, "2"])
+    assert named(columns_of(pd.DataFrame({"a": values}))[0]) == ["1", "1", None, "2"]
+
+
+def test_chunks_of_ordered_categories_keep_the_order():
+    sizes = pd.Categorical(["top", "mid", None, "low"], ["low", "mid", "top"], ordered=True)
+    chunks = [pd.DataFrame({"a": sizes[:2]}), pd.DataFrame({"a": sizes[2:]})]
+    (column,) = TableReader.learn_and_read(chunks, "Model")[1]
+    assert (column.levels, column.codes.tolist()) == (["low", "mid", "top"], [2, 1, -1, 0])

@@ -50,7 +50,7 @@ def test_typed_columns_are_those_of_text():
     assert y.dtype == np.int32
     with pytest.raises(ValueError, match="target 'y' holds dates"):
         target_values(np.array(["2024-01-01"], "M8[s]"), "y", str)
-    with pytest.raises(ValueError, match="^2: the target 'y' holds infinity"):
+    with pytest.raises(ValueError, match=r"^2: the target 'y' holds infinity"):
         target_values(np.array([np.nan, 1.0, np.inf]), "y", str)
 
 

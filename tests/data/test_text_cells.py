@@ -5,7 +5,6 @@ import pyarrow as pa
 import pytest
 
 from kernelmaps.data import text_cells
-from kernelmaps.data.dates import DATE_FORMS
 from kernelmaps.data.text_cells import (
     CLOCK,
     NUMBER_FORMS,
@@ -175,17 +174,3 @@ def test_no_form_of_dates_or_numbers_is_tried_on_words(monkeypatch):
     assert find_number_format(words) is None
     assert find_date_format(words) is None
     assert why_category(words) == ""
-
-
-def test_each_form_is_tried_once_on_the_first_cells(monkeypatch):
-    tried = []
-
-    def unreadable(cells, form):
-        tried.append(form)
-        return np.full(len(cells), np.datetime64("NaT", "s"))
-
-    monkeypatch.setattr(text_cells, "parse_dates", unreadable)
-    codes = Text(pa.array(["a-1", "b-2", "c-3"]))
-    assert find_date_format(codes) is None
-    assert why_category(codes) == ""
-    assert tried == list(DATE_FORMS)

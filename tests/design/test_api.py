@@ -187,11 +187,3 @@ def test_unwritable_cache_is_no_reason_to_fail(tmp_path, monkeypatch):
     blocked.write_text("not a folder")
     monkeypatch.setenv("KERNELMAPS_CACHE", str(blocked))
     assert design_map("chi2", 2, domain=(1, 33.3)).n_columns == 2
-
-
-def test_cache_folder_follows_the_environment(monkeypatch, tmp_path):
-    monkeypatch.setenv("KERNELMAPS_CACHE", str(tmp_path))
-    assert storage.cache_folder() == tmp_path
-    monkeypatch.delenv("KERNELMAPS_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert storage.cache_folder().name == "kernelmaps"

@@ -150,14 +150,6 @@ def test_a_list_of_kernels_is_for_all_columns_of_a_frame(X):
     assert choice.map.n_features_in_ == 3
 
 
-def test_a_column_of_an_array_that_numbers_the_rows_is_named(X):
-    """An array has no names: all of its columns are features."""
-    rows = np.column_stack([np.arange(len(X)), X])
-    with pytest.warns(SuspectColumnWarning, match="column 0 looks like an ID"):
-        choice = km.choose(rows, "chi2", max_error=0.1, error="relative", **COSINES)
-    assert choice.map.n_features_in_ == 11
-
-
 @pytest.mark.parametrize(
     "kernel", [km.kernels.Gaussian(0.5), km.kernels.Exponential(km.kernels.chi2, 0.5)]
 )

@@ -14,7 +14,6 @@ import kernelmaps as km
 from kernelmaps._util.display import text_of
 from kernelmaps.evaluation import comparison, methods
 from kernelmaps.evaluation.candidates import candidates, fit_kernel, kernel_code
-from kernelmaps.evaluation.checks import suspect_columns
 from kernelmaps.evaluation.results import Comparison, make_frame, tied
 
 pytestmark = pytest.mark.usefixtures("few_trees")
@@ -445,7 +444,7 @@ def _results(scores, seconds=None, n=1000, rows=None):
         line["map_seconds"] = line["predict_seconds"] = (seconds or {}).get(label, 1.0) / 2
         lines.append(line)
     data = {"name": "mine", "rows": rows or n, "columns": 3, "folds": 3, "C": 1.0}
-    return Comparison(make_frame(lines), "classification", data, losses=losses)
+    return Comparison("classification", data, make_frame(lines), losses=losses)
 
 
 SCORES = {"exact": 0.96, "best": 0.95, "quick": 0.945, "plain linear": 0.8}
@@ -532,31 +531,6 @@ def test_one_class_is_said_before_anything_is_computed(data, monkeypatch):
         km.compare(data[0], np.full(240, "a"))
     with pytest.raises(ValueError, match=r"all 240 rows have the same target 1\.5"):
         km.compare(data[0], np.full(240, 1.5), task="regression")
-
-
-@pytest.mark.parametrize("column", ["rising", "shuffled", "falling"])
-def test_an_id_among_the_features_is_pointed_out(column, data):
-    X, y = data
-    numbers = {"rising": 7.0 * np.arange(240), "falling": -3.0 * np.arange(240)}
-    numbers["shuffled"] = np.random.default_rng(0).permutation(240) + 1000.0
-    rows = np.column_stack([X + 0.5, numbers[column]])
-    names = [*map(str, range(12)), "customer"]
-    words = "column 'customer' looks like an ID"
-    assert [note[: len(words)] for note in suspect_columns(rows, y, names)] == [words]
-    if column == "rising":
-        with pytest.warns(km.exceptions.SuspectColumnWarning, match=words):
-            result = km.compare(rows, y, feature_names=names, with_baselines=False, **QUICK)
-        assert any(words in note for note in result.notes)
-
-
-def test_features_are_not_taken_for_ids(data, seed):
-    rng = np.random.default_rng(seed)
-    rows = np.column_stack(
-        [np.arange(240) // 2, np.sort(rng.normal(size=240)), rng.integers(300, size=240)]
-    )
-    assert suspect_columns(rows, rng.normal(size=240)) == []
-    copied = np.column_stack([rows, data[1]])
-    assert suspect_columns(copied, data[1]) == ["column 3 is equal to the target. Leave it out."]
 
 
 def test_columns_that_a_fit_leaves_out_are_left_out_of_a_frame(data, tmp_path, capsys):

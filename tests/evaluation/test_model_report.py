@@ -9,7 +9,6 @@ import pandas
 import pytest
 
 import kernelmaps as km
-from kernelmaps.evaluation.model_report import ReportRows, write_report
 from kernelmaps.evaluation.reports import _round_axis, fill_template
 from kernelmaps.evaluation.scores import PredictionScores
 from kernelmaps.inspection import PairFunctionDisplay, ShapeFunctionDisplay
@@ -277,15 +276,11 @@ def test_rows_in_blocks_give_the_page_of_all_rows(tmp_path, kind):
             del block
 
     whole = km.model_report(model, tmp_path / "whole.html", X=X, y=y)
-    seen = ReportRows(model, blocks)
-    assert seen.n == seen.judged.rows == 300
-    part = write_report(seen, tmp_path / "blocks.html")
+    part = km.model_report(model, tmp_path / "blocks.html", X=blocks)
     assert part.read_text() == whole.read_text()
     assert max(most) <= 2  # the next one is made before the loop lets the last one go
     with pytest.raises(ValueError, match="rows holds 300, but X has the rows 0 to 299"):
-        write_report(seen, tmp_path / "blocks.html", rows=[300])
-    with pytest.raises(ValueError, match="rows= is of the rows of X"):
-        write_report(ReportRows(model), tmp_path / "blocks.html", rows=[0])
+        km.model_report(model, tmp_path / "blocks.html", X=blocks, rows=[300])
 
 
 def test_the_page_shows_the_checks(regression):

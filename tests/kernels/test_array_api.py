@@ -126,31 +126,3 @@ def test_sums_in_smaller_blocks_where_memory_runs_out(xp, seed):
     np.testing.assert_allclose(host(actual), host(X) @ host(Y).T, rtol=0, atol=1e-13)
     assert max(longest) == 3
     assert sum(longest) == 13
-
-
-def test_a_gram_matrix_that_does_not_fit_says_so(xp, seed, monkeypatch):
-    X = xp.asarray(rows(seed, 5))
-
-    def small_gpu(*_):
-        raise OutOfMemoryError("CUDA out of memory")
-
-    kernel = kernels.Additive(small_gpu, name="large")
-    with pytest.raises(MemoryError, match=r"enough memory, even for one row.*fewer rows of X or Y"):
-        kernel(X)
-    monkeypatch.setattr(kernels.Gaussian, "_gram_array_api", small_gpu)
-    with pytest.raises(MemoryError, match=r"the gaussian kernel: the GPU .*fewer rows of X or Y"):
-        kernels.Gaussian(0.7)(X)
-
-
-def test_a_transform_that_does_not_fit_says_so(xp, seed, monkeypatch):
-    from kernelmaps.maps import base
-
-    X = rows(seed, 5)
-    fitted = km.HomogeneousMap().fit(X)
-
-    def small_gpu(*_, **__):
-        raise OutOfMemoryError("CUDA out of memory")
-
-    monkeypatch.setattr(base, "apply", small_gpu)
-    with pytest.raises(MemoryError, match=r"HomogeneousMap: the GPU .*Transform fewer rows"):
-        fitted.transform(xp.asarray(X))

@@ -120,19 +120,3 @@ def test_rows_too_far_apart_for_their_squares():
     expected[0, 1] = expected[1, 0] = near
     for form in FORMS:
         np.testing.assert_allclose(Gaussian(1.0)(form(X)), expected, atol=1e-15)
-
-
-def test_csr_rows_of_any_indices_and_all_rules_share_a_loop():
-    """Unless 32 bits do not hold the indices."""
-    from kernelmaps.kernels import _loops
-
-    X = sparse.random(9, 5, 0.5, format="csr", random_state=0)
-    wide = sparse.csr_matrix(X)
-    wide.indices, wide.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-    actual = _loops.pack_csr(wide)
-    assert actual.indices.dtype == actual.indptr.dtype == np.int32
-    np.testing.assert_array_equal(chi2(wide), chi2(X))
-    beyond = sparse.csr_matrix(([1.0], [2**31], [0, 1]), shape=(1, 2**31 + 1))
-    assert _loops.pack_csr(beyond).indices.tolist() == [2**31]
-    rules = [_loops.csr_rule(code, 1.0) for code in range(6)]
-    assert not any(rule.logarithmic for rule in rules)

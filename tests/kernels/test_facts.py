@@ -21,8 +21,8 @@ from kernelmaps.kernels import (
     intersection,
     register,
 )
-from kernelmaps.kernels.bandwidth import fit_length
 from kernelmaps.kernels.registry import KNOWN, kernel_class
+from kernelmaps.kernels.stationary import fit_length
 
 STATIONARY = [Gaussian(), Laplacian(), Cauchy(), Matern(2.5)]
 

@@ -1,7 +1,5 @@
 """Known answers of the exact kernels, and what they refuse."""
 
-import threading
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -175,32 +173,6 @@ def test_mixed_storage_and_unsorted_indices(rows):
     np.testing.assert_allclose(chi2(csr, rows), chi2(rows), atol=1e-14)
 
 
-@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_matrix])
-def test_own_components_run_in_several_threads(storage, seed, monkeypatch):
-    """Each thread takes its rows, and the sum does not know how many there were."""
-    monkeypatch.setattr("kernelmaps._util.threads.available_threads", lambda: 2)
-    used, several = set(), threading.Event()
-
-    def component(x, y):
-        used.add(threading.get_ident())
-        if len(used) > 1:
-            several.set()
-        several.wait(patience)  # until the others have begun: a busy machine may take its time
-        return np.minimum(x, y)
-
-    rng = np.random.default_rng(seed)
-    X = storage(rng.random((120, 5)) * (rng.random((120, 5)) < 0.5))
-    Y = storage(rng.random((900, 5)))
-    kernel = kernels.Additive(component)
-    patience = 0
-    one = kernel(X, Y, n_jobs=1)
-    assert len(used) == 1
-    used.clear()
-    patience = 60
-    np.testing.assert_array_equal(kernel(X, Y, n_jobs=2), one)
-    assert len(used) > 1
-
-
 def test_component_blocks_bound_the_memory(seed):
     """A user's kernel is evaluated on blocks: no temporary of the size (n, m, d)."""
     import tracemalloc
@@ -287,7 +259,7 @@ def test_bad_parameters_are_refused(make, message):
 def test_component_that_is_not_elementwise_is_refused():
     with pytest.raises(ValueError, match="must work elementwise"):
         Additive(lambda x, y: 1.0)([[1.0, 2.0], [3.0, 4.0]])
-    with pytest.raises(ValueError, match=r"Additive\(custom\): .* failed on arrays .*vectorize"):
+    with pytest.raises(ValueError, match=r"Additive\(custom\): .* failed .*vectorize"):
         Additive(lambda x, y: min(x, y))([[1.0, 2.0], [3.0, 4.0]])
     with pytest.raises(TypeError, match="needs a function"):
         Additive(3)

@@ -4,8 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy import sparse
-from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 
@@ -40,8 +38,14 @@ def test_more_neighbours_than_a_feature_has_anchors_take_them_all():
         ({"anchors": [[0.1, 0.2], 0.3]}, "finite numbers of shape"),
         ({"anchors": [[0.1, 0.2], [0.3], [0.4]]}, "anchors has 3 rows, but X has 4 features"),
         ({"anchors": np.linspace(0, 1, 65537)}, "at most 65536 anchors, got 65537"),
-        ({"anchors": [-1.0, 0.0, 1.0]}, "anchors go down to -1, but the kernel is defined for"),
-        ({"feature_range": (-1, 1)}, "feature_range goes down to -1, but the kernel is defined"),
+        (
+            {"anchors": [-1.0, 0.0, 1.0]},
+            "anchors of column 0 go down to -1, but the kernel is defined",
+        ),
+        (
+            {"feature_range": (-1, 1)},
+            "anchors of column 0 go down to -1, but the kernel is defined",
+        ),
         ({"feature_range": (0,)}, r"feature_range must be \(low, high\)"),
         ({"feature_range": 3}, r"feature_range must be \(low, high\)"),
         ({"feature_range": (0, [1, 2, 3])}, r"an array of 4 numbers"),
@@ -69,18 +73,17 @@ def test_searches_take_codes_with_a_frozen_map(seed):
     y = X[:, 0] > X[:, 1]
     feature_map = km.AnchorMap(n_anchors=10, rank=1).fit(X)
     codes = feature_map.encode(X)
-    grid = {"C": [0.1, 1.0]}
+    grid = {"C": [1.0]}
     with pytest.raises(ValueError, match=r"pass sklearn.frozen.FrozenEstimator\(feature_map\)"):
-        GridSearchCV(km.AdditiveSVC(feature_map), grid, cv=3).fit(codes, y)
+        GridSearchCV(km.AdditiveSVC(feature_map), grid, cv=2).fit(codes, y)
     frozen = km.AdditiveSVC(FrozenEstimator(feature_map), random_state=0)
-    search = GridSearchCV(frozen, grid, cv=3).fit(codes, y)
+    search = GridSearchCV(frozen, grid, cv=2).fit(codes, y)
     plain = km.AdditiveSVC(feature_map, **search.best_params_, random_state=0).fit(codes, y)
     np.testing.assert_array_equal(search.predict(codes), plain.predict(codes))
     assert search.best_estimator_.feature_map_ is feature_map
 
 
-@pytest.mark.parametrize("n_neighbors", [1, 2])
-@pytest.mark.parametrize("out_of_domain", ["clip", "extrapolate"])
+@pytest.mark.parametrize(("n_neighbors", "out_of_domain"), [(1, "clip"), (2, "extrapolate")])
 @pytest.mark.usefixtures("drawn_weights")
 def test_features_with_unlike_numbers_of_anchors_predict_as_trained(
     n_neighbors, out_of_domain, seed
@@ -100,32 +103,6 @@ def test_features_with_unlike_numbers_of_anchors_predict_as_trained(
             warnings.simplefilter("ignore", OutOfDomainWarning)
             terms = model.eval_terms(tests).sum(axis=1) + model.intercept_
             np.testing.assert_allclose(model.decision_function(tests), terms, atol=1e-12)
-
-
-@pytest.mark.usefixtures("drawn_weights")
-def test_codes_of_features_with_unlike_numbers_of_anchors_predict_as_trained(seed):
-    X = np.random.default_rng(seed).random((60, 20))
-    X[:, ::2] = np.floor(4 * X[:, ::2])  # four anchors instead of forty
-    y = (X[:, 0] + 3 * X[:, 1] > 2.5).astype(int)
-    feature_map = km.AnchorMap("chi2", 40, anchors="kmeans", n_neighbors=2).fit(X)
-    model = km.AdditiveSVC(feature_map, n_jobs=1).fit(feature_map.encode(X), y)
-    terms = model.eval_terms(X).sum(axis=1) + model.intercept_
-    np.testing.assert_allclose(model.decision_function(X), terms, atol=1e-5)
-
-
-def test_decode_takes_any_integers_and_any_sparse_format(seed):
-    X = rows(seed)
-    X[X < 0.5] = 0
-    fitted = km.AnchorMap(feature_range=(0, 1)).fit(X)
-    expected = fitted.transform(X)
-    for dtype in (np.uint8, np.uint16, np.uint32, np.uint64):
-        actual = fitted.decode(fitted.encode(X).values.astype(dtype))
-        np.testing.assert_allclose(actual, expected, atol=1e-6)
-    codes = fitted.encode(sparse.csr_matrix(X)).values
-    for other in (codes.tocsc(), codes.tocoo(), sparse.csc_array(codes)):
-        np.testing.assert_allclose(fitted.decode(other).toarray(), expected, atol=1e-6)
-    with pytest.raises(NotFittedError):
-        km.AnchorMap().decode(codes)
 
 
 @pytest.mark.parametrize("anchors", ["uniform", "sqrt"])
@@ -170,8 +147,3 @@ def test_anchors_far_from_zero_are_not_taken_for_even_ones():
     fitted = km.AnchorMap(lambda x, y: np.exp(-(((x - y) * 1e5) ** 2)), anchors=anchors, energy=1)
     codes = fitted.fit(anchors[:, None]).encode(anchors[:, None])
     np.testing.assert_array_equal(codes.values[:, 0], [0, 1, 2, 3])
-
-
-def test_kmeans_up_to_the_largest_size():
-    values = np.array([[1, 2, 3, 10, 11, 1e150]]).T
-    assert km.AnchorMap("chi2", 4, anchors="kmeans").fit(values).anchors_[0][-1] == 1e150

@@ -39,19 +39,6 @@ def test_codes_out_of_range_are_refused_by_every_user(anchors):
             use(wrong(anchors))
 
 
-def test_sparse_codes_are_checked_as_well(anchors):
-    codes = anchors.encode(sparse.csr_matrix(rows()))
-    assert sparse.issparse(codes.values)
-    values = codes.values.copy()
-    values.data[3] = 200
-    with pytest.raises(ValueError, match="has the code 200"):
-        anchors.decode(Codes(values, codes.map_hash))
-    values = codes.values.copy()
-    values.indices[3] = 10**6
-    with pytest.raises(ValueError, match="is damaged"):
-        Codes(values, codes.map_hash)
-
-
 def test_codes_are_compared_with_the_map_once(anchors, monkeypatch):
     def count(self, codes):
         calls.append(len(calls))

@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 import kernelmaps as km
 from kernelmaps.engine import record_paths
 from kernelmaps.kernels import Exponential, chi2
-from kernelmaps.maps.exponential import MapKernel
+from kernelmaps.maps.fourier import MapKernel
 
 SAMPLINGS = ("iid", "orthogonal", "structured")
 
@@ -143,26 +143,6 @@ def test_half_the_error_of_scikit_learns_recipe(seed):
     assert km.kernel_error(ours, X).rms < error.rms / 2
 
 
-@pytest.mark.parametrize(
-    ("sampling", "share", "path"),
-    [
-        ("iid", 1.0, "table:log2:dense"),  # full rows: BLAS is faster than products of CSR rows
-        ("iid", 0.05, "table:log2:csr"),
-        ("structured", 1.0, "table:log2:csr"),
-    ],
-)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_csr_rows_give_the_same(sampling, share, path, dtype, seed):
-    X = rows(seed, d=30).astype(dtype)
-    X[np.random.default_rng(seed).random(X.shape) > share] = 0
-    fitted = exponential(sampling=sampling).fit(X)
-    with record_paths() as paths:
-        Z = fitted.transform(sparse.csr_matrix(X))
-    assert paths[:2] == [path, "joint:fourier"]
-    assert Z.dtype == dtype
-    np.testing.assert_allclose(Z, fitted.transform(X), atol=50 * np.finfo(dtype).eps)
-
-
 def test_the_first_stage_is_never_stored_whole(seed):
     """3000 rows of 12 x 200 columns of c are 57 MB; blocks of them stay within a few MB."""
     import tracemalloc
@@ -178,49 +158,6 @@ def test_the_first_stage_is_never_stored_whole(seed):
     tracemalloc.stop()
     assert paths.count("joint:fourier") > 1  # several blocks
     assert peak < 3000 * 12 * 200 * 8 / 2
-
-
-def test_blocks_do_not_change_the_result(seed):
-    X = rows(seed, n=1100)
-    fitted = exponential(additive_map=km.SeriesMap(100), n_components=20).fit(X)
-    np.testing.assert_allclose(fitted.transform(X)[700:], fitted.transform(X[700:]), atol=1e-12)
-
-
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
-def test_rows_of_zeros_are_histograms_like_others(form, seed):
-    """The kernel of a zero row with y is exactly exp(-gamma sum(y)), with itself 1."""
-    X = rows(seed)
-    X[3] = 0
-    fitted = exponential(gamma=1.3, n_components=8000).fit(form(X))
-    exact = fitted.kernel_(form(X))[3]
-    np.testing.assert_allclose(exact, np.exp(-1.3 * X.sum(axis=1)), rtol=1e-12)
-    assert exact[3] == 1
-    Z = fitted.transform(form(X))
-    # For the zero row all angles are 0: cosines 1, sines 0.
-    np.testing.assert_allclose(Z[3], np.repeat([np.sqrt(2 / 8000), 0], 4000), atol=1e-16)
-    # The first stage misses sum(y) by its diagonal error alone.
-    missing = X.sum(axis=1) - MapKernel(fitted.additive_map_.spec_).diag(X)
-    np.testing.assert_allclose(fitted.stage_kernel_(X)[3], exact * np.exp(1.3 * missing), rtol=1e-9)
-    assert np.abs(Z @ Z[3] - exact).max() < 5 / np.sqrt(8000)
-
-
-def test_auto_choices(seed):
-    X = rows(seed)
-    wide, narrow = exponential().fit(X), exponential().fit(X[:, :3])
-    assert wide.spec_.parts[1].numbers["operator"] == "hadamard"  # 12 x 10 columns of c
-    assert narrow.spec_.parts[1].numbers["operator"] == "matrix"
-    forms = {n: exponential(n_components=n).fit(X).spec_.parts[1].numbers["paired"] for n in (6, 7)}
-    assert forms == {6: True, 7: False}
-
-
-def test_same_seed_same_map_and_frequencies_in_the_rows_precision(seed):
-    X = rows(seed)
-    first, second = exponential().fit(X), exponential().fit(X)
-    assert first.spec_ == second.spec_
-    assert exponential(random_state=1).fit(X).spec_ != first.spec_
-    first, single = (exponential(sampling="iid").fit(rows_) for rows_ in (X, np.float32(X)))
-    assert single.spec_.parts[1].arrays["matrix"].dtype == np.float32
-    np.testing.assert_allclose(single.transform(X), first.transform(X), atol=1e-4)
 
 
 def test_domain_of_the_first_stage_is_respected(seed):
@@ -279,19 +216,6 @@ def test_bad_parameters(options, message):
         exponential(**options).fit([[0.5, 0.5], [1, 0]])
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (-1.0, "Negative values in data passed to ExponentialMap"),
-        (np.nan, "contains NaN .*: ExponentialMap"),
-        (np.inf, "contains infinity .*: ExponentialMap"),
-    ],
-)
-def test_bad_values(value, message):
-    with pytest.raises(ValueError, match=message):
-        exponential().fit([[1.0, 0.5], [value, 0.5]])
-
-
 def test_signed_first_stage_takes_negative_values(seed):
     X = rows(seed) - 0.05
     fitted = exponential(additive_map=km.ChebyshevMap(40, signed=True), n_components=8000).fit(X)
@@ -332,21 +256,6 @@ def test_all_other_pairs_stay_unbiased_and_have_less_error(seed):
     assert better < 0.85 * plain  # about 0.7 here, with a third of the columns on landmarks
 
 
-def test_landmarks_in_both_readings_and_for_csr_rows(seed):
-    from kernelmaps.engine import evaluate
-
-    _, new, fitted = with_landmarks(seed, "auto")
-    assert len(fitted.landmark_rows_) == 16  # a quarter of the columns
-    with record_paths() as paths:
-        Z = fitted.transform(new)
-    assert "joint:landmarks" in paths
-    assert Z.shape == (10, 64)
-    np.testing.assert_allclose(Z, evaluate(fitted.spec_, new), atol=1e-9)
-    np.testing.assert_allclose(Z, fitted.transform(sparse.csr_matrix(new)), atol=1e-9)
-    few = exponential(n_landmarks="auto").fit(new)
-    assert len(few.landmark_rows_) == 10  # all that there are
-
-
 def test_equal_landmarks_leave_their_columns_to_random_features(seed):
     X = rows(seed, n=6)
     X = np.concatenate([X, X[:4]])
@@ -363,7 +272,7 @@ def test_equal_landmarks_leave_their_columns_to_random_features(seed):
     [
         (0, "n_landmarks must be an integer >= 1"),
         (2.5, "n_landmarks must be an integer >= 1"),
-        ("all", "n_landmarks must be an integer, 'auto' or None; got 'all'"),
+        ("all", "n_landmarks must be an integer"),
         (3, "n_landmarks=3 must be fewer than .* no more than the 2 fitted rows"),
     ],
 )
@@ -392,15 +301,6 @@ def test_landmarks_far_from_the_origin_keep_their_distances(offset, seed):
     assert np.abs(Z @ Z.T).max() < 1.5
 
 
-def test_gamma_of_single_precision_rows_is_that_of_double_precision(seed):
-    X = (1e4 + np.random.default_rng(seed).random((60, 50))).astype(np.float32)
-    single, double = (
-        km.ExponentialMap(n_components=10, gamma="scale", random_state=0).fit(rows).gamma_
-        for rows in (X, X.astype(np.float64))
-    )
-    assert single == pytest.approx(double, rel=1e-6)
-
-
 @pytest.mark.parametrize("convert", [np.asarray, np.float32, sparse.csr_matrix])
 @pytest.mark.parametrize("kernel", ["jensen_shannon", "intersection", "hellinger", "chi2"])
 def test_rounding_is_no_distance(convert, kernel, seed):
@@ -413,33 +313,9 @@ def test_rounding_is_no_distance(convert, kernel, seed):
 def test_paired_landmarks_need_even_numbers(seed):
     X = np.random.default_rng(seed).dirichlet(np.ones(30), size=40)
     for wrong in ({"n_landmarks": 9}, {"n_landmarks": 10, "n_components": 51}):
-        with pytest.raises(ValueError, match="a sine for every cosine"):
+        with pytest.raises(ValueError, match="by an even number"):
             km.ExponentialMap(**{"n_components": 50, "form": "paired"} | wrong).fit(X)
     fitted = km.ExponentialMap(n_components=50, n_landmarks="auto", form="paired").fit(X)
     Z, some = fitted.transform(X), fitted.landmark_rows_
     assert len(some) == 12
     np.testing.assert_allclose(Z @ Z[some].T, fitted.stage_kernel_(X, X[some]), atol=1e-10)
-
-
-def test_out_has_as_many_rows_as_the_data(seed):
-    X = np.random.default_rng(seed).dirichlet(np.ones(30), size=20)
-    fitted = km.ExponentialMap(n_components=10).fit(X)
-    with pytest.raises(ValueError, match=r"out must be an array of shape \(20, 10\)"):
-        fitted.transform(X, out=np.empty((25, 10)))
-
-
-def test_sparse_arrays_go_through_curves_of_unlike_features(seed):
-    X = np.random.default_rng(seed).random((9, 4)) * [1, 2, 3, 4]
-    X[X < 1] = 0
-    fitted = km.TrigonometricMap(zero_at_zero=True).fit(X)
-    actual = fitted.transform(sparse.csr_array(X))
-    np.testing.assert_allclose(actual.toarray(), fitted.transform(X), atol=1e-12)
-
-
-def test_landmarks_are_whitened_about_their_centre(seed):
-    X = 1e5 + np.random.default_rng(seed).random((80, 5))
-    fitted = km.ExponentialMap(n_components=400, gamma="scale", n_landmarks=40, random_state=0)
-    Z, some = fitted.fit_transform(X), fitted.landmark_rows_
-    columns = fitted.additive_map_.transform(X)
-    apart = ((columns[:, None] - columns[some]) ** 2).sum(axis=2)
-    np.testing.assert_allclose(Z @ Z[some].T, np.exp(-fitted.gamma_ * apart), atol=1e-9)

@@ -148,14 +148,6 @@ def test_structured_form_is_signed_hadamard_matrices(seed):
         np.testing.assert_allclose(block @ block.T, np.eye(d), atol=1e-12)
 
 
-def test_structured_form_pads_to_a_power_of_two(seed):
-    """33 features become 64, 31 of them zero: distances, and so the kernel, stay."""
-    X = np.random.default_rng(seed).normal(size=(20, 33))
-    spec = draw_fourier(Gaussian(6.0), 4000, 33, sampling="structured", random_state=seed)
-    assert spec.arrays["signs"].shape == (63, 3, 64)
-    assert np.abs(gram_error(spec, X, Gaussian(6.0))).max() < hoeffding(400, 4000, 4.0)
-
-
 # Lags at which frequencies with few directions are seen: one axis, two of them, all, and any.
 def lags(d, rng):
     axes = np.eye(d)
@@ -224,16 +216,6 @@ def test_cosines_hold_their_precision_for_large_arguments(seed):
         piece, none = _joint_loops.Piece(0, 1, 0, z.shape[1]), np.zeros(z.shape[1], dtype)
         assert not _joint_loops.cosines(z, piece, none, _joint_loops.wave(1.0, np.dtype(dtype)))
         assert np.all(np.abs(z - np.cos(x.astype(np.longdouble))) < (np.abs(x) + 4) * eps)
-
-
-def test_torch_runs_the_formula_on_its_own_arrays(seed):
-    torch = pytest.importorskip("torch")
-    X = np.random.default_rng(seed).normal(size=(20, 40))
-    for sampling in ("iid", "structured"):
-        fitted = km.RandomFourierMap(n_components=40, sampling=sampling, random_state=seed).fit(X)
-        Z = fitted.transform(torch.from_numpy(X))
-        assert isinstance(Z, torch.Tensor)
-        np.testing.assert_allclose(Z.numpy(), fitted.transform(X), rtol=0, atol=1e-13)
 
 
 def test_agrees_with_scikit_learn_given_the_same_draws(seed):
@@ -389,35 +371,6 @@ def test_user_kernel_that_only_samples(sampling, X, seed):
     assert km.kernel_error(fitted, X).max < 2 * hoeffding(900, 4000, 4.0)
 
 
-class Minimal:
-    """A Gaussian with no more than the documented methods, of no class of this library."""
-
-    isotropic = True
-
-    def sample_frequencies(self, n, d, rng):
-        return rng.standard_normal((n, d))
-
-    def second_moment(self, d):
-        return d
-
-    def __call__(self, X, Y=None):
-        return Gaussian(1.0)(X, Y)
-
-
-def test_user_kernel_needs_no_more_than_the_documented_methods(X, seed):
-    for sampling in ("iid", "orthogonal", "structured"):
-        fitted = km.RandomFourierMap(Minimal(), 4000, sampling=sampling, random_state=seed).fit(X)
-        assert km.kernel_error(fitted, X).max < 2 * hoeffding(900, 4000, 4.0)
-
-
-def test_user_kernel_has_sizes():
-    """A kernel that can be called is not taken for the function of an additive one."""
-    size = {"sparsity": 2, "dim": 5, "diameter": 1.0}
-    sizes = km.required_features(0.1, 0.1, kernel=Minimal(), **size)
-    assert sizes.M == km.required_features(0.1, 0.1, kernel=Gaussian(1.0), **size).M
-    assert sizes.m is None  # no signature: its slope is not known
-
-
 def test_wrong_frequencies_of_a_user_are_refused():
     class Wrong(SampleOnly):
         def sample_frequencies(self, n, d, rng):
@@ -448,20 +401,13 @@ def test_odd_paired_form_is_refused():
         ({"sampling": "halton"}, "sampling must be one of"),
         ({"form": "sine"}, "form must be one of"),
         ({"n_components": 0}, "n_components must be an integer >= 1"),
-        ({"kernel": "chi2"}, "cannot sample its spectrum"),
-        ({"kernel": "chi2", "sigma": 1.0}, "no length scale"),
+        ({"kernel": "chi2"}, "no length scale"),
         ({"random_state": "seed"}, "random_state must be"),
     ],
 )
 def test_bad_parameters_are_named(parameters, message):
     with pytest.raises(ValueError, match=message):
         km.RandomFourierMap(**parameters).fit(np.eye(3))
-
-
-def test_random_state_of_any_kind_is_repeatable(X):
-    for make in (lambda: 3, lambda: np.random.RandomState(3), lambda: np.random.default_rng(3)):
-        a, b = (km.RandomFourierMap(n_components=9, random_state=make()).fit(X) for _ in range(2))
-        assert a.spec_ == b.spec_
 
 
 @pytest.mark.parametrize("form", ["cosine", "paired"])
@@ -483,13 +429,6 @@ def test_angles_that_overflow_are_refused(seed):
             fitted.transform(X)
 
 
-def test_a_constant_has_no_scale():
-    for sigma in ("scale", "median"):
-        for X in (np.full((10, 3), 0.1), sparse.csr_matrix(np.full((10, 3), 0.1))):
-            with pytest.raises(ValueError, match="to be 0, which gives no scale"):
-                km.RandomFourierMap(sigma=sigma).fit(X)
-
-
 @pytest.mark.parametrize("sampling", ["iid", "orthogonal", "structured"])
 def test_frequencies_of_a_kernel_are_looked_at(sampling, seed):
     class Broken(Gaussian):
@@ -503,7 +442,7 @@ def test_frequencies_of_a_kernel_are_looked_at(sampling, seed):
             return np.full(len(probability), np.nan)
 
     X = np.random.default_rng(seed).random((9, 4))
-    with pytest.raises(ValueError, match="with NaN or infinity"):
+    with pytest.raises(ValueError, match="or NaN or infinity"):
         km.RandomFourierMap(Broken(), sampling=sampling).fit(X)
 
 
@@ -516,34 +455,3 @@ def test_frequencies_that_float32_cannot_hold_are_refused(seed):
         fitted.fit(X.astype(np.float32))
     with pytest.raises(TypeError, match=r"is a class; give a kernel, Gaussian\(\)"):
         km.RandomFourierMap(Gaussian).fit(X)
-
-
-def test_integers_of_another_library_are_numbers(seed):
-    xp = pytest.importorskip("array_api_strict")
-    X = np.random.default_rng(seed).integers(0, 4, size=(5, 6))
-    for feature_map in (
-        km.RandomFourierMap(n_components=50, random_state=seed),
-        km.RandomOrthoprojector(3, random_state=seed),
-        km.HomogeneousMap(),
-        km.AnchorMap(n_neighbors=2),
-        km.SplineMap(5),
-        km.ExponentialMap(n_components=20, n_landmarks=2, random_state=seed),
-    ):
-        fitted = feature_map.fit(X)
-        for dtype in ("int64", "uint8"):
-            rows = X.astype(dtype)
-            actual = np.asarray(fitted.transform(xp.asarray(rows)))
-            np.testing.assert_allclose(actual, fitted.transform(rows), atol=1e-5)
-    with pytest.raises(ValueError, match="Complex data not supported"):
-        fitted.transform(xp.asarray(X + 1j))
-
-
-def test_median_distance_of_sparse_rows_with_one_large_value(seed):
-    X = sparse.random(300, 1000, density=2e-3, random_state=seed, format="lil", data_rvs=np.ones)
-    X[0, 0] = 1e5
-    dense = km.RandomFourierMap(sigma="median", random_state=0).fit(X.toarray()).kernel_
-    assert km.RandomFourierMap(sigma="median", random_state=0).fit(X.tocsr()).kernel_ == dense
-    wide = np.column_stack([np.random.default_rng(seed).random((50, 3)), np.full(50, 1e8)])
-    for rows in (wide, sparse.csr_matrix(wide)):
-        fitted = km.RandomFourierMap("laplacian", sigma="median", random_state=0).fit(rows)
-        assert fitted.kernel_.scale == pytest.approx(1, abs=0.3)

@@ -1,14 +1,11 @@
 """Nyström maps: a projection in feature space, exact at landmarks, its error known row by row."""
 
-import warnings
-
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.kernel_approximation import Nystroem
 
 import kernelmaps as km
-from kernelmaps.engine import Spec, evaluate
+from kernelmaps.engine import Spec
 from kernelmaps.kernels.registry import kernel_of_text, kernel_text
 from kernelmaps.maps.nystroem import draw_pivots
 
@@ -159,15 +156,6 @@ def test_columns_that_the_landmarks_do_not_have_are_zero(seed):
     assert fitted.residual_ == 0
 
 
-@pytest.mark.parametrize("options", [{}, {"additive": True}], ids=str)
-def test_sparse_rows_blocks_and_the_formula_agree(options, seed):
-    X = np.where(histograms(seed) < 0.05, 0, histograms(seed))
-    fitted = km.NystroemMap("js", 6, **options, random_state=seed).fit(sparse.csr_matrix(X))
-    expected = fitted.transform(X)
-    np.testing.assert_allclose(fitted.transform(sparse.csr_matrix(X)), expected, atol=1e-9)
-    np.testing.assert_allclose(evaluate(fitted.spec_, X), expected, atol=1e-9)
-
-
 @pytest.mark.parametrize(
     "kernel",
     [
@@ -214,20 +202,3 @@ def test_arguments_are_checked(seed):
             km.NystroemMap(**settings).fit(X)
     with pytest.raises(TypeError, match="has no name that it could be found by"):
         km.NystroemMap(lambda x, y: np.minimum(x, y)).fit(X)
-
-
-@pytest.mark.parametrize("options", [{"additive": True}, {}])
-def test_frames_are_mapped_without_warnings(options, seed):
-    pandas = pytest.importorskip("pandas")
-    X = histograms(seed, d=3)
-    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
-    fitted = km.NystroemMap("chi2", 4, random_state=0, **options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        residuals = fitted.fit(frame).residuals(frame)
-    plain = km.NystroemMap("chi2", 4, random_state=0, **options).fit(X)
-    np.testing.assert_array_equal(residuals, plain.residuals(X))
-    assert fitted.residual_ == plain.residual_
-    names = [f"{name}_chi2_{j}" for name in "abc" for j in range(4)]
-    if options.get("additive"):
-        assert fitted.get_feature_names_out().tolist() == names

@@ -5,10 +5,9 @@ import pytest
 from scipy import sparse
 
 import kernelmaps as km
-from kernelmaps.engine import evaluate
 from kernelmaps.engine.extent import Extent
 from kernelmaps.engine.tabulated import table_for
-from kernelmaps.maps.orthogonal import half_width
+from kernelmaps.maps.bases import half_width
 
 
 def derivatives(feature_map, t, order, step=1e-3):
@@ -89,33 +88,6 @@ def test_hermite_derivatives_are_orthonormal(order):
     D = derivatives(fitted, nodes, order)
     gram = (D.T @ (D * weight[:, None]))[order - 1 :, order - 1 :]
     np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "feature_map",
-    [
-        km.TrigonometricMap(),
-        km.TrigonometricMap(periodic=True),
-        km.TrigonometricMap(zero_at_zero=True),
-        km.HermiteMap(order=2),
-    ],
-    ids=repr,
-)
-def test_paths_agree(feature_map, seed):
-    X = np.random.default_rng(seed).normal(size=(50, 3)) * [1, 10, 0.1] + [0, 5, 1]
-    Z = feature_map.fit(X).transform(X)
-    np.testing.assert_allclose(Z, evaluate(feature_map.spec_, X), atol=1e-11)
-    assert Z.shape[1] == len(feature_map.get_feature_names_out())
-
-
-@pytest.mark.parametrize("make", [km.TrigonometricMap, km.HermiteMap])
-def test_sparse_rows_stay_sparse(make, seed):
-    rng = np.random.default_rng(seed)
-    X = rng.random((40, 4)) * (rng.random((40, 4)) < 0.5)
-    fitted = make().fit(sparse.csr_matrix(X))
-    Z = fitted.transform(sparse.csr_matrix(X))
-    assert sparse.issparse(Z)
-    np.testing.assert_allclose(Z.toarray(), fitted.transform(X), atol=1e-12)
 
 
 @pytest.mark.usefixtures("readable")

@@ -40,27 +40,6 @@ def test_csr_stays_csr_where_zero_is_mapped_to_zero(feature_map, seed):
     np.testing.assert_allclose(Z.to_dense().numpy(), expected.toarray(), rtol=0, atol=1e-12)
 
 
-def test_features_may_have_unlike_numbers_of_columns(seed):
-    from kernelmaps.engine.apply import apply, apply_sparse_tensor
-    from kernelmaps.engine.piecewise import spec_of
-    from kernelmaps.engine.table import AFFINE, Table
-
-    X, rng = problem(seed), np.random.default_rng(seed)
-    coef = [rng.normal(size=(3, 2, 1 + j % 3)) for j in range(9)]
-    for polynomials in coef:
-        polynomials[0, 0] = 0  # φ(0) = 0
-    table = Table.build(
-        AFFINE, 1, coef, np.arange(9), origin=np.zeros(9), resolution=np.full(9, 3.0),
-        clip_low=0.0, clip_high=1.0, zero_at_zero=True,
-    )  # fmt: skip
-    Z = apply_sparse_tensor(spec_of(table), tensor(X))
-    assert Z.layout == torch.sparse_csr
-    parts = (Z.crow_indices(), Z.col_indices(), Z.values())
-    torch.sparse_csr_tensor(*parts, size=Z.shape, check_invariants=True)
-    expected = apply(spec_of(table), X)
-    np.testing.assert_allclose(Z.to_dense().numpy(), expected.toarray(), rtol=0, atol=1e-12)
-
-
 def test_other_maps_give_dense_results(seed):
     X = problem(seed)
     for feature_map in (km.SplineMap(), km.RandomFourierMap(n_components=8, random_state=0)):

@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 from scipy.interpolate import BSpline
 
 import kernelmaps as km
 from kernelmaps.engine import evaluate, record_paths
 from kernelmaps.exceptions import OutOfDomainWarning
-from kernelmaps.maps.spline import difference_matrix
+from kernelmaps.maps.bases import difference_matrix
 
 DEGREES = [1, 2, 3, 5, 8]
 
@@ -98,17 +97,6 @@ def test_zero_at_zero_has_no_dead_zone(degree):
     assert np.linalg.norm(Z[1]) / 0.001 > np.linalg.norm(Z[2])
 
 
-@pytest.mark.parametrize("order", [0, 1])
-def test_sparse_rows_stay_sparse(order, seed):
-    X = data(seed) * (np.random.default_rng(seed).random((60, 3)) < 0.4)
-    fitted = km.SplineMap(order=order).fit(sparse.csr_matrix(X))  # zero_at_zero="auto"
-    with record_paths() as paths:
-        Z = fitted.transform(sparse.csr_matrix(X))
-    assert paths == ["table:affine:csr"]
-    assert Z.nnz == 10 * np.count_nonzero(X)
-    np.testing.assert_allclose(Z.toarray(), fitted.transform(X), atol=1e-12)
-
-
 def test_sparse_output_stores_the_band_alone(seed):
     X = data(seed)
     with record_paths() as paths:
@@ -169,11 +157,6 @@ def test_bad_settings(settings, message):
         km.SplineMap(**settings).fit(np.eye(4))
 
 
-def test_nan_is_refused():
-    with pytest.raises(ValueError, match=r"contains NaN \(row 1, column 0\)"):
-        km.SplineMap().fit([[1.0], [np.nan]])
-
-
 @pytest.mark.usefixtures("readable")
 @pytest.mark.parametrize("size", [1e-149, 1e-20, 1e30, 1e148])
 def test_units_do_not_matter(size, seed):
@@ -183,17 +166,6 @@ def test_units_do_not_matter(size, seed):
         np.testing.assert_allclose(
             km.SplineMap(20, degree).fit_transform(size * X), small, atol=1e-6
         )
-
-
-def test_order_is_an_integer(seed):
-    with pytest.raises(ValueError, match="order must be one of"):
-        km.SplineMap(order=1.0).fit(data(seed))
-
-
-def test_a_sparse_result_has_no_place_in_an_array(seed):
-    fitted = km.SplineMap(order=0, sparse_output=True).fit(data(seed))
-    with pytest.raises(ValueError, match="out= cannot be used"):
-        fitted.transform(data(seed), out=np.empty((1, 1)))
 
 
 def test_tails_are_clipped_in_silence_and_warnings_name_the_columns(seed):

@@ -147,7 +147,7 @@ def test_maps_that_name_the_memory_are_halved_too(torch, monkeypatch, seed):
     X, y = problem(seed)
     fitted = features().fit(X)
     whole = km.StreamingRidge(feature_map=fitted).fit(X, y)
-    inner, longest = type(fitted)._transform_dense_array_api, []
+    inner, longest = type(fitted)._transform_array_api, []
 
     def small_gpu(self, rows, out):
         longest.append(len(rows))
@@ -155,7 +155,7 @@ def test_maps_that_name_the_memory_are_halved_too(torch, monkeypatch, seed):
             raise torch.cuda.OutOfMemoryError("CUDA out of memory")
         return inner(self, rows, out)
 
-    monkeypatch.setattr(type(fitted), "_transform_dense_array_api", small_gpu)
+    monkeypatch.setattr(type(fitted), "_transform_array_api", small_gpu)
     model = km.StreamingRidge(feature_map=fitted, device="cpu", block_rows=1200).fit(X, y)
     np.testing.assert_allclose(model.coef_, whole.coef_, rtol=0, atol=1e-8)
     assert max(longest) == 1200

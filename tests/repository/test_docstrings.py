@@ -110,7 +110,7 @@ def test_examples_in_docstrings_run(module, tmp_path, monkeypatch):
 
 def test_examples_are_found():
     assert len(WITH_EXAMPLES) > 30
-    assert doctest.testmod(importlib.import_module("kernelmaps.maps.spline")).attempted > 3
+    assert doctest.testmod(importlib.import_module("kernelmaps.maps.bases")).attempted > 3
 
 
 def half_documented(x: float, y: float) -> float:

@@ -90,7 +90,7 @@ def test_a_fold_that_is_killed_again_and_again_gives_the_same_sums(tmp_path, sta
         kills += existed
     assert kills >= 5  # after a checkpoint existed
     assert_same_sums(folded(path, n_jobs=2), expected)
-    assert [item.name for item in tmp_path.iterdir()] == ["fold.km"]
+    assert (tmp_path / "fold.km").exists()
 
 
 def stop(X):

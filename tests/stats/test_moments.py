@@ -218,7 +218,7 @@ def test_float32_error_stays_within_the_bound_of_one_block(seed):
     rng = np.random.default_rng(seed)
     Z = (rng.uniform(size=(5 * BLOCK_ROWS, 12)) + 3).astype(np.float32)
     fast, exact = Moments().update(Z), Moments().update(Z.astype(np.float64))
-    assert fast.H.dtype == np.float64
+    assert fast.H.dtype == fast.shift.dtype == np.float64
     scale = np.sqrt(np.outer(np.diag(exact.scatter()), np.diag(exact.scatter())))
     error = np.abs(fast.scatter() - exact.scatter()) / scale
     # Beside the product of B rows, rounding z − s costs one u per factor.

@@ -5,7 +5,6 @@ import pytest
 
 from kernelmaps.stats import CodeSums, pair_tables
 from kernelmaps.stats.pair_tables import (
-    Costs,
     add_scores,
     cross_products,
     pair_table,
@@ -28,10 +27,7 @@ def dense(codes, bases):
 # More rows than cells: tables; fewer: rows of the basis are added up without one.
 @pytest.mark.parametrize("n", [40, 5000])
 @pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("dense_rows", [None, 1500])
-def test_cross_products_are_those_of_the_rows(seed, n, n_jobs, dense_rows, monkeypatch):
-    block = -1e12 if dense_rows is None else 1e12
-    monkeypatch.setattr(pair_tables, "_COSTS", Costs(block=block, dense_rows=dense_rows))
+def test_cross_products_are_those_of_the_rows(seed, n, n_jobs):
     codes, bases, weight, y = coded_rows(seed, n, [7, 30, 12], [3, 5, 0])
     gram, right = cross_products(codes, bases, weight, weight * y, n_jobs)
     Z = dense(codes, bases)
@@ -49,13 +45,9 @@ def test_cross_products_are_those_of_the_rows(seed, n, n_jobs, dense_rows, monke
     assert again[0] is before
 
 
-@pytest.mark.parametrize("rows", [7, 10_000])
-@pytest.mark.parametrize("many", [0, 10**9])
-def test_sums_and_scores_of_all_terms_together(seed, rows, many, monkeypatch):
-    """Whatever the blocks and parts; the codes of a pair need more than a byte."""
-    sizes = {"stacked_rows": rows, "dense_rows": rows}
-    costs = Costs(block=1e12, many_operations=many, **sizes)
-    monkeypatch.setattr(pair_tables, "_COSTS", costs)
+def test_sums_and_scores_of_all_terms_together(seed, monkeypatch):
+    """Whatever the blocks; the codes of a pair need more than a byte."""
+    monkeypatch.setattr(pair_tables, "_STACKED_ROWS", 7)
     n = 501
     codes, bases, weight, y = coded_rows(seed, n, [7, 30, 12, 2000], [3, 5, 0, 2])
     codes[3] = codes[3].astype(np.uint16) + np.uint16(300)
@@ -70,23 +62,9 @@ def test_sums_and_scores_of_all_terms_together(seed, rows, many, monkeypatch):
 
 def test_sums_do_not_depend_on_the_threads(seed):
     codes, bases, weight, y = coded_rows(seed, 9000, [7, 30, 12] * 4, [3, 6, 2] * 4)
-    assert (
-        len(y) * sum(basis.shape[1] for basis in bases) ** 2 > pair_tables._COSTS.many_operations
-    )  # in parts
     one, two = (cross_products(codes, bases, weight, y, n_jobs) for n_jobs in (1, 2))
     np.testing.assert_array_equal(one[0], two[0])
     np.testing.assert_array_equal(one[1], two[1])
-
-
-def test_few_rows_of_many_small_bases_are_multiplied_as_a_matrix(seed, monkeypatch):
-    taken = []
-    plain = pair_tables._fill_from_rows
-    monkeypatch.setattr(pair_tables, "_fill_from_rows", lambda *a: taken.append(1) or plain(*a))
-    for n, width, expected in ((500, 3, 1), (100_000, 20, 0)):
-        codes, bases, weight, y = coded_rows(seed, n, [30] * 4, [width] * 4)
-        taken.clear()
-        cross_products(codes, bases, weight, weight * y)
-        assert len(taken) == expected
 
 
 def test_merged_sums_are_the_sums_of_all_rows(seed):
@@ -107,7 +85,7 @@ def test_merged_sums_are_the_sums_of_all_rows(seed):
 @pytest.mark.parametrize("copied_codes", [1, 250, 1 << 18])
 def test_tables_of_many_pairs_are_those_of_each(seed, copied_codes, monkeypatch):
     rng = np.random.default_rng(seed)
-    monkeypatch.setattr(pair_tables, "_COSTS", Costs(copied_codes=copied_codes))
+    monkeypatch.setattr(pair_tables, "_COPIED_CODES", copied_codes)
     codes, values = rng.integers(0, 6, (5, 100)).astype(np.uint8), rng.normal(size=(2, 100))
     pairs = np.array([(0, 1), (3, 4), (1, 3), (0, 4)])
     tables = tables_of_pairs(codes, pairs, values, 6)

@@ -255,3 +255,34 @@ raise SystemExit(status != 0 or results[0] is not first or fit.value is not firs
 """
     done = subprocess.run([sys.executable, "-c", code], timeout=300, check=False)
     assert done.returncode == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_fork_waits_until_no_thread_compiles():
+    """A child would wait forever for the lock of numba's compiler, which another thread held."""
+    code = """
+import os, signal, threading, time
+import numba
+import kernelmaps.engine.table.dot  # has loops
+
+lock, compiling = numba.core.compiler_lock.global_compiler_lock, threading.Event()
+
+def compile_slowly():
+    with lock:
+        compiling.set()
+        time.sleep(0.5)
+
+thread = threading.Thread(target=compile_slowly)
+thread.start()
+compiling.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(10)  # ends a child that waits
+    with lock:
+        os._exit(0)
+status = os.waitpid(child, 0)[1]
+thread.join()
+raise SystemExit(status != 0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], timeout=300, check=False)
+    assert done.returncode == 0

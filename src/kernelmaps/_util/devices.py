@@ -193,11 +193,6 @@ def stack(tensors: list[Any]) -> Any:
     return torch.cat(tensors, dim=0)
 
 
-def share_memory(a: Any, b: Any) -> bool:
-    """Whether two tensors are views of the same memory."""
-    return bool(a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr())
-
-
 class OutOfMemoryError(MemoryError):
     """A GPU ran out of memory, and it is known in what: fewer rows at a time may still fit."""
 

@@ -205,11 +205,13 @@ class number:
     high: float | None = None
     above: float | None = None
     finite: bool = True
+    whole: bool = False
 
     def __call__(self, value: Any, where: str, lengths: Lengths) -> None:
-        real = isinstance(value, int | float | np.floating | np.integer)
-        if isinstance(value, bool) or not real:
-            raise SchemaError(f"{where} must be a number, found {_short(value)}")
+        kinds = int | np.integer if self.whole else int | np.integer | float | np.floating
+        if isinstance(value, bool) or not isinstance(value, kinds):
+            kind = "a whole number" if self.whole else "a number"
+            raise SchemaError(f"{where} must be {kind}, found {_short(value)}")
         if not -_LARGEST <= value <= _LARGEST and (self.finite or value != value):
             raise SchemaError(f"{where} must be a finite number, found {_short(value)}")
         if self.above is not None and not value > self.above:
@@ -217,17 +219,9 @@ class number:
         _check_bounds(value, self.low, self.high, where)
 
 
-@dataclass(frozen=True)
-class integer:
+def integer(low: int = 0, high: int = 2**63 - 1) -> Check:
     """A whole number (no bool) within bounds, by default from 0 to 2⁶³ − 1."""
-
-    low: int = 0
-    high: int = 2**63 - 1
-
-    def __call__(self, value: Any, where: str, lengths: Lengths) -> None:
-        if isinstance(value, bool) or not isinstance(value, int | np.integer):
-            raise SchemaError(f"{where} must be a whole number, found {_short(value)}")
-        _check_bounds(value, self.low, self.high, where)
+    return number(low, high, whole=True)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -15,7 +14,7 @@ from .._util.arguments import install_hint
 from .._util.display import shortened, table_of, two_columns
 from .._util.storage import AnyPath
 from ..data.reading import column_names
-from ..evaluation.model_report import ReportRows, take, write_report
+from ..evaluation.model_report import model_report, take
 from ..export.files import load_with_metadata, open_info
 from ..models.shapes import PairFunction
 from ..plots.panels import PairFunctionDisplay, ShapeFunctionDisplay
@@ -81,8 +80,8 @@ def explain(
     if label is not None and report is not None:
         raise ValueError("--class does not change a --report: leave out one of them.")
     if report is not None:
-        written = _write_page(model, report, data, row, encoding)
-        cli.show_json(written) if json else cli.say(f"report: {report}")
+        _write_page(model, report, data, row, encoding)
+        cli.show_json({"path": str(report)}) if json else cli.say(f"report: {report}")
     elif data is not None and row is not None:
         _explain_row(model, data, row, label, encoding, json)
     else:
@@ -235,7 +234,7 @@ def _explain_row(
 
 def _write_page(
     model: AnyPath, path: Path, data: str | None, row: int | None, encoding: str
-) -> dict[str, Any]:
+) -> None:
     """Write the page of a saved model, with rows of a file explained and scored."""
     saved = SavedModel.load(model)
     metadata, blocks = saved.metadata, None
@@ -250,18 +249,16 @@ def _write_page(
             ):
                 yield rows.X, rows.y, rows.exposure
 
-    report_rows = ReportRows(saved.model, blocks)
-    write_report(
-        report_rows,
+    model_report(
+        saved.model,
         path,
+        X=blocks,
         rows=None if row is None else [row],
         target=metadata.get("target") or "the target",
         feature_names=_feature_names(saved.model, metadata),
         domain=metadata.get("range"),
         held_out=metadata.get("held_out"),
     )
-    has_scores = report_rows.judged is not None
-    return {"path": os.fspath(path), "rows": report_rows.n, "scored": has_scores}
 
 
 # ---- effects in words ---------------------------------------------------------------------------

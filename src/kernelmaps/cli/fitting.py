@@ -32,9 +32,10 @@ from ..data.reading import (
     rows_where,
 )
 from ..data.sources import SlicedSource, values_at
+from ..data.table_reader import uninformative_columns
 from ..data.tables import TableFile, fits_in_memory, load_table, open_large_table
 from ..evaluation.candidates import expression
-from ..evaluation.checks import Task, check_targets, decide_task, suspect_columns
+from ..evaluation.checks import Task, check_targets, decide_task
 from ..evaluation.methods import add_column_scaler
 from ..evaluation.scores import PredictionScores
 from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
@@ -88,8 +89,9 @@ def fit_file(data: AnyPath, settings: FitSettings, selection: ColumnSelection) -
             settings = replace(settings, model="svm" if is_sparse else "gam").check()
             what = "sparse rows: an additive SVM" if is_sparse else "dense rows: a GAM"
             note(f"{what}; --model chooses another one")
-        for sentence in suspect_columns(X, rows.y, rows.columns):
-            note(f"warning: {sentence}")
+        if rows.columns is not None and not sparse.issparse(X):
+            for name, reason in uninformative_columns(rows.columns, X).items():
+                note(f"warning: column {name!r} may be no feature: {reason}.")
         task = _decide_task(rows.y, settings)
         source = SlicedSource(X, _convert_targets(rows.y, task, rows.name))
     if feature_map is not None and settings.model == "ridge":  # SVMs take no scaler

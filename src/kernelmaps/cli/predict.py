@@ -23,7 +23,7 @@ from .._util.display import printable
 from .._util.storage import AnyPath, write_json
 from ..data.files import compressed, data_suffix, is_csv, is_parquet
 from ..data.reading import column_names
-from ..models.gam.fitted import warn_beyond
+from ..models.gam.predictor import warn_beyond
 from . import application as cli
 from .saved_model import SavedModel, add_article
 

@@ -16,21 +16,16 @@ import pyarrow.compute as pc
 
 from .._util.arguments import argument, needed
 from .._util.sparse import dense
-from .._util.threads import cached_property
 from .dates import duration_cells
-from .text_cells import Cells, Text, date_like_doubts, may_be_dates
-
-_INSTEAD = (
-    "replace the text by numbers first, or fit a GAM (AdditiveRegressor, AdditiveClassifier), "
-    "which takes text as it is."
-)
+from .text_cells import Categories, NumberFormat, Text, may_be_dates, number_doubts
 
 
 def advice_on_text() -> str:
     """What to do with a column that holds text, not numbers."""
     return (
         f"Name it with {argument('target')} if it is what to predict, leave it out with "
-        f"{argument('drop')}, {_INSTEAD}"
+        f"{argument('drop')}, replace the text by numbers first, or fit a GAM (AdditiveRegressor, "
+        "AdditiveClassifier), which takes text as it is."
     )
 
 
@@ -79,8 +74,9 @@ def column_positions(
     place = {column: j for j, column in enumerate(header)}
     unknown = [column for column in columns if column not in place]
     if unknown:
-        suggestion = nearest(unknown[0], header)
-        guess = f" Did you mean {suggestion!r}?" if suggestion else ""
+        small = {column.lower(): column for column in reversed(header)}  # of equal ones, the first
+        matches = get_close_matches(unknown[0].lower(), list(small), n=1)
+        guess = f" Did you mean {small[matches[0]]!r}?" if matches else ""
         raise ValueError(
             f"{name} has no {what} {', '.join(map(repr, unknown))}; it has {_some(header)}.{guess}"
         )
@@ -97,14 +93,15 @@ def names_of(frame: Any) -> list[str] | None:
 
 def check_order(names: Sequence[str], expected: Sequence[str], what: str) -> None:
     """Refuse columns of other names, or in another order."""
-    names, expected = list(names), list(expected)
-    if names == expected:
+    if list(names) == list(expected):
         return
-    if sorted(names) == sorted(expected):
-        raise ValueError(f"{what} has its columns in another order; they must be {_some(expected)}")
     column_positions(names, expected, what)
     unknown = [name for name in names if name not in set(expected)]
-    raise ValueError(f"{what} has columns that are not expected: {_some(unknown)}; leave them out")
+    raise ValueError(
+        f"{what} has columns that are not expected: {_some(unknown)}; leave them out"
+        if unknown
+        else f"{what} has its columns in another order; they must be {_some(expected)}"
+    )
 
 
 def check_selection(header: Sequence[str], columns: Sequence[str], name: str) -> None:
@@ -120,22 +117,10 @@ def check_selection(header: Sequence[str], columns: Sequence[str], name: str) ->
         )
 
 
-def nearest(name: str, names: Sequence[str]) -> str | None:
-    """The name that was probably meant, capital letters aside."""
-    small = {column.lower(): column for column in reversed(names)}  # of equal ones, the first
-    matches = get_close_matches(name.lower(), list(small), n=1)
-    return small[matches[0]] if matches else None
-
-
 def text_columns_message(columns: Sequence[str]) -> str:
     """Say which columns hold text, and what to do."""
-    if len(columns) == 1:
-        return f"column {columns[0]!r} holds text, not numbers. {advice_on_text()}"
-    return (
-        f"the columns {_some(columns)} hold text, not numbers. If one of them is what to predict, "
-        f"name it with {argument('target')}; leave the others out with {argument('drop')}, "
-        f"{_INSTEAD}"
-    )
+    which = "column {} holds" if len(columns) == 1 else "the columns {} hold"
+    return f"{which.format(_some(columns))} text, not numbers. {advice_on_text()}"
 
 
 def _some(columns: Sequence[str] | None) -> str:
@@ -170,10 +155,6 @@ class Column:
     def __len__(self) -> int:
         return len(self.codes if self.values is None else self.values)
 
-    def head(self, n_rows: int) -> Column:
-        """A copy of the first rows."""
-        return self.take(np.arange(min(n_rows, len(self))))
-
     def take(self, rows: np.ndarray) -> Column:
         """A copy of some rows, by their positions."""
         if self.is_category:
@@ -203,28 +184,6 @@ def without_columns(X: Any, names: Sequence[str]) -> Any:
     if hasattr(X, "iloc"):
         return X.drop(columns=names)
     return X.drop_columns(names) if hasattr(X, "drop_columns") else X.drop(names)
-
-
-def first_column_without_numbers(X: Any) -> tuple[str, str] | None:
-    """The first column of a frame that is not of complete numbers, and what it holds.
-
-    True and false are the numbers 1 and 0, as `pandas.get_dummies` writes them.
-    """
-    if not is_frame(X):
-        return None
-    X = X.to_arrow() if hasattr(X, "to_arrow") else X
-    columns = X.items() if hasattr(X, "iloc") else zip(X.column_names, X.columns, strict=True)
-    for name, column in columns:
-        if isinstance(column, pa.ChunkedArray):
-            tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
-            are_numbers = any(test(column.type) for test in tests)
-            gaps = pc.any(pc.is_null(column, nan_is_null=True)).as_py()
-        else:
-            are_numbers = str(column.dtype) != "category" and column.dtype.kind in "fiub"
-            gaps = column.isna().any()
-        if not are_numbers or gaps:
-            return str(name), "missing values" if are_numbers else "text, categories or dates"
-    return None
 
 
 def column_position(item: Any, names: list[str], owner: str, argument: str) -> int:
@@ -269,30 +228,9 @@ def joined_columns(parts: Sequence[Sequence[Column]]) -> list[Column]:
     return out
 
 
-RawColumn: TypeAlias = "np.ndarray | Text | Categories"
+RawColumn: TypeAlias = np.ndarray | Text | Categories
 _LARGE = 1 << 31  # bytes that the offsets of a plain array of strings cannot reach
 _TRUTH = pa.array(["False", "True"])
-
-
-@dataclass(frozen=True)
-class Categories:
-    """A column of declared categories: names of levels, none of them null, and their codes."""
-
-    values: pa.DictionaryArray
-
-    @property
-    def ordered(self) -> bool:
-        return self.values.type.ordered
-
-    @cached_property
-    def cells(self) -> Cells:
-        """The levels without blanks around them; two of them may be the same."""
-        codes = pc.fill_null(self.values.indices.cast(pa.int64()), -1)
-        levels = pc.utf8_trim_whitespace(self.values.dictionary)
-        return Cells(levels, codes.to_numpy(zero_copy_only=False))
-
-    def __len__(self) -> int:
-        return len(self.values)
 
 
 @dataclass(frozen=True)
@@ -305,12 +243,10 @@ class RawTable:
         Names of the columns; x0, x1, … for an array.
     named : bool
         Whether these names are the table's own.
-    n_rows : int
     """
 
     names: list[str]
     named: bool
-    n_rows: int
     columns: Any
 
     @classmethod
@@ -320,7 +256,7 @@ class RawTable:
             X = dense(X) if hasattr(X, "shape") else np.asarray(X)
             if X.ndim != 2:
                 raise ValueError(f"{owner}: X must have two dimensions, got {X.ndim}.")
-            return cls([f"x{j}" for j in range(X.shape[1])], False, X.shape[0], list(X.T))
+            return cls([f"x{j}" for j in range(X.shape[1])], False, list(X.T))
         X = X.to_arrow() if _package(X) == "polars" else X
         is_pandas = hasattr(X, "iloc")
         given = X.columns if is_pandas else X.column_names
@@ -334,7 +270,7 @@ class RawTable:
             )
         # Not X.iloc, which checks each place anew: 0.2 ms a column.
         columns = [series for _, series in X.items()] if is_pandas else _restore_types(X)
-        return cls(names, named, X.shape[0], columns)
+        return cls(names, named, columns)
 
     def column(self, place: int, owner: str) -> RawColumn:
         """One column, in one of the four forms."""
@@ -376,9 +312,7 @@ def raw_column(values: Any, name: str, owner: str) -> RawColumn:
         items, codes = values.cat.categories, values.cat.codes.to_numpy(np.int64)
         items = items.to_numpy() if items.dtype.kind == "f" else items  # float32 as it prints
         levels = _strings([level_name(item) for item in items], name, owner)
-        indices = pa.array(codes, mask=codes < 0)
-        ordered = bool(values.cat.ordered)
-        return Categories(pa.DictionaryArray.from_arrays(indices, levels, ordered=ordered))
+        return Categories(pc.utf8_trim_whitespace(levels), codes, bool(values.cat.ordered))
     if str(dtype).startswith("period"):
         values = values.dt.to_timestamp()
     try:
@@ -447,10 +381,9 @@ def _from_arrow(values: Any, name: str, owner: str) -> RawColumn:
             names = pa.array([level_name(item) for item in levels], pa.string())
         else:
             names = as_text(levels).array
-        named = pa.DictionaryArray.from_arrays(values.indices, names, ordered=kind.ordered)
-        if names.null_count:  # one of the declared levels
-            named = named.dictionary_decode().dictionary_encode()
-        return Categories(named)
+        names = pc.fill_null(pc.utf8_trim_whitespace(names), "")  # a gap may be a declared level
+        codes = pc.fill_null(values.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
+        return Categories(names, codes, kind.ordered)
     if types.is_boolean(kind):
         return Text(_TRUTH.take(values.cast(pa.int8())))
     if types.is_null(kind):
@@ -481,9 +414,12 @@ def joined_raw(parts: Sequence[RawColumn]) -> RawColumn:
     kinds = {isinstance(part, np.ndarray) and part.dtype.kind == "M" for part in parts}
     if all(isinstance(part, np.ndarray) for part in parts) and len(kinds) == 1:
         return np.concatenate(parts)
-    if all(isinstance(part, Categories) for part in parts):
-        unified = pa.chunked_array([part.values for part in parts]).unify_dictionaries()
-        return Categories(unified.combine_chunks())
+    some = [part for part in parts if isinstance(part, Categories)]
+    if len(some) == len(parts):
+        begins = np.cumsum([0, *(len(part.distinct) for part in some)])
+        codes = [np.where(p.codes < 0, -1, p.codes + begin) for p, begin in zip(some, begins)]
+        levels = pa.concat_arrays([part.distinct for part in some])
+        return Categories(levels, np.concatenate(codes), some[0].ordered)
     return Text(pa.concat_arrays([as_text(part).array.cast(pa.string()) for part in parts]))
 
 
@@ -492,7 +428,7 @@ def as_text(raw: RawColumn) -> Text:
     if isinstance(raw, Text):
         return raw
     if isinstance(raw, Categories):
-        return Text(raw.values.dictionary_decode())
+        return Text(raw.distinct.take(pa.array(raw.codes, mask=raw.codes < 0)))
     if raw.dtype.kind == "M":
         return Text(pa.array(np.datetime_as_string(raw), pa.string(), mask=np.isnat(raw)))
     codes, levels = factorized(raw)
@@ -508,6 +444,12 @@ def factorized(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
 
 def typed_number_doubts(raw: np.ndarray) -> list[str]:
     """What else numbers with a type may mean: 20240131 and 1.2024 may be dates."""
-    if not may_be_dates(raw) or not date_like_doubts(as_text(raw[:100])):
+    if not may_be_dates(raw) or not _date_doubts(raw[:100]):
         return []
-    return date_like_doubts(as_text(raw))
+    return _date_doubts(raw)
+
+
+def _date_doubts(numbers: np.ndarray) -> list[str]:
+    # A float has no marks of thousands.
+    doubts = number_doubts(as_text(numbers), NumberFormat())
+    return [doubt for doubt in doubts if doubt.endswith("for a date")]

@@ -73,7 +73,7 @@ _CENTURY = 69  # two digits of a year from here on are of the twentieth century,
 _SPANS = {"month": 366 * 86400, "weekday": 7 * 86400, "hour": 86400}
 
 
-def _extract(cells: pa.Array, pattern: str) -> tuple[dict[str, pa.Array], np.ndarray]:
+def extract_parts(cells: pa.Array, pattern: str) -> tuple[dict[str, pa.Array], np.ndarray]:
     """The named parts of a pattern, and which cells match it."""
     groups = pc.extract_regex(cells, pattern)
     matched = pc.is_valid(groups).to_numpy(zero_copy_only=False)
@@ -85,7 +85,7 @@ def parse_dates(cells: pa.Array, form: str) -> np.ndarray:
 
     NaT if unreadable.
     """
-    parts, matched = _extract(cells, f"^{_LAYOUTS[form]}{_TIME}$")
+    parts, matched = extract_parts(cells, f"^{_LAYOUTS[form]}{_TIME}$")
     if not matched.any():
         return np.full(len(cells), np.datetime64("NaT", "s"))
     year = _integers(parts.get("Y", parts.get("y")))
@@ -123,7 +123,7 @@ def hours_in(cells: pa.Array) -> np.ndarray:
     """
     clock = rf"{_CLOCK}\s?(?P<p>[AaPp][Mm])?"
     pattern = rf"^(?:(?P<D>-?\d{{1,7}}) days?,? ?\+?)?(?:{clock})?$"
-    parts, matched = _extract(cells, pattern)
+    parts, matched = extract_parts(cells, pattern)
     if not matched.any():
         return np.full(len(cells), np.nan)
     day, hour, minute, second = (

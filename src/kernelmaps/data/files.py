@@ -79,33 +79,18 @@ def parquet_names(path: str | os.PathLike[str]) -> list[str]:
     return list(parquet_dataset(path).schema.names)
 
 
-class _Decompressed(io.RawIOBase):
-    """Bytes of a compressed file; ValueError that names the file if it is damaged."""
-
-    def __init__(self, path: str | os.PathLike[str], opener: Callable[[Any, str], Any]) -> None:
-        self._path = os.fspath(path)
-        self._stream = opener(os.fspath(path))
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        try:
-            data = self._stream.read(len(buffer))
-        except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
-            if getattr(error, "errno", None) is not None:  # of the disk, not of the content
-                raise
-            suffix = Path(self._path).suffix
-            raise ValueError(
-                f"{self._path!r} is damaged, incomplete or no {suffix} file: {error}. Copy or "
-                "compress it again."
-            ) from error
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
+@contextmanager
+def _damage_named(path: str | os.PathLike[str]) -> Iterator[None]:
+    """ValueError that names a compressed file which is damaged."""
+    try:
+        yield
+    except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+        if getattr(error, "errno", None) is not None:  # of the disk, not of the content
+            raise
+        raise ValueError(
+            f"{os.fspath(path)!r} is damaged, incomplete or no {Path(path).suffix} file: {error}. "
+            "Copy or compress it again."
+        ) from error
 
 
 def refuse_pipe(path: str | os.PathLike[str]) -> None:
@@ -120,10 +105,7 @@ def refuse_pipe(path: str | os.PathLike[str]) -> None:
 def open_bytes(path: str | os.PathLike[str]) -> Any:
     """Open a file, which its suffix may say to be compressed, for its bytes; not a pipe."""
     refuse_pipe(path)
-    opener = _OPENERS.get(Path(path).suffix.lower())
-    if opener is None:
-        return open(path, "rb")
-    return io.BufferedReader(_Decompressed(path, opener), 1 << 16)
+    return _OPENERS.get(Path(path).suffix.lower(), partial(open, mode="rb"))(os.fspath(path))
 
 
 def uncompressed_bytes(path: str | os.PathLike[str], limit: int) -> int:
@@ -131,7 +113,7 @@ def uncompressed_bytes(path: str | os.PathLike[str], limit: int) -> int:
     if Path(path).suffix.lower() not in _OPENERS:
         return Path(path).stat().st_size
     total = 0
-    with open_bytes(path) as stream:
+    with _damage_named(path), open_bytes(path) as stream:
         while total <= limit and (data := stream.read(1 << 20)):
             total += len(data)
     return total
@@ -144,10 +126,7 @@ def compressed(path: str | os.PathLike[str], parts: Iterable[bytes]) -> Iterable
 
 
 def open_text(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> io.TextIOBase:
-    """Open a text file, which its suffix may say to be compressed, with line ends as they are.
-
-    A compressed file that is damaged is refused with a ValueError while it is read.
-    """
+    """Open a text file, which its suffix may say to be compressed, with line ends as they are."""
     if encoding == "utf-8":
         encoding = "utf-8-sig"  # spreadsheets write a byte-order mark
     file = open_bytes(path)
@@ -233,22 +212,21 @@ class CsvFile:
         return table.slice(int(self._has_header))
 
     def blocks(self, columns: Sequence[str] | None = None, rows: int = 1 << 16) -> Iterator[Any]:
-        """The same, so many rows at a time; at least one table, which may be empty."""
-        skip, some, held = int(self._has_header), False, list[Any]()
+        """The same, at most so many rows at a time; at least one table, which may be empty."""
+        skip, some = int(self._has_header), False
         with (
             self._errors_with_lines(),
             open_bytes(self.path) as stream,
             pa.csv.open_csv(stream, *self._options(columns)) as reader,
         ):
-            for batch in chain(reader, [None]):
-                if batch is not None:
-                    held.append(_checked(pa.table(batch.slice(skip))))
-                    skip = max(skip - batch.num_rows, 0)
-                count = sum(table.num_rows for table in held)
-                while count >= rows or (batch is None and (count or not some)):
-                    table = pa.concat_tables(held) if held else reader.schema.empty_table()
-                    yield table.slice(0, rows)
-                    held, some, count = [table.slice(rows)], True, max(count - rows, 0)
+            for batch in reader:
+                table = _checked(pa.table(batch.slice(skip)))
+                skip = max(skip - batch.num_rows, 0)
+                for start in range(0, table.num_rows, rows):
+                    yield table.slice(start, rows)
+                    some = True
+            if not some:
+                yield reader.schema.empty_table()
 
     def where(self, row: int | None) -> str:
         """The file, and the line that a row begins on, as an editor counts them."""
@@ -283,7 +261,8 @@ class CsvFile:
     def _errors_with_lines(self) -> Iterator[None]:
         """What is wrong with the text, and in which line."""
         try:
-            yield
+            with _damage_named(self.path):
+                yield
         except LookupError:
             raise ValueError(f"there is no encoding {self.encoding!r}.") from None
         except (UnicodeError, csv.Error, pa.ArrowInvalid) as error:

@@ -21,7 +21,6 @@ from .._util.schema import SchemaError, boolean, instance, many, record, saved, 
 from .._util.threads import cached_property
 from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
 from .columns import (
-    Categories,
     Column,
     RawColumn,
     RawTable,
@@ -29,7 +28,6 @@ from .columns import (
     column_position,
     factorized,
     joined_raw,
-    level_name,
     typed_number_doubts,
 )
 from .dates import (
@@ -48,6 +46,8 @@ from .text_cells import (
     GAPS,
     NUMBER_FORMS,
     NUMBER_GAPS,
+    TRUTH,
+    Categories,
     Cells,
     NumberFormat,
     Text,
@@ -73,7 +73,6 @@ _ID = re.compile(
     r"(?i:(?:^|[_\s.-])(?:id|uuid|guid|key|index|rownames?|row|no|nr)$)|[a-z]I[dD]$"
     r"|^Unnamed: \d+$|^__index_level_\d+__$"
 )
-_TRUTH = {"0": "False", "1": "True"}  # booleans as numbers
 # Kinds of terms whose column must hold numbers.
 _CURVES = ("spline", "linear", "parametric", "periodic")
 _CONSTANT = "all its values are the same"
@@ -133,20 +132,13 @@ class ColumnFormat:
 
 
 class ColumnKindError(ValueError):
-    """A column holds other things than it did in fit.
-
-    Attributes
-    ----------
-    column : str
-        Its name.
-    """
+    """A column holds other things than it did in fit."""
 
     def __init__(self, owner: str, how: ColumnFormat, what: str) -> None:
         super().__init__(
             f"{owner}: column {how.name!r} held {_PLURALS[how.kind]} in fit, and now holds {what}. "
             "Convert it, or leave it out before fitting."
         )
-        self.column = how.name
 
 
 @dataclass
@@ -497,7 +489,8 @@ class _Requests:
         if isinstance(terms, Mapping):
             items = [(key, getattr(value, "kind", value)) for key, value in terms.items()]
         elif in_list:
-            sides = [item for term in terms for item in (term if _is_pair(term) else [term])]
+            pairs = (term if isinstance(term, tuple) else [term] for term in terms)
+            sides = [item for pair in pairs for item in pair]
             items = [(getattr(x, "column", x), getattr(x, "kind", "auto")) for x in sides]
         for item, kind in items:
             name, date_part = _column_and_part(item, names, owner)
@@ -533,10 +526,6 @@ def _categorical_columns(given: Any, names: list[str], owner: str) -> list[int]:
     if len(items) == len(names) and all(isinstance(item, bool | np.bool_) for item in items):
         return np.flatnonzero(items).tolist()
     return [column_position(item, names, owner, "categorical_features") for item in items]
-
-
-def _is_pair(term: Any) -> bool:
-    return isinstance(term, tuple) and len(term) == 2
 
 
 def _column_and_part(item: Any, names: list[str], owner: str) -> tuple[str, str]:
@@ -668,39 +657,26 @@ def _levels(raw: RawColumn, how: ColumnFormat, owner: str) -> Column:
             if how.form == "boolean":
                 if not {"0", "1"}.issuperset(names):
                     raise ColumnKindError(owner, how, "numbers other than 0 and 1")
-                names = [_TRUTH[level] for level in names]
+                names = [TRUTH[level] for level in names]
         present = np.ones(len(names), bool)
     else:
-        codes, names = raw.cells.codes, _level_names(raw.cells, how.form)
+        codes, names = raw.cells.codes, level_names(raw.cells, how.form)
         present = raw.cells.present(GAPS)
     n_rows = len(codes)
     first_row = np.full(len(names) + 1, n_rows)
     first_row[codes[::-1]] = np.arange(n_rows)[::-1]  # of repeated places, the last value stays
     is_level = np.append(present, False) & (first_row < n_rows)
-    is_ordered = isinstance(raw, Categories) and raw.ordered
-    order = np.arange(len(is_level)) if is_ordered else np.argsort(first_row, kind="stable")
-    order = order[is_level[order]]
-    occurring = [names[k] for k in order.tolist()]
-    levels = list(dict.fromkeys(occurring))  # two of them may have one name
-    place = {level: k for k, level in enumerate(levels)}
+    places = np.flatnonzero(is_level)
+    occurring = {names[k] for k in places.tolist()}  # two of them may have one name
+    if isinstance(raw, Categories) and raw.ordered:
+        levels = [name for name in dict.fromkeys(names) if name in occurring]
+    else:
+        by_row = places[np.argsort(first_row[places])].tolist()
+        levels = list(dict.fromkeys(names[k] for k in by_row))
+    number = {level: k for k, level in enumerate(levels)}
     rank = np.full(len(is_level), -1)
-    rank[order] = [place[name] for name in occurring]
+    rank[places] = [number[names[k]] for k in places.tolist()]
     return Column(how.name, None, rank[codes], levels)
-
-
-def _level_names(cells: Cells, form: str) -> list[str]:
-    if form == "text" or form == "mixed":
-        return level_names(cells)
-    names = [_number_name(cell) for cell in cells.distinct.to_pylist()]
-    return [_TRUTH.get(name, name.capitalize()) for name in names] if form == "boolean" else names
-
-
-def _number_name(cell: str) -> str:
-    """The name that a number has as a level, however it is written."""
-    try:
-        return str(int(cell)) if cell.lstrip("+-").isdigit() else level_name(float(cell))
-    except (ValueError, OverflowError):
-        return cell
 
 
 # ---- columns that say nothing -------------------------------------------------------------------
@@ -718,10 +694,10 @@ def _useless(how: ColumnFormat, read: list[Column], named: bool) -> str | None:
         if 2 * n_levels > n:
             return f"it has {n_levels:,} levels in {n:,} rows"
     values = column.values if column.codes is None else column.codes
-    if how.kind == "number" and named and n >= _FEW_ROWS and _ID.search(how.name):
+    may_be_id = how.kind == "number" and named and n >= _FEW_ROWS and _ID.search(how.name)
+    if may_be_id and (values == np.round(values)).all() and len(np.unique(values)) == n:
         # Numbers that count the rows under another name may be a time, which a model needs.
-        if (values == np.round(values)).all() and len(np.unique(values)) == n:
-            return _NUMERIC_ID
+        return _NUMERIC_ID
     first = values[0]
     if first != first:
         return _CONSTANT if np.isnan(values).all() else None

@@ -1,4 +1,4 @@
-"""CSV and Parquet files that fit into memory, as a table with its target and weights beside it."""
+"""Tables of files, datasets and streams: read at once, or block by block."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .._util.arguments import needed
 from .._util.threads import cached_property
@@ -69,10 +70,10 @@ def _parquet_bytes(path: Path) -> int:
     total = 0
     for file in [path] if path.is_file() else path.rglob("*.p*q*"):
         with needed("pyarrow.parquet").ParquetFile(file) as parquet:
-            about, first = parquet.metadata, next(parquet.iter_batches(1 << 8), ())
+            about, first = parquet.metadata, next(parquet.iter_batches(1 << 8), None)
         groups = map(about.row_group, range(about.num_row_groups))
         stored = sum(group.total_byte_size for group in groups)
-        width = max(8 * about.num_columns, first.nbytes / len(first) if len(first) else 0)
+        width = max(8 * about.num_columns, first.nbytes / len(first) if first else 0)
         total += max(stored, int(about.num_rows * width))
     return total
 
@@ -177,24 +178,26 @@ def load_table(
     """
     file = file if isinstance(file, TableFile) else TableFile.read(file)
     names = file.table.column_names
-    y = target_in(names, y, file.name)
-    beside = [item for item in (y, sample_weight, exposure) if isinstance(item, str)]
-    column_positions(names, beside, file.name)
-    X = file.table.select([n for n in names if n not in beside] if columns is None else columns)
+    y, _, features = _assign_columns(names, (y, sample_weight, exposure), columns, file.name)
     *values, has_target = file.beside(y, sample_weight, exposure)
+    X = file.table.select(features)
     return X if has_target is None else X.filter(pa.array(has_target)), *values
 
 
-def target_in(names: Sequence[str], y: Any, file: str) -> Any:
-    """Targets as given, or the column "y"; a file without it is refused."""
-    y = default_target(names, y)
+def _assign_columns(
+    names: Sequence[str], beside: tuple[Any, Any, Any], columns: Sequence[str] | None, file: str
+) -> tuple[Any, list[str], list[str]]:
+    """Targets as given, or the column "y"; columns that are no features; and those that are."""
+    y = default_target(names, beside[0])
     if y is None:
         shown = ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
         raise ValueError(
             f"{file} has no target: name the column to predict as y, as in "
             f"fit(path, {names[-1]!r}). It has the columns {shown}."
         )
-    return y
+    named = [item for item in (y, *beside[1:]) if isinstance(item, str)]
+    column_positions(names, named, file)
+    return y, named, [n for n in names if n not in named] if columns is None else list(columns)
 
 
 _LEARNED_ROWS = 1 << 14  # of a CSV file, which say whether a column holds numbers
@@ -458,6 +461,8 @@ def open_source(
     sample_weight: Any = None,
     *,
     columns: Sequence[str] | None = None,
+    exposure: Any = None,
+    frames: bool = False,
 ) -> Source:
     """Open anything that holds rows.
 
@@ -480,72 +485,55 @@ def open_source(
         of `y` and `sample_weight`, as they come. Parquet and CSV files and Dask dataframes may have
         them in any order; a warning names further ones, which are ignored. Chunks that are frames
         must have them in this order.
+    exposure : array-like, str or None
+        Exposures, or the name of a column.
+    frames : bool
+        Whether blocks are tables, whose columns may hold anything, where X has names of columns.
 
     Returns
     -------
     Source
         The rows, to be read block by block.
     """
-    return _opened(X, y, sample_weight, columns=columns)
-
-
-def open_table(X: Any, y: Any = None, sample_weight: Any = None, exposure: Any = None) -> Source:
-    """Open anything that holds a table: columns of any kind, as frames, where they have names.
-
-    Parameters
-    ----------
-    X : path, pyarrow dataset, Dask collection, iterable, callable, or what `open_source` opens
-        Chunks may be frames. CSV files are opened by `open_large_table`.
-    y, sample_weight, exposure : str or array-like, optional
-        Columns by name, or values of all rows. The target is by default the column ``"y"``.
-    """
-    # A list holds values: in a table, only a string names a column.
-    beside = (np.asarray(v) if isinstance(v, list) else v for v in (y, sample_weight, exposure))
-    return _opened(X, *beside, frames=True)
-
-
-def _opened(
-    X: Any, y: Any, w: Any, exposure: Any = None, *,
-    frames: bool = False, columns: Sequence[str] | None = None,
-) -> Source:  # fmt: skip
     path = Path(X) if isinstance(X, str | os.PathLike) else None
     if path is not None and not path.exists():
         raise FileNotFoundError(f"no file or directory {str(path)!r}")
     if path is not None:
         refuse_pipe(path)
+    package, beside = type(X).__module__.split(".")[0], (y, sample_weight, exposure)
     if path is not None and (is_parquet(path) or is_csv(path)):
         data = parquet_dataset(path) if is_parquet(path) else CsvFragment(CsvFile(path))
         where = str(path) if frames else f"the file {str(path)!r}"
-        return ArrowSource.of(data, y, w, exposure, frames=frames, columns=columns, name=where)
-    package = type(X).__module__.split(".")[0]
-    if package == "pyarrow":
-        return ArrowSource.of(X, y, w, exposure, frames=frames, columns=columns)
-    collection, given = package.startswith("dask"), not isinstance(exposure, str | None)
-    if given and (collection or isinstance(X, DaskSource)):
-        raise ValueError("exposure of a Dask collection must be the name of a column")
-    if collection:
-        return DaskSource(X, y, w, exposure, frames=frames, columns=columns)
-    if callable(X) or (path is None and is_chunks(X)):
-        return IterableSource(X, y, w, exposure, frames, columns)
-    if isinstance(exposure, str):
-        raise ValueError(f"exposure={exposure!r} names a column, but X has no names of columns")
-    if exposure is not None:
-        source = _opened(X, y, w)
-        if isinstance(source, IterableSource):  # its first chunks can be looked at and still come
-            return IterableSource(source.chunks, *source.beside[:2], exposure, source.frames)
-        if not isinstance(source, SlicedSource | ArrowSource) or source.n_rows is None:
-            raise ValueError(f"exposure of {source.describe()} must be the name of a column")
-        check_lengths(source.n_rows, exposure=exposure)
-        return replace(source, exposure=exposure)
+        return ArrowSource.of(data, *beside, frames=frames, columns=columns, name=where)
     if path is not None and path.suffix.lower() != ".npy":
         raise ValueError(f"{str(path)!r} is not a file of rows that is read. {known_suffixes()}")
-    if not isinstance(X, Source):
-        return sliced_source(X if path is None else path, y, w)
-    if y is not None or w is not None:
-        raise ValueError("a Source has its own targets and weights; leave y and weights out")
-    if columns is not None and X.names is not None:
-        check_order(X.names, columns, X.describe())
-    return X
+    if package == "pyarrow":
+        return ArrowSource.of(X, *beside, frames=frames, columns=columns)
+    is_dask = package.startswith("dask")
+    if (is_dask or isinstance(X, DaskSource)) and not isinstance(exposure, str | None):
+        raise ValueError("exposure of a Dask collection must be the name of a column")
+    if is_dask:
+        return DaskSource(X, *beside, frames=frames, columns=columns)
+    if callable(X) or (path is None and is_chunks(X)):
+        return IterableSource(X, *beside, frames, columns)
+    if isinstance(exposure, str):
+        raise ValueError(f"exposure={exposure!r} names a column, but X has no names of columns")
+    if isinstance(X, Source):
+        if y is not None or sample_weight is not None:
+            raise ValueError("a Source has its own targets and weights; leave y and weights out")
+        if columns is not None and X.names is not None:
+            check_order(X.names, columns, X.describe())
+    if isinstance(X, IterableSource) and exposure is not None:
+        # Its first chunks can be looked at, and still come.
+        return IterableSource(X.chunks, *X.beside[:2], exposure, X.frames)
+    rows = X if path is None else path
+    source = X if isinstance(X, Source) else sliced_source(rows, y, sample_weight)
+    if exposure is None:
+        return source
+    if not isinstance(source, SlicedSource | ArrowSource) or source.n_rows is None:
+        raise ValueError(f"exposure of {source.describe()} must be the name of a column")
+    check_lengths(source.n_rows, exposure=exposure)
+    return replace(source, exposure=exposure)
 
 
 def in_memory(X: Any) -> bool:
@@ -557,25 +545,33 @@ def in_memory(X: Any) -> bool:
     return not is_chunks(X)
 
 
-def has_text(X: Any) -> bool:
-    """Whether a file, dataset or Dask frame has columns of other things than numbers.
+def first_column_without_numbers(X: Any) -> tuple[str, str] | None:
+    """The first column of a table that is not of complete numbers, and what it holds.
 
-    A CSV file counts as if it had: it is read as a table, or not at all.
+    True and false are the numbers 1 and 0, as `pandas.get_dummies` writes them. Gaps in files and
+    datasets are found when they are read.
     """
     if isinstance(X, str | os.PathLike):
-        if is_csv(X):
-            return Path(X).exists()
-        if not (Path(X).exists() and is_parquet(X)):
-            return False
-        X = parquet_dataset(X)
-    package = type(X).__module__.split(".")[0]
-    if package == "pyarrow" and not is_frame(X):
-        types = pa.types
-        tests = (types.is_string, types.is_large_string, types.is_dictionary, types.is_temporal)
-        return any(test(kind) for kind in X.schema.types for test in tests)
-    if package.startswith("dask") and hasattr(X, "columns"):
-        return any(kind.kind not in "fiub" for kind in X.dtypes)
-    return False
+        X = parquet_dataset(X) if Path(X).exists() and is_parquet(X) else None
+    X = X.to_arrow() if hasattr(X, "to_arrow") else X
+    package, types = type(X).__module__.split(".")[0], pa.types
+    if package == "pyarrow":
+        texts = (types.is_string, types.is_large_string, types.is_dictionary, types.is_temporal)
+        kinds = [(field.name, any(test(field.type) for test in texts)) for field in X.schema]
+    elif hasattr(X, "columns") and (package.startswith("dask") or is_frame(X)):
+        kinds = [(str(name), kind.kind not in "fiub") for name, kind in zip(X.columns, X.dtypes)]
+    else:
+        return None
+    for j, (name, is_text) in enumerate(kinds):
+        if is_text:
+            return name, "text, categories or dates"
+        if package == "pandas":
+            gaps = X.iloc[:, j].isna().any()
+        else:
+            gaps = is_frame(X) and pc.any(pc.is_null(X.column(j), nan_is_null=True)).as_py()
+        if gaps:
+            return name, "missing values"
+    return None
 
 
 BLOCK = 1 << 16  # rows that are read at a time
@@ -590,7 +586,8 @@ def open_large_table(
 
     Parameters
     ----------
-    X : path, or what `open_table` opens
+    X : what `open_source` opens
+        Chunks may be frames.
     y, sample_weight, exposure : str or array-like, optional
         Columns by name, or values of all rows.
     columns : sequence of str, optional
@@ -610,7 +607,11 @@ def open_large_table(
         data = data.replace_schema(pa.schema([data.schema.field(name) for name in taken]))
         yield ArrowSource.of(data, *beside, frames=True, name=str(path))
     else:
-        source = open_table(X, y, sample_weight, exposure)
+        # A list holds values: in a table, only a string names a column.
+        y, sample_weight, exposure = (
+            np.asarray(v) if isinstance(v, list) else v for v in (y, sample_weight, exposure)
+        )
+        source = open_source(X, y, sample_weight, exposure=exposure, frames=True)
         source.keep_chunks()
         yield source
 
@@ -620,10 +621,7 @@ def _split_into_cells(
 ) -> ArrowSource:
     """The rows of a CSV file, features as text, which are written to a Parquet file."""
     name = str(file.path)
-    y = target_in(file.names, beside[0], name)
-    named = [item for item in (y, *beside[1:]) if isinstance(item, str)]
-    column_positions(file.names, named, name)
-    features = [c for c in file.names if c not in named] if columns is None else list(columns)
+    y, named, features = _assign_columns(file.names, beside, columns, name)
     counted = named or features[:1]  # a table without columns has no rows
     values = TableFile(name, file.table(counted), file).beside(y, *beside[1:])
     schema = pa.schema([(feature, pa.string()) for feature in features])

@@ -43,8 +43,8 @@ def target_values(raw: RawColumn, target: str, where: Where) -> tuple[np.ndarray
             )
         has_target = ~np.isnan(raw)
         if np.isinf(raw).any():
-            place = where(int(np.argmax(np.isinf(raw))))
-            raise ValueError(f"{place}: the target {target!r} holds infinity. Leave the row out.")
+            row = where(int(np.argmax(np.isinf(raw))))
+            raise ValueError(f"{row}: the target {target!r} holds infinity. Leave the row out.")
         _warn_of(typed_number_doubts(raw), f"the target {target!r}", where)
         return _as_integers(raw[has_target]), has_target
     column = as_text(raw)

@@ -1,7 +1,7 @@
 """Cells of text: what stands for a missing value, numbers as people write them, dates, levels.
 
-A column is encoded first (`Cells`): each rule looks at the different cells only, and pyarrow applies
-patterns to all of them at once.
+A column is encoded first (`Cells`): each rule looks at the different cells only, and pyarrow
+applies patterns to all of them at once.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from .dates import (
     ISO,
     TYPED,
     UNUSUAL_FORM,
+    extract_parts,
     hours_in,
     parse_dates,
 )
@@ -38,6 +39,8 @@ NUMBER_GAPS = (*GAPS, "-", ".", "nat")
 """What does in a column of numbers or dates."""
 INFINITE = tuple(sign + word for sign in ("", "+", "-") for word in ("inf", "infinity"))
 """Plain numbers without a digit, in small letters."""
+TRUTH = {"0": "False", "1": "True"}
+"""Booleans as numbers."""
 CLOCK = "hh:mm"
 NUMBER_FORMS = ("plain", "1,234.5", "1.234,5", CLOCK)
 """How numbers may be written: as Python does, with grouped digits, with a decimal comma, as hours
@@ -80,14 +83,15 @@ _AFTER = rf"[{_LETTER}%$'\"][{_LETTER}%$/^.]*[23]?(?: [{_LETTER}$]+)?"
 _ACCOUNTING = r"^([^()\d]*)\(([^()+\-−]*\d[^()+\-−]*)\)$"  # (12.50) and $(12.50) are negative
 _ORDINALS = {"st", "nd", "rd", "th"}
 _LEADING_ZERO = rf"^[+-]?0[{_GROUP}\d]*\d$"
-_MAYBE_GROUPED = r"^\s*(?:[+-]?[1-9](?:\d*|\d{0,2}\.\d{3})|0|\D*)\s*$"
 _D, _M, _Y = r"(?:0[1-9]|[12]\d|3[01])", "(?:0[1-9]|1[0-2])", r"(?:19|20)\d\d"
 _HOURS = r"(?:[01]\d|2[0-3])[0-5]\d(?:[0-5]\d)?"
+_MAYBE_GROUPED = r"\D*(?:[1-9]\d{0,2}[.,]\d{3}|\d+)\D*[23]?"
+"""Numbers whose mark may be that of thousands or of decimals, and those without any."""
 _DATE_LIKE = {
-    "2024-01-31": rf"^(?:{_Y}{_M}{_D}(?:{_HOURS})?|(?:{_D}|[1-9]){_M}{_Y}|(?:{_M}|[1-9]){_D}{_Y}"
-    rf"|\d{{1,2}}{_M}{_D})$",
-    "2024-01": rf"^(?:{_Y}{_M}|{_Y}\.(?:{_M}|1)|(?:{_M}|[1-9])\.{_Y})$",
-    "a date with its year": rf"^(?:{_D}|[1-9])\.(?:{_M}|1)$",
+    "2024-01-31": rf"{_Y}{_M}{_D}(?:{_HOURS})?|(?:{_D}|[1-9]){_M}{_Y}|(?:{_M}|[1-9]){_D}{_Y}"
+    rf"|\d{{1,2}}{_M}{_D}",
+    "2024-01": rf"{_Y}{_M}|{_Y}\.(?:{_M}|1)|(?:{_M}|[1-9])\.{_Y}",
+    "a date with its year": rf"(?:{_D}|[1-9])\.(?:{_M}|1)",
 }
 """Numbers that may be dates, and what to write for a date. The float of 01.10 is 1.1."""
 _LONG_ENOUGH = r"\d{5}|\.\d\d"  # 1.1 and 2.1 alone are no dates
@@ -128,14 +132,9 @@ class Cells:
     @classmethod
     def of(cls, text: pa.Array) -> Cells:
         """Encode a column of strings."""
-        encoded = text.dictionary_encode()
-        codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-        trimmed = pc.utf8_trim_whitespace(encoded.dictionary)
-        if trimmed.equals(encoded.dictionary):
-            return cls(trimmed, codes)
-        again = trimmed.dictionary_encode()
-        place = np.append(again.indices.to_numpy(zero_copy_only=False), -1).astype(np.int64)
-        return cls(again.dictionary, place[codes])
+        encoded = pc.utf8_trim_whitespace(text).dictionary_encode()
+        codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
+        return cls(encoded.dictionary, codes.astype(np.int64))
 
     @cached_property
     def counts(self) -> np.ndarray:
@@ -159,6 +158,20 @@ class Cells:
         """Values of the different cells as those of the rows; NaN or NaT for nulls."""
         missing = "NaT" if values.dtype.kind == "M" else "nan"
         return np.append(values, values.dtype.type(missing))[self.codes]
+
+
+@dataclass(frozen=True)
+class Categories(Cells):
+    """A column of declared categories: cells are its levels, of which two may have one name."""
+
+    ordered: bool = False
+
+    @property
+    def cells(self) -> Cells:
+        return self
+
+    def __len__(self) -> int:
+        return len(self.codes)
 
 
 @dataclass(frozen=True)
@@ -270,10 +283,9 @@ def numbers_in(cells: pa.Array, form: str) -> tuple[np.ndarray, pa.Array, np.nda
         rf"^(?P<sign>{sign}){blank}(?P<before>{_BEFORE})?{blank}(?P<second>{sign}){blank}"
         rf"(?P<digits>{_DIGITS[form]}){blank}(?P<after>{_AFTER})?$"
     )
-    groups = pc.extract_regex(cells, pattern)
-    if groups.null_count == len(cells):
+    parts, matched = extract_parts(cells, pattern)
+    if not matched.any():
         return np.full(len(cells), np.nan), pa.nulls(len(cells), pa.string()), no_powers
-    parts = dict(zip((field.name for field in groups.type), groups.flatten(), strict=True))
     written = pc.binary_join_element_wise(parts["before"], parts["after"], "\t")
     encoded = written.dictionary_encode()
     names = [split_unit(*name.split("\t")) for name in encoded.dictionary.to_pylist()]
@@ -332,14 +344,16 @@ def find_number_format(column: Text, *, codes_too: bool = False) -> NumberFormat
         return None
     if column.plain is not None:
         return NumberFormat()
-    candidates = []
+    candidates: list[tuple[int, bool, NumberFormat]] = []
     for form in () if _all_in_brackets(column) else column.number_forms:
         how = NumberFormat(form, _most_frequent_unit(column, form))
         bad, accepted, _ = _count_unreadable(column, column.numbers(how))
         candidates.append((bad, accepted, how))
         if bad == 0:
             break
-    _, accepted, how = min(candidates, key=itemgetter(0), default=(0, False, None))
+    if not candidates:
+        return None
+    _, accepted, how = min(candidates, key=itemgetter(0))
     return how if accepted else None
 
 
@@ -375,43 +389,38 @@ def number_doubts(column: Text, how: NumberFormat) -> list[str]:
     if how.form == CLOCK:
         times = "holds times, read as hours: give a time of day a periodic term of period 24"
         return [] if _match(column.cells.distinct, "day").any() else [times]
+    numbers = column.numbers(how) if column.plain is None else column.plain
+    is_plain = how == NumberFormat()
+    patterns = {"": _MAYBE_GROUPED, **(_DATE_LIKE if is_plain and may_be_dates(numbers) else {})}
+    for part in (Text(column.array.slice(0, _CELLS_TRIED)), column):
+        is_number = True if part.plain is not None else ~np.isnan(part.numbers(how))
+        cells = part.cells.where(part.cells.present(NUMBER_GAPS) & is_number)
+        whole = pc.replace_substring_regex(cells, _WHOLE, r"\1")
+        patterns = {
+            instead: pattern
+            for instead, pattern in patterns.items()
+            if _match(whole if instead else cells, f"^(?:{pattern})$").all()
+        }
+        if not patterns or not len(cells):
+            return []
     doubts = []
-    some = Text(column.array.slice(0, _CELLS_TRIED))
-    # One plain cell such as 1.25 or 0.125 shows that a dot is a decimal point.
-    certain = some.plain is not None and not _match(some.array.drop_null(), _MAYBE_GROUPED).all()
-    if column.plain is not None and not certain:
-        certain = not pc.any(pc.match_substring(column.array, ".")).as_py()
-    for form in () if certain else ("1,234.5", "1.234,5"):
-        other = NumberFormat(form, how.unit)
-        place = _first_difference(some, how, other)
-        place = None if place is None else _first_difference(column, how, other)
-        if place is None or place < 0:
-            continue
-        cell = column.cells.distinct[place].as_py()
-        is_decimal = abs(column.numbers(how)[place]) < abs(column.numbers(other)[place])
+    marked = cells.filter(pa.array(_match(cells, "[.,]")))
+    if "" in patterns and len(marked):
+        cell = marked[0].as_py()
+        mark, decimal = "." if "." in cell else ",", "," if how.form == "1.234,5" else "."
         reading, instead = (
-            ("a decimal mark", "separates thousands, remove it") if is_decimal else
+            ("a decimal mark", "separates thousands, remove it") if mark == decimal else
             ("separating thousands", "is a decimal comma, write a dot")
         )  # fmt: skip
         doubts.append(
-            f"holds cells such as {cell!r}, whose {'dot' if '.' in cell else 'comma'} is read as "
+            f"holds cells such as {cell!r}, whose {'dot' if mark == '.' else 'comma'} is read as "
             f"{reading}: if it {instead}"
         )
-        break
-    return [*doubts, *(date_like_doubts(column) if how == NumberFormat() else [])]
-
-
-def _first_difference(column: Text, how: NumberFormat, other: NumberFormat) -> int | None:
-    """The first cell that another format reads as another number; −1 if there is none.
-
-    None if the other format does not read all cells.
-    """
-    values, others = column.numbers(how), column.numbers(other)
-    readable = column.cells.present(NUMBER_GAPS) & ~np.isnan(values)
-    if np.isnan(others[readable]).any():
-        return None
-    differ = readable & (others != values)
-    return int(np.argmax(differ)) if differ.any() else -1
+    dates = [instead for instead in patterns if instead]
+    if dates and _match(whole, _LONG_ENOUGH).any():
+        cell = cells[0].as_py()
+        doubts.append(f"holds cells such as {cell!r}, read as numbers: write {dates[0]} for a date")
+    return doubts
 
 
 def may_be_dates(numbers: np.ndarray) -> bool:
@@ -423,25 +432,6 @@ def may_be_dates(numbers: np.ndarray) -> bool:
         return False
     low, high = (10101, 21e12) if is_whole[0] else (1, 2100)  # 010101, 2099-12-31 23:59:59; 2099.12
     return bool(low <= some.min() and some.max() < high)
-
-
-def date_like_doubts(column: Text) -> list[str]:
-    """Of numbers that may all be dates, what to write for a date: the end of a sentence."""
-    numbers = column.numbers(NumberFormat()) if column.plain is None else column.plain
-    dates = list(_DATE_LIKE) if may_be_dates(numbers) else []
-    for part in (Text(column.array.slice(0, _CELLS_TRIED)), column) if dates else ():
-        plain = part.plain is not None
-        cells = part.cells.where(
-            part.cells.present(NUMBER_GAPS) if plain else ~np.isnan(part.numbers(NumberFormat()))
-        )
-        cells = pc.replace_substring_regex(cells, _WHOLE, r"\1")
-        dates = [date for date in dates if len(cells) and _match(cells, _DATE_LIKE[date]).all()]
-        if not dates:
-            break
-    if not dates or not _match(cells, _LONG_ENOUGH).any():
-        return []
-    cell = cells[0].as_py()
-    return [f"holds cells such as {cell!r}, read as numbers: write {dates[0]} for a date"]
 
 
 def unit_doubts(column: Text, how: NumberFormat) -> list[str]:
@@ -514,9 +504,20 @@ def is_text(column: Text) -> bool:
     return column.plain is None and _count_unreadable(column, column.numbers(NumberFormat()))[0] > 0
 
 
-def level_names(cells: Cells) -> list[str]:
-    """Names of levels: 3 for 3.0, which is how files with gaps write whole numbers."""
-    return pc.replace_substring_regex(cells.distinct, _WHOLE, r"\1").to_pylist()
+def level_names(cells: Cells, form: str) -> list[str]:
+    """Names of levels, however they are written: 3 for 3.0, 2.5 for 2.50, True for TRUE and 1."""
+    if form in ("text", "mixed"):  # files with gaps write whole numbers as 3.0
+        return pc.replace_substring_regex(cells.distinct, _WHOLE, r"\1").to_pylist()
+    names = [_number_name(cell) for cell in cells.distinct.to_pylist()]
+    return [TRUTH.get(name, name.capitalize()) for name in names] if form == "boolean" else names
+
+
+def _number_name(cell: str) -> str:
+    try:
+        number = int(cell) if cell.lstrip("+-").isdigit() else float(cell)
+        return str(int(number)) if number == number // 1 else str(number)
+    except (ValueError, OverflowError):
+        return cell
 
 
 def quoted(cells: Iterable[Any], most: int = 3) -> str:

@@ -170,7 +170,10 @@ class TableSolver(DesignSolver):
     def finish(self, arrays: Arrays, lower_bound: float) -> Design:
         grid = self.grid
         table = RankTable(grid, **arrays)
-        certificate = certify.certify_table(table, lower_bound, True)
+        proof = certify.bound_table_everywhere(table)
+        to_zero = certify.bound_table_to_zero(table, proof.bound)
+        facts = {"locally_optimal": True, "bound_to_zero": to_zero}
+        certificate = certify.make_certificate(proof, table.max_error, lower_bound, **facts)
         n_columns = table.coefficients.shape[1]
         return self._design(grid, n_columns, table.max_error, certificate, table=table)
 
@@ -223,8 +226,7 @@ def design_map(
         all ratios of values up to b = 1 (times b for other b). Two or three pairs (low, high)
         ask for a joint map of as many coordinates (section 6), a ``JointDesign``.
     error : {"absolute", "relative", "signature"} or callable, default="absolute"
-        What to minimise: |k − k̂| of the kernel, |k − k̂|/k, the error of the signature, or
-        w(λ)|k(λ) − k̂(λ)| with a weight that you provide.
+        |k − k̂|, |k − k̂|/k, the error of the signature, or w(λ)|k(λ) − k̂(λ)| with your weight w.
     method : {"refined", "minimax"}, default="refined"
         "refined": the best cosines. "minimax": the best table of D columns.
     homogeneous : bool, optional

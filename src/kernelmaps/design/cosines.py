@@ -222,6 +222,8 @@ def log_p_norm(error: np.ndarray, power: int) -> tuple[float, np.ndarray]:
         if exponent:
             square *= square
     total = np.vdot(gradient, error) / top
+    if not total > 0:  # an exact map
+        return -700.0, np.zeros_like(error)
     return float(np.log(top) + np.log(total) / power), gradient / (total * top)
 
 
@@ -243,7 +245,13 @@ LARGEST_LOGARITHM = 300.0
 """Logarithm of weights that a descent tries: a long step must not overflow."""
 
 
-def least_p_norm(problem: CosineProblem, cosines: Cosines, fixed_zero: bool) -> Cosines:
+def least_p_norm(
+    problem: CosineProblem,
+    cosines: Cosines,
+    fixed_zero: bool,
+    powers: tuple[int, ...] = (2, 8, 32),
+    steps: int = 40,
+) -> Cosines:
     """Descend from given cosines through growing powers p; the frequencies come back sorted."""
     lags, target, weight = problem.sampled(160)
     weight, n = weight / problem.scale, cosines[1].size
@@ -261,8 +269,8 @@ def least_p_norm(problem: CosineProblem, cosines: Cosines, fixed_zero: bool) -> 
         moves[: free.start] = 0.0
         return norm, np.r_[(sums @ atoms) * alpha, moves]
 
-    for power in (2, 8, 32):
-        x = descend(value, x, (power,), maxiter=40, maxcor=20).x
+    for power in powers:
+        x = descend(value, x, (power,), maxiter=steps, maxcor=20).x
     order = np.argsort(np.abs(x[n:]))
     return np.abs(x[n:])[order] / problem.span, np.exp(x[:n])[order]
 
@@ -537,10 +545,12 @@ def _refine(problem: CosineProblem, n_columns: int, seed: int, progress: bool | 
     remez = remez_design(continuous, n_columns)
     equalised = remez is not None and alternation(continuous, remez).size > n_columns
     candidates = [] if remez is None else [remez]
-    if not equalised and n_columns > 1 and _nearly_exact(continuous, n_columns):
-        # Lobes drown in the rounding of k: neither linear programs nor starts can he
-        candidates.append(_refine(problem, n_columns - 1, seed, progress))
-        return min(candidates, key=problem.max_error)
+    if not equalised and n_columns > 1:
+        fewer = remez_design(continuous, max(1, n_columns - 3))
+        if fewer is not None and continuous.max_error(fewer) < 1e-6 * continuous.scale:
+            # Lobes drown in the rounding of k: neither linear programs nor starts can help.
+            candidates.append(_refine(problem, n_columns - 1, seed, progress))
+            return min(candidates, key=problem.max_error)
     kink = has_kink(problem.signature, problem.span)
     limit = continuous.scale * (_SEARCH.unique_below_with_kink if kink else _SEARCH.unique_below)
     if remez is None or not (equalised and continuous.max_error(remez) < limit):
@@ -550,12 +560,6 @@ def _refine(problem: CosineProblem, n_columns: int, seed: int, progress: bool | 
             sequential_lp(problem, pair, radius=_SEARCH.first_radius) for pair in candidates
         ]
     return _tidy(min(candidates, key=problem.max_error))
-
-
-def _nearly_exact(problem: CosineProblem, n_columns: int) -> bool:
-    """Whether three columns less already come close to the rounding of k."""
-    fewer = remez_design(problem, max(1, n_columns - 3))
-    return fewer is not None and problem.max_error(fewer) < 1e-6 * problem.scale
 
 
 def _tidy(cosines: Cosines) -> Cosines:
@@ -601,6 +605,7 @@ def _many_starts(
         start = frequencies, fit_weights(problem, frequencies)
         scouts.append(least_p_norm(problem, start, fixed_zero))
     valleys = distinct_optima(problem, scouts, 1e-2)[:2]
+    valleys = [least_p_norm(problem, pair, fixed_zero, (32, 128), 200) for pair in valleys]
     best = min((_polish(problem, pair) for pair in valleys), key=problem.max_error)
     for _ in range(3):
         displaced = _displace_frequencies(problem, best, fixed_zero)

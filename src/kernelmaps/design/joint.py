@@ -8,7 +8,7 @@ optimise.
 
 Frequencies come from products of one-dimensional designs (eq. 21). Linear programs select, then the
 continuous extension moves them: p-norms by L-BFGS to reach the valley, sequential linear programs
-with a trust region (as in :mod:`~kernelmaps.design.cosines`) to its ground. A frequency of a periodic
+with a trust region, as in one dimension, to its ground. A frequency of a periodic
 axis is a harmonic and stays, and so does a zero coordinate: moving it would cost columns.
 
 On a product grid of lags a sum of cosines needs no cosine per grid point: with E_i[a, j] =
@@ -447,7 +447,6 @@ class JointProblem:
     periods: Periods
     form: str
     steps: int
-    norm = "max"
 
     @property
     def span(self) -> float:

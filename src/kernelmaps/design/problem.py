@@ -305,8 +305,7 @@ def build_problem(
     if universal and error != "absolute":
         raise ValueError(
             f"design_map: domain='universal' needs {argument('error', 'absolute')}: only its "
-            "weight "
-            f"e^(-λ/2) makes the tail beyond every range harmless (error={error!r})."
+            f"weight e^(-λ/2) makes the tail beyond every range harmless (error={error!r})."
         )
     is_function = callable(error)
     if not is_function and error not in ERRORS:
@@ -319,8 +318,7 @@ def build_problem(
         if smallest <= 0:
             raise ValueError(
                 f"design_map: {argument('error', 'relative')} divides by the signature, which "
-                "falls to "
-                f"{smallest:.3g} on [0, {span:.3g}]; it must stay positive there."
+                f"falls to {smallest:.3g} on [0, {span:.3g}]; it must stay positive there."
             )
     return CosineProblem(
         feature,

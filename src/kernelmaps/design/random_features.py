@@ -233,23 +233,12 @@ def required_features(
     kernel = kernel if is_kernel else kernels.get(kernel)
     d, z, q = int(dim), min(2.0 * sparsity, float(dim)), float(probability)
 
-    def second_moment(d: int) -> float:
-        """σ_p² = E‖ω‖² in d dimensions: d times minus the curvature of the signature at 0."""
-        moment = float(getattr(kernel, "second_moment", lambda d: np.inf)(d))
-        if not 0 < moment < np.inf:
-            raise ValueError(
-                f"required_features: the spectrum of {kernel!r} has no (known) second moment above "
-                f"0 (second_moment({d}) is {moment!r}), which the theorems need. Use gaussian, "
-                "cauchy or matern with nu > 1, or give your kernel a method second_moment(d)."
-            )
-        return moment
-
     def count_ambient(epsilon: float, q: float, d: int, diameter: float) -> int:
         """The least M with 2⁸ (σ_p diam/ε)² exp(−M ε²/(4(d + 2))) ≤ q."""
-        odds = 2.0**8 * second_moment(d) * (diameter / epsilon) ** 2 / q
+        odds = 2.0**8 * _second_moment(kernel, d) * (diameter / epsilon) ** 2 / q
         return ceil(4 * (d + 2) / epsilon**2 * np.log(max(odds, np.e)))
 
-    base = 6 * np.e * d * np.sqrt(second_moment(d)) * diameter / (z * epsilon)
+    base = 6 * np.e * d * np.sqrt(_second_moment(kernel, d)) * diameter / (z * epsilon)
     exponent = np.log(3 / q) + 2 * z / (z + 2) * np.log(max(base, 1.0))
     M = ceil(4 * (z + 2) / epsilon**2 * exponent)
     M_ambient = count_ambient(epsilon, q, d, diameter)
@@ -257,7 +246,7 @@ def required_features(
         return RequiredFeatures(M, M_ambient, None, None, False)
     # L, the largest slope of f: |f'(r)| = |E ω sin(ωr)| is at most r E ω², and next to that for
     # small r. Else from differences: equal steps for a hundred lengths, equal ratios beyond.
-    moment = second_moment(1)
+    moment = _second_moment(kernel, 1)
     lipschitz, length = diameter * moment, moment**-0.5
     if diameter >= 1e-3 * length:
         middle = min(diameter, 100 * length)
@@ -271,3 +260,15 @@ def required_features(
     longest = np.sqrt(max(1.0, d / m)) * diameter  # ‖Px‖² ≤ (d/m)‖x‖²
     M_compressive = count_ambient(epsilon / 2, q / 2, m, longest)
     return RequiredFeatures(M, M_ambient, m, M_compressive, m <= d)
+
+
+def _second_moment(kernel: Any, d: int) -> float:
+    """σ_p² = E‖ω‖² in d dimensions: d times minus the curvature of the signature at 0."""
+    moment = float(getattr(kernel, "second_moment", lambda d: np.inf)(d))
+    if not 0 < moment < np.inf:
+        raise ValueError(
+            f"required_features: the spectrum of {kernel!r} has no (known) second moment above 0 "
+            f"(second_moment({d}) is {moment!r}), which the theorems need. Use gaussian, cauchy or "
+            "matern with nu > 1, or give your kernel a method second_moment(d)."
+        )
+    return moment

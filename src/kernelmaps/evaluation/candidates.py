@@ -14,11 +14,9 @@ from .. import kernels
 from .._util.arguments import generator
 from ..kernels import Kernel
 from ..kernels.additive import AdditiveKernel, PerFeature
-from ..kernels.bandwidth import fit_length
-from ..kernels.exponential import Exponential, Polynomial
-from ..kernels.homogeneous import HomogeneousKernel
+from ..kernels.homogeneous import Exponential, HomogeneousKernel, Polynomial
 from ..kernels.registry import kernel_text
-from ..kernels.stationary import StationaryKernel
+from ..kernels.stationary import StationaryKernel, fit_length
 from ..maps.base import PLUGINS, Family, plugin_families
 
 
@@ -88,7 +86,6 @@ _NYSTROEM = Family("NystroemMap")
 _ADDITIVE_NYSTROEM = Family(
     "NystroemMap", variants=(("additive", {"additive": True, "n_landmarks": 100}),)
 )
-_SAMPLINGS = ("orthogonal", "iid")
 _DATA_DRIVEN = (
     Family("SplineMap", "n_bases", (("", {"degree": 1}),), takes_kernel=False),
     Family("TrigonometricMap", "n_bases", takes_kernel=False),
@@ -133,7 +130,11 @@ def list_families(kernel: Kernel | None) -> list[Family]:
         families = (*_ANCHORS, _ADDITIVE_NYSTROEM) if _has_name(kernel) else _ANCHORS
         sorts = ("additive",)
     elif isinstance(kernel, StationaryKernel):
-        families, sorts = (_fourier(kernel), _NYSTROEM), ("stationary",)
+        # Drawn in the ways that the kernel allows, the best first.
+        ways = ("orthogonal", "iid") if kernel.isotropic else ("iid",)
+        variants = tuple((way, {"sampling": way, "form": "paired"}) for way in ways)
+        families = (Family("RandomFourierMap", variants=variants), _NYSTROEM)
+        sorts = ("stationary",)
     elif isinstance(kernel, Polynomial):  # scikit-learn's sketch is among the baselines
         families, sorts = (_NYSTROEM,), ("polynomial",)
     else:
@@ -149,13 +150,6 @@ def _has_name(kernel: Kernel) -> bool:
     except TypeError:
         return False
     return True
-
-
-def _fourier(kernel: StationaryKernel) -> Family:
-    """Random Fourier features, drawn in the ways that the kernel allows, the best first."""
-    ways = _SAMPLINGS if kernel.isotropic else _SAMPLINGS[1:]
-    settings = [(way, {"sampling": way, "form": "paired"}) for way in ways]
-    return Family("RandomFourierMap", variants=tuple(settings))
 
 
 def candidates(

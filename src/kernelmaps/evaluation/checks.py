@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +13,7 @@ from sklearn.utils import check_array
 from .._util.devices import refuse_gpu_array
 from .._util.sparse import check_sparse, naming_text
 from ..data.table_reader import uninformative_columns
-from ..exceptions import SuspectColumnWarning
 
-_MIN_ROWS = 20  # fewer different whole numbers may be chance
 TASKS = ("auto", "classification", "regression")
 _CLASSES_WITH_GAPS = 10  # values that are classes though they have gaps: 1, 2, 3, 4, 5, 7
 _CLASSES_WITHOUT_GAPS = 30  # values without gaps that are classes, wherever they begin
@@ -62,45 +59,6 @@ def check_targets(y: np.ndarray | None, task: str, owner: str) -> None:
         f"{owner}: all {len(y)} rows have {what} {y[:1].tolist()[0]!r}, so that there is "
         "nothing to predict. Check the name of the target column."
     )
-
-
-def suspect_columns(
-    X: Any, y: np.ndarray | None = None, names: Sequence[str] | None = None, owner: str = ""
-) -> list[str]:
-    """Sentences about columns that are probably not features: IDs, and copies of the target.
-
-    An ID is a column of whole numbers, all different, that grow (or fall) from row to row, or that
-    are consecutive numbers in any order. Sparse data are not looked at. An `owner` warns of them.
-    """
-    n = X.shape[0]
-    if sparse.issparse(X) or n < _MIN_ROWS or X.dtype.kind not in "iuf":
-        return []
-    sentences = []
-    numeric = y is not None and y.dtype.kind in "iuf"
-    for j in range(X.shape[1]):
-        column = X[:, j]
-        named = f"column {names[j]!r}" if names else f"column {j}"
-        if _is_id(column):
-            sentences.append(
-                f"{named} looks like an ID: its {n} whole numbers are all different and in "
-                "sequence. Leave it out unless it is a feature."
-            )
-        elif numeric and (column == y).all():
-            sentences.append(f"{named} is equal to the target. Leave it out.")
-    if sentences and owner:
-        warnings.warn(f"{owner}: {' '.join(sentences)}", SuspectColumnWarning, stacklevel=4)
-    return sentences
-
-
-def _is_id(column: np.ndarray) -> bool:
-    if column.dtype.kind == "f" and (column != np.round(column)).any():
-        return False
-    rising = column[1:] > column[:-1]
-    if rising.all() or not (rising | (column[1:] == column[:-1])).any():
-        return True
-    if float(column.max()) - float(column.min()) + 1 != len(column):
-        return False
-    return len(np.unique(column)) == len(column)
 
 
 @dataclass(frozen=True)

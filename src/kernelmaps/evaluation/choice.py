@@ -41,7 +41,7 @@ from ..exceptions import (
 )
 from ..kernels import Kernel
 from . import candidates as maps
-from .checks import check_rows, get_feature_names, informative_columns, suspect_columns
+from .checks import check_rows, get_feature_names, informative_columns
 from .methods import ColumnSelector, scale_rows
 
 ADDITIVE_SIZES = (1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 15, 19, 25, 33)
@@ -264,15 +264,7 @@ def choose(
         )
     requirements = {"max_error": max_error, "error": error, "confidence": confidence}
     random_state = seed_of(random_state)
-    names, rows, columns = get_feature_names(X), check_rows(X, "choose", ensure_min_samples=8), None
-    if names is None:
-        remarks = suspect_columns(rows)
-    elif isinstance(kernel, list | tuple):  # a kernel for each column
-        remarks = []
-    else:
-        rows, columns, remarks = informative_columns(rows, names)
-    if remarks:
-        warnings.warn(f"choose: {' '.join(remarks)}", SuspectColumnWarning, stacklevel=2)
+    rows, columns = _read_rows(X, kernel)
     rows, kernel, scaler = scale_rows(kernel, rows, random_state)
     groups = _list_families(kernel, families, random_state)
     search = interruptible(_Search, rows, kernel, requirements, held_out_rows, random_state, budget)
@@ -285,6 +277,17 @@ def choose(
     chosen = (make_pipeline(*steps) if len(steps) > 1 else steps[0]).fit(X)
     best = replace(best, verdict="chosen", certificate=getattr(steps[-1], "certificate_", None))
     return Choice(chosen, best, rejected, kernel, requirements, search.notes, columns)
+
+
+def _read_rows(X: Any, kernel: Any) -> tuple[Any, list[str] | None]:
+    """Checked rows, and the columns of a frame that are used if some are left out."""
+    names, rows = get_feature_names(X), check_rows(X, "choose", ensure_min_samples=8)
+    if names is None or isinstance(kernel, list | tuple):  # a kernel for each column
+        return rows, None
+    rows, columns, remarks = informative_columns(rows, names)
+    if remarks:
+        warnings.warn(f"choose: {' '.join(remarks)}", SuspectColumnWarning, stacklevel=3)
+    return rows, columns
 
 
 def upper_bound(largest: np.ndarray, confidence: float, n_fresh: int | None = None) -> float:

@@ -31,7 +31,6 @@ from .checks import (
     decide_task,
     get_feature_names,
     informative_columns,
-    suspect_columns,
 )
 from .kernel_error import KernelError, kernel_error
 from .methods import (
@@ -83,9 +82,9 @@ def compare(
 ) -> Comparison:
     """Compare maps, kernels and sizes on your data, together with the usual baselines.
 
-    Every method is a pipeline, scored by cross-validation on the same rows and folds. Columns are
-    standardised for stationary kernels and the plain linear model; features are scaled to a mean
-    k(x, x) of 1, so that a penalty `C` means the same to all.
+    Every method is a pipeline, scored by cross-validation on the same rows and folds; those that
+    usually cost little come first. Columns are standardised for stationary kernels and the plain
+    linear model; features are scaled to a mean k(x, x) of 1: a penalty `C` means the same to all.
 
     Parameters
     ----------
@@ -94,7 +93,6 @@ def compare(
     y : array-like of shape (n,)
         Classes or real targets.
     task : {"auto", "classification", "regression"}
-        What `y` is; "auto" decides by its values.
     maps : sequence of str, map or (label, map), optional
         Names stand for all sizes and kernels of that class; by default all maps of the kernels.
     kernels : sequence of str or Kernel, optional
@@ -102,8 +100,7 @@ def compare(
         the Gaussian and the Laplacian. Names take their widths from the data, and stationary ones
         act on standardised columns; an object is used unchanged.
     sizes, joint_sizes : sequence of int
-        Columns per feature of additive maps, columns of joint ones. Splines have their
-        default settings, unless a size is at least their default of ten.
+        Columns per feature of additive maps, columns of joint ones. Splines have ten or more.
     with_baselines : bool
         Whether to add a plain linear model, a GAM, exact kernels, scikit-learn's maps, boosting.
     cv : int
@@ -111,9 +108,8 @@ def compare(
         Penalty of linear models and kernel machines (1/C for ridge regression). Of several values,
         a cross-validation on at most 500 rows chooses one for each method.
     budget : float, optional
-        Seconds, of which methods that usually cost little come first. A method is begun if as much
-        time is left as the longest one so far took; the notes name those that were not started. At
-        most 250 rows for each second take part, drawn at random.
+        Seconds. A method is begun if as much time is left as the longest one so far took; the notes
+        name those that were not started. At most 250 random rows for each second take part.
     exact_rows : int
         Largest number of rows for exact kernel machines.
     name, feature_names, loading_code : str, sequence of str, str
@@ -135,10 +131,10 @@ def compare(
     >>> model = result.estimator().fit(X, y)
     """
     start, (X, columns, notes) = perf_counter(), _read_rows(X, feature_names)
-    y, task, task_notes = _read_targets(X, y, task, columns["names"])
+    y, task, task_notes = _read_targets(X, y, task)
     penalties, random_state = _check_arguments(X, cv, C, budget), seed_of(random_state)
+    pairs = _fit_kernels(kernels, X, random_state, notes)
     middle, notes = sorted(penalties)[len(penalties) // 2], notes + task_notes
-    pairs = _fit_kernels(kernels or _default_kernels(X), X, random_state, notes)
     methods = _map_methods(maps, pairs, (sizes, joint_sizes), random_state, task, middle)
     if with_baselines:
         limits = {"size": max(joint_sizes), "exact_rows": exact_rows, "sparse": sparse.issparse(X)}
@@ -146,53 +142,14 @@ def compare(
     _check_methods(methods, maps, kernels)
     most_rows = None if budget is None else max(_FEWEST_ROWS, int(ROWS_PER_SECOND * budget))
     problem = Problem(X, y, task, cv, random_state).sample(most_rows)
-    n_rows, deadline = problem.X.shape[0], np.inf if budget is None else start + budget
-    rows, models, losses, longest, interrupted = [], {}, {}, 0.0, False
-    try:
-        ordered = sorted(methods, key=lambda method: method.cost)
-        for method in track(ordered, lambda method: method.label, enabled=progress):
-            begin, must_run = perf_counter(), len(rows) < _FEWEST_RESULTS
-            if begin + longest > deadline and not must_run:
-                rows.append(_describe(method) | {"status": "not started", "rows": 0})
-                continue
-            until = np.inf if must_run else deadline
-            try:
-                row, losses[method.label], model = interruptible(
-                    _run, method, problem, penalties, until
-                )
-            except (ValueError, TypeError, MemoryError) as error:
-                notes.append(f"{method.label} was left out: {str(error).splitlines()[0]}")
-                continue
-            if method.kind != "exact":  # which do not scale to many rows
-                models[method.label] = model
-            rows.append(row)
-            longest = max(longest, perf_counter() - begin)
-    except KeyboardInterrupt:
-        interrupted = True
-        notes.append(f"Interrupted: {len(rows)} of {len(methods)} methods were measured.")
-    if n_rows < X.shape[0]:
-        notes.append(
-            f"Subsampled: {n_rows} of {X.shape[0]} rows, {ROWS_PER_SECOND} for each second of the "
-            "budget."
-        )
-    for status, words in (
-        ("limited", "Exact kernel machines saw fewer rows"),
-        ("unfinished", "The time was over before all folds were done"),
-        ("not started", "Not started, for want of time"),
-    ):
-        labels = [row["label"] for row in rows if row["status"] == status]
-        notes += [f"{words}: {'; '.join(labels)}."] if labels else []
     data = {
-        "name": name, "C": penalties, "loading_code": loading_code, **columns,
+        "name": name, "C": penalties, "loading_code": loading_code, **columns, "folds": cv,
         "rows": X.shape[0], "columns": X.shape[1], "sparse": bool(sparse.issparse(X)),
-        "folds": cv, "random_state": random_state, "dtype": str(X.dtype), "compared_rows": n_rows,
+        "random_state": random_state, "dtype": str(X.dtype), "compared_rows": problem.X.shape[0],
     }  # fmt: skip
-    for row in rows if columns["selected"] is not None else ():
-        if row["label"] in models:
-            row["code"] = expression(select_columns(models[row["label"]], columns["selected"]))
-    return Comparison(
-        make_frame(rows), task, data, notes, perf_counter() - start, interrupted, models, losses
-    )  # fmt: skip
+    deadline = np.inf if budget is None else start + budget
+    result = _measure_all(methods, problem, penalties, deadline, progress, Comparison(task, data))
+    return replace(result, notes=notes + result.notes, seconds=perf_counter() - start)
 
 
 # ---- measuring ----------------------------------------------------------------------------------
@@ -234,6 +191,52 @@ class Problem:
 def _describe(method: Method) -> dict[str, Any]:
     names = {"label": method.label, "kind": method.kind, "kernel": method.kernel}
     return names | {"code": method.code()}
+
+
+def _measure_all(
+    methods: Sequence[Method], problem: Problem, penalties: Sequence[float], deadline: float,
+    progress: bool | None, result: Comparison,
+) -> Comparison:  # fmt: skip
+    """Measure methods in the order of their costs, as long as the longest so far would fit."""
+    rows, longest, interrupted = list[dict[str, Any]](), 0.0, False
+    models, losses, notes = result.models, result.losses, result.notes
+    ordered, selected = sorted(methods, key=lambda m: m.cost), result.data["selected"]
+    try:
+        for method in track(ordered, lambda method: method.label, enabled=progress):
+            begin, must_run = perf_counter(), len(rows) < _FEWEST_RESULTS
+            if begin + longest > deadline and not must_run:
+                rows.append(_describe(method) | {"status": "not started", "rows": 0})
+                continue
+            until = np.inf if must_run else deadline
+            try:
+                row, losses[method.label], model = interruptible(
+                    _run, method, problem, penalties, until
+                )
+            except (ValueError, TypeError, MemoryError) as error:
+                notes.append(f"{method.label} was left out: {str(error).splitlines()[0]}")
+                continue
+            if method.kind != "exact":  # which do not scale to many rows
+                models[method.label] = model
+                if selected is not None:
+                    row["code"] = expression(select_columns(model, selected))
+            rows.append(row)
+            longest = max(longest, perf_counter() - begin)
+    except KeyboardInterrupt:
+        interrupted = True
+        notes.append(f"Interrupted: {len(rows)} of {len(methods)} methods were measured.")
+    if problem.X.shape[0] < result.data["rows"]:
+        notes.append(
+            f"Subsampled: {problem.X.shape[0]} of {result.data['rows']} rows, {ROWS_PER_SECOND} "
+            "for each second of the budget."
+        )
+    for status, words in (
+        ("limited", "Exact kernel machines saw fewer rows"),
+        ("unfinished", "The time was over before all folds were done"),
+        ("not started", "Not started, for want of time"),
+    ):
+        labels = [row["label"] for row in rows if row["status"] == status]
+        notes += [f"{words}: {'; '.join(labels)}."] if labels else []
+    return replace(result, frame=make_frame(rows), interrupted=interrupted)
 
 
 def _run(
@@ -387,10 +390,8 @@ def _read_rows(X: Any, names: Sequence[str] | None) -> tuple[Any, dict[str, Any]
     return rows, {"names": selected or all_names, "selected": selected}, remarks
 
 
-def _read_targets(
-    X: Any, y: Any, task: str, names: list[str] | None
-) -> tuple[np.ndarray, str, list[str]]:
-    """Targets, task, and what should be known of the rows."""
+def _read_targets(X: Any, y: Any, task: str) -> tuple[np.ndarray, str, list[str]]:
+    """Targets and task, with the reason for it."""
     if y is None:
         raise ValueError(
             "compare: there are no targets. Pass y to compare scores; `choose` finds the smallest "
@@ -406,7 +407,7 @@ def _read_targets(
     check_targets(y, decided.name, "compare")
     y = y.astype(np.float64) if decided.name == "regression" else y
     notes = [f"The task is {decided}; {argument('task')} changes it."] if decided.reason else []
-    return y, decided.name, [*notes, *suspect_columns(X, y, names, "compare")]
+    return y, decided.name, notes
 
 
 def _check_arguments(X: Any, cv: int, C: Any, budget: float | None) -> list[float]:
@@ -439,23 +440,13 @@ def _check_methods(methods: list[Method], maps: Any, kernels: Any) -> None:
         raise ValueError(f"compare: these labels occur twice: {twice}. Give (label, map) pairs.")
 
 
-def _minimum(X: Any) -> float:
-    values = X.data if sparse.issparse(X) else X
-    return float(values.min()) if values.size else 0.0
-
-
-def _default_kernels(X: Any) -> list[str]:
-    if _minimum(X) < 0:
-        return ["gaussian", "laplacian"]
-    return ["chi2", "intersection", "exp_chi2", "gaussian"]
-
-
 def _fit_kernels(
-    kernels: Sequence[Any], X: Any, random_state: int, notes: list[str]
+    kernels: Sequence[Any] | None, X: Any, random_state: int, notes: list[str]
 ) -> list[tuple[Kernel, Any]]:
     """Kernels with their widths, each with the scaler of columns that it needs, or None."""
-    lowest, pairs = _minimum(X), []
-    for item in kernels:
+    lowest, pairs = float(np.min(X.data if sparse.issparse(X) else X, initial=0.0)), []
+    of_histograms = ("chi2", "intersection", "exp_chi2", "gaussian")
+    for item in kernels or (("gaussian", "laplacian") if lowest < 0 else of_histograms):
         kernel = get(item)
         base = getattr(kernel, "base", kernel)
         if lowest < 0 and getattr(base, "signed", True) is False:

@@ -17,7 +17,7 @@ import kernelmaps
 from .._util.arguments import refuse_masked
 from .._util.threads import evenly_spaced
 from ..exceptions import OutOfDomainWarning
-from ..models.gam.fitted import warn_without_exposure
+from ..models.gam.predictor import warn_without_exposure
 from ..plots.panels import PairFunctionDisplay, ShapeFunctionDisplay
 from ..plots.shapes import by_importance, importance, output_names, shape_functions
 from .reports import fill_template, plain_panels, round_numbers
@@ -66,8 +66,10 @@ def model_report(
         additive map, which has no rows explained.
     path : path
         File to write.
-    X : frame or array, optional
-        Rows to explain and to score, best ones that the model was not fitted on.
+    X : frame, array or callable, optional
+        Rows to explain and to score, best ones that the model was not fitted on. A callable returns
+        blocks of rows, of their targets and of their exposures (None: unknown, or none), each time
+        anew.
     y : array-like, optional
         Their targets.
     exposure : array-like, optional
@@ -108,8 +110,52 @@ def model_report(
     if X is None and (y is not None or rows is not None):
         given = "y" if y is not None else "rows"
         raise ValueError(f"model_report: {given}= is of the rows of X; pass X=, too.")
+    blocks = X if X is None or callable(X) else _one_block(model, X, y, exposure)
+    report_rows = ReportRows(model, blocks)
+    for row in () if rows is None else rows:
+        if not 0 <= row < report_rows.n:
+            raise ValueError(
+                f"model_report: rows holds {row}, but X has the rows 0 to {report_rows.n - 1}."
+            )
+    shapes = shape_functions(model, names=feature_names, domain=domain)
+    names = None if feature_names is None else [shape.name for shape in shapes]
+    data = _describe(report_rows, shapes, target, held_out)
+    data |= {"title": title or data["title"], "rows": _rows(report_rows, rows, names)}
+    return fill_template("model_report.html", data, path)
+
+
+def _describe(
+    report_rows: ReportRows, shapes: list[Any], target: str, held_out: dict[str, Any] | None
+) -> dict[str, Any]:
+    """What a page tells of a model, and of all rows."""
+    model, judged = report_rows.model, report_rows.judged
+    functions = ShapeFunctionDisplay(by_importance(shapes)[:_TERMS])
+    pairs = PairFunctionDisplay(by_importance(getattr(model, "pair_functions_", []))[:_TERMS])
+    terms = by_importance([*shapes, *getattr(model, "pair_functions_", [])])
+    if judged is not None:
+        held_out = {"rows": report_rows.n, "scores": judged.scores()}
+    return {
+        "title": f"{type(model).__name__}: {target}",
+        "subtitle": _subtitle(model),
+        "scale": _scale(model, target),
+        "outputs": output_names(model) or [str(getattr(model, "classes_", ["score"])[-1])],
+        "facts": _facts(model, held_out, given=judged is not None),
+        "shapes": plain_panels(functions.panels),
+        "range": round_numbers(functions.limits),
+        "pairs": plain_panels(pairs.panels),
+        "limits": round_numbers(pairs.limits, 3) if pairs.pairs else [],
+        "bars": [[term.name, round_numbers(importance(term))] for term in terms[:_BARS]],
+        "scores": _scores(model, judged, target),
+        "check": _check(report_rows),
+        "summary": _summary(model),
+        "footer": f"kernelmaps {kernelmaps.__version__}, {date.today().isoformat()}.",
+    }
+
+
+def _one_block(model: Any, X: Any, y: Any, exposure: Any) -> Blocks:
+    """Rows in memory as one block, after what contradicts them was refused."""
     refuse_masked("model_report", "y", y)
-    if X is not None and y is not None and len(y) != X.shape[0]:
+    if y is not None and len(y) != X.shape[0]:
         raise ValueError(f"model_report: X has {X.shape[0]} rows, y has {len(y)} values.")
     if y is not None and getattr(model, "_counts_trials", False):
         raise ValueError(
@@ -121,11 +167,7 @@ def model_report(
     if y is not None:
         warn_without_exposure(model, "model_report", exposure)
     exposure = None if exposure is None else np.asarray(exposure, dtype=np.float64)
-    report_rows = ReportRows(model, None if X is None else lambda: [(X, y, exposure)])
-    return write_report(
-        report_rows, path, rows=rows, title=title, target=target, feature_names=feature_names,
-        domain=domain, held_out=held_out,
-    )  # fmt: skip
+    return lambda: [(X, y, exposure)]
 
 
 Blocks = Callable[[], Iterable[tuple[Any, Any, Any]]]
@@ -191,47 +233,6 @@ def _row_scores(model: Any, X: Any) -> np.ndarray:
     return scores if scores.ndim == 1 else scores.max(axis=1)
 
 
-def write_report(
-    report_rows: ReportRows, path: str | Path, *, rows: Sequence[int] | None = None,
-    title: str | None = None, target: str = "the target",
-    feature_names: Sequence[str] | None = None, domain: Any = None,
-    held_out: dict[str, Any] | None = None,
-) -> Path:  # fmt: skip
-    """Write the page of a model and of the rows that it was shown; see `model_report`."""
-    model = report_rows.model
-    if rows is not None and report_rows.blocks is None:
-        raise ValueError("model_report: rows= is of the rows of X; pass X=, too.")
-    for row in () if rows is None else rows:
-        if not 0 <= row < report_rows.n:
-            raise ValueError(
-                f"model_report: rows holds {row}, but X has the rows 0 to {report_rows.n - 1}."
-            )
-    shapes = shape_functions(model, names=feature_names, domain=domain)
-    names = [shape.name for shape in shapes]
-    functions = ShapeFunctionDisplay(by_importance(shapes)[:_TERMS])
-    pairs = PairFunctionDisplay(by_importance(getattr(model, "pair_functions_", []))[:_TERMS])
-    if report_rows.judged is not None:
-        held_out = {"rows": report_rows.n, "scores": report_rows.judged.scores()}
-    data = {
-        "title": title or f"{type(model).__name__}: {target}",
-        "subtitle": _subtitle(model),
-        "scale": _scale(model, target),
-        "outputs": output_names(model) or [str(getattr(model, "classes_", ["score"])[-1])],
-        "facts": _facts(model, held_out, given=report_rows.judged is not None),
-        "shapes": plain_panels(functions.panels),
-        "range": round_numbers(functions.limits),
-        "pairs": plain_panels(pairs.panels),
-        "limits": round_numbers(pairs.limits, 3) if pairs.pairs else [],
-        "bars": _bars(model, shapes),
-        "rows": _rows(report_rows, rows, names if feature_names is not None else None),
-        "scores": _scores(model, report_rows.judged, target),
-        "check": _check(report_rows),
-        "summary": _summary(model),
-        "footer": f"kernelmaps {kernelmaps.__version__}, {date.today().isoformat()}.",
-    }
-    return fill_template("model_report.html", data, path)
-
-
 # ---- the model ----------------------------------------------------------------------------------
 
 
@@ -275,12 +276,6 @@ def _facts(model: Any, held_out: dict[str, Any] | None, given: bool) -> list[lis
     if getattr(model, "edf_", None) is not None:
         facts.append([f"{float(np.sum(model.edf_)):.1f}", "effective degrees of freedom"])
     return facts
-
-
-def _bars(model: Any, shapes: list[Any]) -> list[list[Any]]:
-    """Names of the terms and standard deviations of what they add."""
-    terms = by_importance([*shapes, *getattr(model, "pair_functions_", [])])
-    return [[term.name, round_numbers(importance(term))] for term in terms[:_BARS]]
 
 
 def _summary(model: Any) -> dict[str, Any] | None:

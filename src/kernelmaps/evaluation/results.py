@@ -68,6 +68,11 @@ class Comparison(Tabled):
 
     Attributes
     ----------
+    task : str
+        "classification" or "regression".
+    data : dict
+        Name, rows, columns, names of the features (`selected`: those of a frame that are used, if
+        some are left out), folds, and the code that loads the data.
     frame : DataFrame
         One line for each method by its label, the best first. `kind` is "map", "exact", "linear",
         "gam", "sklearn" or "boosting". `status` is "finished": on the same rows and folds as all
@@ -81,11 +86,6 @@ class Comparison(Tabled):
         the features (or the Gram matrix). `error_max` and further parts of a `KernelError` are of
         the map. `code` is the Python that makes the model (or an exact machine's kernel), `note`
         what a reader should know: a solver that did not converge, say.
-    task : str
-        "classification" or "regression".
-    data : dict
-        Name, rows, columns, names of the features (`selected`: those of a frame that are used, if
-        some are left out), folds, and the code that loads the data.
     notes : list of str
         What was concluded, subsampled, left out, or interrupted, and why.
     seconds : float
@@ -100,9 +100,9 @@ class Comparison(Tabled):
         error.
     """
 
-    frame: DataFrame
     task: str
     data: dict[str, Any]
+    frame: DataFrame = None
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
     interrupted: bool = False

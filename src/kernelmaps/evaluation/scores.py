@@ -172,7 +172,9 @@ class PredictionScores:
             return None
         parts, n_rows = [], 0
         for X in blocks:
-            parts.append([c.head(CHECKED_ROWS - n_rows) for c in self.model._columns(X)])
+            columns = self.model._columns(X)
+            taken = np.arange(min(CHECKED_ROWS - n_rows, len(columns[0])))
+            parts.append([column.take(taken) for column in columns])
             n_rows += len(parts[-1][0])
             if n_rows == CHECKED_ROWS:
                 break

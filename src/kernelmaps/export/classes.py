@@ -28,6 +28,7 @@ _RECORDS = {
     "Features": "kernelmaps.models.streaming.rows",
     "Part": "kernelmaps.models.streaming.rows",
     "LinearSolution": "kernelmaps.models.streaming.selection",
+    "PrincipalAxes": "kernelmaps.models.streaming.pca",
     "AdditiveMachine": "kernelmaps.models.svm.fitted",
     "Summary": "kernelmaps.models.svm.fitted",
     "Progress": "kernelmaps.models.svm.problem",
@@ -36,25 +37,25 @@ _RECORDS = {
     "Codebook": "kernelmaps.models.gam.codebooks",
     "FittedTerm": "kernelmaps.models.gam.predictor",
     "AdditivePredictor": "kernelmaps.models.gam.predictor",
-    "LevelPosterior": "kernelmaps.models.gam.posterior",
-    "Posterior": "kernelmaps.models.gam.posterior",
+    "LevelPosterior": "kernelmaps.models.gam.predictor",
+    "Posterior": "kernelmaps.models.gam.predictor",
     "Term": "kernelmaps.models.gam.terms",
     # Kernels without a name of their own; the others are those of `kernelmaps.kernels.register`.
     # They check their parameters when they are made.
-    "MapKernel": "kernelmaps.maps.exponential",
+    "MapKernel": "kernelmaps.maps.fourier",
     "Linear": "kernelmaps.kernels.additive",
     "PerFeature": "kernelmaps.kernels.additive",
     # Steps in front of maps, and behind them, in pipelines that `compare` and `choose` make.
     "MeanNormScaler": "kernelmaps.evaluation.methods",
     "ColumnSelector": "kernelmaps.evaluation.methods",
 }
-# Models that can predict without their estimator, which would import scikit-learn.
-_FITTED = {
-    "AdditiveRegressor": ("kernelmaps.models.gam.fitted", "FittedRegressor"),
-    "AdditiveClassifier": ("kernelmaps.models.gam.fitted", "FittedClassifier"),
+# Entries of estimators that predict by themselves: these would import scikit-learn.
+PREDICTORS = {
+    "AdditiveRegressor": "predictor_",
+    "AdditiveClassifier": "predictor_",
+    "AdditiveSVC": "machine_",
+    "AdditiveSVR": "machine_",
 }
-# Entries of estimators that predict by themselves.
-PREDICTORS = {"AdditiveSVC": "machine_", "AdditiveSVR": "machine_"}
 _ESTIMATOR_PACKAGES = ("kernelmaps.maps.", "kernelmaps.models.")
 PLUGINS: dict[str, type] = {}  # by `register_class`
 
@@ -126,14 +127,6 @@ def listed_class(name: str) -> type | None:
     module = kernelmaps._MODULE_OF.get(name, "")
     public = getattr(kernelmaps, name, None) if module.startswith(_ESTIMATOR_PACKAGES) else None
     return public if hasattr(public, "_state") else None
-
-
-def fitted_class(name: Any) -> type | None:
-    """The class that predicts as a saved estimator does, and needs no scikit-learn, or None."""
-    if name not in _FITTED or name in PLUGINS:
-        return None
-    module, attribute = _FITTED[name]
-    return getattr(import_module(module), attribute)
 
 
 def saved_map_class(name: str) -> type | None:

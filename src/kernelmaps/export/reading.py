@@ -20,7 +20,6 @@ from .classes import (
     SKLEARN,
     SPEC_ENTRIES,
     check_sklearn,
-    fitted_class,
     listed_class,
     saved_map_class,
     state_of,
@@ -66,13 +65,12 @@ class Reader:
         is_fitted = isinstance(node, dict) and node.get("$") == "object" and node.get("state")
         name = node.get("class") if is_fitted else None
         entry = PREDICTORS.get(name) if name not in PLUGINS else None
-        cls = fitted_class(name)
-        if cls is None and entry is None:
+        if entry is None:
             return self.read(node)
         self.to_predict = True
         try:
             with _malformed_refused("object"):
-                return self._object(cls, node) if cls else self.read(node["state"][entry])
+                return self.read(node["state"][entry])
         except FileFormatError:
             return Reader(self.arrays).read(node)
 

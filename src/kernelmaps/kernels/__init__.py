@@ -7,8 +7,15 @@ built from. :func:`get` is the only place where a string becomes a kernel.
 
 from .additive import Additive, AdditiveKernel, PerFeature
 from .base import Kernel
-from .exponential import Exponential, Polynomial
-from .homogeneous import HomogeneousKernel, chi2, hellinger, intersection, jensen_shannon
+from .homogeneous import (
+    Exponential,
+    HomogeneousKernel,
+    Polynomial,
+    chi2,
+    hellinger,
+    intersection,
+    jensen_shannon,
+)
 from .registry import get, register
 from .stationary import Cauchy, Gaussian, Laplacian, Matern, StationaryKernel
 

@@ -127,18 +127,16 @@ class Additive(AdditiveKernel):
     def component(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         xp = namespace_of(x)
         x, y = xp.asarray(x), xp.asarray(y)
+        expected = np.broadcast_shapes(x.shape, y.shape)
         try:
             value = xp.asarray(self._component(x, y))
+            problem = "" if value.shape == expected else f"returned shape {value.shape}"
         except (TypeError, ValueError) as error:
+            problem = f"failed ({error})"
+        if problem:
             raise ValueError(
-                f"Additive({self.name}): component(x, y) failed on arrays ({error}). It must work "
-                "elementwise (numpy.vectorize turns a scalar function into one that does)."
-            ) from error
-        expected = np.broadcast_shapes(x.shape, y.shape)
-        if value.shape != expected:
-            raise ValueError(
-                f"Additive({self.name}): component(x, y) returned shape {value.shape} for inputs "
-                f"that broadcast to {expected}. It must work elementwise on arrays "
+                f"Additive({self.name}): component(x, y) {problem} for inputs that broadcast to "
+                f"{expected}. It must work elementwise on arrays and give numbers "
                 "(numpy.vectorize turns a scalar function into one that does)."
             )
         return value

@@ -9,8 +9,15 @@ from typing import Any, cast
 
 from .additive import Additive, AdditiveKernel, PerFeature
 from .base import Kernel
-from .exponential import Exponential, Polynomial
-from .homogeneous import HomogeneousKernel, chi2, hellinger, intersection, jensen_shannon
+from .homogeneous import (
+    Exponential,
+    HomogeneousKernel,
+    Polynomial,
+    chi2,
+    hellinger,
+    intersection,
+    jensen_shannon,
+)
 from .stationary import Cauchy, Gaussian, Laplacian, Matern
 
 _ADDITIVE = chi2, intersection, hellinger, jensen_shannon

@@ -43,7 +43,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -330,7 +330,10 @@ class AnchorMap(AdditiveMap):
         features, (low, high) = self._place(X)
         for d, anchors in enumerate(features):
             if anchors[0] < 0 and self.kernel_.feature(d).non_negative:
-                self._refuse_anchors(f"the anchors of column {d} go", anchors[0])
+                raise ValueError(
+                    f"AnchorMap: the anchors of column {d} go down to {anchors[0]:g}, but the "
+                    "kernel is defined for x >= 0."
+                )
         self.domain_ = (low, high)
         # Features with the same kernel and the same anchors share their table.
         index: dict[tuple[kernels.AdditiveKernel, bytes], int] = {}
@@ -416,7 +419,6 @@ class AnchorMap(AdditiveMap):
             )
         if any((np.diff(row) == 0).any() for row in rows):
             raise ValueError("AnchorMap: anchors must be distinct numbers, but some are repeated.")
-        self._check_least("anchors go", min(row[0] for row in rows))
         self._check_counts(max(len(row) for row in rows))
         return rows if len(rows) == n_features else rows * n_features
 
@@ -435,18 +437,7 @@ class AnchorMap(AdditiveMap):
             raise ValueError(
                 f"AnchorMap: feature_range needs finite low <= high, got {self.feature_range!r}."
             )
-        self._check_least("feature_range goes", low.min())
         return low, high
-
-    def _check_least(self, what: str, least: float) -> None:
-        """Refuse anchors below 0 where the kernel is not defined."""
-        if self._non_negative and least < 0:
-            self._refuse_anchors(what, least)
-
-    def _refuse_anchors(self, what: str, least: float) -> NoReturn:
-        raise ValueError(
-            f"AnchorMap: {what} down to {least:g}, but the kernel is defined for x >= 0."
-        )
 
     @property
     def _non_negative(self) -> bool:  # type: ignore[override]

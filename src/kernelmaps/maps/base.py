@@ -221,7 +221,12 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         else:
             values, extent = X, extent_of_rows(X, self.n_jobs)
         if not extent.is_finite:
-            raise ValueError(self._not_finite_message(X, *first_not_finite(values)))
+            row, column = first_not_finite(values)
+            value = values[row, column]
+            if sparse.issparse(X):
+                row = int(np.searchsorted(X.indptr, column, side="right")) - 1
+                column = int(X.indices[column])
+            raise ValueError(not_finite_message(type(self).__name__, value, row, column))
         self._check_extent(extent.minimum, extent.maximum, X.dtype, reset)
         return X, extent
 
@@ -263,36 +268,24 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         fits = X.shape[1] == self.n_features_in_ and len(X) > 0
         return fits and X.dtype in _NATIVE and X.flags.c_contiguous
 
-    def _not_finite_message(self, X: Any, row: int, column: int) -> str:
-        if sparse.issparse(X):
-            value = X.data[column]
-            row = int(np.searchsorted(X.indptr, column, side="right")) - 1
-            column = int(X.indices[column])
-        else:
-            value = X[row, column]
-        return not_finite_message(type(self).__name__, value, row, column)
-
     def _transform_array_api(self, X: Any, out: Any) -> Any:
         """φ of another library's arrays, on their device; on a GPU, one look at the values."""
         refuse_container(self, X)
         with memory_named(type(self).__name__, "Transform fewer rows at a time."):
             if is_sparse_tensor(X):
                 return self._transform_sparse_tensor(X, out)
-            return self._transform_dense_array_api(X, out)
-
-    def _transform_dense_array_api(self, X: Any, out: Any) -> Any:
-        X = self._foreign_rows(X)
-        if getattr(self, "out_of_domain", None) == "raise":
-            self._check_domain(X)
-        # Of float64 rows the sizes have to be looked at, too: see `_check_extent`.
-        at_once = out is None and gpu.usable_for(X) and "64" not in str(X.dtype)
-        if at_once:
-            check = gpu.NON_NEGATIVE if self._non_negative else gpu.FINITE
-            Z, refused = apply_array_api(self.spec_, X, check)
-            if not refused:
-                return Z
-        self._check_foreign(X)
-        return evaluate(self.spec_, X) if at_once else apply(self.spec_, X, out=out)
+            X = self._foreign_rows(X)
+            if getattr(self, "out_of_domain", None) == "raise":
+                self._check_domain(X)
+            # Of float64 rows the sizes have to be looked at, too: see `_check_extent`.
+            at_once = out is None and gpu.usable_for(X) and "64" not in str(X.dtype)
+            if at_once:
+                check = gpu.NON_NEGATIVE if self._non_negative else gpu.FINITE
+                Z, refused = apply_array_api(self.spec_, X, check)
+                if not refused:
+                    return Z
+            self._check_foreign(X)
+            return evaluate(self.spec_, X) if at_once else apply(self.spec_, X, out=out)
 
     def _transform_sparse_tensor(self, X: Any, out: Any) -> Any:
         """φ of a torch CSR tensor: CSR where φ(0) = 0, else dense."""
@@ -523,7 +516,17 @@ class AdditiveMap(MapOfDomain):
         check_number(self, "probability", probability, "between 0 and 1", lambda p: 0 < p < 1)
         X, extent = self._check_rows(X, reset=False)
         self._check_domain(X, extent.columns)
-        limits = self._known_limits(largest, max(abs(extent.minimum), abs(extent.maximum)))
+        limits, seen = None, max(abs(extent.minimum), abs(extent.maximum))
+        if largest is not None:
+            check_positive(self, "largest", largest, "a positive number or None")
+            if seen > largest:
+                raise ValueError(
+                    f"{type(self).__name__}: largest={largest:g} says that no value is larger, but "
+                    f"X has values of size {seen:g}. Raise it, or leave it out."
+                )
+            limits = np.full(self.n_features_in_, float(largest))
+        elif self.out_of_domain == "raise":
+            limits = self._reach
         pairs = min(X.shape[0] // (4 if limits is None else 2), 2000)
         order = generator(random_state).permutation(X.shape[0])
         rows, exceeded = dense(X[order[: 2 * pairs]]), 0.0
@@ -531,21 +534,27 @@ class AdditiveMap(MapOfDomain):
             other_rows = X[order[2 * pairs :]]
             limits, exceeded = self._limits_of(other_rows), 2 / (other_rows.shape[0] + 1)
         errors = self._feature_errors(rows[:pairs], rows[pairs:])
+        where = "rows like these, if their features are independent"
+        found = float(np.max(np.abs(errors.sum(axis=1)), initial=0.0))
+        if exceeded > (1 - probability) / 2:
+            how = "too few rows to tell how large values get; say so with largest="
+            return Certificate(np.inf, "absolute", where, how, probability, found=found)
+        bound = self._feature_bound(limits)
+        if output_dtype(X.dtype) == np.float32:
+            columns = int(np.max(self._columns_per_feature()))
+            size = float(np.max(self.kernel_.component(limits, limits)))
+            bound += size * rounding_error(np.float32, columns)
         within = np.abs(rows) <= limits
-        is_bounded = within[:pairs] & within[pairs:]
-        return self._row_statement(errors, is_bounded, limits, probability, exceeded, X.dtype)
-
-    def _known_limits(self, largest: float | None, largest_seen: float) -> np.ndarray | None:
-        """Sizes that no value of a feature exceeds, where that is known without looking at rows."""
-        if largest is not None:
-            check_positive(self, "largest", largest, "a positive number or None")
-            if largest_seen > largest:
-                raise ValueError(
-                    f"{type(self).__name__}: largest={largest:g} says that no value is larger, but "
-                    f"X has values of size {largest_seen:g}. Raise it, or leave it out."
-                )
-            return np.full(self.n_features_in_, float(largest))
-        return self._reach if self.out_of_domain == "raise" else None
+        errors = np.where(within[:pairs] & within[pairs:], errors, 0.0)
+        worst = bound * self.n_features_in_
+        return Certificate(
+            sum_bound(errors, bound, probability + exceeded),
+            "absolute",
+            f"{where} (at most {worst:.3g} for all with values up to {np.max(limits):.3g})",
+            f"Bernstein's inequality, moments from {pairs} pairs of rows",
+            probability,
+            found=found,
+        )
 
     @property
     def _reach(self) -> np.ndarray | None:
@@ -573,48 +582,6 @@ class AdditiveMap(MapOfDomain):
         Z, W = (apply(self.spec_, rows, n_jobs=self.n_jobs) for rows in (X, Y))
         products = np.asarray(Z, np.float64) * W
         return np.add.reduceat(products, starts, axis=1) - self.kernel_.component(X, Y)
-
-    def _row_statement(
-        self,
-        errors: np.ndarray,
-        is_bounded: np.ndarray,
-        limits: np.ndarray,
-        probability: float,
-        exceeded: float,
-        dtype: np.dtype,
-    ) -> Certificate:
-        """Certificate of rows from errors of features; those beyond the limits do not count.
-
-        Parameters
-        ----------
-        errors, is_bounded : ndarray of shape (n_pairs, n_features)
-            Errors, and whether both values are within the limits.
-        limits : ndarray of shape (n_features,)
-            Sizes of values.
-        probability, exceeded : float
-            Of the statement, and of a new pair with a value beyond the limits.
-        dtype : dtype
-            Of the rows.
-        """
-        where = "rows like these, if their features are independent"
-        largest = float(np.max(np.abs(errors.sum(axis=1)), initial=0.0))
-        if exceeded > (1 - probability) / 2:
-            how = "too few rows to tell how large values get; say so with largest="
-            return Certificate(np.inf, "absolute", where, how, probability, found=largest)
-        bound = self._feature_bound(limits)
-        if output_dtype(dtype) == np.float32:
-            columns = int(np.max(self._columns_per_feature()))
-            size = float(np.max(self.kernel_.component(limits, limits)))
-            bound += size * rounding_error(np.float32, columns)
-        worst = bound * errors.shape[1]
-        return Certificate(
-            sum_bound(np.where(is_bounded, errors, 0.0), bound, probability + exceeded),
-            "absolute",
-            f"{where} (at most {worst:.3g} for all with values up to {np.max(limits):.3g})",
-            f"Bernstein's inequality, moments from {errors.shape[0]} pairs of rows",
-            probability,
-            found=largest,
-        )
 
     def _feature_bound(self, limits: np.ndarray) -> float:
         """Bound on the error of a feature whose values have at most these sizes.
@@ -750,47 +717,31 @@ def positive_range(X: Any, n_jobs: int | None = None) -> tuple[float, float]:
     values are sorted: those up to a threshold that a sample of the values suggests.
     """
     values = (X.data if sparse.issparse(X) else X).ravel(order="K")
-    threshold = _threshold(values)
+    sample = np.abs(values[:: max(1, values.size // _SAMPLE)].astype(np.float64))
+    sample = np.sort(sample[sample > 0])
+    threshold = np.inf
+    if sample.size >= _SAMPLE // 8:  # most likely above the quantile, and below most values
+        threshold = float(sample[int(4 * _QUANTILE * sample.size) + 8])
 
-    def look(start: int, stop: int) -> tuple[list[np.ndarray], int, float]:
-        return _small_values(values[start:stop], threshold)
+    def find_small(start: int, stop: int) -> tuple[np.ndarray, int, float]:
+        """Non-zero magnitudes up to the threshold; how many are not zero; the largest."""
+        small, count, largest = [np.empty(0)], 0, 0.0
+        for begin in range(start, stop, _GRAIN):  # blocks that stay in the cache
+            sizes = np.abs(values[begin : min(begin + _GRAIN, stop)].astype(np.float64))
+            count += int(np.count_nonzero(sizes))
+            largest = max(largest, float(sizes.max()))
+            small.append(sizes[(sizes <= threshold) & (sizes > 0)])
+        return np.concatenate(small), count, largest
 
-    parts = in_threads(look, values.size, n_jobs, _GRAIN)
-    small = np.concatenate([values for summary in parts for values in summary[0]])
-    count = sum(summary[1] for summary in parts)
-    largest = max((summary[2] for summary in parts), default=0.0)
+    parts = in_threads(find_small, values.size, n_jobs, _GRAIN)
+    small = np.concatenate([part[0] for part in parts]) if parts else np.empty(0)
+    count, largest = sum(part[1] for part in parts), max((part[2] for part in parts), default=0.0)
     if count == 0:
         return 1 / 255, 1.0
     rank = int(_QUANTILE * (count - 1))
     if rank >= small.size:  # the sample misled: sort them all
         small = np.abs(values[values != 0].astype(np.float64))
     return float(np.partition(small, rank)[rank]), float(largest)
-
-
-def _threshold(values: np.ndarray) -> float:
-    """A magnitude that is most likely above the quantile, and below most values."""
-    sample = np.abs(values[:: max(1, values.size // _SAMPLE)].astype(np.float64))
-    sample = np.sort(sample[sample > 0])
-    if values.size <= 4 * _SAMPLE or sample.size < _SAMPLE // 8:
-        return np.inf
-    return float(sample[int(4 * _QUANTILE * sample.size) + 8])
-
-
-def _small_values(values: np.ndarray, threshold: float) -> tuple[list[np.ndarray], int, float]:
-    """Non-zero magnitudes up to the threshold; how many are not zero; the largest."""
-    small, count, largest = [np.empty(0)], 0, 0.0
-    for start in range(0, values.size, _GRAIN):  # blocks that stay in the cache
-        block = values[start : start + _GRAIN]
-        low, high = float(block.min()), float(block.max())
-        largest = max(largest, high, -low)
-        zeros = block.size - np.count_nonzero(block) if low <= 0 <= high else 0
-        count += block.size - zeros
-        candidates = block[block <= threshold]
-        if low < 0:
-            candidates = np.abs(candidates.astype(np.float64))
-            candidates = candidates[candidates <= threshold]
-        small.append(candidates[candidates > 0].astype(np.float64))
-    return small, count, largest
 
 
 SORTS = ("homogeneous", "additive", "stationary", "exponential", "basis")

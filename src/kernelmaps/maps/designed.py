@@ -185,7 +185,7 @@ class DesignedMap(AdditiveMap):
         if self.design_.table is None:
             slope = np.max(np.abs(self.design_.frequencies))
         else:
-            x = np.linspace(*self.design_.range, 1025)
+            x = np.linspace(self.design_.domain[0], self.design_.domain[-1], 1025)
             slope = np.linalg.norm(np.diff(self.design_(x), axis=0), axis=1).max() / (x[1] - x[0])
         return float(np.max(np.abs(self.domain_)) * slope)
 

@@ -44,6 +44,43 @@ to all maps with random Fourier features. Three ways to draw the frequencies ω_
     for p = 8, 0.049 for p = 16 and 0.002 for p = 32; from p = 64 on it is below their standard
     error of 0.0004. So up to 32 features, where a product with a matrix is as fast, "structured"
     is "orthogonal".
+
+**Compressive random features** are those of random measurements: φ(x) = Φ(Px) with an
+orthoprojector P from d to m dimensions and random Fourier features Φ of m (Chang et al. 2016,
+section 4). An isotropic kernel k(x, y) = f(‖x − y‖) sees distances alone, and P nearly keeps those
+of sparse vectors; so φ approximates k at a cost of d m + m D products a row instead of d D
+(Theorem 2). The same holds for vectors that are sparse in some orthonormal basis B, without knowing
+B: a random P composed with a rotation is again random (Corollary 1).
+
+**Orthoprojectors** are measurements of a vector that nearly keep its length. The rows of P are
+orthonormal, times √(d/m) (Chang et al. 2016, section 2.2). P Pᵀ = (d/m) I, so that
+‖Px‖² ≤ (d/m) ‖x‖², and for uniformly distributed rows the ratio r = ‖Px‖²/‖x‖² is (d/m) times a
+Beta(m/2, (d − m)/2) variable:
+
+.. math:: E\,r = 1, \qquad \operatorname{Var} r = \frac{2 (d - m)}{m (d + 2)},
+
+less than the 2/m of independent Gaussian entries; for m = d, P is a rotation. Over all k-sparse x
+at once, r stays within 1 ± δ with high probability for m of the order of (k/δ²) log(d/k): the
+restricted isometry property (Theorem 3), see :func:`kernelmaps.required_features`. Theorem 3 is
+about any matrix with independent sub-Gaussian entries of variance 1/m; ``method="independent"``
+draws it, Gaussian or ±1/√m, without making its rows orthonormal: Var r is 2/m for Gaussian entries
+and (2/m)(1 − Σ x_j⁴/‖x‖⁴) for ±1/√m.
+
+**Exponential kernels** exp(−γ D²) in two stages: an additive map, then random Fourier features.
+
+An additive map turns its kernel's squared distance into a Euclidean one,
+D²(x, y) = k(x, x) + k(y, y) − 2k(x, y) ≈ ‖c(x) − c(y)‖², and the Gaussian kernel of c(x) is then
+exp(−γ D²), whose random Fourier features are known (Sreekanth et al. 2010; chebyshev Algorithm 1):
+
+.. math:: φ(x) = \sqrt{2/D}\,\cos(Ω^\top c(x) + b), \qquad Ω_{ij} \sim N(0, 2γ).
+
+2γ is the *variance* of the frequencies, the factor √(2/D) is missing in the printed algorithm, and
+for χ² the distance is Σ (x − y)²/(x + y), without a ½ (errata 2.14-2.16). Nothing binds the second
+stage to χ²: every additive map has a distance.
+
+The error has two parts (:func:`kernelmaps.kernel_error` tells them apart): that of c, which no
+number of random features repairs, and that of the random features, which falls like 1/√D. Columns
+that are spent on landmarks make it fall faster: see :mod:`kernelmaps.engine.landmarks`.
 """
 
 from __future__ import annotations
@@ -52,15 +89,25 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_array
 
 from .. import kernels
-from .._util.arguments import check_choice, check_count, generator
+from .._util.arguments import DefaultParts, check_choice, check_count, check_positive, generator
+from .._util.schema import instance, integer, number
+from .._util.sparse import dense
 from .._util.threads import limit_blas, power_of_two
-from ..engine import Spec
+from ..engine import Spec, apply
+from ..engine.extent import ColumnRange
 from ..engine.fourier import fourier_spec
+from ..engine.landmarks import landmark_spec
+from ..engine.linear import n_outputs
 from ..engine.outputs import output_dtype
-from ..kernels.bandwidth import fit_length, warn_if_degenerate
-from .base import JointMap
+from ..kernels import Exponential, Gaussian, Kernel, StationaryKernel
+from ..kernels.additive import Linear
+from ..kernels.stationary import fit_length, warn_if_degenerate
+from .base import AdditiveMap, JointMap
+from .designed import DesignedMap
 
 SAMPLINGS = ("iid", "orthogonal", "structured")
 FORMS = ("cosine", "paired")
@@ -134,10 +181,10 @@ class FrequencySampler:
     def orthogonal(self, n: int, d: int) -> np.ndarray:
         """The same, orthogonal in blocks of d."""
         full, remainder = divmod(n, d)
+        # Gram-Schmidt of Gaussian vectors is uniformly distributed among orthonormal systems.
         bases = gram_schmidt(self.rng.standard_normal((full, d, d)))[0]
-        rows = np.concatenate(
-            [np.swapaxes(bases, 1, 2).reshape(-1, d), haar_rows(remainder, d, self.rng)]
-        )
+        last = gram_schmidt(self.rng.standard_normal((d, remainder)))[0].T
+        rows = np.concatenate([np.swapaxes(bases, 1, 2).reshape(-1, d), last])
         return rows * self._radii(n, d)[:, None]
 
     def structured(self, n: int, d: int) -> Spec:
@@ -165,8 +212,7 @@ class FrequencySampler:
         if numbers.shape != shape or not np.isfinite(numbers).all():
             raise ValueError(
                 f"{self.owner}: {method} of {self.kernel!r} must return finite numbers of shape "
-                f"{shape}; got shape {numbers.shape}"
-                f"{'' if numbers.shape != shape else ' with NaN or infinity'}."
+                f"{shape}; it returned shape {numbers.shape}, or NaN or infinity."
             )
         return numbers
 
@@ -181,19 +227,11 @@ class FrequencySampler:
             )
 
 
-def haar_rows(m: int, d: int, rng: np.random.Generator) -> np.ndarray:
-    """m ≤ d orthonormal rows, uniformly distributed among all such systems.
-
-    Gram-Schmidt of Gaussian vectors; LAPACK's QR leaves the signs of R's diagonal open, and making
-    them positive makes Q unique and its distribution invariant under rotations.
-    """
-    return gram_schmidt(rng.standard_normal((d, m)))[0].T
-
-
 def gram_schmidt(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Orthonormal columns, and the lengths that were left of the given ones after projection.
 
-    A stack of matrices gives a stack of results.
+    A stack of matrices gives a stack of results. LAPACK's QR leaves the signs of R's diagonal open:
+    making them positive makes Q unique, and of Gaussian columns invariant under rotations.
 
     One thread: LAPACK's threads meet so often that they are slower as soon as others use a core.
     """
@@ -256,7 +294,7 @@ class RandomFourierMap(JointMap):
     sigma : float, "auto", "scale", "median" or None, default="auto"
         Length scale of a kernel given by name. "median" is the median distance of (at most 1000)
         rows, "auto" half of it, "scale" scikit-learn's γ = 1/(d Var X), that is σ² = d Var(X)/2.
-        :func:`kernelmaps.kernels.bandwidth.fit_length` has the rules for other kernels than the
+        :func:`kernelmaps.kernels.stationary.fit_length` has the rules for other kernels than the
         Gaussian. None means 1. A kernel object keeps its own scale.
     random_state : int, RandomState, Generator or None
         An int gives the same map in every run.
@@ -310,18 +348,491 @@ def resolve_kernel(
             "own scale. Leave sigma='auto', or name the kernel."
         )
     resolved: Any = kernels.get(kernel)
-    if (
-        sigma == "auto"
-        and hasattr(resolved, "sample_frequencies")
-        and not hasattr(resolved, "length")
-    ):
+    can_sample = hasattr(resolved, "sample_frequencies")
+    if sigma == "auto" and can_sample and not hasattr(resolved, "length"):
         return resolved  # it has no width that rows could tell
     if not isinstance(resolved, kernels.StationaryKernel):
-        remedy = "Leave sigma='auto'."
-        if not hasattr(resolved, "sample_frequencies"):
-            remedy = (
-                "It cannot sample its spectrum, either: use a stationary kernel such as "
-                "'gaussian', 'laplacian', 'cauchy' or 'matern'."
-            )
-        raise ValueError(f"{owner}: the kernel {kernel!r} has no length scale sigma. {remedy}")
+        raise ValueError(
+            f"{owner}: the kernel {kernel!r} has no length scale sigma. Leave sigma='auto', or use "
+            "a stationary kernel such as 'gaussian', 'laplacian', 'cauchy' or 'matern'."
+        )
     return fit_length(owner, resolved, sigma, X, rng)
+
+
+ENTRIES = ("gaussian", "bernoulli")
+METHODS = ("dense", "independent", "dct")
+
+
+@dataclass(eq=False, repr=False)
+class RandomOrthoprojector(JointMap):
+    """Projection on random orthonormal rows, scaled to keep lengths: ⟨Px, Py⟩ ≈ ⟨x, y⟩.
+
+    Parameters
+    ----------
+    n_components : int, default=100
+        Measurements m, at most the number of features d.
+    entries : {"gaussian", "bernoulli"}, default="gaussian"
+        Distribution of the entries, before the rows are made orthonormal (method="dense") or as
+        they are (method="independent").
+    method : {"dense", "independent", "dct"}, default="dense"
+        "dense" stores P and takes m·d products a row. "independent" does, too, without making the
+        rows orthonormal: the sub-Gaussian matrices of Theorem 3, whose lengths vary more. "dct"
+        flips signs at random, transforms, and keeps m random coefficients: d log d operations, d
+        signs and m indices to store, and exactly orthonormal rows for any d.
+    random_state : int, RandomState, Generator or None
+        An int gives the same projection in every run.
+    n_jobs : int, optional
+        Threads; None means all that are available.
+
+    Attributes
+    ----------
+    spec_ : Spec
+        The matrix, or signs and indices.
+    kernel_ : Kernel
+        The inner product ⟨x, y⟩.
+
+    Examples
+    --------
+    >>> import numpy as np, kernelmaps as km
+    >>> X = np.random.default_rng(0).normal(size=(20, 500))
+    >>> Y = km.RandomOrthoprojector(200, random_state=0).fit_transform(X)
+    >>> ratios = (Y**2).sum(axis=1) / (X**2).sum(axis=1)
+    >>> bool(abs(ratios - 1).max() < 6 * (2 * 300 / (200 * 502)) ** 0.5)
+    True
+    """
+
+    n_components: int = 100
+    entries: str = "gaussian"
+    _: KW_ONLY
+    method: str = "dense"
+    random_state: Any = None
+    n_jobs: int | None = None
+
+    def _learn(self, X: Any) -> Spec:
+        m = check_count(self, "n_components", self.n_components)
+        if m > X.shape[1]:
+            raise ValueError(
+                f"RandomOrthoprojector: n_components={m} is more than the {X.shape[1]} features of "
+                f"X, which a projection reduces. Use at most {X.shape[1]}."
+            )
+        self.kernel_ = Linear()
+        rng, dtype = generator(self.random_state), output_dtype(X.dtype)
+        check_choice(self, "method", self.method, METHODS)
+        check_choice(self, "entries", self.entries, ENTRIES)
+        return draw_orthoprojector(self.method, m, X.shape[1], rng, dtype, self.entries)
+
+
+def draw_orthoprojector(
+    method: str, m: int, d: int, rng: np.random.Generator, dtype: Any, entries: str = "gaussian"
+) -> Spec:
+    """Spec of a random projection from d to m ≤ d dimensions."""
+    if method in ("dense", "independent"):
+        if method == "dense":
+            matrix = np.sqrt(d / m) * orthonormal_columns(d, m, entries, rng)
+        else:
+            matrix = _random_vectors(d, m, entries, rng) / np.sqrt(m)
+        return Spec("projection", {"matrix": matrix.astype(dtype)}, {"operator": "matrix"})
+    arrays = {
+        "signs": rng.choice(np.array([-1, 1], dtype=np.int8), size=d),
+        "rows": np.sort(rng.permutation(d)[:m]),
+        "gains": np.full(m, np.sqrt(d / m)),
+    }
+    return Spec("projection", arrays, {"operator": method})
+
+
+def orthonormal_columns(d: int, m: int, entries: str, rng: np.random.Generator) -> np.ndarray:
+    """Gram-Schmidt of m random vectors in d dimensions, drawn again while they are dependent.
+
+    Gaussian vectors never are; of ±1 vectors in few dimensions, two are often equal.
+    """
+    while True:
+        columns, lengths = gram_schmidt(_random_vectors(d, m, entries, rng))
+        if lengths.min() > 1e-9 * np.sqrt(d):
+            return columns
+
+
+def _random_vectors(d: int, m: int, entries: str, rng: np.random.Generator) -> np.ndarray:
+    """m vectors in d dimensions as columns, with independent entries of variance 1."""
+    if entries == "gaussian":
+        return rng.standard_normal((d, m))
+    return rng.choice([-1.0, 1.0], size=(d, m))
+
+
+@dataclass(eq=False, repr=False)
+class CompressiveFourierMap(JointMap):
+    """Orthoprojection to m measurements, then random Fourier features, fused per block of rows.
+
+    Parameters
+    ----------
+    n_measurements : int, default=100
+        Measurements m, at most the number of features; with `measured`, X's columns count.
+    n_components : int, default=1000
+        Output columns.
+    kernel : str or Kernel, default="gaussian"
+        An isotropic kernel: "gaussian", "matern" or an object with ``isotropic = True``.
+    sampling : {"iid", "orthogonal", "structured"}, default="iid"
+        As in :class:`RandomFourierMap`. "scale" and "median" use the measurements, whose
+        distances are nearly those of the data.
+    sigma : float, {"auto", "scale", "median"} or None, default="auto"
+        As in :class:`RandomFourierMap`.
+    form : {"auto", "paired", "cosine"}, default="auto"
+        "cosine" is the paper's, with random phases; "paired", cosines and sines of half as many
+        frequencies, has a smaller error for the Gaussian and half the products, which are most
+        of the cost here. "auto" is paired if n_components is even.
+    projection : {"dense", "independent", "dct"}, default="dense"
+        As `method` of :class:`RandomOrthoprojector`: a stored matrix, or a fast transform.
+    measured : bool, default=False
+        X already are measurements y = Ax of a compressive camera, and no projection is drawn.
+    measurement_matrix : array or sparse matrix of shape (m, d), optional
+        The camera's matrix A. The measurements are scaled by √d / ‖A‖_F, so that they have the
+        lengths of the data on average (√(d/m) for orthonormal rows; 1 for an orthoprojector that
+        is scaled already). With measured=False, A itself takes the place of the random
+        projection. None with measured=True: the measurements are scaled already.
+    random_state : int, RandomState, Generator or None
+        An int gives the same map in every run.
+    n_jobs : int, optional
+        Threads; None means all that are available.
+
+    Attributes
+    ----------
+    spec_ : Spec
+        A chain of two stages: projection and Fourier features (with `measured`, only these).
+    kernel_ : Kernel
+        The exact kernel of the rows of X (with `measured`, the camera's scale is in its length).
+    n_measurements_ : int
+        m.
+
+    Examples
+    --------
+    >>> import numpy as np, kernelmaps as km
+    >>> X = np.random.default_rng(0).normal(size=(50, 300))
+    >>> X[:, 10:] = 0
+    >>> feature_map = km.CompressiveFourierMap(100, 2000, sigma=5.0, random_state=0).fit(X)
+    >>> bool(km.kernel_error(feature_map, X).rms < 0.1)
+    True
+    """
+
+    n_measurements: int = 100
+    n_components: int = 1000
+    _: KW_ONLY
+    kernel: Any = "gaussian"
+    sampling: str = "iid"
+    form: str = "auto"
+    sigma: float | str | None = "auto"
+    projection: str = "dense"
+    measured: bool = False
+    measurement_matrix: Any = None
+    random_state: Any = None
+    n_jobs: int | None = None
+
+    _state = JointMap._state.extended({"n_measurements_": integer(1)})
+
+    def _learn(self, X: Any) -> Spec:
+        columns = check_count(self, "n_components", self.n_components)
+        rng = generator(self.random_state)
+        projection, scale = self._measurement_stage(X, rng)
+        self.n_measurements_ = X.shape[1] if projection is None else n_outputs(projection)
+        self.kernel_ = self._resolved_kernel(X, projection, scale, rng)
+        warn_if_degenerate("CompressiveFourierMap", self.kernel_, X, SCALE_ADVICE)
+        how = rng, output_dtype(X.dtype), self.sampling
+        features = draw_fourier(self, self.kernel_, columns, self.n_measurements_, *how)
+        return features if projection is None else Spec("chain", parts=(projection, features))
+
+    def _resolved_kernel(
+        self, X: Any, projection: Spec | None, scale: float, rng: np.random.Generator
+    ) -> Any:
+        """The kernel of the rows of X: of measurements s·y it is k(s·y), of length σ/s."""
+        rows, by_rule = X, isinstance(self.sigma, str) and isinstance(self.kernel, str)
+        if projection is not None and by_rule:
+            rows = apply(projection, X, n_jobs=self.n_jobs)
+        kernel = resolve_kernel("CompressiveFourierMap", self.kernel, self.sigma, rows, rng)
+        if not getattr(kernel, "isotropic", False):
+            raise ValueError(
+                f"CompressiveFourierMap: {kernel!r} is not isotropic. A projection keeps distances "
+                "‖x − y‖₂ and nothing else, so that the kernel must be a function of them "
+                "(Theorem 2): use Gaussian or Matern, or RandomFourierMap without projection."
+            )
+        if projection is not None or scale == 1 or by_rule:
+            return kernel
+        if not isinstance(kernel, StationaryKernel):
+            raise ValueError(
+                f"CompressiveFourierMap: the length scale of {kernel!r} is not known, so that it "
+                f"cannot be changed by {1 / scale:g}. Scale the data instead."
+            )
+        return kernel.with_length(1 / scale * kernel.length)
+
+    def _measurement_stage(self, X: Any, rng: np.random.Generator) -> tuple[Spec | None, float]:
+        """A drawn projection or the camera's; for measurements, none, and the camera's scale."""
+        d, dtype = X.shape[1], output_dtype(X.dtype)
+        if self.measurement_matrix is not None:
+            matrix, scale = self._checked_measurement_matrix(d)
+            if self.measured:
+                return None, scale
+            arrays = {"matrix": (scale * matrix.T).astype(dtype)}
+            return Spec("projection", arrays, {"operator": "matrix"}), scale
+        if self.measured:
+            return None, 1.0
+        m = check_count(self, "n_measurements", self.n_measurements)
+        if m > d:
+            raise ValueError(
+                f"CompressiveFourierMap: n_measurements={m} is more than the {d} features of X; "
+                f"compress to at most {d}, or use RandomFourierMap. If X already are measurements, "
+                "say measured=True."
+            )
+        check_choice(self, "projection", self.projection, METHODS)
+        return draw_orthoprojector(self.projection, m, d, rng, dtype), 1.0
+
+    def _checked_measurement_matrix(self, n_columns: int) -> tuple[np.ndarray, float]:
+        """The measurement matrix A (m, d), checked, and the scale √d / ‖A‖_F."""
+        name = "measurement_matrix"
+        given = check_array(
+            self.measurement_matrix, accept_sparse="csr", dtype="numeric", input_name=name
+        )
+        matrix = dense(given).astype(np.float64)
+        m, d = matrix.shape
+        if (m if self.measured else d) != n_columns or m > d or not matrix.any():
+            shape = f"({n_columns}, d)" if self.measured else f"(m, {n_columns})"
+            raise ValueError(
+                f"CompressiveFourierMap: measurement_matrix must have shape {shape} with m <= d, "
+                f"for the {n_columns} columns of X, and not all zero; got {matrix.shape}."
+            )
+        return matrix, float(np.sqrt(d) / np.linalg.norm(matrix))
+
+
+def local_distance(distances: np.ndarray) -> float:
+    """The 10 % quantile of squared distances, or half of their mean if that is larger.
+
+    Neighbours, which decide a classification, are closer than the mean, most of all in few
+    dimensions. Where rows repeat, the quantile may be next to nothing: half of the mean bounds γ.
+    """
+    return float(max(np.quantile(distances, 0.1), np.mean(distances) / 2))
+
+
+_RULES = {"local": local_distance, "scale": np.mean}
+_MAX_ROWS = 1000  # rows whose distances say what gamma="local" and "scale" are
+_ROUNDING = 2e-14  # of k(x, x): distances below it say nothing
+
+
+@dataclass(frozen=True)
+class MapKernel(Kernel):
+    """The kernel that an additive map has exactly: the inner product of its columns."""
+
+    spec: Spec
+    name = "map"
+
+    def _gram(self, X: Any, Y: Any, n_jobs: int | None) -> np.ndarray:
+        left = apply(self.spec, X, n_jobs=n_jobs)
+        right = left if Y is None else apply(self.spec, Y, n_jobs=n_jobs)
+        return dense(left @ right.T)
+
+    def _diag(self, X: Any) -> np.ndarray:
+        Z = apply(self.spec, X)
+        squares = Z.multiply(Z) if hasattr(Z, "multiply") else Z * Z
+        return np.asarray(squares.sum(axis=1)).ravel()
+
+    def _gram_array_api(self, xp: Any, X: Any, Y: Any) -> Any:
+        left = apply(self.spec, X)
+        return left @ (left if Y is X else apply(self.spec, Y)).T
+
+    def _diag_array_api(self, xp: Any, X: Any) -> Any:
+        return xp.sum(apply(self.spec, X) ** 2, axis=1)
+
+
+@dataclass(eq=False, repr=False)
+class ExponentialMap(DefaultParts, JointMap):
+    """Random Fourier features of exp(−γ D²) for the distance D of any additive map.
+
+    Parameters
+    ----------
+    additive_map : AdditiveMap, optional
+        First stage, whose kernel gives the distance; fitted here, on a copy. None means
+        ``DesignedMap("chi2", 5, domain="universal")``: exp-χ², with half the columns of
+        the paper's ``ChebyshevMap(10)`` and an error as small.
+    n_components : int, default=5000
+        Output columns D.
+    gamma : float, "local" or "scale", default="local"
+        γ. "scale" is 1/(mean squared distance) of the fitted rows (of at most 1000 of them), by
+        the exact kernel; "local" is 1/(the 10 % quantile of the squared distances), but at most
+        twice "scale".
+    sampling : {"auto", "iid", "orthogonal", "structured"}, default="auto"
+        How frequencies are drawn: see :mod:`kernelmaps.maps.fourier`. "orthogonal" has less
+        error than "iid" (the paper's); "structured" has as little, stores no matrix and takes
+        p log p operations for p > 32 columns of c, and is "orthogonal" for fewer. "auto" is
+        "structured".
+    form : {"auto", "paired", "cosine"}, default="auto"
+        "paired": cosines and sines of D/2 frequencies; "cosine": cosines of D frequencies with
+        random phases. The first has a smaller error, half the cost, and ‖φ(x)‖ = 1 exactly:
+        "auto" is paired if D is even.
+    n_landmarks : int, "auto" or None, default=None
+        Columns that are spent on landmarks, rows chosen at random among the fitted ones. A pair
+        with a landmark in it then has exactly the kernel value of c; all other pairs keep an
+        unbiased estimate, with a smaller error the closer they are to landmarks. "auto" takes a
+        quarter of the columns, or every fitted row if these are fewer. It costs one more product,
+        of c(x) with the c of all landmarks, which are stored: files of such a map hold rows of the
+        training data, mapped by c, which is why it has to be asked for. None: only random
+        features.
+    random_state : int, RandomState, Generator or None
+        An int gives the same map in every run.
+    n_jobs : int, optional
+        Threads; None means all that are available.
+
+    Attributes
+    ----------
+    additive_map_ : AdditiveMap
+        The fitted first stage.
+    gamma_ : float
+        The γ in use.
+    kernel_ : Exponential
+        The exact kernel.
+    stage_kernel_ : Exponential
+        exp(−γ ‖c(x) − c(y)‖²): what the random features estimate.
+    landmark_rows_ : array of int
+        Fitted rows that serve as landmarks (empty without any).
+
+    Notes
+    -----
+    Rows of zeros need no special case: c(0) = 0, and for χ² the exact kernel between such a row and
+    y is exp(−γ Σ y).
+
+    For a map without a named kernel (splines), the kernel is its inner product. Frequencies are
+    kept in the precision of the fitted rows.
+
+    Examples
+    --------
+    >>> import numpy as np, kernelmaps as km
+    >>> X = np.random.default_rng(0).dirichlet(np.full(50, 0.3), size=40)
+    >>> feature_map = km.ExponentialMap(n_components=4000, gamma="scale", random_state=0).fit(X)
+    >>> bool(km.kernel_error(feature_map, X).rms < 2 / 4000**0.5)
+    True
+    """
+
+    additive_map: AdditiveMap | None = None
+    n_components: int = 5000
+    _: KW_ONLY
+    gamma: float | str = "local"
+    sampling: str = "auto"
+    form: str = "auto"
+    n_landmarks: int | str | None = None
+    random_state: Any = None
+    n_jobs: int | None = None
+
+    _state = JointMap._state.extended(
+        {
+            "additive_map_": instance((AdditiveMap,)),
+            "gamma_": number(above=0),
+            "stage_kernel_": instance((Exponential,)),
+        }
+    )
+
+    def _learn(self, X: Any) -> Spec:
+        columns = check_count(self, "n_components", self.n_components)
+        rng = generator(self.random_state)
+        self.additive_map_ = clone(self._first_stage()).fit(X)
+        first = self.additive_map_.spec_
+        base = getattr(self.additive_map_, "kernel_", None) or MapKernel(first)
+        self.gamma_ = self._resolved_gamma(base, X, rng)
+        self.kernel_ = Exponential(base, self.gamma_)
+        advice = "Let gamma follow the data: gamma='local'."
+        warn_if_degenerate("ExponentialMap", self.kernel_, X, advice)
+        self.stage_kernel_ = Exponential(MapKernel(first), self.gamma_)
+        dtype = output_dtype(X.dtype)
+        count = self._landmark_count(columns, X.shape[0])
+        self.landmark_rows_ = (
+            np.sort(rng.permutation(X.shape[0])[:count]) if count else np.array([], int)
+        )
+        if not count:
+            return Spec("chain", parts=(first, self._random_stage(columns, rng, dtype)))
+        points = dense(apply(first, X[self.landmark_rows_], n_jobs=self.n_jobs))
+        whitening = _whitening(points, self.gamma_, even=self.form == "paired", columns=columns)
+        random = self._random_stage(columns - whitening.shape[1], rng, dtype)
+        return Spec("chain", parts=(first, landmark_spec(points, whitening, self.gamma_, random)))
+
+    def _random_stage(self, columns: int, rng: np.random.Generator, dtype: np.dtype) -> Spec:
+        """Fourier features of c, frequencies in the precision of the rows."""
+        width = self.additive_map_._n_features_out
+        gaussian = Gaussian(sigma=float(np.sqrt(0.5 / self.gamma_)))  # ω ~ N(0, 2γ)
+        sampling = "structured" if self.sampling == "auto" else self.sampling
+        return draw_fourier(self, gaussian, columns, width, rng, dtype, sampling)
+
+    def _landmark_count(self, columns: int, n_rows: int) -> int:
+        if self.n_landmarks is None:
+            return 0
+        if self.n_landmarks == "auto":
+            count = min(columns // 4, n_rows)
+            return count - (columns - count) % 2 if self.form == "paired" else count
+        count = check_count(self, "n_landmarks", self.n_landmarks)
+        is_odd = self.form == "paired" and (columns - count) % 2
+        if count >= columns or count > n_rows or is_odd:
+            raise ValueError(
+                f"ExponentialMap: n_landmarks={count} must be fewer than the n_components="
+                f"{columns} columns, of which they are a part (by an even number if "
+                f"form='paired'), and no more than the {n_rows} fitted rows. Use "
+                "n_landmarks='auto'."
+            )
+        return count
+
+    def _default_part(self, name: str) -> Any:
+        return self._first_stage() if name == "additive_map" else None
+
+    def _first_stage(self) -> AdditiveMap:
+        if self.additive_map is None:
+            return DesignedMap("chi2", 5, domain="universal")
+        if isinstance(self.additive_map, AdditiveMap):
+            return self.additive_map
+        raise TypeError(
+            "ExponentialMap: additive_map must be an additive map, whose columns have the distance "
+            "of a kernel (ChebyshevMap, DesignedMap, HomogeneousMap, AnchorMap, SplineMap, …); "
+            f"the columns of {self.additive_map!r} do not. Put RandomFourierMap after other "
+            "features in a Pipeline."
+        )
+
+    def _resolved_gamma(self, base: Kernel, X: Any, rng: np.random.Generator) -> float:
+        if isinstance(self.gamma, str) and self.gamma in _RULES:
+            distance = typical_distance(base, X, _RULES[self.gamma], rng)
+            if distance > 0:
+                return 1 / distance
+            raise ValueError(
+                f"ExponentialMap: gamma={self.gamma!r} is 1/(typical squared distance of rows), "
+                "but that distance is 0: the rows are all alike (to rounding), or there is only "
+                "one sample. Give gamma as a number."
+            )
+        check_positive(self, "gamma", self.gamma, "a positive number, 'local' or 'scale'")
+        return float(self.gamma)
+
+    def _check_domain(self, X: Any, columns: ColumnRange | None = None) -> None:
+        self.additive_map_._check_domain(X, columns)
+
+    @property
+    def _non_negative(self) -> bool:  # type: ignore[override]
+        if self.additive_map is None:
+            return True
+        # What is no map is said by fit; here it only must not get in the way of a repr.
+        return isinstance(self.additive_map, AdditiveMap) and self.additive_map._non_negative
+
+
+def typical_distance(base: Kernel, X: Any, rule: Any, rng: np.random.Generator) -> float:
+    """Mean, median or another rule of the exact squared distances among (some of) the rows."""
+    rows = np.sort(rng.permutation(X.shape[0])[:_MAX_ROWS])
+    sample = X[rows].astype(np.float64)
+    pairs = base.squared_distance(sample)[np.triu_indices(len(rows), 1)]
+    typical = float(rule(pairs)) if pairs.size else 0.0
+    # k(x, x) + k(y, y) − 2 k(x, y) of equal rows is not 0, but rounding.
+    return typical if typical > _ROUNDING * float(np.mean(base.diag(sample))) else 0.0
+
+
+def _whitening(points: np.ndarray, gamma: float, even: bool, columns: int) -> np.ndarray:
+    """T with Tᵀ K T = I for the Gaussian Gram matrix K of the landmarks.
+
+    Directions of K that are lost in rounding (eigenvalues below √ε; equal rows have 0) are left to
+    the random features, and so is one more where an even number of columns must remain for them
+    (which only such lost directions can make necessary).
+    """
+    away = points - points.mean(axis=0, dtype=np.float64)  # distances would be lost far from 0
+    gram = away @ away.T
+    squares = np.diagonal(gram)
+    values, vectors = np.linalg.eigh(np.exp(gamma * (2 * gram - squares - squares[:, None])))
+    rank = int(np.sum(values > np.sqrt(np.finfo(points.dtype).eps)))
+    if even and (columns - rank) % 2:
+        rank -= 1
+    start = len(values) - rank
+    return vectors[:, start:] / np.sqrt(values[start:])

@@ -39,52 +39,26 @@ from ..engine.families import waves_arrays
 from .base import AdditiveMap
 
 Cosines = tuple[np.ndarray, np.ndarray]
+_legendre = lru_cache(maxsize=16)(roots_legendre)
 
 _LAGS = np.linspace(0.0, 20.0, 201)  # log-ratios; larger ones have next to no weight
 _NO_DATA = np.geomspace(1 / 256, 1, 64)[:, None]  # 8-bit numbers, if the rows say nothing
 
 
-@dataclass(frozen=True)
-class PeriodSearch:
-    """Constants of the search for a period: a geometric grid, then finer ones around its best.
+# The search for a period: a geometric grid, then finer ones around its best. Measured on 45 maps of
+# five data sets: with two rounds, the largest error is up to 1.1 % larger, with one 17 %; with one
+# size alone it is 59 % larger on average.
+_PERIODS = np.geomspace(0.5, 80.0, 128)  # of the first round
+_FINE = np.linspace(-1, 1, 9)  # of a later one, from one step of the round before to the other
+_ROUNDS = 3  # with finer grids
+_SIZES = 4  # this number of columns and fewer, whose series may serve as well
 
-    Measured on 45 maps of five data sets: with two rounds, the largest error is up to 1.1 % larger,
-    with one 17 %; with this size alone it is 59 % larger on average.
-    """
-
-    shortest: float = 0.5
-    longest: float = 80.0
-    n_coarse: int = 128  # periods of the first round
-    n_fine: int = 9  # periods of a later one, from one step of the round before to the other
-    rounds: int = 3  # with finer grids
-    sizes: int = 4  # this number of columns and fewer, whose series may serve as well
-
-    @property
-    def coarse(self) -> np.ndarray:
-        """Periods of the first round."""
-        return np.geomspace(self.shortest, self.longest, self.n_coarse)
-
-
-@dataclass(frozen=True)
-class RowSample:
-    """Constants of the sample of rows that the search is made for."""
-
-    least_rows: int = 24
-    most_rows: int = 64  # of few columns
-    entries: int = 50_000  # products of values that are summed up
-    block_bytes: int = 2**17  # of temporaries: larger ones are new memory each time
-    # Rows with the smallest value of a column join the sample of small data: without them, the
-    # largest error was up to 10 % larger.
-    most_scanned_columns: int = 8
-    most_scanned_values: int = 1 << 18
-    # Runs of adjacent columns that tell rows apart. All columns take twice the time of float32
-    # rows and of bytes: 0.02 s more of a fit of 0.05 s (60,000 rows of 784 columns).
-    runs: int = 4
-    run_columns: int = 16
-
-
-_SEARCH, _SAMPLE = PeriodSearch(), RowSample()
-_legendre = lru_cache(maxsize=16)(roots_legendre)
+_ROWS = 24, 64  # of the sample: at least, and at most where there are few columns
+_ENTRIES = 50_000  # products of values that are summed up
+_BLOCK_BYTES = 2**17  # of temporaries: larger ones are new memory each time
+# Rows with the smallest value of a column join the sample of data of few columns and values:
+# without them, the largest error was up to 10 % larger.
+_SCANNED = 8, 1 << 18
 
 
 def check_columns(owner: Any, signature: Callable) -> int:
@@ -138,7 +112,7 @@ class Series(NamedTuple):
         """
         if self.kernel.point_mass == 1:
             return 2 * np.pi, self.of_period(2 * np.pi)
-        sizes = range(self.columns, max(0, self.columns - _SEARCH.sizes), -1)
+        sizes = range(self.columns, max(0, self.columns - _SIZES), -1)
         candidates = [self._replace(columns=size) for size in sizes]
         refined = [(*one._refined(pairs), one) for one in candidates]
         _, period, one = min(refined, key=lambda item: item[0])
@@ -146,28 +120,14 @@ class Series(NamedTuple):
 
     def _refined(self, pairs: np.ndarray) -> tuple[float, float]:
         """Smallest worst error of the pairs, and its period."""
-        best, lags = _best(pairs, *_coarse(self)), _LAGS[: pairs.shape[1]]
-        step, around = _SEARCH.coarse[1] / _SEARCH.coarse[0], np.linspace(-1, 1, _SEARCH.n_fine)
-        for _ in range(_SEARCH.rounds):
-            periods = best[1] * step**around
-            candidate = _best(pairs, periods, self.misfits(periods, lags))
-            best = candidate if candidate[0] < best[0] else best
-            step **= around[1] - around[0]
+        best, periods, step = (np.inf, 0.0), _PERIODS, _PERIODS[1] / _PERIODS[0]
+        for _ in range(1 + _ROUNDS):
+            errors = pairs @ self.misfits(periods, _LAGS[: pairs.shape[1]])
+            worst = np.maximum(errors.max(axis=0), -errors.min(axis=0))
+            place = int(np.argmin(worst))
+            best = min(best, (float(worst[place]), float(periods[place])))
+            periods, step = best[1] * step**_FINE, step ** (_FINE[1] - _FINE[0])
         return best
-
-
-def _best(pairs: np.ndarray, periods: np.ndarray, misfits: np.ndarray) -> tuple[float, float]:
-    """The smallest worst error of the pairs, and its period."""
-    errors = pairs @ misfits[: pairs.shape[1]]
-    worst = np.maximum(errors.max(axis=0), -errors.min(axis=0))
-    best = int(np.argmin(worst))
-    return float(worst[best]), float(periods[best])
-
-
-@lru_cache(maxsize=32)
-def _coarse(series: Series) -> tuple[np.ndarray, np.ndarray]:
-    """Periods to begin with, and their misfits."""
-    return _SEARCH.coarse, series.misfits(_SEARCH.coarse)
 
 
 def pair_weights(X: Any, gamma: float, n_jobs: int | None = None) -> np.ndarray:
@@ -187,7 +147,7 @@ def pair_weights(X: Any, gamma: float, n_jobs: int | None = None) -> np.ndarray:
     # Log-ratios that no pair has would only be zeros to fill in.
     width = min(int(np.ptp(logs, axis=0).max() / _LAGS[1]) + 2, len(_LAGS))
     parts = []
-    for some in row_blocks(len(first), 8 * values.shape[1], _SAMPLE.block_bytes):
+    for some in row_blocks(len(first), 8 * values.shape[1], _BLOCK_BYTES):
         apart = np.abs(logs[first[some]] - logs[second[some]]) / _LAGS[1]
         place = np.minimum(apart.astype(np.intp), width - 2)
         amount, share = roots[first[some]] * roots[second[some]], np.minimum(apart - place, 1.0)
@@ -205,13 +165,10 @@ def _sample(X: Any, n_jobs: int | None) -> np.ndarray:
     Which rows these are depends on what they hold, not on where they stand.
     """
     n, d = X.shape
-    usual = np.sqrt(2 * _SAMPLE.entries / d)
-    count = min(n, int(np.clip(usual, _SAMPLE.least_rows, _SAMPLE.most_rows)))
-    keys = _keys(X, n_jobs)
-    ranks = evenly_spaced(n, count)
-    rows = _order_rows(X, keys, ranks, n_jobs)[ranks]
-    is_small = d <= _SAMPLE.most_scanned_columns and n * d <= _SAMPLE.most_scanned_values
-    if n > count and is_small:
+    count = min(n, int(np.clip(np.sqrt(2 * _ENTRIES / d), *_ROWS)))
+    keys = _weighted_sums(X, n_jobs)
+    rows = np.argsort(keys)[evenly_spaced(n, count)]
+    if n > count and d <= _SCANNED[0] and n * d <= _SCANNED[1]:
         # Few values miss the smallest ones, and with them the largest ratios.
         magnitudes = np.abs(dense(X).astype(np.float64))
         magnitudes[magnitudes == 0] = np.inf
@@ -219,43 +176,25 @@ def _sample(X: Any, n_jobs: int | None) -> np.ndarray:
         rows = np.append(rows, least.argmin(axis=0))
     sample = X[np.unique(rows)]
     used = np.flatnonzero(np.asarray(abs(sample).sum(axis=0)).ravel())
-    most = max(1, 2 * _SAMPLE.entries // sample.shape[0] ** 2)
+    most = max(1, 2 * _ENTRIES // sample.shape[0] ** 2)
     used = used[evenly_spaced(len(used), most)]
     return dense(sample[:, used]).astype(np.float64)
 
 
-def _order_rows(X: Any, keys: np.ndarray, ranks: np.ndarray, n_jobs: int | None) -> np.ndarray:
-    """Rows by their keys; where one of these ranks shares its key, by all columns, too.
-
-    The columns that tell rows apart may be zero in all of them.
-    """
-    order = np.argsort(keys)
-    if sparse.issparse(X) or X.shape[1] <= _SAMPLE.runs * _SAMPLE.run_columns:
-        return order  # all columns are in the keys
-    same = np.diff(keys[order]) == 0
-    tied = np.append(same, False) | np.append(False, same)
-    return np.lexsort((_keys(X, n_jobs, all_columns=True), keys)) if tied[ranks].any() else order
-
-
-def _keys(X: Any, n_jobs: int | None, *, all_columns: bool = False) -> np.ndarray:
-    """A number for each row: a sum of its values, or of some, with uneven weights."""
-    d = X.shape[1]
-    order = np.arange(1, d + 1)
+def _weighted_sums(X: Any, n_jobs: int | None) -> np.ndarray:
+    """A number for each row: the sum of its values with uneven weights."""
+    order = np.arange(1, X.shape[1] + 1)
     # Fractions of a golden ratio are even; without the cosines, whole multiples would cancel out.
     weights = 0.5 + np.modf(order * 0.6180339887498949)[0] + 1e-4 * np.cos(order)
     if sparse.issparse(X):
         # Weights of another type than the values would make a copy of these.
         return X @ (weights.astype(X.dtype) if X.dtype.kind == "f" else weights)
-    count, length = _SAMPLE.runs, _SAMPLE.run_columns
-    starts = np.linspace(0, d - length, count).astype(np.intp)
-    if all_columns or d <= count * length:
-        starts, length = starts[:1] * 0, d
-    runs = [slice(start, start + length) for start in starts]
 
-    def of(begin: int, end: int) -> np.ndarray:
-        return sum(np.einsum("ij,j->i", X[begin:end, run], weights[run]) for run in runs)
+    def sum_rows(begin: int, end: int) -> np.ndarray:
+        return np.einsum("ij,j->i", X[begin:end], weights)
 
-    return np.concatenate(in_threads(of, X.shape[0], n_jobs, rows_per_thread(d)))
+    parts = in_threads(sum_rows, X.shape[0], n_jobs, rows_per_thread(X.shape[1]))
+    return np.concatenate(parts)
 
 
 @dataclass(eq=False, repr=False)

@@ -35,12 +35,11 @@ from .._util.devices import refuse_gpu_array
 from .._util.schema import number
 from .._util.sparse import dense
 from ..engine import Spec, apply
-from ..kernels.bandwidth import warn_if_degenerate
-from ..kernels.exponential import Exponential
+from ..kernels.homogeneous import Exponential
 from ..kernels.registry import kernel_text
+from ..kernels.stationary import warn_if_degenerate
 from .base import JointMap, additive_names
-from .exponential import typical_distance
-from .fourier import SCALE_ADVICE, resolve_kernel
+from .fourier import SCALE_ADVICE, resolve_kernel, typical_distance
 
 LANDMARKS = ("kmeans", "uniform", "rpcholesky")
 _LEAST_EIGENVALUE = 1e-12  # of the largest: rounding of kernel values decides about smaller ones

@@ -94,7 +94,9 @@ class KernelErrorDisplay:
         if self.additive:
             self._draw_ratio(self.axes_[3])
         else:
-            self._draw_histogram(self.axes_[3])
+            self.axes_[3].hist(self.error.ravel(), bins=60)
+            names = {"xlabel": "map − kernel", "ylabel": "pairs"}
+            self.axes_[3].set(title="distribution of the error", **names)
         self.figure_.suptitle(
             f"{self.title}: largest error {np.abs(self.error).max():.3g}, "
             f"rms {np.sqrt(np.mean(self.error**2)):.3g}"
@@ -122,10 +124,6 @@ class KernelErrorDisplay:
         ax.plot(x[inside] / y[inside], self.error[inside], ".", ms=1.5, alpha=0.4)
         ax.axhline(0, color="0.3", lw=0.8)
         ax.set(title="error against the ratio", xlabel="x / y", xscale="log", ylabel="map − kernel")
-
-    def _draw_histogram(self, ax: Any) -> None:
-        ax.hist(self.error.ravel(), bins=60)
-        ax.set(title="distribution of the error", xlabel="map − kernel", ylabel="pairs")
 
 
 def kernel_error_grid(

@@ -177,6 +177,7 @@ def _shape_panel(
         value, error = shape.missing.reshape(2, -1)
         missing = np.stack([value, value - 2 * error, value + 2 * error], axis=1)
     shares = shape.density if shape.levels is None else shape.density[shown]
+    first, last = float(shape.grid[0]), float(shape.grid[-1])
     return {
         "name": shape.name,
         "grid": shape.grid[: len(shown)],
@@ -190,7 +191,7 @@ def _shape_panel(
         "left_out": count - len(shown),
         "missing": missing,
         "points": points,
-        "ticks": None if shape.ticks is None else _shown_ticks(shape),
+        "ticks": None if shape.ticks is None else [t for t in shape.ticks if first <= t[0] <= last],
         "range": (low - margin, high + margin),
     }
 
@@ -206,11 +207,6 @@ def _partial_residuals(shape: ShapeFunction, shown: np.ndarray, check: Any) -> n
     rows = np.flatnonzero(np.isfinite(column))
     rows = rows[evenly_spaced(len(rows), STYLE.most_points)]
     return np.column_stack([column[rows], residuals[rows]])
-
-
-def _shown_ticks(shape: ShapeFunction) -> list[tuple[float, str]]:
-    low, high = float(shape.grid[0]), float(shape.grid[-1])
-    return [(value, name) for value, name in shape.ticks or () if low <= value <= high]
 
 
 class ShapeFunctionDisplay(PanelDisplay):

@@ -37,12 +37,3 @@ def add_codes(codes: np.ndarray, values: np.ndarray, first: np.ndarray, out: np.
         sums = out[first[j] :]
         for i in range(codes.shape[1]):
             sums[codes[j, i]] += values[i]
-
-
-@loop()
-def gather_codes(codes: np.ndarray, values: np.ndarray, first: np.ndarray, out: np.ndarray) -> None:
-    """out[i] += Σ_j values[first[j] + codes[j, i]]."""
-    for j in range(codes.shape[0]):
-        term_values = values[first[j] :]
-        for i in range(codes.shape[1]):
-            out[i] += term_values[codes[j, i]]

@@ -13,39 +13,18 @@ covariates*). The tables are sums over rows: they can be merged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Sequence
 from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 
-from .._util.threads import in_threads, limit_blas, map_in_threads
+from .._util.threads import in_threads, limit_blas
 
-
-@dataclass(frozen=True)
-class Costs:
-    """When one way of adding up is faster than another, from timings; results do not depend on it.
-
-    The unit of costs is one multiplication in a product of matrices.
-    """
-
-    block: float = 400_000  # of one block of ZᵀWZ, whatever its size
-    row: int = 20  # of a row in a table of pairs of codes
-    entry: int = 10  # of an entry of a basis in sums of rows
-    thread_additions: int = 65536  # below which a thread does not pay
-    many_codes: int = 256  # of a term, beyond which those that no row has are left out
-    dense_rows: int = 2048  # whose matrix is in memory at a time
-    stacked_rows: int = 16384  # whose codes are stacked at a time, and whose scores stay in cache
-    copied_codes: int = 1 << 18  # codes of pairs that are copied for one call
-    # From so many multiplications or additions on, rows are added up in four parts, whatever the
-    # number of threads: sums do not depend on it.
-    parts: int = 4
-    many_operations: int = 16_000_000
-
-
-_COSTS = Costs()
+_THREAD_ADDITIONS = 1 << 16  # below which a thread does not pay
+_MANY_CODES = 256  # of a term, beyond which those that no row has are left out
+_STACKED_ROWS = 1 << 14  # whose scores stay in a cache
+_COPIED_CODES = 1 << 18  # codes of pairs that are copied for one call
 
 
 def _loops() -> Any:
@@ -149,9 +128,7 @@ class CodeSums:
             for j, k in column_pairs[begin:end]:
                 add_to_pair_table(codes[j], codes[k], weight, self.pairs[j, k])
 
-        in_threads(
-            work, len(column_pairs), n_jobs, grain=max(1, _COSTS.thread_additions // max(len(y), 1))
-        )
+        in_threads(work, len(column_pairs), n_jobs, grain=_terms_for_a_thread(len(y)))
         return self
 
     def _check(self, codes: Sequence[np.ndarray], y: np.ndarray) -> None:
@@ -291,7 +268,7 @@ def tables_of_pairs(
     ndarray of shape (n_pairs, n_values, size, size)
     """
     out, n_rows = np.zeros((len(pairs), len(values), size, size)), max(codes.shape[1], 1)
-    step = max(1, _COSTS.copied_codes // n_rows)
+    step = max(1, _COPIED_CODES // n_rows)
 
     def work(begin: int, end: int) -> None:
         for at in range(begin, end, step):
@@ -299,7 +276,7 @@ def tables_of_pairs(
             first, second = codes[pairs[batch, 0]], codes[pairs[batch, 1]]
             _loops().add_pairs(first, second, values, out[batch])
 
-    in_threads(work, len(pairs), n_jobs, grain=max(1, _COSTS.thread_additions // n_rows))
+    in_threads(work, len(pairs), n_jobs, grain=_terms_for_a_thread(n_rows))
     return out
 
 
@@ -314,8 +291,7 @@ def cross_products(
     r"""Return G = ZᵀWZ and Zᵀv for Z = [1, B_1, B_2, …] at the codes of rows in memory.
 
     With v = Wy the same as ``CodeSums(...).update(...).products(bases)``, without storing the
-    tables. Of two ways the cheaper one is taken: blocks :math:`B_j^\top T_{jk} B_k` from the tables
-    of pairs, or, for few rows and many small bases, products of the matrix Z itself.
+    tables: blocks :math:`B_j^\top T_{jk} B_k` come from one table after the other.
 
     Parameters
     ----------
@@ -330,54 +306,32 @@ def cross_products(
         G with the blocks of some terms computed before, and for each term whether it is new: the
         rows and columns of new terms are filled in.
     """
-    if not len(bases):
-        return np.array([[weight.sum()]]), right_sides(codes, bases, product, n_jobs)
-    width = np.array([basis.shape[1] for basis in bases], np.int64)
-    size = 1 + int(width.sum())
-    gram, new = (np.zeros((size, size)), [True] * len(bases)) if cached is None else cached
-    is_new = np.array(new, bool)
-    codes, bases = zip(*(_in_use(*term) for term in zip(codes, bases, strict=True)))
-    first, second = np.triu_indices(len(bases))
-    with_new = is_new[first] | is_new[second]
-    first, second = first[with_new], second[with_new]
-    dense_cost = len(weight) * (float(width.sum()) ** 2 - float(width[~is_new].sum()) ** 2)
-    with limit_blas(1):
-        if dense_cost < 2 * _cost_of_blocks(bases, len(weight), first, second):
-            new_columns = np.repeat([True, *is_new], [1, *width])
-            _fill_from_rows(codes, bases, weight, gram, new_columns, n_jobs)
-        else:
-            pairs = list(zip(first.tolist(), second.tolist()))
-            _fill_from_tables(codes, bases, weight, gram, pairs, n_jobs)
-    return gram, right_sides(codes, bases, product, n_jobs)
-
-
-def _fill_from_tables(
-    codes: Sequence[np.ndarray], bases: Sequence[np.ndarray], weight: np.ndarray,
-    gram: np.ndarray, pairs: Sequence[tuple[int, int]], n_jobs: int | None,
-) -> None:  # fmt: skip
-    """Fill in the blocks of pairs of terms j ≤ k, several at a time, and Zᵀw beside them."""
-    _, start = _offsets(bases)
+    start = _columns(bases)
     columns = [slice(a, b) for a, b in pairwise(start)]
+    gram, new = cached or (np.zeros((start[-1], start[-1])), [True] * len(bases))
+    used = [_in_use(*term) for term in zip(codes, bases, strict=True)]
+    pairs = [(j, k) for k in range(len(bases)) for j in range(k + 1) if new[j] or new[k]]
     gram[0, 0] = weight.sum()
 
     def fill(begin: int, end: int) -> None:
         for j, k in pairs[begin:end]:
+            (first, left), (second, right) = used[j], used[k]
             if j == k:
-                sums = _sums_by_code(codes[j], weight, len(bases[j]))  # the diagonal of T_jj
-                gram[0, columns[j]] = gram[columns[j], 0] = sums @ bases[j]
-                gram[columns[j], columns[j]] = bases[j].T @ (sums[:, None] * bases[j])
+                sums = _sums_by_code(first, weight, len(left))  # the diagonal of T_jj
+                gram[0, columns[j]] = gram[columns[j], 0] = sums @ left
+                gram[columns[j], columns[j]] = left.T @ (sums[:, None] * left)
                 continue
-            block = _block(codes[j], codes[k], weight, bases[j], bases[k])
+            block = _block(first, second, weight, left, right)
             gram[columns[j], columns[k]], gram[columns[k], columns[j]] = block, block.T
 
-    in_threads(
-        fill, len(pairs), n_jobs, grain=max(1, _COSTS.thread_additions // max(len(weight), 1))
-    )
+    with limit_blas(1):
+        in_threads(fill, len(pairs), n_jobs, grain=_terms_for_a_thread(len(weight)))
+    return gram, right_sides(codes, bases, product, n_jobs)
 
 
 def _in_use(codes: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Codes and a basis without the codes that no row has, where there may be many of them."""
-    if len(basis) <= _COSTS.many_codes:
+    if len(basis) <= _MANY_CODES:
         return codes, basis
     used = np.zeros(len(basis), bool)
     used[codes] = True
@@ -401,31 +355,21 @@ def _two_bytes(codes: np.ndarray) -> np.ndarray:
     return codes.astype(np.result_type(codes, np.uint16), copy=False)
 
 
-def _cost_of_blocks(bases: Sequence[np.ndarray], rows: int, j: np.ndarray, k: np.ndarray) -> float:
-    """What tables of pairs of terms, and their products, cost: in multiplications."""
-    codes, width = np.array([basis.shape for basis in bases], float).reshape(-1, 2).T
-    cells, few = codes[j] * codes[k], np.minimum(width[j], width[k])
-    tables = _COSTS.row * rows + cells * few
-    sums = _COSTS.entry * rows * few + np.maximum(codes[j], codes[k]) * width[j] * width[k]
-    cost = np.where(j == k, _COSTS.row * rows, np.where(cells <= rows, tables, sums))
-    return float(np.sum(_COSTS.block + cost))
-
-
 def add_scores(
     codes: Sequence[np.ndarray], bases: Sequence[np.ndarray], beta: np.ndarray, out: np.ndarray,
     n_jobs: int | None = None,
 ) -> None:  # fmt: skip
     """Add Zβ to `out`, without the intercept ``beta[0]``."""
-    first, start = _offsets(bases)
-    values = [basis @ beta[a:b] for basis, (a, b) in zip(bases, pairwise(start), strict=True)]
-    joined = np.concatenate([np.zeros(0), *values])
+    columns = pairwise(_columns(bases))
+    values = [basis @ beta[a:b] for basis, (a, b) in zip(bases, columns, strict=True)]
 
     def work(begin: int, end: int) -> None:
-        for rows, stacked in _stacks(codes, begin, end, _COSTS.stacked_rows):
-            _loops().gather_codes(stacked, joined, first, out[rows])
+        for a in range(begin, end, _STACKED_ROWS):
+            rows = slice(a, min(a + _STACKED_ROWS, end))
+            for term_codes, term_values in zip(codes, values, strict=True):
+                out[rows] += term_values[term_codes[rows]]
 
-    if len(codes):
-        in_threads(work, len(out), n_jobs, grain=_COSTS.stacked_rows)
+    in_threads(work, len(out), n_jobs, grain=_STACKED_ROWS)
 
 
 def right_sides(
@@ -433,19 +377,17 @@ def right_sides(
     n_jobs: int | None = None,
 ) -> np.ndarray:  # fmt: skip
     """Return Zᵀv alone, as :func:`cross_products` does."""
-    first, _ = _offsets(bases)
+    start = _columns(bases)
+    out = np.empty(start[-1])
+    out[0] = product.sum()
 
-    def sums(begin: int, end: int) -> np.ndarray:
-        by_code = np.zeros(first[-1])
-        for rows, stacked in _stacks(codes, begin, end, _COSTS.stacked_rows):
-            _loops().add_codes(stacked, product[rows], first, by_code)
-        return by_code
+    def fill(begin: int, end: int) -> None:
+        for j in range(begin, end):
+            sums = _sums_by_code(codes[j], product, len(bases[j]))
+            out[start[j] : start[j + 1]] = sums @ bases[j]
 
-    if not len(codes):
-        return np.array([product.sum()])
-    by_code = _added(sums, len(product), len(product) * len(codes), n_jobs)
-    sides = [by_code[a:b] @ basis for basis, (a, b) in zip(bases, pairwise(first), strict=True)]
-    return np.concatenate([[product.sum()], *sides])
+    in_threads(fill, len(bases), n_jobs, grain=_terms_for_a_thread(len(product)))
+    return out
 
 
 def products_by_level(
@@ -453,7 +395,7 @@ def products_by_level(
     weight: np.ndarray, n_jobs: int | None = None,
 ) -> np.ndarray:  # fmt: skip
     """EᵀWZ for Z = [1, B_1, B_2, …] and the indicators E of many levels, one row for each level."""
-    _, start = _offsets(bases)
+    start = _columns(bases)
     out = np.zeros((n_levels, start[-1]))
     out[:, 0] = np.bincount(levels, weight, n_levels)
 
@@ -463,72 +405,17 @@ def products_by_level(
             _loops().add_rows(levels, codes[j], weight, bases[j], block)
             out[:, start[j] : start[j + 1]] = block
 
-    in_threads(
-        fill, len(bases), n_jobs, grain=max(1, _COSTS.thread_additions // max(len(weight), 1))
-    )
+    in_threads(fill, len(bases), n_jobs, grain=_terms_for_a_thread(len(weight)))
     return out
 
 
-def _fill_from_rows(
-    codes: Sequence[np.ndarray], bases: Sequence[np.ndarray], weight: np.ndarray,
-    gram: np.ndarray, new: np.ndarray, n_jobs: int | None,
-) -> None:  # fmt: skip
-    """Fill in the rows and columns of ZᵀWZ that are new, from Zᵀ√W of some rows at a time."""
-    _, start = _offsets(bases)
-    root, all_new = np.sqrt(weight), bool(new.all())
-    terms = [
-        (term_codes, np.ascontiguousarray(basis.T), slice(*columns))
-        for term_codes, basis, columns in zip(codes, bases, pairwise(start), strict=True)
-    ]
-
-    def products(begin: int, end: int) -> np.ndarray:
-        out = np.zeros((np.count_nonzero(new), len(gram)))
-        for at in range(begin, end, _COSTS.dense_rows):
-            rows = slice(at, min(at + _COSTS.dense_rows, end))
-            Z = np.empty((len(gram), rows.stop - rows.start))
-            Z[0] = 1.0
-            for term_codes, functions, columns in terms:
-                # Codes are below their number: nothing is clipped, and nothing checked.
-                np.take(functions, term_codes[rows], axis=1, out=Z[columns], mode="clip")
-            Z *= root[rows]
-            out += (Z if all_new else Z[new]) @ Z.T
-        return out
-
-    out = _added(products, len(weight), len(weight) * np.count_nonzero(new) * len(gram), n_jobs)
-    if all_new:
-        gram[:] = out
-    else:
-        gram[new], gram[:, new] = out, out.T
+def _columns(bases: Sequence[np.ndarray]) -> list[int]:
+    """Where the columns of each term begin in Z, and their end."""
+    return np.cumsum([1, *(basis.shape[1] for basis in bases)]).tolist()
 
 
-def _offsets(bases: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Where the codes of each term begin among those of all, and its columns in Z."""
-    shapes = np.array([basis.shape for basis in bases], np.int64).reshape(-1, 2)
-    ends = np.zeros((2, len(bases) + 1), np.int64)
-    np.cumsum(shapes.T, axis=1, out=ends[:, 1:])
-    return ends[0], ends[1] + 1
-
-
-def _stacks(
-    codes: Sequence[np.ndarray], begin: int, end: int, most: int
-) -> Iterator[tuple[slice, np.ndarray]]:
-    """Codes of all terms as one array of at least two bytes each, some rows at a time."""
-    dtype = np.result_type(np.uint16, *{term_codes.dtype for term_codes in codes})
-    for at in range(begin, end, most):
-        rows = slice(at, min(at + most, end))
-        stacked = np.empty((len(codes), rows.stop - rows.start), dtype)
-        for row, term_codes in zip(stacked, codes, strict=True):
-            row[:] = term_codes[rows]
-        yield rows, stacked
-
-
-def _added(
-    sums: Callable[[int, int], np.ndarray], rows: int, work: int, n_jobs: int | None
-) -> np.ndarray:
-    """Sums over all rows from those of parts of them, in threads where there is much to add."""
-    parts = _COSTS.parts if work >= _COSTS.many_operations else 1
-    bounds = list(pairwise(rows * k // parts for k in range(parts + 1)))
-    return reduce(np.add, map_in_threads(lambda bound: sums(*bound), bounds, n_jobs))
+def _terms_for_a_thread(n_rows: int) -> int:
+    return max(1, _THREAD_ADDITIONS // max(n_rows, 1))
 
 
 def _block(

@@ -116,9 +116,9 @@ def test_errors_grow_where_only_a_pair_has_the_effect(first, seed):
     assert (np.diff(std[1:5]) > 0).all()
     assert std[4] > 0.02 * 5 * 300  # the slope at the end is that of a coarse cell
     assert std[4] / std[3] == pytest.approx((300 - end) / (30 - end), rel=0.1)
-    of_fit = model.predictor_.score_errors(model._columns(new), "test", as_fitted=True)[:, 0]
+    of_fit = model.predictor_.score_errors(model._columns(new), as_fitted=True)[:, 0]
     np.testing.assert_allclose(std[[0, 5]], of_fit[[0, 5]])
-    of_term = model.predictor_.errors(model._columns(new), "test")[:, 0, 0]
+    of_term = model.predictor_.errors(model._columns(new))[:, 0, 0]
     np.testing.assert_allclose(of_term[3:5], std[3:5], rtol=0.01)
 
 
@@ -150,7 +150,7 @@ def test_the_model_matrix_is_that_of_the_predictions(seed):
     model = km.AdditiveRegressor().fit(X, y)
     Z = model.model_matrix(NEW)
     np.testing.assert_array_equal(Z[2], Z[3])  # constant, as the predictions
-    of_fit = model.predictor_.score_errors(model._columns(NEW), "test", as_fitted=True)[:3, 0]
+    of_fit = model.predictor_.score_errors(model._columns(NEW), as_fitted=True)[:3, 0]
     covariance = np.delete(model.covariance_, model.predictor_.posterior.new_levels, axis=0)
     covariance = np.delete(covariance, model.predictor_.posterior.new_levels, axis=1)
     Z = np.delete(Z, model.predictor_.posterior.new_levels, axis=1)[:3]

@@ -7,7 +7,6 @@ from kernelmaps.models.gam.bases import number_basis
 from kernelmaps.models.gam.fitting import (
     ADDING,
     WarmStart,
-    approach_minimum,
     fit_added_terms,
     fit_bordered,
 )
@@ -100,21 +99,6 @@ def test_the_last_steps_have_exact_gradients_and_an_earlier_hessian(seed, hessia
     at = np.searchsorted(fit.active, active)
     covariance = fit.covariance[np.ix_(at, at)]
     assert 0.5 * gradient[active] @ covariance @ gradient[active] < 1e-12 * fit.objective
-
-
-def test_coefficients_approach_the_minimum_with_a_hessian_of_other_rows(seed):
-    rows, kind = three_columns(seed, "log_loss"), make_loss("log_loss", np.ones(2))
-    penalties = Penalties.of_bases(rows.bases)
-    rho, zero = np.full(penalties.count, 3.0), np.zeros(len(penalties.scale))
-    exact = fit_penalised(rows, kind, rho, np.ones(len(rho), bool))
-    gram = rows.gram_and_rhs(rows.weight, rows.weight)[0]  # at least four times the Hessian
-    close = approach_minimum(rows, kind, rho, zero, gram)
-
-    def objective(beta):
-        return rows.at(kind, beta).value + 0.5 * penalties.diagonal(rho) @ beta**2
-
-    assert objective(zero) - exact.objective > 0.1 * exact.objective
-    assert 0 <= objective(close) - exact.objective + 1e-9 < 1e-4 * exact.objective
 
 
 def test_a_warm_start_needs_one_hessian(seed, hessians):

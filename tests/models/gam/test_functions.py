@@ -12,7 +12,7 @@ from kernelmaps.data.columns import Column
 from kernelmaps.engine import record_paths
 from kernelmaps.models.gam.codebooks import MISSING, OTHER, Codebook, fit_codebook
 from kernelmaps.models.gam.pairs import bin_means, coarse_codes
-from kernelmaps.models.gam.predictor import AdditivePredictor, FittedTerm
+from kernelmaps.models.gam.predictor import AdditivePredictor, FittedTerm, Posterior
 
 LEVELS = ["a", "b", "c", "new"]
 HUGE = 1.7e308
@@ -38,7 +38,7 @@ def term(rng, kind, columns, shape, coarse=()):
     values, few = rng.normal(size=shape), np.zeros(shape[-1])
     return FittedTerm(
         "t", kind, columns, values, rng.random(shape), np.ones(shape[:-1]), few, few, few,
-        np.zeros((1, shape[-1])), coarse,
+        np.zeros((1, shape[-1])), few, coarse,
     )  # fmt: skip
 
 
@@ -68,7 +68,8 @@ def model(rng, outputs):
     nodes = own[0].nodes
     line = term(rng, "linear", (0,), (own[0].n_codes, outputs))
     line.values[1:] = np.outer(nodes - nodes.mean(), rng.normal(size=outputs))
-    return AdditivePredictor(own, (*terms, line), rng.normal(size=outputs), None)
+    intercept, posterior = rng.normal(size=outputs), Posterior((), np.zeros((outputs, 1), "f4"))
+    return AdditivePredictor(None, own, (*terms, line), intercept, posterior, "squared_error")
 
 
 def rows(rng, own, n):
@@ -134,24 +135,24 @@ def test_scores_and_contributions_are_those_of_the_terms(seed, outputs, path):
     n = 200 if path.startswith("reference") else 450 if outputs > 1 else 1500
     columns = rows(rng, fitted.books, n)
     with record_paths() as taken:
-        found = fitted.contributions(columns, "Model")
+        found = fitted.contributions(columns)
     assert set(taken) == {path}
     assert found.shape == (n, len(fitted.terms), outputs)
     some = rng.choice(n, 200, replace=False)
     wanted = [[value(fitted, own, columns, i) for own in fitted.terms] for i in some]
     np.testing.assert_allclose(found[some], wanted, rtol=1e-12, atol=1e-12)
     scores = fitted.intercept + found.sum(axis=1)
-    np.testing.assert_allclose(fitted.scores(columns, "Model"), scores, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(fitted.scores(columns), scores, rtol=1e-12, atol=1e-12)
 
 
 def test_what_prediction_keeps_is_not_pickled(seed):
     rng = np.random.default_rng(seed)
     fitted = model(rng, 1)
     before = pickle.dumps(fitted)
-    fitted.scores(rows(rng, fitted.books, 5), "Model")
-    assert "functions" in vars(fitted)
+    fitted.scores(rows(rng, fitted.books, 5))
+    assert "_fitted" in vars(fitted)
     assert len(pickle.dumps(fitted)) == len(before)
-    assert "functions" not in vars(pickle.loads(pickle.dumps(fitted)))
+    assert "_fitted" not in vars(pickle.loads(pickle.dumps(fitted)))
 
 
 def test_a_file_without_terms_is_refused(seed):

@@ -1,15 +1,11 @@
 """Tests of terms, standard errors of predictions, and intervals of new observations."""
 
-import copy
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
 import kernelmaps as km
-from kernelmaps.models.gam import inference
 from kernelmaps.models.gam.inference import random_effects_test, wald_test
 
 # -- tests of terms -------------------------------------------------------------------------------
@@ -35,12 +31,12 @@ def test_levels_of_as_many_rows_have_the_f_test(seed):
 
 
 # Nominally 0.05; the F test has a power of 0.8. The bounds are two to three standard deviations of
-# a share of 100 tables away.
-@pytest.mark.parametrize(("sd", "low", "high"), [(0.0, 0.005, 0.115), (0.45, 0.7, 1.0)])
+# a share of 60 tables away.
+@pytest.mark.parametrize(("sd", "low", "high"), [(0.0, -0.01, 0.135), (0.45, 0.67, 1.0)])
 def test_error_rate_and_power_for_categories(sd, low, high):
     rng = np.random.default_rng(0)
     significant, of_f = [], []
-    for _ in range(100):
+    for _ in range(60):
         level, X, y = groups(rng, 96, 8, sd)
         model = km.AdditiveRegressor(n_jobs=1).fit(X, y)
         significant.append(model.predictor_.terms[0].p_value[0] < 0.05)
@@ -53,7 +49,7 @@ def test_a_line_of_few_rows_has_an_f_test():
     """With χ², 8 % of the p-values of 15 rows would be below 0.05."""
     rng = np.random.default_rng(0)
     p_values = []
-    for _ in range(400):
+    for _ in range(300):
         x, y = rng.random((15, 1)), rng.normal(size=15)
         model = km.AdditiveRegressor(terms={0: "linear"}, smoothing=1e-6, n_jobs=1).fit(x, y)
         p_values.append(model.predictor_.terms[0].p_value[0])
@@ -121,12 +117,12 @@ def with_missing(rng, n, pattern, slopes, loss):
 @pytest.mark.parametrize("pattern", list(MISSING_IN))
 @pytest.mark.parametrize("loss", ["squared_error", "log_loss", "poisson"])
 def test_effects_of_columns_with_missing_values_are_significant(pattern, loss):
-    """Slopes of six standard errors and more, in all of five tables."""
+    """Slopes of six standard errors and more, in all of three tables."""
     rng = np.random.default_rng(0)
     slopes = np.array(
         {"squared_error": (0.5, 0.5), "log_loss": (1, 1), "poisson": (0.4, 0.4)}[loss]
     )
-    p_values = [with_missing(rng, 600, pattern, slopes, loss)[:2] for _ in range(5)]
+    p_values = [with_missing(rng, 600, pattern, slopes, loss)[:2] for _ in range(3)]
     assert np.max(p_values) < 1e-4
 
 
@@ -134,16 +130,16 @@ def test_effects_of_columns_with_missing_values_are_significant(pattern, loss):
 def test_missing_values_keep_the_error_rate_and_the_power(pattern):
     """Of a line that the t test of its 480 rows finds in .93 of the tables, and of no effect."""
     rng = np.random.default_rng(0)
-    p_values = [with_missing(rng, 600, pattern, (0.16, 0), "squared_error") for _ in range(60)]
+    p_values = [with_missing(rng, 600, pattern, (0.16, 0), "squared_error") for _ in range(40)]
     power, of_null, of_complete = np.mean(np.array(p_values) < 0.05, axis=0)
-    assert power > 0.68  # .83 in 200 tables; it varies by .05
-    assert max(of_null, of_complete) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 60)
+    assert power > 0.65  # .83 in 200 tables; it varies by .06
+    assert max(of_null, of_complete) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 40)
 
 
 def test_main_effects_beside_a_pair_are_significant():
-    """A line of six standard errors, with that of the joint distribution, in all of ten tables."""
+    """A line of six standard errors, with that of the joint distribution, in all of five tables."""
     p_values = []
-    for seed in range(10):
+    for seed in range(5):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(600, 2))
         y = 0.5 * X[:, 0] + X[:, 0] * X[:, 1] + rng.normal(size=600)
@@ -248,24 +244,6 @@ def test_errors_of_pairs_and_of_many_classes(seed, tmp_path):
     assert (error > 0).all()
 
 
-def test_errors_do_not_depend_on_the_unit(seed):
-    rng = np.random.default_rng(seed)
-    X, _, y = additive(rng, 300)
-    plain = km.AdditiveRegressor().fit(X, y)
-    scaled = km.AdditiveRegressor().fit(X, 1000 * y)
-    errors = [model.predict(X, return_std=True)[1] for model in (plain, scaled)]
-    np.testing.assert_allclose(errors[1], 1000 * errors[0], rtol=1e-3)
-    np.testing.assert_allclose(
-        scaled.predict_interval(X), 1000 * plain.predict_interval(X), rtol=1e-3, atol=1
-    )
-
-
-def test_levels_of_intervals_are_probabilities(seed):
-    X, _, y = additive(np.random.default_rng(seed), 100)
-    with pytest.raises(ValueError, match="level must be between 0 and 1"):
-        km.AdditiveRegressor().fit(X, y).predict_interval(X, 95)
-
-
 # -- the posterior --------------------------------------------------------------------------------
 
 
@@ -331,7 +309,7 @@ def test_simultaneous_bands_cover_whole_curves():
     """The band of two standard errors covers most points, but few whole curves."""
     rng = np.random.default_rng(0)
     covered, covered_pointwise, slopes = [], [], []
-    for _ in range(100):
+    for _ in range(60):
         X, y = noisy_wave(rng)
         shape = km.AdditiveRegressor(n_jobs=1).fit(X, y).shape_functions_[0]
         true = np.sin(6 * shape.grid) - np.mean(np.sin(6 * X[:, 0]))
@@ -342,8 +320,8 @@ def test_simultaneous_bands_cover_whole_curves():
         lower, upper = slope.band()
         exact = np.diff(true) / np.diff(shape.grid)
         slopes.append(np.mean((lower < exact) & (exact < upper)))
-    # Three standard deviations of 100 draws below 0.95.
-    assert np.mean(covered) > 0.88
+    # Three standard deviations of 60 draws below 0.95.
+    assert np.mean(covered) > 0.865
     assert np.mean(covered_pointwise) < np.mean(covered) - 0.1
     assert 0.9 < np.mean(slopes) < 0.998  # slopes share the smoothness, which errs on the safe side
 
@@ -408,39 +386,3 @@ def test_a_pair_that_is_linear_in_a_column_is_a_line_of_its_values(seed):
         line = np.polynomial.Polynomial.fit(z, predictions, 1)
         np.testing.assert_allclose(predictions, line(z), atol=1e-9)
         assert abs(predictions[-1] - predictions[0]) > 0.01 * np.std(true)
-
-
-def test_standard_errors_and_tests_wait_until_they_are_asked_for(seed, monkeypatch, tmp_path):
-    """Predictions need none of them; copies, pickles and files have them all."""
-    calls, infer = [], inference._infer
-
-    def counted(*arguments):
-        calls.append(arguments)
-        return infer(*arguments)
-
-    monkeypatch.setattr(inference, "_infer", counted)
-    rng = np.random.default_rng(seed)
-    X = rng.random((300, 3))
-    y = np.sin(6 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.2 * rng.normal(size=300)
-    model = km.AdditiveRegressor(interactions=[(1, 2)])
-    predicted = model.fit(X, y).predict(X)
-    assert not calls
-    expected = model.summary().to_frame()
-    assert len(calls) == 1
-    model.predict(X, return_std=True)
-    model.summary()
-    assert len(calls) == 1
-    km.save(model.fit(X, y), tmp_path / "model.kmap")
-    copies = [
-        pickle.loads(pickle.dumps(model.fit(X, y))),
-        copy.deepcopy(model.fit(X, y)),
-        km.load(tmp_path / "model.kmap"),
-    ]
-    for other in copies:
-        np.testing.assert_array_equal(other.predict(X), predicted)
-        assert other.summary().to_frame().equals(expected)
-    monkeypatch.setattr(inference, "MAX_DEFERRED", 10)
-    calls.clear()
-    model.fit(X, y)
-    assert len(calls) == 1
-    assert model.summary().to_frame().equals(expected)

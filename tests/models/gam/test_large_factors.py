@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import kernelmaps as km
-from kernelmaps.models.gam import design, sampling
+from kernelmaps.models.gam import design, training_rows
 from kernelmaps.models.gam.inference import mixture_test, random_effects_test
 from kernelmaps.models.gam.levels import variance_test
 from kernelmaps.models.losses import Squared
@@ -133,19 +133,6 @@ def test_intervals_cover_the_effects(seed):
     assert abs(covered - 0.95) < 4 * np.sqrt(0.95 * 0.05 / SITES)
 
 
-def test_most_of_what_can_be_explained_is(seed):
-    """1000 levels and 50,000 rows: .83 of the variance, where the true effects explain .86."""
-    rng, n = np.random.default_rng(seed), 50_000
-    code = rng.integers(0, 1000, 2 * n)
-    X = pd.DataFrame({"site": sites_of(code), "x": rng.random(2 * n)})
-    y = rng.normal(size=1000)[code] + np.sin(6 * X["x"]) + 0.5 * rng.normal(size=2 * n)
-    model = km.AdditiveRegressor().fit(X[:n], y[:n])
-    possible = 1 - 0.25 / y.var()
-    assert possible == pytest.approx(0.86, abs=0.02)
-    # An effect of 50 rows has the variance .25/50 of the noise: .003 of all.
-    assert model.score(X[n:], y[n:]) > possible - 0.01
-
-
 @pytest.mark.parametrize("sd", [0.0, 0.5])
 def test_test_of_a_variance_is_that_of_the_dense_covariance(seed, sd):
     """The statistic is exact, and so is the mean of its weights; p-values are nearly equal."""
@@ -200,14 +187,24 @@ def test_all_losses(seed, loss):
     assert np.isfinite(model.summary().to_frame()["p_value"]).all()
 
 
-def test_chunks_give_the_model_of_the_frame(seed):
-    """Squared loss exactly, log loss up to the end of its steps."""
+@pytest.mark.parametrize("kind", ["chunks", "generator", "dask"])
+def test_streams_give_the_model_of_the_frame(seed, kind):
+    """A generator's chunks are kept, since levels are counted in a pass of their own."""
     X, y, _, _ = table(seed, 2000)
     chunks = [(X[k : k + 500], y[k : k + 500]) for k in range(0, 2000, 500)]
-    model, streamed = km.AdditiveRegressor().fit(X, y), km.AdditiveRegressor().fit(chunks)
+    source = {"chunks": (chunks,), "generator": (iter(chunks),)}.get(kind)
+    if kind == "dask":
+        dataframe = pytest.importorskip("dask.dataframe", reason="partitions are Dask's")
+        source = dataframe.from_pandas(X.assign(y=y), npartitions=3), "y"
+    model, streamed = km.AdditiveRegressor().fit(X, y), km.AdditiveRegressor().fit(*source)
     assert is_eliminated(streamed)
-    np.testing.assert_allclose(streamed.predict(X), model.predict(X), atol=1e-8)
+    np.testing.assert_allclose(streamed.predict(X), model.predict(X), atol=1e-6)
     np.testing.assert_allclose(*(m.predict(X, return_std=True)[1] for m in (model, streamed)), 1e-4)
+
+
+def test_labels_in_chunks_give_the_model_of_the_frame(seed):
+    """Up to the end of the steps of log loss."""
+    X, y, _, _ = table(seed, 2000)
     labels = y > 2
     chunks = [(X[k : k + 500], labels[k : k + 500]) for k in range(0, 2000, 500)]
     model, streamed = km.AdditiveClassifier().fit(X, labels), km.AdditiveClassifier().fit(chunks)
@@ -246,36 +243,29 @@ def test_terms_add_up_and_are_centred(seed):
     assert np.isfinite(explanation.errors).all()
 
 
-def test_two_large_factors(seed):
-    """The one of more levels is eliminated, the other is a dense term."""
-    rng, n = np.random.default_rng(seed), 8000
-    users, items = rng.integers(0, 500, n), rng.integers(0, 300, n)
-    of_user, of_item = rng.normal(size=500), rng.normal(size=300)
-    y = of_user[users] + of_item[items] + 0.5 * rng.normal(size=n)
-    X = pd.DataFrame({"item": sites_of(items), "user": sites_of(users)})
-    model = km.AdditiveRegressor().fit(X, y)
-    assert model.predictor_.posterior.levels.term == model.term_names_.index("user")
-    values = model.eval_terms(X)
-    for k, truth in enumerate((of_item[items], of_user[users])):
-        assert np.corrcoef(values[:, k], truth)[0, 1] > 0.98
+def test_crossed_large_factors(seed):
+    """All levels have an effect each, without a warning, and errors are of the stated size.
 
-
-def test_crossed_factors_of_more_than_a_thousand_levels(seed):
-    """All levels have an effect each, without a warning, and errors are of the stated size."""
-    rng, n = np.random.default_rng(seed), 10_000
-    sizes = {"user": 1050, "item": 1010}
+    The factor of more levels is eliminated, the other is a dense term.
+    """
+    rng, n = np.random.default_rng(seed), 4500
+    sizes = {"item": 300, "user": 420}
     codes = {
         name: rng.permutation(np.append(np.repeat(np.arange(m), 3), rng.integers(0, m, n - 3 * m)))
         for name, m in sizes.items()
     }
-    mean = sum(rng.normal(size=m)[codes[name]] for name, m in sizes.items())
+    effects = {name: rng.normal(size=m)[codes[name]] for name, m in sizes.items()}
+    mean = sum(effects.values())
     X = pd.DataFrame({name: sites_of(code) for name, code in codes.items()})
     with warnings.catch_warnings(action="error"):
         model = km.AdditiveRegressor().fit(X, mean + 0.5 * rng.normal(size=n))
     assert [len(book.levels) for book in model.predictor_.books] == list(sizes.values())
+    assert model.predictor_.posterior.levels.term == model.term_names_.index("user")
+    for values, truth in zip(model.eval_terms(X).T, effects.values(), strict=True):
+        assert np.corrcoef(values, truth)[0, 1] > 0.97
     predicted, errors = model.predict(X, return_std=True)
-    # The mean of the squared errors of 2060 effects varies by √(2/2060).
-    assert np.mean((predicted - mean) ** 2) == pytest.approx(np.mean(errors**2), rel=0.12)
+    # The mean of the squared errors of 720 effects varies by √(2/720): four times that.
+    assert np.mean((predicted - mean) ** 2) == pytest.approx(np.mean(errors**2), rel=0.21)
     assert np.mean(errors**2) < 0.25 * sum(sizes.values()) / n  # that of least squares
 
 
@@ -317,7 +307,7 @@ def test_pairs_with_a_large_factor_share_its_display(seed):
 
 def test_levels_that_a_sample_lacks_are_counted_over_all_chunks(seed, monkeypatch):
     """Of 300 levels, many have fewer than three rows among 750 sampled ones."""
-    monkeypatch.setattr(sampling, "SAMPLE_ROWS", 750)
+    monkeypatch.setattr(training_rows, "SAMPLE_ROWS", 750)
     X, y, _, _ = table(seed, 3000)
     chunks = [(X[k : k + 500], y[k : k + 500]) for k in range(0, 3000, 500)]
     streamed = km.AdditiveRegressor().fit(chunks)
@@ -326,33 +316,12 @@ def test_levels_that_a_sample_lacks_are_counted_over_all_chunks(seed, monkeypatc
     np.testing.assert_allclose(streamed.predict(X), model.predict(X), atol=1e-3)
 
 
-def test_a_generator_gives_the_model_of_the_frame(seed):
-    """Its chunks are kept, since levels are counted in a pass of their own."""
-    X, y, _, _ = table(seed, 2000)
-    chunks = ((X[k : k + 500], y[k : k + 500]) for k in range(0, 2000, 500))
-    streamed, model = km.AdditiveRegressor().fit(chunks), km.AdditiveRegressor().fit(X, y)
-    assert is_eliminated(streamed)
-    np.testing.assert_allclose(streamed.predict(X), model.predict(X), atol=1e-6)
-
-
-def test_dask_gives_the_model_of_the_frame(seed):
-    dataframe = pytest.importorskip("dask.dataframe", reason="partitions are Dask's")
-    X, y, _, _ = table(seed, 2000)
-    partitions = dataframe.from_pandas(X.assign(y=y), npartitions=3)
-    streamed, model = km.AdditiveRegressor().fit(partitions, "y"), km.AdditiveRegressor().fit(X, y)
-    assert is_eliminated(streamed)
-    np.testing.assert_allclose(streamed.predict(X), model.predict(X), atol=1e-6)
-
-
-def test_three_classes(seed, tmp_path):
+def test_three_classes(seed):
     X, score, _, _ = table(seed, 3000)
     y = np.digitize(score, [1.0, 3.0])
     model = km.AdditiveClassifier().fit(X, y)
     assert model.score(X, y) > 0.7
-    km.save(model, tmp_path / "model.kmap")
-    loaded = km.load(tmp_path / "model.kmap")
-    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
-    errors = model.predictor_.score_errors(model._columns(X), "test")
+    errors = model.predictor_.score_errors(model._columns(X))
     assert errors.shape == (len(y), 3)
     assert (errors > 0).all()
 

@@ -116,7 +116,7 @@ def test_new_levels_have_slopes_and_curves_of_their_own(linear, seed):
         columns = model._columns(new)
         ends = new["x"].to_numpy() < 0.15
         spread = errors[ends].mean() / errors[np.abs(new["x"] - 0.5) < 0.1].mean()
-        without.append(model.predictor_.score_errors(columns, "test", as_fitted=True).max())
+        without.append(model.predictor_.score_errors(columns, as_fitted=True).max())
         assert not linear or spread > 1.1  # a slope adds most at the ends
     # Variances of 40 effects and slopes vary by √(2/40); means of 6 fits of 300 rows by .015.
     # Curves vary more at the ends of x than their prior says, which costs some per cent; without

@@ -33,7 +33,7 @@ def test_a_pair_says_nothing_about_its_columns_alone(seed, loss):
     for column in ("a", "b"):
         assert share_of_one_column(terms[:, 2], new[column]) < 0.05
     np.testing.assert_allclose(
-        terms.sum(axis=1) + model.intercept_, model.predictor_.scores(model._columns(new), "")[:, 0]
+        terms.sum(axis=1) + model.intercept_, model.predictor_.scores(model._columns(new))[:, 0]
     )
     shown = model.pair_functions_[0]
     cells = np.var(terms[:, 2] - terms[:, 2].mean())

@@ -43,14 +43,6 @@ def p_value(rows, coarse, bases, gradient, curvature, pair=(0, 1)):
     return score_tests.p_value(*tables, phi, bases[pair[0]], bases[pair[1]])
 
 
-@pytest.mark.parametrize("count", [1, 2, 5, 30])
-@pytest.mark.parametrize("p", [0.05, 1e-3, 1e-8, 1e-14])
-def test_the_tail_of_equal_eigenvalues_is_that_of_chi_square(count, p):
-    """Saddlepoints are that of a gamma variable with Stirling's formula in the place of Γ."""
-    tail = score_tests.mixture_tail(3 * stats.chi2.isf(p, count), np.full(count, 3.0))
-    assert tail == pytest.approx(p, rel=0.15)
-
-
 @pytest.mark.parametrize("q", [8.0, 20.0, 80.0])
 def test_the_tail_of_different_eigenvalues(q):
     """Pairs of equal eigenvalues: two exponential variables, whose sum has a known tail."""
@@ -61,12 +53,16 @@ def test_the_tail_of_different_eigenvalues(q):
     assert score_tests.mixture_tail(q, np.zeros(3)) == 1.0
 
 
-@pytest.mark.parametrize("residual_df", [5.0, 50.0, 1e6])
-@pytest.mark.parametrize("p", [0.99, 0.5, 0.05, 1e-6])
-def test_equal_eigenvalues_with_an_estimated_variance_are_an_f(residual_df, p):
-    q = 3 * 4 * stats.f.isf(p, 4, residual_df)
-    tail = score_tests.mixture_tail(q, np.full(4, 3.0), residual_df)
-    assert tail == pytest.approx(p, rel=0.06)
+@pytest.mark.parametrize("residual_df", [5.0, 50.0, np.inf])
+@pytest.mark.parametrize("p", [0.99, 0.5, 0.05, 1e-6, 1e-14])
+def test_the_tail_of_equal_eigenvalues_is_that_of_f_or_chi_square(residual_df, p):
+    """Saddlepoints are that of a gamma variable with Stirling's formula in the place of Γ."""
+    for count in (1, 4, 30):
+        exact = stats.chi2.isf(p, count)
+        if residual_df < np.inf:
+            exact = count * stats.f.isf(p, count, residual_df)
+        tail = score_tests.mixture_tail(3 * exact, np.full(count, 3.0), residual_df)
+        assert tail == pytest.approx(p, rel=0.15)
 
 
 def test_p_values_are_uniform_where_the_variance_is_not_constant(seed):
@@ -131,56 +127,6 @@ def test_screening_passes_what_is_significant(seed, monkeypatch):
     monkeypatch.setattr(score_tests, "SCORE_TEST", replace(SCORE_TEST, batch=1))
     one_by_one = score_tests.screened_pairs(pairs, tables, bases, float(y.var()))
     assert one_by_one == pytest.approx(passed)
-
-
-def test_tables_of_some_pairs_are_among_those_of_all(seed):
-    """Also if the column with the most codes is in none of them."""
-    rng = np.random.default_rng(seed)
-    X = np.column_stack([rng.random(500), rng.integers(0, 3, (500, 2))])
-    rows, coarse, _ = coded(X, rng.normal(size=500))
-    assert coarse[0].size > coarse[1].size
-    pairs, values = [(0, 1), (0, 2), (1, 2)], [rng.normal(size=500)]
-    tables = sums_by_pair(pairs, coarse, rows.codes, values)
-    of_last = sums_by_pair(pairs[2:], coarse, rows.codes, values)
-    np.testing.assert_array_equal(of_last, tables[2:])
-
-
-def test_tests_end_where_no_pair_comes_close_to_the_level(seed, monkeypatch):
-    """A pair with an effect is found among the first; the others are tested while it may help."""
-    rng = np.random.default_rng(seed)
-    X = rng.random((2000, 8))
-    y = 3 * (X[:, 6] - 0.5) * (X[:, 7] - 0.5) + rng.normal(size=2000)
-    y = y - y.mean()
-    rows, coarse, bases = coded(X, y)
-    others = [(j, k) for j in range(6) for k in range(j)]
-    pairs = [*others[:3], (6, 7), *others[3:]]
-    tables = sums_by_pair(pairs, coarse, rows.codes, [np.ones(2000), -y, y**2])
-    monkeypatch.setattr(score_tests, "SCORE_TEST", replace(SCORE_TEST, tests_in_vain=5))
-    level = 1e-12  # half of the way are p-values of 1e-6, which pairs without an effect never have
-    found = score_tests.ordered_p_values(pairs, tables, bases, float(y.var()), level)
-    assert found[6, 7] < np.sqrt(level)
-    assert list(found) == pairs[: 4 + 4]
-    first, second = (bases[j].functions.shape[0] for j in (6, 7))
-    of_pair = tables[3, :, :first, :second]
-    assert found[6, 7] == score_tests.p_value(*of_pair, float(y.var()), bases[6], bases[7])
-
-
-def test_finer_pairs_do_not_call_for_tests_of_all(seed, monkeypatch):
-    """All pairs are tested until none is added; then those that came close to the level."""
-    rng = np.random.default_rng(seed)
-    X = rng.random((3000, 6))
-    y = 2 * np.sin(9 * X[:, 0] * X[:, 1]) + 0.5 * rng.normal(size=3000)
-    tested, screened_pairs = [], interactions.screened_pairs
-
-    def recorded(pairs, *arguments):
-        tested.append(len(pairs))
-        return screened_pairs(pairs, *arguments)
-
-    monkeypatch.setattr(interactions, "screened_pairs", recorded)
-    model = km.AdditiveRegressor(interactions="auto").fit(X, y)
-    assert "x0 × x1" in model.term_names_
-    assert tested[:2] == [15, 14]
-    assert all(count < 14 for count in tested[2:])
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "log_loss", "poisson"])

@@ -44,8 +44,10 @@ def output(model, X):
     return model.transform(X) if hasattr(model, "transform") else model.predict(X)
 
 
-@KINDS
-@pytest.mark.parametrize("name", list(MODELS))
+@pytest.mark.parametrize(("kind", "name"), [
+    *((kind, "StreamingRidge") for kind in ("parquet", "csv", "arrow", "dask")),
+    *(("parquet", name) for name in MODELS if name != "StreamingRidge"),
+])  # fmt: skip
 def test_columns_in_another_order_are_taken_by_name(seed, tmp_path, kind, name):
     frame = table(seed)
     if "Classifier" in name:
@@ -88,7 +90,7 @@ def test_further_columns_are_ignored_with_one_warning(seed, tmp_path, kind):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv", "dask"])
+@pytest.mark.parametrize("kind", ["csv", "dask"])
 def test_frames_in_memory_follow_scikit_learns_rule(seed, tmp_path, kind):
     frame = table(seed)
     model = km.StreamingRidge().fit(written(frame, tmp_path, kind), "price")
@@ -99,13 +101,8 @@ def test_frames_in_memory_follow_scikit_learns_rule(seed, tmp_path, kind):
             further(frame[NAMES[1:]])
     model.partial_fit(frame[NAMES], frame["price"])
     assert model.n_samples_seen_ == 2 * len(frame)
-
-
-def test_a_model_of_a_frame_takes_files_by_name(seed, tmp_path):
-    frame = table(seed)
-    model = km.StreamingRidge().fit(frame[NAMES], frame["price"])
-    found = model.predict(written(frame[NAMES[::-1]], tmp_path, "parquet"))
-    np.testing.assert_allclose(found, model.predict(frame[NAMES]), rtol=1e-12)
+    model.fit(frame[NAMES].to_numpy(), frame["price"])
+    assert not hasattr(model, "feature_names_in_")
 
 
 @pytest.mark.parametrize("make", [list, iter], ids=["list", "iterator"])
@@ -149,13 +146,6 @@ def test_models_of_columns_in_another_order_do_not_merge(seed):
     b = km.StreamingRidge().fit(frame[NAMES[::-1]], frame["price"])
     with pytest.raises(ValueError, match=r"StreamingRidge\.merge: the other model has its columns"):
         a.merge(b)
-
-
-def test_names_are_forgotten_with_the_next_fit(seed, tmp_path):
-    frame = table(seed)
-    model = km.StreamingRidge().fit(written(frame, tmp_path, "parquet"), "price")
-    model.fit(iter([(frame[NAMES].to_numpy(), frame["price"])]))
-    assert not hasattr(model, "feature_names_in_")
 
 
 def test_lists_are_named_by_their_places(seed, tmp_path):

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..._util.arguments import argument, check_count, generator, refuse_masked
 from ..._util.devices import is_foreign
-from ..._util.schema import State
+from ..._util.schema import SchemaError, State, array, boolean, instance, integer, number
 from ..._util.sparse import check_sparse
 from ..._util.threads import limit_blas
 from ...data.columns import Column, is_frame, is_series
@@ -45,25 +45,28 @@ from ..inputs import (
 )
 from ..losses import GAM, LOSSES, BinomialCounts, Loss, find_loss, make_loss
 from ..shapes import Explanation, PairFunction, ShapeFunction
+from .comparison import fit_statistics
 from .design import MAX_EXACT_ROWS, build_design, describe_merged_levels, encode_rows
-from .fit_statistics import fit_statistics
-from .fitted import check_fitted_parts, warn_beyond
 from .fitting import fit_outputs
 from .inference import build_predictor
 from .interactions import search_pairs
 from .model_check import FitToCheck, GamCheck
-from .sampling import RowChecks, Sample, count_levels, take_sample
-from .shape_functions import pair_functions, shape_functions
-from .summary import GamSummary, summarise
+from .predictor import AdditivePredictor, warn_beyond
+from .summary import GamSummary, pair_functions, shape_functions, summarise
 from .terms import GamSettings, resolve_settings
 from .training_rows import (
     ChunkEncoder,
+    RowChecks,
     RowsFromStream,
+    Sample,
     TrainingRows,
+    count_levels,
     one_against_rest,
     relative_scale,
+    take_sample,
 )
 
+_STATISTICS = "deviance_", "null_deviance_", "log_likelihood_", "aic_", "reml_", "corrected_edf"
 MAX_EDF_SHARE = 0.8  # of the rows' weight: with more effective degrees of freedom, a fit warns
 
 
@@ -83,7 +86,23 @@ class GeneralizedAdditiveModel(BaseEstimator):
     n_jobs: int | None = None
 
     _of_labels: ClassVar[bool]  # whether targets are labels or numbers
-    _state: ClassVar[State]
+    _state: ClassVar[State] = State(
+        required={
+            "predictor_": instance((AdditivePredictor,)),
+            "edf_": array("f8", "outputs"),
+            "dispersion_": array("f8", "outputs"),
+            "n_rows": integer(1),
+            **dict.fromkeys(_STATISTICS, number(finite=False)),
+        },
+        allowed={
+            "objective_": array("f8", "outputs", finite=False),
+            "n_iter_": integer(),
+            "exposed": boolean,
+            "counts_trials": boolean,
+            "residual_quantiles": array("f8", "_", least=0),
+        },
+        private=True,
+    )
 
     # -- what a subclass does in its own way ------------------------------------------------------
 
@@ -97,9 +116,6 @@ class GeneralizedAdditiveModel(BaseEstimator):
         self, source: Source, sample: Sample
     ) -> tuple[RowChecks, list[Loss], list[float]]:
         """Checks of the chunks' targets, losses, and the code that each output calls +1."""
-        raise NotImplementedError
-
-    def _n_outputs(self) -> int:
         raise NotImplementedError
 
     def _output_names(self) -> list[str]:
@@ -229,6 +245,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         owner = type(self).__name__
         sample = take_sample(source, owner, self.categorical_features, self.terms)
         self._set_reader(sample.reader)
+        sample.reader.warn(owner, stacklevel=5)
         checks, losses, outputs = self._targets_of_source(source, sample)
         settings = self._settings()
         checked = zip(*(checks(chunk) for chunk in sample.chunks), strict=True)
@@ -276,16 +293,17 @@ class GeneralizedAdditiveModel(BaseEstimator):
         else:
             model = fit_outputs(design, losses, settings)
         with limit_blas(1):
-            self.predictor_ = build_predictor(model, losses, settings.pairs, location)
-            statistics = fit_statistics(model, losses)
+            self.predictor_ = build_predictor(
+                model, losses, settings.pairs, location, self.reader_, self.loss,
+                getattr(self, "classes_", None),
+            )  # fmt: skip
+            vars(self).update(fit_statistics(model, losses))
         fits = model.fits
         self.n_iter_ = max(fit.n_iter for fit in fits)
         self.objective_ = np.array([fit.objective for fit in fits])
         self.dispersion_ = np.array([fit.dispersion for fit in fits])
         self.edf_ = np.array([fit.edf.sum() for fit in fits])
         self._n_rows = n_rows
-        self.deviance_, self.null_deviance_, self.log_likelihood_ = statistics[:3]
-        self.aic_, self.reml_, self._corrected_edf = statistics[3:]
         if not all(fit.converged for fit in fits):
             self._warn_of_fit(
                 f" stopped after {argument('max_iter', self.max_iter)} steps: raise "
@@ -324,6 +342,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             [self._checked(X)], owner, self.categorical_features, self.terms
         )
         self._set_reader(reader)
+        reader.warn(owner, stacklevel=5)
         return columns
 
     def _set_reader(self, reader: TableReader) -> None:
@@ -333,7 +352,6 @@ class GeneralizedAdditiveModel(BaseEstimator):
             self.feature_names_in_ = np.array(reader.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        reader.warn(type(self).__name__, stacklevel=6)
 
     def _columns(self, X: Any, warns: bool = True) -> list[Column]:
         """The columns of later rows, read as those of fit were; those of a file by name.
@@ -383,22 +401,21 @@ class GeneralizedAdditiveModel(BaseEstimator):
     def _scores(self, X: Any, offset: Any = None) -> np.ndarray:
         """Scores of rows, one column per output, with offsets if there are any."""
         check_is_fitted(self)
-        scores = self.predictor_.scores(self._columns(X), type(self).__name__)
+        scores = self.predictor_.scores(self._columns(X))
         return scores if offset is None else scores + self._offsets(len(scores), offset)[:, None]
 
     def _score_errors(self, X: Any) -> np.ndarray:
         """Standard errors of the scores of rows, one column per output."""
         check_is_fitted(self)
-        columns = self._columns(X, warns=False)  # their scores have been computed before
-        return self.predictor_.score_errors(columns, type(self).__name__)
+        # Their scores have been computed before.
+        return self.predictor_.score_errors(self._columns(X, warns=False))
 
     def _score_draws(self, X: Any, n_draws: int, random_state: Any) -> np.ndarray:
         """Scores of rows for coefficients from the posterior: (n_draws, n_samples, n_outputs)."""
         check_is_fitted(self)
         check_count(self, "n_draws", n_draws)
         rng = generator(random_state)
-        owner = type(self).__name__
-        return self.predictor_.score_draws(self._columns(X), owner, int(n_draws), rng)
+        return self.predictor_.score_draws(self._columns(X), int(n_draws), rng)
 
     def _check_rows(
         self, columns: list[Column], y: np.ndarray, sample_weight: Any, offset: np.ndarray,
@@ -411,7 +428,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         if trials is not None:
             loss = BinomialCounts(trials=trials)
         return FitToCheck(
-            type(self).__name__, self.predictor_, output, loss, float(self.dispersion_[output]),
+            self.predictor_, output, loss, float(self.dispersion_[output]),
             float(self._residual_df[output]), float(self.edf_[output]), columns, y, weight, offset,
         ).check(generator(random_state))  # fmt: skip
 
@@ -459,8 +476,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             One column for each term of ``term_names_``, pairs included.
         """
         check_is_fitted(self)
-        columns = self._columns(X)
-        values = self.predictor_.contributions(columns, type(self).__name__)
+        values = self.predictor_.contributions(self._columns(X))
         return values[:, :, 0] if values.shape[2] == 1 else values
 
     @property
@@ -476,7 +492,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         Levels of a large factor (more than 254 of them) are left out.
         """
         check_is_fitted(self)
-        factors = self.predictor_._posterior_factors()
+        factors = self.predictor_.posterior.cholesky_factors()
         covariance = np.stack([factor @ factor.T for factor in factors])
         return covariance[0] if len(covariance) == 1 else covariance
 
@@ -501,7 +517,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             One column for each coefficient, the intercept first.
         """
         check_is_fitted(self)
-        return self.predictor_.model_matrix(self._columns(X), type(self).__name__)
+        return self.predictor_.model_matrix(self._columns(X))
 
     @property
     def shape_functions_(self) -> list[ShapeFunction]:
@@ -537,10 +553,10 @@ class GeneralizedAdditiveModel(BaseEstimator):
         """
         check_is_fitted(self)
         model, loss = self.predictor_, self._plain_loss()
-        intercepts = []
-        for k, value in enumerate(model.intercept):
-            error = np.nan if model.posterior is None else model.posterior.intercept_error(k)
-            intercepts.append(f"{value:.4g} (se {error:.2g})")
+        intercepts = [
+            f"{value:.4g} (se {error:.2g})"
+            for value, error in zip(model.intercept, model.posterior.factors[:, 0], strict=True)
+        ]
         facts = {
             "loss": f"{self.loss} ({loss.family} family, link: {loss.link})",
             "rows": self._n_rows,
@@ -580,7 +596,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             raise ValueError(
                 f"{owner}.explain takes one row, got {len(columns[0])}: X.iloc[[0]] or X[:1]."
             )
-        values = self.predictor_.contributions(columns, owner)[0]
+        values = self.predictor_.contributions(columns)[0]
         scores = self.predictor_.intercept + values.sum(axis=0)
         k = int(np.argmax(scores)) if output is None else output
         names = self.reader_.value_names
@@ -590,15 +606,22 @@ class GeneralizedAdditiveModel(BaseEstimator):
         ]
         return Explanation(
             self.term_names_, cells_by_term, values[:, k], float(self.predictor_.intercept[k]),
-            float(scores[k]), self._output_names()[k],
-            self.predictor_.errors(columns, owner)[0, :, k],
+            float(scores[k]), self._output_names()[k], self.predictor_.errors(columns)[0, :, k],
         )  # fmt: skip
 
     def _check_state(self) -> None:
-        """Raise SchemaError if what was loaded does not fit together."""
+        """Take what was loaded from the fitted object; SchemaError if it is of another model."""
         self._check_parameters()
-        if hasattr(self, "predictor_"):
-            check_fitted_parts(self, self._n_outputs())
+        if not hasattr(self, "predictor_"):
+            return
+        model = self.predictor_
+        if (model.estimator, model.loss) != (type(self).__name__, self.loss):
+            raise SchemaError(f"the fitted object is that of {model.estimator}, {model.loss!r}")
+        if len(self.edf_) != len(model.intercept):
+            raise SchemaError("the model has another number of outputs")
+        self._set_reader(model.reader)
+        if model.classes is not None:
+            self.classes_ = model.classes
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

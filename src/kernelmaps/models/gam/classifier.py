@@ -20,18 +20,11 @@ from ...data.sources import Source
 from ...data.tables import in_memory
 from ..inputs import coded_labels, targets_of, weights_of
 from ..losses import BinomialCounts, Loss, make_loss
-from ..outputs import class_probabilities, sigmoid
 from .base import GeneralizedAdditiveModel
-from .fitted import (
-    CLASSIFIER_STATE,
-    check_classes,
-    labels_of_scores,
-    warn_without_exposure,
-)
 from .model_check import GamCheck
-from .sampling import RowChecks, Sample, count_labels
+from .predictor import warn_without_exposure
 from .terms import GamSettings
-from .training_rows import one_against_rest
+from .training_rows import RowChecks, Sample, count_labels, one_against_rest
 
 
 @dataclass(eq=False, repr=False)
@@ -139,7 +132,6 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
 
     _of_labels = True
     _counts_trials = False  # whether weights are numbers of trials
-    _state = CLASSIFIER_STATE
 
     @all_or_nothing
     def fit(
@@ -192,7 +184,6 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             saturated = float(counts.saturated(successes).sum())  # each row with its own share
             self.deviance_ -= 2 * saturated
             self.null_deviance_ -= 2 * saturated
-        self.intercept_ = self.predictor_.intercept
         return self
 
     def _single_trials(
@@ -322,8 +313,10 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         """The class (its index) that each output calls +1."""
         return [float(k) for k in range(len(self.classes_))] if len(self.classes_) > 2 else [1.0]
 
-    def _n_outputs(self) -> int:
-        return len(self._positive_codes())
+    @property
+    def intercept_(self) -> np.ndarray:
+        """b of each output."""
+        return self.predictor_.intercept
 
     def _output_names(self) -> list[str]:
         return [str(self.classes_[int(code)]) for code in self._positive_codes()]
@@ -401,7 +394,8 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         ndarray of shape (n_samples,)
             Labels.
         """
-        return labels_of_scores(self._scores(X, offset), self.classes_)
+        scores = self._scores(X, offset)  # which says first if the model is not fitted
+        return self.predictor_.predictions(scores)
 
     def predict_proba(self, X: Any, *, offset: Any = None) -> np.ndarray:
         """Predict probabilities of the classes.
@@ -419,7 +413,8 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             Probabilities, in the order of `classes_`; of more than two classes, the sigmoids of the
             scores scaled to sum to one.
         """
-        return class_probabilities(sigmoid(self._scores(X, offset)))
+        scores = self._scores(X, offset)
+        return self.predictor_.probabilities(scores)
 
     def posterior_draws(
         self, X: Any, n_draws: int = 100, *, offset: Any = None, random_state: Any = None
@@ -444,9 +439,9 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         ndarray of shape (n_draws, n_samples, n_classes)
             One table for each draw, shaped as `predict_proba`.
         """
-        scores = self._score_draws(X, n_draws, random_state)
-        draws = sigmoid(scores + self._offsets(scores.shape[1], offset)[:, None])
-        tables = class_probabilities(draws.reshape(-1, draws.shape[2]))
+        draws = self._score_draws(X, n_draws, random_state)
+        draws += self._offsets(draws.shape[1], offset)[:, None]
+        tables = self.predictor_.probabilities(draws.reshape(-1, draws.shape[2]))
         return tables.reshape(*draws.shape[:2], -1)
 
     def check(
@@ -502,9 +497,3 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             )
         sign = np.where(y == self.classes_[int(positive[output])], 1.0, -1.0)
         return self._check_rows(columns, sign, sample_weight, offsets, output, random_state)
-
-    def _check_state(self) -> None:
-        """Raise ValueError or SchemaError if entries that were loaded contradict each other."""
-        if hasattr(self, "classes_"):
-            check_classes(self.classes_)
-        super()._check_state()

@@ -1,6 +1,17 @@
-r"""Comparison of nested models: the analysis of deviance.
+r"""Statistics of fitted GAMs as a whole, and the comparison of nested ones.
 
-A model with deviance :math:`D_1` is compared with one that has more terms, or more flexible ones,
+*REML score*: −log of the restricted likelihood in Laplace's approximation (Wood 2011), exact
+for squared error. With H the Hessian of the losses, d the penalties and p coefficients (the
+intercept and those of parametric terms) without one,
+
+.. math:: -\ell(β) + \frac{1}{2φ} β^\top \mathrm{diag}(d) β
+          + ½ \log\Big|\frac{H + \mathrm{diag}(d)}{φ}\Big| - ½ \sum_i \log\frac{d_i}{φ}
+          - \frac{p}{2} \log 2π .
+
+Where the dispersion φ is estimated, :math:`-\ell` is that of a normal distribution with half the
+deviance in the place of squares (the extended quasi-likelihood).
+
+*Analysis of deviance*: a model with deviance :math:`D_1` is compared with one that has more terms, or more flexible ones,
 and the deviance :math:`D_2`. If these bring nothing, :math:`(D_1 - D_2)/φ` is about a
 :math:`χ^2` variable with k degrees of freedom, and with an estimated dispersion φ, that of the
 largest model, :math:`(D_1 - D_2)/(kφ)` is about an F variable. k is the difference of the effective
@@ -21,7 +32,11 @@ from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
 from ..._util.display import html_of, table_of
-from .base import GeneralizedAdditiveModel
+from ..losses import Loss, LossTotals
+from ..solvers.pirls import PenalisedFit
+from ..solvers.reml import Penalties, is_penalised
+from .fitting import FittedDesign
+from .summary import align_cells, format_p_value
 
 # Models of the same rows have the same deviance of a constant, whose sums may be in another order.
 _SAME_DEVIANCE = 1e-9
@@ -31,6 +46,48 @@ _SAME_DEVIANCE = 1e-9
 _DF_OF_CURVE = 1.5
 _DF_OF_OTHER = 1.0
 _HEADS = ("model", "residual df", "deviance", "df", "difference")
+
+
+def fit_statistics(model: FittedDesign, losses: Sequence[Loss]) -> dict[str, float]:
+    """Statistics of all outputs together, by attribute, without another pass over the rows.
+
+    `_corrected_edf` are the degrees of freedom with those that the estimation of the smoothing
+    parameters uses (`edf2` in mgcv).
+    """
+    penalties = Penalties.of_bases(model.design.bases)
+    residual = null = log_likelihood = parameters = reml = edf = 0.0
+    for loss, fit, totals in zip(losses, model.fits, model.design.totals, strict=True):
+        penalty = penalties.diagonal(fit.rho)
+        value = fit.objective - 0.5 * float(penalty @ fit.beta**2)  # without penalties
+        residual += value - totals.saturated
+        null += totals.null - totals.saturated
+        log_likelihood += loss.log_likelihood(value, totals, fit.dispersion)
+        parameters += float(fit.edf.sum()) + loss.has_scale
+        reml += _reml_score(loss, fit, totals, value, penalty)
+        edf += float(fit.edf.sum()) + fit.smoothing_edf
+    return {
+        "deviance_": 2 * float(residual), "null_deviance_": 2 * float(null),
+        "log_likelihood_": float(log_likelihood), "aic_": 2 * float(parameters - log_likelihood),
+        "reml_": float(reml), "_corrected_edf": edf,
+    }  # fmt: skip
+
+
+def _reml_score(
+    loss: Loss, fit: PenalisedFit, totals: LossTotals, value: float, penalty: np.ndarray
+) -> float:
+    logdet = fit.posterior.logdet()  # of the active coefficients
+    active = penalty[fit.active]
+    # Not the logarithm of the ratio: the dispersion of constant targets is next to nothing.
+    penalised = is_penalised(active)
+    prior = (np.log(active[penalised]) - np.log(fit.dispersion)).sum()
+    if loss.estimates_dispersion:
+        scale = 0.5 * totals.weight * np.log(2 * np.pi * fit.dispersion)
+        minus_likelihood = (value - totals.saturated) / fit.dispersion + scale
+    else:
+        minus_likelihood = -loss.log_likelihood(value, totals, fit.dispersion)
+    shrinkage = 0.5 * float(penalty @ fit.beta**2) / fit.dispersion
+    flat = np.count_nonzero(~penalised) * np.log(2 * np.pi)
+    return float(minus_likelihood + shrinkage - 0.5 * (logdet + prior + flat))
 
 
 @dataclass(frozen=True)
@@ -73,7 +130,7 @@ class AnovaTable:
                 str(item["model"]), f"{item['residual_df']:.1f}", f"{item['deviance']:.6g}",
                 *(["", "", "", ""] if np.isnan(item["p_value"]) else [
                     f"{item['df']:.2f}", f"{item['deviance_difference']:.4g}",
-                    f"{item['statistic']:.4g}", f"{item['p_value']:.2g}",
+                    f"{item['statistic']:.4g}", format_p_value(item["p_value"]),
                 ]),
             )
             for item in self.records
@@ -82,10 +139,8 @@ class AnovaTable:
 
     def __str__(self) -> str:
         heads, lines = self._cells
-        width = [max(len(line[k]) for line in (heads, *lines)) for k in range(len(heads))]
-        table = ("  ".join(map(str.rjust, line, width)).rstrip() for line in (heads, *lines))
         models = (f"  model {k}: {terms}" for k, terms in enumerate(self.terms, 1))
-        return "\n".join(["Analysis of deviance", *models, "", *table])
+        return "\n".join(["Analysis of deviance", *models, "", *align_cells([heads, *lines], 0)])
 
     def _repr_html_(self) -> str:
         heads, lines = self._cells
@@ -126,38 +181,35 @@ def anova(*models: Any) -> AnovaTable:
     """
     _check_models(models)
     largest = models[-1]
-    loss, n_rows = largest._plain_loss(), largest._effective_rows
-    residual_df = float(largest._residual_df[0]) if loss.estimates_dispersion else np.inf
-    records = [_record(k, model, n_rows) for k, model in enumerate(models, 1)]
-    for record, (small, large) in zip(records[1:], pairwise(models), strict=True):
-        difference = small.deviance_ - large.deviance_
-        df = max(large._corrected_edf - small._corrected_edf, _least_df(small, large), 1.0)
-        scaled = max(difference / float(largest.dispersion_[0]), 0.0)
-        statistic = scaled if residual_df == np.inf else scaled / df
-        p_value = (
-            special.chdtrc(df, scaled)
-            if residual_df == np.inf
-            else special.fdtrc(df, residual_df, statistic)
-        )
-        record |= {
-            "df": df, "deviance_difference": difference, "statistic": statistic,
-            "p_value": float(p_value),
+    n_rows, dispersion = largest._effective_rows, float(largest.dispersion_[0])
+    estimated = largest._plain_loss().estimates_dispersion
+    records: list[dict[str, Any]] = []
+    for k, model in enumerate(models):
+        edf = float(model.edf_[0])
+        record = {
+            "model": k + 1, "edf": edf, "residual_df": n_rows - edf, "deviance": model.deviance_,
+            "aic": model.aic_, "df": np.nan, "deviance_difference": np.nan, "statistic": np.nan,
+            "p_value": np.nan,
         }  # fmt: skip
+        if k:
+            small, difference = models[k - 1], models[k - 1].deviance_ - model.deviance_
+            df = max(model._corrected_edf - small._corrected_edf, _least_df(small, model), 1.0)
+            statistic = max(difference / dispersion, 0.0) / (df if estimated else 1.0)
+            p_value = (
+                special.fdtrc(df, float(largest._residual_df[0]), statistic)
+                if estimated
+                else special.chdtrc(df, statistic)
+            )
+            record |= {
+                "df": df, "deviance_difference": difference, "statistic": statistic,
+                "p_value": float(p_value),
+            }  # fmt: skip
+        records.append(record)
     terms = [", ".join(model.term_names_) for model in models]
-    return AnovaTable("chi²" if residual_df == np.inf else "F", terms, records)
+    return AnovaTable("F" if estimated else "chi²", terms, records)
 
 
-def _record(position: int, model: GeneralizedAdditiveModel, n_rows: float) -> dict[str, Any]:
-    """The numbers of one model, without a comparison."""
-    edf = float(model.edf_[0])
-    return {
-        "model": position, "edf": edf, "residual_df": n_rows - edf, "deviance": model.deviance_,
-        "aic": model.aic_, "df": np.nan, "deviance_difference": np.nan, "statistic": np.nan,
-        "p_value": np.nan,
-    }  # fmt: skip
-
-
-def _least_df(small: GeneralizedAdditiveModel, large: GeneralizedAdditiveModel) -> float:
+def _least_df(small: Any, large: Any) -> float:
     """Degrees of freedom of the terms that one model has beyond another, without any effect."""
     shared = {term.name for term in small.predictor_.terms}
     added = [term for term in large.predictor_.terms if term.name not in shared]
@@ -166,52 +218,44 @@ def _least_df(small: GeneralizedAdditiveModel, large: GeneralizedAdditiveModel) 
     return sum(_DF_OF_CURVE if curve else _DF_OF_OTHER for curve in curves)
 
 
-def _terms(model: GeneralizedAdditiveModel) -> dict[frozenset[str], str]:
+def _terms(model: Any) -> dict[frozenset[str], str]:
     """The columns of the terms by name, and the names of the terms."""
-    books = model.predictor_.books
-    return {
-        frozenset(books[j].name for j in term.columns): term.name for term in model.predictor_.terms
-    }
+    books, terms = model.predictor_.books, model.predictor_.terms
+    return {frozenset(books[j].name for j in term.columns): term.name for term in terms}
 
 
 def _check_models(models: Sequence[Any]) -> None:
-    """Refuse models that cannot be compared."""
+    """Refuse models that cannot be compared: of other rows or losses, or that are not nested."""
     if len(models) < 2:
         raise ValueError(f"anova compares two models or more, got {len(models)}.")
     for model in models:
-        if not isinstance(model, GeneralizedAdditiveModel):
+        if not hasattr(type(model), "_effective_rows"):
             raise TypeError(
                 "anova takes fitted AdditiveRegressors or AdditiveClassifiers, got "
                 f"{type(model).__name__}."
             )
         check_is_fitted(model)
-        if not hasattr(model, "_corrected_edf"):
-            raise ValueError("anova: a model was saved without its deviance; fit it again.")
         if len(model.edf_) > 1:
             raise ValueError(
                 "anova: more than two classes are fitted one against the rest, and have no common "
                 "likelihood. Compare the models of one class against the others."
             )
     for k, (small, large) in enumerate(pairwise(models), 1):
-        _check_nested(k, small, large)
-
-
-def _check_nested(k: int, small: Any, large: Any) -> None:
-    """Refuse two models, the k-th and the next, of other rows or losses, or that are not nested."""
-    which = f"anova: models {k} and {k + 1}"
-    if (small.loss, getattr(small, "quantile", 0)) != (large.loss, getattr(large, "quantile", 0)):
-        raise ValueError(f"{which} have different losses, {small.loss!r} and {large.loss!r}.")
-    of_rows = [(m._n_rows, m._effective_rows, m.null_deviance_) for m in (small, large)]
-    if not np.allclose(*of_rows, rtol=_SAME_DEVIANCE, atol=0):
-        raise ValueError(
-            f"{which} were fitted to different rows, targets or weights ({small._n_rows} and "
-            f"{large._n_rows} rows, deviances of a constant {small.null_deviance_:g} and "
-            f"{large.null_deviance_:g}). Fit all of them to the same rows."
-        )
-    terms = _terms(large)
-    missing = [name for columns, name in _terms(small).items() if columns not in terms]
-    if missing:
-        raise ValueError(
-            f"{which} are not nested: model {k + 1} has no term {missing[0]!r}. Pass the smallest "
-            "model first; models that are not nested are compared by aic_."
-        )
+        which = f"anova: models {k} and {k + 1}"
+        losses = [(model.loss, getattr(model, "quantile", 0)) for model in (small, large)]
+        if losses[0] != losses[1]:
+            raise ValueError(f"{which} have different losses, {small.loss!r} and {large.loss!r}.")
+        of_rows = [(m._n_rows, m._effective_rows, m.null_deviance_) for m in (small, large)]
+        if not np.allclose(*of_rows, rtol=_SAME_DEVIANCE, atol=0):
+            raise ValueError(
+                f"{which} were fitted to different rows, targets or weights ({small._n_rows} and "
+                f"{large._n_rows} rows, deviances of a constant {small.null_deviance_:g} and "
+                f"{large.null_deviance_:g}). Fit all of them to the same rows."
+            )
+        terms = _terms(large)
+        missing = [name for columns, name in _terms(small).items() if columns not in terms]
+        if missing:
+            raise ValueError(
+                f"{which} are not nested: model {k + 1} has no term {missing[0]!r}. Pass the "
+                "smallest model first; models that are not nested are compared by aic_."
+            )

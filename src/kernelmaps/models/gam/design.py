@@ -75,7 +75,8 @@ class AdditiveDesign:
 
     def slices(self) -> list[tuple[DesignTerm, slice, slice]]:
         """The terms, and where their coefficients and their smoothing parameters are."""
-        by_columns, begin = {}, 0
+        by_columns: dict[tuple[int, ...], tuple[slice, slice]] = {}
+        begin = 0
         for term, span in zip(self.ordered_terms, coefficient_slices(self.bases), strict=True):
             end = begin + term.basis.n_smoothing
             by_columns[term.columns] = span, slice(begin, end)

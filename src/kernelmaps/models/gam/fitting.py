@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -26,9 +25,9 @@ from ..._util.threads import limit_blas
 from ..losses import Loss, Squared
 from ..rows.basis import LevelBasis
 from ..rows.normal_equations import NormalEquations
-from ..rows.term_rows import EvaluationInMemory, GramCache, SolverRows, TermRows
+from ..rows.term_rows import GramCache, SolverRows, TermRows
 from ..solvers.inequalities import constrained_minimum
-from ..solvers.linear_systems import blas_threads, cholesky_factor, cholesky_solve, scatter
+from ..solvers.linear_systems import blas_threads, cholesky_factor, scatter
 from ..solvers.newton import Objective, damped_step, quasi_newton_steps
 from ..solvers.pirls import PenalisedFit, fit_penalised, unscreened_smoothing
 from ..solvers.reml import REML, Penalties, estimate_smoothing
@@ -47,16 +46,14 @@ class AddingTerms:
     # Derivative of the REML criterion at the end: with 1, that of models that are refitted, a pair
     # of few cells stays at the smoothing parameter that it starts with, which leaves nothing of it.
     reml_tol: float = 0.1
-    # Relative decrement for steps towards the minimum of the last model, which PIRLS starts from.
-    approach_tol: float = 1e-6
     # An exact fit begins at smoothing parameters of at most e² times the weight of all rows: a
     # function that has vanished has a REML gradient of zero, and would hardly come back by itself.
     # Where curves are screened, the screening brings them back: all together would have too many
     # coefficients.
     max_start_over_rows: float = 2.0
     # Logarithms of smoothing parameters of rough fits are rounded to multiples of this before an
-    # exact fit starts from them. Rough fits of rows in memory use Gram matrices of nearby weights,
-    # those of streams do not: from the same start, both end at the same smoothing parameters.
+    # exact fit starts from them: rounding errors of rows in memory and of rows from a stream, which
+    # are others, do not lead to other smoothing parameters.
     start_grid: float = 0.5
 
 
@@ -130,7 +127,7 @@ def fit_outputs(
     before : RoughModel, optional
         A model with some of the terms, to start from.
     caches : sequence of GramCache
-        About ZᵀWZ of these rows, by output, with `before`; for squared loss exactly.
+        ZᵀWZ of terms of these rows, by output, with `before`: for squared loss.
     """
     fits = []
     for output, loss in enumerate(losses):
@@ -144,10 +141,7 @@ def fit_outputs(
             estimate = np.minimum(start.rho, highest)
             estimate = ADDING.start_grid * np.round(estimate / ADDING.start_grid)
             rho, beta = np.where(fixed, rho, estimate), start.beta
-            gram = caches[output].gram_of(rows.bases)
-            if gram is not None and not isinstance(loss, Squared):
-                beta = approach_minimum(rows, loss, rho, beta, gram)
-            elif gram is not None and isinstance(rows, TermRows):
+            if isinstance(rows, TermRows) and caches[output].has(rows.bases):
                 rows = replace(rows, gram_cache=caches[output])
         fits.append(fit_penalised(rows, loss, rho, fixed, max_iter=settings.max_iter, beta=beta))
     return FittedDesign(design, fits)
@@ -161,7 +155,7 @@ def fit_outputs_roughly(
     fits = []
     for output, loss in enumerate(losses):
         rows = design.rows.with_terms(design.ordered_terms, design.constraint_matrix(), output)
-        if isinstance(rows, TermRows) and not rows.are_few:
+        if isinstance(loss, Squared) and isinstance(rows, TermRows) and not rows.are_few:
             rows = replace(rows, gram_cache=caches[output])
         rho, fixed = _initial_smoothing(design, settings)
         start = _warm_start(design, before, output, rho)
@@ -216,28 +210,6 @@ def _project(term: DesignTerm, values: np.ndarray) -> np.ndarray:
     return term.basis.values.T @ (counts * values) / max(float(counts.sum()), 1e-300)
 
 
-def approach_minimum(
-    rows: SolverRows, loss: Loss, rho: np.ndarray, beta: np.ndarray, gram: np.ndarray
-) -> np.ndarray:
-    """Coefficients near the minimum for given smoothing parameters, by quasi-Newton steps.
-
-    `gram` is about ZᵀWZ of these rows.
-    """
-    penalties = Penalties.of_bases(rows.bases)
-    active = penalties.active_set(rho, rows.total_weight)
-    diagonal = penalties.restricted(active).diagonal(rho)
-    objective = Objective(rows.restricted(active), loss, diagonal)
-    if not objective.allows_quasi_newton:
-        return beta
-    with limit_blas(blas_threads(len(active))):
-        factor = cholesky_factor(gram[np.ix_(active, active)], diagonal)
-        point, _, _ = quasi_newton_steps(
-            objective, objective.at(beta[active]), partial(cholesky_solve, factor),
-            ADDING.approach_tol,
-        )  # fmt: skip
-    return scatter(point.beta, active, len(penalties.scale))
-
-
 def fit_added_terms(rows: SolverRows, loss: Loss, start: WarmStart) -> RoughFit:
     """Fit rows roughly: the edf of old terms stay as they were."""
     all_penalties = Penalties.of_bases(rows.bases)
@@ -248,12 +220,11 @@ def fit_added_terms(rows: SolverRows, loss: Loss, start: WarmStart) -> RoughFit:
     penalties = all_penalties.restricted(active)
     constraints = None if rows.constraints is None else rows.constraints[:, active]
     active_rows = rows.restricted(active)
-    # Gram caches are for all coefficients, of which the active ones are taken.
-    cached = rows if isinstance(rows, TermRows) and rows.gram_cache is not None else None
     with limit_blas(blas_threads(len(active))):
         if isinstance(loss, Squared):
-            # All coefficients of a table with many columns are too many for a Gram matrix.
-            if isinstance(rows, TermRows) and cached is None:
+            # A cached Gram matrix has all coefficients, which are too many for tables of many
+            # columns.
+            if isinstance(rows, TermRows) and rows.gram_cache is None:
                 problem, mean = active_rows.squared_problem()
             else:
                 problem, mean = rows.squared_problem()
@@ -263,10 +234,7 @@ def fit_added_terms(rows: SolverRows, loss: Loss, start: WarmStart) -> RoughFit:
             beta[0] += mean
         else:
             point = active_rows.at(loss, start.beta[active])
-            if cached is not None and isinstance(point, EvaluationInMemory):
-                problem = point.working_problem(cached).restricted(active)
-            else:
-                problem = point.working_problem()
+            problem = point.working_problem()
             fit = fit_bordered(problem, penalties, start, loss.dispersion, constraints)
             objective = Objective(active_rows, loss, penalties.diagonal(fit.rho))
             point, _ = damped_step(objective, point, fit.beta)

@@ -19,27 +19,28 @@ Where φ is estimated, F takes the place of χ², with n − edf residual degree
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from scipy import special
+from scipy.linalg import solve_triangular
 
-from ..._util.threads import cached_property, limit_blas
+from ..._util.threads import cached_property
+from ...data.table_reader import TableReader
 from ..losses import Loss
 from ..rows.basis import LevelBasis, TermBasis
 from ..solvers.pirls import PenalisedFit
 from .bases import eigh
 from .fitting import FittedDesign
-from .levels import LevelEffects, new_levels, without_levels
+from .levels import LevelEffects, NewLevels, new_levels, without_levels
 from .pairs import PAIRS
-from .posterior import Posterior, posterior_of
-from .predictor import AdditivePredictor, FittedTerm
-from .purification import Deviations, DisplayedPart, Projection, Slices, displayed_parts, pair_sides
+from .predictor import AdditivePredictor, FittedTerm, LevelPosterior, Posterior
+from .purification import Deviations, Projection, Slices, displayed_parts, pair_sides
 from .score_tests import mixture_tail
-from .terms import Pair, enforce_direction
-from .training_rows import DesignTerm
+from .terms import enforce_direction
+
+# -- terms ----------------------------------------------------------------------------------------
 
 
 class TermTest(NamedTuple):
@@ -59,98 +60,42 @@ class TermTest(NamedTuple):
     p_value: float
 
 
-# Entries of covariances up to which standard errors and tests wait until they are asked for: until
-# then, a model holds these covariances, 8 MB of them (1000 coefficients of one output).
-MAX_DEFERRED = 1 << 20
 NO_TEST = TermTest(0.0, 0.0, 1.0)  # of a term that nothing is left of
 MAX_PRIOR = 1e6  # prior variances, in units of the posterior ones: infinite without a penalty
 _SINGULAR = 1e-10  # eigenvalues, in units of the largest, that are rounding errors
 
 
 def build_predictor(
-    model: FittedDesign, losses: Sequence[Loss], requested: Container[Pair] = (),
-    location: float = 0.0,
+    model: FittedDesign, losses: Sequence[Loss], requested: Container[tuple[int, int]],
+    location: float, reader: TableReader, loss_name: str, classes: np.ndarray | None,
 ) -> AdditivePredictor:  # fmt: skip
     """The fitted model, its terms at their codes; pairs that have vanished only if requested.
 
     Pairs that a search added and that the last fit left next to nothing of are dropped without
     another fit: the other terms stay as they are, and the degrees of freedom of the model (`edf_`)
-    still count them. Standard errors and tests are computed when they are first asked for.
-    `location` is added to the intercepts.
+    still count them. `location` is added to the intercepts.
     """
-    n = model.design.total_weight
-    residual_df = [
-        max(n - float(fit.edf.sum()), 1.0) if loss.estimates_dispersion else np.inf
-        for loss, fit in zip(losses, model.fits, strict=True)
-    ]
+    n, books = model.design.total_weight, model.design.books
     slices = [
-        (_without_rows(term), span, smoothing)
+        (term, span, smoothing)
         for term, span, smoothing in model.design.slices()
         if term.pair is None
         or term.columns in requested
         or max(float(fit.edf[span].sum()) for fit in model.fits) >= PAIRS.min_edf
     ]
+    outputs = []
     fits, effects = without_levels(model)
-    books = model.design.books
-    functions = tuple(_function(term, span, fits, effects) for term, span, _ in slices)
+    for loss, all_coefficients, fit in zip(losses, model.fits, fits, strict=True):
+        df = max(n - float(all_coefficients.edf.sum()), 1.0)
+        outputs.append(_Output.of(slices, fit, df if loss.estimates_dispersion else np.inf))
+    unseen = [
+        new_levels(term, [books[j].kind == "category" for j in term.columns], fits, span, smoothing)
+        for term, span, smoothing in slices
+    ]
+    terms = tuple(_fitted_term(i, outputs, effects, unseen[i]) for i in range(len(slices)))
     intercept = np.array([fit.beta[0] for fit in fits]) + location
-    is_category = tuple(book.kind == "category" for book in books)
-    infer = partial(_infer, functions, slices, fits, effects, residual_df, is_category)
-    predictor = AdditivePredictor.deferred(books, functions, intercept, infer)
-    n_entries = sum(len(fit.active) ** 2 for fit in fits)
-    n_entries += sum(effect.covariance.size for effect in effects)
-    return predictor if n_entries <= MAX_DEFERRED else replace(predictor)  # reads all fields
-
-
-def _without_rows(term: DesignTerm) -> DesignTerm:
-    """A term without the values of its functions at the training rows."""
-    if isinstance(term.basis, LevelBasis) or term.basis.at_rows is None:
-        return term
-    return replace(term, basis=replace(term.basis, at_rows=None))
-
-
-def _function(
-    term: DesignTerm, span: slice, fits: Sequence[PenalisedFit], effects: Sequence[LevelEffects]
-) -> FittedTerm:
-    """A term as it predicts: without standard errors and tests."""
-    if isinstance(term.basis, LevelBasis):
-        values = np.stack([effect.values for effect in effects], axis=-1)
-    else:
-        values = np.stack([term.basis.evaluate(fit.beta[span]) for fit in fits], axis=-1)
-    if term.shapes:
-        values = enforce_direction(values, term.shapes)
-    none, pair = np.zeros(0), term.pair
-    if pair is not None:
-        values = values.reshape(pair.first.size, pair.second.size, -1)
-    return FittedTerm(
-        term.name, term.kind, term.columns, values, none, term.counts, none, none, none, none,
-        coarse=() if pair is None else (pair.first.of_code, pair.second.of_code),
-        positions=() if pair is None else pair.positions,
-        linear=() if pair is None else pair.linear,
-        n_functions=term.basis.n_functions, extrapolation=term.extrapolation,
-    )  # fmt: skip
-
-
-def _infer(
-    functions: Sequence[FittedTerm], slices: Slices, fits: Sequence[PenalisedFit],
-    effects: Sequence[LevelEffects], residual_df: Sequence[float], is_category: Sequence[bool],
-) -> tuple[tuple[FittedTerm, ...], Posterior]:  # fmt: skip
-    """The terms with standard errors and tests, and the posterior."""
-    with limit_blas(1):  # matrices of single terms are small
-        outputs = [_Output.of(slices, fit, df) for fit, df in zip(fits, residual_df, strict=True)]
-        unseen = [
-            new_levels(term, [is_category[j] for j in term.columns], fits, span, smoothing)
-            for term, span, smoothing in slices
-        ]
-        terms = []
-        for i, function in enumerate(functions):
-            if isinstance(slices[i][0].basis, LevelBasis):
-                term = fitted_levels(i, function, outputs, effects)
-            else:
-                term = fitted_term(i, function, outputs)
-            added = unseen[i].by_code().reshape(term.errors.shape)
-            terms.append(replace(term, errors=np.sqrt(term.errors**2 + added)))
-        return tuple(terms), posterior_of(slices, fits, effects, unseen)
+    posterior = _posterior(slices, fits, effects, unseen)
+    return AdditivePredictor(reader, books, terms, intercept, posterior, loss_name, classes)
 
 
 @dataclass(frozen=True)
@@ -207,66 +152,73 @@ class _Output:
         return edf
 
     def displayed(self, i: int) -> DisplayedFunction:
-        """The displayed function of a term."""
-        parts, deviations = displayed_parts(i, self.slices, self.projections)
-        term = self.slices[i][0]
+        """The displayed function of a term: the sum of its parts."""
+        fit, term = self.fit, self.slices[i][0]
+        parts, sampling = displayed_parts(i, self.slices, self.projections)
         in_basis = term.basis.n_functions if isinstance(term.basis, TermBasis) else 0
-        shape = term.counts.size, in_basis
-        return DisplayedFunction.of(parts, deviations, self.fit, self.penalty, shape)
+        none = Deviations(np.zeros((term.counts.size, 0)), np.zeros((in_basis, 0)))
+        combined, places = [none], [np.zeros(0, np.int64)]
+        for part in parts:
+            positions = fit.active_in(part.span)
+            columns = fit.active[positions] - part.span.start
+            combined.append(Deviations(part.functions[:, columns], part.in_basis[:, columns]))
+            places.append(positions)
+        at = np.concatenate(places)
+        active, of_smoothing = fit.active[at], fit.smoothing_deviations[at]
+        posterior = fit.covariance[np.ix_(at, at)]
+        prior_variance = fit.dispersion / np.maximum(self.penalty[active], 1e-300)
+        return DisplayedFunction(
+            *map(np.hstack, zip(*combined, strict=True)),
+            Deviations(*map(np.hstack, zip(none, *sampling, strict=True))), fit.beta[active],
+            np.minimum(prior_variance, MAX_PRIOR * posterior.diagonal()), posterior,
+            of_smoothing @ of_smoothing.T,
+            np.append(fit.covariance[0, 0], fit.covariance[0, at]), at,
+        )  # fmt: skip
 
-    def smoothing(self, i: int) -> np.ndarray:
-        """Smoothing parameters of a term."""
-        return np.exp(self.fit.rho[self.slices[i][2]])
 
-
-def fitted_levels(
-    i: int, function: FittedTerm, outputs: Sequence[_Output], effects: Sequence[LevelEffects]
+def _fitted_term(
+    i: int, outputs: Sequence[_Output], effects: Sequence[LevelEffects], unseen: NewLevels
 ) -> FittedTerm:
-    """A large factor of all outputs."""
-    errors = [
-        output.displayed(i).level_errors(effect, output.fit)
-        for output, effect in zip(outputs, effects, strict=True)
-    ]
-    tests = [
-        mixture_test(effect.statistic, effect.null_weights, output.residual_df)
-        for output, effect in zip(outputs, effects, strict=True)
-    ]
-    statistic, reference_df, p_value = np.array(tests).T
-    edf = np.array([output.edf(i) for output in outputs])
-    parameters = np.stack([output.smoothing(i) for output in outputs], axis=-1)
-    return replace(
-        function, errors=np.stack(errors, axis=-1), edf=edf, statistic=statistic, p_value=p_value,
-        smoothing=parameters, reference_df=reference_df,
-    )  # fmt: skip
-
-
-def fitted_term(i: int, function: FittedTerm, outputs: Sequence[_Output]) -> FittedTerm:
     """A term of all outputs; its errors, edf and tests are those of its displayed function."""
-    term, span, _ = outputs[0].slices[i]
-    edf = np.array([output.edf(i) for output in outputs])
-    errors, increment_errors, tests = [], [], []
-    has_increments = term.pair is None and term.kind != "category"
-    for output in outputs:
-        shown = output.displayed(i)
-        errors.append(shown.errors(with_intercept=term.pair is None))
+    term, span, smoothing = outputs[0].slices[i]
+    pair, basis = term.pair, term.basis
+    has_increments = pair is None and term.kind != "category"
+    values, errors, increments, tests = [], [], [], []
+    for k, output in enumerate(outputs):
+        shown, fit = output.displayed(i), output.fit
+        if isinstance(basis, LevelBasis):
+            values.append(effects[k].values)
+            errors.append(shown.level_errors(effects[k], fit))
+            null = effects[k].statistic, effects[k].null_weights
+            tests.append(mixture_test(*null, output.residual_df))
+        else:
+            values.append(basis.evaluate(fit.beta[span]))
+            errors.append(shown.errors(with_intercept=pair is None))
+            tests.append(shown.test(term.kind == "category", output.residual_df))
         if has_increments:
-            increment_errors.append(shown.increment_errors())
-        tests.append(shown.test(term.kind == "category", output.residual_df))
-    statistic, reference_df, p_value = np.array(tests).T
+            increments.append(shown.increment_errors())
+    at_codes = np.stack(values, axis=-1)
+    if term.shapes:
+        at_codes = enforce_direction(at_codes, term.shapes)
     main_parts: tuple[np.ndarray, ...] = ()
-    if term.pair is not None:
+    if pair is not None:
+        at_codes = at_codes.reshape(pair.first.size, pair.second.size, -1)
         main_parts = tuple(
-            np.stack(
-                [output.projections[i].moved(axis, output.fit.beta[span]) for output in outputs],
-                axis=-1,
-            )
+            np.stack([o.projections[i].moved(axis, o.fit.beta[span]) for o in outputs], axis=-1)
             for axis in (0, 1)
         )
-    return replace(
-        function, errors=np.stack(errors, axis=-1).reshape(function.values.shape), edf=edf,
-        statistic=statistic, p_value=p_value, reference_df=reference_df, main_parts=main_parts,
-        smoothing=np.stack([output.smoothing(i) for output in outputs], axis=-1),
-        increment_errors=np.stack(increment_errors, axis=-1) if has_increments else None,
+    statistic, reference_df, p_value = np.array(tests).T
+    return FittedTerm(
+        term.name, term.kind, term.columns, at_codes,
+        np.sqrt(np.stack(errors, axis=-1) ** 2 + unseen.by_code()).reshape(at_codes.shape),
+        term.counts, np.array([output.edf(i) for output in outputs]), statistic, p_value,
+        np.stack([np.exp(output.fit.rho[smoothing]) for output in outputs], axis=-1),
+        reference_df, coarse=() if pair is None else (pair.first.of_code, pair.second.of_code),
+        main_parts=main_parts,
+        increment_errors=np.stack(increments, axis=-1) if has_increments else None,
+        positions=() if pair is None else pair.positions,
+        linear=() if pair is None else pair.linear,
+        n_functions=basis.n_functions, extrapolation=term.extrapolation,
     )  # fmt: skip
 
 
@@ -303,33 +255,6 @@ class DisplayedFunction:
     of_smoothing: np.ndarray
     intercept: np.ndarray
     at: np.ndarray
-
-    @classmethod
-    def of(
-        cls, parts: Sequence[DisplayedPart], sampling: Sequence[Deviations], fit: PenalisedFit,
-        penalty: np.ndarray, shape: tuple[int, int],
-    ) -> DisplayedFunction:  # fmt: skip
-        """The sum of parts; `shape` is that of the term's basis."""
-        functions, in_basis = [np.zeros((shape[0], 0))], [np.zeros((shape[1], 0))]
-        at = [np.zeros(0, np.int64)]
-        for part in parts:
-            positions = fit.active_in(part.span)
-            columns = fit.active[positions] - part.span.start
-            functions.append(part.functions[:, columns])
-            in_basis.append(part.in_basis[:, columns])
-            at.append(positions)
-        none = Deviations(*(np.zeros((size, 0)) for size in shape))
-        deviations = Deviations(*map(np.hstack, zip(none, *sampling, strict=True)))
-        places = np.concatenate(at)
-        active, of_smoothing = fit.active[places], fit.smoothing_deviations[places]
-        posterior = fit.covariance[np.ix_(places, places)]
-        prior_variance = fit.dispersion / np.maximum(penalty[active], 1e-300)
-        return cls(
-            np.hstack(functions), np.hstack(in_basis), deviations, fit.beta[active],
-            np.minimum(prior_variance, MAX_PRIOR * posterior.diagonal()), posterior,
-            of_smoothing @ of_smoothing.T,
-            np.append(fit.covariance[0, 0], fit.covariance[0, places]), places,
-        )  # fmt: skip
 
     def errors(self, with_intercept: bool) -> np.ndarray:
         """Standard errors at the codes, of the function or of its sum with the intercept.
@@ -379,6 +304,9 @@ class DisplayedFunction:
 def _row_products(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Inner products of the rows of two matrices."""
     return np.einsum("ij,ij->i", first, second)
+
+
+# -- tests ----------------------------------------------------------------------------------------
 
 
 def wald_test(
@@ -435,3 +363,112 @@ def mixture_test(statistic: float, weights: np.ndarray, residual_df: float) -> T
     ratio = statistic / float(weights.sum())
     p_value = mixture_tail(statistic, weights, residual_df)
     return TermTest(ratio * df if residual_df == np.inf else ratio, df, p_value)
+
+
+# -- the posterior --------------------------------------------------------------------------------
+
+VARIANCE_SHARE = 0.99  # of a term, which the coefficients that are kept have; errors: 0.995
+# Of the variance of levels: what they have in common with the other terms beyond the directions
+# that are kept. A covariance that is left out has the size of its root.
+LEFT_OUT_SHARE = 1e-4
+MAX_LOADINGS = 1 << 21  # numbers that are saved for them, by output: 8 MB
+_NEW_LEVEL = -1  # in the place of a coefficient's index, of a coefficient that fits do not have
+_JITTER = 1e-10  # of the mean variance: the covariance is positive definite up to rounding errors
+
+
+def _posterior(
+    slices: Slices, fits: Sequence[PenalisedFit], effects: Sequence[LevelEffects],
+    new_levels: Sequence[NewLevels],
+) -> Posterior:  # fmt: skip
+    """The posterior of some terms, with the uncertainty of the smoothing parameters.
+
+    `effects` are those of a large factor, by output, which the fits are without. `new_levels` are
+    what the fits do not show of the levels of each term.
+    """
+    bases, indices, factor = [], [np.zeros(1, np.int64)], None
+    variances = [np.zeros((len(fits), 1))]  # of new levels, by coefficient
+    for t, ((term, span, _), new) in enumerate(zip(slices, new_levels, strict=True)):
+        active = np.zeros(0, np.int64)
+        functions = np.zeros((term.counts.size, 0))
+        if isinstance(term.basis, LevelBasis):
+            factor = t
+        else:
+            active = np.unique(np.concatenate([_with_most_variance(fit, span) for fit in fits]))
+            functions = term.basis.values[:, active]
+        dtype = np.float32 if term.pair is None else np.float16
+        bases.append(np.hstack([functions, new.functions]).astype(dtype))
+        indices += [span.start + active, np.full(new.functions.shape[1], _NEW_LEVEL)]
+        variances += [np.zeros((len(fits), len(active))), new.variances]
+    coefficients = np.concatenate(indices)
+    factors, of_levels = [], []
+    for k, (fit, of_new) in enumerate(zip(fits, np.hstack(variances), strict=True)):
+        covariance = np.diag(of_new)
+        # Coefficients outside of the active set have no variance.
+        _, at, active = np.intersect1d(coefficients, fit.active, return_indices=True)
+        covariance[np.ix_(at, at)] += fit.covariance_of(active)
+        factors.append(_cholesky(covariance))
+        if factor is not None:
+            with_levels = np.zeros((len(effects[k].values), len(coefficients)))
+            with_levels[:, at], level_variances = effects[k].joint(fit, active)
+            of_levels.append(
+                _level_deviations(with_levels, level_variances, factors[k], effects[k].shares)
+            )
+    levels = None
+    if factor is not None:
+        loadings, directions, unshared = zip(*of_levels, strict=True)
+        levels = LevelPosterior(factor, loadings, directions, np.stack(unshared))
+    positions = tuple(np.flatnonzero(coefficients == _NEW_LEVEL).tolist())
+    lower = np.tri(len(coefficients), dtype=bool)
+    packed = np.stack([lower_factor[lower] for lower_factor in factors])
+    return Posterior(tuple(bases), packed, levels, positions)
+
+
+def _level_deviations(
+    covariance: np.ndarray, variances: np.ndarray, factor: np.ndarray, shares: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Loadings, directions and variances of `LevelPosterior`, for one output.
+
+    `covariance` is that of the levels and the coefficients, with the Cholesky factor `factor`.
+    """
+    factor = factor.astype(np.float64)
+    factor.flat[:: len(factor) + 1] += factor.diagonal() == 0  # coefficients without a variance
+    whitened = solve_triangular(factor, covariance.T, lower=True).T
+    values, vectors = np.linalg.eigh(whitened.T @ (shares[:, None] * whitened))
+    left_out = np.cumsum(np.maximum(values, 0.0))
+    first = int(np.searchsorted(left_out, LEFT_OUT_SHARE * float(shares @ variances)))
+    first = max(first, len(values) - MAX_LOADINGS // len(shares))
+    directions = vectors[:, first:]
+    loadings = whitened @ directions
+    shared = np.sum(loadings**2, axis=1)  # at most the variance, but for rounding errors
+    loadings *= np.sqrt(np.minimum(variances / np.maximum(shared, 1e-300), 1.0))[:, None]
+    unshared = np.maximum(variances - shared, 0.0)
+    return tuple(values.astype(np.float32) for values in (loadings, directions, unshared))
+
+
+def _with_most_variance(fit: PenalisedFit, span: slice) -> np.ndarray:
+    """Coefficients of a term with nearly all of its variance.
+
+    Functions are orthonormal over the rows: the mean of a term's variance is the sum of those of
+    its coefficients.
+    """
+    variances = np.zeros(len(fit.beta))
+    variances[fit.active[: len(fit.covariance)]] = fit.covariance.diagonal()
+    variances = variances[span]
+    order = np.argsort(-variances, kind="stable")
+    cumulative = np.cumsum(variances[order])
+    count = np.searchsorted(cumulative, VARIANCE_SHARE * cumulative[-1:].sum()) + 1
+    return order[:count][variances[order[:count]] > 0]
+
+
+def _cholesky(covariance: np.ndarray) -> np.ndarray:
+    covariance = covariance.copy()
+    covariance.flat[:: len(covariance) + 1] += (
+        _JITTER * float(np.trace(covariance)) / len(covariance)
+    )
+    try:
+        factor = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:  # nearly singular: the factor of the nearest matrix
+        values, vectors = np.linalg.eigh(covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        factor = np.linalg.qr(root.T, mode="r").T
+    return factor.astype(np.float32)

@@ -26,7 +26,7 @@ from .bases import empty_basis
 from .design import AdditiveDesign
 from .fitting import FittedDesign, RoughFit, RoughModel, fit_outputs, fit_outputs_roughly
 from .pairs import PAIRS, coarse_codes, marginal_basis
-from .score_tests import SCORE_TEST, ordered_p_values, screened_pairs
+from .score_tests import SCORE_TEST, compute_p_values, screened_pairs
 from .terms import GamSettings, Pair
 from .training_rows import DesignTerm
 
@@ -186,7 +186,7 @@ class InteractionSearch:
             j: marginal_basis(codes.sum_rows(design.counts[j]), design.books[j].kind == "category")
             for j, codes in coarse.items()
         }
-        # p-values, and minus the excess of the screening, which decides between those that are zero.
+        # p-values, and minus the excess of the screening: it decides between those that are zero.
         evidence: dict[Pair, tuple[float, float]] = {}
         for k, (loss, fit) in enumerate(zip(self.losses, model.fits, strict=True)):
             at_fit = design.terms, fit.beta, loss, k
@@ -198,9 +198,7 @@ class InteractionSearch:
             squares = rows.derivative_tables(*at_fit, list(screened), coarse, ("squared_gradient",))
             tables = np.concatenate([tables[[place[pair] for pair in screened]], squares], axis=1)
             with limit_blas(1):  # matrices of some dozen rows: threads would only wait
-                p_values = ordered_p_values(
-                    list(screened), tables, marginal_bases, fit.dispersion, level
-                )
+                p_values = compute_p_values(list(screened), tables, marginal_bases, fit.dispersion)
             for pair, p in p_values.items():
                 evidence[pair] = min(evidence.get(pair, (1.0, 0.0)), (p, -screened[pair]))
         significant: list[Pair] = []

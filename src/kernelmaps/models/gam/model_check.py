@@ -31,7 +31,8 @@ from scipy.special import ndtr, ndtri
 
 from ...data.columns import Column
 from ..losses import Loss
-from .predictor import AdditivePredictor, FittedTerm
+from .predictor import AdditivePredictor
+from .summary import align_cells
 
 _PERMUTATIONS = 400  # of the residuals: p-values are multiples of 1/401
 _MAX_ROWS = 5000  # whose neighbours are compared, as in mgcv
@@ -157,24 +158,27 @@ class GamCheck:
         dict
             Basis dimensions, concurvity, and the most influential rows.
         """
-        basis: list[tuple[str, ...]] = [
+        basis = [
             (item["term"], f"{item['edf']:.1f}", str(item["functions"] or ""),
              f"{item['k_index']:.2f}", f"{item['p_value']:.2g}")
             for item in self.basis
         ]  # fmt: skip
-        concurvity: list[tuple[str, ...]] = [
+        concurvity = [
             (item["term"], f"{item['worst']:.2f}", f"{item['estimate']:.2f}")
             for item in self.concurvity
         ]
-        rows: list[tuple[str, ...]] = [
+        influential = [
             (str(k), f"{self.cooks_distance[k]:.2g}", f"{self.leverage[k]:.2g}",
              f"{self.deviance_residuals[k]:.3g}")
             for k in self.influential().tolist()
         ]  # fmt: skip
         tables: dict[str, tuple[tuple[str, ...], list[tuple[str, ...]]]] = {
-            "basis dimension": (("term", "edf", "functions", "k-index", "p"), basis),
-            "concurvity": (("term", "worst", "estimate"), concurvity),
-            "influential rows": (("row", "Cook's distance", "leverage", "residual"), rows),
+            "basis dimension": (("term", "edf", "functions", "k-index", "p"), [*basis]),
+            "concurvity": (("term", "worst", "estimate"), [*concurvity]),
+            "influential rows": (
+                ("row", "Cook's distance", "leverage", "residual"),
+                [*influential],
+            ),
         }
         return {title: table for title, table in tables.items() if table[1]}
 
@@ -201,13 +205,8 @@ class GamCheck:
     def __str__(self) -> str:
         lines = [f"Check of {self.name} on {len(self.fitted):,} rows", f"  {self.residual_facts()}"]
         for title, (heads, rows) in self.tables().items():
-            width = [max(len(row[k]) for row in (heads, *rows)) for k in range(len(heads))]
-            lines += ["", title]
-            for row in (heads, *rows):
-                cells = [row[0].ljust(width[0]), *map(str.rjust, row[1:], width[1:])]
-                lines.append("  " + "  ".join(cells).rstrip())
-        lines += ["", *(self.findings or ["Nothing deserves a closer look."])]
-        return "\n".join(lines)
+            lines += ["", title, *(f"  {line}" for line in align_cells([heads, *rows], 1))]
+        return "\n".join([*lines, "", *(self.findings or ["Nothing deserves a closer look."])])
 
 
 @dataclass(frozen=True)
@@ -217,7 +216,6 @@ class FitToCheck:
     `weight` are the weights of the rows in units of the fit, `offset` is added to the scores.
     """
 
-    name: str
     predictor: AdditivePredictor
     output: int
     loss: Loss
@@ -231,27 +229,26 @@ class FitToCheck:
 
     def check(self, rng: np.random.Generator) -> GamCheck:
         """All checks."""
-        k, y, name = self.output, self.y, self.name
-        eta = self.predictor.scores(self.columns, name)[:, k] + self.offset
-        errors = self.predictor.score_errors(self.columns, name, as_fitted=True)[:, k]
+        k, y, model, columns = self.output, self.y, self.predictor, self.columns
+        eta = model.scores(columns)[:, k] + self.offset
         residuals = self.loss.deviance_residuals(y, eta)
-        leverage, distance = self._influence(eta, errors)
-        used = sorted({j for term in self.predictor.terms for j in term.columns})
-        shown = {self.columns[j].name: _shown_values(self.columns[j]) for j in used}
-        basis = self._basis_checks(residuals, rng)
-        common = self._concurvity()
+        leverage, distance = self._influence(eta, model.score_errors(columns, as_fitted=True)[:, k])
+        shown = {}
+        for column in (columns[j] for j in sorted({j for t in model.terms for j in t.columns})):
+            shown[column.name] = column.values
+            if column.is_category:
+                names = np.array([*column.levels, "missing"], dtype=object)
+                shown[column.name] = names[column.codes]
+        basis, concurvity = self._basis_checks(residuals, rng), self._concurvity()
         quantile = self._quantile_residuals(eta, rng)
-        contributions = self.predictor.contributions(self.columns, name)[:, :, k]
-        working = self.loss.working_residuals(y, eta)
-        partial = {
-            term.name: contributions[:, t] + working
-            for t, term in enumerate(self.predictor.terms)
-            if len(term.columns) == 1
+        partial = model.contributions(columns)[:, :, k]
+        partial += self.loss.working_residuals(y, eta)[:, None]
+        of_columns = {
+            term.name: partial[:, t] for t, term in enumerate(model.terms) if len(term.columns) == 1
         }
-        findings = _findings(basis, common, quantile, leverage, distance)
         return GamCheck(
-            name, eta, residuals, quantile, leverage, distance, shown, partial, basis, common,
-            findings,
+            model.estimator, eta, residuals, quantile, leverage, distance, shown, of_columns, basis,
+            concurvity, _findings(basis, concurvity, quantile, leverage, distance),
         )  # fmt: skip
 
     def _quantile_residuals(self, eta: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
@@ -292,29 +289,23 @@ class FitToCheck:
         permuted = np.sort(
             [_neighbour_index(rng.permutation(residuals)) for _ in range(_PERMUTATIONS)]
         )
-        return [
-            self._basis_check(term, residuals[np.argsort(x[taken], kind="stable")], permuted)
-            for term, x in curves
-        ]
-
-    def _basis_check(
-        self, term: FittedTerm, ordered: np.ndarray, permuted: np.ndarray
-    ) -> dict[str, Any]:
-        index = _neighbour_index(ordered)
-        smaller = int(np.searchsorted(permuted, index, side="right"))
-        return {
-            "term": term.name, "edf": float(term.edf[self.output]), "functions": term.n_functions,
-            "k_index": index, "p_value": (1 + smaller) / (1 + len(permuted)),
-        }  # fmt: skip
+        checks = []
+        for term, x in curves:
+            index = _neighbour_index(residuals[np.argsort(x[taken], kind="stable")])
+            smaller = int(np.searchsorted(permuted, index, side="right"))
+            checks.append({
+                "term": term.name, "edf": float(term.edf[self.output]),
+                "functions": term.n_functions, "k_index": index,
+                "p_value": (1 + smaller) / (1 + len(permuted)),
+            })  # fmt: skip
+        return checks
 
     def _concurvity(self) -> list[dict[str, Any]]:
         """Shares of the functions of each term that the functions of the others reproduce."""
-        posterior = self.predictor.posterior
-        assert posterior is not None
-        sizes = [basis.shape[1] for basis in posterior.bases]
+        sizes = [basis.shape[1] for basis in self.predictor.posterior.bases]
         if sum(size > 0 for size in sizes) < 2:
             return []
-        covariance = self.predictor.function_covariance(self.columns, self.name)
+        covariance = self.predictor.function_covariance(self.columns)
         scale = np.sqrt(np.maximum(covariance.diagonal(), 1e-300))
         correlation = covariance / np.outer(scale, scale)
         correlation.flat[:: len(correlation) + 1] = 1 + _RIDGE
@@ -329,25 +320,14 @@ class FitToCheck:
             variance = scale[span] ** 2
             estimate = 1 - float(unique.diagonal() @ variance / variance.sum())
             ratios = linalg.eigh(unique, correlation[span, span], eigvals_only=True)
-            worst = 1 - float(ratios[0])
-            shares.append({"term": term.name, "worst": _share(worst), "estimate": _share(estimate)})
+            worst, estimate = np.clip([1 - float(ratios[0]), estimate], 0, 1).tolist()
+            shares.append({"term": term.name, "worst": worst, "estimate": estimate})
         return shares
 
 
 def _neighbour_index(residuals: np.ndarray) -> float:
     """Half the mean squared difference of neighbours, over the variance."""
     return float(0.5 * np.mean(np.diff(residuals) ** 2) / max(residuals.var(), 1e-300))
-
-
-def _share(value: float) -> float:
-    return min(max(value, 0.0), 1.0)
-
-
-def _shown_values(column: Column) -> np.ndarray:
-    """Numbers, or names of levels."""
-    if column.is_category:
-        return np.array([*column.levels, "missing"], dtype=object)[column.codes]
-    return column.values
 
 
 def _findings(

@@ -1,15 +1,22 @@
-"""The fitted additive predictor: codes of columns, terms, and their sum for rows."""
+"""The fitted object of a GAM: how columns are read, the terms at their codes, and the posterior.
+
+Estimators hold it and delegate to it, files store it, and `kernelmaps predict`, the exports and the
+explanations take it. It needs NumPy alone to be loaded and to score a few rows: a command that
+predicts these would otherwise spend most of its time on imports.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..._util.arguments import argument, parameter
 from ..._util.schema import (
     SchemaError,
     anything,
@@ -17,6 +24,7 @@ from ..._util.schema import (
     either,
     instance,
     integer,
+    labels,
     optional,
     record,
     saved,
@@ -24,13 +32,20 @@ from ..._util.schema import (
 )
 from ..._util.threads import cached_property, row_blocks
 from ...data.columns import Column
+from ...data.table_reader import TableReader
 from ...engine.apply import MAX_READABLE, apply_table
+from ...exceptions import OutOfDomainWarning
+from ..losses import GAM, LOSSES, find_loss
+from ..outputs import best_codes, class_probabilities, sigmoid
 from ..shapes import tabulated_importance
 from .codebooks import Codebook
 from .functions import STRAIGHT, TermFunctions, functions_of, term_values
-from .posterior import LevelPosterior, Posterior
 
 _BLOCK_BYTES = 2**21  # of temporaries, which stay in a cache
+# Values of functions, for all rows of a file, that are computed by NumPy: it takes 85 ns more for
+# each than the compiled loop (20,000 rows of 60 columns), and loading that takes 1.1 s.
+_MAX_READABLE_OF_FILE = 2**23
+_NAMED_COLUMNS = 5  # in a warning
 _BY_CODE = either((array("f8", "codes outputs"), array("f8", "codes second outputs")))
 
 
@@ -57,10 +72,10 @@ class FittedTerm:
     smoothing : ndarray of shape (n_smoothing, n_outputs)
         Smoothing parameters: of the curvature (for many rows two, the second for the smoothest
         functions), and of the straight line.
+    reference_df : ndarray of shape (n_outputs,)
+        Degrees of freedom that the statistic is compared with.
     coarse : tuple of ndarray
         For pairs: the coarse code of each code, for both columns.
-    reference_df : ndarray of shape (n_outputs,), optional
-        Degrees of freedom that the statistic is compared with.
     main_parts : tuple of ndarray
         For pairs: what `values` holds of the first and of the second column alone, at the codes of
         these columns. It is shown as a part of their functions.
@@ -87,8 +102,8 @@ class FittedTerm:
     statistic: np.ndarray = saved(array("f8", "outputs"))
     p_value: np.ndarray = saved(array("f8", "outputs", low=0, high=1))
     smoothing: np.ndarray = saved(array("f8", "_ outputs", low=0, finite=False))
+    reference_df: np.ndarray = saved(array("f8", "outputs", low=0))
     coarse: tuple[np.ndarray, ...] = saved(anything, default=())
-    reference_df: np.ndarray | None = saved(optional(array("f8", "outputs", low=0)), default=None)
     main_parts: tuple[np.ndarray, ...] = saved(anything, default=())
     increment_errors: np.ndarray | None = saved(
         optional(array("f8", "_ outputs", low=0)), default=None
@@ -99,36 +114,32 @@ class FittedTerm:
     extrapolation: str = saved(text(("constant", "linear")), default="constant")
 
     def _check_state(self) -> None:
-        n_columns = len(self.columns) if isinstance(self.columns, tuple) else 0
-        pair = n_columns == 2
-        valid = n_columns in (1, 2) and all(isinstance(j, int) and j >= 0 for j in self.columns)
-        if not valid or (self.kind == "pair") != pair or self.values.ndim != 1 + n_columns:
-            raise SchemaError(f"the term {self.name!r} has other columns than its values")
-        if self.errors.shape != self.values.shape or self.counts.shape != self.values.shape[:-1]:
-            raise SchemaError(f"the term {self.name!r} has counts or errors of other codes")
-        if self.increment_errors is not None and (
-            pair or len(self.increment_errors) != max(len(self.values) - 2, 0)
-        ):
-            raise SchemaError(f"the term {self.name!r} has errors of other increments")
-        if len(self.coarse) != (2 if pair else 0):
-            raise SchemaError(f"the term {self.name!r} lacks its coarse codes")
+        where, n_columns = f"the term {self.name!r}", 1 + (self.kind == "pair")
+        n_sides, increments = 2 * (n_columns == 2), self.increment_errors
+        valid = (
+            _is_tuple(self.columns, int, (n_columns,))
+            and min(self.columns) >= 0
+            and self.values.ndim == 1 + n_columns
+            and self.errors.shape == self.values.shape
+            and self.counts.shape == self.values.shape[:-1]
+            and _is_tuple(self.coarse, np.ndarray, (n_sides,))
+            and _is_tuple(self.positions, np.ndarray, (0, n_sides))
+            and _is_tuple(self.main_parts, np.ndarray, (0, n_sides))
+            and _is_tuple(self.linear, bool, (0, n_sides))
+            and (increments is None or n_columns == 1)
+            and (increments is None or len(increments) == max(len(self.values) - 2, 0))
+        )
+        if not valid:
+            raise SchemaError(f"{where} has parts of other columns or codes")
         for axis, codes in enumerate(self.coarse):
-            array("u1", "_", high=self.values.shape[axis] - 1)(codes, f"the term {self.name!r}", {})
-        if self.positions and (not pair or len(self.positions) != 2):
-            raise SchemaError(f"the term {self.name!r} has positions of other columns")
-        for axis, nodes in enumerate(self.positions):
-            array("f8", "_", least=0)(nodes, f"the term {self.name!r}", {})
-            if len(nodes) not in (0, self.values.shape[axis] - 1) or (np.diff(nodes) <= 0).any():
-                raise SchemaError(f"the positions of the term {self.name!r} are not in order")
-        if self.linear and not (
-            pair and len(self.linear) == 2 and all(isinstance(side, bool) for side in self.linear)
-        ):
-            raise SchemaError(f"the term {self.name!r} is linear in other columns")
-        if self.main_parts and (not pair or len(self.main_parts) != 2):
-            raise SchemaError(f"the term {self.name!r} has parts of other columns")
-        for axis, main_effect in enumerate(self.main_parts):
-            shape = f"{len(self.coarse[axis])} {self.values.shape[-1]}"
-            array("f8", shape)(main_effect, f"the term {self.name!r}", {})
+            size = self.values.shape[axis]
+            array("u1", "_", high=size - 1)(codes, where, {})
+            for nodes in self.positions[axis : axis + 1]:
+                array("f8", "_", least=0)(nodes, where, {})
+                if len(nodes) not in (0, size - 1) or (np.diff(nodes) <= 0).any():
+                    raise SchemaError(f"the positions of {where} are not in order")
+            for part in self.main_parts[axis : axis + 1]:
+                array("f8", f"{len(codes)} {self.values.shape[-1]}")(part, where, {})
 
     @property
     def continues(self) -> bool:
@@ -141,25 +152,181 @@ class FittedTerm:
         return tabulated_importance(self.values, self.counts)
 
 
+def _is_tuple(items: Any, kind: type, lengths: tuple[int, ...]) -> bool:
+    """Whether this is a tuple of instances of a class, of one of these lengths."""
+    valid = isinstance(items, tuple) and len(items) in lengths
+    return valid and all(isinstance(item, kind) for item in items)
+
+
+@record
+class LevelPosterior:
+    """Effects of the levels of a large factor, given the coefficients of a posterior.
+
+    With δ = Lξ the deviations of these coefficients, ξ of independent standard normal variables,
+    the effect of level c deviates by a_cᵀQᵀξ + ε_c: few directions Q of ξ have
+    nearly all of what levels and the other terms have in common, and the variances of ε hold
+    the rest.
+
+    Attributes
+    ----------
+    term : int
+        Position of the factor among the terms.
+    loadings : tuple of ndarray of float32, of shape (n_codes, n_directions)
+        a, by output.
+    directions : tuple of ndarray of float32, of shape (n_coefficients, n_directions)
+        Q, by output.
+    variances : ndarray of float32 of shape (n_outputs, n_codes)
+        Of ε.
+    """
+
+    term: int = saved(integer(0))
+    loadings: tuple[np.ndarray, ...] = saved(anything)
+    directions: tuple[np.ndarray, ...] = saved(anything)
+    variances: np.ndarray = saved(array("f4", "outputs codes", low=0))
+
+    def _check_state(self) -> None:
+        n_outputs, n_codes = self.variances.shape
+        for arrays in (self.loadings, self.directions):
+            if not _is_tuple(arrays, np.ndarray, (n_outputs,)):
+                raise SchemaError("the posterior of levels is of another number of outputs")
+        for loading, direction in zip(self.loadings, self.directions, strict=True):
+            array("f4", f"{n_codes} _", least=0)(loading, "the posterior of levels", {})
+            shape = f"_ {loading.shape[1]}"
+            array("f4", shape, least=0)(direction, "the posterior of levels", {})
+
+    def shared_deviations(self, output: int, codes: np.ndarray) -> np.ndarray:
+        """Coefficients of ξ for rows with these codes."""
+        return self.loadings[output][codes].astype(np.float64) @ self.directions[output].T
+
+
+@record
+class Posterior:
+    """Functions of the terms at their codes, and the covariance of their coefficients.
+
+    Standard errors need few digits and few of the coefficients: those with nearly all of the
+    variance of a term.
+
+    Attributes
+    ----------
+    bases : tuple of ndarray of float32, of shape (n_codes, n_functions)
+        Of each term; of a pair, which has many codes, in half precision.
+    factors : ndarray of float32 of shape (n_outputs, n (n + 1) / 2)
+        Rows of the lower Cholesky factor of each output's covariance, the intercept first.
+    levels : LevelPosterior, optional
+        A large factor, which has no functions among the bases but those of new levels.
+    new_levels : tuple of int
+        Positions of the coefficients of new levels: of the effect, slope or curve of a level that
+        training rows do not show, or show only together with others.
+    """
+
+    bases: tuple[np.ndarray, ...] = saved(anything)
+    factors: np.ndarray = saved(array("f4", "outputs packed"))
+    levels: LevelPosterior | None = saved(optional(instance((LevelPosterior,))), default=None)
+    new_levels: tuple[int, ...] = saved(anything, default=())
+
+    def _check_state(self) -> None:
+        if not isinstance(self.bases, tuple):
+            raise SchemaError("the posterior must hold a tuple of bases")
+        for basis in self.bases:
+            array("f2 f4", "_ _")(basis, "the posterior", {})
+        n, levels = self.n_coefficients, self.levels
+        if self.factors.shape[1] != n * (n + 1) // 2:
+            raise SchemaError("the posterior has another number of coefficients than its bases")
+        if not isinstance(self.new_levels, tuple) or not {*range(1, n)}.issuperset(self.new_levels):
+            raise SchemaError("the posterior has new levels that are no coefficients")
+        if levels is not None and (
+            levels.term >= len(self.bases)
+            or len(self.bases[levels.term]) != levels.variances.shape[1]
+            or len(levels.variances) != len(self.factors)
+            or any(len(direction) != n for direction in levels.directions)
+        ):
+            raise SchemaError("the posterior of levels is of another term or other coefficients")
+
+    @property
+    def n_coefficients(self) -> int:
+        return 1 + sum(basis.shape[1] for basis in self.bases)
+
+    def cholesky_factors(self) -> list[np.ndarray]:
+        """L of each output, with LLᵀ the covariance of the coefficients."""
+        n = self.n_coefficients
+        factors = np.zeros((len(self.factors), n, n))
+        factors[:, np.tri(n, dtype=bool)] = self.factors
+        return list(factors)
+
+
 @dataclass(frozen=True)
-class LevelDeviations:
-    """The posterior of a large factor for rows with these codes; see `LevelPosterior`."""
+class TermTable:
+    """Terms as functions of rows.
 
-    posterior: LevelPosterior
-    codes: np.ndarray
+    Attributes
+    ----------
+    books, terms : tuple
+    owner : str
+        The estimator, for messages.
+    bases : tuple of ndarray
+        Functions of each term in the posterior, as in `Posterior`.
+    """
 
-    def shared(self, output: int, rows: slice) -> np.ndarray:
-        """Coefficients of ξ: what the levels have in common with the other terms."""
-        loadings, directions = self.posterior.loadings[output], self.posterior.directions[output]
-        return loadings[self.codes[rows]].astype(np.float64) @ directions.T
+    books: tuple[Codebook, ...]
+    terms: tuple[FittedTerm, ...]
+    owner: str
+    bases: tuple[np.ndarray, ...] = ()
 
-    def variances(self, output: int, rows: slice) -> np.ndarray:
-        """Variances of ε."""
-        return self.posterior.variances[output, self.codes[rows]]
+    @cached_property
+    def functions(self) -> TermFunctions:
+        """The terms as a table of the engine."""
+        return functions_of(self.books, self.terms)
+
+    def blocks(
+        self, columns: Sequence[Column], max_readable: int = MAX_READABLE
+    ) -> Iterator[tuple[slice, list[np.ndarray]]]:
+        """Blocks of rows, and the values (n_samples, n_outputs) of each term for them.
+
+        A block of more than `max_readable` values of functions is for the compiled loop.
+        """
+        table, used, missing = self.functions
+        numbers = {j: self.books[j].numbers(columns[j], self.owner) for j in set(used.tolist())}
+        row_bytes = 8 * (len(used) + 2 * table.n_columns)
+        for rows in row_blocks(len(columns[0]), row_bytes, _BLOCK_BYTES):
+            block = np.stack([numbers[j][rows] for j in used.tolist()], axis=1)
+            values = apply_table(table, block, missing, max_readable)
+            yield rows, list(term_values(self.terms, values, np))
+
+    def values(self, columns: Sequence[Column]) -> np.ndarray:
+        """Values of all terms: shape (n_samples, n_terms, n_outputs)."""
+        return np.concatenate([np.stack(values, axis=1) for _, values in self.blocks(columns)])
+
+    def sums(
+        self, columns: Sequence[Column], intercept: np.ndarray, max_readable: int = MAX_READABLE
+    ) -> np.ndarray:
+        """Sums of all terms and an intercept: shape (n_samples, n_outputs)."""
+        out = np.tile(intercept, (len(columns[0]), 1))
+        for rows, values in self.blocks(columns, max_readable):
+            for of_term in values:
+                out[rows] += of_term
+        return out
+
+    @cached_property
+    def _basis_table(self) -> TermTable:
+        """The functions of the posterior in the place of outputs; terms without any left out."""
+        terms = [
+            replace(t, values=basis.astype(np.float64).reshape(*t.counts.shape, -1), main_parts=())
+            for t, basis in zip(self.terms, self.bases, strict=True)
+            if basis.shape[1]
+        ]
+        return TermTable(self.books, tuple(terms), self.owner)
+
+    def design(self, columns: Sequence[Column]) -> Iterator[tuple[slice, np.ndarray]]:
+        """Blocks of rows, and the functions of the posterior for them, the intercept first."""
+        table = self._basis_table
+        if not table.terms:
+            yield slice(0, len(columns[0])), np.ones((len(columns[0]), 1))
+            return
+        for rows, functions in table.blocks(columns):
+            yield rows, np.hstack([np.ones((len(functions[0]), 1)), *functions])
 
 
-@dataclass(frozen=True)
-class _MovedPart:
+class _MovedPart(NamedTuple):
     """What moves from the pair at a position to the term of its first or second column.
 
     `term` is that of the column, at the position `single`, with what moves as its values.
@@ -169,87 +336,169 @@ class _MovedPart:
     axis: int
     single: int
     term: FittedTerm
-    coarse: np.ndarray
 
 
 @record
 class AdditivePredictor:
-    """Codebooks of all columns, the terms, an intercept for each output, and the posterior."""
+    """How columns are read, their codebooks, the terms, intercepts, and the posterior.
 
+    Attributes
+    ----------
+    reader : TableReader
+    books : tuple of Codebook
+        Of all columns.
+    terms : tuple of FittedTerm
+    intercept : ndarray of shape (n_outputs,)
+    posterior : Posterior
+    loss : str
+    classes : ndarray, optional
+        Labels of a classifier.
+    """
+
+    reader: TableReader = saved(instance((TableReader,)))
     books: tuple[Codebook, ...] = saved(anything)
     terms: tuple[FittedTerm, ...] = saved(anything)
     intercept: np.ndarray = saved(array("f8", "outputs"))
     posterior: Posterior = saved(instance((Posterior,)))
-
-    @classmethod
-    def deferred(
-        cls, books: tuple[Codebook, ...], functions: tuple[FittedTerm, ...], intercept: np.ndarray,
-        infer: Callable[[], tuple[tuple[FittedTerm, ...], Posterior]],
-    ) -> AdditivePredictor:  # fmt: skip
-        """A predictor that computes the terms and the posterior when they are first asked for.
-
-        Parameters
-        ----------
-        books, intercept
-            As in the constructor.
-        functions : tuple of FittedTerm
-            The terms without standard errors and tests, which predictions take.
-        infer : callable
-            Returns the terms and the posterior.
-        """
-        predictor = cls.__new__(cls)
-        vars(predictor).update(books=books, intercept=intercept)
-        vars(predictor).update(_functions=functions, _infer=infer)
-        return predictor
-
-    def __getattr__(self, name: str) -> Any:
-        state = vars(self)
-        infer = state.get("_infer")
-        if name in ("terms", "posterior") and infer is not None:
-            terms, posterior = infer()
-            state.update(terms=terms, posterior=posterior)
-            state.pop("_infer", None)
-            state.pop("_functions", None)
-        if name not in state:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return state[name]
-
-    def _saved(self) -> dict[str, Any]:
-        """What a file holds."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
-
-    @property
-    def _predicting_terms(self) -> tuple[FittedTerm, ...]:
-        """The terms, with or without standard errors and tests."""
-        return vars(self).get("_functions") or self.terms
+    loss: str = saved(text())
+    classes: np.ndarray | None = saved(optional(labels), default=None)
 
     def _check_state(self) -> None:
         for items, kind in ((self.books, Codebook), (self.terms, FittedTerm)):
-            valid = isinstance(items, tuple) and all(isinstance(item, kind) for item in items)
-            if not valid or not items:
+            if not items or not _is_tuple(items, kind, (len(items),)):
                 raise SchemaError(f"the model must hold a tuple of {kind.__name__}")
+        if [book.name for book in self.books] != self.reader.feature_names:
+            raise SchemaError("the model has other columns than its reader")
+        n_outputs = 1
+        if self.classes is not None:
+            n_outputs = 1 if len(self.classes) == 2 else len(self.classes)
+        if len(self.intercept) != n_outputs or (self.classes is not None and len(self.classes) < 2):
+            raise SchemaError("the model has another number of outputs")
         for term in self.terms:
             if max(term.columns) >= len(self.books):
                 raise SchemaError(f"the term {term.name!r} is of a column that is not there")
             sizes = [self.books[j].n_codes for j in term.columns]
             in_term = [len(c) for c in term.coarse] if term.coarse else [len(term.values)]
-            if sizes != in_term or term.values.shape[-1] != len(self.intercept):
+            if sizes != in_term or term.values.shape[-1] != n_outputs:
                 raise SchemaError(f"the term {term.name!r} does not fit its column or the outputs")
-        n_codes = [basis.shape[0] for basis in self.posterior.bases]
+        n_codes, levels = [len(basis) for basis in self.posterior.bases], self.posterior.levels
         if n_codes != [term.counts.size for term in self.terms]:
             raise SchemaError("the posterior is of other terms")
-        if len(self.posterior.factors) != len(self.intercept):
+        if len(self.posterior.factors) != n_outputs:
             raise SchemaError("the posterior is of another number of outputs")
-        levels = self.posterior.levels
-        if levels is not None and (
-            levels.term >= len(self.terms) or self.terms[levels.term].kind != "category"
-        ):
+        if levels is not None and self.terms[levels.term].kind != "category":
             raise SchemaError("the posterior has levels of a term that is no category")
+        _ = self.link  # an unknown loss is refused
+
+    # -- what it stands for -----------------------------------------------------------------------
+
+    @property
+    def estimator(self) -> str:
+        """The name of the estimator that predicts in the same way."""
+        return "AdditiveRegressor" if self.classes is None else "AdditiveClassifier"
+
+    @property
+    def link(self) -> str:
+        """ "log" where predictions are exp(f), "logit" for classes, else "identity"."""
+        return find_link(self.estimator, self.loss, of_labels=self.classes is not None)
+
+    @property
+    def reader_(self) -> TableReader:
+        """How columns are read, under the name that the estimator has for it."""
+        return self.reader
+
+    @property
+    def classes_(self) -> np.ndarray:
+        if self.classes is None:
+            raise AttributeError(f"{self.estimator} has no classes")
+        return self.classes
+
+    # -- predictions for the rows of a file -------------------------------------------------------
+
+    def predict(self, X: Any, *, exposure: Any = None) -> np.ndarray:
+        """Predict f(x), the exposure times exp(f(x)), or classes for the rows of a table."""
+        scores = self._scores_of_table(X)
+        if exposure is not None:
+            check_exposure_has_use(self.loss)
+            scores = scores + log_exposures(exposure, len(scores))[:, None]
+        return self.predictions(scores)
+
+    @property
+    def predict_proba(self) -> Callable[[Any], np.ndarray]:
+        """Probabilities of the classes, in the order of `classes_`, for the rows of a table."""
+        _ = self.classes_  # others have no probabilities
+        return lambda X: self.probabilities(self._scores_of_table(X))
+
+    def predictions(self, scores: np.ndarray) -> np.ndarray:
+        """The inverse of the link, or the most probable classes, of scores (n, n_outputs)."""
+        if self.classes is not None:
+            return self.classes[best_codes(scores, len(self.classes))]
+        with np.errstate(over="ignore"):  # far beyond the training rows
+            return np.exp(scores[:, 0]) if self.link == "log" else scores[:, 0]
+
+    def probabilities(self, scores: np.ndarray) -> np.ndarray:
+        """Probabilities of the classes from scores (n_samples, n_outputs)."""
+        return class_probabilities(sigmoid(scores))
 
     @cached_property
+    def rows_beyond(self) -> Counter[str]:
+        """Rows of tables so far with values beyond the training rows, by column."""
+        return Counter()
+
+    def _scores_of_table(self, X: Any) -> np.ndarray:
+        columns = self.reader.read(X, self.estimator)
+        self.rows_beyond.update(self.count_beyond(columns))
+        state = vars(self)  # values of functions, for all rows so far
+        n_values = state.get("_n_values", 0) + len(columns[0]) * self.functions.table.n_columns
+        state["_n_values"] = n_values
+        return self.scores(columns, n_values if n_values <= _MAX_READABLE_OF_FILE else MAX_READABLE)
+
+    def count_beyond(self, columns: Sequence[Column]) -> Counter[str]:
+        """Numbers of rows with values beyond the range of the training rows, by column."""
+        counts: Counter[str] = Counter()
+        periodic = {j for term in self.terms if term.kind == "periodic" for j in term.columns}
+        for j in sorted({j for term in self.terms for j in term.columns} - periodic):
+            if self.books[j].kind == "number" and not columns[j].is_category:
+                values, (low, high) = columns[j].values, self.books[j].training_range
+                counts[self.books[j].name] = int(np.sum((values < low) | (values > high)))
+        return +counts
+
+    # -- scores and contributions -----------------------------------------------------------------
+
+    def _table(self, terms: Sequence[FittedTerm]) -> TermTable:
+        """Terms as functions of rows: all of the model, or any if no posterior is asked for."""
+        return TermTable(self.books, tuple(terms), self.estimator, self.posterior.bases)
+
+    @cached_property
+    def _fitted(self) -> TermTable:
+        """The terms as predictions take them."""
+        return self._table(self.terms)
+
+    @cached_property
+    def _continued(self) -> TermTable:
+        """The terms, curves and pairs going on with the slopes at their ends."""
+        kinds = "spline", "pair"
+        return self._table(
+            [replace(t, extrapolation="linear") if t.kind in kinds else t for t in self.terms]
+        )
+
+    @cached_property
+    def _ended(self) -> TermTable:
+        """The terms, all constant beyond the training rows."""
+        constant = {"extrapolation": "constant", "linear": ()}
+        curve = constant | {"kind": "spline"}
+        return self._table(
+            [replace(t, **(curve if t.kind in STRAIGHT else constant)) for t in self.terms]
+        )
+
+    @property
     def functions(self) -> TermFunctions:
         """The terms as a table of the engine."""
-        return functions_of(self.books, self._predicting_terms)
+        return self._fitted.functions
+
+    def scores(self, columns: Sequence[Column], max_readable: int = MAX_READABLE) -> np.ndarray:
+        """Scores of rows: shape (n_samples, n_outputs)."""
+        return self._fitted.sums(columns, self.intercept, max_readable)
 
     @cached_property
     def pure_terms(self) -> tuple[FittedTerm, ...]:
@@ -258,14 +507,14 @@ class AdditivePredictor:
         The cells of a pair are means over their rows.
         """
         values = [term.values.copy() for term in self.terms]
-        for moved in self._moved_parts:
-            values[moved.single] += moved.term.values
-            coarse, n_coarse = moved.coarse, values[moved.pair].shape[moved.axis]
-            weight = np.bincount(coarse, moved.term.counts, n_coarse)
+        for pair, axis, single, term in self._moved_parts:
+            values[single] += term.values
+            coarse, n_coarse = self.terms[pair].coarse[axis], values[pair].shape[axis]
+            weight = np.bincount(coarse, term.counts, n_coarse)
             sums = np.zeros((n_coarse, len(self.intercept)))
-            np.add.at(sums, coarse, moved.term.counts[:, None] * moved.term.values)
+            np.add.at(sums, coarse, term.counts[:, None] * term.values)
             means = sums / np.maximum(weight, 1e-300)[:, None]
-            values[moved.pair] -= means[:, None] if moved.axis == 0 else means
+            values[pair] -= means[:, None] if axis == 0 else means
         pairs = zip(self.terms, values, strict=True)
         return tuple(replace(term, values=of_term, main_parts=()) for term, of_term in pairs)
 
@@ -274,95 +523,49 @@ class AdditivePredictor:
         """What moves from pairs to the terms of single columns to be shown."""
         single = {term.columns[0]: t for t, term in enumerate(self.terms) if not term.coarse}
         return [
-            _MovedPart(t, axis, single[column], replace(self.terms[single[column]], values=values),
-                       term.coarse[axis])
+            _MovedPart(t, axis, single[column], replace(self.terms[single[column]], values=values))
             for t, term in enumerate(self.terms)
             for axis, (column, values) in enumerate(zip(term.columns, term.main_parts))
             if column in single
-        ]  # fmt: skip
+        ]
 
-    @cached_property
-    def _error_predictor(self) -> AdditivePredictor:
-        """The standard errors in the place of the terms; straight lines no longer go on."""
-        terms = (replace(t, values=t.errors, main_parts=()) for t in self._ended.terms)
-        return replace(self, terms=tuple(terms))
-
-    @cached_property
-    def _ended(self) -> AdditivePredictor:
-        """The same with terms that are all constant beyond the training rows."""
-        kinds = dict.fromkeys(STRAIGHT, "spline")
-        terms = (
-            replace(t, kind=kinds.get(t.kind, t.kind), extrapolation="constant", linear=())
-            for t in self.terms
-        )
-        return replace(self, terms=tuple(terms))
-
-    @cached_property
-    def _continued(self) -> AdditivePredictor:
-        """The same with curves that all go on with the slopes at their ends."""
-        terms = (
-            replace(t, extrapolation="linear") if t.kind in ("spline", "pair") else t
-            for t in self.terms
-        )
-        return replace(self, terms=tuple(terms))
-
-    def count_beyond(self, columns: Sequence[Column]) -> Counter[str]:
-        """Numbers of rows with values beyond the range of the training rows, by column."""
-        counts: Counter[str] = Counter()
-        terms = self._predicting_terms
-        periodic = {j for term in terms if term.kind == "periodic" for j in term.columns}
-        for j in sorted({j for term in terms for j in term.columns} - periodic):
-            if self.books[j].kind == "number" and not columns[j].is_category:
-                values, (low, high) = columns[j].values, self.books[j].training_range
-                counts[self.books[j].name] = int(np.sum((values < low) | (values > high)))
-        return +counts
-
-    def contributions(self, columns: Sequence[Column], owner: str) -> np.ndarray:
+    def contributions(self, columns: Sequence[Column]) -> np.ndarray:
         """Values of the terms as they are shown: shape (n_samples, n_terms, n_outputs)."""
-        values = self._fitted_contributions(columns, owner)
+        values = self._fitted.values(columns)
         if self._moved_parts:
-            moved_terms = replace(self, terms=tuple(moved.term for moved in self._moved_parts))
-            contributions = moved_terms._fitted_contributions(columns, owner)
-            for k, moved in enumerate(self._moved_parts):
-                values[:, moved.pair] -= contributions[:, k]
-                values[:, moved.single] += contributions[:, k]
+            moved_values = self._table([moved.term for moved in self._moved_parts]).values(columns)
+            for k, (pair, _, single, _) in enumerate(self._moved_parts):
+                values[:, pair] -= moved_values[:, k]
+                values[:, single] += moved_values[:, k]
         return values
 
-    def _fitted_contributions(self, columns: Sequence[Column], owner: str) -> np.ndarray:
-        """The same as they were fitted."""
-        values = np.empty((len(columns[0]), len(self.terms), len(self.intercept)))
-        for rows, function_values in self._blocks(columns, owner):
-            for t, contribution in enumerate(term_values(self.terms, function_values, np)):
-                values[rows, t] = contribution
-        return values
+    # -- the posterior ----------------------------------------------------------------------------
 
-    def errors(self, columns: Sequence[Column], owner: str) -> np.ndarray:
+    def errors(self, columns: Sequence[Column]) -> np.ndarray:
         """Standard errors of the terms for rows, shaped as their contributions.
 
         Beyond the training rows they grow as those of `score_errors` do.
         """
-        errors = self._error_predictor._fitted_contributions(columns, owner)
-        growth = self._continued._term_variances(columns, owner)
-        growth -= self._ended._term_variances(columns, owner)
-        bias = self._continued._fitted_contributions(columns, owner)
-        bias -= self._fitted_contributions(columns, owner)
-        return np.sqrt(np.maximum(errors**2 + growth, 0.0) + bias**2)
+        at_ends = [replace(t, values=t.errors, main_parts=()) for t in self._ended.terms]
+        variances = self._table(at_ends).values(columns) ** 2
+        variances += self._term_variances(self._continued, columns)
+        variances -= self._term_variances(self._ended, columns)
+        bias = self._continued.values(columns) - self._fitted.values(columns)
+        return np.sqrt(np.maximum(variances, 0.0) + bias**2)
 
-    def _term_variances(self, columns: Sequence[Column], owner: str) -> np.ndarray:
+    def _term_variances(self, table: TermTable, columns: Sequence[Column]) -> np.ndarray:
         """Posterior variances of the sums of each term and the intercept, without new data."""
-        factors = self._posterior_factors()
+        factors = self.posterior.cholesky_factors()
         ends = np.cumsum([1, *(basis.shape[1] for basis in self.posterior.bases)]).tolist()
         variances = np.empty((len(columns[0]), len(self.terms), len(factors)))
-        for rows, design in self._posterior_design(columns, owner):
+        for rows, design in table.design(columns):
             for t, (first, last) in enumerate(pairwise(ends)):
                 used = [0, *range(first, last)]
                 for k, factor in enumerate(factors):
                     variances[rows, t, k] = np.sum((design[:, used] @ factor[used]) ** 2, axis=1)
         return variances
 
-    def score_errors(
-        self, columns: Sequence[Column], owner: str, as_fitted: bool = False
-    ) -> np.ndarray:
+    def score_errors(self, columns: Sequence[Column], as_fitted: bool = False) -> np.ndarray:
         r"""Standard errors of the scores of rows: shape (n_samples, n_outputs).
 
         At a distance d from the end of a curve, the function is taken to go on with the slope s
@@ -373,118 +576,127 @@ class AdditivePredictor:
         With `as_fitted` errors are those of the fit: a curve ends as predictions do, and a level
         without a code counts as the mean that the fit has for it.
         """
-        factors, levels = self._posterior_factors(), self._level_deviations(columns, owner)
-        left_out = list(self.posterior.new_levels) if as_fitted else []
-        errors, source = np.empty((len(columns[0]), len(factors))), self._continued
+        levels, codes = self.posterior.levels, self._level_codes(columns)
+        factors, table = self.posterior.cholesky_factors(), self._continued
+        errors = np.empty((len(columns[0]), len(factors)))
+        left_out: list[int] = []
         if as_fitted:
-            source = self
-        for rows, design in source._posterior_design(columns, owner):
+            table, left_out = self._fitted, list(self.posterior.new_levels)
+        for rows, design in table.design(columns):
             design[:, left_out] = 0.0
             for k, factor in enumerate(factors):
                 deviations = design @ factor
                 if levels is not None:
-                    deviations += levels.shared(k, rows)
+                    deviations += levels.shared_deviations(k, codes[rows])
                 with np.errstate(over="ignore"):
                     errors[rows, k] = np.linalg.norm(deviations, axis=1)
-                if levels is not None:
-                    errors[rows, k] = np.sqrt(errors[rows, k] ** 2 + levels.variances(k, rows))
-        return errors if as_fitted else np.hypot(errors, self._continuation(columns, owner))
+        if levels is not None:
+            errors = np.sqrt(errors**2 + levels.variances[:, codes].T)
+        return errors if as_fitted else np.hypot(errors, self._missed_by_ends(columns))
 
-    def _continuation(self, columns: Sequence[Column], owner: str) -> np.ndarray:
+    def _missed_by_ends(self, columns: Sequence[Column]) -> np.ndarray:
         """What the slopes of curves that predictions end would add beyond the training rows."""
-        return self._continued.scores(columns, owner) - self.scores(columns, owner)
+        return self._continued.sums(columns, self.intercept) - self.scores(columns)
 
     def score_draws(
-        self, columns: Sequence[Column], owner: str, n_draws: int, rng: np.random.Generator
+        self, columns: Sequence[Column], n_draws: int, rng: np.random.Generator
     ) -> np.ndarray:
         """Scores of rows for coefficients from the posterior: (n_draws, n_samples, n_outputs).
 
         They have the standard errors of `score_errors`.
         """
-        factors, levels = self._posterior_factors(), self._level_deviations(columns, owner)
-        draws = np.tile(self.scores(columns, owner), (n_draws, 1, 1))
+        levels, codes = self.posterior.levels, self._level_codes(columns)
+        factors = self.posterior.cholesky_factors()
+        draws = np.tile(self.scores(columns), (n_draws, 1, 1))
         normal = [rng.normal(size=(len(factor), n_draws)) for factor in factors]
-        draws += rng.normal(size=(n_draws, 1, len(factors))) * self._continuation(columns, owner)
-        for rows, design in self._continued._posterior_design(columns, owner):
+        draws += rng.normal(size=(n_draws, 1, len(factors))) * self._missed_by_ends(columns)
+        for rows, design in self._continued.design(columns):
             for k, (factor, drawn) in enumerate(zip(factors, normal, strict=True)):
-                draws[:, rows, k] += (design @ (factor @ drawn)).T
+                deviations = design @ factor
                 if levels is not None:
-                    draws[:, rows, k] += (levels.shared(k, rows) @ drawn).T
+                    deviations += levels.shared_deviations(k, codes[rows])
+                draws[:, rows, k] += (deviations @ drawn).T
         if levels is not None:
-            present, inverse = np.unique(levels.codes, return_inverse=True)
+            present, inverse = np.unique(codes, return_inverse=True)
             for k in range(len(factors)):
-                deviations = np.sqrt(levels.posterior.variances[k, present])
+                deviations = np.sqrt(levels.variances[k, present])
                 draws[:, :, k] += (deviations * rng.normal(size=(n_draws, len(present))))[
                     :, inverse
                 ]
         return draws
 
-    def _level_deviations(self, columns: Sequence[Column], owner: str) -> LevelDeviations | None:
-        """How the effects of a large factor deviate, for rows."""
-        levels = self.posterior.levels
-        if levels is None:
-            return None
-        column = self.terms[levels.term].columns[0]
-        return LevelDeviations(levels, self.books[column].category_codes(columns[column], owner))
+    def _level_codes(self, columns: Sequence[Column]) -> np.ndarray:
+        """Codes of the levels of a large factor; none without one."""
+        if self.posterior.levels is None:
+            return np.zeros(0, np.int64)
+        column = self.terms[self.posterior.levels.term].columns[0]
+        return self.books[column].category_codes(columns[column], self.estimator)
 
-    def model_matrix(self, columns: Sequence[Column], owner: str) -> np.ndarray:
+    def model_matrix(self, columns: Sequence[Column]) -> np.ndarray:
         """Functions of the posterior for rows, the intercept first: one column each."""
-        blocks = [design for _, design in self._posterior_design(columns, owner)]
-        return np.concatenate(blocks)
+        return np.concatenate([design for _, design in self._fitted.design(columns)])
 
-    def function_covariance(self, columns: Sequence[Column], owner: str) -> np.ndarray:
+    def function_covariance(self, columns: Sequence[Column]) -> np.ndarray:
         """Covariance over rows of the functions of the posterior, without the intercept."""
-        gram = sum(design.T @ design for _, design in self._posterior_design(columns, owner))
+        gram = sum(design.T @ design for _, design in self._fitted.design(columns))
         gram = np.asarray(gram) / len(columns[0])
         return gram[1:, 1:] - np.outer(gram[0, 1:], gram[0, 1:])
 
-    def _posterior_factors(self) -> list[np.ndarray]:
-        """L of each output, with LLᵀ the covariance of the coefficients."""
-        return [self.posterior.factor(k) for k in range(len(self.intercept))]
 
-    def _posterior_design(
-        self, columns: Sequence[Column], owner: str
-    ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Blocks of rows, and the functions of the posterior for them, the intercept first."""
-        predictor = self._basis_predictor
-        if not predictor.terms:
-            yield slice(0, len(columns[0])), np.ones((len(columns[0]), 1))
-            return
-        for rows, function_values in predictor._blocks(columns, owner):
-            functions = term_values(predictor.terms, function_values, np)
-            yield rows, np.hstack([np.ones((len(function_values), 1)), *functions])
+# -- losses and exposures, for estimators, too ----------------------------------------------------
 
-    @cached_property
-    def _basis_predictor(self) -> AdditivePredictor:
-        """The functions of the posterior in the place of outputs; terms without any left out."""
-        terms = []
-        for term, basis in zip(self.terms, self.posterior.bases, strict=True):
-            if basis.shape[1]:
-                values = basis.astype(np.float64).reshape(*term.counts.shape, -1)
-                terms.append(replace(term, values=values, main_parts=()))
-        return replace(self, terms=tuple(terms))
 
-    def scores(
-        self, columns: Sequence[Column], owner: str, max_readable: int = MAX_READABLE
-    ) -> np.ndarray:
-        """Scores of rows: shape (n_samples, n_outputs).
+def find_link(owner: str, loss: str, of_labels: bool) -> str:
+    """ "log" where predictions are exp(f), "logit" for classes, else "identity"."""
+    return LOSSES[find_loss(owner, loss, of_labels, GAM)].link
 
-        A block of more than `max_readable` values of functions is for the compiled loop.
-        """
-        scores = np.tile(self.intercept, (len(columns[0]), 1))
-        terms = self._predicting_terms
-        for rows, function_values in self._blocks(columns, owner, max_readable):
-            for contribution in term_values(terms, function_values, np):
-                scores[rows] += contribution
-        return scores
 
-    def _blocks(
-        self, columns: Sequence[Column], owner: str, max_readable: int = MAX_READABLE
-    ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Blocks of rows, and the values of all functions for them."""
-        table, used, missing = self.functions
-        numbers = {j: self.books[j].numbers(columns[j], owner) for j in set(used.tolist())}
-        row_bytes = 8 * (len(used) + 2 * table.n_columns)
-        for rows in row_blocks(len(columns[0]), row_bytes, _BLOCK_BYTES):
-            block = np.stack([numbers[j][rows] for j in used.tolist()], axis=1)
-            yield rows, apply_table(table, block, missing, max_readable)
+def log_exposures(exposure: np.ndarray, n_rows: int) -> np.ndarray:
+    """Logarithms of exposures, which must be positive."""
+    exposure = np.asarray(exposure, dtype=np.float64)
+    if len(exposure) != n_rows or not (np.isfinite(exposure) & (exposure > 0)).all():
+        raise ValueError(
+            f"AdditiveRegressor: exposure must hold {n_rows} positive numbers, one for each row."
+        )
+    return np.log(exposure)
+
+
+def check_exposure_has_use(loss: str) -> None:
+    """Raise ValueError if predictions of a loss are not multiples of an exposure."""
+    if find_link("AdditiveRegressor", loss, of_labels=False) != "log":
+        usable = [argument("loss", name) for name, cls in LOSSES.items() if cls.link == "log"]
+        raise ValueError(
+            f"AdditiveRegressor: {parameter('exposure')} is for {' and '.join(usable)}, not "
+            f"{loss!r}."
+        )
+
+
+def warn_without_exposure(model: Any, call: str, *given: Any) -> None:
+    """Warn if a model was fitted with exposures or offsets, and a call has none."""
+    if getattr(model, "_exposed", False) and all(item is None for item in given):
+        had, instead, pass_it = (
+            ("an offset", "it counts as 0", "offset=")
+            if model._of_labels
+            else ("an exposure or an offset", "each row counts as one unit", "exposure= or offset=")
+        )
+        warnings.warn(
+            f"{call}: the model was fitted with {had}, and none is given: {instead}. Pass "
+            f"{pass_it} where there is one.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def warn_beyond(owner: str, counts: Mapping[str, int], stacklevel: int) -> None:
+    """Warn of values beyond the range of the training rows; `counts` are rows by column."""
+    if not counts:
+        return
+    columns = [f"{name!r} in {n} row{'s' * (n > 1)}" for name, n in counts.items()]
+    if len(columns) > _NAMED_COLUMNS:
+        columns[_NAMED_COLUMNS:] = [f"{len(columns) - _NAMED_COLUMNS} other columns"]
+    warnings.warn(
+        f"{owner}: values beyond the range of the training rows: {', '.join(columns)}. Curves are "
+        "constant there, or go on as straight lines, and standard errors grow with the distance.",
+        OutOfDomainWarning,
+        stacklevel=stacklevel + 1,
+    )

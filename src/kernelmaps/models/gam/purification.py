@@ -123,19 +123,19 @@ class Projection:
     Attributes
     ----------
     sides : tuple of two Side
-    to_main : tuple of two ndarray of shape (n_functions of the side, n_functions of the pair)
+    to_main : two ndarray of shape (n_functions of the side, n_functions of the pair)
         P: coefficients of what moves to each column, from those of the pair.
-    deviations : tuple of two ndarray of shape (n_functions of the side, …)
+    deviations : two ndarray of shape (n_functions of the side, …)
         C of both sides one upon the other, with CCᵀ the covariance of the coefficients of what
         moves that comes from the sample of rows.
-    from_main : tuple of two ndarray of shape (n_functions of the pair, n_functions of the side)
+    from_main : two ndarray of shape (n_functions of the pair, n_functions of the side)
         Coefficients in the basis of the pair of the functions of each column.
     """
 
     sides: tuple[Side, Side]
-    to_main: tuple[np.ndarray, np.ndarray]
-    deviations: tuple[np.ndarray, np.ndarray]
-    from_main: tuple[np.ndarray, np.ndarray]
+    to_main: Sequence[np.ndarray]
+    deviations: Sequence[np.ndarray]
+    from_main: Sequence[np.ndarray]
 
     @classmethod
     def of(cls, term: DesignTerm, sides: tuple[Side, Side], beta: np.ndarray) -> Projection:
@@ -143,20 +143,14 @@ class Projection:
         assert isinstance(term.basis, TermBasis)
         weight, functions, total = term.counts, term.basis.values, float(term.counts.sum())
         cells = weight[:, :, None] * functions.reshape(*weight.shape, -1)
-        of_sides = (
-            sides[0].coarse.T @ cells.sum(axis=1),
-            sides[1].coarse.T @ cells.sum(axis=0),
-        )
+        of_sides = [side.coarse.T @ cells.sum(axis=1 - k) for k, side in enumerate(sides)]
         to_main, deviations = _regression(
             sides, weight, np.concatenate(of_sides), (functions @ beta).reshape(weight.shape), beta
         )
         split = [len(sides[0].gram)]
         # Functions of a pair are orthonormal over the rows.
         from_main = [products.T / max(total, 1e-300) for products in of_sides]
-        return cls(
-            sides, _two(np.split(to_main, split)), _two(np.split(deviations, split)),
-            _two(from_main),
-        )  # fmt: skip
+        return cls(sides, np.split(to_main, split), np.split(deviations, split), from_main)
 
     def moved(self, axis: int, beta: np.ndarray) -> np.ndarray:
         """What moves to a column at its codes, for coefficients of the pair."""
@@ -171,13 +165,13 @@ class Projection:
         """Deviations of the pair that come from the sample of rows: those of what moves."""
         return Deviations(self._in_cells(self.deviations), self._in_basis(self.deviations))
 
-    def _in_cells(self, moved: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    def _in_cells(self, moved: Sequence[np.ndarray]) -> np.ndarray:
         """Minus the functions of the sides with some coefficients, in the cells of the pair."""
         first, second = (side.coarse @ part for side, part in zip(self.sides, moved, strict=True))
         no_functions = np.zeros((len(first) * len(second), 1))
         return subtract_main_effects(no_functions, first, second)
 
-    def _in_basis(self, moved: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    def _in_basis(self, moved: Sequence[np.ndarray]) -> np.ndarray:
         """The same in the basis of the pair."""
         first, second = (a @ b for a, b in zip(self.from_main, moved, strict=True))
         return -(first + second)
@@ -248,11 +242,6 @@ def _cell_products(sides: tuple[Side, Side], weight: np.ndarray) -> np.ndarray:
     return np.block(
         [[first.T @ (by_row * first), between], [between.T, second.T @ (by_column * second)]]
     )
-
-
-def _two(items: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    first, second = items
-    return first, second
 
 
 def pair_sides(slices: Slices) -> dict[int, tuple[Side, Side]]:

@@ -21,21 +21,9 @@ from ...data.sources import Source
 from ..inputs import numbers_in_text, real_targets, targets_of, weights_of
 from ..losses import Loss, make_loss
 from .base import GeneralizedAdditiveModel
-from .conformal import (
-    conformal_interval,
-    distribution_interval,
-    leave_one_out_residuals,
-    residual_quantiles,
-)
-from .fitted import (
-    REGRESSOR_STATE,
-    check_exposure_has_use,
-    log_exposures,
-    means_of_scores,
-    warn_without_exposure,
-)
 from .model_check import GamCheck
-from .sampling import RowChecks, Sample
+from .predictor import check_exposure_has_use, log_exposures, warn_without_exposure
+from .training_rows import RowChecks, Sample
 
 # Standard errors of f up to which the distribution of an observation around exp(f) holds them: a
 # gamma distribution of means. What is beyond moves the ends of intervals.
@@ -145,10 +133,12 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     quantile: float = 0.5
 
     _of_labels = False
-    _state = REGRESSOR_STATE
+    _residual_quantiles = np.zeros(0)  # of losses that have a distribution
 
-    def _n_outputs(self) -> int:
-        return 1
+    @property
+    def intercept_(self) -> float:
+        """b."""
+        return float(self.predictor_.intercept[0])
 
     def _output_names(self) -> list[str]:
         return ["prediction"]
@@ -194,7 +184,6 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             check_exposure_has_use(self.loss)
         self._fit(X, y, sample_weight, exposure, offset)
         self._exposed = exposure is not None or offset is not None
-        self.intercept_ = float(self.predictor_.intercept[0])
         return self
 
     def _targets(
@@ -266,9 +255,9 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         std : ndarray of shape (n_samples,)
             Their standard errors, if asked for.
         """
-        scores = self._scores(X)[:, 0]
-        scores = scores + self._offsets(len(scores), offset, exposure)
-        predictions = means_of_scores(scores, self._link)
+        scores = self._scores(X)
+        scores = scores + self._offsets(len(scores), offset, exposure)[:, None]
+        predictions = self.predictor_.predictions(scores)
         if not return_std:
             return predictions
         errors = self._score_errors(X)[:, 0]
@@ -302,9 +291,9 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         ndarray of shape (n_draws, n_samples)
             One row for each draw, shaped as `predict`.
         """
-        draws = self._score_draws(X, n_draws, random_state)[:, :, 0]
-        draws += self._offsets(draws.shape[1], offset, exposure)
-        return means_of_scores(draws, self._link)
+        draws = self._score_draws(X, n_draws, random_state)
+        draws += self._offsets(draws.shape[1], offset, exposure)[:, None]
+        return self.predictor_.predictions(draws.reshape(-1, 1)).reshape(draws.shape[:2])
 
     def predict_interval(
         self, X: Any, level: float = 0.95, *, exposure: Any = None, offset: Any = None,
@@ -350,19 +339,12 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             return conformal_interval(intervals, of_calibration, y, level, owner)
         if self._plain_loss().has_distribution:
             return intervals
-        residuals = getattr(self, "_residual_quantiles", None)
-        if residuals is None:
-            raise ValueError(
-                f"{owner}: loss={self.loss!r} models a quantile, and this model was saved without "
-                "its residuals. Fit it again, or pass calibration=(X, y), rows that the model was "
-                "not fitted on."
-            )
-        zeros = np.zeros((len(residuals), 2))
+        residuals, zeros = self._residual_quantiles, np.zeros((len(self._residual_quantiles), 2))
         intervals = conformal_interval(intervals, zeros, residuals, level, owner, "rows of the fit")
         # Residuals hold what the fit does not know of its rows, not of new levels and values.
         columns = self._columns(X, warns=False)
-        of_fit = self.predictor_.score_errors(columns, owner, as_fitted=True)[:, 0]
-        errors = np.maximum(self.predictor_.score_errors(columns, owner)[:, 0], of_fit)
+        of_fit = self.predictor_.score_errors(columns, as_fitted=True)[:, 0]
+        errors = np.maximum(self.predictor_.score_errors(columns)[:, 0], of_fit)
         widening = ndtri(0.5 + level / 2) * np.sqrt((errors - of_fit) * (errors + of_fit))
         return intervals + np.outer(widening, [-1.0, 1.0])
 
@@ -396,12 +378,10 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         positive = np.flatnonzero(weight)
         rows = positive[evenly_spaced(len(positive), MAX_RESIDUAL_ROWS)]
         columns, y, weight = [column.take(rows) for column in columns], y[rows], weight[rows]
-        owner = type(self).__name__
-        scores = self.predictor_.scores(columns, owner)[:, 0] + offset[rows]
-        errors = self.predictor_.score_errors(columns, owner, as_fitted=True)[:, 0]
-        residuals = leave_one_out_residuals(
-            loss, y, scores, errors, weight, float(self.dispersion_[0])
-        )
+        scores = self.predictor_.scores(columns)[:, 0] + offset[rows]
+        errors = self.predictor_.score_errors(columns, as_fitted=True)[:, 0]
+        dispersion = float(self.dispersion_[0])
+        residuals = leave_one_out_residuals(loss, y, scores, errors, weight, dispersion)
         self._residual_quantiles = residual_quantiles(residuals, weight)
 
     def check(
@@ -487,3 +467,97 @@ def _calibration_rows(calibration: Any) -> dict[str, Any]:
         "AdditiveRegressor: calibration must be a tuple (X, y) of further rows, or a dict of X, y "
         "and, where there are any, exposure and offset."
     )
+
+
+# -- intervals ------------------------------------------------------------------------------------
+
+MAX_QUANTILES = 999  # of residuals that a model has: levels up to 0.998
+_MAX_LEVERAGE = 0.99  # of a row that is left out: with 1, the others say nothing about it
+
+
+def distribution_interval(distribution: Any, level: float) -> np.ndarray:
+    """Intervals (n_samples, 2) of observations of a distribution, with equal tails.
+
+    The ends of counts have probabilities. The end that is less probable is left out, if what
+    remains has the level: the excess over the level is then at most its probability.
+    """
+    tail = (1 - level) / 2
+    low, high = distribution.ppf(tail), distribution.ppf(1 - tail)
+    if hasattr(distribution.dist, "pmf"):
+        at_low, at_high = distribution.pmf(low), distribution.pmf(high)
+        covered = distribution.cdf(high) - distribution.cdf(low) + at_low
+        spare = (covered - np.minimum(at_low, at_high) >= level) & (high > low)
+        low, high = low + (spare & (at_low <= at_high)), high - (spare & (at_low > at_high))
+    return np.column_stack([low, high])
+
+
+def conformal_interval(
+    interval: np.ndarray, of_calibration: np.ndarray, y: np.ndarray, level: float, owner: str,
+    which: str = "rows of calibration",
+) -> np.ndarray:  # fmt: skip
+    r"""Correct intervals (n_samples, 2) by those of other rows and their targets.
+
+    With ends :math:`l(x), u(x)` of an interval, a scale w(x) and n further rows, the corrected
+    interval is
+
+    .. math:: [\, l - w\,Q((l_i - y_i)/w_i),\; u + w\,Q((y_i - u_i)/w_i) \,],
+
+    Q the k-th smallest of the numbers of these rows, :math:`k = ⌈(n + 1)(1 - α/2)⌉`. If new rows
+    are drawn as these were, it covers a new observation with a probability of at least 1 − α,
+    whatever the model (Romano, Patterson and Candès 2019, theorem 2). It corrects intervals that
+    are too wide, too. w is the width of an interval, so that rows of a large mean or exposure are
+    corrected by more; one where it is zero: for a quantile loss, whose interval is a prediction
+    twice.
+    """
+    n, tail = len(y), (1 - level) / 2
+    rank = int(np.ceil((n + 1) * (1 - tail) - 1e-9))
+    if rank > n:
+        raise ValueError(
+            f"{owner}: {n} {which} are too few for a level of {level:g}: pass "
+            f"{int(np.ceil(1 / tail - 1e-9)) - 1} or more."
+        )
+    scale, of_rows = _scale(interval), _scale(of_calibration)
+    below, above = (of_calibration[:, 0] - y) / of_rows, (y - of_calibration[:, 1]) / of_rows
+    lower = interval[:, 0] - scale * np.partition(below, rank - 1)[rank - 1]
+    upper = interval[:, 1] + scale * np.partition(above, rank - 1)[rank - 1]
+    return np.column_stack([np.minimum(lower, upper), np.maximum(lower, upper)])
+
+
+def _scale(interval: np.ndarray) -> np.ndarray:
+    """Widths of intervals; one where they are zero."""
+    width = interval[:, 1] - interval[:, 0]
+    return np.where(width > 0, width, 1.0)
+
+
+def leave_one_out_residuals(
+    loss: Loss, y: np.ndarray, eta: np.ndarray, errors: np.ndarray, weight: np.ndarray,
+    dispersion: float,
+) -> np.ndarray:  # fmt: skip
+    r"""Residuals of the training rows, each of a model without its row, to first order.
+
+    Of a quantile loss, whose intervals they give (the jackknife). Without row i, a Newton step from
+    the fit moves its prediction by
+
+    .. math:: c_iℓ'_i \, v_i / (1 - c_i b_i v_i), \qquad v_i = z_i^\top H^{-1} z_i,
+
+    with its weight c, the mean curvature b of the losses and the Hessian H of the penalised ones.
+    `errors` are the standard errors of the scores `eta`, `weight` is in units of the fit.
+    """
+    variance = errors**2 / dispersion
+    gradient, _ = loss.derivatives(y, eta)
+    leverage = weight * loss.expected_curvature(y, eta, dispersion) * variance
+    moved = weight * gradient * variance / (1 - np.minimum(leverage, _MAX_LEVERAGE))
+    return y - (eta + moved)
+
+
+def residual_quantiles(residuals: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Quantiles k/(m + 1) of residuals, k = 1 … m, for the effective number m of rows (Kish).
+
+    Of rows of equal weights, up to `MAX_QUANTILES` of them, these are all residuals, sorted.
+    """
+    order = np.argsort(residuals, kind="stable")
+    reached = np.cumsum(weight[order])
+    n_effective = int(reached[-1] ** 2 / np.sum(weight**2) + 1e-9)
+    m = min(n_effective, MAX_QUANTILES)
+    place = np.searchsorted(reached, reached[-1] * np.arange(1, m + 1) / (m + 1))
+    return residuals[order[np.minimum(place, len(order) - 1)]]

@@ -42,7 +42,7 @@ class ScoreTestOptions:
     """Constants of the score tests."""
 
     # Chance that a table gets a pair without an effect, all tests of a round together. Over all
-    # rounds, with and without true pairs, 0 to 3 % of simulated tables had one in each of 36
+    # rounds, with and without true pairs, 0 to 5 % of simulated tables had one in each of 36
     # settings (`benchmarks/gam_inference.py`).
     level: float = 0.01
     # Products of the functions of two columns: those with the largest variances. The others, of the
@@ -51,8 +51,7 @@ class ScoreTestOptions:
     # Standard deviations by which Q, or the sum of squared cells, must exceed its mean for the test
     # proper, both computed as if A were orthogonal; at the level above, p-values are far smaller.
     screening_z: float = 1.5
-    max_screened: int = 1000  # the highest are tested, in their order
-    tests_in_vain: int = 100  # in a row, after which no others are tested
+    max_screened: int = 1000  # those with the highest excess are tested
     batch: int = 512  # pairs that are screened at a time, within some MB
     prior_rows: float = 10.0  # in units of the dispersion, that shrink squared cells when screening
 
@@ -111,35 +110,20 @@ def _stacked_bases(
     return functions, penalty
 
 
-def ordered_p_values(
+def compute_p_values(
     pairs: Sequence[tuple[int, int]], tables: np.ndarray,
-    marginal_bases: dict[int, MarginalBasis], dispersion: float, level: float,
+    marginal_bases: dict[int, MarginalBasis], dispersion: float,
 ) -> dict[tuple[int, int], float]:  # fmt: skip
-    """The p-values of pairs, those of the highest excess first, while significant ones may come.
+    """The p-values of pairs.
 
-    Parameters
-    ----------
-    pairs : sequence of (int, int)
-        The pairs in their order.
-    tables : ndarray of shape (n_pairs, 3, n_codes, n_codes)
-        Sums of curvatures, gradients and squared gradients.
-    marginal_bases, dispersion
-        Of the columns, and φ.
-    level : float
-        Below it, a p-value is significant. The tests end after `tests_in_vain` in a row whose
-        p-values are all above its square root: half of the way, in logarithms.
+    `tables`, of shape (n_pairs, 3, n_codes, n_codes), hold the sums of curvatures, gradients and
+    squared gradients of each pair; `marginal_bases` are those of the columns.
     """
-    p_values: dict[tuple[int, int], float] = {}
-    last = 0  # number of tests until the last p-value that is not far from the level
-    for count, (pair, of_pair) in enumerate(zip(pairs, tables, strict=True)):
-        if count - last >= SCORE_TEST.tests_in_vain:
-            break
+    p_values = {}
+    for pair, table in zip(pairs, tables, strict=True):
         first, second = (marginal_bases[j] for j in pair)
-        of_pair = of_pair[:, : len(first.functions), : len(second.functions)]
-        curvature, gradient, squares = of_pair
-        p_values[pair] = p_value(curvature, gradient, squares, dispersion, first, second)
-        if p_values[pair] < np.sqrt(level):
-            last = count
+        cells = table[:, : len(first.functions), : len(second.functions)]
+        p_values[pair] = p_value(*cells, dispersion, first, second)
     return p_values
 
 

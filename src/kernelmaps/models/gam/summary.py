@@ -1,8 +1,8 @@
-"""Printable summary of a fitted model."""
+"""What a fitted model says of its terms: a summary, shape functions and heat maps."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..._util.display import html_of, table_of
+from ..shapes import PairFunction, ShapeFunction
+from .codebooks import MISSING, OTHER, Codebook
 from .predictor import AdditivePredictor, FittedTerm
 
 SHRUNK_EDF = 0.1  # a term with less is said to be shrunk to nothing
@@ -17,6 +19,23 @@ PAIRS_NOTE = (
     "what they hold of one column alone is counted to the term of that column, in edf, range and "
     "test as in plots"
 )
+_DENSITY_BINS = 24  # of the histogram below a curve
+ValueNames = Mapping[str, Mapping[float, str]]
+"""Names of the values of some columns, such as weekdays."""
+
+
+def align_cells(lines: Sequence[Sequence[str]], n_left: int) -> list[str]:
+    """Lines of text from cells, the first columns at the left and the others at the right."""
+    width = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    justify = [str.ljust if k < n_left else str.rjust for k in range(len(width))]
+    return [
+        "  ".join(place(*cell) for place, cell in zip(justify, zip(line, width))).rstrip()
+        for line in lines
+    ]
+
+
+def format_p_value(p: float) -> str:
+    return "<1e-16" if p < 1e-16 else f"{p:.2g}"
 
 
 @dataclass(frozen=True)
@@ -57,13 +76,8 @@ class GamSummary:
         return pd.DataFrame(self.records)
 
     def __str__(self) -> str:
-        shown = range(len(self.columns))
-        width = [max(len(row[k]) for row in [self.columns, *self.rows]) for k in shown]
-        lines = [self.title, *(f"  {key}: {value}" for key, value in self.facts.items()), ""]
-        for row in [self.columns, *self.rows]:
-            cells = [row[k].ljust(width[k]) if k < 2 else row[k].rjust(width[k]) for k in shown]
-            lines.append("  ".join(cells).rstrip())
-        return "\n".join(lines)
+        facts = (f"  {key}: {value}" for key, value in self.facts.items())
+        return "\n".join([self.title, *facts, "", *align_cells([self.columns, *self.rows], 2)])
 
     def _repr_html_(self) -> str:
         facts = "".join(f"<li>{escape(k)}: {escape(v)}</li>" for k, v in self.facts.items())
@@ -75,48 +89,104 @@ def summarise(
     statistic: str,
 ) -> GamSummary:  # fmt: skip
     """Degrees of freedom, range and significance of every term; `statistic` is "F" or "chi²"."""
-    records = [
-        _record(term, k) | ({"class": output} if len(outputs) > 1 else {})
-        for term in sorted(model.pure_terms, key=lambda term: -term.importance)
-        for k, output in enumerate(outputs)
-    ]
+    records = []
+    for term in sorted(model.pure_terms, key=lambda term: -term.importance):
+        for k, output in enumerate(outputs):
+            values = term.values[..., k][term.counts > 0]
+            low, high = (values.min(), values.max()) if values.size else (0.0, 0.0)
+            records.append({
+                "term": term.name, "kind": term.kind, "edf": float(term.edf[k]),
+                "ref_df": float(term.reference_df[k]), "statistic": float(term.statistic[k]),
+                "p_value": float(term.p_value[k]), "importance": term.importance,
+                "low": float(low), "high": float(high),
+            } | ({"class": output} if len(outputs) > 1 else {}))  # fmt: skip
     shrunk = [term.name for term in model.pure_terms if term.edf.max() < SHRUNK_EDF]
     if shrunk:
         facts = {**facts, "shrunk to nothing": ", ".join(shrunk)}
     if any(term.coarse for term in model.terms):
         facts = {**facts, "pairs": PAIRS_NOTE}
-    columns: tuple[str, ...] = (
-        "term", "kind", "edf", "range", "importance", "ref df", statistic, "p",
-    )  # fmt: skip
-    rows = [_cells(item) for item in records]
-    if len(outputs) > 1:
-        columns = (*columns, "class")
+    last = ("class",) if len(outputs) > 1 else ()
+    columns = ("term", "kind", "edf", "range", "importance", "ref df", statistic, "p", *last)
+    rows = [
+        (
+            item["term"], item["kind"], f"{item['edf']:.2f}",
+            f"{item['low']:.3g} … {item['high']:.3g}", f"{item['importance']:.3g}",
+            f"{item['ref_df']:.2f}", f"{item['statistic']:.1f}", format_p_value(item["p_value"]),
+            *(item[name] for name in last),
+        )
+        for item in records
+    ]  # fmt: skip
     texts = {key: str(value) for key, value in facts.items()}
     return GamSummary(title, texts, columns, rows, records)
 
 
-def _record(term: FittedTerm, k: int) -> dict[str, Any]:
-    """The numbers of a term in one output."""
-    values = term.values[..., k][term.counts > 0]
-    return {
-        "term": term.name,
-        "kind": term.kind,
-        "edf": float(term.edf[k]),
-        "ref_df": np.nan if term.reference_df is None else float(term.reference_df[k]),
-        "statistic": float(term.statistic[k]),
-        "p_value": float(term.p_value[k]),
-        "importance": term.importance,
-        "low": float(values.min(initial=np.inf)) if values.size else 0.0,
-        "high": float(values.max(initial=-np.inf)) if values.size else 0.0,
-    }
+def shape_functions(
+    model: AdditivePredictor, names: ValueNames, residual_df: float
+) -> list[ShapeFunction]:
+    """The functions of single columns; the degrees of freedom are those of their errors."""
+    books = [
+        (term, model.books[term.columns[0]]) for term in model.pure_terms if len(term.columns) == 1
+    ]
+    return [_shape(term, book, names.get(book.name, {}), residual_df) for term, book in books]
 
 
-def _cells(record: dict[str, Any]) -> tuple[str, ...]:
-    """A record as text."""
-    p = record["p_value"]
-    return (
-        record["term"], record["kind"], f"{record['edf']:.2f}",
-        f"{record['low']:.3g} … {record['high']:.3g}", f"{record['importance']:.3g}",
-        f"{record['ref_df']:.2f}", f"{record['statistic']:.1f}",
-        "<1e-16" if p < 1e-16 else f"{p:.2g}", *([record["class"]] if "class" in record else []),
+def pair_functions(model: AdditivePredictor, names: ValueNames) -> list[PairFunction]:
+    """The functions of pairs."""
+    return [_pair(term, model, names) for term in model.pure_terms if len(term.columns) == 2]
+
+
+def _shape(
+    term: FittedTerm, book: Codebook, names: Mapping[float, str], residual_df: float
+) -> ShapeFunction:
+    values, errors = _of_single_output(term.values), _of_single_output(term.errors)
+    counts = term.counts / max(float(term.counts.sum()), 1e-300)
+    missing = np.stack([values[MISSING], errors[MISSING]]) if counts[MISSING] > 0 else None
+    increments = None if term.increment_errors is None else _of_single_output(term.increment_errors)
+    codes: Any
+    labels = None
+    if book.kind == "number":
+        grid = book.nodes if len(book.nodes) else np.zeros(1)
+        codes = slice(1, None) if len(book.nodes) else slice(0, 1)
+        low, high = float(grid[0]), float(grid[-1])
+        edges = np.linspace(low, high if high > low else low + 1.0, _DENSITY_BINS + 1)
+        density = np.histogram(grid, edges, weights=counts[codes])[0]
+    else:
+        codes = np.arange(OTHER if counts[OTHER] > 0 else OTHER + 1, book.n_codes)
+        labels = tuple(book.label(code) for code in codes.tolist())
+        grid, edges = np.arange(len(codes), dtype=float), np.arange(len(codes) + 1) - 0.5
+        density = counts[codes]
+    return ShapeFunction(
+        term.name, grid, values[codes], edges, density, errors[codes], labels, missing,
+        term.importance, tuple(names.items()) or None, increments, residual_df,
     )  # fmt: skip
+
+
+def _pair(term: FittedTerm, model: AdditivePredictor, names: ValueNames) -> PairFunction:
+    labels, used = [], []
+    for axis, (coarse, column) in enumerate(zip(term.coarse, term.columns, strict=True)):
+        with_rows = np.flatnonzero(term.counts.sum(axis=1 - axis) > 0)
+        used.append(with_rows)
+        book = model.books[column]
+        value_names = names.get(book.name, {})
+        labels.append(tuple(_cell_label(book, coarse, int(k), value_names) for k in with_rows))
+    cells = np.ix_(*used)
+    density = term.counts[cells] / max(float(term.counts.sum()), 1e-300)
+    values, errors = _of_single_output(term.values)[cells], _of_single_output(term.errors)[cells]
+    first, second = labels
+    across = model.books[term.columns[0]].name
+    return PairFunction(term.name, first, second, values, errors, density, term.importance, across)
+
+
+def _cell_label(book: Codebook, coarse: np.ndarray, cell: int, names: Mapping[float, str]) -> str:
+    codes = np.flatnonzero(coarse == cell)
+    if book.kind == "category" or codes[0] == MISSING:
+        return book.label(int(codes[0])) if len(codes) == 1 else "other"
+    ends = [float(book.nodes[code - 1]) for code in (codes[0], codes[-1])]
+    if len(codes) == 1:
+        return names.get(ends[0], book.label(int(codes[0])))
+    return " … ".join(names.get(end, f"{end:.4g}") for end in ends)
+
+
+def _of_single_output(values: np.ndarray) -> np.ndarray:
+    """Without the axis of outputs where there is one output only."""
+    return values[..., 0] if values.shape[-1] == 1 else values

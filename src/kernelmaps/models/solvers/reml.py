@@ -365,8 +365,8 @@ def smoothing_deviations(
     product = fit.diagonal * fit.beta
     jacobian = fit.inverse.columns(product, penalties.coefficient_blocks(groups))
     hessian = reml_hessian(fit, penalties, problem.total_weight, profiled, groups)
-    of_prior = penalties.prior_of(free, problem).at(fit.rho).second[free]
-    hessian.flat[:: len(hessian) + 1] += of_prior
+    curvature = penalties.prior_of(free, problem).curvature(fit.rho)[free]
+    hessian.flat[:: len(hessian) + 1] += curvature
     if lapack.dpotrf(hessian, lower=1, clean=0)[1] == 0:  # a tenth of the time of eigenvalues
         hessian.flat[:: len(hessian) + 1] += REML.min_precision
         factor = lapack.dpotrf(hessian, lower=1, clean=0, overwrite_a=1)[0]
@@ -408,7 +408,7 @@ def best_of_two_starts(
     start = np.where(null_spaces, rho - REML.free_null_space, rho)
     second = estimate_smoothing(problem, penalties, start, dispersion, fixed, tol=REML.rough_tol)
     prior = penalties.prior_of(null_spaces, problem)
-    return min(fit, second, key=lambda fit: prior.at(fit.rho).penalised_criterion(fit.criterion))
+    return min(fit, second, key=lambda fit: prior.penalised_criterion(fit.criterion, fit.rho))
 
 
 def _free_null_spaces(penalties: Penalties, fixed: np.ndarray | None) -> np.ndarray:
@@ -454,13 +454,12 @@ def estimate_smoothing(
     rho = np.where(free, np.clip(rho, *limits), rho)
     prior = penalties.prior_of(free, problem)
     lower, upper = prior.bounds(*limits)
-    movable = prior.extended(free)
-    fit, prior_at = penalised_fit(problem, penalties, rho, dispersion), prior.at(rho)
+    movable, fit = prior.extend(free), penalised_fit(problem, penalties, rho, dispersion)
     near, stuck = max(tol, REML.rough_tol), False
     inner_lower, inner_upper = lower + REML.at_bound, upper - REML.at_bound
     for n_steps in range(max_iter + 1):
-        theta = prior.of_rho(fit.rho)
-        gradient = prior_at.penalised_gradient(fit.gradient)
+        theta = prior.to_theta(fit.rho)
+        gradient = prior.penalised_gradient(fit.gradient, fit.rho)
         size = np.abs(gradient)
         moving = movable & (size > REML.stationary_share * tol)
         # At a bound, only steps away from it are left.
@@ -470,16 +469,16 @@ def estimate_smoothing(
             break
         step = np.zeros(len(theta))
         hessian_of = partial(reml_hessian, fit, penalties, problem.total_weight, dispersion is None)
-        hessian = prior_at.penalised_hessian(moving, hessian_of)
+        hessian = prior.penalised_hessian(hessian_of, fit.rho, moving)
         step[moving] = _newton_step(hessian, gradient[moving])
-        highest = prior_at.penalised_criterion(fit.criterion)
+        highest = prior.penalised_criterion(fit.criterion, fit.rho)
         highest += REML.rounding * abs(highest)
         for _ in range(REML.max_line_search):
             bounded = np.minimum(np.maximum(theta + step, lower), upper)
             theta_new = np.where(step != 0, bounded, theta)
             rho = np.where(free, prior.to_rho(theta_new), fit.rho)
-            candidate, prior_at = penalised_fit(problem, penalties, rho, dispersion), prior.at(rho)
-            if prior_at.penalised_criterion(candidate.criterion) <= highest:
+            candidate = penalised_fit(problem, penalties, rho, dispersion)
+            if prior.penalised_criterion(candidate.criterion, rho) <= highest:
                 break
             step = step / REML.step_divisor
         else:
@@ -511,3 +510,44 @@ def _newton_step(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
 def _eigenvalue_floor(largest: float) -> float:
     """The smallest eigenvalue of a Hessian that a step takes as it is."""
     return max(REML.min_eigenvalue_share * largest, REML.min_eigenvalue)
+
+
+# -- screening ------------------------------------------------------------------------------------
+
+# Standard deviations of a term's function, in standard errors of a linear effect: from what is
+# hardly visible to what nothing hides.
+_DEVIATIONS = np.geomspace(0.1, 300.0, 25)
+_MIN_GAIN = 1.0  # of log-likelihood: what a parameter gains by chance, about
+
+
+def entering_smoothing(
+    penalties: Penalties, rho: np.ndarray, gradient: np.ndarray, working_weight: float,
+    total_weight: float, dispersion: float,
+) -> np.ndarray:  # fmt: skip
+    r"""ρ of the terms that a model of many columns should get, as it was for the others.
+
+    A term outside of the active set has a smoothing parameter at its upper bound, and no gradient
+    leads back from there. With :math:`g_i` the derivatives of the losses by its coefficients and w
+    the sum of the working weights, which is their curvature in a natural basis, its penalised REML
+    criterion alone is, relative to the model without it,
+
+    .. math:: 2ℓ(ρ) - 2\log p(ρ)
+              = \sum_i \Bigl(\log(1 + w/d_i) - \frac{g_i^2}{φ(w + d_i)}\Bigr) - 2\log p(ρ),
+              \qquad d_i = e^ρ s_i.
+
+    The term enters if the smallest value on a grid is negative enough.
+    """
+    prior = penalties.prior
+    assert prior is not None
+    rate, weight = prior.rate(total_weight, working_weight), prior.range_weight(total_weight)
+    best, best_rho = np.full(penalties.count, -2 * _MIN_GAIN), rho.copy()
+    for deviation in _DEVIATIONS:
+        trial = prior.offset + np.log(working_weight) - 2 * np.log(deviation)
+        diagonal = np.maximum(penalties.diagonal(trial), 1e-300)
+        explained = gradient**2 / (dispersion * (working_weight + diagonal))
+        changes = np.log1p(working_weight / diagonal) - explained
+        prior_term = weight * np.log1p(deviation) + rate * deviation / np.sqrt(working_weight)
+        value = penalties.sum_by_group(changes) + 2 * prior_term
+        better = value < best
+        best[better], best_rho[better] = value[better], trial[better]
+    return best_rho

@@ -105,34 +105,8 @@ class LowRankCovariance:
     def block_sums(
         self, d: np.ndarray, u: np.ndarray, blocks: IndexBlocks
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Sums of d_i V_il² d_l and of u_i V_il u_l over pairs of blocks of coefficients.
-
-        With N = Bᵀ diag(s) B, V_il² is N_il², and a_i² + 2a_iN_ii more where i = l. In blocks of
-        few coefficients, N is computed; over larger ones, the sum of N_il² d_l is a quadratic form
-        of column i of diag(s) B.
-        """
-        a, of_rank = self.variances, blocks.rows(u) @ self.factors.T
-        products = (self.signs * of_rank) @ of_rank.T + np.diag(blocks.sums(u**2 * a))
-        squares = np.diag(blocks.sums(d**2 * a * (a + 2 * self._low_rank_diagonal)))
-        large = np.flatnonzero(blocks.sizes() > len(self.factors))
-        few = np.flatnonzero((blocks.index >= 0) & ~np.isin(blocks.index, large))
-        of_few, factors = IndexBlocks(blocks.index[few], blocks.count), self.factors[:, few]
-        low_rank = (self.signs * factors.T) @ factors
-        squares += block_sums(low_rank, d[few], u[few], of_few)[0]
-        forms = {block: self._quadratic_form(d, blocks.index == block) for block in large.tolist()}
-        for block, form in forms.items():
-            signed = self.signs[:, None] * form * self.signs
-            of_block = of_few.sums(d[few] * np.sum(factors * (signed @ factors), axis=0))
-            squares[block] += of_block
-            squares[:, block] += of_block
-            for other, other_form in forms.items():
-                squares[block, other] += np.sum(signed * other_form)
-        return squares, products
-
-    def _quadratic_form(self, d: np.ndarray, members: np.ndarray) -> np.ndarray:
-        """B diag(d) Bᵀ of some coefficients."""
-        factors = np.sqrt(d[members]) * self.factors[:, members]
-        return factors @ factors.T
+        """Sums of d_i V_il² d_l and of u_i V_il u_l over pairs of blocks of coefficients."""
+        return block_sums(self.dense, d, u, blocks)
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,15 @@ class SmoothingPrior:
         weight = self.working_weight or working_weight
         return min(PRIOR.rate * self.total / n_rows, PRIOR.max_rate) * float(np.sqrt(weight))
 
+    def range_weight(self, n_rows: float) -> float:
+        """The weight w of log(1 + √nσ) for range spaces."""
+        return min(PRIOR.range_weight * self.total / n_rows, 1.0)
+
+    @property
+    def offset(self) -> np.ndarray:
+        """ρ of a function whose standard deviation is one."""
+        return np.log(np.maximum(self.variance, 1e-300))
+
     def parameterisation(
         self, free: np.ndarray, n_rows: float, working_weight: float
     ) -> PriorParameterisation:
@@ -113,15 +122,6 @@ class SmoothingPrior:
         return PriorParameterisation(
             self.offset, self.in_null_space & free, rate, root_weight, self.range_weight(n_rows)
         )
-
-    def range_weight(self, n_rows: float) -> float:
-        """The weight w of log(1 + √nσ) for range spaces."""
-        return min(PRIOR.range_weight * self.total / n_rows, 1.0)
-
-    @property
-    def offset(self) -> np.ndarray:
-        """ρ of a function whose standard deviation is one."""
-        return np.log(np.maximum(self.variance, 1e-300))
 
 
 @dataclass(frozen=True)
@@ -155,12 +155,7 @@ class PriorParameterisation:
         """Positions of the smoothing parameters of null spaces."""
         return np.flatnonzero(self.in_null_space)
 
-    @cached_property
-    def _log_weight(self) -> np.ndarray:
-        """The weight of log(1 + √nσ) for each smoothing parameter."""
-        return np.where(self.in_null_space, 1.0, self.range_weight)
-
-    def of_rho(self, rho: np.ndarray) -> np.ndarray:
+    def to_theta(self, rho: np.ndarray) -> np.ndarray:
         """θ for some ρ."""
         theta = rho - self.offset
         if not len(self.null_spaces):
@@ -176,7 +171,7 @@ class PriorParameterisation:
             rho[self.null_spaces] += theta[-1]
         return rho
 
-    def extended(self, free: np.ndarray) -> np.ndarray:
+    def extend(self, free: np.ndarray) -> np.ndarray:
         """Which coordinates move if these smoothing parameters are estimated."""
         return np.concatenate([free, [True]]) if len(self.null_spaces) else free
 
@@ -190,69 +185,47 @@ class PriorParameterisation:
         lowest[self.in_null_space], highest[self.in_null_space] = common[0] - common[1], 0.0
         return np.append(lowest, common[0]), np.append(highest, common[1])
 
-    def at(self, rho: np.ndarray) -> PriorAt:
-        """The prior at some ρ."""
-        relative = rho - self.offset
-        deviation = np.exp(-0.5 * relative)
+    def _terms(self, rho: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """g of each smoothing parameter and its first two derivatives by ρ."""
+        deviation = np.exp(-0.5 * (rho - self.offset))
         exponential, in_errors = self.rate * deviation, self.root_weight * deviation
-        weight, above_one = self._log_weight, 1 + in_errors
+        weight, above_one = np.where(self.in_null_space, 1.0, self.range_weight), 1 + in_errors
         share = weight * in_errors / above_one
         value = weight * np.log1p(in_errors) + exponential
-        second = 0.25 * (share / above_one + exponential)
-        null = self.null_spaces
-        smallest = int(null[np.argmax(relative[null])]) if len(null) else None
-        return PriorAt(self, value, -0.5 * (share + exponential), second, exponential, smallest)
+        return value, -0.5 * (share + exponential), 0.25 * (share / above_one + exponential)
 
+    def _common(self, rho: np.ndarray) -> tuple[int, float]:
+        """The smoothing parameter of a null space that has the shared variance, and its κσ."""
+        relative = (rho - self.offset)[self.null_spaces]
+        smallest = int(np.argmax(relative))
+        return self.null_spaces[smallest], self.rate * float(np.exp(-0.5 * relative[smallest]))
 
-@dataclass(frozen=True)
-class PriorAt:
-    """−log p and its derivatives at some ρ.
+    def curvature(self, rho: np.ndarray) -> np.ndarray:
+        """Second derivatives of g by ρ."""
+        return self._terms(rho)[2]
 
-    Attributes
-    ----------
-    prior : PriorParameterisation
-    value, first, second : ndarray
-        g of each smoothing parameter, and its derivatives by ρ.
-    exponential : ndarray
-        κσ of each.
-    smallest : int or None
-        The smoothing parameter of a null space that has the shared variance.
-    """
-
-    prior: PriorParameterisation
-    value: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
-    exponential: np.ndarray
-    smallest: int | None
-
-    @property
-    def _n_null(self) -> int:
-        return len(self.prior.null_spaces)
-
-    def negative_log_density(self) -> float:
-        """−log p."""
-        total = float(self.value.sum())
-        if self.smallest is None:
-            return total
-        common = float(self.exponential[self.smallest])
-        return total - self._n_null * float(self.value[self.smallest]) + float(np.log1p(common))
-
-    def penalised_criterion(self, criterion: float) -> float:
+    def penalised_criterion(self, criterion: float, rho: np.ndarray) -> float:
         """ℓ − log p, from the REML criterion ℓ at ρ: what is minimised."""
-        return criterion + self.negative_log_density()
+        value = self._terms(rho)[0]
+        density = float(value.sum())  # minus its logarithm
+        if len(self.null_spaces):
+            smallest, common = self._common(rho)
+            density -= len(self.null_spaces) * float(value[smallest])
+            density += float(np.log1p(common))
+        return criterion + density
 
-    def penalised_gradient(self, gradient: np.ndarray) -> np.ndarray:
+    def penalised_gradient(self, gradient: np.ndarray, rho: np.ndarray) -> np.ndarray:
         """Derivatives of ℓ − log p by θ, from those of ℓ by ρ."""
-        out = gradient + self.first
-        if self.smallest is None:
+        first = self._terms(rho)[1]
+        out = gradient + first
+        if not len(self.null_spaces):
             return out
-        common = self.exponential[self.smallest]
-        by_common = self._n_null * self.first[self.smallest] + 0.5 * common / (1 + common)
-        return np.concatenate([out, [out[self.prior.null_spaces].sum() - by_common]])
+        smallest, common = self._common(rho)
+        by_common = len(self.null_spaces) * first[smallest] + 0.5 * common / (1 + common)
+        return np.concatenate([out, [out[self.null_spaces].sum() - by_common]])
 
     def penalised_hessian(
-        self, moving: np.ndarray, hessian_of: Callable[[IndexBlocks], np.ndarray]
+        self, hessian_of: Callable[[IndexBlocks], np.ndarray], rho: np.ndarray, moving: np.ndarray
     ) -> np.ndarray:
         """Second derivatives of ℓ − log p by the coordinates θ that are `moving`.
 
@@ -260,22 +233,21 @@ class PriorAt:
         ``hessian_of(blocks)`` gives the second derivatives of ℓ by ρ, added up over blocks of
         smoothing parameters.
         """
-        in_null_space = self.prior.in_null_space
-        count = len(in_null_space)
+        second, count = self.curvature(rho), len(rho)
         alone = np.flatnonzero(moving[:count])
         index, common_moves = np.full(count, -1), bool(len(moving) > count and moving[-1])
         index[alone] = np.arange(len(alone))
         if common_moves:
-            index[in_null_space & ~moving[:count]] = len(alone)
+            index[self.in_null_space & ~moving[:count]] = len(alone)
         blocks = IndexBlocks(index, len(alone) + common_moves)
         hessian = hessian_of(blocks)
-        hessian.flat[:: len(hessian) + 1] += blocks.sums(self.second)
+        hessian.flat[:: len(hessian) + 1] += blocks.sums(second)
         if not common_moves:
             return hessian
-        in_common = in_null_space[alone].astype(np.float64)  # the shared θ moves all null spaces
+        in_common = self.in_null_space[alone].astype(np.float64)  # θ_c moves all null spaces
         hessian[:, -1] += hessian[:, :-1] @ in_common
         hessian[-1] += in_common @ hessian[:-1]
-        common = self.exponential[self.smallest]
-        hessian[-1, -1] -= self._n_null * self.second[self.smallest]
+        smallest, common = self._common(rho)
         hessian[-1, -1] += 0.25 * common / (1 + common) ** 2
+        hessian[-1, -1] -= len(self.null_spaces) * second[smallest]
         return hessian

@@ -28,6 +28,7 @@ from ..._util.sparse import dense
 from ..._util.storage import all_or_nothing
 from ...data import Source
 from ...stats import FoldMoments, KernelMoments, Moments
+from ...stats.moments import Target
 from ..outputs import ScoresAnywhere, best_labels, class_pairs, count_votes, indicators
 from ..solvers.quadratic import check_rows, component_count, principal_axes
 from . import rows
@@ -56,7 +57,7 @@ class StreamingLinear(BaseEstimator):
         },
     )
 
-    _target = "real"  # of the statistics
+    _target: ClassVar[Target] = "real"  # of the statistics
     _y_options: ClassVar[dict[str, Any]] = {"multi_output": True}  # of scikit-learn's checks
     _on_codes = False  # whether the first rows were codes
     # Without annotations, which would make parameters of them.
@@ -79,6 +80,11 @@ class StreamingLinear(BaseEstimator):
 
     def _check_y(self, y: Any) -> Any:
         return y
+
+    def _check_state(self) -> None:
+        """Raise ValueError if parameters that were loaded are not valid."""
+        if hasattr(self, "stats_"):
+            self._check_parameters()
 
     # ---- fitting ----------------------------------------------------------------------------
 

@@ -18,11 +18,19 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..._util.devices import refuse_container
-from ..._util.schema import array, integer
+from ..._util.schema import array, instance, optional, record, saved
 from ..._util.storage import all_or_nothing
 from ...stats import Moments
 from ..solvers.quadratic import check_rows, component_count, principal_axes, significant
 from . import rows
+
+
+@record
+class PrincipalAxes:
+    """All eigenvalues of a scatter, and the eigenvectors that are kept."""
+
+    values: np.ndarray = saved(array("f8", "columns"))
+    vectors: np.ndarray = saved(array("f8", "columns _"))
 
 
 @dataclass(eq=False, repr=False)
@@ -100,17 +108,12 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     device: Any = None
     precision: str | None = None
 
-    _state = rows.STATE.extended(
-        allowed={
-            "values": array("f8", "columns"),
-            "vectors": array("f8", "columns _"),
-            "keep": integer(1),
-        },
-    )
+    _state = rows.STATE.extended(allowed={"axes": optional(instance((PrincipalAxes,)))})
     # Without annotations, which would make parameters of them.
     _on_codes = False
     _rows_on = cast("str | None", None)  # device of the tensor that was fitted
     _fitted_maps = cast("rows.Features", None)
+    _axes = cast("PrincipalAxes | None", None)  # None until they are asked for
 
     @all_or_nothing
     def fit(
@@ -198,12 +201,11 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """One pass is enough."""
 
     def _discard_solution(self, added: Any = None) -> None:
-        for name in ("_values", "_vectors"):
-            self.__dict__.pop(name, None)
+        self._axes = None
 
-    def _decompose(self) -> tuple[np.ndarray, np.ndarray, int]:
-        """Eigenvalues, eigenvectors, and how many are kept; found when they are first asked for."""
-        if not hasattr(self, "_values"):
+    def _decompose(self) -> PrincipalAxes:
+        """The axes; found when they are first asked for."""
+        if self._axes is None:
             name = type(self).__name__
             check_is_fitted(self, "stats_")
             check_rows(self, self.stats_)
@@ -218,8 +220,8 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                     LinAlgWarning,
                     stacklevel=3,
                 )
-            self._values, self._vectors, self._keep = values, vectors, keep
-        return self._values, self._vectors, self._keep
+            self._axes = PrincipalAxes(values, np.ascontiguousarray(vectors[:, :keep]))
+        return self._axes
 
     @property
     def feature_map_(self) -> Any:
@@ -236,31 +238,30 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     @property
     def components_(self) -> np.ndarray:
         """Ūᵀ, one component per row."""
-        _, vectors, keep = self._decompose()
-        return vectors[:, :keep].T
+        return self._decompose().vectors.T
 
     @property
     def explained_variance_(self) -> np.ndarray:
         """Eigenvalues of the covariance."""
-        values, _, keep = self._decompose()
-        return values[:keep] / max(self.stats_.weight - 1.0, np.finfo(float).tiny)
+        values = self._decompose().values[: self.n_components_]
+        return values / max(self.stats_.weight - 1.0, np.finfo(float).tiny)
 
     @property
     def explained_variance_ratio_(self) -> np.ndarray:
         """Shares of the whole variance."""
-        values, _, keep = self._decompose()
-        return values[:keep] / max(values.sum(), np.finfo(float).tiny)  # of equal rows: 0
+        values = self._decompose().values
+        total = max(values.sum(), np.finfo(float).tiny)  # of equal rows: 0
+        return values[: self.n_components_] / total
 
     @property
     def singular_values_(self) -> np.ndarray:
         """Singular values of the centred features."""
-        values, _, keep = self._decompose()
-        return np.sqrt(values[:keep])
+        return np.sqrt(self._decompose().values[: self.n_components_])
 
     @property
     def n_components_(self) -> int:
         """Number of components."""
-        return self._decompose()[2]
+        return self._decompose().vectors.shape[1]
 
     @property
     def mean_(self) -> np.ndarray:

@@ -23,7 +23,7 @@ from ..._util.devices import concatenate, is_tensor, to_host
 from ..._util.sparse import dense
 from ...certificate import Certificate
 from ...stats import Moments
-from ...stats.products import as_columns, like
+from ...stats.moments import as_columns, like
 from ..solvers import quadratic
 from ..solvers.quadratic import Spectrum, spectrum_of
 from . import rows

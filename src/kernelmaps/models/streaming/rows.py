@@ -35,7 +35,7 @@ from ...data.tables import in_memory
 from ...maps.codes import Codes, codes_of, refuse_plain_codes
 from ...stats import FoldMoments, Moments, choose_block_rows, fold
 from ...stats.folding import OnDevice, check_device, features_of
-from ...stats.products import like
+from ...stats.moments import like
 
 PathLike = str | os.PathLike[str]
 SAMPLE_ROWS = 4096  # rows on which an unfitted map is fitted

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,12 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from ..._util.arguments import refuse_masked
 from ..._util.sparse import check_sparse, dense, naming_text
 from ...data import Source
-from ...data.columns import first_column_without_numbers
 from ...data.files import is_csv
-from ...data.tables import has_text, in_memory
+from ...data.tables import first_column_without_numbers, in_memory
 from ...engine.tabulated import zero_at_zero
 from ...maps.base import AdditiveMap, JointMap
+from ...maps.bases import SplineMap
 from ...maps.codes import Codes, codes_of, refuse_plain_codes
-from ...maps.spline import SplineMap
 from .fitted import AdditiveMachine, FittedMap
 
 USE_A_GAM = (
@@ -40,7 +40,7 @@ def is_out_of_core(X: Any) -> bool:
 
 def refuse_table(owner: str, X: Any) -> None:
     """Refuse CSV files, and frames and files with text, categories or missing values."""
-    if isinstance(X, str | os.PathLike) and is_csv(X) and has_text(X):
+    if isinstance(X, str | os.PathLike) and is_csv(X) and Path(X).exists():
         raise ValueError(
             f"{owner} takes complete numbers and does not read CSV files: pass "
             "pandas.read_csv(path) without the target, or a file with types (.parquet, .npy). "
@@ -51,11 +51,6 @@ def refuse_table(owner: str, X: Any) -> None:
         name, content = column
         raise ValueError(
             f"{owner} takes complete numbers, and column {name!r} holds {content}. {USE_A_GAM}"
-        )
-    if has_text(X):
-        raise ValueError(
-            f"{owner} takes complete numbers, and X has columns of text, categories or dates. "
-            f"{USE_A_GAM}"
         )
 
 

@@ -31,16 +31,6 @@ def test_a_map_whose_number_of_features_was_changed(name):
         np.testing.assert_allclose(narrowed, whole[:, : narrowed.shape[1]])
 
 
-def test_codes_of_a_map_whose_number_of_features_was_changed():
-    fitted = fitted_map("AnchorMap")
-    fitted.n_features_in_ = 3
-    X = np.ascontiguousarray(rows()[:, :3])
-    fitted.domain_ = tuple(end[:3] for end in fitted.domain_)
-    for given in (X, sparse.csr_matrix(X)):
-        with pytest.raises(ValueError, match="rows of 3 features do not fit this map"):
-            fitted.encode(given)
-
-
 @pytest.mark.parametrize("name", ["AdditiveSVC", "AdditiveSVR"])
 def test_an_svm_whose_number_of_features_was_changed(name):
     """What is scored and what is checked belong to one machine, whatever the estimator says."""

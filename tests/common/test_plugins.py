@@ -68,13 +68,6 @@ def test_maps_take_a_kernel_from_outside_by_name(kernel, data):
     check_feature_map(lambda n: km.RandomFourierMap(Mixture(), n, random_state=0), sizes=(8, 4096))
 
 
-def test_choose_and_compare_take_it(kernel, data):
-    X, y = data
-    assert km.choose(X, kernel, max_error=0.5).evidence.bound <= 0.5
-    result = km.compare(X, y, maps=["RandomFourierMap"], kernels=[kernel], joint_sizes=[64], cv=2)
-    assert any("RandomFourierMap" in row.label and row.score > 0.5 for row in result.rows)
-
-
 def test_files_and_graphs_hold_it(kernel, data, tmp_path):
     X, _ = data
     fitted = km.RandomFourierMap(kernel, 16, random_state=0).fit(X)
@@ -140,20 +133,6 @@ def test_a_map_from_outside_is_held_to_the_laws():
     check_feature_map(lambda n: OutsideMap("chi2", n, reach=3.0), sizes=(2, 32), exact=tail)
 
 
-def test_choose_and_compare_try_a_map_from_outside(outside, data):
-    from kernelmaps.evaluation.candidates import candidates
-
-    X = np.abs(data[0])
-    y = (X[:, 0] > X[:, 1]).astype(int)  # a sum of functions of the columns decides
-    labels = [item.label for item in candidates(get("chi2"), (3,))]
-    assert {"OutsideMap 3", "OutsideMap wide 3"} <= set(labels)
-    assert not any("OutsideMap" in item.label for item in candidates(get("gaussian"), (8,)))
-    chosen = km.choose(X, "chi2", max_error=0.5, families=["OutsideMap"])
-    assert type(chosen.map) is OutsideMap
-    result = km.compare(X, y, maps=["OutsideMap"], kernels=["chi2"], sizes=[3], cv=2)
-    assert any("OutsideMap" in row.label and row.score > 0.8 for row in result.rows)
-
-
 def test_files_graphs_and_the_command_line_know_a_map_from_outside(outside, tmp_path):
     from kernelmaps.cli.settings import parse_map
 
@@ -204,7 +183,3 @@ def test_what_is_no_map_is_not_registered(outside):
         register(OutsideMap, "homogeneous", size_name="n_bases")
     with pytest.raises(ValueError, match="is taken by"):
         register(type("OutsideMap", (km.HomogeneousMap,), {}))
-
-
-def test_required_features_use_what_it_states(kernel):
-    assert km.required_features(0.1, 0.1, sparsity=2, dim=5, diameter=1.0, kernel=get(kernel)).M > 0

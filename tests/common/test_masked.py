@@ -62,17 +62,6 @@ def test_masked_targets_and_weights_are_refused(name):
                 method(rows(), **parameters | {argument: masked(given[argument])})
 
 
-@pytest.mark.parametrize("model", [km.AdditiveRegressor, km.AdditiveClassifier])
-def test_models_of_tables_refuse_them_too(model):
-    X, y = rows(), np.arange(40) % 2
-    for given in ((masked(X), y), (X, masked(y)), (iter([(masked(X), y)]), None)):
-        with pytest.raises(ValueError, match=REFUSED):
-            model(smoothing="auto").fit(*given)
-    fitted = model(smoothing="auto", terms=[0]).fit(X, y)
-    with pytest.raises(ValueError, match=REFUSED):
-        fitted.predict(masked(X))
-
-
 @pytest.mark.parametrize(
     "call",
     [

@@ -75,27 +75,3 @@ class Landing(km.HomogeneousMap):
 def test_check_feature_map_finds_a_bad_map(kind, message):
     with pytest.raises(AssertionError, match=message):
         check_feature_map(lambda n: kind("chi2", n), (5, 21), rate=2, estimator_checks=False)
-
-
-@pytest.mark.usefixtures("readable")
-def test_a_basis_has_nothing_to_converge_to():
-    def make(size):
-        return km.SplineMap(n_bases=size)
-
-    check_feature_map(make, (6,), estimator_checks=False)
-    with pytest.raises(AssertionError, match="nothing to converge to"):
-        check_feature_map(make, (6, 12), rate=1, estimator_checks=False)
-
-
-class Exploding(km.SplineMap):
-    """A map that says that it extrapolates, and does not."""
-
-    def transform(self, X, *, out=None):
-        Z = super().transform(X, out=out)
-        return Z * np.inf if self.out_of_domain == "extrapolate" else Z
-
-
-@pytest.mark.usefixtures("readable")
-def test_check_feature_map_looks_beyond_the_domain():
-    with pytest.raises(AssertionError, match="'extrapolate' gave values that are not finite"):
-        check_feature_map(lambda n: Exploding(n), (6,), estimator_checks=False)

@@ -94,12 +94,6 @@ def test_these_once_failed_without_naming_the_parameter(name, parameter, value):
         fit_and_use(clone(model), name)
 
 
-def test_numbers_of_any_integer_type_are_counts():
-    X = rows()
-    small, plain = (km.ChebyshevMap(n).fit(X) for n in (np.int8(3), 3))
-    np.testing.assert_array_equal(small.transform(X), plain.transform(X))
-
-
 def test_only_what_is_not_named_yet_is_named():
     model = km.SplineMap(n_bases="x", degree=3)
     plain = ValueError("n_bases is wrong")
@@ -113,26 +107,7 @@ def test_only_what_is_not_named_yet_is_named():
     assert str(short) == "SplineMap: too large. Is the reason n_bases=2147483648?"
 
 
-def test_fit_transform_leaves_the_map_as_it_was():
-    X, fitted = rows(), km.SplineMap(6).fit(rows())
-    before = fitted.transform(X)
-    fitted.n_bases = "x"
-    with pytest.raises(ValueError, match="n_bases"):
-        fitted.fit_transform(X[:, :3])
-    np.testing.assert_array_equal(fitted.transform(X), before)
-
-
 # ---- rows ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("X", [{}, {"a": [1, 2]}, {1, 2}], ids=["empty", "dict", "set"])
-@pytest.mark.parametrize("name", [*MAPS, *MODELS])
-def test_dictionaries_and_sets_are_no_rows(name, X):
-    fitted = fitted_map(name) if name in MAPS else fitted_model(name)
-    use = fitted.predict if hasattr(fitted, "predict") else fitted.transform
-    for call in (use, lambda X: unfitted(name).fit(X, targets(name))):
-        with pytest.raises(TypeError, match=r"X is a (dict|set), not rows"):
-            call(X)
 
 
 GAMS = ("AdditiveClassifier", "AdditiveRegressor")  # which take text
@@ -152,13 +127,6 @@ def test_the_column_of_text_is_named(name):
         if column != "'c'":  # the model knows no names
             with pytest.raises(ValueError, match=words):
                 use(X)
-
-
-def test_an_empty_list_is_refused_in_words():
-    with pytest.raises(ValueError, match=r"two dimensions, found shape \(0,\)"):
-        fitted_model("AdditiveSVR").predict([])
-    with pytest.raises(ValueError, match="Expected 2D array"):
-        fitted_model("AdditiveRegressor").predict([])
 
 
 @pytest.mark.parametrize("cv", [range(3), 0])

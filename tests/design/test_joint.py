@@ -122,25 +122,6 @@ def test_design_map_takes_several_ranges():
         km.design_map(Gaussian(0.8), max_error=0.1, domain=square)
 
 
-def test_position_and_orientation_of_a_patch():
-    """An aperiodic and a periodic axis: the frequencies of the angle stay whole numbers."""
-
-    def orientation(lag):
-        return np.exp(2 * (np.cos(lag) - 1))
-
-    design = design_joint_map(
-        [Gaussian(0.5), orientation], 13, [(0, 1), (0, 2 * np.pi)], periods=[None, 2 * np.pi],
-        cache=False,
-    )  # fmt: skip
-    np.testing.assert_allclose(design.frequencies[:, 1], np.round(design.frequencies[:, 1]))
-    rng = np.random.default_rng(0)
-    X = np.c_[rng.uniform(0, 1, 80), rng.uniform(0, 8 * np.pi, 80)]
-    phi = design.transform(X)
-    exact = Gaussian(0.5)(X[:, :1]) * orientation(np.subtract.outer(X[:, 1], X[:, 1]))
-    assert np.max(np.abs(phi @ phi.T - exact)) <= design.max_error * 1.05
-    assert design.max_error < 0.12
-
-
 def test_three_dimensions():
     design = small("modulation", Gaussian(1.0), 15, ((0, 1),) * 3)
     X = np.random.default_rng(0).uniform(0, 1, (60, 3))
@@ -212,12 +193,6 @@ def test_the_spec_is_the_map_clipped_to_its_domain(tmp_path, seed):
     again = km.load(tmp_path / "design.kmap")
     assert again == design.spec
     np.testing.assert_array_equal(km.engine.apply(again, X), inside)
-
-
-def test_designs_are_not_stored_without_a_cache(monkeypatch, tmp_path):
-    monkeypatch.setenv("KERNELMAPS_CACHE", str(tmp_path))
-    km.design_map(Gaussian(0.8), 5, domain=SQUARE, cache=False)
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
