@@ -57,7 +57,7 @@ _EXPORTS = {
     "kernelmaps.evaluation.choice": ["choose"],
     "kernelmaps.evaluation.model_report": ["model_report"],
     "kernelmaps.evaluation.methods": ["ColumnSelector", "MeanNormScaler"],
-    "kernelmaps.model_files": ["load", "save"],
+    "kernelmaps.export.files": ["load", "save"],
 }
 _SUBMODULES = [
     "data",

@@ -21,7 +21,7 @@ from kernelmaps.cli.settings import parse_map
 from kernelmaps.data.files import compressed, open_text
 from kernelmaps.data.reading import held_out
 from kernelmaps.evaluation import comparison
-from kernelmaps.model_files import open_info
+from kernelmaps.export.files import open_info
 from kernelmaps.models.svm import fitted as svm_fitted
 
 pytestmark = pytest.mark.usefixtures("few_trees")

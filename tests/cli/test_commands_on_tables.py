@@ -16,7 +16,7 @@ import kernelmaps as km
 from kernelmaps.cli import saved_model
 from kernelmaps.data import tables
 from kernelmaps.exceptions import SuspectColumnWarning
-from kernelmaps.model_files import open_info
+from kernelmaps.export.files import open_info
 from kernelmaps.plots.panels import PanelDisplay
 
 N = 400

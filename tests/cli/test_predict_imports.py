@@ -21,7 +21,7 @@ import kernelmaps as km
 from kernelmaps.engine.apply import MAX_READABLE
 from kernelmaps.engine.outputs import record_paths
 from kernelmaps.exceptions import FileFormatError, OutOfDomainWarning
-from kernelmaps.model_files import load_with_metadata
+from kernelmaps.export.files import load_with_metadata
 from kernelmaps.models.gam import predictor
 from kernelmaps.models.svm import fitted as machines
 

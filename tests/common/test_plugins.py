@@ -76,7 +76,7 @@ def test_files_and_graphs_hold_it(kernel, data, tmp_path):
     assert loaded.kernel_ == fitted.kernel_
     np.testing.assert_array_equal(loaded.transform(X), fitted.transform(X))
     runtime = pytest.importorskip("onnxruntime")
-    to_onnx = pytest.importorskip("kernelmaps.onnx").to_onnx
+    to_onnx = pytest.importorskip("kernelmaps.export.onnx").to_onnx
     rows = X.astype(np.float32)
     graph = to_onnx(fitted, rows[:1]).SerializeToString()
     session = runtime.InferenceSession(graph, providers=["CPUExecutionProvider"])
@@ -145,7 +145,7 @@ def test_files_graphs_and_the_command_line_know_a_map_from_outside(outside, tmp_
     assert loaded.get_params() == fitted.get_params()
     np.testing.assert_array_equal(loaded.nodes_, fitted.nodes_)
     np.testing.assert_array_equal(loaded.transform(X), fitted.transform(X))
-    exported = pytest.importorskip("kernelmaps.onnx")
+    exported = pytest.importorskip("kernelmaps.export.onnx")
     runtime = pytest.importorskip("onnxruntime")
     assert "OutsideMap" in exported.register()
     rows = X.astype(np.float32)

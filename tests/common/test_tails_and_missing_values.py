@@ -52,7 +52,7 @@ def borders(spec):
 def onnx_values(what, X):
     runtime = pytest.importorskip("onnxruntime")
     pytest.importorskip("skl2onnx")
-    from kernelmaps.onnx import to_onnx
+    from kernelmaps.export.onnx import to_onnx
 
     options = runtime.SessionOptions()
     options.intra_op_num_threads = 1

@@ -1,6 +1,5 @@
 """The search tables find the bin that a full search finds, for edges of every kind."""
 
-from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
@@ -9,8 +8,8 @@ from scipy import sparse
 
 from kernelmaps.engine import encode
 from kernelmaps.engine.encode import _code_bins, _formula, encode_within, fraction_bits
-from kernelmaps.engine.piecewise import spec_of, stored_table, table_of
-from kernelmaps.engine.table import AFFINE, EDGES, Table, search
+from kernelmaps.engine.piecewise import spec_of, table_of
+from kernelmaps.engine.table import AFFINE, EDGES, Table
 
 ENCODING = import_module("kernelmaps.engine.encode")  # whose name is that of a function, too
 
@@ -76,61 +75,33 @@ def test_positions_between_uneven_edges(seed):
         assert (np.abs(encode(spec, X)[:, j] / unit - expected) <= 0.5 / unit + rounding).all()
 
 
-@pytest.mark.parametrize("kind", ["even", "quadratic", "geometric", "random"])
-def test_one_comparison_is_left(kind):
-    """Cells are fine enough, and few enough; where edges crowd, a bisection is left."""
-    edges = KINDS[kind](np.random.default_rng(0))
-    for dtype in (np.float32, np.float64):
-        table = _table([edges], np.zeros(20, int))
-        table = replace(table, coef=table.coef.astype(dtype))
-        search = _code_bins(table).search
-        most = 3 if kind == "random" else 1
-        assert search.crowd.tolist() == [pytest.approx(most, abs=most - 1)] * 32
-        if kind != "random":  # both kinds leave as much there: the fewer cells are taken
-            assert (search.shift > 0) == (kind in ("quadratic", "geometric"))
-        assert len(search.before) <= 17 * len(edges)
-        assert search.record == (2 if most == 1 else 0)  # one look-up
-
-
-def test_records_find_what_a_full_search_finds(seed):
-    """Look-ups with one threshold in each cell read it together with its count."""
-    rng = np.random.default_rng(seed)
-    edges = [np.unique(KINDS[kind](rng)) for kind in ("quadratic", "geometric")]
-    X = np.column_stack([rng.choice(e, 999) * rng.choice([0.99, 1, 1.01], 999) for e in edges])
-    X[0] = -1
-    found = encode(spec_of(_table(edges, np.tile([0, 1], 9))), np.tile(X.astype(np.float32), 9))
-    for j, e in enumerate(edges * 9):
-        expected = np.searchsorted(e, np.float32(X[:, j % 2]), side="right") - 1
-        assert (found[:, j] == expected.clip(0, len(e) - 2)).all()
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_positions_are_those_of_their_rule(dtype, seed):
-    """Bit by bit: at edges and beside them, outside, infinite, and where float32 merges edges."""
+    """Bit by bit: at edges and next to them, outside, and infinite."""
     rng = np.random.default_rng(seed)
-    merged = 1 + np.arange(40) * 2.0**-26
+    merged = 1 + np.arange(40) * 2.0**-26  # by float32
     for edges in (*(KINDS[kind](rng) for kind in KINDS), merged):
         edges = np.unique(edges)
         spec = spec_of(_table([edges], np.zeros(19, int), degree=1))
-        table = stored_table(spec, np.dtype(dtype))
-        search = _code_bins(table).search
-        assert search.record == (4 if search.crowd.max() <= 1 else 0)  # one look-up
         near = rng.choice(edges, 19 * 50).astype(dtype)
         x = [near, np.nextafter(near, dtype(-np.inf)), np.nextafter(near, dtype(np.inf))]
         x.append(rng.uniform(edges[0] - 1, edges[-1] + 1, 19 * 50).astype(dtype))
         x = np.concatenate(x)
         x[:2] = -np.inf, np.inf
-        # Thresholds: the smallest numbers of this precision that are not below the edges.
-        after = edges[1:].astype(dtype)
-        after = np.where(after < edges[1:], np.nextafter(after, dtype(np.inf)), after)
-        ends = np.concatenate([edges[:1].astype(dtype), after, [dtype(np.inf)]])
-        within = np.clip(x, ends[0], ends[-2])
-        b = np.searchsorted(after, within, side="right")
-        share = (within - ends[b]) / (ends[b + 1] - ends[b])
-        assert share.dtype == dtype
-        unit = 2 ** fraction_bits(table)
-        expected = b * unit + (share * dtype(unit) + dtype(0.5)).astype(int)
+        wide = np.float64(x)
+        b = np.searchsorted(edges[1:-1], wide, side="right")
+        position = b + (wide - edges[b]) / (edges[b + 1] - edges[b])
+        unit = 2 ** fraction_bits(table_of(spec))
+        expected = np.floor(np.clip(position, 0, len(edges) - 1) * unit + 0.5)
         assert (encode(spec, x.reshape(-1, 19)) == expected.reshape(-1, 19)).all()
+
+
+@pytest.mark.parametrize("kind", ["even", "quadratic", "geometric"])
+def test_cells_have_one_edge_at_most_and_are_not_many(kind):
+    edges = KINDS[kind](None)
+    bins = _code_bins(_table([edges], np.zeros(3, int)))
+    assert np.diff(bins.before).max() == 1
+    assert len(bins.before) <= 64 * len(edges)
 
 
 @pytest.mark.parametrize("degree", [0, 1])
@@ -155,21 +126,6 @@ def test_whole_numbers_and_stored_values_have_the_codes_of_floats(degree):
     assert (codes == encode(spec, X.astype(float))).all()
     stored = encode(spec, sparse.csr_matrix(X.astype(np.float32)))
     assert (stored.data == codes[X > 0]).all()
-
-
-@pytest.mark.parametrize("degree", [0, 1])
-def test_tables_too_large_for_records_are_bisected(degree, monkeypatch, seed):
-    """Both searches give the same codes."""
-    edges = KINDS["quadratic"](None)
-    spec = spec_of(_table([edges], np.zeros(19, int), degree))
-    X = np.random.default_rng(seed).uniform(-0.1, 4.1, (200, 19)).astype(np.float32)
-    X[: len(edges), 0] = edges
-    codes = encode(spec, X)
-    _code_bins.cache_clear()
-    monkeypatch.setattr(search, "_MAX_RECORD_BYTES", 0)
-    assert not _code_bins(stored_table(spec, np.dtype(np.float32))).search.record
-    assert (encode(spec, X) == codes).all()
-    _code_bins.cache_clear()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

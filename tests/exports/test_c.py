@@ -7,7 +7,7 @@ from fitted_examples import MAPS, fitted_map, fitted_model, rows
 
 import kernelmaps as km
 from kernelmaps.engine.families import CURVES
-from kernelmaps.export_c import _FORMULAS, to_c
+from kernelmaps.export.c import _FORMULAS, to_c
 
 
 def test_every_family_of_curves_has_its_formula():

@@ -20,8 +20,8 @@ import kernelmaps as km
 pytest.importorskip("skl2onnx", reason="the ONNX export needs skl2onnx")
 runtime = pytest.importorskip("onnxruntime", reason="graphs are run by onnxruntime")
 
-from kernelmaps.onnx import register, to_onnx  # noqa: E402
-from kernelmaps.onnx.tracer import Trace  # noqa: E402
+from kernelmaps.export.onnx import register, to_onnx  # noqa: E402
+from kernelmaps.export.onnx_tracer import Trace  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::kernelmaps.exceptions.OutOfDomainWarning"),

@@ -10,7 +10,7 @@ from c_programs import COMPILER, needs_compiler
 import kernelmaps as km
 from kernelmaps.evaluation.model_report import model_report
 from kernelmaps.exceptions import SuspectColumnWarning
-from kernelmaps.export_c import to_c
+from kernelmaps.export.c import to_c
 from kernelmaps.models.losses import LOSSES, Loss
 
 MAIN = """
@@ -157,7 +157,7 @@ def test_c_finds_levels_by_name(fitted, tmp_path):
 def run_in_onnx(model, X, feed):
     pytest.importorskip("skl2onnx", reason="the ONNX export needs skl2onnx")
     runtime = pytest.importorskip("onnxruntime", reason="graphs are run by onnxruntime")
-    from kernelmaps.onnx import to_onnx
+    from kernelmaps.export.onnx import to_onnx
 
     graph = to_onnx(model, X)
     session = runtime.InferenceSession(

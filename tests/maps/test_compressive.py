@@ -108,13 +108,13 @@ def test_projection_of_csr_is_never_dense(method, seed):
 
 
 def test_fast_transform_is_sylvesters_matrix(seed):
-    from kernelmaps.engine import _hadamard
+    from kernelmaps.engine import _joint_loops
 
     for p in (1, 2, 4, 8, 32, 256):
         x, out = np.random.default_rng(seed).normal(size=(1, p)), np.empty((1, p))
         signs, starts = np.ones((1, 1, p), np.int8), np.array([0, p])
-        plain = _hadamard.Transform(signs, starts, np.arange(p), np.ones(p))
-        _hadamard.apply_dense(x, plain, _hadamard.workspace_for(plain, x.dtype), 0, out)
+        plain = _joint_loops.Transform(signs, starts, np.arange(p), np.ones(p))
+        _joint_loops.transform_rows(x, plain, _joint_loops.workspace_for(plain, x.dtype), 0, out)
         np.testing.assert_allclose(out[0], hadamard(p) @ x[0], atol=1e-12 * p)
 
 

@@ -207,14 +207,14 @@ def test_every_path_gives_the_formula(sampling, form, seed):
 
 def test_cosines_hold_their_precision_for_large_arguments(seed):
     """|error| ≤ (|x| + 4) ε: rounding of the turns, then a polynomial of a few ε."""
-    from kernelmaps.engine import _waves
+    from kernelmaps.engine import _joint_loops
 
     for dtype in (np.float32, np.float64):
         eps = np.finfo(dtype).eps
         x = np.random.default_rng(seed).uniform(-1000, 1000, size=(1, 20_000)).astype(dtype)
         z = x.copy()
-        piece, none = _waves.Piece(0, 1, 0, z.shape[1]), np.zeros(z.shape[1], dtype)
-        assert not _waves.cosines(z, piece, none, _waves.wave(1.0, np.dtype(dtype)))
+        piece, none = _joint_loops.Piece(0, 1, 0, z.shape[1]), np.zeros(z.shape[1], dtype)
+        assert not _joint_loops.cosines(z, piece, none, _joint_loops.wave(1.0, np.dtype(dtype)))
         assert np.all(np.abs(z - np.cos(x.astype(np.longdouble))) < (np.abs(x) + 4) * eps)
 
 

@@ -26,7 +26,7 @@ from sklearn.svm import LinearSVC
 import kernelmaps as km
 from kernelmaps._util import storage
 from kernelmaps.exceptions import FileFormatError
-from kernelmaps.model_files import FORMAT_VERSION, open_info
+from kernelmaps.export.files import FORMAT_VERSION, open_info
 
 
 @pytest.fixture
@@ -517,7 +517,7 @@ def test_no_row_of_a_table_leaves_the_process(classes, way, path, seed):
 
 
 def test_a_loaded_model_draws_and_exports_the_same(path):
-    from kernelmaps.export_c import to_c
+    from kernelmaps.export.c import to_c
 
     model = km.AdditiveSVC(km.SplineMap(), loss="log_loss").fit(rows(), labels())
     for again in (saved(model, path), pickle.loads(pickle.dumps(model))):
@@ -671,7 +671,7 @@ def test_a_pipeline_whose_steps_do_not_fit_is_refused(path):
 
 
 def test_a_map_from_outside_is_saved_once_it_is_registered(path):
-    from kernelmaps import model_files
+    from kernelmaps.export import classes, files
 
     class Louder(km.HomogeneousMap):
         """A plug-in's map."""
@@ -679,18 +679,18 @@ def test_a_map_from_outside_is_saved_once_it_is_registered(path):
     feature_map = Louder().fit(rows())
     with pytest.raises(TypeError, match="which a model file cannot hold"):
         km.save(feature_map, path)
-    model_files.register_class(Louder)
+    files.register_class(Louder)
     try:
         assert type(saved(feature_map, path)) is Louder
     finally:
-        del model_files.classes.PLUGINS["Louder"]
+        del classes.PLUGINS["Louder"]
     with pytest.raises(FileFormatError, match="import the plug-in"):
         km.load(path)
     with pytest.raises(TypeError, match="has no _state"):
-        model_files.register_class(Normalizer)
+        files.register_class(Normalizer)
 
     class HomogeneousMap(km.HomogeneousMap):
         pass
 
     with pytest.raises(ValueError, match="is taken by"):
-        model_files.register_class(HomogeneousMap)
+        files.register_class(HomogeneousMap)

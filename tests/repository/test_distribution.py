@@ -167,7 +167,7 @@ def test_the_docs_extra_brings_what_the_documentation_imports(folder):
     required = {re.split(r"[>=<\[]", item)[0] for item in PROJECT["dependencies"]}
     brought = required | requirements_of("docs")
     assert third_party_imports(ROOT / folder) <= brought
-    assert {"onnx", "skl2onnx"} <= brought  # the reference documents kernelmaps.onnx
+    assert {"onnx", "skl2onnx"} <= brought  # the reference documents kernelmaps.export.onnx
 
 
 def test_every_optional_package_is_in_the_extra_that_messages_name():

@@ -6,7 +6,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from kernelmaps.export_c import to_c
+from kernelmaps.export.c import to_c
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler (cc, gcc, clang) found")

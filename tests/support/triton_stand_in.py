@@ -66,12 +66,6 @@ def store(pointer, value, mask=None):
     pointer.array[places[mask]] = value[mask]
 
 
-def atomic_add(pointer, value, mask=None):
-    places, value = np.broadcast_arrays(pointer.places(mask), value)
-    keep = np.broadcast_to(True if mask is None else mask, places.shape)
-    np.add.at(pointer.array, places[keep], value[keep])
-
-
 class Kernel:
     """A kernel, to be launched on a grid, or called by another one."""
 
@@ -105,27 +99,8 @@ class Kernel:
         return launch
 
 
-class TensorDescriptor:
-    """A matrix that tiles of one shape are read from, with zeros beyond its ends."""
-
-    def __init__(self, array, block):
-        # The copy engine reads lines of 16 bytes.
-        assert array.flags.c_contiguous
-        assert array.shape[1] * array.itemsize % 16 == 0
-        self.array, self.block = array, block
-
-    from_tensor = classmethod(lambda kind, array, block: kind(array, block))
-
-    def load(self, place):
-        out = np.zeros(self.block, self.array.dtype)
-        top, left = (int(k) for k in place)
-        found = self.array[top : top + self.block[0], left : left + self.block[1]]
-        out[: found.shape[0], : found.shape[1]] = found
-        return tile(out)
-
-
 def _argument(value):
-    if isinstance(value, TensorDescriptor | Constant):
+    if isinstance(value, Constant):
         return value
     if isinstance(value, tuple):
         fields = [_argument(field) for field in value]
@@ -144,11 +119,6 @@ def constexpr(value):
     return Constant(value) if isinstance(value, int) else value
 
 
-def dot(a, b, c, input_precision="tf32"):
-    """Products of halves or single numbers, summed in float32."""
-    return tile(c + a.astype(np.float32) @ b.astype(np.float32))
-
-
 def language():
     tl = ModuleType("triton.language")
     for name in (
@@ -164,7 +134,7 @@ def language():
     ):
         setattr(tl, name, np.dtype(name))
     tl.float64, tl.bfloat16 = np.dtype("float64"), "bfloat16"
-    tl.constexpr, tl.load, tl.store, tl.atomic_add = constexpr, load, store, atomic_add
+    tl.constexpr, tl.load, tl.store = constexpr, load, store
     tl.arange = lambda a, b: tile(np.arange(a, b, dtype=np.int32))
     tl.program_id = lambda axis: tile(np.int32(Kernel.grid_place[axis]))
     tl.static_range = range
@@ -178,16 +148,9 @@ def language():
     tl.min = lambda a, axis=None: tile(np.min(a, axis=axis))
     tl.broadcast_to = lambda a, shape: tile(np.broadcast_to(a, shape))
     tl.zeros = lambda shape, dtype: tile(np.zeros(shape, dtype))
-    tl.div_rn = lambda a, b: tile(a / b)
-    tl.floor = lambda a: tile(np.floor(a))
-    tl.cdiv = lambda a, b: -(-a // b)
-    tl.trans = lambda a: tile(np.transpose(a))
-    tl.dot = dot
-    tl.gather = lambda a, index, axis: tile(np.take_along_axis(a, index, axis))
     tl.reshape = lambda a, shape: tile(np.reshape(a, shape))
     tl.permute = lambda a, axes: tile(np.transpose(a, axes))
     tl.split = lambda a: (tile(a[..., 0]), tile(a[..., 1]))
-    tl.join = lambda a, b: tile(np.stack([a, b], axis=-1))
     return tl
 
 
@@ -195,11 +158,4 @@ def modules():
     """Stand-ins by the names under which they are imported."""
     triton = ModuleType("triton")
     triton.jit, triton.language = Kernel, language()
-    tools = ModuleType("triton.tools.tensor_descriptor")
-    tools.TensorDescriptor = TensorDescriptor
-    return {
-        "triton": triton,
-        "triton.language": triton.language,
-        "triton.tools": ModuleType("triton.tools"),
-        "triton.tools.tensor_descriptor": tools,
-    }
+    return {"triton": triton, "triton.language": triton.language}

@@ -10,7 +10,6 @@ from typing import Any
 
 VARIABLE = "NUMBA_CACHE_DIR"
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
-_HELPERS = ("engine/simd", "engine/table", "models")  # folders; of models, losses
 HELPER = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Options of compiled functions that compiled code alone calls: the way in for Python would take as
 long to compile as the function itself."""
@@ -51,6 +50,9 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 def loop(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Compile a function for Python to call, without the GIL; the code is kept on disk.
 
+    numba compiles it anew if its file has changed. A change in another file, of a helper that is
+    part of the code, is not noticed: `make clean`. An installed version has files of its own.
+
     If numba cannot read or write what is kept (damaged files, those of another user), the function
     is compiled without it, and one line says so. Imports numba.
     """
@@ -63,10 +65,6 @@ def loop(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         if interpreted():
             return function
         compiled = numba.njit(cache=True, **options)(function)
-        files: Any = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
-        if hasattr(files, "_source_stamp"):  # of this function's file alone
-            files._source_stamp = files._source_stamp, _stamp_helpers()
-
         is_kept = True
 
         @wraps(function)
@@ -97,17 +95,6 @@ def _fork_between_compilations() -> None:
         os.register_at_fork(
             before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
         )
-
-
-@cache
-def _stamp_helpers() -> float:
-    """When a file last changed whose functions are part of compiled code elsewhere.
-
-    Code that was kept before would give the results of the old ones, or name what is gone.
-    """
-    folders = [os.path.join(_PACKAGE, folder) for folder in _HELPERS]
-    files = [entry for folder in folders for entry in os.scandir(folder)]
-    return max(entry.stat().st_mtime for entry in files if entry.name.endswith(".py"))
 
 
 @cache

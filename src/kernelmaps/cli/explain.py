@@ -15,7 +15,7 @@ from .._util.display import shortened, table_of, two_columns
 from .._util.storage import AnyPath
 from ..data.reading import column_names
 from ..evaluation.model_report import model_report, take
-from ..model_files import load_with_metadata, open_info
+from ..export.files import load_with_metadata, open_info
 from ..models.shapes import PairFunction
 from ..plots.panels import PairFunctionDisplay, ShapeFunctionDisplay
 from ..plots.shapes import by_importance, importance, output_names

@@ -15,7 +15,7 @@ from sklearn.preprocessing import Normalizer
 from .._util import storage
 from .._util.storage import AnyPath
 from ..engine import Spec
-from ..model_files import load_with_metadata, save
+from ..export.files import load_with_metadata, save
 from ..models.gam.functions import input_names
 from . import application as cli
 
@@ -84,7 +84,7 @@ def _write_onnx(model: Any, path: AnyPath, metadata: dict[str, Any]) -> str:
             "a design is a map of one feature, which ONNX has no use for: write it as .h or "
             ".kmap, or fit a DesignedMap and export that."
         )
-    from ..onnx import to_onnx
+    from ..export.onnx import to_onnx
 
     norm = metadata.get("normalize", "none")
     pipeline = model if norm == "none" else Pipeline([("rows", Normalizer(norm)), ("model", model)])
@@ -99,7 +99,7 @@ def _write_onnx(model: Any, path: AnyPath, metadata: dict[str, Any]) -> str:
 
 
 def _write_header(model: Any, path: AnyPath, metadata: dict[str, Any]) -> str:
-    from ..export_c import to_c
+    from ..export.c import to_c
 
     norm = metadata.get("normalize", "none")
     note = "" if norm == "none" else f"Rows must be scaled to {norm} norm 1 before the call."

@@ -19,7 +19,7 @@ from ..data.reading import column_names
 from ..data.tables import raw_tables
 from ..data.text_cells import quoted
 from ..exceptions import SuspectColumnWarning
-from ..model_files import load_with_metadata
+from ..export.files import load_with_metadata
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ import kernelmaps
 
 from .._util.arguments import check_positive
 from .._util.display import shortened
+from ..export.files import load
 from ..maps.base import PLUGINS, AdditiveMap, FeatureMap
-from ..model_files import load
 from ..models.gam.terms import Term
 
 MODELS = ("gam", "svm", "ridge")

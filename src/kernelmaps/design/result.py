@@ -28,7 +28,7 @@ from ..engine import Spec, evaluate
 from ..engine.families import waves_arrays
 from ..engine.piecewise import spec_of
 from ..engine.table import AFFINE, EDGES, Table
-from ..engine.table.tabulate import local_polynomials
+from ..engine.tabulated import local_polynomials
 from ..exceptions import FileFormatError
 from .certify import DesignCertificate, number_words
 from .problem import Cosines

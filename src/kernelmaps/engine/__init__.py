@@ -12,7 +12,8 @@ linear, fourier  projections (matrices and fast transforms), and cosines behind 
 landmarks        a Gaussian kernel exactly along landmarks, by cosines beside them
 nystroem         kernel values with landmarks, times a matrix
 reference        readable application of a spec: the oracle, and the GPU path
-tabulated        tables of specs, for the compiled loops
+tabulated        tables of specs, for the compiled loops: curves as polynomials
+extent           ranges of rows, and what is said of values outside a domain
 table            the tabulated form of every additive map: layout, locate, transform, …
 simd             portable vectors for compiled loops
 apply            `apply(spec, X)`: choose a path, run it

@@ -15,11 +15,11 @@ from . import gpu, joint
 from .extent import Extent, extent_of
 from .families import CURVES
 from .outputs import check_out, note_path, output_dtype
-from .piecewise import table_of
 from .reference import evaluate, evaluate_table, namespace, real_rows
 from .schema import check_width
 from .spec import Spec
 from .table import CODE, Table
+from .table.layout import layout_of
 from .tabulated import PER_FEATURE, code_table_for, n_columns, table_for, zero_at_zero
 
 MAX_READABLE = 2**14  # values up to which the readable form is about as fast as a loop
@@ -135,56 +135,28 @@ def apply_array_api(spec: Spec, X: Any, check: int = gpu.ANY) -> tuple[Any, bool
 
 
 def apply_sparse_tensor(spec: Spec, X: Any) -> Any:
-    """φ of a torch CSR tensor: CSR where φ(0) = 0, else dense."""
+    """φ of a torch CSR tensor: CSR where φ(0) = 0, by some dense rows at a time, else dense."""
     if _is_joint(spec) or spec.family == "chain" or not zero_at_zero(spec):
         return apply_array_api(spec, X.to_dense())[0]
     import torch
 
-    ends, features, values = X.crow_indices(), X.col_indices(), X.values()
-    shape, result = (X.shape[0], stage_columns(spec, X.shape[1])), None
-    if gpu.usable_for(values):
-        note_path(f"gpu:{spec.family}:csr")
-        result = gpu.apply_stored(spec, values, features, X.shape[1], gpu.ANY)
-    if result is None:
-        note_path(f"reference:{spec.family}:csr")
-        parts = _stored_formula(spec, X)
-    else:
-        numbers, columns, _ = result
-        parts = ends * numbers.shape[1], columns.reshape(-1).to(ends.dtype), numbers.reshape(-1)
-    return torch.sparse_csr_tensor(*parts, size=shape, check_invariants=False)
-
-
-def _stored_formula(spec: Spec, X: Any) -> tuple[Any, Any, Any]:
-    """Ends, columns and numbers of φ by the readable form, some dense rows at a time.
-
-    A stored value has all columns of its feature, which may have more or fewer than others.
-    """
-    import torch
-
-    ends, features = X.crow_indices(), X.col_indices()
-    starts = torch.asarray(_column_starts(spec, X.shape[1]), device=X.device)
-    counts = torch.diff(starts)[features]
-    upto = torch.cat([counts.new_zeros(1), torch.cumsum(counts, 0)])
-    within = torch.arange(int(upto[-1]), device=X.device)
-    columns = within + torch.repeat_interleave(starts[features] - upto[:-1], counts)
-    owners = torch.repeat_interleave(torch.arange(X.shape[0], device=X.device), torch.diff(ends))
-    rows_of = torch.repeat_interleave(owners, counts)
-    parts = [X.values().new_zeros(0)]
-    for rows in row_blocks(X.shape[0], 4 * 8 * int(starts[-1])):
-        first, last = int(ends[rows.start]), int(ends[rows.stop])
+    note_path(f"reference:{spec.family}:csr")
+    ends, width = X.crow_indices(), stage_columns(spec, X.shape[1])
+    owners = torch.repeat_interleave(torch.arange(len(X), device=X.device), torch.diff(ends))
+    parts = []
+    for rows in row_blocks(len(X), 4 * 8 * width):
+        stored = slice(int(ends[rows.start]), int(ends[rows.stop]))
         block = X.values().new_zeros((rows.stop - rows.start, X.shape[1]))
-        block[owners[first:last] - rows.start, features[first:last]] = X.values()[first:last]
-        Z = evaluate(spec, real_rows(block, namespace(block)))
-        stored = slice(int(upto[first]), int(upto[last]))
-        parts.append(Z[rows_of[stored] - rows.start, columns[stored]])
-    return upto[ends].to(ends.dtype), columns.to(ends.dtype), torch.cat(parts)
-
-
-def _column_starts(spec: Spec, d: int) -> np.ndarray:
-    """First output column of each feature, and the end of the last one's."""
-    if spec.family == "piecewise":
-        return np.array(table_of(spec).column, dtype=np.int64)  # a copy may be written to
-    return np.arange(d + 1) * (stage_columns(spec, d) // d)
+        place = owners[stored] - rows.start, X.col_indices()[stored]
+        block[place] = X.values()[stored]
+        Z = apply_array_api(spec, block)[0].to_sparse_csr()
+        before = parts[-1][0][-1] if parts else 0
+        parts.append((Z.crow_indices() + before, Z.col_indices(), Z.values()))
+    upto = torch.cat([ends[:1], *(part[0][1:] for part in parts)])
+    columns, numbers = (torch.cat([part[k] for part in parts]) for k in (1, 2))
+    return torch.sparse_csr_tensor(
+        upto, columns, numbers, size=(len(X), width), check_invariants=False
+    )
 
 
 def sums_array_api(table: Table, X: Any, check: int = gpu.FINITE) -> tuple[Any, bool]:
@@ -254,10 +226,10 @@ def _apply_additive_dense(
 
 def _transform_dense(table: Table, X: np.ndarray, out: np.ndarray, n_jobs: int | None) -> None:
     """φ of dense rows, by the compiled loop."""
-    from .table.transform import transform_dense, transform_table, transform_workspace
+    from .table.transform import transform_dense, transform_workspace
 
     note_path(f"table:{_BINNINGS[table.binning]}:dense")
-    layout, x, flat = transform_table(table), X.reshape(-1), out.reshape(-1)
+    layout, x, flat = layout_of(table), X.reshape(-1), out.reshape(-1)
     in_threads(
         lambda begin, end: transform_dense(
             layout, x, transform_workspace(layout), begin, end, flat
@@ -312,7 +284,7 @@ def stored_columns(
 ) -> scipy.sparse.csr_matrix:
     """Every stored value of CSR rows becomes the stored columns (the band) of its bin."""
     from .table.locate import Stored, stored_rows
-    from .table.transform import transform_stored, transform_table, transform_workspace
+    from .table.transform import transform_stored, transform_workspace
 
     n = len(indptr) - 1
     band = table.band[table.set_of].astype(np.int64)
@@ -323,7 +295,7 @@ def stored_columns(
     wide = max(int(starts[-1]), table.n_columns) > np.iinfo(np.int32).max
     index = np.int64 if wide else np.int32
     values, columns = np.empty(starts[-1], dtype=data.dtype), np.empty(starts[-1], dtype=index)
-    layout, rows = transform_table(table), stored_rows(data, indices, indptr)
+    layout, rows = layout_of(table), stored_rows(data, indices, indptr)
     out = Stored(values, columns, starts)
     in_threads(
         lambda begin, end: transform_stored(

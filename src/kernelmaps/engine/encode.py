@@ -19,7 +19,7 @@ from .reference import namespace, positions, real_rows
 from .schema import check_width
 from .spec import Spec
 from .table import AFFINE, CODE, EDGES, Table
-from .table.layout import POSITION, Bins, bins_of
+from .table.layout import TOP, Bins, bins_of
 
 _GRAIN = 2**15  # values that are worth a thread
 _MAX_READABLE = 2**16  # values up to which the readable form is faster than loading a loop
@@ -64,18 +64,18 @@ def encode(spec: Spec, X: Any, *, n_jobs: int | None = None) -> Any:
         rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         codes = encode(spec, X.toarray())[rows, X.indices]
         return scipy.sparse.csr_matrix((codes, X.indices, X.indptr), shape=X.shape, copy=False)
-    from .table.encode import encode_stored, with_memory
-    from .table.locate import stored_rows
+    from .table.encode import TILE, encode_stored
+    from .table.locate import locations_for, stored_rows
 
     note_path("encode:csr")
-    dtype = output_dtype(X.dtype)
-    table = stored_table(spec, dtype)
-    bins, encoding = _bins_for_loops(table), _encoding(table, (-np.inf, np.inf), X.shape[1])
-    rows = stored_rows(X.data.astype(dtype, copy=False), X.indices, X.indptr)
+    table = stored_table(spec, output_dtype(X.dtype))
+    bins, encoding = _code_bins(table), _encoding(table, (-np.inf, np.inf), X.shape[1])
+    rows = stored_rows(X.data.astype(table.coef.dtype, copy=False), X.indices, X.indptr)
     out = np.empty(len(rows.data), code_dtype(table))
-    codes = out.view(np.uint8)
     in_threads(
-        lambda begin, end: encode_stored(bins, with_memory(encoding, 0), rows, begin, end, codes),
+        lambda begin, end: encode_stored(
+            bins, encoding, rows, locations_for(TILE), begin, end, out
+        ),
         len(out),
         n_jobs,
         _GRAIN,
@@ -121,16 +121,15 @@ def _encode_dense(
     table: Table, X: np.ndarray, ends: tuple, bits: int, out: np.ndarray, n_jobs: int | None
 ) -> bool:
     """Codes into `out`; whether all values were between the ends."""
-    from .simd.vectors import width
-    from .table.encode import encode_dense, with_memory
+    from .table.encode import TILE, encode_dense
+    from .table.locate import locations_for
 
     dtype, d = output_dtype(X.dtype), X.shape[1]
     X = np.ascontiguousarray(X, dtype=X.dtype if X.dtype.kind == "u" else dtype)
-    bins, lanes = _bins_for_loops(table), width(4)
-    encoding = _encoding(table, ends, d, bits, out.dtype)
-    x, codes = X.reshape(-1), out.reshape(-1).view(np.uint8)
+    bins, encoding = _code_bins(table), _encoding(table, ends, d, bits)
+    x, codes = X.reshape(-1), out.reshape(-1)
     inside = in_threads(
-        lambda begin, end: encode_dense(bins, with_memory(encoding, lanes), x, begin, end, codes),
+        lambda begin, end: encode_dense(bins, encoding, x, locations_for(TILE), begin, end, codes),
         X.shape[0],
         n_jobs,
         max(1, _GRAIN // max(1, d)),
@@ -158,9 +157,12 @@ def _formula(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any, bool]:
     put = partial(xp.asarray, dtype=X.dtype, device=getattr(X, "device", None))
     least, most = (put(np.array(end)) for end in (lower, upper))
     without_nan = xp.where(xp.isnan(X), xp.zeros_like(X), X)
-    codes, u = positions(_code_bins(table), xp.astype(without_nan, xp.float64), xp)
+    bins = _code_bins(table)
+    codes, u = positions(bins, xp.astype(without_nan, xp.float64), xp)
     if table.degree > 0:
-        codes = xp.floor((xp.astype(codes, xp.float64) + u) * 2.0 ** fraction_bits(table) + 0.5)
+        last = xp.asarray(bins.integers[TOP] + 1.0, device=getattr(X, "device", None))
+        t = xp.minimum(xp.maximum(xp.astype(codes, xp.float64) + u, 0 * last), last)
+        codes = xp.floor(t * 2.0 ** fraction_bits(table) + 0.5)
     return codes, bool(xp.all((least <= X) & (most >= X)))
 
 
@@ -174,46 +176,26 @@ def _encode_array_api(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any, 
         codes, inside = _formula(spec, X, lower, upper)
         return xp.astype(codes, getattr(xp, code_dtype(table).name)), inside
     note_path("encode:gpu")
-    bins = _code_bins(table)
     encoding = _encoding(table, (lower, upper), X.shape[1])
-    ends = encoding.ends[:2]
-    return gpu.encode(bins, ends, encoding.fraction_bits, X, code_dtype(table))
+    return gpu.encode(_code_bins(table), encoding.ends, encoding.unit, X, code_dtype(table))
 
 
 @lru_cache(maxsize=16)
 def _code_bins(table: Table) -> Bins:
-    """Bins whose rows are codes: those of each set are counted from zero."""
+    """Bins whose pieces are codes: those of each set are counted from zero."""
     if table.signed or table.binning not in (AFFINE, EDGES):
         raise ValueError("Only uniform bins and bins between edges have codes, not odd extensions.")
-    bins = bins_of(replace(table, zero_at_zero=False), np.zeros(len(table.origin), np.int64))
-    if table.binning == AFFINE:
-        # A position ends with the last bin, a look-up in it.
-        last = bins.last + (1 if bins.position else 0)
-        low, high = (np.clip(end, 0, last) for end in (bins.low, bins.high))
-        return bins._replace(low=low, high=high, clipped=True)
-    if table.degree == 0:
-        return bins
-    edges, edge = bins.search.edges, bins.search.edge
-    first, final = edges[edge], edges[edge + bins.top + 1]
-    low, high = (np.clip(end, first, final) for end in (bins.low, bins.high))
-    return bins._replace(low=low, high=high, position=POSITION, clipped=True)
+    return bins_of(replace(table, zero_at_zero=False), np.zeros(len(table.origin), np.int64))
 
 
-@lru_cache(maxsize=16)
-def _bins_for_loops(table: Table) -> Any:
-    return _code_bins(table).for_loops()
-
-
-def _encoding(
-    table: Table, ends: tuple, d: int, bits: int | None = None, codes: np.dtype | None = None
-) -> Any:
-    """How rows are encoded: codes of the table itself, or of other fractions of a bin."""
-    from .table.encode import encoding_of
+def _encoding(table: Table, ends: tuple, d: int, bits: int | None = None) -> Any:
+    """How rows are encoded: with the fraction of the table's own codes, or another one."""
+    from .table.encode import Encoding
 
     bits = fraction_bits(table) if bits is None else bits
-    codes = code_dtype(table) if codes is None else codes
-    ends = tuple(np.broadcast_to(end, d).astype(table.coef.dtype) for end in ends)
-    return encoding_of(_code_bins(table), bits, codes, *ends)
+    # Rounded as the rows are.
+    ends = np.stack([np.broadcast_to(end, d).astype(table.coef.dtype) for end in ends])
+    return Encoding(2.0**bits, ends.astype(np.float64))
 
 
 @lru_cache(maxsize=16)

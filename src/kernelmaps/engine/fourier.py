@@ -76,11 +76,11 @@ def _clipped(xp: Any, spec: Spec, X: Any) -> Any:
 
 def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
     """Products straight into `out`, then cosines in place while the piece is in the cache."""
-    from . import _waves
+    from . import _joint_loops
 
     note_path(f"{spec.numbers['operator']}:{'csr' if is_sparse(X) else 'dense'}")
     X = _clipped(np, spec, X)
-    wave = _waves.wave(spec.numbers["scale"], out.dtype)
+    wave = _joint_loops.wave(spec.numbers["scale"], out.dtype)
     paired, half = spec.numbers["paired"], n_outputs(spec)
     turns = None if paired else _turns(spec).astype(out.dtype)
     amplitudes = spec.arrays.get("amplitudes")
@@ -89,11 +89,11 @@ def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
 
     def work(rows: slice, columns: slice, write: Write) -> None:
         write(rows, out, columns)
-        piece = _waves.Piece(rows.start, rows.stop, columns.start, columns.stop)
+        piece = _joint_loops.Piece(rows.start, rows.stop, columns.start, columns.stop)
         if paired:
-            beyond = _waves.pairs(out, piece, half, wave)
+            beyond = _joint_loops.pairs(out, piece, half, wave)
         else:
-            beyond = _waves.cosines(out, piece, turns, wave)
+            beyond = _joint_loops.cosines(out, piece, turns, wave)
         if beyond:  # once more, by functions that know their argument to the last digit
             write(rows, out, columns)
             _far_cosines(out[rows], columns, half if paired else 0, spec)

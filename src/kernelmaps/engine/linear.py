@@ -171,7 +171,7 @@ def _writer(spec: Spec, columns: slice, X: Any, dtype: np.dtype) -> Write:
         return partial(_dct_rows, spec, X)
     signs, rows = spec.arrays["signs"], spec.arrays["rows"]
     starts = np.searchsorted(rows, np.arange(signs.shape[0] + 1) * signs.shape[2])
-    from ._hadamard import Transform
+    from ._joint_loops import Transform
 
     transform = Transform(signs, starts, rows, spec.arrays["gains"].astype(dtype))
     return partial(_hadamard_rows, transform, X)
@@ -181,21 +181,19 @@ def _matrix_rows(matrix: np.ndarray, X: Any, rows: slice, out: np.ndarray, colum
     if not is_sparse(X):
         np.matmul(X[rows].astype(out.dtype, copy=False), matrix, out=out[rows, columns])
         return
-    from . import _waves
+    from . import _joint_loops
 
     stored = _csr_rows(X, rows, out.dtype)
-    _waves.csr_product(*stored, matrix, rows.start, columns.start, out)
+    _joint_loops.csr_product(*stored, matrix, rows.start, columns.start, out)
 
 
 def _hadamard_rows(transform: Any, X: Any, rows: slice, out: np.ndarray, columns: slice) -> None:
-    from . import _hadamard
+    from . import _joint_loops
 
-    workspace = _hadamard.workspace_for(transform, out.dtype)
-    if is_sparse(X):
-        _hadamard.apply_csr(*_csr_rows(X, rows, out.dtype), transform, workspace, rows.start, out)
-    else:
-        block = np.ascontiguousarray(X[rows], dtype=out.dtype)
-        _hadamard.apply_dense(block, transform, workspace, rows.start, out)
+    block = X[rows].toarray() if is_sparse(X) else X[rows]
+    block = np.ascontiguousarray(block, dtype=out.dtype)
+    workspace = _joint_loops.workspace_for(transform, out.dtype)
+    _joint_loops.transform_rows(block, transform, workspace, rows.start, out)
 
 
 def _dct_rows(spec: Spec, X: Any, rows: slice, out: np.ndarray, columns: slice) -> None:

@@ -26,7 +26,6 @@ from .._util.schema import Lengths, SchemaError, array, boolean, integer
 from .schema import FamilySchema, check_together, register_schema
 from .spec import Spec
 from .table import AFFINE, CODE, EDGES, LOG2, Table
-from .table.search import CELLS
 
 _NUMBERS = ("binning", "degree", "signed", "zero_at_zero")
 
@@ -124,11 +123,9 @@ def _check_edges(arrays: Any, bins: np.ndarray) -> None:
     _check_blocks("edges", start, bins + 1, edges)
     down = np.flatnonzero(np.diff(edges) < 0) + 1
     _check(np.isin(down, start).all(), "'edges' must ascend within a set")
-    with np.errstate(over="ignore", divide="ignore"):
+    with np.errstate(over="ignore"):
         span = edges[start + bins] - edges[start]
-        # The cells of the search tables have a finite width.
-        fine = np.isfinite(span) & np.isfinite(CELLS * bins / np.where(span > 0, span, 1.0))
-    _check(fine.all(), "the 'edges' of a set are too far apart or too close")
+    _check(np.isfinite(span).all(), "the 'edges' of a set are too far apart")
 
 
 def _check_codes(arrays: Any, bins: np.ndarray) -> None:

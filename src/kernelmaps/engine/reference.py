@@ -16,7 +16,19 @@ from .families import CURVES, array
 from .piecewise import stored_table
 from .spec import Spec
 from .table import AFFINE, CODE, EDGES, LOG2, Table, code_table
-from .table.layout import Bins, coefficients, layout_of, octaves_of
+from .table.layout import (
+    EDGE,
+    FACTOR,
+    FIRST_PIECE,
+    HIGH,
+    LOW,
+    ORIGIN,
+    TOP,
+    Bins,
+    coefficients,
+    layout_of,
+    octaves_of,
+)
 
 Array = Any
 
@@ -126,15 +138,17 @@ def positions(bins: Bins, X: Array, xp: Any = None) -> tuple[Array, Array]:
     """Piece of every value and the position in its bin, in float64 whatever the type of X.
 
     The bin of a value depends on the number, not on the type that holds it. This is the readable
-    form of :func:`.table.locate.find`.
+    form of :func:`.table.locate.locate_dense`.
     """
     xp = namespace(X) if xp is None else xp
-    d, kind, x = X.shape[1], bins.kind, _wide(xp, X)
+    x = _wide(xp, X)
     x = xp.abs(x) if bins.signed else x
-    if kind == LOG2 or (kind == EDGES and bins.clipped):
-        x = _clipped(bins, x, xp)
-    b, u = _FINDERS[kind](bins, x, xp)
-    piece = xp.astype(b, xp.int64) + _index(xp, bins.first_piece[:d], X)
+    ends = bins.numbers[[LOW, HIGH]]
+    if bins.binning != CODE and np.isfinite(ends).any():
+        low, high = (_constant(xp, end, x) for end in ends)
+        x = xp.minimum(xp.maximum(x, low), high)
+    b, u = _FINDERS[bins.binning](bins, x, xp)
+    piece = xp.astype(b, xp.int64) + _index(xp, bins.integers[FIRST_PIECE], X)
     if bins.signed:
         piece = xp.where(X < 0, piece + bins.mirror, piece)
     if bins.zero_at_zero:
@@ -144,11 +158,10 @@ def positions(bins: Bins, X: Array, xp: Any = None) -> tuple[Array, Array]:
 
 def _uniform_bins(bins: Bins, x: Array, xp: Any) -> tuple[Array, Array]:
     """Bin ⌊t⌋ of t = (x − origin)·factor."""
-    parameters = (a[: x.shape[1]] for a in (bins.origin, bins.factor, bins.last))
-    origin, factor, last = (_constant(xp, a, x) for a in parameters)
+    origin, factor = (_constant(xp, bins.numbers[row], x) for row in (ORIGIN, FACTOR))
     t = (x - origin) * factor
-    t = _clipped(bins, t, xp) if bins.clipped else t
-    b = xp.minimum(xp.maximum(xp.floor(t), xp.zeros_like(t)), last)
+    top = _constant(xp, bins.integers[TOP], x)
+    b = xp.minimum(xp.maximum(xp.floor(t), xp.zeros_like(t)), top)
     return b, t - b
 
 
@@ -159,33 +172,28 @@ def _octave_bins(bins: Bins, x: Array, xp: Any) -> tuple[Array, Array]:
     octave = xp.floor(xp.log2(positive))
     t = (positive / 2.0**octave - 1) * float(count)
     within = xp.clip(xp.floor(t), 0.0, count - 1.0)
-    return xp.clip((octave - first) * float(count) + within, 0.0, float(bins.limit)), t - within
+    top = float(bins.integers[TOP, 0])
+    return xp.clip((octave - first) * float(count) + within, 0.0, top), t - within
 
 
 def _edge_bins(bins: Bins, x: Array, xp: Any) -> tuple[Array, Array]:
     """Bins between edges, one feature after the other: how many of the inner ones are passed."""
-    starts, counts = bins.search.edge[: x.shape[1]], []
-    for j, start in enumerate(starts.tolist()):
-        inner = _constant(xp, bins.search.exact[start + 1 : start + 1 + int(bins.top[j])], x)
+    starts, counts = bins.integers[EDGE], []
+    for j, (start, top) in enumerate(zip(starts, bins.integers[TOP], strict=True)):
+        inner = _constant(xp, bins.edges[start + 1 : start + 1 + top], x)
         column = x[:, j] + 0  # contiguous, as torch's searchsorted requires
         counts.append(xp.searchsorted(inner, column, side="right"))
     b = xp.stack(counts, axis=1)
     if not bins.position:
         return b, x
-    edges, place = _constant(xp, bins.search.exact, x), b + _index(xp, starts, x)
+    edges, place = _constant(xp, bins.edges, x), b + _index(xp, starts, x)
     left = _gather(xp, edges, place)
     return b, (x - left) / (_gather(xp, edges, place + 1) - left)
 
 
 def _code_bins(bins: Bins, x: Array, xp: Any) -> tuple[Array, Array]:
     """The value is the bin."""
-    top = _constant(xp, bins.top[: x.shape[1]], x)
-    return xp.minimum(x, top), xp.zeros_like(x)
-
-
-def _clipped(bins: Bins, x: Array, xp: Any) -> Array:
-    low, high = (_constant(xp, end[: x.shape[1]], x) for end in (bins.low, bins.high))
-    return xp.minimum(xp.maximum(x, low), high)
+    return xp.minimum(x, _constant(xp, bins.integers[TOP], x)), xp.zeros_like(x)
 
 
 _FINDERS = {AFFINE: _uniform_bins, LOG2: _octave_bins, EDGES: _edge_bins, CODE: _code_bins}

@@ -43,23 +43,21 @@ from ..engine import Spec, apply, evaluate, gpu
 from ..engine.apply import apply_array_api, apply_sparse_tensor, stage_columns
 from ..engine.extent import (
     EXACT_SIZES,
+    OUT_OF_DOMAIN,
     ColumnRange,
     Extent,
+    column_label,
     column_range,
     extent_of,
     extent_of_rows,
     first_not_finite,
-)
-from ..engine.outputs import output_dtype
-from ..engine.piecewise import table_of
-from ..engine.reference import real_rows
-from ..engine.row_checks import (
-    OUT_OF_DOMAIN,
-    column_label,
     negative_message,
     not_finite_message,
     outside_domain,
 )
+from ..engine.outputs import output_dtype
+from ..engine.piecewise import table_of
+from ..engine.reference import real_rows
 from ..engine.table import CODE
 from ..exceptions import OutOfDomainWarning
 from ..kernels import Kernel

@@ -15,7 +15,7 @@ from ..certificate import Certificate
 from ..design.api import METHODS, Design, design_map
 from ..design.joint import JointDesign, design_joint_map
 from ..engine import Spec
-from ..engine.row_checks import OUT_OF_DOMAIN
+from ..engine.extent import OUT_OF_DOMAIN
 from .base import AdditiveMap, JointMap, MapOfDomain, positive_range
 from .homogeneous import check_columns
 

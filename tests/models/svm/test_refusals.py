@@ -7,7 +7,7 @@ from sklearn.svm import LinearSVC
 
 import kernelmaps as km
 from kernelmaps.exceptions import OutOfDomainWarning
-from kernelmaps.export_c import to_c
+from kernelmaps.export.c import to_c
 
 rng = np.random.default_rng(0)
 X = rng.random((60, 3))

@@ -71,7 +71,7 @@ def test_the_basis_of_fractions_is_the_basis_there():
     bins = int(table.bins[0])
     low, high = feature_map.domain_[0][0], feature_map.domain_[1][0]
     at = np.repeat(np.linspace(low, high, (bins << 4) + 1)[:, None], 3, axis=1)
-    width = block.chunk * block.parts
+    width = block.n_columns
     found = np.zeros((len(at), looked_up.stride + width))
     rows = block.coef.reshape(-1, width)[: len(at)]
     for k, first in enumerate(block.first[: len(at)]):

@@ -113,25 +113,6 @@ def _apply(xp: Any, spec: Spec, X: Any, check: int) -> tuple[Any, bool]:
     return out, bool(check) and bool(flag[0])
 
 
-def apply_stored(spec: Spec, values: Any, features: Any, d: int, check: int) -> Any:
-    """Columns of single values, each of its own feature: those of CSR rows where φ(0) = 0.
-
-    Returns their numbers and the output columns that these stand in, both (values, band), and
-    whether a value was found that `check` refuses; None where the map has no table for them.
-    """
-    xp = namespace(values)
-    values = real_rows(values, xp)
-    table = _table_for(xp, spec, values[:, None], d)
-    if table is None or not table.uniform:
-        return None
-    flag, shape = _flag(xp, values, check), (values.shape[0], table.band)
-    out = xp.empty(shape, dtype=values.dtype, device=device_of(values))
-    to = xp.empty(shape, dtype=xp.int32, device=device_of(values))
-    if values.shape[0]:
-        launch.transform_stored(table, values, features, out, to, flag, check)
-    return out, to, bool(check) and bool(flag[0])
-
-
 @_as_tensors
 def sums(table: SummedTable, X: Any, check: int) -> tuple[Any, bool]:
     """Sums of a table's columns over the features, and whether a value is refused or outside.
@@ -140,7 +121,7 @@ def sums(table: SummedTable, X: Any, check: int) -> tuple[Any, bool]:
     dozens of features each, have the rows' precision, their total has float64's.
     """
     xp = namespace(X)
-    X = contiguous(_floats(xp, X) if table.bins.kind != CODE else X)
+    X = contiguous(_floats(xp, X) if table.bins.binning != CODE else X)
     if not X.shape[0]:
         return xp.zeros((0, table.outputs), dtype=xp.float64, device=device_of(X)), False
     on_device, flag = _sums_on(_Held(table), xp, device_of(X)), _flag(xp, X, check)
@@ -151,14 +132,11 @@ def sums(table: SummedTable, X: Any, check: int) -> tuple[Any, bool]:
 
 
 @_as_tensors
-def encode(
-    bins: Bins, ends: tuple[np.ndarray, np.ndarray], fraction_bits: int, X: Any, dtype: np.dtype
-) -> tuple[Any, bool]:
+def encode(bins: Bins, ends: np.ndarray, unit: float, X: Any, dtype: np.dtype) -> tuple[Any, bool]:
     """Codes of rows, and whether all values were within `ends`, one pair for each feature."""
     xp = namespace(X)
     X, flag = contiguous(_floats(xp, X)), _flag(xp, X, launch.FINITE)
-    low, high = (end.tobytes() for end in ends)
-    on_device = _codes_on(_Held(bins), low, high, ends[0].dtype, fraction_bits, xp, device_of(X))
+    on_device = _codes_on(_Held(bins), ends.tobytes(), unit, xp, device_of(X))
     out = xp.empty(X.shape, dtype=getattr(xp, dtype.name), device=device_of(X))
     if X.shape[0]:
         launch.encode(on_device, X, out, flag)
@@ -184,11 +162,9 @@ def _sums_on(table: _Held, xp: Any, device: Any) -> DeviceSums:
 
 
 @lru_cache(maxsize=16)
-def _codes_on(
-    bins: _Held, low: bytes, high: bytes, dtype: np.dtype, fraction_bits: int, xp: Any, device: Any
-) -> DeviceCodes:
-    least, most = (np.frombuffer(end, dtype).copy() for end in (low, high))
-    return codes_on(bins.held, least, most, fraction_bits, partial(_put, xp, device))
+def _codes_on(bins: _Held, ends: bytes, unit: float, xp: Any, device: Any) -> DeviceCodes:
+    low, high = np.frombuffer(ends).reshape(2, -1)
+    return codes_on(bins.held, low, high, unit, partial(_put, xp, device))
 
 
 def _put(xp: Any, device: Any, array: np.ndarray) -> Any:
@@ -201,11 +177,11 @@ def _flag(xp: Any, X: Any, check: int) -> Any:
     return make(1, dtype=xp.int32, device=device_of(X))
 
 
-def _table_for(xp: Any, spec: Spec, X: Any, d: int | None = None) -> DeviceTable | None:
+def _table_for(xp: Any, spec: Spec, X: Any) -> DeviceTable | None:
     kind = np.dtype(np.float64 if X.dtype == xp.float64 else np.float32)
     code = X.dtype == xp.uint8
     extent = None if code else _extent(xp, spec, X, kind)
-    return _table_on(spec, kind, d or X.shape[1], extent, code, xp, device_of(X))
+    return _table_on(spec, kind, X.shape[1], extent, code, xp, device_of(X))
 
 
 @lru_cache(maxsize=32)

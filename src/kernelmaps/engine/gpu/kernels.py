@@ -21,7 +21,44 @@ from ..table import stored
 
 AFFINE, LOG2 = tl.constexpr(stored.AFFINE), tl.constexpr(stored.LOG2)
 EDGES, CODE = tl.constexpr(stored.EDGES), tl.constexpr(stored.CODE)
-GROUP = tl.constexpr(8)  # tiles of rows whose programs share columns of a product in the cache
+
+
+class _Feature(NamedTuple):
+    """What the finder reads of a feature; `first_piece` where its bins have no such number."""
+
+    first_piece: Any
+    top: Any
+    low: Any
+    high: Any
+    origin: Any
+    factor: Any
+    edge: Any
+    cell: Any
+    last_cell: Any
+    key: Any
+
+
+@triton.jit
+def _read(f, bins):
+    """What the finder reads of features f, once for many rows: see `layout.Bins`."""
+    numbers, integers, stride = bins.numbers, bins.integers, bins.stride
+    first_piece = tl.load(integers + f)
+    top = tl.load(integers + stride + f)
+    none = first_piece
+    low, high, origin, factor = none, none, none, none
+    edge, cell, last_cell, key = none, none, none, none
+    if bins.kind != CODE:
+        low = tl.load(numbers + f)
+        high = tl.load(numbers + stride + f)
+    if bins.kind == AFFINE or bins.kind == EDGES:
+        origin = tl.load(numbers + 2 * stride + f)
+        factor = tl.load(numbers + 3 * stride + f)
+    if bins.kind == EDGES:
+        edge = tl.load(integers + 2 * stride + f)
+        cell = tl.load(integers + 3 * stride + f)
+        last_cell = tl.load(integers + 4 * stride + f)
+        key = tl.load(integers + 5 * stride + f)
+    return _Feature(first_piece, top, low, high, origin, factor, edge, cell, last_cell, key)
 
 
 @triton.jit
@@ -30,125 +67,62 @@ def _within(x, low, high):
 
 
 @triton.jit
-def _bits(x):
-    """The bits of a positive float: a piecewise-linear logarithm."""
-    if x.dtype == tl.float64:
-        return x.to(tl.int64, bitcast=True)
+def _bin_between_edges(size, at, bins):
+    """A cell has the number of edges before it; its own are compared."""
+    leading = ((size - at.origin).to(tl.int64, bitcast=True) >> bins.shift).to(tl.int32)
+    cell = bins.before + at.cell + _within(leading - at.key, 0, at.last_cell)
+    b, most = tl.load(cell), tl.load(cell + 1)
+    edges = bins.edges + at.edge
+    for _ in tl.static_range(bins.halvings):
+        middle = (b + most + 1) >> 1
+        passed = size >= tl.load(edges + middle)
+        most = tl.where(passed | (b == most), most, middle - 1)
+        b = tl.where(passed, middle, b)
+    return b
+
+
+@triton.jit
+def _find_bin(x, at, bins):
+    """Bin b of values, and the position u in it, in float64 as on the processor."""
+    if bins.kind == CODE:
+        b = tl.minimum(x.to(tl.int32), at.top)
+        u = tl.zeros(x.shape, tl.float32)
     else:
-        return x.to(tl.int32, bitcast=True)
-
-
-class _Feature(NamedTuple):
-    """What the finder reads of a feature; `first_piece` where its bins have no such number."""
-
-    first_piece: Any
-    top: Any
-    origin: Any
-    origin_error: Any
-    factor: Any
-    low: Any
-    high: Any
-    last: Any
-    key: Any
-    cell: Any
-    edge: Any
-
-
-@triton.jit
-def _read(f, bins):
-    """What the finder reads of features f, once for many rows."""
-    numbers, integers, stride = bins.numbers, bins.integers, bins.stride
-    first_piece = tl.load(integers + f)
-    top = tl.load(integers + 4 * stride + f)
-    none = first_piece
-    origin, origin_error, factor, low, high, last = none, none, none, none, none, none
-    key, cell, edge = none, none, none
-    if bins.kind == AFFINE:
-        origin_error = tl.load(numbers + stride + f)
-    if bins.kind == AFFINE or bins.kind == EDGES:
-        origin = tl.load(numbers + f)
-        factor = tl.load(numbers + 2 * stride + f)
-        last = tl.load(numbers + 5 * stride + f)
-    if bins.kind == AFFINE or bins.kind == EDGES or bins.clipped:
-        low = tl.load(numbers + 3 * stride + f)
-        high = tl.load(numbers + 4 * stride + f)
-    if bins.kind == EDGES:
-        key = tl.load(integers + stride + f)
-        cell = tl.load(integers + 2 * stride + f)
-        edge = tl.load(integers + 3 * stride + f)
-    return _Feature(
-        first_piece, top, origin, origin_error, factor, low, high, last, key, cell, edge
-    )
-
-
-@triton.jit
-def _find_affine(size, at):
-    """Uniform bins. The origin is a sum of two numbers: float32 loses nothing far from zero."""
-    t = ((size.to(at.origin.dtype) - at.origin) - at.origin_error) * at.factor
-    t = _within(t, at.low, at.high)
-    b = _within(t, 0.0, at.last).to(tl.int32)
-    return at.first_piece + b, (t - b.to(t.dtype)).to(size.dtype)
-
-
-@triton.jit
-def _find_log2(size, at, bins):
-    """Octaves, each divided evenly, by the leading bits of positive floats."""
-    if bins.clipped:
+        size = x.to(tl.float64)
+        if bins.signed:
+            size = tl.abs(size)
         size = _within(size, at.low, at.high)
-    bits = _bits(size)
-    leading = bits >> bins.shift
-    b = _within(leading - bins.start, 0, bins.limit).to(tl.int32)
-    other_bits = bits - (leading << bins.shift)
-    return at.first_piece + b, other_bits.to(size.dtype) * bins.unit.to(size.dtype)
-
-
-@triton.jit
-def _find_edges(size, at, bins):
-    """Bins between edges: a cell has the number of thresholds before it; its own are compared."""
-    size = _within(size, at.low, at.high)
-    if bins.octaves:
-        leading = (_bits(tl.maximum(size - at.origin, 0.0)) >> bins.shift).to(tl.int32)
-        cell = at.cell + _within(leading - at.key, 0, at.last.to(tl.int32))
-    else:
-        cell = at.cell + _within((size - at.origin) * at.factor, 0.0, at.last).to(tl.int32)
-    count, edges = tl.load(bins.before + cell), bins.edges + at.edge
-    for step in tl.static_range(bins.crowd, 0, -1):  # bisection, by powers of two
-        farther = 1 << (step - 1)
-        passed = size >= tl.load(edges + count + farther)
-        count = tl.where(passed, count + farther, count)
-    b = tl.minimum(count, at.top)
-    u = tl.zeros(size.shape, size.dtype)
-    if bins.position:
-        left = tl.load(edges + b)
-        width = tl.load(edges + b + 1) - left
-        if bins.position > 1 and size.dtype == tl.float32:
-            u = tl.div_rn(size - left, width)  # Triton's own division is off by up to two digits
+        if bins.kind == AFFINE:
+            t = (size - at.origin) * at.factor
+            b = _within(t, 0.0, at.top.to(tl.float64)).to(tl.int32)
+            u = t - b.to(tl.float64)
+        elif bins.kind == LOG2:
+            bits = size.to(tl.int64, bitcast=True)
+            leading = bits >> bins.shift
+            b = _within((leading - bins.start).to(tl.int32), 0, at.top)
+            u = (bits - (leading << bins.shift)).to(tl.float64) * bins.unit.to(tl.float64)
         else:
-            u = (size - left) / width
-    return at.first_piece + b, u
+            b = _bin_between_edges(size, at, bins)
+            u = tl.zeros(x.shape, tl.float64)
+            if bins.position:
+                left = tl.load(bins.edges + at.edge + b)
+                u = (size - left) / (tl.load(bins.edges + at.edge + b + 1) - left)
+    return b, u
 
 
 @triton.jit
 def _find(x, at, bins):
-    """Row of the table and position in the bin, for values x; `at` is what `_read` found."""
-    if bins.kind == CODE:
-        piece = at.first_piece + tl.minimum(x.to(tl.int32), at.top)
-        u = tl.zeros(x.shape, tl.float32)
+    """Piece of the table and position in the bin, for values x; `at` is what `_read` found."""
+    b, u = _find_bin(x, at, bins)
+    piece = at.first_piece + b
+    if bins.signed:
+        piece = tl.where(x < 0, piece + bins.mirror, piece)
+    if bins.zero_at_zero:
+        piece = tl.where(x == 0, bins.zero_piece, piece)
+    if x.dtype == tl.float64:
+        return piece, u
     else:
-        size = x
-        if bins.signed:
-            size = tl.abs(x)
-        if bins.kind == AFFINE:
-            piece, u = _find_affine(size, at)
-        elif bins.kind == LOG2:
-            piece, u = _find_log2(size, at, bins)
-        else:
-            piece, u = _find_edges(size, at, bins)
-        if bins.signed:
-            piece = tl.where(x < 0, piece + bins.mirror, piece)
-        if bins.zero_at_zero:
-            piece = tl.where(x == 0, bins.zero_piece, piece)
-    return piece, u
+        return piece, u.to(tl.float32)
 
 
 @triton.jit
@@ -271,32 +245,6 @@ def transform(
 
 
 @triton.jit
-def transform_stored(
-    x_ptr, out_ptr, flag_ptr, n, entries, table, CHECK: tl.constexpr, SIZES: tl.constexpr
-):  # fmt: skip
-    """The stored columns of the values of sparse rows, and where they stand in the result.
-
-    `entries` are two arrays by value: its feature, and the columns that it fills.
-    """
-    band = table.band
-    v = tl.program_id(0).to(tl.int64) * SIZES.tile + tl.arange(0, SIZES.tile)
-    begin = tl.program_id(1) * SIZES.columns
-    c = begin + tl.arange(0, SIZES.columns)
-    inside = v < n
-    f = tl.load(entries[0] + v, inside, other=0).to(tl.int32)
-    x = tl.load(x_ptr + v, inside, other=0)
-    if CHECK > 0:
-        _set_flag(_refused(x, CHECK), flag_ptr)
-    piece, u = _find(_real(x), _read(f, table.bins), table.bins)
-    value = _columns(table.block, piece, u, table.margin + begin, band - begin, SIZES.columns)
-    real = inside[:, None] & (c < band)[None, :]
-    to = (v * band)[:, None] + c[None, :]
-    first = tl.load(table.column + f) + tl.load(table.first + piece)
-    tl.store(out_ptr + to, value.to(out_ptr.dtype.element_ty), real)
-    tl.store(entries[1] + to, first[:, None] + c[None, :], real)
-
-
-@triton.jit
 def dot(
     x_ptr, out_ptr, flag_ptr, n, split, table, CHECK: tl.constexpr, SIZES: tl.constexpr
 ):  # fmt: skip
@@ -326,7 +274,8 @@ def dot(
         wrong = wrong | _refused(x, CHECK)
         if table.bounded:
             size = _real(x)
-            beyond = (size < tl.load(table.low + feature)) | (size > tl.load(table.high + feature))
+            low, high = tl.load(table.low + feature), tl.load(table.high + feature)
+            beyond = (size < low) | (size > high)
             wrong = wrong | (used & beyond)
         piece, u = _find(_real(x), at, table.bins)
         piece = tl.where(used, piece, table.bins.zero_piece)
@@ -341,7 +290,7 @@ def dot(
 
 @triton.jit
 def encode(x_ptr, out_ptr, flag_ptr, count, d, table, VALUES: tl.constexpr):
-    """Codes of values: bins, or positions b + u in units of 1/scale, rounded (`half` is 1/2).
+    """Codes of values: bins, or positions b + u in units of 1/unit, rounded.
 
     The flag is set by values outside low … high of their features, and by NaN.
     """
@@ -352,154 +301,8 @@ def encode(x_ptr, out_ptr, flag_ptr, count, d, table, VALUES: tl.constexpr):
     within = (x >= tl.load(table.low + f)) & (x <= tl.load(table.high + f))
     _set_flag(inside & (within == 0), flag_ptr)
     at = _read(f, table.bins)
-    if table.bins.kind == AFFINE:
-        x = x.to(tl.float64)
-    b, u = _find(x, at, table.bins)
-    code = b * table.scale.to(tl.int32)
-    code = code + (u * table.scale.to(u.dtype) + table.half.to(u.dtype)).to(tl.int32)
+    code, u = _find_bin(x, at, table.bins)
+    if table.bins.position:
+        t = _within(code.to(tl.float64) + u, 0.0, at.top.to(tl.float64) + 1.0)
+        code = (t * table.unit.to(tl.float64) + 0.5).to(tl.int32)
     tl.store(out_ptr + v, code.to(out_ptr.dtype.element_ty), inside)
-
-
-@triton.jit
-def _within_half(t):
-    """The part of an angle in turns that is left within half a turn.
-
-    Angles so large that their neighbours are half a turn away have none; infinity becomes NaN.
-    """
-    if t.dtype == tl.float64:
-        t = tl.where(tl.abs(t) < 2251799813685248.0, t, t - t)
-    else:
-        t = tl.where(tl.abs(t) < 4194304.0, t, t - t)
-    return t - tl.floor(t + 0.5)
-
-
-@triton.jit
-def _half_wave(s):
-    """sin 2πs on a half turn, |s| ≤ 1/4: the minimax polynomials of the processor's `_waves`."""
-    v = s * s
-    if s.dtype == tl.float64:
-        p = 3.8169974295671560615 + v * -0.69093588762802366194
-        p = 42.058688305395575059 + v * (-15.094471616749452933 + v * p)
-        p = 81.605249275026291884 + v * (-76.705859647469673123 + v * p)
-        return s * (6.2831853071795803916 + v * (-41.341702240395082638 + v * p))
-    else:
-        p = -76.549782387613466 + v * 39.536706762014836
-        p = -41.341655031479419 + v * (81.601004077356553 + v * p)
-        return s * (6.2831851600897227 + v * p)
-
-
-@triton.jit
-def _angles(ptr, i, c, n, form):
-    """Addresses of rows i and columns c of angles, and which of them there are.
-
-    The width is a product with a constant, so that the compiler knows how rows are aligned.
-    """
-    width = form.units * form.unit
-    at = ptr + i[:, None] * (width * (1 + form.paired)) + c[None, :]
-    return at, (i < n)[:, None] & (c < width)[None, :]
-
-
-@triton.jit
-def _write_waves(angle, at, inside, c, form):
-    """Cosines of angles in turns; of paired ones, sines stand `width` columns further on."""
-    width = form.units * form.unit
-    real = c < width
-    if form.paired:
-        t = _within_half(angle)
-        size = tl.abs(t)
-        sine = _half_wave(tl.minimum(size, 0.5 - size))
-        sine = tl.where(t < 0, -sine, sine)
-        amplitude = tl.load(form.amplitudes + width + c, real, other=0.0)[None, :]
-        tl.store(at + width, amplitude * sine, inside)
-    else:
-        t = _within_half(angle + tl.load(form.phases + c, real, other=0.0)[None, :])
-    amplitude = tl.load(form.amplitudes + c, real, other=0.0)[None, :]
-    tl.store(at, amplitude * _half_wave(0.25 - tl.abs(t)), inside)
-
-
-@triton.jit
-def waves(z_ptr, n, form, SIZES: tl.constexpr):
-    """Angles become cosines where they stand."""
-    c = tl.program_id(1) * SIZES.columns + tl.arange(0, SIZES.columns)
-    i = tl.program_id(0).to(tl.int64) * SIZES.rows + tl.arange(0, SIZES.rows)
-    at, inside = _angles(z_ptr, i, c, n, form)
-    _write_waves(tl.load(at, inside, other=0.0), at, inside, c, form)
-
-
-@triton.jit
-def fourier(rows, matrix, out_ptr, n, inner, form, SIZES: tl.constexpr):
-    """Product in TF32 and cosines of it, without storing the angles between them.
-
-    `rows` (n, inner) and `matrix` (width, inner) are described to the GPU's copy engine, which
-    gives zeros beyond their ends; the matrix is transposed since tensor cores read both factors of
-    TF32 along the sum. Programs of GROUP tiles of rows share their columns in the cache.
-    """
-    ROWS: tl.constexpr = SIZES.rows
-    COLUMNS: tl.constexpr = SIZES.columns
-    width = form.units * form.unit
-    tall, wide = tl.cdiv(n, ROWS), tl.cdiv(width, COLUMNS)
-    together = GROUP * wide
-    place = tl.program_id(0)
-    first = place // together * GROUP
-    high = tl.minimum(tall - first, GROUP)
-    place = place % together
-    top, left = (first + place % high) * ROWS, place // high * COLUMNS
-    angle = tl.zeros((ROWS, COLUMNS), tl.float32)
-    for start in range(0, inner, SIZES.inner):
-        a, b = rows.load([top, start]), matrix.load([left, start])
-        angle = tl.dot(a, tl.trans(b), angle, input_precision="tf32")
-    i, c = top + tl.arange(0, ROWS), left + tl.arange(0, COLUMNS)
-    at, inside = _angles(out_ptr, i.to(tl.int64), c, n, form)
-    _write_waves(angle, at, inside, c, form)
-
-
-@triton.jit
-def _transform_bits(x, M: tl.constexpr, BITS: tl.constexpr):
-    """Hadamard transform of the last BITS bits of an index, which become the first ones.
-
-    Bit after bit becomes the last, and is then moved to the front of the last BITS: after BITS
-    turns they are in order. All of them belong to one thread, so that nothing is exchanged before
-    the end.
-    """
-    for _ in tl.static_range(BITS):
-        a, b = tl.split(tl.reshape(x, (M, 1 << (BITS - 1), 2)))
-        x = tl.reshape(tl.permute(tl.join(a + b, a - b), (0, 2, 1)), (M, 1 << BITS))
-    return tl.reshape(tl.permute(x, (1, 0)), (M * (1 << BITS),))
-
-
-@triton.jit
-def _transform(x, LOG: tl.constexpr, BITS: tl.constexpr):
-    """Hadamard transform of 2^LOG numbers, BITS levels at a time; the order is that of before."""
-    SIZE: tl.constexpr = 1 << LOG
-    REST: tl.constexpr = LOG % BITS
-    for _ in tl.static_range(LOG // BITS):
-        x = _transform_bits(tl.reshape(x, (SIZE >> BITS, 1 << BITS)), SIZE >> BITS, BITS)
-    if REST > 0:
-        x = _transform_bits(tl.reshape(x, (SIZE >> REST, 1 << REST)), SIZE >> REST, REST)
-    return x
-
-
-@triton.jit
-def hadamard(x_ptr, out_ptr, d, width, first, transforms, SIZES: tl.constexpr):
-    """One row, one block of a structured projection: several times signs and a transform.
-
-    The row stays on the processor throughout. Of the last transform the first 2^LAST_LOG numbers
-    are made: those of the sums over all that differ in the leading bits.
-    """
-    LOG: tl.constexpr = SIZES.log
-    LAST_LOG: tl.constexpr = SIZES.last_log
-    LAST: tl.constexpr = SIZES.rounds - 1
-    SIZE: tl.constexpr = 1 << LOG
-    i, block = tl.program_id(0).to(tl.int64), first + tl.program_id(1)
-    k = tl.arange(0, SIZE)
-    x = tl.load(x_ptr + i * d + k, k < d, other=0.0)
-    signs = transforms.signs + block * SIZES.rounds * SIZE + k
-    for turn in tl.static_range(LAST):
-        x = _transform(x * tl.load(signs + turn * SIZE), LOG, SIZES.levels)
-    x = x * tl.load(signs + LAST * SIZE)
-    if LAST_LOG < LOG:
-        x = tl.sum(tl.reshape(x, (SIZE >> LAST_LOG, 1 << LAST_LOG)), axis=0)
-    x = _transform(x, LAST_LOG, SIZES.last_levels)
-    to = tl.load(transforms.to + block * SIZE + tl.arange(0, 1 << LAST_LOG))
-    gain = tl.load(transforms.gains + tl.maximum(to, 0))
-    tl.store(out_ptr + i * width + to, x * gain, to >= 0)

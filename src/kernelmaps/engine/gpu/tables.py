@@ -12,7 +12,6 @@ import numpy as np
 
 from ..._util.threads import power_of_two
 from ..table.layout import Bins, Layout, LocalPolynomials
-from ..table.stored import AFFINE, EDGES
 
 if TYPE_CHECKING:
     from ..table.dot import SummedTable
@@ -29,27 +28,20 @@ def constexpr(value: int) -> Any:
 
 
 class DeviceBins(NamedTuple):
-    """Where values fall.
+    """Where values fall: `layout.Bins`, whose arrays are flat, in rows of `stride`."""
 
-    `numbers` has six lines of `stride` entries, one for each feature: origin, its rounding error,
-    factor, low, high, last. `integers` has five: first piece, key, cell, edge, top.
-    """
-
-    kind: Any  # constexpr, as are the next six
+    kind: Any  # constexpr, as are the next four
     signed: Any
     zero_at_zero: Any
-    clipped: Any
-    position: Any  # 0: look-ups; 1: positions; 2: those that are rounded as on the CPU
-    octaves: Any  # whether cells of the search are
-    crowd: Any  # how often edges of a cell are halved
-    numbers: Any
-    integers: Any
-    before: Any
-    edges: Any
+    position: Any
+    halvings: Any  # how often the edges of a cell are halved
+    numbers: Any  # float64
+    integers: Any  # int32
+    edges: Any  # float64
+    before: Any  # int32
     stride: int
     shift: int
     start: int
-    limit: int
     unit: float
     zero_piece: int
     mirror: int
@@ -95,47 +87,28 @@ class DeviceSums(NamedTuple):
 class DeviceCodes(NamedTuple):
     """Bins whose numbers are codes, on a GPU."""
 
-    scale: float  # positions in a bin; 1 for look-ups
-    half: float  # what is added to a position before its digits are dropped
+    unit: float  # codes in a bin; 1 for look-ups
     low: Any  # by feature
     high: Any
     bins: DeviceBins
 
 
-def bins_on(bins: Bins, put: Any, *, exact: bool = False) -> DeviceBins:
-    """Where values fall, on the GPU that `put` copies arrays to.
-
-    Look-ups must fall into the very bin that the CPU finds, in float64, and so must all with
-    `exact`; polynomials go on continuously into the next bin: the rows' own precision does.
-    """
-    kind, dtype = int(bins.kind), bins.number.dtype
-    search = bins.search
-    position = bool(bins.position) * (2 if exact else 1)
-    exact = kind == AFFINE and (exact or not bins.position)
-    number = np.dtype(np.float64) if exact else dtype
-    origin = bins.origin.astype(number)
-    error = (bins.origin.astype(np.float64) - origin.astype(np.float64)).astype(number)
-    lines = [origin, error, bins.factor, bins.low, bins.high, bins.last]
-    integers = [bins.first_piece, search.key, search.cell, search.edge, bins.top]
-    stride = len(bins.first_piece)
-    crowd = int(search.crowd.max()) if kind == EDGES else 0
-    shift = search.shift if kind == EDGES else bins.shift
+def bins_on(bins: Bins, put: Any) -> DeviceBins:
+    """Where values fall, on the GPU that `put` copies arrays to."""
+    crowd = int(np.diff(bins.before).max(initial=0))
     return DeviceBins(
-        constexpr(kind),
-        constexpr(bool(bins.signed)),
-        constexpr(bool(bins.zero_at_zero)),
-        constexpr(bool(bins.clipped)),
-        constexpr(position),
-        constexpr(kind == EDGES and search.shift > 0),
+        constexpr(int(bins.binning)),
+        constexpr(bins.signed),
+        constexpr(bins.zero_at_zero),
+        constexpr(bins.position),
         constexpr(crowd.bit_length()),
-        put(np.concatenate([_line(a, stride, number) for a in lines])),
-        put(np.concatenate([_line(a, stride, np.int32) for a in integers])),
-        put(search.before),
-        put(search.edges),
-        stride,
-        int(shift),
+        put(bins.numbers.ravel()),
+        put(bins.integers.ravel().astype(np.int32)),
+        put(bins.edges),
+        put(bins.before),
+        bins.numbers.shape[1],
+        int(bins.shift),
         int(bins.start),
-        int(bins.limit),
         2.0 ** -int(bins.shift),
         int(bins.zero_piece),
         int(bins.mirror),
@@ -154,10 +127,10 @@ def block_on(block: LocalPolynomials, columns: int, put: Any, *, margin: int = 0
     polynomial with two to four coefficients they lie side by side, [piece][column][power], in words
     of 64 bits. `margin`: as many columns of zeros before the first piece and behind the last.
     """
-    powers, padded = int(block.powers), columns if margin else padded_columns(columns)
+    powers, padded = len(block.powers), columns if margin else padded_columns(columns)
     words = block.coef.dtype == np.float32 and 2 <= powers <= 4
     n_stored = (powers + 1) // 2 * 2 if words else powers
-    stored = block.coef.reshape(-1, powers, block.chunk * block.parts)
+    stored = block.coef.reshape(-1, powers, block.n_columns)
     coef = np.zeros((len(stored), n_stored, padded), block.coef.dtype)
     coef[:, :powers, :columns] = stored[:, :, :columns]
     coef = np.ascontiguousarray(coef.transpose(0, 2, 1)) if words else coef
@@ -192,28 +165,17 @@ def sums_on(table: SummedTable, put: Any) -> DeviceSums:
     return DeviceSums(
         bins_on(table.bins, put),
         block_on(table.values, table.outputs, put),
-        constexpr(bool(len(table.low))),
-        put(table.low),
-        put(table.high),
+        constexpr(bool(table.ends.size)),
+        put(table.ends[0]),
+        put(table.ends[1]),
         table.features,
         table.outputs,
     )
 
 
-def codes_on(
-    bins: Bins, low: np.ndarray, high: np.ndarray, fraction_bits: int, put: Any
-) -> DeviceCodes:
-    """Bins of codes with so many bits behind the point, on the GPU that `put` copies to."""
-    half = 0.5 if fraction_bits else 0.0
-    on_device = bins_on(bins, put, exact=True)
-    return DeviceCodes(float(1 << fraction_bits), half, put(low), put(high), on_device)
-
-
-def _line(values: np.ndarray, stride: int, dtype: Any) -> np.ndarray:
-    """One line of `stride` entries; what a kind of bins does not have is zero."""
-    line = np.zeros(stride, dtype)
-    line[: len(values)] = values[:stride]
-    return line
+def codes_on(bins: Bins, low: np.ndarray, high: np.ndarray, unit: float, put: Any) -> DeviceCodes:
+    """Bins of codes, so many in a bin, on the GPU that `put` copies to."""
+    return DeviceCodes(unit, put(low), put(high), bins_on(bins, put))
 
 
 def device_of(X: Any) -> Any:
@@ -224,8 +186,3 @@ def device_of(X: Any) -> Any:
 def contiguous(X: Any) -> Any:
     """Rows one after the other."""
     return X.contiguous() if hasattr(X, "contiguous") else np.ascontiguousarray(X)
-
-
-def empty(X: Any, shape: tuple[int, ...]) -> Any:
-    """An empty result with the type and on the device of X."""
-    return X.new_empty(shape) if hasattr(X, "new_empty") else np.empty(shape, X.dtype)

@@ -1,13 +1,5 @@
 """Portable vectors: a numba type for LLVM's vectors, and what can be done with them.
 
-LLVM makes of them what the machine has; no instruction set is named. Importing it imports
-numba, so import it lazily.
-
-===========  ===============================================================
-module       what it holds
-===========  ===============================================================
-vectors      the type; loads, stores, permutations, gathers
-arithmetic   arithmetic, comparisons and choices, for numbers and for vectors
-polynomials  polynomials of a table's rows
-===========  ===============================================================
+LLVM makes of them what the machine has; no instruction set is named. This is the only place that
+knows numba's internals. Importing it imports numba, so import it lazily.
 """

@@ -3,8 +3,7 @@
 The inner loops of transforms and solvers combine, per feature, a few contiguous numbers with a
 few table entries.  Written with arrays, the accumulators live in memory and every feature waits
 for the store of the previous one (about ten cycles); a value of the type below lives in registers.
-LLVM splits it into what the machine has. All that is below runs on every processor; where two forms
-of an operation differ in speed, the faster one for the processor is built (`on_arm`).
+LLVM splits it into what the machine has: no instruction set is named.
 
 Lengths are part of the type: they come in as :func:`~kernelmaps._util.compiling.static` numbers,
 tuples of that length.
@@ -23,11 +22,8 @@ from numba.extending import intrinsic, models, register_model
 from ..._util.compiling import python_fallback, static
 
 WORD = ir.IntType(32)
-ONE, TWO = static(1), static(2)  # lengths that compiled code asks for by name
-_UNSIGNED = {1: types.uint8, 2: types.uint16, 4: types.uint32}  # by bytes
-# 32-bit integers in a store that later loads can read from the store buffer (measured on x86).
-_FORWARDED = 8
-_NAMES = {types.int32: "i32", types.int64: "i64", types.float32: "f32", types.float64: "f64"}
+_COUNT = ir.IntType(64)
+ONE = static(1)  # a length that compiled code asks for by name
 
 
 class Vector(types.Type):
@@ -56,24 +52,6 @@ def llvm(kind: types.Type) -> ir.Type:
     return ir.VectorType(element, kind.size) if isinstance(kind, Vector) else element
 
 
-def on_arm(builder) -> bool:
-    """Whether the code is for 64-bit ARM: some operations are one instruction if put another way.
-
-    Either form runs everywhere; only speed and the rounding of sums depend on it.
-    """
-    return builder.module.triple.startswith(("aarch64", "arm64"))
-
-
-def like(dtype: types.Type, x: types.Type) -> types.Type:
-    """Numbers of `dtype`, as many as x is: a vector for a vector, a number for a number."""
-    return Vector(dtype, x.size) if isinstance(x, Vector) else dtype
-
-
-def constant(kind: types.Type, value: float) -> ir.Constant:
-    """A known number, in every lane."""
-    return ir.Constant(llvm(kind), [value] * kind.size if isinstance(kind, Vector) else value)
-
-
 def filled(builder, value, kind: types.Type):
     """A number in every lane."""
     if not isinstance(kind, Vector):
@@ -92,15 +70,6 @@ def pointer(context, builder, array_type, array, offset, llvm_type):
 
 def mask(indices) -> ir.Constant:
     return ir.Constant(ir.VectorType(WORD, len(indices)), list(indices))
-
-
-def side_by_side(builder, parts):
-    """Vectors of one length (as many as a power of two) in one."""
-    while len(parts) > 1:
-        both = mask(range(2 * parts[0].type.count))
-        pairs = zip(parts[::2], parts[1::2], strict=True)
-        parts = [builder.shuffle_vector(a, b, both) for a, b in pairs]
-    return parts[0]
 
 
 @python_fallback(lambda array, size: np.zeros(len(size), array.dtype))
@@ -124,46 +93,6 @@ def load(typing_context, array, offset, size):
         return builder.load(where, align=array.dtype.bitwidth // 8)
 
     return kind(array, types.int64, size), build
-
-
-@intrinsic
-def load_some(typing_context, array, offset, count, size):
-    """As `load`, but reads at most `count` ≥ 1 numbers; the last one read fills the other lanes."""
-    kind = Vector(array.dtype, size.count)
-
-    def build(context, builder, signature, args):
-        where = pointer(context, builder, array, args[0], args[1], llvm(kind))
-        fewer = builder.icmp_signed("<", args[2], ir.Constant(args[2].type, kind.size))
-        with builder.if_else(fewer, likely=False) as (masked_branch, full_branch):
-            with masked_branch:
-                last = builder.sub(builder.add(args[1], args[2]), ir.Constant(args[1].type, 1))
-                last = pointer(context, builder, array, args[0], last, llvm(array.dtype))
-                masked = _load_first(builder, where, args[2], builder.load(last), kind)
-                after_masked = builder.block
-            with full_branch:
-                full = builder.load(where, align=array.dtype.bitwidth // 8)
-                after_full = builder.block
-        vector = builder.phi(llvm(kind))
-        vector.add_incoming(full, after_full)
-        vector.add_incoming(masked, after_masked)
-        return vector
-
-    return kind(array, types.int64, types.int64, size), build
-
-
-def _load_first(builder, where, count, last, kind: Vector):
-    """A masked load of the first `count` numbers; `last` in the other lanes."""
-    vector = llvm(kind)
-    lanes = ir.Constant(ir.VectorType(WORD, kind.size), list(range(kind.size)))
-    count = filled(builder, builder.trunc(count, WORD), Vector(types.int32, kind.size))
-    is_read = builder.icmp_signed("<", lanes, count)
-    element = _NAMES.get(kind.dtype, f"i{kind.dtype.bitwidth}")
-    name = f"llvm.masked.load.v{kind.size}{element}.p0"
-    function = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(vector, [where.type, WORD, is_read.type, vector]), name
-    )
-    align = WORD(kind.dtype.bitwidth // 8)
-    return builder.call(function, [where, align, is_read, filled(builder, last, kind)])
 
 
 @python_fallback(
@@ -325,192 +254,48 @@ def item(typing_context, array, offset):
     return array.dtype(array, types.int64), build
 
 
-def converted(builder, value, kind: types.Type, target: types.Type):
-    """Unsigned integers or floats as floats."""
-    dtype = kind.dtype if isinstance(kind, Vector) else kind
-    new_dtype = target.dtype if isinstance(target, Vector) else target
-    if isinstance(dtype, types.Integer):
-        return builder.uitofp(value, llvm(target))
-    if dtype == new_dtype:
-        return value
-    change = builder.fpext if new_dtype == types.float64 else builder.fptrunc
-    return change(value, llvm(target))
+def _field_type(record: types.Type, name: str) -> types.Type:
+    """The type of a field, from the type of a NamedTuple."""
+    return record.types[record.fields.index(name)]
 
 
-@python_fallback(lambda index: np.array([index], np.int32))
-def in_memory(typing_context, index):
-    """32-bit integers as an array, for :func:`gather_blocks`: its loads take them from there.
-
-    Extracting them from a register one by one costs three times as much. The compiler would do that
-    if it knew the contents of the array: the empty assembler statement hides them. Loads that
-    follow at once can read halves of a 64-byte vector from the store buffer only if each half was
-    stored by itself.
-    """
-    kind = types.Array(types.int32, 1, "C")
-    size = index.size if isinstance(index, Vector) else 1
-
-    def build(context, builder, signature, args):
-        slot = cgutils.alloca_once(builder, WORD, size)
-        if isinstance(index, Vector):
-            for k in range(0, size, _FORWARDED):
-                lanes = mask(range(k, min(k + _FORWARDED, size)))
-                half = builder.shuffle_vector(args[0], args[0], lanes)
-                where = builder.gep(slot, [WORD(k)])
-                builder.store(half, builder.bitcast(where, half.type.as_pointer()), align=4)
-            opaque = ir.FunctionType(ir.VoidType(), [slot.type])
-            builder.asm(opaque, "", "r,~{memory}", [slot], side_effect=True)
-        else:
-            builder.store(args[0], slot)
-        array = context.make_array(kind)(context, builder)
-        array.data = slot
-        return array._getvalue()
-
-    return kind(index), build
+def _field(context, builder, block: types.Type, value, name: str):
+    return context.get_getattr(block, name)(context, builder, block, value, name)
 
 
-def _transposed(builder, rows):
-    """Transpose a square matrix given by rows; longer rows are squares side by side.
-
-    Stage by stage, the off-diagonal blocks of half the size, of a quarter, … are exchanged.
-    """
-    rows, size = list(rows), rows[0].type.count
-    step = len(rows) // 2
-    while step:
-        left = mask([k if not k & step else size + (k ^ step) for k in range(size)])
-        right = mask([k ^ step if not k & step else size + k for k in range(size)])
-        for i in (i for i in range(len(rows)) if not i & step):
-            pair = rows[i], rows[i + step]
-            rows[i] = builder.shuffle_vector(*pair, left)
-            rows[i + step] = builder.shuffle_vector(*pair, right)
-        step //= 2
-    return rows
+def _python_polynomial(values, piece, u, v):
+    size, width = len(values.chunk), len(values.chunk) * values.parts
+    first = piece * width * len(values.powers) + v * size
+    total = 0
+    for power in reversed(range(len(values.powers))):
+        at = first + power * width
+        total = total * u + values.coef[at : at + size]
+    return total
 
 
-def _python_blocks(array, step, indices, offset, block, x):
-    start = step * int(indices[offset])
-    return tuple(array[start : start + len(block)])
-
-
-@python_fallback(_python_blocks)
-def gather_blocks(typing_context, array, step, indices, offset, block, x):
-    """``array[step·indices[offset + i] + k]`` for k = 0 … `block` − 1 and each lane i of x.
-
-    Each index's block of contiguous numbers is loaded at once and the blocks are transposed: half
-    the time of a gather instruction for each k. The numbers of lanes and of a block are powers of
-    two.
-    """
-    kind = types.UniTuple(like(array.dtype, x), block.count)
+@python_fallback(_python_polynomial)
+def polynomial(typing_context, values, piece, u, part):
+    """Σ_k coef[piece, k] u^k for one vector of the columns, by Horner's rule."""
+    coef, powers = _field_type(values, "coef"), _field_type(values, "powers").count
+    kind = Vector(coef.dtype, _field_type(values, "chunk").count)
 
     def build(context, builder, signature, args):
-        blocks = _blocks(context, builder, (array, indices), args, block.count, x)
-        if isinstance(x, Vector):
-            columns = _columns(builder, blocks)
-        else:
-            columns = [builder.extract_element(blocks[0], WORD(k)) for k in range(block.count)]
-        return context.make_tuple(builder, kind, columns)
+        block, piece, u, part = args
+        numbers = _field(context, builder, values, block, "coef")
+        position = filled(builder, u, kind)
+        width = builder.mul(_COUNT(kind.size), _field(context, builder, values, block, "parts"))
+        at = builder.mul(piece, builder.mul(width, _COUNT(powers)))
+        at = builder.add(at, builder.mul(part, _COUNT(kind.size)))
+        total = None
+        for power in reversed(range(powers)):
+            offset = builder.add(at, builder.mul(width, _COUNT(power)))
+            where = pointer(context, builder, coef, numbers, offset, llvm(kind))
+            coefficients = builder.load(where, align=coef.dtype.bitwidth // 8)
+            if total is None:
+                total = coefficients
+                continue
+            product = builder.fmul(total, position, flags=("fast",))
+            total = builder.fadd(product, coefficients, flags=("fast",))
+        return total
 
-    return kind(array, types.int64, indices, types.int64, block, x), build
-
-
-def _blocks(context, builder, arrays, args, length, x):
-    """The blocks as they lie in memory; arguments of :func:`gather_blocks`."""
-    (array, indices), (numbers, step, places, offset) = arrays, args[:4]
-    index = pointer(context, builder, indices, places, offset, WORD)
-    data = context.make_array(array)(context, builder, numbers).data
-    vector, blocks = llvm(Vector(array.dtype, length)), []
-    for i in range(x.size if isinstance(x, Vector) else 1):
-        at = builder.sext(builder.load(builder.gep(index, [WORD(i)])), ir.IntType(64))
-        at = builder.gep(data, [builder.mul(at, step)])
-        where = builder.bitcast(at, ir.PointerType(vector))
-        blocks.append(builder.load(where, align=array.dtype.bitwidth // 8))
-    return blocks
-
-
-@intrinsic
-def add_polynomials(typing_context, array, step, indices, offset, block, u, total):
-    """`total` plus polynomials of u, with the coefficients of :func:`gather_blocks`.
-
-    Only the sum over all lanes is defined: which values a lane of the result holds is not.
-    """
-
-    def build(context, builder, signature, args):
-        blocks = _blocks(context, builder, (array, indices), args, block.count, u)
-        if on_arm(builder) and block.count == 4 and array.dtype == types.float64:
-            return _by_element(builder, blocks, args[5], args[6])
-        *lower_powers, value = _columns(builder, blocks)
-        for coef in reversed(lower_powers):
-            value = builder.fmul(value, args[5], flags=("fast",))
-            value = builder.fadd(value, coef, flags=("fast",))
-        return builder.fadd(args[6], value, flags=("fast",))
-
-    return u(array, types.int64, indices, types.int64, block, u, u), build
-
-
-def _by_element(builder, cubics, u, total):
-    """Cubics as (c₀ + c₂u², c₁ + c₃u²)·(1, u), two numbers at a time.
-
-    ARM multiplies by one element of a vector as fast as by all, and coefficients stay as they are:
-    two thirds of the time.
-    """
-    square, ones = builder.fmul(u, u), ir.Constant(u.type, [1.0] * u.type.count)
-    parts = [
-        builder.shuffle_vector(total, total, mask([k, k + 1])) for k in range(0, u.type.count, 2)
-    ]
-    for i, cubic in enumerate(cubics):
-        low, high = (builder.shuffle_vector(cubic, cubic, mask([k, k + 1])) for k in (0, 2))
-        u_squared = builder.shuffle_vector(square, square, mask([i, i]))
-        value = builder.fadd(low, builder.fmul(high, u_squared, flags=("fast",)), flags=("fast",))
-        powers = builder.shuffle_vector(ones, u, mask([i % 2, u.type.count + i]))
-        value = builder.fmul(value, powers, flags=("fast",))
-        parts[i % len(parts)] = builder.fadd(parts[i % len(parts)], value, flags=("fast",))
-    return side_by_side(builder, parts)
-
-
-def _columns(builder, rows):
-    """Columns of a matrix whose rows are vectors; both numbers are powers of two."""
-    n, length = len(rows), rows[0].type.count
-    if n >= length:
-        return _transposed(builder, [side_by_side(builder, rows[k::length]) for k in range(length)])
-    columns = []
-    for k in range(0, length, n):
-        square = [builder.shuffle_vector(row, row, mask(range(k, k + n))) for row in rows]
-        columns += _transposed(builder, square)
-    return columns
-
-
-@intrinsic
-def store_codes(typing_context, array, offset, size, codes):
-    """Write codes (32-bit integers) from byte `offset` on, each in so many bytes: 1, 2 or 4."""
-
-    def build(context, builder, signature, args):
-        data = context.make_array(array)(context, builder, args[0]).data
-        where = builder.gep(data, [args[1]])
-
-        def write(n_bytes):
-            kind = llvm(like(_UNSIGNED[n_bytes], codes))
-            small = args[3] if n_bytes == 4 else builder.trunc(args[3], kind)
-            builder.store(small, builder.bitcast(where, ir.PointerType(kind)), align=n_bytes)
-
-        def is_size(n_bytes):
-            return builder.icmp_unsigned("==", args[2], ir.Constant(args[2].type, n_bytes))
-
-        with builder.if_else(is_size(1)) as (one, more):
-            with one:
-                write(1)
-            with more, builder.if_else(is_size(2)) as (two, four):
-                with two:
-                    write(2)
-                with four:
-                    write(4)
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64, types.int64, codes), build
-
-
-def width(itemsize: int) -> int:
-    """Numbers of that many bytes in a vector, on every machine alike.
-
-    Where registers have 64 bytes, vectors of 32 take up to a fifth longer (predictions; encodings a
-    tenth, transforms and fits as long); where they have 16, the two differ by a tenth at most.
-    """
-    return 64 // itemsize
+    return kind(values, types.int64, coef.dtype, types.int64), build

@@ -4,9 +4,7 @@
 module     what it holds
 =========  =====================================================================
 stored     `Table`: what a spec of the family ``piecewise`` stores, by sets
-tabulate   curves as tables
 layout     `Layout`: the same by features, as the compiled loops take it
-search     cells that find the bin between edges
 locate     the bin of a value and the position in it (compiled)
 transform  φ of rows (compiled)
 dot        sums of φ over the features: scores (compiled)

@@ -1,22 +1,27 @@
-r"""The layout of every table in memory, built here and passed as one argument to compiled loops.
+r"""The layout of every table in memory, built here and passed as it is to the compiled loops.
 
 A table is a piecewise polynomial: a list of *pieces*, one for each bin of each set of polynomials
 that features share. Where a value falls (:mod:`.locate`) is a piece and a position u in its bin,
 
 .. math:: φ_c(x) = \sum_k \mathrm{coef}[\mathrm{piece}, k, c]\, u^k,
 
-and consumers take it from there: :mod:`.transform` writes φ; models sum it, or add it to their
-weights; :mod:`.encode` stores bin and position alone. After the pieces of all bins comes a piece of
-zeros, that of values with φ(x) = 0; for odd extensions all pieces follow again with their sign
-changed. No consumer knows of either.
+and consumers take it from there: :mod:`.transform` writes φ; :mod:`.dot` sums it; models add it to
+their weights. After the pieces of all bins comes a piece of zeros, that of values with φ(x) = 0;
+for odd extensions all pieces follow again with their sign changed. No consumer knows of either.
 
-Loops take the records of ``for_loops``: few arrays, since each takes time to compile, and what the
-compiler must know (the kind of bins, numbers of powers and columns, flags) as
-:func:`~kernelmaps._util.compiling.static` numbers: only the variant in use is compiled.
+Bins do not depend on the precision of rows: numbers are compared in float64, which holds all of
+them exactly.
 
-The loops rely on these relations, which :func:`layout_of` establishes: ``first_piece[j] + b`` is a
-piece for every bin b of feature j; ``column[j] + first[piece]`` plus the stored columns ends within
-the result; arrays by feature are padded to full vectors of features.
+**Bins between edges** are found without a search. *Cells* much finer than the bins cover the edges,
+octaves of x − e_0, each divided evenly: the leading bits of a positive float are a piecewise-linear
+logarithm. The cell c(x) grows with x, so that edges in earlier cells were passed, and those in
+later ones were not; only the edges of the value's own cell, mostly none, are left to compare:
+
+.. math:: \#\{k : c(e_k) < c(x)\} ≤ b(x) ≤ \#\{k : c(e_k) ≤ c(x)\}.
+
+The loops rely on these relations, which :func:`layout_of` establishes: the first piece of feature j
+plus b is a piece for every bin b; ``column[j] + first[piece]`` plus the stored columns ends within
+the result.
 """
 
 from __future__ import annotations
@@ -29,104 +34,43 @@ import numpy as np
 
 from ..._util.compiling import static
 from ..._util.threads import power_of_two
-from .search import CellParameters, EdgeSearch, no_search, search_of
-from .stored import AFFINE, CODE, EDGES, LOG2, Table, aligned, by_vector, clipping
+from .stored import AFFINE, CODE, EDGES, LOG2, Table, aligned, clipping, starts_of
 
 _MAX_CHUNK = 16  # columns in a vector
 _MIN_WRITTEN = 4  # columns in a vector that is written: fewer would be variants that gain nothing
-_FORMAT = {4: (23, 127), 8: (52, 1023)}  # bits of the mantissa, and bias, of floats by their bytes
+_MANTISSA, _BIAS = 52, 1023  # bits of the mantissa, and bias, of float64
+_MAX_OCTAVE_BITS = 12  # bits that divide an octave into cells, fewer than this
+_CELLS_PER_EDGE = 64  # at most: more would not fit into a cache
 
-# What the finder computes of the position in a bin.
-NO_POSITION = 0  # nothing: look-ups
-POSITION = 1  # in the precision T of the rows
-FLOAT64_POSITION = 2  # in float64 (EDGES)
-
-
-# Rows of the arrays of `BinFinder`.
-FIRST_PIECE, TOP, KEY, LIMIT, CELL, EDGE, CROWD = range(7)
-ORIGIN, FACTOR, LAST, LOW, HIGH = range(5)
-
-
-class BinFinder(NamedTuple):
-    """Bins as loops take them: `Bins`, with rows of arrays for its arrays by feature."""
-
-    # Static numbers.
-    kind: tuple
-    signed: tuple
-    zero_at_zero: tuple
-    clipped: tuple
-    centred: tuple
-    position: tuple
-    record: tuple  # numbers in a record of the search
-    checked: tuple  # flag: the distance of values from `ranges` is measured
-    integers: np.ndarray  # int32[7, features]: FIRST_PIECE …; the first 2 where nothing is searched
-    numbers: np.ndarray  # [5, features]: ORIGIN …
-    edges: np.ndarray  # T, of the search (see `EdgeSearch`); of other bins its type alone matters
-    # None where they are not used, since every array takes time to compile.
-    ranges: np.ndarray | None  # T[2, features]
-    records: np.ndarray | None
-    before: np.ndarray | None
-    exact: np.ndarray | None
-    shift: int
-    start: int
-    limit: int
-    zero_piece: int
-    mirror: int
+# Rows of the arrays of `Bins`, whose columns are features.
+LOW, HIGH, ORIGIN, FACTOR = range(4)
+FIRST_PIECE, TOP, EDGE, CELL, LAST_CELL, KEY = range(6)
 
 
 class Bins(NamedTuple):
-    """Where values fall: all that :mod:`.locate` reads. T is the precision of the rows of X."""
+    """Where values fall: all that :mod:`.locate` reads."""
 
-    kind: int  # AFFINE, LOG2, EDGES or CODE
+    kind: tuple  # static: AFFINE, LOG2, EDGES or CODE
     signed: bool  # negative values have the pieces `mirror` further on
     zero_at_zero: bool  # zero has the piece `zero_piece`
-    clipped: bool  # values are clipped to low … high
-    # Values come clipped, and positions count from the middles of bins; there is a piece before
-    # the first bin and one after the last.
-    centred: bool
-    position: int  # NO_POSITION, POSITION or FLOAT64_POSITION
-    # By feature, the last one repeated to fill a vector.
-    first_piece: np.ndarray  # int32: that of the first bin
-    top: np.ndarray  # int32: last bin
-    # AFFINE, float64: bin ⌊(x − origin)·factor⌋; EDGES, T: the same for cells of the search.
-    origin: np.ndarray
-    factor: np.ndarray
-    last: np.ndarray  # AFFINE: last bin; EDGES: last cell
-    low: np.ndarray  # range of t (AFFINE) or of x (EDGES, LOG2)
-    high: np.ndarray
-    search: EdgeSearch  # of EDGES
-    number: np.ndarray  # one T
-    shift: int  # LOG2: bits of a number that say where in its bin it lies
-    start: int  # LOG2: the bits before those, of the first bin
-    limit: int  # LOG2: last bin
+    position: bool  # whether positions in bins matter: not for look-ups
+    # float64[4, features]: values are clipped to LOW … HIGH; AFFINE: bin ⌊(x − ORIGIN)·FACTOR⌋;
+    # EDGES: cells count from ORIGIN on.
+    numbers: np.ndarray
+    # int64[6, features]: FIRST_PIECE of the first bin, the last bin TOP; EDGES: the first EDGE, the
+    # first and the last CELL, and the leading bits KEY of the first.
+    integers: np.ndarray
+    edges: np.ndarray  # float64: e_0, e_1, … of each set
+    before: np.ndarray  # int32: how many of the edges e_1 … lie before each cell
+    shift: int  # LOG2, EDGES: bits of a float64 behind those that say which bin or cell it is in
+    start: int  # LOG2: the leading bits of the first bin
     zero_piece: int  # piece of zeros
     mirror: int  # pieces from a value's to its negative's
 
-    def for_loops(self, ranges: np.ndarray | None = None) -> BinFinder:
-        """As loops take them; `ranges`: ends by feature that values are compared with."""
-        search, is_searched = self.search, self.kind == EDGES
-        integers = [self.first_piece, self.top, *(search[:5] if is_searched else ())]
-        numbers = [self.origin, self.factor, self.last, self.low, self.high]
-        n = max(map(len, numbers))
-        # Only bins between edges have variants of the position.
-        position = self.position if is_searched else NO_POSITION
-        flags = self.signed, self.zero_at_zero, self.clipped, self.centred, position
-        fixed: Any = map(static, (self.kind, *flags, search.record, ranges is not None))
-        return BinFinder(  # type: ignore[call-arg]
-            *fixed,
-            _rows(integers, len(self.first_piece)),
-            _rows([a if len(a) else np.zeros(n, a.dtype) for a in numbers], n),
-            search.edges,
-            ranges,
-            search.records if search.record else None,
-            search.before if is_searched and not search.record else None,
-            search.exact if position == FLOAT64_POSITION else None,
-            search.shift if is_searched else self.shift,
-            self.start,
-            self.limit,
-            self.zero_piece,
-            self.mirror,
-        )
+    @property
+    def binning(self) -> int:
+        """The kind as a number."""
+        return len(self.kind)
 
 
 class LocalPolynomials(NamedTuple):
@@ -134,24 +78,14 @@ class LocalPolynomials(NamedTuple):
 
     first: np.ndarray  # int32[pieces]: column of the first stored entry
     coef: np.ndarray  # T, flat [piece][power][column]; columns are padded with zeros
-    powers: int  # degree + 1
-    chunk: int  # columns in a vector, a power of two
+    powers: tuple  # static: degree + 1
+    chunk: tuple  # static: columns in a vector, a power of two
     parts: int  # vectors in a piece
 
-    def for_loops(self) -> PolynomialTable:
-        powers, chunk, several = map(static, (self.powers, self.chunk, self.parts > 1))
-        return PolynomialTable(self.first, self.coef, powers, chunk, several, self.parts)
-
-
-class PolynomialTable(NamedTuple):
-    """Local polynomials as loops take them."""
-
-    first: np.ndarray
-    coef: np.ndarray
-    powers: tuple  # static, as the following
-    chunk: tuple
-    several: tuple  # flag: a piece has more vectors than one
-    parts: int
+    @property
+    def n_columns(self) -> int:
+        """Columns of a piece, those that fill vectors included."""
+        return len(self.chunk) * self.parts
 
 
 class Layout(NamedTuple):
@@ -175,85 +109,77 @@ def layout_of(table: Table) -> Layout:
     values = polynomials_of(firsts, blocks, dtype, bool(bins.mirror), _MIN_WRITTEN)
     widths = {*table.width.tolist(), *table.band.tolist()}
     uniform_width = widths.pop() if len(widths) == 1 else 0
-    return Layout(bins, values, table.column, table.band[table.set_of], uniform_width)
+    return Layout(bins, values, table.column.copy(), table.band[table.set_of], uniform_width)
 
 
-def pieces_of(table: Table, more: int = 0) -> tuple[np.ndarray, list[int]]:
+def pieces_of(table: Table) -> tuple[np.ndarray, list[int]]:
     """First piece of each set, and the sets whose coefficients are stored, in order.
 
-    Sets that differ in their binning alone share their pieces. A set has a piece for each bin,
-    and `more` besides.
+    Sets that differ in their binning alone share their pieces.
     """
     keys = np.stack([table.coef_start, table.first_start, table.bins, table.band], axis=1)
     _, sets, block = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    starts = np.cumsum([0, *table.bins[sets] + more])
-    return starts[np.ravel(block)], sets.tolist()
+    return np.cumsum([0, *table.bins[sets]])[np.ravel(block)], sets.tolist()
 
 
-def bins_of(table: Table, first_piece: np.ndarray, dtype: Any = None) -> Bins:
-    """Where values fall; `first_piece`: that of each set.
-
-    In the precision of the table's coefficients, or in `dtype`.
-    """
-    dtype = np.dtype(table.coef.dtype if dtype is None else dtype)
-    of, kind = table.set_of, table.binning
+def bins_of(table: Table, first_piece: np.ndarray) -> Bins:
+    """Where values fall; `first_piece`: that of each set."""
+    n_sets, kind = len(table.origin), table.binning
     zero_piece = int((first_piece + table.bins).max())
-    search = no_search(dtype)
-    shift = start = limit = 0
-    floats = CellParameters(*[np.zeros(0, dtype)] * 5)
-    if kind == AFFINE:
-        # Clipping t is clipping x: both steps are monotone, in floating point as on paper.
-        with np.errstate(over="ignore"):
-            ends = [
-                (end - table.origin) * table.resolution for end in (table.clip_low, table.clip_high)
-            ]
-        floats = CellParameters(table.origin, table.resolution, table.bins - 1.0, *ends)
-    elif kind == EDGES:
-        floats, search = search_of(table, dtype)
-    elif kind == LOG2:
-        mantissa, bias = _FORMAT[dtype.itemsize]
-        octave_bits = int(table.resolution[0])
-        shift, start = mantissa - octave_bits, (int(table.origin[0]) + bias) << octave_bits
-        limit = int(table.bins[0]) - 1
-        low, high = clipping(table)
-        top = np.nextafter(dtype.type(np.inf), dtype.type(0))
-        floats = floats._replace(
-            low=low.astype(dtype), high=_not_above(np.minimum(high, top), dtype)
-        )
-    clipped = bool(np.isfinite(table.clip_low).any() or np.isfinite(table.clip_high).any())
-    if kind == EDGES and table.degree == 0:  # a look-up goes on for ever beyond its end edges
-        first, final = (table.edges[table.edge_start + at] for at in (1, table.bins - 1))
-        clipped = bool((table.clip_low > first).any() or (table.clip_high < final).any())
-    origin, factor, last, low, high = (by_vector(a[of]) if len(a) else a for a in floats)
     signed = bool(table.signed and kind != CODE)
+    numbers, integers = np.zeros((4, n_sets)), np.zeros((6, n_sets), np.int64)
+    numbers[LOW], numbers[HIGH] = (-np.inf, np.inf) if kind == CODE else clipping(table)
+    integers[FIRST_PIECE], integers[TOP] = first_piece, table.bins - 1
+    edges, before = np.zeros(1), np.zeros(1, np.int32)
+    shift = start = 0
+    if kind == AFFINE:
+        numbers[ORIGIN], numbers[FACTOR] = table.origin, table.resolution
+    elif kind == LOG2:
+        octave_bits = int(table.resolution[0])
+        shift = _MANTISSA - octave_bits
+        start = (int(table.origin[0]) + _BIAS) << octave_bits
+    elif kind == EDGES:
+        sets = [table.edges[k : k + n + 1] for k, n in zip(table.edge_start, table.bins)]
+        edges, integers[EDGE] = np.concatenate(sets), starts_of(sets)
+        numbers[ORIGIN] = [e[0] for e in sets]
+        shift, keys, cells = _cells(sets)
+        integers[KEY], integers[CELL] = keys, starts_of(cells)
+        integers[LAST_CELL] = [len(passed) - 2 for passed in cells]
+        before = np.concatenate(cells).astype(np.int32)
     return Bins(
-        kind=kind,
+        kind=static(kind),
         signed=signed,
         zero_at_zero=bool(table.zero_at_zero and kind != CODE),
-        clipped=clipped,
-        centred=False,
-        position=_position_of(table, dtype),
-        first_piece=by_vector(first_piece[of].astype(np.int32)),
-        top=by_vector(table.bins[of].astype(np.int32) - 1),
-        origin=origin,
-        factor=factor,
-        last=last,
-        low=low,
-        high=high,
-        search=search,
-        number=np.zeros(1, dtype),
+        position=table.degree > 0,
+        numbers=np.take(numbers, table.set_of, axis=1),
+        integers=np.take(integers, table.set_of, axis=1),
+        edges=edges,
+        before=before,
         shift=shift,
         start=start,
-        limit=limit,
         zero_piece=zero_piece,
         mirror=zero_piece + 1 if signed else 0,
     )
 
 
-def _position_of(table: Table, dtype: np.dtype) -> int:
-    if table.degree == 0:
-        return NO_POSITION
-    return FLOAT64_POSITION if dtype == np.float32 else POSITION
+def _cells(sets: Sequence[np.ndarray]) -> tuple[int, list[int], list[np.ndarray]]:
+    """Cells of the edges: the shift, the first key and the edges before each cell, by set.
+
+    As few as have no more than one edge each, as far as their number allows.
+    """
+    distances = [(e[1:-1] - e[0] + 0.0).view(np.int64) for e in sets]
+    most = _CELLS_PER_EDGE * sum(map(len, sets))
+    for octave_bits in range(_MAX_OCTAVE_BITS):
+        shift = _MANTISSA - octave_bits
+        keys = [int(bits[bits > 0].min(initial=bits.max(initial=0)) >> shift) for bits in distances]
+        cells = [
+            np.maximum((bits >> shift) - k, 0) for bits, k in zip(distances, keys, strict=True)
+        ]
+        crowded = any((c[1:] == c[:-1]).any() for c in cells)
+        if not crowded or 2 * sum(int(c.max(initial=0)) + 1 for c in cells) > most:
+            break
+    before = [np.searchsorted(c, np.arange(int(c.max(initial=0)) + 2)) for c in cells]
+    return shift, keys, before
 
 
 def polynomials_of(
@@ -287,31 +213,17 @@ def polynomials_of(
     if mirrored:
         values[n_pieces + 1 :] = -values[: n_pieces + 1]
         starts[n_pieces + 1 :] = starts[: n_pieces + 1]
-    return LocalPolynomials(starts, flat, powers, chunk, parts)
+    return LocalPolynomials(starts, flat, static(powers), static(chunk), parts)
 
 
 def coefficients(layout: Layout) -> np.ndarray:
     """Coefficients [piece][power][column] without the columns that fill vectors."""
     values = layout.values
-    pieces = values.coef.reshape(len(values.first), values.powers, -1)
+    pieces = values.coef.reshape(len(values.first), len(values.powers), -1)
     return pieces[:, :, : int(layout.band.max())]
 
 
 def octaves_of(bins: Bins) -> tuple[int, int]:
     """Exponent of the first octave, and bins in each of them (LOG2)."""
-    mantissa, bias = _FORMAT[bins.number.itemsize]
-    octave_bits = mantissa - bins.shift
-    return (bins.start >> octave_bits) - bias, 1 << octave_bits
-
-
-def _not_above(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """The largest numbers of `dtype` that are not above these."""
-    rounded = values.astype(dtype)
-    return np.where(rounded > values, np.nextafter(rounded, dtype.type(-np.inf)), rounded)
-
-
-def _rows(arrays: Sequence[np.ndarray], length: int) -> np.ndarray:
-    """Arrays by feature as rows of one, which begin on cache lines."""
-    out = aligned(len(arrays) * length, arrays[0].dtype).reshape(len(arrays), length)
-    out[:] = arrays
-    return out
+    octave_bits = _MANTISSA - bins.shift
+    return (bins.start >> octave_bits) - _BIAS, 1 << octave_bits

@@ -10,206 +10,38 @@ EDGES  edges e_0 < e_1 < …: b = #{k ≥ 1 : e_k ≤ x}, u = (x − e_b) / (e_{
 CODE   b = x, u = 0
 ====== ====================================================================================
 
-The piece is ``first_piece[j] + b`` for feature j. If the table is `signed` (odd extension), b and u
-are those of |x|, and negative values have the piece with the sign changed; if `zero_at_zero`,
-zero has the piece of zeros.
+If the table is `signed` (odd extension), b and u are those of |x|, and negative values have the
+piece with the sign changed; if `zero_at_zero`, zero has the piece of zeros.
 
-This is the only place that finds bins. It is written once for a number and for a vector of them
-(:mod:`..simd.arithmetic`), and compiled for the kind of bins in use. The bin of a value depends on
-the number, not on its type: uniform bins are found in float64, those between edges by comparisons
-that are exact in the rows' precision, octaves by the bits.
-
-It relies on the relations that :mod:`.layout` states. A NaN falls into some bin, never out of
-bounds; callers that must notice it compare (:func:`..simd.arithmetic.still_inside`).
+This is the only compiled code of the processor that finds bins: transforms, sums, codes and
+training call it. It relies on the relations that :mod:`.layout` states. A NaN falls into some bin,
+never out of bounds; callers that must notice it compare. Two other forms cannot share it, since
+they are other languages: the kernels of a GPU (:mod:`..gpu.kernels`) and exported C; all read the
+same :class:`.layout.Bins`. The readable form is :func:`..reference.positions`.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ..._util.compiling import INNER, interpreted, njit, static
+from ..._util.compiling import INNER, njit
 from ..._util.sparse import for_compiled_loops
-from ..simd.arithmetic import (
-    add_distance,
-    as_floats,
-    bits_of,
-    cap_bin,
-    clip,
-    clip_to_range,
-    code_of,
-    filled_like,
-    lanes_of,
-    leading_bits,
-    magnitude,
-    octave_bin,
-    parameter,
-    plus,
-    position_between,
-    shift_and_scale,
-    signed_piece,
-    smaller,
-    split,
-    times,
-    where_at_least,
-)
-from ..simd.vectors import ONE, TWO, gather_blocks, in_memory, item, load_some, store, width
+from ..simd.vectors import item, put
 from .layout import (
     CELL,
-    CROWD,
     EDGE,
     FACTOR,
     FIRST_PIECE,
-    FLOAT64_POSITION,
+    HIGH,
     KEY,
-    LAST,
-    LIMIT,
+    LAST_CELL,
     LOW,
-    NO_POSITION,
     ORIGIN,
     TOP,
 )
-from .search import EDGES_RECORD, NO_RECORDS, THRESHOLD_RECORD
-from .stored import AFFINE, CODE, LANES, LOG2, aligned
-
-# To which features the lanes of a vector belong.
-ACROSS = static(True)  # to j, j + 1, …: consecutive values of a dense row
-WITHIN = static(False)  # all to j
-_NOT_CENTRED = static(False)
-
-
-@njit(**INNER)
-def find(bins, kind, checked, x, j, across, beyond):
-    """Piece of the table and position in the bin.
-
-    Parameters
-    ----------
-    bins : BinFinder
-    kind, checked : tuple
-        Of `bins`: as arguments by themselves, they decide what is compiled.
-    x : number or Vector
-        Of the precision of the rows, or unsigned integers where they are codes.
-    j : int
-        Feature.
-    across : tuple
-        ACROSS or WITHIN.
-    beyond : number or Vector
-        A distance.
-
-    Returns
-    -------
-    piece, u : int32 and floats, one for each value
-    beyond : number or Vector
-        With the distance of x from its range added, if ranges are checked (NaN for NaN).
-    """
-    if len(kind) == CODE:
-        b = code_of(x, parameter(bins.integers, TOP, j, x, across))
-        piece = plus(parameter(bins.integers, FIRST_PIECE, j, x, across), b)
-        return piece, filled_like(x, bins.edges.dtype.type(0)), beyond
-    value = as_floats(x, bins.edges)
-    if len(checked) == 1:
-        low = parameter(bins.ranges, np.int64(0), j, value, across)
-        inside = clip(value, low, parameter(bins.ranges, np.int64(1), j, value, across))
-        beyond = add_distance(beyond, inside, value)
-        value = value if len(bins.clipped) == 1 else inside
-    size = magnitude(value, bins.signed)
-    if len(kind) == AFFINE:
-        t = affine_position(bins, size, j, across)
-        b, t = split(t, parameter(bins.numbers, LAST, j, x, across), bins.centred)
-        u = as_floats(t, bins.edges)
-    elif len(kind) == LOG2:
-        size = clip_to_range(size, bins.numbers, LOW, j, across, bins.clipped)
-        b, u = octave_bin(size, bins.shift, bins.start, bins.limit)
-    else:
-        cells = in_memory(cell_of(bins, size, j, across))
-        b, u = passed_edges(bins, bins.record, bins.position, size, cells, np.int64(0), j, across)
-        if len(bins.position) != NO_POSITION:  # values at the right end belong to the last bin
-            b, u = cap_bin(b, parameter(bins.integers, TOP, j, x, across), u)
-    piece = plus(parameter(bins.integers, FIRST_PIECE, j, x, across), b)
-    piece = signed_piece(piece, value, bins.mirror, bins.signed, bins.zero_piece, bins.zero_at_zero)
-    return piece, u, beyond
-
-
-@njit(**INNER)
-def affine_position(bins, size, j, across):
-    """t = (x − origin)·factor within [low, high], in the precision of the origin."""
-    origin = parameter(bins.numbers, ORIGIN, j, size, across)
-    factor = parameter(bins.numbers, FACTOR, j, size, across)
-    t = shift_and_scale(as_floats(size, bins.numbers), origin, factor)
-    return clip_to_range(t, bins.numbers, LOW, j, across, bins.clipped)
-
-
-# The search among edges (:mod:`.search`): a value's cell says how many edges lie before it, and a
-# comparison or two say how many of the cell's own edges it passes.
-
-
-@njit(**INNER)
-def cell_of(bins, x, j, across):
-    """Index of a value's cell: of its record, or, without records, of its count of edges."""
-    x = clip_to_range(x, bins.numbers, LOW, j, across, bins.clipped)
-    origin = parameter(bins.numbers, ORIGIN, j, x, across)
-    t = shift_and_scale(x, origin, parameter(bins.numbers, FACTOR, j, x, across))
-    if bins.shift == 0:  # uniform cells
-        cell = split(t, parameter(bins.numbers, LAST, j, x, across), _NOT_CENTRED)[0]
-    else:
-        key = parameter(bins.integers, KEY, j, x, across)
-        limit = parameter(bins.integers, LIMIT, j, x, across)
-        cell = leading_bits(t, bins.shift, key, limit)
-    cell = plus(cell, parameter(bins.integers, CELL, j, x, across))
-    return cell if len(bins.record) == NO_RECORDS else times(cell, len(bins.record))
-
-
-@njit(**INNER)
-def passed_edges(bins, record, position, x, cells, at, j, across):
-    """How many edges after e_0 a value passes, and its position after the last of them.
-
-    For values at the right end or beyond it, the count is one more than the last bin. The cells
-    (:func:`cell_of`) come from memory, ``cells[at:]``: loops that stored them some time ago read
-    them without waiting for the store. `record` and `position` are those of the bins.
-    """
-    one, zero = np.int64(1), np.int64(0)
-    x = clip_to_range(x, bins.numbers, LOW, j, across, bins.clipped)
-    if len(record) == THRESHOLD_RECORD:  # look-ups: one record and one comparison
-        threshold, bits = gather_blocks(bins.records, one, cells, at, record, x)
-        count = where_at_least(x, threshold, plus(bits_of(bits), 1), bits_of(bits))
-        return count, filled_like(x, bins.edges.dtype.type(0))
-    if len(record) == EDGES_RECORD:
-        # Positions: the same; the threshold is an end of the bins on both of its sides.
-        before, threshold, bits, after = gather_blocks(bins.records, one, cells, at, record, x)
-        count = where_at_least(x, threshold, plus(bits_of(bits), 1), bits_of(bits))
-        if len(position) == FLOAT64_POSITION:
-            return count, _position_after(bins, position, x, count, j, across)
-        left = where_at_least(x, threshold, threshold, before)
-        return count, position_between(x, left, where_at_least(x, threshold, after, threshold))
-    # Cells with several edges: ``edges[edge + b]`` is the left end of bin b.
-    edge = parameter(bins.integers, EDGE, j, x, across)
-    count = gather_blocks(bins.before, one, cells, at, ONE, x)[0]
-    # The most edges that share a cell, over a vector's features.
-    last = j + lanes_of(x) - 1
-    remaining = np.int64(max(bins.integers[CROWD, j], bins.integers[CROWD, last]))
-    while remaining > 0:  # nearly always once
-        step = (remaining + 1) >> 1
-        candidate = in_memory(plus(plus(count, edge), step))
-        edges = gather_blocks(bins.edges, one, candidate, zero, ONE, x)
-        count = where_at_least(x, edges[0], plus(count, step), count)
-        remaining -= step
-    if len(position) != NO_POSITION:  # edges beyond the end are padding
-        count = smaller(count, plus(parameter(bins.integers, TOP, j, x, across), 1))
-    return count, _position_after(bins, position, x, count, j, across)
-
-
-@njit(**INNER)
-def _position_after(bins, position, x, count, j, across):
-    """Position between the last of `count` edges and the next one; 0 for look-ups."""
-    if len(position) == NO_POSITION:
-        return filled_like(x, bins.edges.dtype.type(0))
-    at = in_memory(plus(count, parameter(bins.integers, EDGE, j, x, across)))
-    if len(position) == FLOAT64_POSITION:
-        left, right = gather_blocks(bins.exact, np.int64(1), at, np.int64(0), TWO, x)
-        return as_floats(position_between(as_floats(x, bins.exact), left, right), bins.edges)
-    left, right = gather_blocks(bins.edges, np.int64(1), at, np.int64(0), TWO, x)
-    return position_between(x, left, right)
+from .stored import AFFINE, EDGES, LOG2
 
 
 class Stored(NamedTuple):
@@ -221,59 +53,84 @@ class Stored(NamedTuple):
 
 
 class Locations(NamedTuple):
-    """Where values fell: one thread's memory, a vector longer than the values that it holds."""
+    """Where values fell: one thread's memory."""
 
     piece: np.ndarray  # int32
-    u: np.ndarray  # T
-    lanes: tuple  # static: values that are located at a time
+    u: np.ndarray  # float64
 
 
-def locations_for(count: int, dtype: Any) -> Locations:
-    """Memory for the locations of `count` values, with positions of `dtype`."""
-    piece, u = (aligned(count + LANES, kind) for kind in (np.int32, dtype))
-    return Locations(piece, u, static(width(u.itemsize)))
+def locations_for(count: int) -> Locations:
+    """Memory for the locations of `count` values."""
+    return Locations(np.zeros(count, np.int32), np.zeros(count))
 
 
 @njit(**INNER)
-def locate_dense(bins, x, at, j, n, n_rows, locations, beyond):
-    """Locate the values of n features from j on in n_rows consecutive rows, from x[at] on.
+def locate_values(bins, kind, x, start, j, locations, at, n):
+    """Locate the values x[start:] of n features from j on, into locations from `at` on.
 
-    In full vectors: the last one of a row overlaps the one before it, if there is one. Returns
-    `beyond` plus how far values are outside of their ranges, if these are checked.
+    `kind` is that of the bins, as an argument by itself: one kind is compiled.
     """
-    lanes = len(locations.lanes)
-    final = n - lanes if n > lanes else 0
-    for first in range(0, n * n_rows, n):
-        for start in range(0, n, lanes):
-            k = start if start < final else final
-            x_k = load_some(x, at + first + k, n, locations.lanes)
-            piece, u, beyond = find(bins, bins.kind, bins.checked, x_k, j + k, ACROSS, beyond)
-            store(locations.piece, first + k, piece)
-            store(locations.u, first + k, u)
-    return beyond
-
-
-def _locate_one_by_one(bins, x, at, j, n, n_rows, locations, beyond):
-    """The same where nothing is compiled: there are no vectors."""
-    for k in range(n * n_rows):
-        x_k = item(x, at + k)
-        found = find(bins, bins.kind, bins.checked, x_k, j + k % n, WITHIN, beyond)
-        locations.piece[k], locations.u[k], beyond = found
-    return beyond
-
-
-locate_dense = _locate_one_by_one if interpreted() else locate_dense
+    d = bins.numbers.shape[1]
+    for k in range(n):
+        f, value = j + k, np.float64(item(x, start + k))
+        size = abs(value) if bins.signed else value
+        low, high = item(bins.numbers, LOW * d + f), item(bins.numbers, HIGH * d + f)
+        size = size if size > low else low  # NaN, too
+        size = size if size < high else high
+        top = item(bins.integers, TOP * d + f)
+        if len(kind) == AFFINE:
+            u = (size - item(bins.numbers, ORIGIN * d + f)) * item(bins.numbers, FACTOR * d + f)
+            inside = u if u > 0.0 else 0.0
+            b = np.int64(inside if inside < top else np.float64(top))
+            u -= b
+        elif len(kind) == LOG2:
+            bits, bin_size = np.float64(size).view(np.int64), np.int64(1) << bins.shift
+            b = min(max((bits >> bins.shift) - bins.start, 0), top)
+            u = np.float64(bits & (bin_size - 1)) / np.float64(bin_size)
+        elif len(kind) == EDGES:
+            b, u = _find_between_edges(bins, size, f, d)
+        else:
+            b, u = min(np.int64(size), top), 0.0
+        b += item(bins.integers, FIRST_PIECE * d + f)
+        b += bins.mirror if value < 0 else 0
+        put(locations.piece, at + k, bins.zero_piece if bins.zero_at_zero and value == 0 else b)
+        put(locations.u, at + k, u)
 
 
 @njit(**INNER)
-def locate_stored(bins, stored, at, n, locations, beyond):
+def _find_between_edges(bins, size, f, d):
+    """Bin and position between the edges of feature f."""
+    bits = np.float64(size - item(bins.numbers, ORIGIN * d + f)).view(np.int64)
+    cell = (bits >> bins.shift) - item(bins.integers, KEY * d + f)
+    cell = min(max(cell, 0), item(bins.integers, LAST_CELL * d + f))
+    cell += item(bins.integers, CELL * d + f)
+    edge = item(bins.integers, EDGE * d + f)
+    b, most = np.int64(item(bins.before, cell)), np.int64(item(bins.before, cell + 1))
+    while b < most:  # edges of the cell: nearly always none
+        middle = (b + most + 1) >> 1
+        if size >= item(bins.edges, edge + middle):
+            b = middle
+        else:
+            most = middle - 1
+    if not bins.position:
+        return b, 0.0
+    left, right = item(bins.edges, edge + b), item(bins.edges, edge + b + 1)
+    return b, (size - left) / (right - left) if right > left else 0.0
+
+
+@njit(inline="always", **INNER)
+def locate_dense(bins, x, at, j, n, n_rows, locations):
+    """Locate the values of n features from j on in n_rows consecutive rows, from x[at] on."""
+    for k in range(0, n * n_rows, n):
+        locate_values(bins, bins.kind, x, at + k, j, locations, k, n)
+
+
+@njit(inline="always", **INNER)
+def locate_stored(bins, stored, at, n, locations):
     """The same for n stored values of CSR rows, which have features of their own."""
     for k in range(n):
         j = np.int64(item(stored.indices, at + k))
-        value = item(stored.data, at + k)
-        piece, u, beyond = find(bins, bins.kind, bins.checked, value, j, WITHIN, beyond)
-        locations.piece[k], locations.u[k] = piece, u
-    return beyond
+        locate_values(bins, bins.kind, stored.data, at + k, j, locations, k, np.int64(1))
 
 
 def stored_rows(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> Stored:

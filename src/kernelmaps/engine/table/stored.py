@@ -227,7 +227,6 @@ def code_table(
     )
 
 
-LANES = 16  # features in the longest vector: arrays by feature are padded to whole ones
 _LINE = 64  # bytes of a cache line: a vector that straddles two is loaded twice
 
 
@@ -237,11 +236,3 @@ def aligned(size: int, dtype: Any) -> np.ndarray:
     raw = np.zeros(n_bytes + _LINE, np.uint8)
     begin = -raw.__array_interface__["data"][0] % _LINE
     return raw[begin : begin + n_bytes].view(dtype)
-
-
-def by_vector(array: np.ndarray) -> np.ndarray:
-    """Numbers by feature, the last one repeated to fill a vector."""
-    out = aligned(len(array) + -len(array) % LANES, array.dtype)
-    out[: len(array)] = array
-    out[len(array) :] = array[-1:]
-    return out

@@ -9,30 +9,17 @@ columns: the surplus zeros fall on columns that are written later. Only the end 
 nothing after it: its columns go through a scratch vector, from which they are copied.
 """
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from ..._util.compiling import INNER, loop, njit, static
-from ..simd.polynomials import polynomial, vectors
-from ..simd.vectors import clear, copy_numbers, item, prefetch, store, width
-from .layout import BinFinder, PolynomialTable, layout_of
-from .locate import Locations, locate_dense, locate_stored
-from .stored import LANES, Table
+from ..._util.compiling import INNER, loop, njit
+from ..simd.vectors import clear, copy_numbers, item, polynomial, prefetch, store
+from .layout import Layout
+from .locate import Locations, locate_dense, locate_stored, locations_for
 
 PREFETCH = 1024  # numbers ahead of the one that is written
 TILE = 512  # values that are located at a time: pieces and positions stay in the first-level cache
-
-
-class TransformTable(NamedTuple):
-    """A map as the loops below take it."""
-
-    bins: BinFinder
-    values: PolynomialTable
-    column: np.ndarray
-    band: np.ndarray
-    uniform_width: int
 
 
 class TransformWorkspace(NamedTuple):
@@ -42,27 +29,16 @@ class TransformWorkspace(NamedTuple):
     scratch: np.ndarray  # T: columns of one value
 
 
-@lru_cache(maxsize=64)
-def transform_table(table: Table) -> TransformTable:
-    """A table as the loops below take it."""
-    layout = layout_of(table)
-    bins, values, column = layout.bins.for_loops(), layout.values.for_loops(), layout.column.copy()
-    return TransformTable(bins, values, column, layout.band, layout.uniform_width)
-
-
-def transform_workspace(table: TransformTable) -> TransformWorkspace:
+def transform_workspace(table: Layout) -> TransformWorkspace:
     """Memory for one thread."""
-    values = table.values
-    scratch = np.zeros(len(values.chunk) * values.parts, values.coef.dtype)
-    # Many are made, few of them large: not aligned, which takes longer than it saves.
-    piece, u = (np.zeros(TILE + LANES, kind) for kind in (np.int32, values.coef.dtype))
-    return TransformWorkspace(Locations(piece, u, static(width(u.itemsize))), scratch)
+    scratch = np.zeros(table.values.n_columns, table.values.coef.dtype)
+    return TransformWorkspace(locations_for(TILE), scratch)
 
 
 @njit(**INNER)
 def _write(values, piece, u, to, out):
     """Write the columns of one value from out[to] on, by Horner's rule."""
-    for v in range(vectors(values)):
+    for v in range(values.parts):
         store(out, to + v * len(values.chunk), polynomial(values, piece, u, v))
 
 
@@ -93,7 +69,7 @@ def transform_dense(table, x, work, begin, end, out):
             clear(out, row * row_width, n_rows * row_width)
         for j in range(0, d, TILE):
             n = TILE if d - j > TILE else d - j
-            locate_dense(table.bins, x, row * d + j, j, n, n_rows, locations, zero)
+            locate_dense(table.bins, x, row * d + j, j, n, n_rows, locations)
             # Only the last values of the result must not write full vectors.
             safe = n * n_rows
             while safe > 0 and _place_of(table, locations, safe - 1, n, row, j) > stop:
@@ -127,7 +103,7 @@ def transform_stored(table, rows, work, begin, end, out):
     stop, locations = out.indptr[end] - work.scratch.size, work.locations
     for a in range(rows.indptr[begin], last, TILE):
         n = TILE if last - a > TILE else last - a
-        locate_stored(table.bins, rows, a, n, locations, zero)
+        locate_stored(table.bins, rows, a, n, locations)
         for k in range(n):
             piece, j = np.int64(item(locations.piece, k)), np.int64(item(rows.indices, a + k))
             count = np.int64(item(table.band, j))

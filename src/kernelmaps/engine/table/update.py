@@ -27,20 +27,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._util.compiling import INNER, njit, static
-from ..simd.polynomials import polynomial, vectors
 from ..simd.vectors import add as plus
 from ..simd.vectors import (
     fold,
     item,
     load,
     multiply_add,
+    polynomial,
     prefetch,
     repeat,
     store,
     tile,
     zeros,
 )
-from .layout import BinFinder, Bins, LocalPolynomials, PolynomialTable
+from .layout import Bins, LocalPolynomials
 from .locate import Locations, locate_dense, locate_stored
 
 FAST = INNER | {"fastmath": True}
@@ -57,7 +57,6 @@ class Basis(NamedTuple):
     """The tables of an additive map for training, addressed by the pieces of `bins`."""
 
     bins: Bins
-    finder: BinFinder  # the same as loops take it
     values: LocalPolynomials  # the band Φ
     update: LocalPolynomials  # RᵀRΦ, the change of the weights; the same object as Φ if R = I
     squares: Squares  # ‖ψ‖² = ⟨Φ, RᵀRΦ⟩
@@ -70,7 +69,7 @@ class RowArrays(NamedTuple):
     data: np.ndarray  # flat
     indices: np.ndarray  # CSR: feature of each value
     indptr: np.ndarray
-    sparse: tuple  # static flag: CSR
+    sparse: bool  # CSR
     width: int  # dense: features
 
 
@@ -85,7 +84,7 @@ class RowWorkspace(NamedTuple):
 class Weights(NamedTuple):
     """Weights of a basis, and the polynomials that say which of them a value touches, and how."""
 
-    table: PolynomialTable
+    table: LocalPolynomials
     touched: tuple  # static: weights that one vector of the table touches, all lanes
     lanes: tuple  # static
     stride: int  # weights of each feature
@@ -95,7 +94,7 @@ class Weights(NamedTuple):
 class RowWork(NamedTuple):
     """What loops do with rows: where values fall, and the weights that they score or change."""
 
-    bins: BinFinder
+    bins: Bins
     scored: Weights | None = None
     changed: Weights | None = None
     squares: Squares | None = None  # to compute norms
@@ -104,37 +103,33 @@ class RowWork(NamedTuple):
 
 def weights_of(basis: Basis, table: LocalPolynomials, lanes: int, w: np.ndarray) -> Weights:
     """The weights that one of the tables of a basis touches."""
-    sizes = static(table.chunk * lanes), static(lanes)
-    return Weights(table.for_loops(), *sizes, basis.stride, w)
+    sizes = static(len(table.chunk) * lanes), static(lanes)
+    return Weights(table, *sizes, basis.stride, w)
 
 
 @njit(**FAST)
-def _span(rows, sparse, i):
+def _span(rows, i):
     """First and last value of example i."""
-    if len(sparse) == 1:
+    if rows.sparse:
         return np.int64(item(rows.indptr, i)), np.int64(item(rows.indptr, i + 1))
     return i * rows.width, (i + 1) * rows.width
 
 
 @njit(**FAST)
-def feature_of(rows, sparse, k, begin):
+def feature_of(rows, k, begin):
     """Feature of the k-th stored value: the index in a CSR row, the position in a dense one."""
-    return np.int64(item(rows.indices, k)) if len(sparse) == 1 else k - begin
+    return np.int64(item(rows.indices, k)) if rows.sparse else k - begin
 
 
 @njit(**FAST)
-def locate_row(bins, rows, sparse, i, work):
-    """Locate the values of example i, into `work`; index of its first value, and their number.
-
-    `sparse` is that of the rows, as an argument by itself.
-    """
-    begin, end = _span(rows, sparse, i)
-    zero = np.int64(0)
-    if len(sparse) == 1:
-        locate_stored(bins, rows, begin, end - begin, work.locations, zero)
+def locate_row(bins, rows, i, work):
+    """Locate the values of example i, into `work`; index of its first value, and their number."""
+    begin, end = _span(rows, i)
+    if rows.sparse:
+        locate_stored(bins, rows, begin, end - begin, work.locations)
     else:
-        n = end - begin
-        locate_dense(bins, rows.data, begin, zero, n, np.int64(1), work.locations, zero)
+        zero, one = np.int64(0), np.int64(1)
+        locate_dense(bins, rows.data, begin, zero, end - begin, one, work.locations)
     return begin, end - begin
 
 
@@ -142,9 +137,9 @@ def locate_row(bins, rows, sparse, i, work):
 def _add_term(weights, rows, locations, begin, k, total):
     """Add the k-th value's term of the scores, chunk by chunk and lane by lane."""
     piece, u = np.int64(item(locations.piece, k)), item(locations.u, k)
-    table, j = weights.table, feature_of(rows, rows.sparse, begin + k, begin)
+    table, j = weights.table, feature_of(rows, begin + k, begin)
     at = (j * weights.stride + item(table.first, piece)) * len(weights.lanes)
-    for v in range(vectors(table)):
+    for v in range(table.parts):
         phi = repeat(polynomial(table, piece, u, v), weights.lanes)
         w = load(weights.w, at + v * len(weights.touched), weights.touched)
         total = multiply_add(phi, w, total)
@@ -179,9 +174,9 @@ def add(weights, rows, work, begin, n):
     steps = tile(load(work.move, 0, lanes), table.chunk)
     for k in range(n):
         piece, u = np.int64(item(locations.piece, k)), item(locations.u, k)
-        j = feature_of(rows, rows.sparse, begin + k, begin)
+        j = feature_of(rows, begin + k, begin)
         first = (j * weights.stride + item(table.first, piece)) * len(lanes)
-        for v in range(vectors(table)):
+        for v in range(table.parts):
             at = first + v * len(weights.touched)
             phi = repeat(polynomial(table, piece, u, v), lanes)
             store(w, at, multiply_add(phi, steps, load(w, at, weights.touched)))
@@ -219,6 +214,6 @@ def squared_norm(squares, work, n):
 @njit(**FAST)
 def prefetch_row(rows, i):
     """Prefetch the values of example i."""
-    begin, end = _span(rows, rows.sparse, i)
+    begin, end = _span(rows, i)
     for k in range(begin, end, 64 // rows.data.itemsize):
         prefetch(rows.data, k)

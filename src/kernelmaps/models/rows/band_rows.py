@@ -17,11 +17,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._util.compiling import loop, njit, static
+from ..._util.compiling import loop, njit
 from ..._util.threads import cached_property, check_stop
-from ...engine.simd.polynomials import polynomial, vectors
-from ...engine.simd.vectors import ONE, add, fill, fold, item, load, multiply_add, put, store, zeros
-from ...engine.table.layout import PolynomialTable
+from ...engine.simd.vectors import (
+    ONE,
+    add,
+    fill,
+    fold,
+    item,
+    load,
+    multiply_add,
+    polynomial,
+    put,
+    store,
+    zeros,
+)
+from ...engine.table.layout import LocalPolynomials
 from ...engine.table.stored import aligned
 from ...engine.table.update import (
     FAST,
@@ -48,14 +59,13 @@ class BandArrays(NamedTuple):
     first: np.ndarray  # int32[entries]: the first weight that an entry touches
     values: np.ndarray  # T, flat [entry][function], padded with zeros
     chunk: tuple  # static: functions in a vector
-    several: tuple  # static flag: an entry has more vectors than one
     parts: int  # vectors in an entry
 
 
 class EntryTarget(NamedTuple):
     """Where the entries of a basis are written."""
 
-    table: PolynomialTable
+    table: LocalPolynomials
     stride: int  # weights of each feature
     first: np.ndarray
     values: np.ndarray
@@ -66,13 +76,13 @@ def _write_rows(bins, target, rows, workspace, start, indptr):
     """Write the entries of the rows from `start` on."""
     table, locations = target.table, workspace.locations
     for i in range(indptr.size - 1):
-        begin, n = locate_row(bins, rows, rows.sparse, start + i, workspace)
+        begin, n = locate_row(bins, rows, start + i, workspace)
         for k in range(n):
             piece, u = np.int64(item(locations.piece, k)), item(locations.u, k)
-            j, to = feature_of(rows, rows.sparse, begin + k, begin), indptr[i] + k
+            j, to = feature_of(rows, begin + k, begin), indptr[i] + k
             put(target.first, to, j * target.stride + item(table.first, piece))
-            for v in range(vectors(table)):
-                place = (to * vectors(table) + v) * len(table.chunk)
+            for v in range(table.parts):
+                place = (to * table.parts + v) * len(table.chunk)
                 store(target.values, place, polynomial(table, piece, u, v))
 
 
@@ -86,19 +96,17 @@ def write_entries(
     indptr[1:] = np.cumsum(np.broadcast_to(counts, end - start))
     table = basis.values
     first = np.empty(indptr[-1], np.int32)
-    values = np.empty(indptr[-1] * table.chunk * table.parts, table.coef.dtype)
-    target = EntryTarget(table.for_loops(), basis.stride, first, values)
-    _write_rows(basis.finder, target, rows, workspace, start, indptr)
-    return BandArrays(
-        indptr, first, values, static(table.chunk), static(table.parts > 1), table.parts
-    )
+    values = np.empty(indptr[-1] * table.n_columns, table.coef.dtype)
+    target = EntryTarget(table, basis.stride, first, values)
+    _write_rows(basis.bins, target, rows, workspace, start, indptr)
+    return BandArrays(indptr, first, values, table.chunk, table.parts)
 
 
 @njit(**FAST)
 def _row_score(bands, i, w):
     """The score of row i. Two sums hide the latency of the adds."""
     t, end = item(bands.indptr, i), item(bands.indptr, i + 1)
-    chunk, size, parts = bands.chunk, len(bands.chunk), vectors(bands)
+    chunk, size, parts = bands.chunk, len(bands.chunk), bands.parts
     a = zeros(w, chunk)
     b = a
     while t < end:
@@ -116,7 +124,7 @@ def _row_score(bands, i, w):
 @njit(**FAST)
 def _add_row(bands, i, value, w):
     """Add a multiple of row i to weights."""
-    chunk, size, parts = bands.chunk, len(bands.chunk), vectors(bands)
+    chunk, size, parts = bands.chunk, len(bands.chunk), bands.parts
     factor = fill(w, value, chunk)
     for t in range(item(bands.indptr, i), item(bands.indptr, i + 1)):
         for v in range(parts):
@@ -155,7 +163,7 @@ def add_products(bands, factors, p, shift, score, w):
 @njit(**FAST)
 def _add_outer_product(bands, t, s, factor, place, stride, out):
     """Add a multiple of Φ_t Φ_sᵀ of two entries to a block, from its number `place` on."""
-    chunk, size, parts = bands.chunk, len(bands.chunk), vectors(bands)
+    chunk, size, parts = bands.chunk, len(bands.chunk), bands.parts
     for v in range(parts):
         phi = load(bands.values, (s * parts + v) * size, chunk)
         phi = multiply_add(phi, fill(out, factor, chunk), zeros(out, chunk))
@@ -196,7 +204,7 @@ def write_dense(bands, factors, stride, width, n_weights, out):
     `out` is flat, with `n_weights` zeros for each of them, `width` for each feature, and one vector
     more: an entry that is padded adds zeros to what lies behind its feature.
     """
-    chunk, size, parts = bands.chunk, len(bands.chunk), vectors(bands)
+    chunk, size, parts = bands.chunk, len(bands.chunk), bands.parts
     start = 0
     for i in range(factors.size):
         if factors[i] != 0:
@@ -252,7 +260,7 @@ class BandRows:
     @property
     def _band_size(self) -> int:
         values = self.tables.basis.values
-        return values.chunk * values.parts
+        return values.n_columns
 
     @cached_property
     def _transforms(self) -> np.ndarray | None:

@@ -51,9 +51,8 @@ def workspace_for(tables: BasisTables, rows: RowArrays) -> RowWorkspace:
     """Memory for one thread that visits such rows."""
     most = int(np.diff(rows.indptr).max(initial=0)) if rows.sparse else rows.width
     dtype, lanes = tables.basis.values.coef.dtype, tables.lanes
-    locations = locations_for(most, tables.basis.bins.number.dtype)
     f, move = aligned(max(1, most) * lanes, dtype), aligned(lanes, dtype)
-    return RowWorkspace(locations, f, move)
+    return RowWorkspace(locations_for(most), f, move)
 
 
 def unpack_weights(flat: np.ndarray, tables: BasisTables, n_outputs: int) -> np.ndarray:
@@ -77,9 +76,9 @@ def rows_of(X: Any) -> RowArrays:
     """X as the loops take it: views, no copies."""
     if sparse.issparse(X):
         stored = stored_rows(X.data, X.indices, X.indptr)
-        return RowArrays(*stored, static(True), X.shape[1])
+        return RowArrays(*stored, True, X.shape[1])
     none = np.zeros(0, np.int32)
-    return RowArrays(X.reshape(-1), none, none, static(False), X.shape[1])
+    return RowArrays(X.reshape(-1), none, none, False, X.shape[1])
 
 
 def make_tables(
@@ -88,16 +87,11 @@ def make_tables(
 ) -> BasisTables:  # fmt: skip
     """Tables for rows X in the precision of `dtype`, for that many lanes (a power of two).
 
-    Rows in double precision are located in it, whatever `dtype`: their values may be far from zero
-    compared with their spread. So are all rows with `values_only`: what is stored is not located
-    again, and rounding positions would save nothing.
-
     `all_codes` asks for all codes of an integer type, not only for those up to the largest in X;
     `values_only` for a basis whose values are read and whose weights are not updated.
     """
     precision = np.dtype(dtype)
-    located_in = np.dtype(np.float64) if values_only or X.dtype == np.float64 else precision
-    options: Any = (precision, lanes, located_in, values_only)
+    options: Any = (precision, lanes, values_only)
     blocks = _code_blocks(bands, X, all_codes) if X.dtype.kind == "u" else None
     if blocks is not None:
         return _assemble(bands, CODE, blocks, np.arange(len(blocks)), *options)
@@ -138,7 +132,7 @@ def tabulate_fractions(tables: BasisTables, bits: int) -> BasisTables:
         values = np.einsum("fpc,fp->fc", coef[b], powers)
         looked_up.append((first[b], values[:, None, :], transform))
     single = np.dtype(np.float32)
-    return _assemble(tables.bands, CODE, looked_up, block_of, single, tables.lanes, single)
+    return _assemble(tables.bands, CODE, looked_up, block_of, single, tables.lanes)
 
 
 Block = tuple[np.ndarray, np.ndarray, int]  # first columns, coefficients, index of R
@@ -197,7 +191,6 @@ def _assemble(
     block_of: np.ndarray,
     dtype: np.dtype,
     lanes: int,
-    located_in: np.dtype,
     values_only: bool = False,
 ) -> BasisTables:
     """Blocks of pieces, one after the other, in the layout of the loops."""
@@ -219,10 +212,10 @@ def _assemble(
             update = lay_out([np.zeros_like(columns) for columns in first], updates)
         squares = _squares(phi, updates, table.signed)
     # Columns of a piece, those that fill vectors included.
-    ends = (block.chunk * block.parts + int(block.first.max()) for block in (values, update))
+    ends = (block.n_columns + int(block.first.max()) for block in (values, update))
     stride = max(width, *ends)
-    bins = bins_of(table, starts[block_of], located_in)
-    basis = Basis(bins, bins.for_loops(), values, update, squares, stride)
+    bins = bins_of(table, starts[block_of])
+    basis = Basis(bins, values, update, squares, stride)
     return BasisTables(basis, lanes, table.n_features * stride, stride, bands)
 
 

@@ -214,7 +214,7 @@ def visit_examples(work, rows, workspace, duals, record, order, n_active, take_s
         i = np.int64(order[t])
         if t + 1 < n_active:
             prefetch_row(rows, np.int64(order[t + 1]))
-        begin, n = locate_row(work.bins, rows, rows.sparse, i, workspace)
+        begin, n = locate_row(work.bins, rows, i, workspace)
         score(work.scored, rows, workspace, begin, np.int64(1), n)
         moved, shrink = _coordinate_steps(work.steps, duals, record, workspace, i, take_steps)
         if moved:
@@ -233,7 +233,7 @@ def accumulate(work, rows, workspace, examples, steps):
     for k in range(examples.size):
         for lane in range(steps.shape[1]):
             workspace.move[lane] = steps[k, lane]
-        begin, n = locate_row(work.bins, rows, rows.sparse, np.int64(examples[k]), workspace)
+        begin, n = locate_row(work.bins, rows, np.int64(examples[k]), workspace)
         add(work.changed, rows, workspace, begin, n)
 
 
@@ -241,7 +241,7 @@ def accumulate(work, rows, workspace, examples, steps):
 def measure(work, rows, workspace, sq_norm, scores):
     """|ψ_i|² of all rows, and their scores ⟨w, ψ_i⟩ of the first lane."""
     for i in range(sq_norm.size):
-        begin, n = locate_row(work.bins, rows, rows.sparse, np.int64(i), workspace)
+        begin, n = locate_row(work.bins, rows, np.int64(i), workspace)
         sq_norm[i] = squared_norm(work.squares, workspace, n)
         score(work.scored, rows, workspace, begin, np.int64(1), n)
         scores[i] = workspace.f[0]

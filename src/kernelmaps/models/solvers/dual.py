@@ -279,7 +279,7 @@ class CoordinateDescent:
     def _add_rows(self, examples: np.ndarray, steps: np.ndarray, w: np.ndarray) -> None:
         """Add the sum of ψ_i, times the steps of the examples, to weights."""
         tables, basis = self.tables, self.tables.basis
-        work = RowWork(basis.finder, changed=weights_of(basis, basis.update, tables.lanes, w))
+        work = RowWork(basis.bins, changed=weights_of(basis, basis.update, tables.lanes, w))
         workspace, examples = workspace_for(tables, self.rows), examples.astype(np.int32)
         _dual_loops.accumulate(work, self.rows, workspace, examples, steps)
 
@@ -308,7 +308,7 @@ class CoordinateDescent:
         """|ψ_i − m|² and ⟨m, ψ_i⟩ of all rows at hand, with the |m|² that is known so far."""
         tables, basis, n = self.tables, self.tables.basis, self.problem.y.size
         scored = weights_of(basis, basis.values, tables.lanes, self.mean)
-        work = RowWork(basis.finder, scored=scored, squares=basis.squares)
+        work = RowWork(basis.bins, scored=scored, squares=basis.squares)
         sq_norm, mean_dot = np.empty(n), np.empty(n)
         _dual_loops.measure(work, self.rows, workspace_for(tables, self.rows), sq_norm, mean_dot)
         return sq_norm + (self.mean_sq_norm - 2 * mean_dot), mean_dot
@@ -356,7 +356,7 @@ class CoordinateDescent:
             weights_of(basis, table, tables.lanes, self.w) for table in (basis.values, basis.update)
         )
         steps = _dual_loops.steps_of(self.problem, self.hessian)
-        work = RowWork(basis.finder, scored, changed, None, steps)
+        work = RowWork(basis.bins, scored, changed, None, steps)
         duals = DualVariables(self.alpha, self.alpha_sum, self.bias)
         workspace = workspace_for(tables, self.rows)
         self.n_active = _dual_loops.visit_examples(

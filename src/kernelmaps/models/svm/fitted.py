@@ -34,17 +34,19 @@ from ..._util.sparse import dense, is_sparse
 from ..._util.threads import cached_property, in_threads
 from ...engine import Spec, apply, code_spec
 from ...engine.apply import sums_array_api
-from ...engine.extent import EXACT_SIZES, column_range, first_not_finite
-from ...engine.families import CURVES
-from ...engine.outputs import check_loop
-from ...engine.piecewise import spec_of
-from ...engine.reference import at_codes
-from ...engine.row_checks import (
+from ...engine.extent import (
+    EXACT_SIZES,
     OUT_OF_DOMAIN,
+    column_range,
+    first_not_finite,
     negative_message,
     not_finite_message,
     outside_domain,
 )
+from ...engine.families import CURVES
+from ...engine.outputs import check_loop
+from ...engine.piecewise import spec_of
+from ...engine.reference import at_codes
 from ...engine.schema import check_width
 from ...engine.table import CODE, Table
 from ...engine.tabulated import has_table, n_columns, zero_at_zero
@@ -496,7 +498,7 @@ class AdditiveMachine:
             n_bytes = codes * X.shape[1] * self.n_outputs * 4
             if X.dtype.kind == "u" and table.binning != CODE and n_bytes <= _CODE_BYTES:
                 table = at_codes(table, codes, np.dtype(np.float64))
-            self._cache[key] = summed_table(table, precision, centred=True)
+            self._cache[key] = summed_table(table, precision)
         return self._cache[key]
 
     # -- description ------------------------------------------------------------------------------
@@ -676,22 +678,19 @@ def sum_weighted(bands: Table, weights: np.ndarray) -> Table:
     )
 
 
-def add_sums(table: Any, X: Any, out: np.ndarray, n_jobs: int | None = None) -> float:
-    """Add the sums of a table over the features to `out`; how far values were from the domain.
-
-    Zero if none was outside; not finite if one is not finite.
-    """
+def add_sums(table: Any, X: Any, out: np.ndarray, n_jobs: int | None = None) -> None:
+    """Add the sums of a table over the features to `out`."""
     from ...engine.table.dot import BLOCK, dot_dense, dot_stored, sum_workspace
     from ...engine.table.locate import stored_rows
 
     check_loop(X, table.features, out, (X.shape[0], table.outputs))
     grain = max(1, _GRAIN // (X.shape[1] * out.shape[1]))
-    flat, stored, packed = out.reshape(-1), is_sparse(X), table.for_loops()
+    flat, stored = out.reshape(-1), is_sparse(X)
     rows = stored_rows(X.data, X.indices, X.indptr) if stored else X.reshape(-1)
     loop = dot_stored if stored else dot_dense
 
-    def work(begin: int, end: int) -> float:
-        return float(loop(packed, rows, sum_workspace(table, end - begin), begin, end, flat))
+    def work(begin: int, end: int) -> None:
+        loop(table, rows, sum_workspace(table), begin, end, flat)
 
     # Every part of dense rows reads the whole table once for each of its blocks.
-    return sum(in_threads(work, X.shape[0], n_jobs, grain, 1 if stored else BLOCK))
+    in_threads(work, X.shape[0], n_jobs, grain, 1 if stored else BLOCK)

@@ -9,7 +9,7 @@ import numpy as np
 from ..data.text_cells import GAPS
 from ..engine.table.stored import starts_of
 from ..models.gam.functions import last_code
-from .layouts import c_array, c_strings, table_add
+from .c_layouts import c_array, c_strings, table_add
 
 # A term of one column has one feature of the table, a pair has two: places among the coarse codes
 # of its columns, between whose cells it is interpolated. If it is linear in a column, the place is

@@ -3,7 +3,7 @@
 Importing this module registers them with skl2onnx; models, and pipelines that contain them, are
 then converted as usual:
 
->>> import kernelmaps.onnx  # doctest: +SKIP
+>>> import kernelmaps.export.onnx  # doctest: +SKIP
 >>> from skl2onnx import to_onnx  # doctest: +SKIP
 >>> onnx_model = to_onnx(model, X[:1].astype("float32"))  # doctest: +SKIP
 
@@ -34,7 +34,7 @@ try:
     )
 except ImportError as error:  # pragma: no cover - depends on the environment
     raise ImportError(
-        "kernelmaps.onnx needs skl2onnx and onnx: pip install 'kernelmaps[onnx]'"
+        "kernelmaps.export.onnx needs skl2onnx and onnx: pip install 'kernelmaps[onnx]'"
     ) from error
 
 import kernelmaps
@@ -44,7 +44,7 @@ from ..engine.reference import evaluate, evaluate_table
 from ..maps.base import PLUGINS
 from ..models.gam.functions import input_names, term_values
 from ..models.streaming.linear import StreamingLinear
-from .tracer import BATCH, Trace, Traced, onnx_type
+from .onnx_tracer import BATCH, Trace, Traced, onnx_type
 
 __all__ = ["register", "to_onnx"]
 

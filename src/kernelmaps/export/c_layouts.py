@@ -8,8 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.table import AFFINE, EDGES, LOG2, Table
-from ..engine.table.layout import Layout, coefficients, layout_of, octaves_of
+from ..engine.table import AFFINE, CODE, EDGES, LOG2, Table
+from ..engine.table.layout import (
+    EDGE,
+    FACTOR,
+    FIRST_PIECE,
+    HIGH,
+    LOW,
+    ORIGIN,
+    TOP,
+    Bins,
+    Layout,
+    coefficients,
+    layout_of,
+    octaves_of,
+)
 
 
 def c_array(name: str, values: Any, kind: str = "double") -> str:
@@ -53,34 +66,38 @@ def table_add(name: str, table: Table, width: str, missing: np.ndarray | None = 
 
 def _table_arrays(name: str, layout: Layout) -> str:
     """The arrays of a layout that its bins and polynomials need."""
-    bins, d = layout.bins, len(layout.band)
-    kind = bins.kind
+    bins = layout.bins
     integers = {
-        "first_piece": bins.first_piece[:d],
+        "first_piece": bins.integers[FIRST_PIECE],
+        "top": bins.integers[TOP],
         "band": layout.band,
         "first": layout.values.first,
     }
     reals = {"coef": coefficients(layout)}
-    if kind != LOG2:
-        integers["top"] = bins.top[:d]
-    if kind == AFFINE:
-        reals |= {"origin": bins.origin[:d], "factor": bins.factor[:d]}
-    if kind == EDGES:
-        integers["edge"] = bins.search.edge[:d]
-        reals["edges"] = bins.search.exact
-    if bins.clipped or kind == LOG2:
-        reals |= {"low": bins.low[:d], "high": bins.high[:d]}
+    if bins.binning == AFFINE:
+        reals |= {"origin": bins.numbers[ORIGIN], "factor": bins.numbers[FACTOR]}
+    if bins.binning == EDGES:
+        integers["edge"] = bins.integers[EDGE]
+        reals["edges"] = bins.edges
+    if _clips(bins):
+        reals |= {"low": bins.numbers[LOW], "high": bins.numbers[HIGH]}
     text = [c_array(f"{name}_{key}", values, "int") for key, values in integers.items()]
     return "".join(text + [c_array(f"{name}_{key}", values) for key, values in reals.items()])
+
+
+def _clips(bins: Bins) -> bool:
+    """Whether values are clipped."""
+    return bins.binning != CODE and bool(np.isfinite(bins.numbers[[LOW, HIGH]]).any())
 
 
 def _locating(name: str, layout: Layout) -> str:
     """Statements that set the bin b and the position u of a value t of feature d."""
     bins = layout.bins
-    kind = bins.kind
+    kind = bins.binning
     clip = f"""  if (t < {name}_low[d]) t = {name}_low[d];
   if (t > {name}_high[d]) t = {name}_high[d];
 """
+    clip = clip if _clips(bins) else ""
     if kind == LOG2:
         first, count = octaves_of(bins)
         return f"""{clip}  {{
@@ -91,7 +108,6 @@ def _locating(name: str, layout: Layout) -> str:
     u = part - (double)within;
   }}
 """
-    clip = clip if bins.clipped else ""
     if kind == EDGES:
         place = "(t - e[b]) / (e[b + 1] - e[b])" if bins.position else "0.0"
         return f"""{clip}  {{
@@ -106,7 +122,7 @@ def _locating(name: str, layout: Layout) -> str:
   }}
 """
     change = f"  t = (t - {name}_origin[d]) * {name}_factor[d];\n" if kind == AFFINE else ""
-    return f"""{change}{clip}  b = t > 0.0 ? (t < {name}_top[d] ? (int)t : {name}_top[d]) : 0;
+    return f"""{clip}{change}  b = t > 0.0 ? (t < {name}_top[d] ? (int)t : {name}_top[d]) : 0;
   u = t - (double)b;
 """
 

@@ -25,8 +25,8 @@ from ..engine.piecewise import table_of
 from ..engine.table import Table
 from ..engine.tabulated import n_columns, table_for
 from ..models.gam.functions import input_names
-from .layouts import c_array, c_real, c_strings, table_add
-from .tables import table_model
+from .c_layouts import c_array, c_real, c_strings, table_add
+from .c_tables import table_model
 
 __all__ = ["to_c"]
 
@@ -71,7 +71,7 @@ def to_c(
     Examples
     --------
     >>> import kernelmaps as km
-    >>> from kernelmaps.export_c import to_c
+    >>> from kernelmaps.export.c import to_c
     >>> header = to_c(km.HomogeneousMap("chi2", n_components=5).fit([[0.2, 0.8]]), "chi2_map")
     >>> "static void chi2_map(const double *x, double *out)" in header
     True
@@ -130,8 +130,8 @@ def _spec_of(what: Any) -> tuple[Spec, int]:
     if spec is None or spec.family not in (*CURVES, "piecewise"):
         raise TypeError(
             f"to_c exports fitted additive maps, designs and additive models, not "
-            f"{type(what).__name__}. Fit it first, or use kernelmaps.onnx for joint maps and ridge "
-            "models."
+            f"{type(what).__name__}. Fit it first, or use kernelmaps.export.onnx for joint maps "
+            "and ridge models."
         )
     if design:
         return spec, 1
