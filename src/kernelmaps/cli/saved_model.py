@@ -178,7 +178,8 @@ class SavedModel:
 def _set_map_names(fitted: Any, columns: Sequence[str]) -> None:
     """Let the additive maps of a model, fitted on an array, name columns in messages."""
     parts = getattr(getattr(fitted, "_fitted_maps", None), "parts", [])
-    steps = [step for group in parts if group.columns is None for step in group.steps]
+    maps = [part.map for part in parts if part.columns is None]
+    steps = [step for made in maps for _, step in getattr(made, "steps", [("map", made)])]
     for feature_map in [getattr(fitted, "feature_map_", None), *steps]:
         if hasattr(feature_map, "_known_names") and feature_map.n_features_in_ == len(columns):
             feature_map._known_names = columns
