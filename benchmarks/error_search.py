@@ -1,6 +1,6 @@
 """The search for the pair of values with the largest error of a map, by attack.
 
-A certificate is as good as what it survives. The search looks where errors hide: on an even and on a
+A certificate is as good as what it survives. The search looks where errors hide: on an even and a
 logarithmic grid, between their points, at the ends, at tiny values, on the diagonal (where kernels
 have their kinks), at random pairs; then it climbs from the worst pairs in ever smaller steps. What
 it finds is a lower bound on the true maximum, never an upper one.

@@ -335,7 +335,7 @@ def test_tensors_that_are_no_rows_are_refused(torch, monkeypatch):
         model.fit(torch.asarray(y), y)
     with pytest.raises(ValueError, match=r"found shape \(0, 6\)"):
         model.fit(torch.zeros((0, 6)), y[:0])
-    with pytest.raises(ValueError, match="dtype torch.complex64"):
+    with pytest.raises(ValueError, match=r"dtype torch\.complex64"):
         model.fit(torch.zeros((3, 2), dtype=torch.complex64), y[:3])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.fit(torch.asarray(X), y[:-1])

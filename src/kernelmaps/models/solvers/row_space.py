@@ -115,9 +115,7 @@ class LowRankCovariance:
         return block_sums(self.dense, d, u, blocks)
 
 
-def invert_by_rows(
-    root: np.ndarray, diagonal: np.ndarray, mean: float
-) -> LowRankCovariance | None:
+def invert_by_rows(root: np.ndarray, diagonal: np.ndarray, mean: float) -> LowRankCovariance | None:
     """(XᵀX + diag(d))⁻¹ of X with few rows and d > 0; `mean` is that of the diagonal of XᵀX.
 
     None if so many penalties are far below the others that a system of the coefficients is smaller,
