@@ -323,7 +323,7 @@ REFUSED = [
     (2, "C must be a positive number", ("compare", "DATA", "-t", "label", "--C", "-1")),
     (2, "line 3, column 'a': the cell holds 'many'", ("fit", "BAD", "--model", "ridge")),
     (2, "cannot be split into cells", ("fit", "LONG", "-t", "y", "-o", "OUT")),
-    (2, "no column 'd'; it has 'a', 'y'", ("predict", "MODEL", "BAD")),
+    (2, "no column 'b'", ("predict", "MODEL", "BAD")),
     (2, "which does not predict", ("predict", "MAP", "DATA")),
     (3, "not a kernelmaps file", ("explain", "DATA")),
     (2, "No such file", ("explain", "nowhere.kmap")),
