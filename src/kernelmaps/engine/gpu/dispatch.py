@@ -163,7 +163,7 @@ def _sums_on(table: _Held, xp: Any, device: Any) -> DeviceSums:
 
 @lru_cache(maxsize=16)
 def _codes_on(bins: _Held, ends: bytes, unit: float, xp: Any, device: Any) -> DeviceCodes:
-    low, high = np.frombuffer(ends).reshape(2, -1)
+    low, high = np.frombuffer(ends).reshape(2, -1).copy()  # torch takes writable arrays
     return codes_on(bins.held, low, high, unit, partial(_put, xp, device))
 
 

@@ -243,7 +243,7 @@ def put(typing_context, array, offset, value):
     return types.void(array, types.int64, value), build
 
 
-@python_fallback(lambda array, offset: array[offset])
+@python_fallback(lambda array, offset: array.reshape(-1)[offset])
 def item(typing_context, array, offset):
     """``array[offset]`` of a contiguous array: no test for a negative index."""
 
