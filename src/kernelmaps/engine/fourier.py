@@ -82,7 +82,9 @@ def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
     X = _clipped(np, spec, X)
     wave = _joint_loops.wave(spec.numbers["scale"], out.dtype)
     paired, half = spec.numbers["paired"], n_outputs(spec)
-    turns = None if paired else _turns(spec).astype(out.dtype)
+    turns = None  # phases, reduced to [0, 1)
+    if not paired:
+        turns = np.mod(spec.arrays["phases"] / (2 * np.pi), 1.0).astype(out.dtype)
     amplitudes = spec.arrays.get("amplitudes")
     if amplitudes is not None:
         amplitudes = amplitudes.astype(out.dtype)
@@ -120,11 +122,6 @@ def _far_cosines(out: np.ndarray, columns: slice, half: int, spec: Spec) -> None
         out[:, columns.start + half : columns.stop + half] = scale * np.sin(angles)
     else:
         out[:, columns] = scale * np.cos(angles + spec.arrays["phases"][columns])
-
-
-def _turns(spec: Spec) -> np.ndarray:
-    """Phases of all columns in turns, reduced to [0, 1)."""
-    return np.mod(spec.arrays["phases"] / (2 * np.pi), 1.0)
 
 
 FAMILIES["fourier"] = JointFamily(_n_columns, _formula, _fast)

@@ -173,7 +173,9 @@ class Spec:
         for index, part in enumerate(parts):
             if not isinstance(part, dict):
                 raise FileFormatError("the file's spec has a malformed part.")
-            specs.append(cls._from_content(part, _of_part(arrays, index), depth + 1))
+            own = f"{index}/"
+            inner = {k.removeprefix(own): v for k, v in arrays.items() if k.startswith(own)}
+            specs.append(cls._from_content(part, inner, depth + 1))
         own_arrays = {name: array for name, array in arrays.items() if "/" not in name}
         return spec_from_file(family, own_arrays, numbers, tuple(specs))
 
@@ -193,11 +195,6 @@ def spec_from_file(
         raise FileFormatError(
             f"the file is not usable: {error}. Restore it from a copy or write it again."
         ) from error
-
-
-def _of_part(arrays: Mapping[str, np.ndarray], index: int) -> dict[str, np.ndarray]:
-    prefix = f"{index}/"
-    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
 
 def _frozen(name: str, value: Any) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy
 
-from .._util.schema import State, boolean, check_entries, number
+from .._util.schema import boolean, check_entries, number
 from .._util.sparse import check_sparse
 from ..engine.spec import Spec, spec_from_file
 from ..exceptions import FileFormatError
@@ -74,8 +74,8 @@ class Reader:
         except FileFormatError:
             return Reader(self.arrays).read(node)
 
-    def _array(self, node: Any, name: str = "name", end: str = "") -> np.ndarray:
-        key = f"{node[name]}{end}"
+    def _array(self, node: Any, end: str = "") -> np.ndarray:
+        key = f"{node['name']}{end}"
         if key in self.used:
             raise ValueError(f"two entries refer to the array {key!r}")
         self.used.add(key)
@@ -153,7 +153,12 @@ class Reader:
         state = {key: self.read(item) for key, item in entries.items()}
         if stated is None:  # a kernel, which checks its parameters itself
             return cls(**state)
-        state = self._current(cls, stated, node, state)
+        version = node.get("version")
+        if type(version) is not int or version > stated.version:
+            raise FileFormatError(
+                f"the file's {cls.__name__} has version {version!r:.20}; this kernelmaps reads up "
+                f"to {stated.version}. Upgrade kernelmaps to read it."
+            )
         value = self._new(cls, node)
         try:
             stated.restore(value, state)
@@ -177,16 +182,6 @@ class Reader:
         if not isinstance(parts, tuple) or not all(isinstance(item, Spec) for item in parts):
             raise TypeError("the parts of a spec must be specs")
         return spec_from_file(state["family"], arrays, numbers, parts)
-
-    def _current(self, cls: type, stated: State, node: Any, state: dict[str, Any]) -> Any:
-        """The entries; those of a later version are refused."""
-        version = node.get("version")
-        if type(version) is not int or version > stated.version:
-            raise FileFormatError(
-                f"the file's {cls.__name__} has version {version!r:.20}; this kernelmaps reads up "
-                f"to {stated.version}. Upgrade kernelmaps to read it."
-            )
-        return state
 
     def _new(self, cls: Any, node: Any) -> Any:
         """An instance with the file's parameters and nothing else."""

@@ -29,7 +29,7 @@ from .tables import (
     DeviceCodes,
     DeviceSums,
     DeviceTable,
-    codes_on,
+    bins_on,
     contiguous,
     device_of,
     sums_on,
@@ -226,7 +226,8 @@ def _sums_on(table: _Held, xp: Any, device: Any) -> DeviceSums:
 @lru_cache(maxsize=16)
 def _codes_on(bins: _Held, ends: bytes, unit: float, xp: Any, device: Any) -> DeviceCodes:
     low, high = np.frombuffer(ends).reshape(2, -1).copy()  # torch takes writable arrays
-    return codes_on(bins.held, low, high, unit, partial(_put, xp, device))
+    put = partial(_put, xp, device)
+    return DeviceCodes(unit, put(low), put(high), bins_on(bins.held, put))
 
 
 def _put(xp: Any, device: Any, array: np.ndarray) -> Any:

@@ -173,11 +173,6 @@ def sums_on(table: SummedTable, put: Any) -> DeviceSums:
     )
 
 
-def codes_on(bins: Bins, low: np.ndarray, high: np.ndarray, unit: float, put: Any) -> DeviceCodes:
-    """Bins of codes, so many in a bin, on the GPU that `put` copies to."""
-    return DeviceCodes(unit, put(low), put(high), bins_on(bins, put))
-
-
 def device_of(X: Any) -> Any:
     """Where an array lies; None for NumPy's that have no device."""
     return getattr(X, "device", None)

@@ -98,11 +98,6 @@ class FittedMap:
         """Columns of the feature that has the most."""
         return max(self.feature_map._columns_per_feature())
 
-    @property
-    def has_fixed_table(self) -> bool:
-        """Whether one table serves all rows (splines, look-ups); tables of curves go by ranges."""
-        return "mix" in self.spec.arrays or self.spec.family == "piecewise"
-
     def dense_unless_sparse_helps(self, rows: Any) -> Any:
         """Sparse rows as dense ones, where the map does not take 0 to 0."""
         return rows.toarray() if is_sparse(rows) and not zero_at_zero(self.spec) else rows
@@ -598,8 +593,11 @@ class AdditiveMachine:
         return spec, weights, np.asarray(self.offset, dtype=np.float64)
 
     def score_table(self) -> Table | None:
-        """The table of the scores in float64; None for maps that have no table of their own."""
-        if not self.fitted.has_fixed_table:
+        """The table of the scores in float64; None for maps that have no table of their own.
+
+        One table serves all rows of splines and look-ups; those of curves go by ranges.
+        """
+        if "mix" not in self.fitted.spec.arrays and self.fitted.spec.family != "piecewise":
             return None
         if "table" not in self._cache:
             self._cache["table"] = self._table_for(np.zeros((1, self.weights.shape[0])))
