@@ -59,6 +59,9 @@ _BLOCK_BYTES = 2**17  # of temporaries: larger ones are new memory each time
 # Rows with the smallest value of a column join the sample of data of few columns and values:
 # without them, the largest error was up to 10 % larger.
 _SCANNED = 8, 1 << 18
+# Runs of adjacent columns that tell rows apart, and their length. All columns take twice the time
+# of bytes: 0.04 s more of a fit of 0.04 s (60,000 rows of 784 columns).
+_RUNS = 4, 16
 
 
 def check_columns(owner: Any, signature: Callable) -> int:
@@ -166,8 +169,13 @@ def _sample(X: Any, n_jobs: int | None) -> np.ndarray:
     """
     n, d = X.shape
     count = min(n, int(np.clip(np.sqrt(2 * _ENTRIES / d), *_ROWS)))
-    keys = _weighted_sums(X, n_jobs)
-    rows = np.argsort(keys)[evenly_spaced(n, count)]
+    ranks, keys = evenly_spaced(n, count), _weighted_sums(X, n_jobs)
+    order = np.argsort(keys)
+    same = np.diff(keys[order]) == 0
+    if (np.append(same, False) | np.append(False, same))[ranks].any():
+        # The columns that tell rows apart may be zero in all of them: all columns decide then.
+        order = np.lexsort((_weighted_sums(X, n_jobs, all_columns=True), keys))
+    rows = order[ranks]
     if n > count and d <= _SCANNED[0] and n * d <= _SCANNED[1]:
         # Few values miss the smallest ones, and with them the largest ratios.
         magnitudes = np.abs(dense(X).astype(np.float64))
@@ -181,20 +189,24 @@ def _sample(X: Any, n_jobs: int | None) -> np.ndarray:
     return dense(sample[:, used]).astype(np.float64)
 
 
-def _weighted_sums(X: Any, n_jobs: int | None) -> np.ndarray:
-    """A number for each row: the sum of its values with uneven weights."""
-    order = np.arange(1, X.shape[1] + 1)
+def _weighted_sums(X: Any, n_jobs: int | None, all_columns: bool = False) -> np.ndarray:
+    """A number for each row: the sum of its values, or of some, with uneven weights."""
+    d = X.shape[1]
+    order = np.arange(1, d + 1)
     # Fractions of a golden ratio are even; without the cosines, whole multiples would cancel out.
     weights = 0.5 + np.modf(order * 0.6180339887498949)[0] + 1e-4 * np.cos(order)
     if sparse.issparse(X):
         # Weights of another type than the values would make a copy of these.
         return X @ (weights.astype(X.dtype) if X.dtype.kind == "f" else weights)
+    count, length = _RUNS
+    runs = [slice(s, s + length) for s in np.linspace(0, d - length, count).astype(np.intp)]
+    if all_columns or d <= count * length:
+        runs = [slice(0, d)]
 
     def sum_rows(begin: int, end: int) -> np.ndarray:
-        return np.einsum("ij,j->i", X[begin:end], weights)
+        return sum(np.einsum("ij,j->i", X[begin:end, run], weights[run]) for run in runs)
 
-    parts = in_threads(sum_rows, X.shape[0], n_jobs, rows_per_thread(X.shape[1]))
-    return np.concatenate(parts)
+    return np.concatenate(in_threads(sum_rows, X.shape[0], n_jobs, rows_per_thread(d)))
 
 
 @dataclass(eq=False, repr=False)
