@@ -274,10 +274,16 @@ class HomogeneousMap(AdditiveMap):
         columns = check_columns(self, kernel.signature)
         self.kernel_ = kernel
         with limit_blas(1):  # matrices are small: threads of BLAS would only wait, and busily
-            self.period_, series = self._fitted_series(X, Series(kernel, columns))
-            self.frequencies_, self.weights_ = series
+            series = Series(kernel, columns)
+            if self.period == "auto":
+                self.period_, cosines = series.best(pair_weights(X, kernel.gamma, self.n_jobs))
+            else:
+                check_positive(self, "period", self.period, "a positive number or 'auto'")
+                self.period_ = float(self.period)
+                cosines = series.of_period(self.period_)
+            self.frequencies_, self.weights_ = cosines
             if kernel.replace(signed=False, gamma=1.0).grows:
-                self.certificate_ = _certificate(kernel, *series)
+                self.certificate_ = _certificate(kernel, *cosines)
         arrays = waves_arrays(self.frequencies_, self.weights_)
         missing = columns - len(arrays["amplitude"])
         padded = {name: [*values, *[0.0] * missing] for name, values in arrays.items()}
@@ -299,13 +305,6 @@ class HomogeneousMap(AdditiveMap):
             )
         gamma = self.gamma if kernel.gamma == 1 else kernel.gamma
         return kernel.replace(gamma=float(gamma), signed=self._signed)
-
-    def _fitted_series(self, X: Any, series: Series) -> tuple[float, Cosines]:
-        """The period in use, and its series."""
-        if self.period == "auto":
-            return series.best(pair_weights(X, series.kernel.gamma, self.n_jobs))
-        check_positive(self, "period", self.period, "a positive number or 'auto'")
-        return float(self.period), series.of_period(float(self.period))
 
     def _feature_bound(self, limits: np.ndarray) -> float:
         assert self.certificate_ is not None
