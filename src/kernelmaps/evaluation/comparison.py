@@ -289,7 +289,8 @@ def measure(method: Method, problem: Problem, deadline: float = np.inf) -> tuple
     Returns the row of the table, without the error of the map, and the loss of each row when it was
     held out, or None unless all folds were done.
     """
-    times, scores, losses = [], [], np.full(problem.X.shape[0], np.nan)
+    times, scores = list[np.ndarray](), list[float]()
+    losses = np.full(problem.X.shape[0], np.nan)
     start = perf_counter()
     with _quiet(method, problem, record=True) as caught:
         for train, test in problem.folds():
