@@ -39,8 +39,20 @@ def _keep_pandas_out_of_pyarrow() -> None:
         return
     import pyarrow
 
-    sys.modules["pandas"] = None  # type: ignore[assignment]  # as if it were not installed
+    hidden = _Hidden("pandas")
+    sys.meta_path.insert(0, hidden)
     try:
         pyarrow.scalar(0)
     finally:
-        del sys.modules["pandas"]
+        sys.meta_path.remove(hidden)
+
+
+class _Hidden:
+    """Lets the import of one package fail, as if it were not installed."""
+
+    def __init__(self, package: str) -> None:
+        self.package = package
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> None:
+        if name == self.package:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
