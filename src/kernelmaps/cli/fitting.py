@@ -41,7 +41,6 @@ from ..evaluation.scores import PredictionScores
 from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
 from ..models.losses import LOSSES
 from .application import note
-from .export import write_model
 from .settings import FitSettings
 
 BLOCK_ROWS = 16384  # rows that are read at a time
@@ -386,10 +385,6 @@ class FittedModel:
     scored_rows: int = 0
     reason: str = ""
     streamed: bool = False
-
-    def save(self, path: AnyPath) -> None:
-        """Write the model in the format that the suffix names; see :func:`write_model`."""
-        write_model(self.model, path, self.metadata)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
