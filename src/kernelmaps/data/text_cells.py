@@ -157,7 +157,7 @@ class Cells:
     def rows(self, values: np.ndarray) -> np.ndarray:
         """Values of the different cells as those of the rows; NaN or NaT for nulls."""
         missing = "NaT" if values.dtype.kind == "M" else "nan"
-        return np.append(values, values.dtype.type(missing))[self.codes]
+        return np.append(values, np.array(missing, values.dtype))[self.codes]
 
 
 @dataclass(frozen=True)
@@ -391,7 +391,11 @@ def number_doubts(column: Text, how: NumberFormat) -> list[str]:
         return [] if _match(column.cells.distinct, "day").any() else [times]
     numbers = column.numbers(how) if column.plain is None else column.plain
     is_plain = how == NumberFormat()
-    patterns = {"": _MAYBE_GROUPED, **(_DATE_LIKE if is_plain and may_be_dates(numbers) else {})}
+    patterns = _DATE_LIKE if is_plain and may_be_dates(numbers) else {}
+    if column.plain is None or pc.any(pc.match_substring(column.array, ".")).as_py():
+        patterns = {"": _MAYBE_GROUPED, **patterns}
+    if not patterns:
+        return []
     for part in (Text(column.array.slice(0, _CELLS_TRIED)), column):
         is_number = True if part.plain is not None else ~np.isnan(part.numbers(how))
         cells = part.cells.where(part.cells.present(NUMBER_GAPS) & is_number)
