@@ -632,9 +632,10 @@ class Moments(Statistics):
     def _shifted(self, Z: Any) -> Any:
         if is_tensor(Z):
             return Z - to_device(self.shift, Z.device).to(Z.dtype)
-        dtype = float_type(Z)
-        if sp.issparse(Z):
-            return Z.tocsr().astype(dtype, copy=False)
+        if sp.issparse(Z):  # summed about 0: in float64, where float32 would cancel later
+            return Z.tocsr().astype(np.float64, copy=False)
+        # Sums of integers outgrow float32 quickly.
+        dtype = np.float32 if Z.dtype == np.float32 else np.float64
         return np.subtract(Z, self.shift.astype(dtype), dtype=dtype)
 
     def _targets(self, out: Moments, y: Any, w: np.ndarray | None) -> Any:
@@ -789,14 +790,6 @@ def like(values: Any, Z: Any) -> Any:
     if is_tensor(Z):
         return to_device(values, Z.device).to(Z.dtype)
     return values.astype(np.float32 if Z.dtype == np.float32 else np.float64)
-
-
-def float_type(Z: Any) -> np.dtype:
-    """float32 stays; everything else is float64 (sums of integers outgrow float32 quickly).
-
-    Sparse blocks are summed about 0, so they get float64 where float32 would cancel later.
-    """
-    return np.dtype(np.float32 if Z.dtype == np.float32 and not sp.issparse(Z) else np.float64)
 
 
 def as_columns(y: Any) -> np.ndarray:

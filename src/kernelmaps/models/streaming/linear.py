@@ -603,9 +603,6 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
                 "number of folds"
             )
 
-    def _n_outputs(self) -> int:
-        return len(class_pairs(len(self.classes_))) if self._pairwise else super()._n_outputs()
-
     # ---- what is learned --------------------------------------------------------------------
 
     @property
