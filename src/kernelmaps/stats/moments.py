@@ -653,7 +653,15 @@ class Moments(Statistics):
             return WY.T
         labels = np.asarray(y)
         if self.multilabel:
-            out.classes, indicators = _indicators(labels)
+            if labels.ndim != 2:
+                raise ValueError(
+                    "labels must be an indicator matrix, as in the first block, found shape "
+                    f"{labels.shape}"
+                )
+            if not np.isin(labels, (0, 1)).all():
+                raise ValueError("an indicator matrix of labels must hold zeros and ones alone")
+            out.classes = np.arange(labels.shape[1])
+            indicators = sp.csr_array(labels.T.astype(np.float64))
         else:
             if labels.ndim != 1 and labels.shape[1:] != (1,):
                 raise ValueError(f"labels must be a vector, found shape {labels.shape}")
@@ -713,17 +721,6 @@ class Moments(Statistics):
 def _rounded(mean: np.ndarray, bits: int) -> np.ndarray:
     fraction, power = np.frexp(mean.astype(np.float64))
     return np.ldexp(np.rint(np.ldexp(fraction, bits)), power - bits)
-
-
-def _indicators(labels: np.ndarray) -> tuple[np.ndarray, Any]:
-    """Classes of an indicator matrix, and its transpose."""
-    if labels.ndim != 2:
-        raise ValueError(
-            f"labels must be an indicator matrix, as in the first block, found shape {labels.shape}"
-        )
-    if not np.isin(labels, (0, 1)).all():
-        raise ValueError("an indicator matrix of labels must hold zeros and ones alone")
-    return np.arange(labels.shape[1]), sp.csr_array(labels.T.astype(np.float64))
 
 
 # ---- products of blocks: dense, sparse, and on a GPU ------------------------------------------
