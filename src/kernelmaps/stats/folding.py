@@ -291,7 +291,11 @@ class OnDevice:
         while len(self._pending) > AHEAD:  # every block on its way to a GPU holds memory
             self._pending.popleft().synchronize()
         wide = numpy_dtype(X.dtype) not in _SHORT
-        rows = _rows_on(X, device, self.arithmetic == "float64" if self.arithmetic else wide)
+        double = self.arithmetic == "float64" if self.arithmetic else wide
+        if is_tensor(X):  # one that is there already stays
+            rows = X.to(device).double() if double else X.to(device).float()
+        else:
+            rows = to_device(X, device, np.float64 if double else np.float32)
         Z = rows if self.transform is None else self.transform(rows)
         if device.type == "cuda":
             import torch
@@ -323,10 +327,3 @@ def check_device(device: Any, arithmetic: str | None, owner: str) -> None:
         )
     if device is not None:
         resolve(device, owner)
-
-
-def _rows_on(X: Any, device: Any, double: bool) -> Any:
-    """Rows as a tensor of one of two precisions; a tensor that is there already stays."""
-    if not is_tensor(X):
-        return to_device(X, device, np.float64 if double else np.float32)
-    return X.to(device).double() if double else X.to(device).float()

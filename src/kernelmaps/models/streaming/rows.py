@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -320,8 +321,7 @@ class FoldOptions:
     def remove_files(self) -> None:
         """Remove the checkpoints: a finished fit needs them no longer."""
         for path in filter(None, map(self.file_of, self.stages)):
-            if os.path.exists(path):
-                os.unlink(path)
+            Path(path).unlink(missing_ok=True)
 
 
 def open_rows(
