@@ -318,7 +318,8 @@ def number_bases(
         Whether straight lines have a smoothing parameter of their own also if first differences
         are penalised, of which they are no null space.
     """
-    (n_axes, n_bins), nodes = positions.shape, [None]
+    n_axes, n_bins = positions.shape
+    nodes: list[tuple[float, ...] | None] = [None]
     if periodic:
         size = max(n_bases, degree + 1)
         curves = np.stack([periodic_splines(position, size, degree) for position in positions])
