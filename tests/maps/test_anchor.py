@@ -331,11 +331,11 @@ def test_anchor_at_zero_keeps_csr_sparse(seed):
 
 @pytest.mark.parametrize(("kernel", "k"), [*((name, 1) for name in NAMED), ("chi2", 2)])
 def test_models_train_and_predict_on_codes(kernel, k):
-    """Training on codes solves the problem that φ(X) poses.
+    """Training on codes solves the problem that φ(X) poses, and never forms φ(X).
 
-    Its own primal and dual values bound the distance to the optimum; that the primal is the
-    one of φ(X) = transform(X) is computed here. Two classes and one column, so that all kernels
-    share what is compiled.
+    The solver is given: to choose one, κ is computed on a sample of rows. Its own primal and dual
+    values bound the distance to the optimum; that the primal is the one of φ(X) = transform(X) is
+    computed here. Two classes and one column, so that all kernels share what is compiled.
     """
     data = km.datasets.load("digits")
     kept = data.y_train < 2
@@ -344,8 +344,10 @@ def test_models_train_and_predict_on_codes(kernel, k):
     feature_map = km.AnchorMap(kernel, **options).fit(X)
     codes = feature_map.encode(X)
     C = 1 / float(feature_map.kernel_.diag(X).mean())
-    model = km.AdditiveSVC(feature_map, C=C, random_state=0, n_jobs=1).fit(codes, y)
-    scores = model.decision_function(codes)
+    with record_paths() as paths:
+        model = km.AdditiveSVC(feature_map, C=C, solver="dual", random_state=0, n_jobs=1)
+        scores = model.fit(codes, y).decision_function(codes)
+    assert not any(path.startswith(("table:", "formula:")) for path in paths)
     np.testing.assert_allclose(model.decision_function(X), scores)
     assert model.score(data.X_test[data.y_test < 2], data.y_test[data.y_test < 2]) > 0.98
     weights = np.float64(model.machine_.weights.ravel())

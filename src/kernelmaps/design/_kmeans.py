@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._util.compiling import INNER, loop, njit, static
-from ..engine.simd.vectors import item
+from ..engine.simd import item
 
 
 class RunningSums(NamedTuple):

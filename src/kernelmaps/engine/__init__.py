@@ -9,13 +9,12 @@ families         curves of the additive maps, in array-API form
 piecewise        specs that store a table
 joint            formulas of the maps that act on whole rows
 linear, fourier  projections (matrices and fast transforms), and cosines behind them
-landmarks        a Gaussian kernel exactly along landmarks, by cosines beside them
-nystroem         kernel values with landmarks, times a matrix
+landmarks        kernel values with landmarks, alone or beside cosines of a Gaussian kernel
 reference        readable application of a spec: the oracle, and the GPU path
 tabulated        tables of specs, for the compiled loops: curves as polynomials
 extent           ranges of rows, and what is said of values outside a domain
 table            the tabulated form of every additive map: layout, locate, transform, …
-simd             portable vectors for compiled loops
+simd             portable vectors for compiled loops: a numba type for LLVM's vectors
 apply            `apply(spec, X)`: choose a path, run it
 outputs          types and places of results, and which path made them
 gpu              the same tables on a GPU, by Triton's kernels
@@ -29,7 +28,6 @@ from . import (  # noqa: F401 - they register their families
     fourier,
     landmarks,
     linear,
-    nystroem,
     piecewise,
 )
 from .apply import apply

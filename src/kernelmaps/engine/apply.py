@@ -143,7 +143,7 @@ def apply_sparse_tensor(spec: Spec, X: Any) -> Any:
     note_path(f"reference:{spec.family}:csr")
     ends, width = X.crow_indices(), stage_columns(spec, X.shape[1])
     owners = torch.repeat_interleave(torch.arange(len(X), device=X.device), torch.diff(ends))
-    parts = []
+    parts: list[Any] = []
     for rows in row_blocks(len(X), 4 * 8 * width):
         stored = slice(int(ends[rows.start]), int(ends[rows.stop]))
         block = X.values().new_zeros((rows.stop - rows.start, X.shape[1]))

@@ -188,7 +188,7 @@ def _code_bins(table: Table) -> Bins:
     return bins_of(replace(table, zero_at_zero=False), np.zeros(len(table.origin), np.int64))
 
 
-def _encoding(table: Table, ends: tuple, d: int, bits: int | None = None) -> Any:
+def _encoding(table: Table, ends: Any, d: int, bits: int | None = None) -> Any:
     """How rows are encoded: with the fraction of the table's own codes, or another one."""
     from .table.encode import Encoding
 

@@ -121,7 +121,7 @@ def _check_edges(arrays: Any, bins: np.ndarray) -> None:
     _check(bins.max() <= _MOST_EDGES, f"more than {_MOST_EDGES} bins between edges")
     edges, start = arrays["edges"], arrays["edge_start"]
     _check_blocks("edges", start, bins + 1, edges)
-    down = np.flatnonzero(np.diff(edges) < 0) + 1
+    down = np.flatnonzero(edges[1:] < edges[:-1]) + 1
     _check(np.isin(down, start).all(), "'edges' must ascend within a set")
     with np.errstate(over="ignore"):
         span = edges[start + bins] - edges[start]

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 try:
@@ -281,7 +282,10 @@ def _mapped(xp: Trace, model: Any, X: Traced) -> Traced:
         if group.columns is not None:
             columns = np.arange(model.n_features_in_)[group.columns]
             Z = xp.take(X, columns, axis=1)
-        for step in group.steps:
+        steps = [group.map] if group.map is not None else []
+        if isinstance(group.map, Pipeline):
+            steps = [step for _, step in group.map.steps]
+        for step in steps:
             Z = _step(xp, step, Z, type(model).__name__)
         blocks.append(Z)
     return blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=1)

@@ -64,7 +64,7 @@ class Reader:
         """
         is_fitted = isinstance(node, dict) and node.get("$") == "object" and node.get("state")
         name = node.get("class") if is_fitted else None
-        entry = PREDICTORS.get(name) if name not in PLUGINS else None
+        entry = PREDICTORS.get(str(name)) if name not in PLUGINS else None
         if entry is None:
             return self.read(node)
         self.to_predict = True

@@ -12,8 +12,7 @@ from kernelmaps.models.losses import make_loss
 from kernelmaps.models.rows.basis import LevelBasis, TermBasis
 from kernelmaps.models.rows.normal_equations import LevelSums
 from kernelmaps.models.rows.term_rows import TermRows
-from kernelmaps.models.solvers.index_blocks import IndexBlocks, block_sums
-from kernelmaps.models.solvers.levels import ConditionalLevels
+from kernelmaps.models.solvers.levels import ConditionalLevels, IndexBlocks, block_sums
 from kernelmaps.models.solvers.pirls import fit_penalised
 from kernelmaps.models.solvers.reml import (
     Penalties,

@@ -10,7 +10,7 @@ from kernelmaps.models.rows import term_rows
 from kernelmaps.models.rows.basis import TermBasis
 from kernelmaps.models.rows.normal_equations import NormalEquations
 from kernelmaps.models.rows.term_rows import TermRows
-from kernelmaps.models.solvers.index_blocks import IndexBlocks, block_sums
+from kernelmaps.models.solvers.levels import IndexBlocks, block_sums
 from kernelmaps.models.solvers.linear_systems import penalised_system
 from kernelmaps.models.solvers.pirls import fit_penalised
 from kernelmaps.models.solvers.row_space import LEAST_PENALTY, LowRankCovariance, invert_by_rows

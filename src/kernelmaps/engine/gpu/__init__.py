@@ -5,7 +5,6 @@ module       what it holds
 ===========  ===============================================================================
 kernels      Triton kernels: find the bin, evaluate the polynomial, write or add up
 tables       the layout of :mod:`kernelmaps.engine.table`, packed for the kernels
-launch       one function for each kernel: shapes, grids, results
 joint        joint maps: matrix products, and cosines in place
 dispatch     `apply(spec, X)` for rows on a GPU, and `usable_for(X)`
 ===========  ===============================================================================
@@ -14,8 +13,7 @@ Needs torch with Triton (``pip install 'kernelmaps[gpu]'``). Without it, and for
 libraries, the readable form (:mod:`kernelmaps.engine.reference`) runs on the data's own device.
 """
 
-from .dispatch import apply, encode, sums, usable_for
-from .launch import ANY, FINITE, NON_NEGATIVE
+from .dispatch import ANY, FINITE, NON_NEGATIVE, apply, encode, sums, usable_for
 
 __all__ = ["ANY", "FINITE", "NON_NEGATIVE"]
 __all__ += ["apply", "encode", "sums", "usable_for"]

@@ -1,13 +1,19 @@
-"""Application of specs to rows on a GPU: a kernel where there is one, else the formula."""
+"""Application of specs to rows on a GPU: a kernel where there is one, else the formula.
+
+Arrays are torch tensors on a GPU; what launches kernels is not particular to torch, so that the
+tests run the same code on NumPy arrays.
+"""
 
 from __future__ import annotations
 
 from functools import lru_cache, partial, wraps
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from math import gcd
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
+from ..._util.threads import power_of_two
 from .. import joint
 from ..extent import Extent
 from ..families import CURVES
@@ -15,10 +21,11 @@ from ..reference import evaluate, namespace, real_rows
 from ..spec import Spec
 from ..table import CODE
 from ..table.layout import Bins, layout_of
+from ..table.stored import LOG2
 from ..tabulated import code_table_for, n_columns, table_for
-from . import launch
 from .joint import FORMS
 from .tables import (
+    COLUMNS,
     DeviceCodes,
     DeviceSums,
     DeviceTable,
@@ -35,8 +42,23 @@ if TYPE_CHECKING:
     from ..table.dot import SummedTable
 
 
+ANY, FINITE, NON_NEGATIVE = range(3)
+VALUES = 32  # that a program locates at a time: one for each of its threads
+STEPS = 8  # how often it does so
+SHARES = 16  # of the features of a sum, at most
+FUSED = {"enable_fp_fusion": True}  # products are added unrounded, whatever Triton's default is
 _CHAIN_BYTES = 2**30  # of intermediate results
 _Call = TypeVar("_Call", bound="Callable[..., tuple[Any, bool]]")
+
+
+class Sizes(NamedTuple):
+    """What a program does at a time, which its compiler knows; each kernel has its own few."""
+
+    tile: int = 0  # values (a field of that name would be hidden by that of Triton's tuples)
+    rows: int = 0
+    columns: int = 0
+    features: int = 0
+    steps: int = 1
 
 
 def usable_for(X: Any) -> bool:
@@ -77,7 +99,7 @@ def _is_cupy(X: Any) -> bool:
 
 
 @_as_tensors
-def apply(spec: Spec, X: Any, *, check: int = launch.ANY) -> tuple[Any, bool]:
+def apply(spec: Spec, X: Any, *, check: int = ANY) -> tuple[Any, bool]:
     """φ(X), and whether a value was found that `check` refuses.
 
     Parameters
@@ -109,8 +131,23 @@ def _apply(xp: Any, spec: Spec, X: Any, check: int) -> tuple[Any, bool]:
     flag = _flag(xp, X, check)
     out = xp.empty((X.shape[0], table.width), dtype=_result(xp, X), device=device_of(X))
     if X.shape[0]:
-        launch.transform(table, contiguous(X), out, flag, check)
+        _launch_transform(table, contiguous(X), out, flag, check)
     return out, bool(check) and bool(flag[0])
+
+
+def _launch_transform(table: DeviceTable, X: Any, out: Any, flag: Any, check: int) -> None:
+    """φ(X) into `out`; the flag is set where `check` finds a value that it refuses."""
+    from . import kernels
+
+    n, d = X.shape
+    n_columns = int(table.n_columns)
+    columns = min(COLUMNS, power_of_two(n_columns))
+    # Octaves of few columns: two for each thread, which has registers left.
+    values = 2 * VALUES if table.bins.kind == LOG2 and columns <= 8 else VALUES
+    group = values // gcd(values, d)  # rows of which whole tiles are made
+    grid = (-(-n // (group * STEPS)), group * d // values, -(-n_columns // columns))
+    sizes = Sizes(tile=values, columns=columns, steps=STEPS)
+    kernels.transform[grid](X, out, flag, n, group, table, check, sizes, num_warps=1, **FUSED)
 
 
 @_as_tensors
@@ -127,19 +164,44 @@ def sums(table: SummedTable, X: Any, check: int) -> tuple[Any, bool]:
     on_device, flag = _sums_on(_Held(table), xp, device_of(X)), _flag(xp, X, check)
     dtype = xp.float64 if X.dtype == xp.float64 else xp.float32
     empty = partial(xp.empty, dtype=dtype, device=device_of(X))
-    shares = launch.dot(on_device, X, flag, check, empty)
+    shares = _launch_sums(on_device, X, flag, check, empty)
     return xp.sum(shares, axis=0, dtype=xp.float64), bool(check) and bool(flag[0])
+
+
+def _launch_sums(table: DeviceSums, X: Any, flag: Any, check: int, empty: Any) -> Any:
+    """Sums over the features, in shares of them: (shares, n, outputs), made by ``empty(shape)``.
+
+    Adding the shares in their order gives the same numbers every time.
+    """
+    from . import kernels
+
+    n, d = X.shape
+    columns = min(COLUMNS, power_of_two(table.outputs))
+    rows, features = (32, 4) if columns > 4 else (16, 8)
+    split = -(-d // (SHARES * features)) * features
+    shares = -(-d // split)
+    out = empty((shares, n, table.outputs))
+    grid = (-(-n // rows), shares, -(-table.outputs // columns))
+    sizes = Sizes(rows=rows, features=features, columns=columns)
+    kernels.dot[grid](X, out, flag, n, split, table, check, sizes, num_warps=rows // 16, **FUSED)
+    return out
 
 
 @_as_tensors
 def encode(bins: Bins, ends: np.ndarray, unit: float, X: Any, dtype: np.dtype) -> tuple[Any, bool]:
     """Codes of rows, and whether all values were within `ends`, one pair for each feature."""
     xp = namespace(X)
-    X, flag = contiguous(_floats(xp, X)), _flag(xp, X, launch.FINITE)
+    X, flag = contiguous(_floats(xp, X)), _flag(xp, X, FINITE)
     on_device = _codes_on(_Held(bins), ends.tobytes(), unit, xp, device_of(X))
     out = xp.empty(X.shape, dtype=getattr(xp, dtype.name), device=device_of(X))
     if X.shape[0]:
-        launch.encode(on_device, X, out, flag)
+        from . import kernels
+
+        count, size = X.shape[0] * X.shape[1], 1024
+        kernels.encode[(-(-count // size),)](
+            X, out, flag, count, X.shape[1], on_device, size,
+            enable_fp_fusion=False,  # products are rounded before they are added, as elsewhere
+        )  # fmt: skip
     return out, not bool(flag[0])
 
 
@@ -163,7 +225,7 @@ def _sums_on(table: _Held, xp: Any, device: Any) -> DeviceSums:
 
 @lru_cache(maxsize=16)
 def _codes_on(bins: _Held, ends: bytes, unit: float, xp: Any, device: Any) -> DeviceCodes:
-    low, high = np.frombuffer(ends).reshape(2, -1)
+    low, high = np.frombuffer(ends).reshape(2, -1).copy()  # torch takes writable arrays
     return codes_on(bins.held, low, high, unit, partial(_put, xp, device))
 
 
@@ -234,7 +296,7 @@ def _chain(xp: Any, spec: Spec, X: Any, check: int) -> tuple[Any, bool]:
         Z, wrong = _apply(xp, head, block, check)
         refused |= wrong
         for stage in spec.parts[1:]:
-            Z, _ = _apply(xp, stage, Z, launch.ANY)
+            Z, _ = _apply(xp, stage, Z, ANY)
         parts.append(Z if Z.dtype == dtype else xp.astype(Z, dtype))
     return (parts[0] if len(parts) == 1 else xp.concat(parts, axis=0)), refused
 
@@ -245,10 +307,10 @@ def _floats(xp: Any, X: Any) -> Any:
 
 
 def _refused(xp: Any, X: Any, check: int) -> bool:
-    if check == launch.ANY or not xp.isdtype(X.dtype, "real floating"):
+    if check == ANY or not xp.isdtype(X.dtype, "real floating"):
         return False
     wrong = ~xp.all(xp.isfinite(X))
-    if check == launch.NON_NEGATIVE:
+    if check == NON_NEGATIVE:
         wrong = wrong | xp.any(X < 0)
     return bool(wrong)
 

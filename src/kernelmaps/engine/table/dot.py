@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._util.compiling import INNER, loop, njit
-from ..simd.vectors import add, item, polynomial, store, zeros
+from ..simd import add, item, polynomial, store, zeros
 from .layout import Bins, LocalPolynomials, bins_of, pieces_of, polynomials_of
 from .locate import Locations, locate_dense, locate_stored, locations_for
 from .stored import CODE, Table

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._util.compiling import INNER, loop, njit
-from ..simd.vectors import item
+from ..simd import item
 from .layout import TOP
 from .locate import locate_dense, locate_stored
 

@@ -28,7 +28,7 @@ import numpy as np
 
 from ..._util.compiling import INNER, njit
 from ..._util.sparse import for_compiled_loops
-from ..simd.vectors import item, put
+from ..simd import item, put
 from .layout import (
     CELL,
     EDGE,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._util.compiling import INNER, loop, njit
-from ..simd.vectors import clear, copy_numbers, item, polynomial, prefetch, store
+from ..simd import clear, copy_numbers, item, polynomial, prefetch, store
 from .layout import Layout
 from .locate import Locations, locate_dense, locate_stored, locations_for
 

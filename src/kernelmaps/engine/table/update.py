@@ -27,8 +27,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._util.compiling import INNER, njit, static
-from ..simd.vectors import add as plus
-from ..simd.vectors import (
+from ..simd import add as plus
+from ..simd import (
     fold,
     item,
     load,

@@ -26,8 +26,7 @@ from ..losses import Loss, Squared
 from ..rows.basis import LevelBasis
 from ..rows.normal_equations import NormalEquations
 from ..rows.term_rows import GramCache, SolverRows, TermRows
-from ..solvers.inequalities import constrained_minimum
-from ..solvers.linear_systems import blas_threads, cholesky_factor, scatter
+from ..solvers.linear_systems import blas_threads, cholesky_factor, constrained_minimum, scatter
 from ..solvers.newton import Objective, damped_step, quasi_newton_steps
 from ..solvers.pirls import PenalisedFit, fit_penalised, unscreened_smoothing
 from ..solvers.reml import REML, Penalties, estimate_smoothing

@@ -21,8 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..rows.basis import LevelBasis
-from ..solvers.index_blocks import IndexBlocks
-from ..solvers.levels import BlockCovariance
+from ..solvers.levels import BlockCovariance, IndexBlocks
 from ..solvers.pirls import PenalisedFit
 from .codebooks import MISSING, OTHER
 from .fitting import FittedDesign

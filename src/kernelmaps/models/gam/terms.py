@@ -320,7 +320,7 @@ def constraint_rows(shapes: tuple[str, ...], book: Codebook, values: np.ndarray)
 
     A term's function is linear between the bins of its column, so that its increments from bin to
     bin (and the increments of its slopes) decide its shape: :math:`Cβ ≥ 0`.
-    :mod:`..solvers.inequalities` minimises under such constraints.
+    :func:`..solvers.linear_systems.constrained_minimum` minimises under such constraints.
     """
     increments = np.diff(values[1:], axis=0)
     curvature = np.diff(increments / np.diff(book.nodes)[:, None], axis=0)

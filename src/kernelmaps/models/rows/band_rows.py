@@ -19,7 +19,7 @@ import numpy as np
 
 from ..._util.compiling import loop, njit
 from ..._util.threads import cached_property, check_stop
-from ...engine.simd.vectors import (
+from ...engine.simd import (
     ONE,
     add,
     fill,

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas, cholesky, lapack, solve_triangular
+from scipy.optimize import nnls
 
 from ..._util.threads import available_threads
 from ..rows.normal_equations import NormalEquations
@@ -156,3 +157,36 @@ def rearranged(rows: np.ndarray, source: np.ndarray, target: np.ndarray) -> np.n
 def blas_threads(n_coefficients: int) -> int:
     """Threads of BLAS for systems of this size."""
     return 1 if n_coefficients < THREADED_SIZE else available_threads()
+
+
+def constrained_minimum(
+    beta: np.ndarray, inverse: Covariance, constraints: np.ndarray | None
+) -> np.ndarray:
+    r"""The minimum under Cβ ≥ 0 from the free minimum `beta`, for monotone and convex terms.
+
+    The minimum :math:`\hat β` of a penalised least-squares problem with the inverse
+    :math:`V = LL^\top` of its matrix becomes, under :math:`Cβ ≥ 0`,
+
+    .. math:: \min_β ½ (β - \hat β)^\top V^{-1} (β - \hat β), \quad Cβ ≥ 0
+              \quad ⇔ \quad \min_{μ ≥ 0} ½ \|(CL)^\top μ + L^{-1} \hat β\|^2,
+              \quad β = L\,\big((CL)^\top μ + L^{-1} \hat β\big),
+
+    a non-negative least-squares problem, whose solution is exact.
+
+    Levels of a large factor, which have no constraints, take the values that are best beside the
+    other coefficients.
+    """
+    if constraints is None:
+        return beta
+    n = len(inverse.dense)
+    free, theta = beta[:n], beta[n:]
+    if not (constraints @ free < 0).any():
+        return beta
+    factor = cholesky(inverse.dense, lower=True)
+    start = solve_triangular(factor, free, lower=True)
+    normals = (constraints @ factor).T
+    multipliers, _ = nnls(normals, -start, maxiter=50 * len(constraints))
+    constrained = factor @ (normals @ multipliers + start)
+    if inverse.levels is None:
+        return constrained
+    return np.concatenate([constrained, theta - inverse.levels.means(constrained - free)])

@@ -21,8 +21,7 @@ import numpy as np
 from ..losses import Loss
 from ..rows.normal_equations import NormalEquations
 from ..rows.term_rows import EvaluationInMemory, LossEvaluation, SolverRows
-from .inequalities import constrained_minimum
-from .linear_systems import penalised_system
+from .linear_systems import constrained_minimum, penalised_system
 
 Solve = Callable[[np.ndarray], np.ndarray]  # a system with a Hessian
 

@@ -30,8 +30,7 @@ from ..._util.threads import limit_blas
 from ..losses import Loss, Squared
 from ..rows.normal_equations import NormalEquations
 from ..rows.term_rows import LossEvaluation, SolverRows, TermRows
-from .inequalities import constrained_minimum
-from .linear_systems import Covariance, blas_threads, rearranged, scatter
+from .linear_systems import Covariance, blas_threads, constrained_minimum, rearranged, scatter
 from .newton import NewtonOptions, Objective, damped_step, halved_step, minimise, quasi_newton_steps
 from .reml import (
     REML,

@@ -34,8 +34,7 @@ from scipy.linalg import lapack
 from ..._util.threads import cached_property
 from ..rows.basis import Basis, count_levels
 from ..rows.normal_equations import LevelSums, NormalEquations
-from .index_blocks import IndexBlocks
-from .levels import BlockCovariance
+from .levels import BlockCovariance, IndexBlocks
 from .linear_systems import Covariance, penalised_system, rearranged
 from .smoothing_prior import PriorParameterisation, SmoothingPrior
 

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from ..._util.threads import cached_property
-from .index_blocks import IndexBlocks, block_sums
+from .levels import IndexBlocks, block_sums
 
 # Penalties are raised if they are less, in units of the mean diagonal of XᵀX: with p coefficients,
 # LLᵀ has a condition number of about p times its inverse, and V nine digits.

@@ -41,7 +41,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._util.threads import cached_property
-from .index_blocks import IndexBlocks
+from .levels import IndexBlocks
 
 
 @dataclass(frozen=True)

@@ -177,8 +177,9 @@ def choose_solver(n_weights: int, has_kinks: bool, curvature_ratio: float) -> st
     An interior-point method takes 10 to 20 steps of about 30 passes of 3 ns a value. That is the
     time of 50 updates of each dual variable, of 25 ns a value: those that coordinate descent takes
     for κ of about 15. Smooth losses take a third of the steps, and a pass of coordinate descent for
-    each certificate: Newton's method is never much slower. (Measured on eight tables, three maps
-    and five C: at most 1.7 times the time of the faster one, or 30 ms more.)
+    each certificate: Newton's method is never much slower. (Measured by
+    ``benchmarks/svm_solvers.py`` on eight tables, with three maps and five C: at most 1.7 times the
+    time of the faster one, or 30 ms more.)
     """
     if n_weights > MOST_WEIGHTS or curvature_ratio > _MOST_CURVATURE:
         return "dual"

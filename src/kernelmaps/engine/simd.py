@@ -3,7 +3,8 @@
 The inner loops of transforms and solvers combine, per feature, a few contiguous numbers with a
 few table entries.  Written with arrays, the accumulators live in memory and every feature waits
 for the store of the previous one (about ten cycles); a value of the type below lives in registers.
-LLVM splits it into what the machine has: no instruction set is named.
+LLVM splits it into what the machine has: no instruction set is named. This is the only file that
+knows numba's internals; importing it imports numba, so import it lazily.
 
 Lengths are part of the type: they come in as :func:`~kernelmaps._util.compiling.static` numbers,
 tuples of that length.
@@ -19,7 +20,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, models, register_model
 
-from ..._util.compiling import python_fallback, static
+from .._util.compiling import python_fallback, static
 
 WORD = ir.IntType(32)
 _COUNT = ir.IntType(64)
@@ -243,7 +244,7 @@ def put(typing_context, array, offset, value):
     return types.void(array, types.int64, value), build
 
 
-@python_fallback(lambda array, offset: array[offset])
+@python_fallback(lambda array, offset: array.reshape(-1)[offset])
 def item(typing_context, array, offset):
     """``array[offset]`` of a contiguous array: no test for a negative index."""
 
