@@ -134,11 +134,11 @@ def test_hermite_scales_ranges():
 @pytest.mark.parametrize(
     ("feature_map", "message"),
     [
-        (km.TrigonometricMap(order=0), "order must be 1 or 2"),
+        (km.TrigonometricMap(order=0), "order must be one of 1, 2"),
         (km.TrigonometricMap(n_bases=0), "n_bases must be an integer >= 1"),
         (km.TrigonometricMap(periodic="yes"), "periodic must be True or False, got 'yes'"),
         (km.TrigonometricMap(periodic=True, zero_at_zero=True), "exclude each other; leave out"),
-        (km.HermiteMap(order=3), "order must be 1 or 2"),
+        (km.HermiteMap(order=3), "order must be one of 1, 2"),
         (km.HermiteMap(n_bases=13), "n_bases must be at most 12"),
     ],
     ids=repr,

@@ -147,15 +147,15 @@ def test_maps_that_name_the_memory_are_halved_too(torch, monkeypatch, seed):
     X, y = problem(seed)
     fitted = features().fit(X)
     whole = km.StreamingRidge(feature_map=fitted).fit(X, y)
-    inner, longest = type(fitted)._transform_array_api, []
+    inner, longest = type(fitted)._foreign_rows, []
 
-    def small_gpu(self, rows, out):
+    def small_gpu(self, rows):
         longest.append(len(rows))
         if len(rows) > 500:
             raise torch.cuda.OutOfMemoryError("CUDA out of memory")
-        return inner(self, rows, out)
+        return inner(self, rows)
 
-    monkeypatch.setattr(type(fitted), "_transform_array_api", small_gpu)
+    monkeypatch.setattr(type(fitted), "_foreign_rows", small_gpu)
     model = km.StreamingRidge(feature_map=fitted, device="cpu", block_rows=1200).fit(X, y)
     np.testing.assert_allclose(model.coef_, whole.coef_, rtol=0, atol=1e-8)
     assert max(longest) == 1200

@@ -161,11 +161,6 @@ def precision(name: str) -> Iterator[None]:
         _tf32.reset(token)
 
 
-def tf32_chosen() -> bool:
-    """Whether products of float32 matrices may be made in TF32: never, unless it is asked for."""
-    return _tf32.get()
-
-
 def multiply(A: Any, B: Any, *, out: Any = None) -> Any:
     """A B in the precision that is chosen, whatever torch has set; into `out`, if any."""
     import torch

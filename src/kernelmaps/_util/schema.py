@@ -301,13 +301,7 @@ class pair:
 
 def optional(*checks: Check) -> Check:
     """None, or what at least one of the checks accepts."""
-    return either((nothing, *checks))
-
-
-def nothing(value: Any, where: str, lengths: Lengths) -> None:
-    """None."""
-    if value is not None:
-        raise SchemaError(f"{where} must be None, found {_short(value)}")
+    return either((instance((type(None),)), *checks))
 
 
 def boolean(value: Any, where: str, lengths: Lengths) -> None:

@@ -103,8 +103,10 @@ def _explain_model(
         shown = {"arrays": len(info.arrays), "size": f"{info.size:,} bytes", "metadata": facts}
         cli.show_json(plain) if as_json else cli.say(two_columns(plain | shown, str(path)))
         return
-    options = {"names": _feature_names(model, metadata), "domain": metadata.get("range")}
-    display = ShapeFunctionDisplay.of_model(model, n_features=n_features, **options)
+    names, domain = _feature_names(model, metadata), metadata.get("range")
+    display = ShapeFunctionDisplay.of_model(
+        model, n_features=n_features, names=names, domain=domain
+    )
     display.title = title = f"{type(model).__name__}: {path}"
     pairs = getattr(model, "pair_functions_", [])
     summary = model.summary() if hasattr(model, "predictor_") else None
@@ -144,8 +146,8 @@ def _tabulate_terms(
         heads.append("p")
         columns.append([p.get(f.name, "") for f in functions])
     if classes is not None and output is None:
-        effects = zip(*map(describe_effects, functions), strict=True)
-        heads, columns = [*heads, *map(str, classes)], [*columns, *effects]
+        heads += map(str, classes)
+        columns += map(list, zip(*map(describe_effects, functions), strict=True))
     else:
         heads.append("effect" if classes is None else f"effect on {classes[output]}")
         columns.append([describe_effect(f, -1 if output is None else output) for f in functions])

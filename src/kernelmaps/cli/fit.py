@@ -9,7 +9,7 @@ import typer
 
 from ..data.columns import ColumnSelection
 from . import application as cli
-from .export import MODEL_SUFFIXES
+from .export import MODEL_SUFFIXES, write_model
 from .fitting import fit_file
 from .settings import FitSettings
 
@@ -147,6 +147,6 @@ def fit(
     selection = ColumnSelection(target, cli.names(columns), cli.names(drop) or [])
     result = fit_file(data, settings, selection)
     if out is not None:
-        result.save(out)
+        write_model(result.model, out, result.metadata)
     saved = "not saved: name a file, --out model.kmap" if out is None else f"saved: {out}"
     cli.show(result, json, saved)

@@ -41,7 +41,6 @@ from ..evaluation.scores import PredictionScores
 from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
 from ..models.losses import LOSSES
 from .application import note
-from .export import write_model
 from .settings import FitSettings
 
 BLOCK_ROWS = 16384  # rows that are read at a time
@@ -81,8 +80,8 @@ def fit_file(data: AnyPath, settings: FitSettings, selection: ColumnSelection) -
         X, sample_y = sample.X, sample.y
         task = _decide_task(sample_y, settings, complete=len(sample_y) == source.n_rows)
     else:
-        options = {"need_target": True, "encoding": settings.encoding}
-        rows = read_rows(data, **vars(selection), **options).normalized(settings.normalize)
+        rows = read_rows(data, **vars(selection), need_target=True, encoding=settings.encoding)
+        rows = rows.normalized(settings.normalize)
         X, facts, sample_y = rows.X, {"target": rows.target, "columns": rows.columns}, None
         if settings.model is None:
             is_sparse = sparse.issparse(X)
@@ -130,9 +129,9 @@ def _fit_table(path: Path, settings: FitSettings, selection: ColumnSelection) ->
         X, y, w, exposures = load_table(file, target, weight, exposure, columns=features)
         task = _decide_task(y, settings)
         y = _convert_targets(y, task, file.name)
-        source = SlicedSource(X, y, w, exposure=exposures, frames=True)
+        table = SlicedSource(X, y, w, exposure=exposures, frames=True)
         unfitted = settings.make_estimator(task.name, None, selection.columns)
-        return _fit_and_score(unfitted, source, settings, task, facts)
+        return _fit_and_score(unfitted, table, settings, task, facts)
     note("block by block: the columns of text are kept in a temporary file")
     with open_large_table(path, target, weight, exposure, features, settings.encoding) as source:
         head = source.head(BLOCK_ROWS)
@@ -188,8 +187,8 @@ def _fit_and_score(
         holdout, which = _choose_holdout(settings.holdout, model, source, metadata["rows"])
         if sample_y is None and isinstance(source, SlicedSource):
             sample_y = source.y[~holdout.held(0, source.n_rows)]
-        enough = len(sample_y) >= FEWEST_ROWS
-        if enough and (task.name == "regression" or len(np.unique(sample_y)) > 1):
+        n_sampled = 0 if sample_y is None else len(sample_y)
+        if n_sampled >= FEWEST_ROWS and (task.name == "regression" or len(np.unique(sample_y)) > 1):
             note(f"fitting on four in five rows; {which} are held out")
             trained = _fit(clone(unfitted), _split_rows(source, holdout, held=False))
             predictions = _predict(trained, _split_rows(source, holdout, held=True))
@@ -386,10 +385,6 @@ class FittedModel:
     scored_rows: int = 0
     reason: str = ""
     streamed: bool = False
-
-    def save(self, path: AnyPath) -> None:
-        """Write the model in the format that the suffix names; see :func:`write_model`."""
-        write_model(self.model, path, self.metadata)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

@@ -151,8 +151,9 @@ class SavedModel:
                 table = table.filter(has_target[file.start : file.start + table.num_rows])
             if table.num_rows:
                 begin, end = end, end + table.num_rows
-                given = (None if v is None else v[begin:end] for v in (y, exposures))
-                yield NewRows(table.select(features), *given, _cells(table.select(list(keep))))
+                targets, exposed = (None if v is None else v[begin:end] for v in (y, exposures))
+                cells = _cells(table.select(list(keep)))
+                yield NewRows(table.select(features), targets, exposed, cells)
         if not end:
             raise ValueError(f"{path} has no rows.")
 

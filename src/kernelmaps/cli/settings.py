@@ -38,7 +38,7 @@ def parse_map(text: str) -> FeatureMap:
         return clone(saved)
     try:
         node: Any = ast.parse(text.strip(), mode="eval").body
-        call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
+        call: Any = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
         name, unnamed = call.func.id, [_read_literal(item) for item in call.args]
         settings = {str(item.arg): _read_literal(item.value) for item in call.keywords}
     except (AttributeError, SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
@@ -97,7 +97,7 @@ class FitSettings:
         check_positive("the model", "C", 1.0 if self.C is None else self.C)
         on_map = self.map is not None or self.C is not None
         model = self.model or ("svm" if on_map else "")
-        of_tables = ("interactions", "terms", "constraints", "smoothing")
+        of_tables: tuple[str, ...] = ("interactions", "terms", "constraints", "smoothing")
         of_tables += ("exposure", "sample_weight")
         refused = {
             "gam": ("map", "C", "tol"),

@@ -93,7 +93,8 @@ def names_of(frame: Any) -> list[str] | None:
 
 def check_order(names: Sequence[str], expected: Sequence[str], what: str) -> None:
     """Refuse columns of other names, or in another order."""
-    if list(names) == list(expected):
+    names, expected = list(names), list(expected)
+    if names == expected:
         return
     column_positions(names, expected, what)
     unknown = [name for name in names if name not in set(expected)]

@@ -157,18 +157,14 @@ def read_npz(path: str | os.PathLike) -> dict[str, Any]:
         # Opened here, so that it is closed even where NumPy gives up half-way.
         with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
-        _assemble_csr(arrays)
+        # The three arrays and the shape of every CSR matrix belong together.
+        for key in [k for k in arrays if k.endswith("_indptr")]:
+            base = key.removesuffix("_indptr")
+            if all(f"{base}_{suffix}" in arrays for suffix in _CSR_PARTS):
+                arrays[base] = _csr(*(arrays.pop(f"{base}_{suffix}") for suffix in _CSR_PARTS))
     except _DAMAGED as error:
         raise FileFormatError(f"{path} is not a readable .npz file: {error}") from error
     return arrays
-
-
-def _assemble_csr(arrays: dict[str, Any]) -> None:
-    """Put the three arrays and the shape of every CSR matrix together."""
-    for key in [k for k in arrays if k.endswith("_indptr")]:
-        base = key.removesuffix("_indptr")
-        if all(f"{base}_{suffix}" in arrays for suffix in _CSR_PARTS):
-            arrays[base] = _csr(*(arrays.pop(f"{base}_{suffix}") for suffix in _CSR_PARTS))
 
 
 def _csr(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: np.ndarray) -> Any:

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy
 
 from .._util.arguments import argument, needed
-from .._util.sparse import first_bad, is_sparse
+from .._util.sparse import first_bad
 from .._util.threads import mixed_bits
 from .columns import (
     ColumnSelection,
@@ -29,7 +28,7 @@ from .columns import (
 )
 from .datasets import load, names
 from .files import CsvFile, is_csv, is_parquet, parquet_dataset, parquet_names
-from .sources import Block, Source, joined, values_at
+from .sources import Block, Source, joined
 from .tables import open_source
 from .targets import finite_numbers, target_values, truth_values
 from .text_cells import Text, is_text
@@ -92,49 +91,32 @@ class PreparedSource(Source):
         return map(self._prepared, self.source.blocks(block_rows))
 
     def _prepared(self, block: Block) -> Block:
-        X, y = block.X, block.y
-        check_cells(X, block.start, self.columns, self.describe())
-        if y is not None:
-            y = _clean_labels(y, block.start, self.target, self.describe())
-        if self.normalize != "none":
-            X = _normalized(X, self.normalize)
-        return replace(block, X=X, y=y)
+        """A block without missing or infinite cells; others are refused by their place."""
+        X, y = block.X, None if block.y is None else np.asarray(block.y)
+        where = f"{self.describe()}: row {{}} (counted from 0)"
+        place = first_bad(X)
+        if place is not None:
+            row, column = place
+            shown = repr(self.columns[column]) if self.columns is not None else str(column)
+            raise ValueError(
+                f"{where.format(block.start + row)}, column {shown}: the cell is empty or "
+                f"infinite. Fill it, or leave the column out with {argument('drop')}."
+            )
+        is_gap = {"f": np.isnan, "O": lambda cells: np.equal(cells, None)}
+        gaps = is_gap[y.dtype.kind](y) if y is not None and y.dtype.kind in is_gap else np.False_
+        if gaps.any():
+            row = block.start + int(np.argmax(gaps))
+            raise ValueError(f"{where.format(row)}: the target {self.target or 'y'!r} is missing.")
+        return replace(block, X=_normalized(X, self.normalize), y=y)
 
 
 def _normalized(X: Any, norm: str) -> Any:
-    """Rows of norm 1; rows of zeros stay as they are."""
-    X = X.astype(np.float64)
-    if is_sparse(X):
-        from sklearn.preprocessing import normalize
+    """Rows of norm 1, if there is a norm; rows of zeros stay as they are."""
+    if norm == "none":
+        return X
+    from sklearn.preprocessing import normalize
 
-        return normalize(X, norm=norm)
-    norms = np.abs(X).sum(axis=1) if norm == "l1" else np.sqrt(np.einsum("ij,ij->i", X, X))
-    return X / np.where(norms == 0, 1.0, norms)[:, None]
-
-
-def check_cells(X: Any, start: int, columns: list[str] | None, name: str) -> None:
-    """Refuse missing and infinite cells by their place."""
-    place = first_bad(X)
-    if place is None:
-        return
-    row, column = place
-    shown = repr(columns[column]) if columns is not None else str(column)
-    raise ValueError(
-        f"{name}: row {start + row} (counted from 0), column {shown}: the cell is empty or "
-        f"infinite. Fill it, or leave the column out with {argument('drop')}."
-    )
-
-
-def _clean_labels(y: Any, start: int, target: str | None, name: str) -> np.ndarray:
-    """Labels as numbers or text; a gap is refused by its place."""
-    y = np.asarray(y)
-    gaps = {"f": np.isnan, "O": lambda cells: np.equal(cells, None)}.get(y.dtype.kind)
-    if gaps is not None and gaps(y).any():
-        row = start + int(np.argmax(gaps(y)))
-        raise ValueError(
-            f"{name}: row {row} (counted from 0): the target {target or 'y'!r} is missing."
-        )
-    return y
+    return normalize(X.astype(np.float64), norm=norm, copy=False)
 
 
 ONE_IN = 5  # rows, of which one is held out: the 80/20 split that is usual
@@ -202,11 +184,8 @@ class PartOfSource(Source):
         for block in blocks:
             mask = self.holdout.held(block.start, len(block)) == self.held
             if mask.any():
-                y, w, exposure = (
-                    values_at(values, mask) for values in (block.y, block.w, block.exposure)
-                )
-                X = rows_where(block.X, mask)
-                yield replace(block, X=X, y=y, w=w, exposure=exposure, start=start)
+                part = block.take(np.flatnonzero(mask))
+                yield replace(part, start=start, positions=None)
             start += int(mask.sum())
 
 
@@ -329,9 +308,10 @@ def read_rows(
         needs = {"need_target": need_target, "with_target": with_target}
         rows = _read_csv(CsvFile(path, encoding), selection, keep, **needs)
     else:
-        rows = _read_source(
-            path, open_rows(path, selection, with_target=with_target), target_to_read
-        )
+        opened = open_rows(path, selection, with_target=with_target)
+        blocks = list(opened.blocks(_BLOCK_ROWS)) or [Block(np.empty((0, opened.n_features or 0)))]
+        block = joined(blocks)
+        rows = Rows(str(path), block.X, block.y, opened.columns, opened.target or target_to_read)
     if keep and not rows.extra_columns:
         rows = replace(rows, extra_columns=read_columns(path, keep, encoding=encoding))
     if not with_target:
@@ -412,15 +392,3 @@ def _read_csv(
             )
     extra_columns = {column: table.column(column).to_pylist() for column in keep}
     return Rows(name, X, y, features, target, extra_columns)
-
-
-# ---- everything else ----------------------------------------------------------------------------
-
-
-def _read_source(path: Path, source: PreparedSource, target: str | None) -> Rows:
-    blocks = list(source.blocks(_BLOCK_ROWS))
-    if not blocks:
-        return Rows(str(path), np.empty((0, source.n_features or 0)), None)
-    rows = joined(blocks)
-    X = scipy.sparse.csr_matrix(rows.X) if is_sparse(rows.X) else rows.X
-    return Rows(str(path), X, rows.y, source.columns, source.target or target)

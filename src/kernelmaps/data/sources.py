@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
+from itertools import tee
 from pathlib import Path
 from typing import Any
 
@@ -322,16 +322,9 @@ class IterableSource(Source):
     def head(self, rows: int) -> Block | None:
         if not self.once:
             return super().head(rows)
-        stream, taken = self.chunks, list[Any]()
-
-        def noted() -> Iterator[Any]:
-            for item in stream:
-                taken.append(item)
-                yield item
-
-        self.chunks = noted()
+        self.chunks, all_chunks = tee(self.chunks)
         block = super().head(rows)
-        self.chunks = chain(taken, stream)
+        self.chunks = all_chunks
         return block
 
     def keep_chunks(self) -> None:
@@ -530,13 +523,11 @@ def sliced_source(X: Any, y: Any, w: Any) -> SlicedSource:
 def check_lengths(n_rows: int, **beside: Any) -> None:
     """Refuse targets or weights of more or fewer rows than there are; names of columns pass."""
     for name, values in beside.items():
-        n = n_rows if values is None or isinstance(values, str) else _length(values)
+        if values is None or isinstance(values, str):
+            continue
+        n = values.shape[0] if hasattr(values, "shape") else len(values)
         if n != n_rows:
             raise ValueError(f"X and {name} have inconsistent numbers of rows: {n_rows} and {n}")
-
-
-def _length(values: Any) -> int:
-    return values.shape[0] if hasattr(values, "shape") else len(values)
 
 
 def as_rows(X: Any, frames: bool = False) -> Any:

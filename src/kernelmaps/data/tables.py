@@ -635,11 +635,8 @@ def _split_into_cells(
 def raw_tables(path: Path, names: Sequence[str], encoding: str = "utf-8") -> Iterator[TableFile]:
     """Some columns of a CSV or Parquet file as they are stored, a block of rows at a time."""
     csv, start = CsvFile(path, encoding) if is_csv(path) else None, 0
-    if csv is not None:
-        tables = csv.blocks(names, BLOCK)
-    else:
-        tables = map(pa.table, _parquet_batches(path, list(names)))
-    for table in tables:
+    batches = _parquet_batches(path, list(names)) if csv is None else csv.blocks(names, BLOCK)
+    for table in batches if csv is not None else map(pa.table, batches):
         yield TableFile(str(path), table, csv, start)
         start += table.num_rows
 

@@ -65,7 +65,9 @@ def target_values(raw: RawColumn, target: str, where: Where) -> tuple[np.ndarray
     present = column.cells.present(LABEL_GAPS)
     has_target = np.append(present, False)[column.cells.codes]
     rank = np.cumsum(present) - 1
-    labels = _labels(column.cells.distinct.filter(pa.array(present)))
+    words = column.cells.distinct.filter(pa.array(present))
+    truth = truth_values(words)
+    labels = np.array(words.to_pylist(), dtype=str) if truth is None else truth
     return labels[rank[column.cells.codes[has_target]]], has_target
 
 
@@ -87,11 +89,6 @@ class _Place:
     def __call__(self, k: int) -> str:
         row = int(np.flatnonzero(self.has_target)[k])
         return f"{self.where(row)}: the target {self.target!r} holds"
-
-
-def _labels(words: pa.Array) -> np.ndarray:
-    truth = truth_values(words)
-    return np.array(words.to_pylist(), dtype=str) if truth is None else truth
 
 
 def truth_values(words: pa.Array) -> np.ndarray | None:

@@ -103,11 +103,6 @@ _MAX_UNREADABLE_SHARE = 0.05
 _MIN_READABLE_CELLS = 20
 
 
-@lru_cache(maxsize=8)
-def _as_array(words: tuple[str, ...]) -> pa.Array:
-    return pa.array(words)
-
-
 def _match(cells: pa.Array, pattern: str) -> np.ndarray:
     """Which cells match a pattern; a null does not."""
     matches = pc.fill_null(pc.match_substring_regex(cells, pattern), False)
@@ -143,7 +138,7 @@ class Cells:
 
     def are_words(self, words: tuple[str, ...]) -> np.ndarray:
         """Which of the different cells are one of some words, which are in small letters."""
-        found = pc.is_in(pc.utf8_lower(self.distinct), _as_array(words))
+        found = pc.is_in(pc.utf8_lower(self.distinct), pa.array(words))
         return found.to_numpy(zero_copy_only=False)
 
     def present(self, gaps: tuple[str, ...]) -> np.ndarray:
@@ -157,7 +152,7 @@ class Cells:
     def rows(self, values: np.ndarray) -> np.ndarray:
         """Values of the different cells as those of the rows; NaN or NaT for nulls."""
         missing = "NaT" if values.dtype.kind == "M" else "nan"
-        return np.append(values, values.dtype.type(missing))[self.codes]
+        return np.append(values, np.array(missing, values.dtype))[self.codes]
 
 
 @dataclass(frozen=True)
@@ -198,7 +193,7 @@ class Text:
         """All cells as numbers; None unless all are plain numbers or missing."""
         numbers = _cast(self.array)
         if numbers is None:
-            gaps = pc.is_in(self.array, _as_array(("", "NA", "NaN")))  # the most frequent ones
+            gaps = pc.is_in(self.array, pa.array(("", "NA", "NaN")))  # the most frequent ones
             numbers = _cast(pc.if_else(gaps, None, self.array)) if gaps.true_count else None
         return numbers
 
@@ -391,7 +386,11 @@ def number_doubts(column: Text, how: NumberFormat) -> list[str]:
         return [] if _match(column.cells.distinct, "day").any() else [times]
     numbers = column.numbers(how) if column.plain is None else column.plain
     is_plain = how == NumberFormat()
-    patterns = {"": _MAYBE_GROUPED, **(_DATE_LIKE if is_plain and may_be_dates(numbers) else {})}
+    patterns = _DATE_LIKE if is_plain and may_be_dates(numbers) else {}
+    if column.plain is None or pc.any(pc.match_substring(column.array, ".")).as_py():
+        patterns = {"": _MAYBE_GROUPED, **patterns}
+    if not patterns:
+        return []
     for part in (Text(column.array.slice(0, _CELLS_TRIED)), column):
         is_number = True if part.plain is not None else ~np.isnan(part.numbers(how))
         cells = part.cells.where(part.cells.present(NUMBER_GAPS) & is_number)

@@ -13,6 +13,7 @@ import numpy as np
 from .._util import storage
 from .._util.arguments import argument, check_choice, check_count, check_positive, seed_of
 from .._util.threads import limit_blas
+from ..engine import evaluate
 from ..exceptions import DesignError
 from ..kernels import Kernel
 from . import certify
@@ -21,7 +22,7 @@ from . import result as store
 from .cosines import count_columns, refined_design
 from .joint import design_joint_map
 from .problem import CosineProblem
-from .result import Design, cosines_spec, evaluate_values
+from .result import Design, cosines_spec
 from .tables import GridKernel, RankTable, grid_kernel, minimax_table, rank_bound
 
 LARGEST = 48
@@ -163,7 +164,8 @@ class TableSolver(DesignSolver):
         if self.problem is not None:
             gamma = self.problem.kernel.gamma if self.grid.log else 0.0
             cosines = refined_design(self.problem, n_columns, self.seed, self.progress)
-            curves.append(partial(evaluate_values, cosines_spec(cosines, gamma)))
+            spec = cosines_spec(cosines, gamma)
+            curves.append(lambda x: evaluate(spec, x[:, None]))
         table = minimax_table(self.grid, n_columns, curves)
         return {"coefficients": table.coefficients, "nodes": table.nodes}
 
@@ -184,7 +186,7 @@ def _rms(design: Design, component: Callable) -> float:
     values = np.linspace(0.0 if design.homogeneous else low, high, 256)
     if not isinstance(design.domain, str) and len(design.domain) > 2:
         values = np.r_[0.0, design.domain] if design.homogeneous else np.asarray(design.domain)
-    phi = evaluate_values(design.spec, values)
+    phi = evaluate(design.spec, values[:, None])
     exact = component(values[:, None], values[None, :])
     miss = phi @ phi.T - exact
     if design.error == "relative":

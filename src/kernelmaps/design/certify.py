@@ -305,17 +305,14 @@ def _smooth_bound(table: RankTable, fourth: float) -> float:
     for begin in range(0, _STEPS, _BAND):  # F is symmetric: cells from the diagonal on suffice
         end = min(begin + _BAND, _STEPS)
         F = k[begin : end + 3, begin:] - P[begin : end + 3] @ P[begin:].T
-        sup = (_sup_of_cells(F) + margin) * share(slice(begin, end), slice(begin, None))
+        # Corners and second differences of cells; F reaches one node further on every side.
+        inner = F[1:-1, 1:-1]
+        down = _cells(np.abs(F[:-2, 1:-1] - 2 * inner + F[2:, 1:-1]))
+        along = _cells(np.abs(F[1:-1, :-2] - 2 * inner + F[1:-1, 2:]))
+        sup = _cells(np.abs(inner)) + (down + along) / 8 + margin
+        sup *= share(slice(begin, end), slice(begin, None))
         worst = float(np.maximum(worst, np.max(sup)))  # NaN stays NaN
     return worst
-
-
-def _sup_of_cells(F: np.ndarray) -> np.ndarray:
-    """Corners and second differences of cells, of F on their nodes and one more on every side."""
-    inner = F[1:-1, 1:-1]
-    down = _cells(np.abs(F[:-2, 1:-1] - 2 * inner + F[2:, 1:-1]))
-    along = _cells(np.abs(F[1:-1, :-2] - 2 * inner + F[1:-1, 2:]))
-    return _cells(np.abs(inner)) + (down + along) / 8
 
 
 def _of_lags(values: np.ndarray) -> np.ndarray:

@@ -47,7 +47,7 @@ Weights are α = e^t, so that they stay positive.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -483,27 +483,18 @@ def remez_design(problem: CosineProblem, n_columns: int) -> Cosines | None:
     return best
 
 
-@dataclass(frozen=True)
-class StartSearch:
-    """Constants of the search from many starts; measured on 160 designs of 20 kernels."""
-
-    # Relative errors below which an equalised design is the only one, as far as many starts can
-    # tell. If every equalised design were taken, 15 designs would be worse, by up to 17 % (one
-    # twelvefold), in 0.4 of the time; if none were, none of 48 would be better, in 3 times that.
-    unique_below_with_kink: float = 2e-3
-    unique_below: float = 0.15  # for signatures without a kink at zero
-    n_starts: int = 12
-    n_starts_of_two_columns: int = 3
-    first_radius: float = 0.5  # of the trust region of frequencies, over the span
-    dense_lags: int = 1500  # from which a discrete set is as good as an interval
-    # Highest frequencies that are displaced, and by which factors. Without this, designs of kernels
-    # with a kink have errors that are up to 11 % larger, in half of the time.
-    displaced: tuple[tuple[int, float], ...] = (
-        (-1, 0.8), (-1, 1.2), (-1, 1.45), (-2, 0.85), (-2, 1.2),
-    )  # fmt: skip
-
-
-_SEARCH = StartSearch()
+# Constants of the search from many starts; measured on 160 designs of 20 kernels.
+# Relative errors below which an equalised design is the only one, as far as many starts can tell
+# (with a kink at zero, without one). If every equalised design were taken, 15 designs would be
+# worse, by up to 17 % (one twelvefold), in 0.4 of the time; if none were, none of 48 would be
+# better, in 3 times that.
+_UNIQUE_BELOW_WITH_KINK, _UNIQUE_BELOW = 2e-3, 0.15
+_STARTS, _STARTS_OF_TWO_COLUMNS = 12, 3
+_FIRST_RADIUS = 0.5  # of the trust region of frequencies, over the span
+_DENSE_LAGS = 1500  # from which a discrete set is as good as an interval
+# Highest frequencies that are displaced, and by which factors. Without this, designs of kernels
+# with a kink have errors that are up to 11 % larger, in half of the time.
+_DISPLACED = (-1, 0.8), (-1, 1.2), (-1, 1.45), (-2, 0.85), (-2, 1.2)
 
 
 def alternation(problem: CosineProblem, cosines: Cosines, slack: float = 1e-2) -> np.ndarray:
@@ -552,13 +543,11 @@ def _refine(problem: CosineProblem, n_columns: int, seed: int, progress: bool | 
             candidates.append(_refine(problem, n_columns - 1, seed, progress))
             return min(candidates, key=problem.max_error)
     kink = has_kink(problem.signature, problem.span)
-    limit = continuous.scale * (_SEARCH.unique_below_with_kink if kink else _SEARCH.unique_below)
+    limit = continuous.scale * (_UNIQUE_BELOW_WITH_KINK if kink else _UNIQUE_BELOW)
     if remez is None or not (equalised and continuous.max_error(remez) < limit):
         candidates.append(_many_starts(continuous, n_columns, candidates, seed, progress))
-    if problem.points is not None and problem.points.size < _SEARCH.dense_lags:
-        candidates = [
-            sequential_lp(problem, pair, radius=_SEARCH.first_radius) for pair in candidates
-        ]
+    if problem.points is not None and problem.points.size < _DENSE_LAGS:
+        candidates = [sequential_lp(problem, pair, radius=_FIRST_RADIUS) for pair in candidates]
     return _tidy(min(candidates, key=problem.max_error))
 
 
@@ -598,7 +587,7 @@ def _many_starts(
     """p-norms from many starts, linear programs from the best, then from displaced frequencies."""
     rng = np.random.default_rng(seed)
     fixed_zero = bool(n_columns % 2)
-    count = _SEARCH.n_starts if n_columns > 2 else _SEARCH.n_starts_of_two_columns
+    count = _STARTS if n_columns > 2 else _STARTS_OF_TWO_COLUMNS
     starts = list(_starts(problem, n_columns, designs, rng, count))
     scouts = []
     for frequencies in track(starts, f"design, {n_columns} columns", enabled=progress):
@@ -630,14 +619,14 @@ def _displace_frequencies(problem: CosineProblem, cosines: Cosines, fixed_zero: 
     The optima of rough kernels differ in how far out their last frequencies lie.
     """
     frequencies, designs = cosines[0], []
-    for index, factor in _SEARCH.displaced:
+    for index, factor in _DISPLACED:
         if -index > frequencies.size - int(fixed_zero):
             continue
         moved = frequencies.copy()
         moved[index] *= factor
         start = moved, fit_weights(problem, moved)
         designs.append(
-            sequential_lp(problem, start, radius=_SEARCH.first_radius, steps=16, tolerance=1e-3)
+            sequential_lp(problem, start, radius=_FIRST_RADIUS, steps=16, tolerance=1e-3)
         )
     if not designs:
         return cosines
@@ -648,4 +637,4 @@ def _displace_frequencies(problem: CosineProblem, cosines: Cosines, fixed_zero: 
 
 def _polish(problem: CosineProblem, cosines: Cosines) -> Cosines:
     """Linear programs until none improves the error; without frequencies of no weight."""
-    return _tidy(sequential_lp(problem, cosines, radius=_SEARCH.first_radius))
+    return _tidy(sequential_lp(problem, cosines, radius=_FIRST_RADIUS))

@@ -60,7 +60,6 @@ from .problem import (
     has_kink,
     lag_kernel,
     refuse_indefinite,
-    short_way,
 )
 from .result import DesignedMapping, Entry, load_or_solve
 from .tables import gram_bound
@@ -282,7 +281,8 @@ def evaluate_gram(
     lags = points[:, None, :] - points[None, :, :]
     for axis, period in enumerate(periods):
         if period is not None:
-            lags[..., axis] = short_way(lags[..., axis], period)
+            within = np.mod(lags[..., axis], period)  # the short way round a period
+            lags[..., axis] = np.minimum(within, period - within)
     return signature(lags)
 
 

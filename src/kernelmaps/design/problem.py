@@ -332,12 +332,6 @@ def build_problem(
     )
 
 
-def short_way(lag: np.ndarray, period: float) -> np.ndarray:
-    """The lag the short way round a period."""
-    within = np.mod(lag, period)
-    return np.minimum(within, period - within)
-
-
 def check_domain(domain: Any, homogeneous: bool) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Input values (two for an interval, more for a set) and the lags Z of a discrete design."""
     points = None

@@ -178,7 +178,7 @@ class Design(DesignedMapping):
             inside = x > 0 if self.homogeneous else np.ones(x.size, dtype=bool)
             out[inside] = self.table(x[inside])
             return out
-        return evaluate_values(self.make_spec(clip=False), x)
+        return evaluate(self.make_spec(clip=False), x[:, None])
 
     def replace(self, **changes: Any) -> Design:
         """Return a copy with some attributes changed.
@@ -262,11 +262,6 @@ def cosines_spec(
     if gamma:
         return Spec("log_waves", arrays, {"gamma": gamma, "signed": signed})
     return Spec("waves", arrays, {"signed": signed})
-
-
-def evaluate_values(spec: Spec, x: np.ndarray) -> np.ndarray:
-    """φ(x) for values of one feature."""
-    return evaluate(spec, x[:, None])
 
 
 def _table_spec(

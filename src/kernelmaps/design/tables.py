@@ -398,7 +398,10 @@ def minimax_table(kernel: GridKernel, n_columns: int, curves: Sequence[Curve] = 
     weights = [np.ones(nodes.size)]
     if not kernel.rough:
         weights.append(np.maximum(rank_bound(kernel, n_columns, nodes is kernel.allowed)[1], 1e-3))
-    starts = [_eigenvectors(gram, d, n_columns) for d in weights]
+    starts = []  # values of the best rank-D maps in the weighted mean square
+    for d in weights:
+        values, vectors = _leading(gram, d, n_columns)
+        starts.append(vectors * np.sqrt(np.maximum(values, 0.0)) / d[:, None])
     starts += [_pad_columns(curve(nodes), n_columns) for curve in curves]
     scouts = [_descend(kernel, nodes, start, _POWERS[:3], steps=60) for start in starts]
     best = min(scouts, key=lambda table: table.max_error)
@@ -417,12 +420,6 @@ def minimax_table(kernel: GridKernel, n_columns: int, curves: Sequence[Curve] = 
 def _pad_columns(values: np.ndarray, n_columns: int) -> np.ndarray:
     """The values with columns of zeros up to D: an exact map may need fewer."""
     return np.pad(values, [(0, 0), (0, n_columns - values.shape[1])])
-
-
-def _eigenvectors(gram: np.ndarray, d: np.ndarray, n_columns: int) -> np.ndarray:
-    """Values of the best rank-D map in the weighted mean square."""
-    values, vectors = _leading(gram, d, n_columns)
-    return vectors * np.sqrt(np.maximum(values, 0.0)) / d[:, None]
 
 
 def _leading(gram: np.ndarray, d: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:

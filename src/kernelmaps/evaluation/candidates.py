@@ -168,9 +168,12 @@ def candidates(
     for family in list_families(kernel):
         first = {"kernel": _name_or_kernel(kernel)} if family.takes_kernel else {}
         drawn = "random_state" in _class(family.name)._get_param_names()
-        last = {"random_state": random_state} if drawn else {}
+        last: dict[str, Any] = {"random_state": random_state} if drawn else {}
         if isinstance(kernel, Exponential) and not family.takes_kernel:
-            last |= _exponential_settings(kernel)
+            # The additive stage is the best that there is for the base: its error should not count.
+            stage = {"kernel": _name_or_kernel(kernel.base), "n_components": 9}
+            first_stage = Candidate("DesignedMap", 9, stage).make()
+            last = {**last, "additive_map": first_stage, "gamma": kernel.gamma}
         usual = getattr(_class(family.name)(), family.size_name) if kernel is None else 0
         if usual > max(sizes):
             made.append(Candidate(family.name, usual, {family.size_name: usual, **last}))
@@ -180,13 +183,6 @@ def candidates(
                 settings = {**first, family.size_name: size, **extra, **last}
                 made.append(Candidate(family.name, size, settings, variant))
     return made
-
-
-def _exponential_settings(kernel: Exponential) -> dict[str, Any]:
-    """The additive stage is the best that there is for the base: its error should not count."""
-    base = _name_or_kernel(kernel.base)
-    first = Candidate("DesignedMap", 9, {"kernel": base, "n_components": 9}).make()
-    return {"additive_map": first, "gamma": kernel.gamma}
 
 
 def _name_or_kernel(kernel: Kernel | None) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,32 +21,28 @@ _RARE_COUNT = 0.05  # frequency of the largest counts, as a share of that of the
 _CLASSES_FROM_ZERO = 1000  # values without gaps, from 0 or 1 on, that are classes
 
 
-def get_feature_names(X: Any, names: Sequence[str] | None = None) -> list[str] | None:
-    """Names of the columns, as given or as the frame has them."""
-    columns = getattr(X, "columns", None) if names is None else names
-    return None if columns is None else [str(name) for name in columns]
+def read_informative_rows(
+    X: Any, owner: str, *, select: bool = True, **options: Any
+) -> tuple[Any, list[str] | None, list[str] | None, list[str]]:
+    """Rows in ordinary memory, all names of a frame, those selected, and remarks on the others.
 
-
-def check_rows(X: Any, owner: str, **options: Any) -> Any:
-    """Rows in ordinary memory as an array or CSR; damaged ones and those on a GPU are refused."""
+    Rows are an array or CSR; damaged ones and those on a GPU are refused. Of a frame, IDs and
+    columns of one value are left out, if `select`; None are selected where all columns are used.
+    """
+    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
     refuse_gpu_array(X, f"kernelmaps.{owner}", "Pass a sample of the rows as NumPy.")
     check_sparse(X, owner)
     options = {"dtype": "numeric"} | options
     with naming_text(owner, X):
-        return check_array(X, accept_sparse="csr", input_name="X", estimator=owner, **options)
-
-
-def informative_columns(X: Any, names: Sequence[str]) -> tuple[Any, list[str] | None, list[str]]:
-    """The columns of a table that its models use, their names, and sentences about the others.
-
-    IDs and columns of one value are left out. The names are None where all columns are used.
-    """
-    reasons = {} if sparse.issparse(X) else uninformative_columns(names, X)
+        X = check_array(X, accept_sparse="csr", input_name="X", estimator=owner, **options)
+    if not names or not select or sparse.issparse(X):
+        return X, names, None, []
+    reasons = uninformative_columns(names, X)
     used = [name for name in names if name not in reasons]
     if not reasons or not used:
-        return X, None, []
-    sentences = [f"column {name!r} left out: {reason}." for name, reason in reasons.items()]
-    return X[:, [name not in reasons for name in names]], used, sentences
+        return X, names, None, []
+    remarks = [f"column {name!r} left out: {reason}." for name, reason in reasons.items()]
+    return X[:, [name not in reasons for name in names]], names, used, remarks
 
 
 def check_targets(y: np.ndarray | None, task: str, owner: str) -> None:

@@ -41,8 +41,8 @@ from ..exceptions import (
 )
 from ..kernels import Kernel
 from . import candidates as maps
-from .checks import check_rows, get_feature_names, informative_columns
-from .methods import ColumnSelector, scale_rows
+from .checks import read_informative_rows
+from .methods import scale_rows, select_columns
 
 ADDITIVE_SIZES = (1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 15, 19, 25, 33)
 JOINT_SIZES = tuple(2**power for power in range(6, 15))
@@ -272,19 +272,18 @@ def choose(
         interruptible(search.bisect, family)
     best, rejected = search.rank()
     # Fitted to a frame, the map checks the names of the columns of later ones.
-    before = [ColumnSelector(columns)] if columns is not None else []
-    steps = [*before, *([] if scaler is None else [clone(scaler)]), best.candidate.make()]
-    chosen = (make_pipeline(*steps) if len(steps) > 1 else steps[0]).fit(X)
-    best = replace(best, verdict="chosen", certificate=getattr(steps[-1], "certificate_", None))
+    made = best.candidate.make()
+    scaled = made if scaler is None else make_pipeline(clone(scaler), made)
+    chosen = select_columns(scaled, columns).fit(X)
+    best = replace(best, verdict="chosen", certificate=getattr(made, "certificate_", None))
     return Choice(chosen, best, rejected, kernel, requirements, search.notes, columns)
 
 
 def _read_rows(X: Any, kernel: Any) -> tuple[Any, list[str] | None]:
     """Checked rows, and the columns of a frame that are used if some are left out."""
-    names, rows = get_feature_names(X), check_rows(X, "choose", ensure_min_samples=8)
-    if names is None or isinstance(kernel, list | tuple):  # a kernel for each column
-        return rows, None
-    rows, columns, remarks = informative_columns(rows, names)
+    select = not isinstance(kernel, list | tuple)  # which has a kernel for each column
+    options: dict[str, Any] = {"select": select, "ensure_min_samples": 8}
+    rows, _, columns, remarks = read_informative_rows(X, "choose", **options)
     if remarks:
         warnings.warn(f"choose: {' '.join(remarks)}", SuspectColumnWarning, stacklevel=3)
     return rows, columns
@@ -323,16 +322,6 @@ def upper_bound(largest: np.ndarray, confidence: float, n_fresh: int | None = No
     return float(max(gumbel, pareto, _MARGIN * blocks.max()))
 
 
-@dataclass(frozen=True)
-class _Split:
-    """Rows held out, their kernel values and what errors are divided by, and the other rows."""
-
-    held: Any
-    train: Any
-    exact: np.ndarray
-    scale: Any
-
-
 class _Search:
     """Measures candidates on held-out rows, and stores the evidence.
 
@@ -358,7 +347,8 @@ class _Search:
         self.measured: list[Evidence] = []
         self.notes: list[str] = []
 
-    def _split(self, order: np.ndarray, start: int) -> _Split:
+    def _split(self, order: np.ndarray, start: int) -> tuple[Any, Any, np.ndarray, np.ndarray]:
+        """Rows held out, the other rows, kernel values, and what their errors are divided by."""
         inside = np.zeros(len(order), dtype=bool)
         inside[order[start : start + self.n_held]] = True
         held, train = self.X[np.flatnonzero(inside)], self.X[np.flatnonzero(~inside)]
@@ -366,7 +356,7 @@ class _Search:
         root = np.ones(len(exact))
         if self.requirements["error"] == "relative":
             root = np.sqrt(np.maximum(np.diag(exact), np.finfo(float).tiny))
-        return _Split(held, train, exact, root[:, None] * root)
+        return held, train, exact, root[:, None] * root
 
     def bisect(self, family: list[maps.Candidate]) -> None:
         """Find the smallest size whose error is within the tolerance, if it may win.
@@ -411,16 +401,15 @@ class _Search:
         try:
             # Values outside the domain are part of the error.
             with warnings.catch_warnings(action="ignore", category=OutOfDomainWarning):
-                for split in self.splits:
-                    feature_map = candidate.make().fit(split.train)
+                for held, train, exact, scale in self.splits:
+                    feature_map = candidate.make().fit(train)
                     if getattr(feature_map, "kernel_", None) != self.kernel:  # but one of its own
                         raise ValueError(f"it approximates {feature_map.kernel_!r}")
-                    feature_map.transform(split.held[:8])  # compiled outside the timing
+                    feature_map.transform(held[:8])  # compiled outside the timing
                     start = perf_counter()
-                    Z = feature_map.transform(split.held)
+                    Z = feature_map.transform(held)
                     seconds.append(perf_counter() - start)
-                    product = dense(Z @ Z.T).astype(np.float64)
-                    errors.append((product - split.exact) / split.scale)
+                    errors.append((dense(Z @ Z.T).astype(np.float64) - exact) / scale)
                     columns = max(columns, int(Z.shape[1]))
         except (ValueError, TypeError, DesignError, MemoryError) as problem:
             self.notes.append(f"{candidate.label}: {str(problem).splitlines()[0]}")

@@ -25,13 +25,7 @@ from ..exceptions import KernelScaleWarning, OutOfDomainWarning
 from ..kernels import Kernel, get
 from ..maps.base import PLUGINS
 from .candidates import candidates, expression, get_sort, kernel_label
-from .checks import (
-    check_rows,
-    check_targets,
-    decide_task,
-    get_feature_names,
-    informative_columns,
-)
+from .checks import check_targets, decide_task, read_informative_rows
 from .kernel_error import KernelError, kernel_error
 from .methods import (
     Method,
@@ -289,7 +283,8 @@ def measure(method: Method, problem: Problem, deadline: float = np.inf) -> tuple
     Returns the row of the table, without the error of the map, and the loss of each row when it was
     held out, or None unless all folds were done.
     """
-    times, scores, losses = [], [], np.full(problem.X.shape[0], np.nan)
+    times, scores = list[np.ndarray](), list[float]()
+    losses = np.full(problem.X.shape[0], np.nan)
     start = perf_counter()
     with _quiet(method, problem, record=True) as caught:
         for train, test in problem.folds():
@@ -383,11 +378,9 @@ def _convert(method: Method, X: Any) -> Any:
 
 def _read_rows(X: Any, names: Sequence[str] | None) -> tuple[Any, dict[str, Any], list[str]]:
     """Checked rows, the names of their columns and those selected of a frame, and remarks."""
-    all_names, rows = get_feature_names(X, names), check_rows(X, "compare")
-    if names is not None or not all_names:
-        return rows, {"names": all_names, "selected": None}, []
-    rows, selected, remarks = informative_columns(rows, all_names)
-    return rows, {"names": selected or all_names, "selected": selected}, remarks
+    X, header, selected, remarks = read_informative_rows(X, "compare", select=names is None)
+    columns = selected or header if names is None else list(map(str, names))
+    return X, {"names": columns, "selected": selected}, remarks
 
 
 def _read_targets(X: Any, y: Any, task: str) -> tuple[np.ndarray, str, list[str]]:

@@ -349,14 +349,14 @@ def baselines(
     methods.append(Method("gradient boosting", "boosting", make_pipeline(_boosting(task)), cost=4))
     for kernel, scaler in kernels:
         steps = [] if scaler is None else [scaler]
-        name, truth = kernel_label(kernel), {"truth": kernel}
+        name = kernel_label(kernel)
         exact = make_pipeline(*steps, GramMatrix(kernel), _kernel_machine(task, C))
-        limits: dict[str, Any] = {"max_rows": exact_rows, "cost": 3, **truth}
-        methods.append(Method(f"exact {name}", "exact", exact, name, **limits))
+        limits: dict[str, Any] = {"max_rows": exact_rows, "cost": 3}
+        methods.append(Method(f"exact {name}", "exact", exact, name, truth=kernel, **limits))
         for columns, other in _sklearn_maps(kernel, size):
             label = f"sklearn {type(other).__name__} {columns}, {name}"
             pipeline = make_pipeline(*steps, other, MeanNormScaler(), model)
-            methods.append(Method(label, "sklearn", pipeline, name, other, **truth, cost=6))
+            methods.append(Method(label, "sklearn", pipeline, name, other, truth=kernel, cost=6))
     return methods
 
 

@@ -207,12 +207,6 @@ class ReportRows:
         self.n = len(self.row_scores)
         self.judged = judged if scored and self.n else None
 
-    def check(self) -> Any:
-        """The checks of a generalised additive model on the first rows."""
-        if self.judged is None or self.blocks is None:
-            return None
-        return self.judged.check(block[0] for block in self.blocks())
-
     def some(self, rows: Iterable[int]) -> dict[int, tuple[Any, Any]]:
         """Single rows and their targets, by the number of the row."""
         by_number, before, numbers = {}, 0, sorted(set(rows))
@@ -369,15 +363,26 @@ def _scores(model: Any, judged: PredictionScores | None, target: str) -> dict[st
         panel["points"] = _points(judged.truth, judged.predicted)
         return panel
     if judged.probabilities is not None:
-        panel["chances"] = _chances(judged.probabilities, judged.truth == 1)
-    if len(model.classes_) <= _CLASSES:
-        panel["confusion"] = _confusion(model.classes_, judged)
+        # Predicted and observed shares of the second class, in groups of about as many rows.
+        chance, hit = judged.probabilities, judged.truth == 1
+        groups = np.array_split(np.argsort(chance, kind="stable"), min(_CHANCES, len(chance)))
+        panel["chances"] = [
+            [*round_numbers([chance[g].mean(), hit[g].mean()]), len(g)] for g in groups
+        ]
+    if len(model.classes_) <= _CLASSES:  # rows by their true (down) and predicted (across) class
+        from sklearn.metrics import confusion_matrix
+
+        codes = np.arange(len(model.classes_))
+        counts = confusion_matrix(judged.truth, judged.predicted, labels=codes)
+        labels = [str(label) for label in model.classes_]
+        panel["confusion"] = {"classes": labels, "counts": counts.tolist()}
     return panel
 
 
 def _check(report_rows: ReportRows) -> dict[str, Any] | None:
     """The checks of a generalised additive model on the first rows."""
-    check = report_rows.check()
+    judged, blocks = report_rows.judged, report_rows.blocks
+    check = None if judged is None or blocks is None else judged.check(b[0] for b in blocks())
     if check is None:
         return None
     theoretical, observed = check.qq()
@@ -394,17 +399,3 @@ def _points(truth: np.ndarray, guess: np.ndarray) -> list[list[float]]:
     """Predictions and targets of at most `_POINTS` rows, evenly among them."""
     taken = evenly_spaced(len(truth), _POINTS)
     return round_numbers(np.column_stack([guess[taken], truth[taken]]), 5)
-
-
-def _chances(chance: np.ndarray, hit: np.ndarray) -> list[list[float]]:
-    """Predicted and observed shares of the second class, in groups of about as many rows."""
-    parts = np.array_split(np.argsort(chance, kind="stable"), min(_CHANCES, len(chance)))
-    return [[round_numbers(chance[p].mean()), round_numbers(hit[p].mean()), len(p)] for p in parts]
-
-
-def _confusion(classes: np.ndarray, judged: PredictionScores) -> dict[str, Any]:
-    """Rows by their true (down) and predicted (across) class."""
-    from sklearn.metrics import confusion_matrix
-
-    counts = confusion_matrix(judged.truth, judged.predicted, labels=np.arange(len(classes)))
-    return {"classes": [str(label) for label in classes], "counts": counts.tolist()}

@@ -51,11 +51,6 @@ class Csr(NamedTuple):
     width: int
 
 
-def csr_rule(code: int, parameter: float) -> Rule:
-    """The rule of a code for sums over CSR rows: one loop, in float64, serves all of them."""
-    return make_rule(code, parameter, np.dtype(np.float64))._replace(logarithmic=static(False))
-
-
 def pack_csr(rows: Any) -> Csr:
     """A CSR matrix as the loops take it."""
     data, indices, indptr = for_compiled_loops(rows.data, rows.indices, rows.indptr)

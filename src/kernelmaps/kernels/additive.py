@@ -154,7 +154,9 @@ def compiled_sums(
     symmetric, Y = Y is None, X if Y is None else Y
     out = np.empty((X.shape[0], Y.shape[0]), dtype=X.dtype)
     if sparse.issparse(X):
-        rule, x, y = _loops.csr_rule(code, parameter), _loops.pack_csr(X), _loops.pack_csr(Y)
+        # One loop, in float64, serves all rules.
+        rule = _loops.make_rule(code, parameter, np.dtype(np.float64))._replace(logarithmic=())
+        x, y = _loops.pack_csr(X), _loops.pack_csr(Y)
         terms = tuple(_loops.csr_terms(rule, rows) for rows in (x, y))
         sum_rows = partial(_loops.csr_sums, rule, x, y, terms, symmetric, out)
         in_threads(sum_rows, out.shape[0], n_jobs)

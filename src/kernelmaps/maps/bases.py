@@ -340,7 +340,7 @@ class TrigonometricMap(AdditiveMap):
 
     def _learn(self, X: Any) -> Spec:
         n = check_count(self, "n_bases", self.n_bases)
-        check_order(self)
+        check_choice(self, "order", self.order, ORDERS[1:])
         zero = self._zero(X)
         low, high = feature_ranges(self, X, self.domain, zero)
         self.domain_ = (low, high)
@@ -380,18 +380,8 @@ class TrigonometricMap(AdditiveMap):
         return zero and not self.periodic
 
 
-def check_order(owner: Any) -> None:
-    """d = 1 or 2."""
-    if isinstance(owner.order, bool) or owner.order not in (1, 2):
-        raise ValueError(
-            f"{type(owner).__name__}: order must be 1 or 2 (the derivative that is penalised), "
-            f"got {owner.order!r}."
-        )
-
-
-_MAX_BASES = (
-    12  # uniform data's correlations have the condition number 1.7e5, fourfold with each more
-)
+# Uniform data's correlations have the condition number 1.7e5, fourfold with each more.
+_MAX_BASES = 12
 
 
 @dataclass(eq=False, repr=False)
@@ -452,7 +442,7 @@ class HermiteMap(AdditiveMap):
                 f"HermiteMap: n_bases must be at most {_MAX_BASES}, got {n}: higher polynomials "
                 "differ by more than their rounding errors. Use SplineMap for finer functions."
             )
-        check_order(self)
+        check_choice(self, "order", self.order, ORDERS[1:])
         zero = resolve_zero(self, X)
         low, high = (np.asarray(end, dtype=np.float64) for end in self._column_range(X))
         self.domain_ = (low, high)

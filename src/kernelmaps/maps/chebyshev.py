@@ -109,7 +109,11 @@ class ScaledMap(AdditiveMap):
         values = np.abs(X.data if sparse.issparse(X) else X)
         positive = values[values > 0].astype(np.float64, copy=False)
         low, high = (positive.min(), positive.max()) if positive.size else (1.0, 1.0)
-        self.scale_ = self._resolved_scale(X, float(low), float(high))
+        if isinstance(self.scale, str) and self.scale in _RULES:
+            self.scale_ = _least_error_scale(X, float(low), float(high), self._tail, self.scale)
+        else:
+            check_positive(self, "scale", self.scale, f"a positive number or one of {_RULES}")
+            self.scale_ = float(self.scale)
         how = self._describe(float(low), float(high))
         certificate = Certificate(
             self._bound(float(high)), "absolute", f"0 <= x, y <= {high:g}", how
@@ -123,12 +127,6 @@ class ScaledMap(AdditiveMap):
         if high == 0:
             return 0.0
         return self._bound(high) + high * rounding_error(np.float64, self.n_components)
-
-    def _resolved_scale(self, X: Any, low: float, high: float) -> float:
-        if isinstance(self.scale, str) and self.scale in _RULES:
-            return _least_error_scale(X, low, high, self._tail, self.scale)
-        check_positive(self, "scale", self.scale, f"a positive number or one of {_RULES}")
-        return float(self.scale)
 
 
 def _least_error_scale(X: Any, low: float, high: float, tail: Any, rule: str) -> float:

@@ -585,9 +585,10 @@ class CompressiveFourierMap(JointMap):
     def _checked_measurement_matrix(self, n_columns: int) -> tuple[np.ndarray, float]:
         """The measurement matrix A (m, d), checked, and the scale √d / ‖A‖_F."""
         name = "measurement_matrix"
-        given = check_array(
-            self.measurement_matrix, accept_sparse="csr", dtype="numeric", input_name=name
-        )
+        try:
+            given = check_array(self.measurement_matrix, accept_sparse="csr", input_name=name)
+        except ValueError as error:  # of complex numbers, it does not name the argument
+            raise ValueError(f"CompressiveFourierMap: {name}: {error}") from error
         matrix = dense(given).astype(np.float64)
         m, d = matrix.shape
         if (m if self.measured else d) != n_columns or m > d or not matrix.any():

@@ -59,6 +59,9 @@ _BLOCK_BYTES = 2**17  # of temporaries: larger ones are new memory each time
 # Rows with the smallest value of a column join the sample of data of few columns and values:
 # without them, the largest error was up to 10 % larger.
 _SCANNED = 8, 1 << 18
+# Runs of adjacent columns that tell rows apart, and their length. All columns take twice the time
+# of bytes: 0.04 s more of a fit of 0.04 s (60,000 rows of 784 columns).
+_RUNS = 4, 16
 
 
 def check_columns(owner: Any, signature: Callable) -> int:
@@ -166,8 +169,13 @@ def _sample(X: Any, n_jobs: int | None) -> np.ndarray:
     """
     n, d = X.shape
     count = min(n, int(np.clip(np.sqrt(2 * _ENTRIES / d), *_ROWS)))
-    keys = _weighted_sums(X, n_jobs)
-    rows = np.argsort(keys)[evenly_spaced(n, count)]
+    ranks, keys = evenly_spaced(n, count), _weighted_sums(X, n_jobs)
+    order = np.argsort(keys)
+    same = np.diff(keys[order]) == 0
+    if (np.append(same, False) | np.append(False, same))[ranks].any():
+        # The columns that tell rows apart may be zero in all of them: all columns decide then.
+        order = np.lexsort((_weighted_sums(X, n_jobs, all_columns=True), keys))
+    rows = order[ranks]
     if n > count and d <= _SCANNED[0] and n * d <= _SCANNED[1]:
         # Few values miss the smallest ones, and with them the largest ratios.
         magnitudes = np.abs(dense(X).astype(np.float64))
@@ -181,20 +189,24 @@ def _sample(X: Any, n_jobs: int | None) -> np.ndarray:
     return dense(sample[:, used]).astype(np.float64)
 
 
-def _weighted_sums(X: Any, n_jobs: int | None) -> np.ndarray:
-    """A number for each row: the sum of its values with uneven weights."""
-    order = np.arange(1, X.shape[1] + 1)
+def _weighted_sums(X: Any, n_jobs: int | None, all_columns: bool = False) -> np.ndarray:
+    """A number for each row: the sum of its values, or of some, with uneven weights."""
+    d = X.shape[1]
+    order = np.arange(1, d + 1)
     # Fractions of a golden ratio are even; without the cosines, whole multiples would cancel out.
     weights = 0.5 + np.modf(order * 0.6180339887498949)[0] + 1e-4 * np.cos(order)
     if sparse.issparse(X):
         # Weights of another type than the values would make a copy of these.
         return X @ (weights.astype(X.dtype) if X.dtype.kind == "f" else weights)
+    count, length = _RUNS
+    runs = [slice(s, s + length) for s in np.linspace(0, d - length, count).astype(np.intp)]
+    if all_columns or d <= count * length:
+        runs = [slice(0, d)]
 
     def sum_rows(begin: int, end: int) -> np.ndarray:
-        return np.einsum("ij,j->i", X[begin:end], weights)
+        return sum(np.einsum("ij,j->i", X[begin:end, run], weights[run]) for run in runs)
 
-    parts = in_threads(sum_rows, X.shape[0], n_jobs, rows_per_thread(X.shape[1]))
-    return np.concatenate(parts)
+    return np.concatenate(in_threads(sum_rows, X.shape[0], n_jobs, rows_per_thread(d)))
 
 
 @dataclass(eq=False, repr=False)
@@ -262,10 +274,16 @@ class HomogeneousMap(AdditiveMap):
         columns = check_columns(self, kernel.signature)
         self.kernel_ = kernel
         with limit_blas(1):  # matrices are small: threads of BLAS would only wait, and busily
-            self.period_, series = self._fitted_series(X, Series(kernel, columns))
-            self.frequencies_, self.weights_ = series
+            series = Series(kernel, columns)
+            if self.period == "auto":
+                self.period_, cosines = series.best(pair_weights(X, kernel.gamma, self.n_jobs))
+            else:
+                check_positive(self, "period", self.period, "a positive number or 'auto'")
+                self.period_ = float(self.period)
+                cosines = series.of_period(self.period_)
+            self.frequencies_, self.weights_ = cosines
             if kernel.replace(signed=False, gamma=1.0).grows:
-                self.certificate_ = _certificate(kernel, *series)
+                self.certificate_ = _certificate(kernel, *cosines)
         arrays = waves_arrays(self.frequencies_, self.weights_)
         missing = columns - len(arrays["amplitude"])
         padded = {name: [*values, *[0.0] * missing] for name, values in arrays.items()}
@@ -287,13 +305,6 @@ class HomogeneousMap(AdditiveMap):
             )
         gamma = self.gamma if kernel.gamma == 1 else kernel.gamma
         return kernel.replace(gamma=float(gamma), signed=self._signed)
-
-    def _fitted_series(self, X: Any, series: Series) -> tuple[float, Cosines]:
-        """The period in use, and its series."""
-        if self.period == "auto":
-            return series.best(pair_weights(X, series.kernel.gamma, self.n_jobs))
-        check_positive(self, "period", self.period, "a positive number or 'auto'")
-        return float(self.period), series.of_period(float(self.period))
 
     def _feature_bound(self, limits: np.ndarray) -> float:
         assert self.certificate_ is not None

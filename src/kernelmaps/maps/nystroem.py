@@ -46,19 +46,10 @@ _LEAST_EIGENVALUE = 1e-12  # of the largest: rounding of kernel values decides a
 _ADDITIVE_LANDMARKS = 40  # of a feature: as many as AnchorMap has anchors
 
 
-@dataclass(frozen=True)
-class LandmarkSearch:
-    """Constants of the choice of landmarks."""
-
-    most_rows: int = 20_000  # candidates of pivots: their kernel values are computed
-    # Of k-means: landmarks need not be the best centres.
-    rows_of_centre: int = 20
-    least_rows: int = 2000
-    iterations: int = 20
-    tested_rows: int = 1000  # on which the share that is left out is measured
-
-
-_SEARCH = LandmarkSearch()
+_CANDIDATES = 20_000  # of pivots: their kernel values are computed
+# Of k-means: landmarks need not be the best centres.
+_ROWS_OF_CENTRE, _LEAST_ROWS, _ITERATIONS = 20, 2000, 20
+_TESTED_ROWS = 1000  # on which the share that is left out is measured
 
 
 @dataclass(eq=False, repr=False)
@@ -176,7 +167,7 @@ class NystroemMap(JointMap):
             whitening = _whitening(self.kernel_(points), columns)
         arrays = {"landmarks": points, "whitening": whitening}
         self.spec_ = Spec("nystroem", arrays, {"kernel": kernel_text(self.kernel_)})
-        sample = X[np.sort(rng.permutation(X.shape[0])[: _SEARCH.tested_rows])]
+        sample = X[np.sort(rng.permutation(X.shape[0])[:_TESTED_ROWS])]
         size = float(np.mean(self.kernel_.diag(sample.astype(np.float64))))
         self.residual_ = float(np.mean(self._residuals(sample))) / size if size > 0 else 0.0
         return self.spec_
@@ -226,14 +217,14 @@ class NystroemMap(JointMap):
         if count == n or self.landmarks == "uniform":
             return _rows(X, np.sort(rng.permutation(n)[:count]))
         if self.landmarks == "rpcholesky":
-            candidates = X[np.sort(rng.permutation(n)[: _SEARCH.most_rows])].astype(np.float64)
+            candidates = X[np.sort(rng.permutation(n)[:_CANDIDATES])].astype(np.float64)
             return _rows(candidates, draw_pivots(self.kernel_, candidates, count, rng))
         return self._centres(X, count, rng)
 
     def _centres(self, X: Any, count: int, rng: np.random.Generator) -> np.ndarray:
         from sklearn.cluster import KMeans
 
-        most = max(_SEARCH.least_rows, _SEARCH.rows_of_centre * count)
+        most = max(_LEAST_ROWS, _ROWS_OF_CENTRE * count)
         sample = np.unique(_rows(X, rng.permutation(X.shape[0])[:most]), axis=0)
         if len(sample) <= count:
             return sample
@@ -243,7 +234,7 @@ class NystroemMap(JointMap):
             sample = np.sign(sample) * np.sqrt(np.abs(sample))
         size = float(np.abs(sample).max()) or 1.0  # squares of large numbers would overflow
         seed = int(rng.integers(2**31))
-        clusters = KMeans(count, n_init=1, max_iter=_SEARCH.iterations, random_state=seed).fit(
+        clusters = KMeans(count, n_init=1, max_iter=_ITERATIONS, random_state=seed).fit(
             sample / size
         )
         centres = size * clusters.cluster_centers_.astype(np.float64)

@@ -536,13 +536,9 @@ class PairFunctionDisplay(PanelDisplay):
             )  # fmt: skip
             ax.set_title(printable(panel["name"]), fontsize=9, parse_math=False)
             for axis, names in zip((ax.xaxis, ax.yaxis), panel["ticks"], strict=True):
-                _label(axis, names)
+                ticks = evenly_spaced(len(names), STYLE.most_ticks)
+                shown = [printable(names[k]) for k in ticks]
+                axis.set_ticks(ticks, shown, fontsize=7, parse_math=False)
+            ax.xaxis.set_tick_params(rotation=90)
         self.figure_.colorbar(image, ax=list(self.axes_), shrink=0.7, label="score", extend="both")
         return self
-
-
-def _label(axis: Any, names: list[str]) -> None:
-    ticks = evenly_spaced(len(names), STYLE.most_ticks)
-    axis.set_ticks(ticks, [printable(names[k]) for k in ticks], fontsize=7, parse_math=False)
-    if axis.axis_name == "x":
-        axis.set_tick_params(rotation=90)

@@ -98,7 +98,9 @@ def linear_shape_functions(
             density = np.histogram(rows[:, j], edges)[0] / len(rows)
         name = f"x{j}" if names is None else str(names[j])
         shape = ShapeFunction(name, grid[:, j], values, edges, density)
-        at_data = _at_data(shape)
+        centres = (edges[1:] + edges[:-1]) / 2  # of the bins of the density
+        curves = values.reshape(_POINTS, -1).T
+        at_data = np.stack([np.interp(centres, shape.grid, curve) for curve in curves], axis=1)
         centred = values - at_data.T @ density
         values = centred[:, 0] if len(coef) == 1 else centred
         shapes.append(
@@ -141,13 +143,6 @@ def output_names(model: Any) -> list[str] | None:
         return model._output_names()
     classes = getattr(model, "classes_", None)
     return None if classes is None or len(classes) <= 2 else [str(item) for item in classes]
-
-
-def _at_data(shape: ShapeFunction) -> np.ndarray:
-    """Values (n_bins, n_outputs) at the centres of the bins of the density."""
-    centres = (shape.edges[1:] + shape.edges[:-1]) / 2
-    values = shape.values.reshape(len(shape.grid), -1)
-    return np.stack([np.interp(centres, shape.grid, column) for column in values.T], axis=1)
 
 
 def without_names(feature_map: AdditiveMap) -> AdditiveMap:

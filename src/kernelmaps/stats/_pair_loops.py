@@ -37,3 +37,10 @@ def add_codes(codes: np.ndarray, values: np.ndarray, first: np.ndarray, out: np.
         sums = out[first[j] :]
         for i in range(codes.shape[1]):
             sums[codes[j, i]] += values[i]
+
+
+@loop()
+def gather_codes(codes: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
+    """out[i] += values[codes[i]]."""
+    for i in range(codes.size):
+        out[i] += values[codes[i]]

@@ -36,9 +36,6 @@ class _Composite(Statistics):
     def _split(self, Z: Any, y: Any, w: Any, start: int) -> list[tuple[Any, Any, Any]]:
         raise NotImplementedError
 
-    def _like(self, parts: Sequence[Moments]) -> Self:
-        return type(self)(parts, self.widths)
-
     @property
     def tag(self) -> str:
         """Content hash of the map that made the features."""
@@ -55,7 +52,7 @@ class _Composite(Statistics):
         return self.parts[0].shift
 
     def zero(self) -> Self:
-        return self._like([moments.zero() for moments in self.parts])
+        return type(self)([moments.zero() for moments in self.parts], self.widths)
 
     def centre_on(self, Z: Any, y: Any = None, sample_weight: Any = None) -> None:
         for moments, block in zip(self.parts, self._split(Z, y, sample_weight, 0)):
@@ -63,7 +60,8 @@ class _Composite(Statistics):
 
     def partial(self, Z: Any, y: Any = None, sample_weight: Any = None, start: int = 0) -> Self:
         blocks = self._split(Z, y, sample_weight, start)
-        return self._like([moments.partial(*block) for moments, block in zip(self.parts, blocks)])
+        parts = [moments.partial(*block) for moments, block in zip(self.parts, blocks)]
+        return type(self)(parts, self.widths)
 
     def merge(self, other: Self) -> Self:
         if type(self) is not type(other) or len(self.parts) != len(other.parts):

@@ -105,13 +105,7 @@ def fold(
             raise ValueError(
                 f"{name}: a fold on Dask has no checkpoint: the scheduler retries lost parts itself"
             )
-        # One key for the map: it reaches each worker once, not once per task.
-        delayed = needed("dask").delayed
-        options = delayed(transform, traverse=False), block_rows, name
-        zero = stats.zero()
-        if stats.shift is None:  # one shift for all: products round as in one process
-            zero = delayed(_centre)(zero, source.parts[0], *options)
-        return stats.merge(source.merge_parts(_fold_partition, zero, *options))
+        return _fold_partitions(source, stats, transform, block_rows, name)
     path = None if checkpoint is None else Path(checkpoint)
     saved = Checkpoint(path, checkpoint_every, source, stats, block_rows, name)
     remaining = saved.remaining()
@@ -130,22 +124,15 @@ def fold(
         Z = features_of(block, transform, name)
         return _named(name, block, stats.partial, Z, block.y, block.w, block.start)
 
-    def in_parts(work: Callable[[Block], Any], block: Block, join: Any) -> Any:
-        """On a GPU, fewer rows at a time where their features outgrow its memory."""
-        if on_device is None:
-            return work(block)
-        rows = slice(0, len(block))
-        return in_halves(lambda rows: work(block.take(rows)), rows, join, name, _SUMS_MUST_FIT)
-
     def centred() -> Iterator[Block]:
         # The shift must be known before the first product; all later blocks share it.
         for block in blocks:
             if stats.shift is None:
-                interruptible(in_parts, centre, block, lambda *_: None)
+                interruptible(_in_parts, centre, block, lambda *_: None, name, on_device)
             yield block
 
     def added(block: Block) -> tuple[Block, Any]:
-        return block, in_parts(add_up, block, lambda a, b: a.merge(b))
+        return block, _in_parts(add_up, block, lambda a, b: a.merge(b), name, on_device)
 
     with nullcontext() if on_device is None else on_device.session(_SUMS_MUST_FIT):
         # The session belongs to this thread, and a GPU needs no other.
@@ -156,6 +143,28 @@ def fold(
             saved.added(block)
         saved.finish()
         return stats if on_device is None else stats.on_host()
+
+
+def _in_parts(
+    work: Callable[[Block], Any], block: Block, join: Any, name: str, on_device: OnDevice | None
+) -> Any:
+    """On a GPU, fewer rows at a time where their features outgrow its memory."""
+    if on_device is None:
+        return work(block)
+    rows = slice(0, len(block))
+    return in_halves(lambda rows: work(block.take(rows)), rows, join, name, _SUMS_MUST_FIT)
+
+
+def _fold_partitions(
+    source: DaskSource, stats: Any, transform: Transform | None, block_rows: int, name: str
+) -> Any:
+    # One key for the map: it reaches each worker once, not once per task.
+    delayed = needed("dask").delayed
+    options = delayed(transform, traverse=False), block_rows, name
+    zero = stats.zero()
+    if stats.shift is None:  # one shift for all: products round as in one process
+        zero = delayed(_centre)(zero, source.parts[0], *options)
+    return stats.merge(source.merge_parts(_fold_partition, zero, *options))
 
 
 def _centre(zero: Any, partition: Any, transform: Any, rows: int, name: str) -> Any:
@@ -282,7 +291,11 @@ class OnDevice:
         while len(self._pending) > AHEAD:  # every block on its way to a GPU holds memory
             self._pending.popleft().synchronize()
         wide = numpy_dtype(X.dtype) not in _SHORT
-        rows = _rows_on(X, device, self.arithmetic == "float64" if self.arithmetic else wide)
+        double = self.arithmetic == "float64" if self.arithmetic else wide
+        if is_tensor(X):  # one that is there already stays
+            rows = X.to(device).double() if double else X.to(device).float()
+        else:
+            rows = to_device(X, device, np.float64 if double else np.float32)
         Z = rows if self.transform is None else self.transform(rows)
         if device.type == "cuda":
             import torch
@@ -314,10 +327,3 @@ def check_device(device: Any, arithmetic: str | None, owner: str) -> None:
         )
     if device is not None:
         resolve(device, owner)
-
-
-def _rows_on(X: Any, device: Any, double: bool) -> Any:
-    """Rows as a tensor of one of two precisions; a tensor that is there already stays."""
-    if not is_tensor(X):
-        return to_device(X, device, np.float64 if double else np.float32)
-    return X.to(device).double() if double else X.to(device).float()

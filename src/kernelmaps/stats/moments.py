@@ -632,9 +632,10 @@ class Moments(Statistics):
     def _shifted(self, Z: Any) -> Any:
         if is_tensor(Z):
             return Z - to_device(self.shift, Z.device).to(Z.dtype)
-        dtype = float_type(Z)
-        if sp.issparse(Z):
-            return Z.tocsr().astype(dtype, copy=False)
+        if sp.issparse(Z):  # summed about 0: in float64, where float32 would cancel later
+            return Z.tocsr().astype(np.float64, copy=False)
+        # Sums of integers outgrow float32 quickly.
+        dtype = np.float32 if Z.dtype == np.float32 else np.float64
         return np.subtract(Z, self.shift.astype(dtype), dtype=dtype)
 
     def _targets(self, out: Moments, y: Any, w: np.ndarray | None) -> Any:
@@ -652,7 +653,15 @@ class Moments(Statistics):
             return WY.T
         labels = np.asarray(y)
         if self.multilabel:
-            out.classes, indicators = _indicators(labels)
+            if labels.ndim != 2:
+                raise ValueError(
+                    "labels must be an indicator matrix, as in the first block, found shape "
+                    f"{labels.shape}"
+                )
+            if not np.isin(labels, (0, 1)).all():
+                raise ValueError("an indicator matrix of labels must hold zeros and ones alone")
+            out.classes = np.arange(labels.shape[1])
+            indicators = sp.csr_array(labels.T.astype(np.float64))
         else:
             if labels.ndim != 1 and labels.shape[1:] != (1,):
                 raise ValueError(f"labels must be a vector, found shape {labels.shape}")
@@ -712,17 +721,6 @@ class Moments(Statistics):
 def _rounded(mean: np.ndarray, bits: int) -> np.ndarray:
     fraction, power = np.frexp(mean.astype(np.float64))
     return np.ldexp(np.rint(np.ldexp(fraction, bits)), power - bits)
-
-
-def _indicators(labels: np.ndarray) -> tuple[np.ndarray, Any]:
-    """Classes of an indicator matrix, and its transpose."""
-    if labels.ndim != 2:
-        raise ValueError(
-            f"labels must be an indicator matrix, as in the first block, found shape {labels.shape}"
-        )
-    if not np.isin(labels, (0, 1)).all():
-        raise ValueError("an indicator matrix of labels must hold zeros and ones alone")
-    return np.arange(labels.shape[1]), sp.csr_array(labels.T.astype(np.float64))
 
 
 # ---- products of blocks: dense, sparse, and on a GPU ------------------------------------------
@@ -789,14 +787,6 @@ def like(values: Any, Z: Any) -> Any:
     if is_tensor(Z):
         return to_device(values, Z.device).to(Z.dtype)
     return values.astype(np.float32 if Z.dtype == np.float32 else np.float64)
-
-
-def float_type(Z: Any) -> np.dtype:
-    """float32 stays; everything else is float64 (sums of integers outgrow float32 quickly).
-
-    Sparse blocks are summed about 0, so they get float64 where float32 would cancel later.
-    """
-    return np.dtype(np.float32 if Z.dtype == np.float32 and not sp.issparse(Z) else np.float64)
 
 
 def as_columns(y: Any) -> np.ndarray:

@@ -23,7 +23,7 @@ from .._util.threads import in_threads, limit_blas, map_in_threads
 
 _THREAD_ADDITIONS = 1 << 16  # below which a thread does not pay
 _MANY_CODES = 256  # of a term, beyond which those that no row has are left out
-_STACKED_ROWS = 1 << 14  # whose scores stay in a cache
+_STACKED_ROWS = 1 << 16  # whose scores stay in a cache
 _COPIED_CODES = 1 << 18  # codes of pairs that are copied for one call
 # What a pair of terms costs beside its rows, and what each row adds to it, in multiplications of a
 # product of matrices (timings on two cores). With 57 terms and 3000 rows, products of rows take a
@@ -349,16 +349,21 @@ def _products_of_rows(
 ) -> np.ndarray:  # fmt: skip
     """The rows of ZᵀWZ that are new, from Zᵀ√W of some rows at a time."""
     root = np.sqrt(weight)
-    functions = [(codes, np.ascontiguousarray(basis.T)) for codes, basis in terms]
+    columns = [slice(*ends) for ends in pairwise(_columns([basis for _, basis in terms]))]
+    functions = [
+        (codes, np.ascontiguousarray(basis.T), where)
+        for (codes, basis), where in zip(terms, columns, strict=True)
+    ]
 
     def multiply(bounds: tuple[int, int]) -> np.ndarray:
         out = np.zeros((np.count_nonzero(is_new), len(is_new)))
         for begin in range(*bounds, _DENSE_ROWS):
             rows = slice(begin, min(begin + _DENSE_ROWS, bounds[1]))
-            Z = np.vstack(
-                [root[None, rows], *(table[:, codes[rows]] for codes, table in functions)]
-            )
-            Z[1:] *= root[rows]
+            Z = np.empty((len(is_new), rows.stop - begin))
+            Z[0] = 1.0
+            for codes, table, place in functions:  # codes are below their number: no check
+                np.take(table, codes[rows], axis=1, out=Z[place], mode="clip")
+            Z *= root[rows]
             out += (Z if is_new.all() else Z[is_new]) @ Z.T
         return out
 
@@ -405,7 +410,7 @@ def add_scores(
         for a in range(begin, end, _STACKED_ROWS):
             rows = slice(a, min(a + _STACKED_ROWS, end))
             for term_codes, term_values in zip(codes, values, strict=True):
-                out[rows] += term_values[term_codes[rows]]
+                _loops().gather_codes(_two_bytes(term_codes[rows]), term_values, out[rows])
 
     in_threads(work, len(out), n_jobs, grain=_STACKED_ROWS)
 

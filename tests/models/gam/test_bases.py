@@ -7,7 +7,7 @@ from kernelmaps.models.gam.bases import (
     category_basis,
     compute_differences,
     linear_basis,
-    number_basis,
+    number_bases,
     periodic_splines,
     splines,
 )
@@ -39,11 +39,11 @@ def test_basis_is_centred_and_orthonormal_over_the_rows(seed, kind, missing):
         basis, counts = pair_of(seed, counts)
     else:
         basis = {
-            "spline": lambda: number_basis(position, counts, n_bases=12, **options),
-            "few": lambda: number_basis(position, counts, n_bases=30, **options),
-            "periodic": lambda: number_basis(
-                position * 0.97, counts, n_bases=8, periodic=True, **options
-            ),
+            "spline": lambda: number_bases(position[None], counts, n_bases=12, **options)[0],
+            "few": lambda: number_bases(position[None], counts, n_bases=30, **options)[0],
+            "periodic": lambda: number_bases(
+                (position * 0.97)[None], counts, n_bases=8, periodic=True, **options
+            )[0],
             "linear": lambda: linear_basis(position, counts),
             "category": lambda: category_basis(counts),
         }[kind]()
@@ -64,7 +64,7 @@ def test_penalty_in_new_coordinates_is_the_old_one(seed, skewed):
     counts = counts_of(seed, 40, missing=False)
     place = np.linspace(0, 1, 40) ** (6 if skewed else 1)
     raw, differences = splines(place, 9, 3), compute_differences(np.ones(8), 2)
-    basis = number_basis(place, counts, n_bases=9, degree=3, order=2)
+    basis = number_bases(place[None], counts, n_bases=9, degree=3, order=2)[0]
     rng = np.random.default_rng(seed)
     ratios = []
     for _ in range(4):
@@ -107,7 +107,7 @@ def test_only_straight_functions_have_no_curvature(seed, missing, masses, order)
     counts = counts_of(seed, 255, missing)
     place = np.exp(5 * np.linspace(-1, 1, 255) ** 3)
     place = (place - place[0]) / (place[-1] - place[0])
-    basis = number_basis(place, counts, n_bases=80, degree=3, order=order, masses=masses)
+    basis = number_bases(place[None], counts, n_bases=80, degree=3, order=order, masses=masses)[0]
     straight = (
         basis.values[:, basis.smoothing_index == 1]
         if missing or masses or order > 1
@@ -172,7 +172,7 @@ def test_pairs_stay_small_where_no_row_is(seed):
 def test_two_equal_smoothing_parameters_are_one(seed):
     """The functions are the same, the smoothest ones apart from the others."""
     counts = counts_of(seed, 40)
-    basis = number_basis(np.linspace(0, 1, 40), counts, n_bases=20, degree=3, order=2)
+    basis = number_bases(np.linspace(0, 1, 40)[None], counts, n_bases=20, degree=3, order=2)[0]
     apart = basis.with_two_smoothing_parameters(6)
     np.testing.assert_array_equal(np.bincount(apart.smoothing_index), [12, 6, 2])
     assert (

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelmaps.models.gam.bases import number_basis
+from kernelmaps.models.gam.bases import number_bases
 from kernelmaps.models.gam.fitting import (
     ADDING,
     WarmStart,
@@ -21,10 +21,8 @@ def three_columns(seed, loss, n=3000):
     rng = np.random.default_rng(seed)
     codes = [rng.integers(1, 61, n).astype(np.uint8) for _ in range(3)]
     position = (np.arange(60) + 0.5) / 60
-    bases = [
-        number_basis(position, np.bincount(c, minlength=61) * 1.0, n_bases=20, degree=3, order=2)
-        for c in codes
-    ]
+    counts = [np.bincount(c, minlength=61) * 1.0 for c in codes]
+    bases = [number_bases(position[None], c, n_bases=20, degree=3, order=2)[0] for c in counts]
     eta = np.sin(codes[0] / 9) + np.cos(codes[1] / 5) * (codes[2] > 20) + 2 * np.sin(codes[2] / 7)
     if loss == "squared_error":
         y = eta + 0.5 * rng.normal(size=n)

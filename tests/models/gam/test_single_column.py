@@ -9,7 +9,13 @@ import pytest
 
 import kernelmaps as km
 from kernelmaps.models.gam import bases
-from kernelmaps.models.gam.bases import SMOOTHING_GRID, ColumnTargets, fit_alone, number_basis
+from kernelmaps.models.gam.bases import (
+    SMOOTHING_GRID,
+    ColumnTargets,
+    _rough_likelihood,
+    fit_alone,
+    number_bases,
+)
 from kernelmaps.models.rows.normal_equations import NormalEquations
 from kernelmaps.models.solvers.reml import (
     Penalties,
@@ -31,14 +37,14 @@ def one_column(seed, n=3000, bins=60):
     y = np.sin(9 * place[codes - 1]) + rng.normal(size=n)
     y -= y.mean()
     counts = np.bincount(codes, minlength=bins + 1).astype(float)
-    basis = number_basis(place, counts, n_bases=20, degree=3, order=2)
-    return basis, targets_of(codes, bins, y), codes, y
+    candidates = number_bases(place[None], counts, n_bases=20, degree=3, order=2)
+    return candidates, targets_of(codes, bins, y), codes, y
 
 
 def test_the_sum_over_coefficients_is_the_restricted_likelihood(seed):
     """The best smoothing parameter of the grid is that of the full criterion."""
-    basis, signal, codes, y = one_column(seed)
-    n = len(y)
+    candidates, signal, codes, y = one_column(seed)
+    n, basis = len(y), candidates[0]
     Z = np.column_stack([np.ones(n), basis.values[codes]])
     penalties = Penalties.of_bases([basis])
     problem = NormalEquations(Z.T @ Z, Z.T @ y, float(y @ y), float(n))
@@ -47,30 +53,37 @@ def test_the_sum_over_coefficients_is_the_restricted_likelihood(seed):
         for smoothing in SMOOTHING_GRID
     ]
     best = min(fits, key=lambda fit: fit.criterion)
-    _, likelihood, edf = fit_alone(basis, signal)
+    _, likelihood, edf = fit_alone(candidates, signal)
     exact = np.sum(1 - penalties.diagonal(best.rho) * best.inverse.diagonal()) - 1
     # The basis is orthonormal up to the ridge for codes without rows, 1e-7 of its mean diagonal.
     assert edf == pytest.approx(exact, rel=1e-5)
     twice = targets_of(codes, 60, y, y)
-    assert fit_alone(basis, twice)[1:] == (pytest.approx(2 * likelihood), pytest.approx(edf))
+    assert fit_alone(candidates, twice)[1:] == (pytest.approx(2 * likelihood), pytest.approx(edf))
 
 
 def test_the_axis_and_the_splines_of_the_highest_likelihood_are_taken(seed, monkeypatch):
     """One candidate for each axis, then one with point masses and one that follows steps."""
-    rng, fits = np.random.default_rng(seed), []
+    rng, fits, steps = np.random.default_rng(seed), [], []
 
-    def record(basis, column):
-        fits.append(fit_alone(basis, column))
+    def record(candidates, column):
+        fits.append(fit_alone(candidates, column))
         return fits[-1]
 
+    def record_steps(*arguments):
+        steps.append(_rough_likelihood(*arguments))
+        return steps[-1]
+
     monkeypatch.setattr(bases, "fit_alone", record)
+    monkeypatch.setattr(bases, "_rough_likelihood", record_steps)
     x = np.where(rng.random(3000) < 0.3, 0.0, rng.lognormal(size=3000))
     y = np.floor(2 * np.minimum(x, 2.0)) + 0.3 * rng.normal(size=3000)
     model = km.AdditiveRegressor().fit(x[:, None], y)
-    likelihoods = [fit.likelihood for fit in fits]
-    assert len(fits) == 5
+    likelihoods = [likelihood for fit in fits for likelihood in fit.likelihood]
+    assert len(likelihoods) == 5
+    # The banded matrix has a ridge of 1e-10, which is worth n times as much.
+    assert steps == [pytest.approx(likelihoods[4], abs=3000 * 1e-9)]
     assert likelihoods[4] > max(likelihoods[:4]) + bases.CURVES.rough_cost
-    rough = fits[4].basis
+    rough = fits[2].bases[0]
     assert 0 < model.predictor_.terms[0].edf[0] <= rough.n_functions
 
 
@@ -183,7 +196,8 @@ def test_the_sign_of_a_few_uneven_values_does_not_matter(seed, values, truth):
 
 
 def test_straight_lines_are_never_left_out(seed):
-    basis, _, _, _ = one_column(seed)
+    candidates, _, _, _ = one_column(seed)
+    basis = candidates[0]
     for most in (2, 5):
         small = basis.smoothest(most)
         assert small.n_functions == most
@@ -225,11 +239,12 @@ def test_a_value_that_many_rows_share_may_lie_off_the_curve(seed, jump):
 
 
 def test_a_bin_with_a_coefficient_of_its_own_is_fitted_by_it(seed):
-    basis, _, codes, _ = one_column(seed)
+    candidates, _, codes, _ = one_column(seed)
+    basis = candidates[0]
     counts = np.bincount(codes, minlength=61).astype(float)
     place = (np.arange(60) + 0.5) / 60
     options = {"n_bases": 20, "degree": 3, "order": 2}
-    apart = number_basis(place, counts, masses=[0], **options)
+    apart = number_bases(place[None], counts, masses=[0], **options)[0]
     assert apart.n_functions == basis.n_functions + 1
     target = (np.arange(61) == 1) - counts[1] / counts.sum()  # centred, as all terms are
     with_rows = counts > 0
@@ -237,7 +252,7 @@ def test_a_bin_with_a_coefficient_of_its_own_is_fitted_by_it(seed):
         values = functions.values[with_rows]
         residual = target[with_rows] - values @ np.linalg.lstsq(values, target[with_rows])[0]
         assert (np.abs(residual).max() < 1e-8) == close
-    few = number_basis(place, counts, n_bases=60, degree=3, order=2, masses=[0])
+    few = number_bases(place[None], counts, n_bases=60, degree=3, order=2, masses=[0])[0]
     assert few.n_functions == 59  # a coefficient for each bin already
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernelmaps.models.gam.bases import number_basis
+from kernelmaps.models.gam.bases import number_bases
 from kernelmaps.models.losses import make_loss
 from kernelmaps.models.rows.basis import LevelBasis, TermBasis
 from kernelmaps.models.rows.normal_equations import LevelSums
@@ -37,10 +37,10 @@ def rows_of(
         y = np.where(rng.random(n) < 1 / (1 + np.exp(-effect)), 1.0, -1.0)
     elif loss == "poisson":
         y = rng.poisson(np.exp(0.5 * effect)).astype(float)
-    curve = number_basis(
-        np.linspace(0, 1, 20), np.bincount(numbers, minlength=21) + 0.0, n_bases=10, degree=3,
+    curve = number_bases(
+        np.linspace(0, 1, 20)[None], np.bincount(numbers, minlength=21) + 0.0, n_bases=10, degree=3,
         order=2,
-    )  # fmt: skip
+    )[0]  # fmt: skip
     factor = LevelBasis(np.bincount(levels, minlength=N_LEVELS) + 0.0)
     dense = TermBasis(np.eye(N_LEVELS), factor.penalty, factor.smoothing_index)
     codes = [numbers.astype(np.uint8), levels.astype(np.uint8)]

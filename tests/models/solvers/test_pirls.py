@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernelmaps.models.gam.bases import category_basis, number_basis
+from kernelmaps.models.gam.bases import category_basis, number_bases
 from kernelmaps.models.losses import GAM, losses_for, make_loss
 from kernelmaps.models.rows import term_rows
 from kernelmaps.models.rows.term_rows import GramCache, TermRows
@@ -22,7 +22,7 @@ def rows_for(loss, seed, n=800):
     counts = [np.bincount(c, minlength=m).astype(float) for c, m in zip(codes, (31, 6))]
     place = (np.arange(30) + 0.5) / 30
     bases = [
-        number_basis(place, counts[0], n_bases=8, degree=3, order=2),
+        number_bases(place[None], counts[0], n_bases=8, degree=3, order=2)[0],
         category_basis(counts[1]),
     ]
     eta = np.sin(codes[0] / 5) + 0.3 * (codes[1] == 3)
@@ -93,7 +93,7 @@ def test_coefficients_outside_of_the_active_set_are_negligible(loss, seed, monke
     codes = [rng.integers(1, bins + 1, n).astype(np.uint8) for _ in range(3)]
     place = (np.arange(bins) + 0.5) / bins
     counts = [np.bincount(c, minlength=bins + 1).astype(float) for c in codes]
-    bases = [number_basis(place, c, n_bases=40, degree=3, order=2) for c in counts]
+    bases = [number_bases(place[None], c, n_bases=40, degree=3, order=2)[0] for c in counts]
     eta = np.sin(6 * place[codes[0] - 1]) + place[codes[1] - 1]
     y = {
         "squared_error": lambda: eta + rng.normal(size=n),

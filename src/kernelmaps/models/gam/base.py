@@ -297,7 +297,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
                 model, losses, settings.pairs, location, self.reader_, self.loss,
                 getattr(self, "classes_", None),
             )  # fmt: skip
-            vars(self).update(fit_statistics(model, losses))
+            self.__dict__.update(fit_statistics(model, losses))
         fits = model.fits
         self.n_iter_ = max(fit.n_iter for fit in fits)
         self.objective_ = np.array([fit.objective for fit in fits])

@@ -96,6 +96,10 @@ class CurveOptions:
     # (too few for a rate); fast waves of a skewed column took it in up to all of 8.
     n_bases_rough: int = 100
     rough_cost: float = 3.0
+    # Ridge, in units of the mean diagonal of BᵀB, for splines without rows, and the log-likelihood
+    # that this may cost a curve that follows steps.
+    rough_ridge: float = 1e-10
+    rough_tolerance: float = 0.1
     max_bins_smooth: int = 3  # values of a column, up to which there are no steps between them
     min_bases_rough: int = 2  # affordable ones: with fewer rows, a column alone shows little
     n_smoothest: int = 6  # functions with a smoothing parameter of their own, if rows are many
@@ -113,45 +117,85 @@ CURVES = CurveOptions()
 SMOOTHING_GRID = np.geomspace(1e-7, 1e3, 31)
 
 
-def natural_basis(
+@dataclass(frozen=True)
+class NaturalBases:
+    """Bases of a column that are to be compared: their values are those of the one that is taken.
+
+    Attributes
+    ----------
+    raw : ndarray of shape (n_bases, n_codes, n_coefficients)
+        B.
+    theta : ndarray of shape (n_bases, n_coefficients, n_functions)
+        WUK^(−1/2) and N, of functions that are centred.
+    penalty : ndarray of shape (n_bases, n_functions)
+        Infinite for functions that depend on the others.
+    n_null : int
+        Functions of N.
+    """
+
+    raw: np.ndarray
+    theta: np.ndarray
+    penalty: np.ndarray
+    n_null: int
+
+    def __getitem__(self, k: int) -> TermBasis:
+        used = np.isfinite(self.penalty[k])
+        index = np.repeat([0, 1], [len(used) - self.n_null, self.n_null])[used]
+        return TermBasis(
+            self.raw[k] @ self.theta[k][:, used], self.penalty[k, used],
+            index - index.min(initial=1), bool(index.max(initial=0)),
+        )  # fmt: skip
+
+
+def natural_bases(
     raw: np.ndarray, counts: np.ndarray, range_space: np.ndarray, null_space: np.ndarray,
-    unit: float, constant: np.ndarray | None = None,
-) -> TermBasis:  # fmt: skip
-    """Centre a basis and make its penalty diagonal; see the module's docstring.
+    unit: np.ndarray | float, constant: np.ndarray | None = None,
+) -> NaturalBases:  # fmt: skip
+    """Centre bases and make their penalties diagonal; see the module's docstring.
 
     Parameters
     ----------
-    raw : ndarray of shape (n_codes, n_coefficients)
+    raw : ndarray of shape (n_bases, n_codes, n_coefficients)
         B.
     counts : ndarray of shape (n_codes,)
         Weight of the rows with each code.
-    range_space, null_space : ndarray of shape (n_coefficients, …)
+    range_space, null_space : ndarray of shape (n_coefficients, …) or (n_bases, n_coefficients, …)
         W and N. The penalty of a category is a ridge: its contrasts are W, or N if it has one.
-    unit : float
+    unit : float or ndarray of shape (n_bases, 1)
         Penalty that counts as one.
     constant : ndarray of shape (n_coefficients,), optional
         Coefficients of the constant function, by which functions are centred; without it their
         means are subtracted.
     """
     total = float(counts.sum())
-    means = counts @ raw / total
+    means = (counts / total) @ raw
     if constant is None:
-        raw = raw - means
+        raw = raw - means[:, None]
     else:
         range_space, null_space = (
-            functions - np.outer(constant, means @ functions)
+            functions - constant[:, None] * (means[:, None] @ functions)
             for functions in (range_space, null_space)
         )
     rows = np.sqrt(counts / total)[:, None] * raw
-    gram = rows.T @ rows
-    null_space = null_space @ _orthonormal(null_space.T @ gram @ null_space)
-    range_space = range_space - null_space @ (null_space.T @ gram @ range_space)
-    variances, rotation = decompose_smoothest(range_space.T @ gram @ range_space)
-    values = raw @ np.hstack([range_space @ rotation, null_space])
-    n_null = null_space.shape[1]
-    index = np.repeat([0, 1], [len(variances), n_null])
-    penalty = np.append(1 / (unit * variances), np.ones(n_null))
-    return TermBasis(values, penalty, index - index.min(initial=1), n_null > 0)
+    gram = _transpose(rows) @ rows
+    values, rotation = np.linalg.eigh(_transpose(null_space) @ gram @ null_space)
+    independent = values > BASES.dependent * values.max(axis=1, initial=0.0, keepdims=True)
+    scale = np.sqrt(np.where(independent, values, np.inf))
+    null_space = null_space @ (rotation / scale[:, None])
+    range_space = range_space - null_space @ (_transpose(null_space) @ (gram @ range_space))
+    variances, rotation = np.linalg.eigh(_transpose(range_space) @ gram @ range_space)
+    variances, rotation = variances[:, ::-1], rotation[:, :, ::-1]
+    largest = variances.max(axis=1, initial=0.0, keepdims=True)
+    variances = np.maximum(variances, BASES.min_variance * largest)
+    scale = np.sqrt(np.where(largest > 0, variances, np.inf))
+    theta = np.concatenate([range_space @ (rotation / scale[:, None]), null_space], axis=2)
+    of_curves = np.where(largest > 0, 1 / (unit * scale**2), np.inf)
+    penalty = np.concatenate([of_curves, np.where(independent, 1.0, np.inf)], axis=1)
+    return NaturalBases(raw, theta, penalty, null_space.shape[2])
+
+
+def _transpose(matrices: np.ndarray) -> np.ndarray:
+    return np.swapaxes(matrices, -1, -2)
 
 
 def decompose_smoothest(
@@ -174,13 +218,6 @@ def eigh(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.linalg.eigh(matrix)
     values, vectors, _ = lapack.dsyevd(matrix, lower=1)
     return values, vectors
-
-
-def _orthonormal(gram: np.ndarray) -> np.ndarray:
-    """Orthonormal combinations of functions with this Gram matrix, as many as its rank."""
-    values, rotation = eigh(gram)
-    independent = values > BASES.dependent * values.max(initial=0.0)
-    return rotation[:, independent] / np.sqrt(values[independent])
 
 
 def orthogonal_complement(vector: np.ndarray) -> np.ndarray:
@@ -258,15 +295,15 @@ def periodic_splines(position: np.ndarray, size: int, degree: int) -> np.ndarray
     return matrix
 
 
-def number_basis(
-    position: np.ndarray, counts: np.ndarray, *, n_bases: int, degree: int, order: int,
+def number_bases(
+    positions: np.ndarray, counts: np.ndarray, *, n_bases: int, degree: int, order: int,
     periodic: bool = False, masses: Sequence[int] | np.ndarray = (), keep_line: bool = False,
-) -> TermBasis:  # fmt: skip
-    """Splines over the bins of a number, and one coefficient for missing values.
+) -> NaturalBases:  # fmt: skip
+    """Splines over the bins of a number, on some axes, and one coefficient for missing values.
 
     Parameters
     ----------
-    position : ndarray of shape (n_bins,)
+    positions : ndarray of shape (n_axes, n_bins)
         Positions of the bins in [0, 1], increasing.
     counts : ndarray of shape (n_bins + 1,)
         Weights of the codes, the missing value first.
@@ -281,31 +318,39 @@ def number_basis(
         Whether straight lines have a smoothing parameter of their own also if first differences
         are penalised, of which they are no null space.
     """
-    n_bins, nodes = len(position), None
+    n_axes, n_bins = positions.shape
+    nodes: list[tuple[float, ...] | None] = [None]
     if periodic:
         size = max(n_bases, degree + 1)
-        curve = periodic_splines(position, size, degree)
+        curves = np.stack([periodic_splines(position, size, degree) for position in positions])
     elif n_bins <= n_bases:
-        size, curve, nodes = n_bins, np.eye(n_bins), tuple(position.tolist())
+        size, curves = n_bins, np.broadcast_to(np.eye(n_bins), (n_axes, n_bins, n_bins))
+        nodes = [tuple(position) for position in positions.tolist()]
     else:
-        size, curve = n_bases, splines(position, n_bases, degree)
-    range_space, null_space, trace = _penalty_spaces(size, order, periodic, nodes)
+        size, curves = n_bases, splines(positions, n_bases, degree)
+    spaces = [_penalty_spaces(size, order, periodic, place) for place in nodes]
+    lines = spaces
     if keep_line and size > 2:
-        null_space = _penalty_spaces(size, 2, periodic, nodes)[1]
-    unit = trace / max(float(counts[1:] @ np.sum(curve**2, axis=1)) / counts.sum(), 1e-300)
+        lines = [_penalty_spaces(size, 2, periodic, place) for place in nodes]
     masses = list(masses) if size < n_bins else []
-    raw = with_missing_code(np.hstack([curve, np.eye(n_bins)[:, masses]]), counts[0] > 0)
-    n_single = raw.shape[1] - size  # coefficients of single codes, which no difference penalises
-    range_space, null_space = (
-        np.vstack([functions, np.zeros((n_single, functions.shape[1]))])
-        for functions in (range_space, null_space)
-    )
-    null_space = np.hstack([null_space, np.eye(size + n_single)[:, size:]])
+    n_single = len(masses) + bool(counts[0] > 0)  # coefficients of codes, which have no penalty
+    raw = np.zeros((n_axes, n_bins + 1, size + n_single))
+    raw[:, 1:, :size] = curves
+    raw[:, np.append(1 + np.array(masses, int), 0)[:n_single], size + np.arange(n_single)] = 1.0
+    range_space = np.zeros((len(spaces), size + n_single, spaces[0][0].shape[1]))
+    range_space[:, :size] = [space[0] for space in spaces]
+    n_lines = lines[0][1].shape[1]
+    null_space = np.zeros((len(spaces), size + n_single, n_lines + n_single))
+    null_space[:, :size, :n_lines] = [space[1] for space in lines]
+    null_space[:, size:, n_lines:] = np.eye(n_single)
     constant = np.ones(size + n_single)
     constant[size : size + len(masses)] = 0.0
-    basis = natural_basis(raw, counts, range_space, null_space, unit, constant)
-    # First differences penalise the line, too: with it in N, one function of W is empty.
-    return basis.smoothest(basis.n_functions - 1) if keep_line else basis
+    means = np.sum(counts[1:] @ curves**2, axis=1, keepdims=True) / counts.sum()
+    unit = spaces[0][2] / np.maximum(means, 1e-300)
+    bases = natural_bases(raw, counts, range_space, null_space, unit, constant)
+    if keep_line:  # first differences penalise the line, too: with it in N, a function is empty
+        bases.penalty[:, bases.penalty.shape[1] - bases.n_null - 1] = np.inf
+    return bases
 
 
 def linear_basis(position: np.ndarray, counts: np.ndarray) -> TermBasis:
@@ -313,7 +358,7 @@ def linear_basis(position: np.ndarray, counts: np.ndarray) -> TermBasis:
     centred = position - counts[1:] @ position / counts[1:].sum()
     raw = with_missing_code(centred[:, None], counts[0] > 0)
     null_space = np.eye(raw.shape[1])
-    basis = natural_basis(raw, counts, null_space[:, :0], null_space, 1.0)
+    basis = natural_bases(raw[None], counts, null_space[:, :0], null_space, 1.0)[0]
     return _zero_without_rows(basis, counts)
 
 
@@ -332,9 +377,8 @@ def category_basis(counts: np.ndarray) -> TermBasis:
     # The one contrast of two levels is the line through a column of zeros and ones.
     rank = 0 if contrasts.shape[1] == 1 else contrasts.shape[1]
     range_space, null_space = contrasts[:, :rank], contrasts[:, rank:]
-    basis = natural_basis(
-        level_indicators(counts), counts, range_space, null_space, float(len(contrasts))
-    )
+    raw, unit = level_indicators(counts)[None], float(len(contrasts))
+    basis = natural_bases(raw, counts, range_space, null_space, unit)[0]
     return _zero_without_rows(basis, counts)
 
 
@@ -381,30 +425,87 @@ def column_targets(sums: Sequence[CodeSums], column: int) -> ColumnTargets:
     return ColumnTargets(counts, np.stack(targets), np.array(squares))
 
 
-class CurveFit(NamedTuple):
-    """A fit of one column alone: the log-likelihood −ℓ, and the degrees of freedom.
+class CurveFits(NamedTuple):
+    """Fits of one column alone: the log-likelihoods −ℓ, and the degrees of freedom.
 
     Of several outputs, they are the sum and the maximum.
     """
 
-    basis: TermBasis
-    likelihood: float
-    edf: float
+    bases: NaturalBases
+    likelihood: np.ndarray
+    edf: np.ndarray
 
 
-def fit_alone(basis: TermBasis, column: ColumnTargets) -> CurveFit:
-    """Estimate the smoothing parameter of a column's curve by REML, with no other term."""
-    n, rhs = max(float(column.counts.sum()), 1e-300), column.targets @ basis.values
-    in_range_space = basis.smoothing_index == 0
+def fit_alone(bases: NaturalBases, column: ColumnTargets) -> CurveFits:
+    """Estimate the smoothing parameter of a column's curves by REML, with no other term."""
+    n, rhs = max(float(column.counts.sum()), 1e-300), column.targets @ bases.raw @ bases.theta
+    in_range_space = np.arange(rhs.shape[2]) < rhs.shape[2] - bases.n_null
     # The null space has the smoothing parameter of one row: it costs each axis the same.
-    penalty = np.where(in_range_space, n * SMOOTHING_GRID[:, None] * basis.penalty, 1.0)
+    smoothing = np.where(in_range_space, n * SMOOTHING_GRID[:, None], 1.0)
+    penalty = smoothing * bases.penalty[:, None]
     squares = column.squares[:, None]
-    deviance = squares - rhs**2 @ (1 / (n + penalty)).T
+    deviance = squares - rhs**2 @ _transpose(1 / (n + penalty))
     deviance = np.maximum(deviance, 1e-14 * squares + 1e-300)  # above its rounding errors
-    criterion = (n - 1) * np.log(deviance) + np.sum(np.log1p(n / penalty), axis=1)
-    best = np.argmin(criterion, axis=1)
-    edf = np.sum(n / (n + penalty[best]), axis=1)
-    return CurveFit(basis, -0.5 * float(criterion.min(axis=1).sum()), float(edf.max()))
+    costs = np.sum(np.log1p(n / penalty), axis=2)
+    criterion = (n - 1) * np.log(deviance) + costs[:, None]
+    edf = np.sum(n / (n + penalty), axis=2)
+    best = [of_basis[grid].max() for of_basis, grid in zip(edf, criterion.argmin(2), strict=True)]
+    return CurveFits(bases, -0.5 * criterion.min(axis=2).sum(axis=1), np.array(best))
+
+
+def _rough_likelihood(position: np.ndarray, column: ColumnTargets, degree: int) -> float:
+    r"""−ℓ of a curve that follows steps as `fit_alone` has it, without a natural basis.
+
+    With G and S the banded matrices of splines, L the constants and lines, and the penalty of what
+    differs from a line, :math:`S' = S - ee^\top/\sum ℓ_i` with :math:`e = (-1, 0, …, 0, 1)^\top`
+    and the steps :math:`ℓ_i` between coefficients,
+
+    .. math:: \sum_i \log\Big(1 + \frac{n}{λ s_i}\Big) = \log|G + λS'| - k \log λ
+              - \log|L^\top GL| + \log\Big(\sum ℓ_i \prod ℓ_i\Big),
+
+    k the rank of S', and the targets explain :math:`r^\top (G + λS')^{-1} r`, the part of the mean
+    and of the straight line included. Both follow from a Cholesky factor of G + λS.
+    """
+    size, n_grid = min(len(position), CURVES.n_bases_rough), len(SMOOTHING_GRID)
+    each_bin = size == len(position)
+    curve = np.eye(size) if each_bin else splines(position, size, degree)
+    line = _penalty_spaces(size, 2, False, tuple(position.tolist()) if each_bin else None)[1][:, 0]
+    steps, present, n = np.diff(line), column.counts[1:], max(float(column.counts.sum()), 1e-300)
+    gram = curve.T @ (present[:, None] * curve)
+    gram.flat[:: size + 1] += CURVES.rough_ridge * gram.trace() / size
+    smoothing = SMOOTHING_GRID * gram.trace() / (2 * (size - 1))
+    # The systems of all λ are the blocks of one banded matrix.
+    bands = np.zeros((max(degree, 1) + 1, n_grid, size))
+    for k in range(min(len(bands), size)):
+        bands[k, :, : size - k] = gram.diagonal(-k)
+    bands[0, :, 1:] += smoothing[:, None] / steps
+    bands[:2, :, :-1] += np.array([1.0, -1.0])[:, None, None] * smoothing[:, None] / steps
+    ends = np.repeat([-1.0, 0.0, 1.0], [1, size - 2, 1])
+    rhs = np.vstack([column.targets[:, 1:] @ curve, ends])
+    factor, failed = lapack.dpbtrf(bands.reshape(len(bands), -1), lower=1)
+    if failed:
+        return np.inf
+    right = np.tile(rhs.T, (n_grid, 1))
+    solution = lapack.dpbtrs(factor, right, lower=1)[0].reshape(n_grid, size, -1)
+    *products, of_ends = np.einsum("os,gs->og", rhs, solution[:, :, -1])
+    share = smoothing / steps.sum()
+    remaining = np.maximum(1 - share * of_ends, 1e-300)
+    explained = np.einsum("os,gso->og", rhs[:-1], solution[:, :, :-1])
+    explained += np.square(products) * share / remaining
+    values = curve @ line
+    n_present = max(float(present.sum()), 1e-300)
+    values -= present @ values / n_present
+    spread = max(float(present @ values**2), 1e-300)
+    by_line = (column.targets[:, 1:] @ values) ** 2 / spread
+    by_mean = column.targets[:, 1:].sum(axis=1) ** 2 / n_present
+    by_missing = column.targets[:, 0] ** 2 / max(float(column.counts[0]), 1e-300)
+    null_space = (by_mean + by_missing + by_line) * (n / (n + 1)) - by_mean - by_line
+    costs = 2 * np.log(factor[0]).reshape(n_grid, size).sum(axis=1) + np.log(remaining)
+    costs += np.log(steps).sum() + np.log(steps.sum()) - (size - 2) * np.log(smoothing)
+    costs += (1 + bool(column.counts[0] > 0)) * np.log1p(n) - np.log(n_present * spread)
+    squares = column.squares[:, None]
+    deviance = np.maximum(squares - null_space[:, None] - explained, 1e-14 * squares + 1e-300)
+    return -0.5 * float(((n - 1) * np.log(deviance) + costs).min(axis=1).sum())
 
 
 def curve_basis(
@@ -429,41 +530,41 @@ def curve_basis(
     # Neither a point mass at the end of a curve nor a step is a slope to go on with.
     may_jump = not periodic and term.extrapolation != "linear"
 
-    def fit(position: np.ndarray, n_bases: int = n_bases, **options: Any) -> CurveFit:
+    def fit(positions: np.ndarray, n_bases: int = n_bases, **options: Any) -> CurveFits:
         options = {"order": term.order, "degree": degree, "periodic": periodic} | options
-        return fit_alone(number_basis(position, counts, n_bases=n_bases, **options), column)
+        return fit_alone(number_bases(positions, counts, n_bases=n_bases, **options), column)
 
-    axes = _candidate_axes(term, book, n_bases)
-    fits = [fit(position) for position in axes]
+    axes = np.stack(_candidate_axes(term, book, n_bases))
+    best = fit(axes)
     # Each axis but that of the values, the last one, must be better by more than chance.
     costs = np.zeros(len(axes))
     if n_bins > n_bases and not periodic:
         costs[:-1] = CURVES.rank_axis_cost
-        shares = [_empty_share(position, counts, n_bases, degree) for position in axes]
-        costs += CURVES.empty_axis_cost * np.array(shares)
-    axis = int(np.argmax([curve.likelihood for curve in fits] - costs))
-    position, best = axes[axis], fits[axis]
+        # An axis may have splines with hardly any rows.
+        rows = counts[1:] @ best.bases.raw[:, 1:, :n_bases] ** 2
+        empty = rows < BASES.empty_spline * rows.mean(axis=1, keepdims=True)
+        costs += CURVES.empty_axis_cost * empty.mean(axis=1)
+    taken = int(np.argmax(best.likelihood - costs))
+    position, likelihood = axes[taken : taken + 1], best.likelihood[taken]
     if may_jump and len(masses := _point_masses(counts, n_bases)):
-        best = max(best, fit(position, masses=masses), key=lambda curve: curve.likelihood)
+        apart = fit(position, masses=masses)
+        if apart.likelihood[0] > likelihood:
+            best, taken, likelihood = apart, 0, apart.likelihood[0]
     # Three values have no steps between them.
     many_bins = n_bins > CURVES.max_bins_smooth and affordable >= CURVES.min_bases_rough
     if may_be_rough and may_jump and many_bins and term.n_bases is None and term.order == 2:
         # Many splines, and a penalty of first differences: steps and kinks cost it little.
-        rough = fit(position, CURVES.n_bases_rough, order=1, keep_line=True)
-        best = rough if rough.likelihood > best.likelihood + CURVES.rough_cost else best
-    basis = best.basis
+        better = likelihood + CURVES.rough_cost
+        if _rough_likelihood(position[0], column, degree) > better - CURVES.rough_tolerance:
+            rough = fit(position, CURVES.n_bases_rough, order=1, keep_line=True)
+            best, taken = (rough, 0) if rough.likelihood[0] > better else (best, taken)
+    basis = best.bases[taken]
     if term.n_bases is None:
         more = min(CURVES.more_functions, max(CURVES.min_more_functions, affordable))
-        basis = basis.smoothest(int(CURVES.functions_per_edf * best.edf + more))
+        basis = basis.smoothest(int(CURVES.functions_per_edf * best.edf[taken] + more))
     if n_rows >= CURVES.many_rows:
         return basis.with_two_smoothing_parameters(CURVES.n_smoothest)
     return basis
-
-
-def _empty_share(position: np.ndarray, counts: np.ndarray, n_bases: int, degree: int) -> float:
-    """Share of the splines on an axis that have hardly any rows."""
-    rows = counts[1:] @ splines(position, n_bases, degree) ** 2
-    return float(np.mean(rows < BASES.empty_spline * rows.mean()))
 
 
 def _point_masses(counts: np.ndarray, n_bases: int) -> np.ndarray:

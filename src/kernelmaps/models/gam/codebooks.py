@@ -235,8 +235,12 @@ def fit_codebook(
     if len(values) > SAMPLE_ROWS:
         rows = sampled_rows(len(values), SAMPLE_ROWS)
         values, weight = values[rows], weight[rows]
-    order = np.argsort(values, kind="stable")  # NaN last
-    return _number_codebook(column.name, values[order], weight[order]).with_range(*ends)
+    if (weight == weight[:1]).all():  # a third of the time of sorting places
+        ordered = np.sort(values)  # NaN last
+    else:
+        order = np.argsort(values, kind="stable")
+        ordered, weight = values[order], weight[order]
+    return _number_codebook(column.name, ordered, weight).with_range(*ends)
 
 
 def _number_codebook(name: str, ordered: np.ndarray, weight: np.ndarray) -> Codebook:

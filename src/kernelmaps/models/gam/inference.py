@@ -167,8 +167,9 @@ class _Output:
         active, of_smoothing = fit.active[at], fit.smoothing_deviations[at]
         posterior = fit.covariance[np.ix_(at, at)]
         prior_variance = fit.dispersion / np.maximum(self.penalty[active], 1e-300)
+        functions, in_basis = map(np.hstack, zip(*combined, strict=True))
         return DisplayedFunction(
-            *map(np.hstack, zip(*combined, strict=True)),
+            functions, in_basis,
             Deviations(*map(np.hstack, zip(none, *sampling, strict=True))), fit.beta[active],
             np.minimum(prior_variance, MAX_PRIOR * posterior.diagonal()), posterior,
             of_smoothing @ of_smoothing.T,

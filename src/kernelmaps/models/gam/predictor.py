@@ -485,7 +485,7 @@ class AdditivePredictor:
     @cached_property
     def _ended(self) -> TermTable:
         """The terms, all constant beyond the training rows."""
-        constant = {"extrapolation": "constant", "linear": ()}
+        constant: dict[str, Any] = {"extrapolation": "constant", "linear": ()}
         curve = constant | {"kind": "spline"}
         return self._table(
             [replace(t, **(curve if t.kind in STRAIGHT else constant)) for t in self.terms]

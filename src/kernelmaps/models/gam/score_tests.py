@@ -122,8 +122,8 @@ def compute_p_values(
     p_values = {}
     for pair, table in zip(pairs, tables, strict=True):
         first, second = (marginal_bases[j] for j in pair)
-        cells = table[:, : len(first.functions), : len(second.functions)]
-        p_values[pair] = p_value(*cells, dispersion, first, second)
+        curvature, gradient, squares = table[:, : len(first.functions), : len(second.functions)]
+        p_values[pair] = p_value(curvature, gradient, squares, dispersion, first, second)
     return p_values
 
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
@@ -36,7 +36,7 @@ from .selection import LinearProblem, LinearSolution, Path
 
 
 @dataclass(eq=False, repr=False)
-class StreamingLinear(BaseEstimator):
+class StreamingLinear(rows.StreamingEstimator):
     """Base of the linear models, whose `_solver` minimises a centred quadratic problem."""
 
     alpha: Any = 1.0
@@ -59,12 +59,9 @@ class StreamingLinear(BaseEstimator):
 
     _target: ClassVar[Target] = "real"  # of the statistics
     _y_options: ClassVar[dict[str, Any]] = {"multi_output": True}  # of scikit-learn's checks
-    _on_codes = False  # whether the first rows were codes
     # Without annotations, which would make parameters of them.
     device = cast("Any", None)
     precision = cast("str | None", None)
-    _fitted_maps = cast("rows.Features", None)
-    _rows_on = cast("str | None", None)  # device of the tensor that was fitted
     _axes = cast("list[np.ndarray] | None", None)  # PCA of each kernel, of several
     _pca_stats = cast("Moments | None", None)  # where unlabelled rows joined the PCA
     _solution = cast("LinearSolution | None", None)  # None until it is asked for
@@ -306,18 +303,6 @@ class StreamingLinear(BaseEstimator):
 
     # ---- what is learned --------------------------------------------------------------------
 
-    @property
-    def feature_map_(self) -> Any:
-        """The fitted map, or the list of fitted maps of several kernels."""
-        check_is_fitted(self, "stats_")
-        return self._fitted_maps.maps
-
-    @property
-    def n_samples_seen_(self) -> int:
-        """Rows in the statistics."""
-        check_is_fitted(self, "stats_")
-        return self.stats_.n
-
     def _solved(self) -> LinearSolution:
         check_is_fitted(self, "stats_")
         if self._solution is None:  # after partial_fit or merge: solved when first asked for
@@ -348,10 +333,6 @@ class StreamingLinear(BaseEstimator):
         solution = self._solved()
         outputs = partial(rows.multiply_rows, matrix=solution.coef.T, offset=solution.intercept)
         return rows.map_blocks(self, X, outputs)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # A process that loads this may see other GPUs, or none.
-        return {k: v for k, v in super().__getstate__().items() if k != "_rows_on"}
 
     def __sklearn_tags__(self) -> Tags:
         return rows.input_tags(self, super().__sklearn_tags__())
@@ -602,9 +583,6 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
                 f"{name}: validation='loo' is not there for multi_class='ovo'; use 'gcv' or a "
                 "number of folds"
             )
-
-    def _n_outputs(self) -> int:
-        return len(class_pairs(len(self.classes_))) if self._pairwise else super()._n_outputs()
 
     # ---- what is learned --------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 from scipy.linalg import LinAlgWarning
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -34,7 +34,7 @@ class PrincipalAxes:
 
 
 @dataclass(eq=False, repr=False)
-class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, rows.StreamingEstimator):
     """Principal component analysis on data larger than memory (Algorithm 2).
 
     H = Σ z zᵀ and m = Σ z are summed block by block; the components are the leading eigenvectors
@@ -109,10 +109,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     precision: str | None = None
 
     _state = rows.STATE.extended(allowed={"axes": optional(instance((PrincipalAxes,)))})
-    # Without annotations, which would make parameters of them.
-    _on_codes = False
-    _rows_on = cast("str | None", None)  # device of the tensor that was fitted
-    _fitted_maps = cast("rows.Features", None)
+    # Without an annotation, which would make a parameter of it.
     _axes = cast("PrincipalAxes | None", None)  # None until they are asked for
 
     @all_or_nothing
@@ -224,18 +221,6 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return self._axes
 
     @property
-    def feature_map_(self) -> Any:
-        """The fitted map, or the list of fitted maps of several kernels."""
-        check_is_fitted(self, "stats_")
-        return self._fitted_maps.maps
-
-    @property
-    def n_samples_seen_(self) -> int:
-        """Rows in the statistics."""
-        check_is_fitted(self, "stats_")
-        return self.stats_.n
-
-    @property
     def components_(self) -> np.ndarray:
         """Ūᵀ, one component per row."""
         return self._decompose().vectors.T
@@ -289,10 +274,6 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return rows.map_blocks(
             self, X, partial(rows.multiply_rows, matrix=U, offset=-(self.mean_ @ U))
         )
-
-    def __getstate__(self) -> dict[str, Any]:
-        # A process that loads this may see other GPUs, or none.
-        return {k: v for k, v in super().__getstate__().items() if k != "_rows_on"}
 
     def __sklearn_tags__(self) -> Tags:
         tags = rows.input_tags(self, super().__sklearn_tags__())

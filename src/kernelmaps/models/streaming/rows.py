@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -320,8 +321,7 @@ class FoldOptions:
     def remove_files(self) -> None:
         """Remove the checkpoints: a finished fit needs them no longer."""
         for path in filter(None, map(self.file_of, self.stages)):
-            if os.path.exists(path):
-                os.unlink(path)
+            Path(path).unlink(missing_ok=True)
 
 
 def open_rows(
@@ -550,6 +550,31 @@ STATE = schema.State(
     attributes={"features": "_fitted_maps", "rows_per_block": "_block_rows"},
     private=True,
 )
+
+
+class StreamingEstimator(BaseEstimator):
+    """What the streaming estimators note about their maps and rows."""
+
+    stats_: Any
+    _fitted_maps = cast("Features", None)
+    _on_codes = False  # whether the first rows were codes
+    _rows_on = cast("str | None", None)  # device of the tensor that was fitted
+
+    @property
+    def feature_map_(self) -> Any:
+        """The fitted map, or the list of fitted maps of several kernels."""
+        validation.check_is_fitted(self, "stats_")
+        return self._fitted_maps.maps
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Rows in the statistics."""
+        validation.check_is_fitted(self, "stats_")
+        return self.stats_.n
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A process that loads this may see other GPUs, or none.
+        return {k: v for k, v in super().__getstate__().items() if k != "_rows_on"}
 
 
 def check_mergeable(model: Any, other: Any) -> None:

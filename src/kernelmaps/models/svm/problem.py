@@ -154,6 +154,7 @@ class Progress:
 # 1.7 and 4.3.
 SCALED_CURVATURE_RATIO = 6.0
 _MOST_ROWS = 1024  # whose squared distances are averaged: the mean is exact to some percent
+_BLOCK_ROWS = 1
 # Variances, relative to mean squares, that are rounding errors of the means of so many rows.
 _ROUNDING = _MOST_ROWS * float(np.finfo(np.float64).eps)
 
@@ -165,11 +166,14 @@ def mean_square(spec: Spec, X: Any, weight: np.ndarray, n_rows: int = _MOST_ROWS
     """
     rows = np.flatnonzero(weight > 0)
     rows = rows[:: -(-len(rows) // n_rows)]
-    psi, share = apply(spec, X[rows], n_jobs=1), weight[rows] / weight[rows].sum()
-    mean = np.asarray(share @ psi, np.float64)
-    squares = psi.multiply(psi) if sparse.issparse(psi) else np.square(psi, dtype=np.float64)
-    square = float(share @ np.ravel(squares.sum(axis=1)))
-    variance = square - float(mean @ mean)
+    share, mean, square = weight[rows] / weight[rows].sum(), 0.0, 0.0
+    for begin in range(0, len(rows), _BLOCK_ROWS):  # ψ of 1000 features is 100 kB a row
+        block = slice(begin, begin + _BLOCK_ROWS)
+        psi = apply(spec, X[rows[block]], n_jobs=1).astype(np.float64)
+        mean += share[block] @ psi
+        squares = psi.multiply(psi) if sparse.issparse(psi) else np.square(psi, out=psi)
+        square += float(share[block] @ np.ravel(squares.sum(axis=1)))
+    variance = square - float(np.dot(mean, mean))
     return variance if variance > _ROUNDING * square else 0.0
 
 
