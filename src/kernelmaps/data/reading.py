@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from .._util.arguments import argument, needed
-from .._util.sparse import first_bad
+from .._util.sparse import first_bad, is_sparse
 from .._util.threads import mixed_bits
 from .columns import (
     ColumnSelection,
@@ -114,9 +114,13 @@ def _normalized(X: Any, norm: str) -> Any:
     """Rows of norm 1, if there is a norm; rows of zeros stay as they are."""
     if norm == "none":
         return X
-    from sklearn.preprocessing import normalize
+    if is_sparse(X):
+        from sklearn.preprocessing import normalize
 
-    return normalize(X.astype(np.float64), norm=norm, copy=False)
+        return normalize(X.astype(np.float64), norm=norm, copy=False)
+    X = X.astype(np.float64)  # without scikit-learn, whose import takes as long as a prediction
+    norms = np.linalg.norm(X, 1 if norm == "l1" else 2, axis=1, keepdims=True)
+    return X / np.where(norms == 0, 1.0, norms)
 
 
 ONE_IN = 5  # rows, of which one is held out: the 80/20 split that is usual
