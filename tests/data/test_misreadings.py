@@ -277,3 +277,16 @@ def test_a_pipe_is_refused_by_name(name, tmp_path):
 def test_a_model_is_not_saved_without_a_name():
     with pytest.raises(FileNotFoundError, match="the path is empty"):
         km.save(km.HomogeneousMap().fit([[0.2, 0.8]]), "")
+
+
+@pytest.mark.parametrize(
+    ("cells", "content"),
+    [
+        (["3.1 kg", "3185 g", "2.9 kg", "3000 g"], "it holds numbers"),
+        (["2024-01-31", "2024-02-28", "2023-12-01"], "it holds dates"),
+    ],
+)
+def test_targets_that_could_be_numbers_or_dates_are_warned_of(cells, content):
+    with pytest.warns(SuspectColumnWarning, match=f"read as labels of classes: {content}"):
+        labels, _ = target_values(Text(pa.array(cells)), "y", str)
+    assert labels.tolist() == cells

@@ -19,10 +19,12 @@ from .text_cells import (
     NUMBER_GAPS,
     NumberFormat,
     Text,
+    find_date_format,
     find_number_format,
     number_doubts,
     quoted,
     unit_doubts,
+    why_category,
 )
 
 _WHOLE = r"^[+-]?\d+(\.0*)?$"
@@ -62,6 +64,9 @@ def target_values(raw: RawColumn, target: str, where: Where) -> tuple[np.ndarray
         doubts = [*number_doubts(column, how), *unit_doubts(column, how)]
         _warn_of(doubts, f"the target {target!r}", where)
         return values, has_target
+    content = "dates" if find_date_format(column) is not None else why_category(column)
+    doubts = [f"is read as labels of classes: it holds {content}"] if content else []
+    _warn_of(doubts, f"the target {target!r}", where)
     present = column.cells.present(LABEL_GAPS)
     has_target = np.append(present, False)[column.cells.codes]
     rank = np.cumsum(present) - 1
