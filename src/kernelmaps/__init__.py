@@ -11,8 +11,6 @@ scikit-learn are loaded when they are needed.
 from importlib import import_module
 from typing import Any
 
-from ._util.compiling import provide_cache
-
 __version__ = "0.1.0"
 
 # Where each public name lives. A new map is one new entry here.
@@ -75,8 +73,6 @@ _SUBMODULES = [
 _MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
 
 __all__ = [*_MODULE_OF, *_SUBMODULES, "__version__"]  # noqa: PLE0604 - names of the table
-
-provide_cache()
 
 
 def __getattr__(name: str) -> Any:

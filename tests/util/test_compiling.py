@@ -1,7 +1,6 @@
 """Where nothing can be written, everything works, and one line says what that costs."""
 
 import importlib.util
-import os
 
 import fresh_process
 import numba
@@ -31,7 +30,6 @@ import numpy as np
 from kernelmaps.design._kmeans import optimal_splits
 
 assert optimal_splits(np.arange(4.0), np.ones(4), 2, False)[0].tolist() == [0, 2]
-print(os.environ["NUMBA_CACHE_DIR"])
 """
 
 
@@ -41,27 +39,6 @@ def test_an_unwritable_package_and_home_still_work():
     said = [line for line in done.stderr.splitlines() if line.startswith("kernelmaps:")]
     assert len(said) == 1
     assert "Set NUMBA_CACHE_DIR" in said[0]
-    folder = done.stdout.strip()
-    assert "kernelmaps-numba-" in folder
-    assert not os.path.exists(folder)  # gone with its process
-
-
-def test_a_folder_that_is_given_or_writable_is_left_alone(monkeypatch, capsys, tmp_path):
-    monkeypatch.setenv(compiling.VARIABLE, str(tmp_path))
-    monkeypatch.setattr(compiling, "_writable", lambda folder: False)
-    compiling.provide_cache()
-    assert os.environ[compiling.VARIABLE] == str(tmp_path)
-    monkeypatch.delenv(compiling.VARIABLE)
-    monkeypatch.setattr(compiling, "_writable", lambda folder: "__pycache__" in folder)
-    compiling.provide_cache()
-    assert compiling.VARIABLE not in os.environ
-    assert capsys.readouterr().err == ""
-
-
-def test_writable_looks_at_the_nearest_folder_that_exists(tmp_path, monkeypatch):
-    assert compiling._writable(str(tmp_path / "a" / "b"))
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    assert not compiling._writable(str(tmp_path / "a"))
 
 
 @pytest.fixture

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from functools import cache, wraps
 from typing import Any
 
-VARIABLE = "NUMBA_CACHE_DIR"
-_PACKAGE = os.path.dirname(os.path.dirname(__file__))
 HELPER = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Options of compiled functions that compiled code alone calls: the way in for Python would take as
 long to compile as the function itself."""
@@ -53,8 +51,8 @@ def loop(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     numba compiles it anew if its file has changed. A change in another file, of a helper that is
     part of the code, is not noticed: `make clean`. An installed version has files of its own.
 
-    If numba cannot read or write what is kept (damaged files, those of another user), the function
-    is compiled without it, and one line says so. Imports numba.
+    If numba cannot read or write what is kept (damaged files, those of another user, no folder that
+    can be written to), the function is compiled without it, and one line says so. Imports numba.
     """
     import numba
 
@@ -64,8 +62,11 @@ def loop(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         if interpreted():
             return function
-        compiled = numba.njit(cache=True, **options)(function)
-        is_kept = True
+        try:
+            compiled, is_kept = numba.njit(cache=True, **options)(function), True
+        except RuntimeError:  # it can write neither beside the source nor below the home
+            compiled, is_kept = numba.njit(**options)(function), False
+            _report_files("there is no folder that can be written to")
 
         @wraps(function)
         def call(*args: Any) -> Any:
@@ -77,7 +78,7 @@ def loop(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
                     raise
                 compiled, is_kept = numba.njit(**options)(function), False
                 result = compiled(*args)  # raises what was no error of the files
-                _report_files(type(error).__name__, str(error))
+                _report_files(f"{type(error).__name__}: {error}")
                 return result
 
         return call
@@ -98,10 +99,10 @@ def _fork_between_compilations() -> None:
 
 
 @cache
-def _report_files(kind: str, error: str) -> None:
+def _report_files(error: str) -> None:
     print(
-        f"kernelmaps: compiled code on disk cannot be read or written ({kind}: {error}); "
-        "it is compiled again in this process.",
+        f"kernelmaps: compiled code on disk cannot be read or written ({error}); it is compiled "
+        "again in each process. Set NUMBA_CACHE_DIR to a folder that can be written to.",
         file=sys.stderr,
     )
 
@@ -117,48 +118,3 @@ def python_fallback(function: Callable[..., Any]) -> Callable[[Callable[..., Any
         return intrinsic(definition)
 
     return choose
-
-
-def provide_cache() -> None:
-    """Give numba a folder of this process where it would find none that it can write to.
-
-    numba keeps compiled code beside its source, or below the user's home, and fails if it can write
-    to neither. The folder is temporary: everything is compiled anew in the next process, which is
-    said in one line.
-    """
-    folders = (os.path.join(_PACKAGE, "__pycache__"), _user_cache())
-    if os.environ.get(VARIABLE) or any(_writable(place) for place in folders):
-        return
-    import atexit
-    import shutil
-    import tempfile
-
-    folder = tempfile.mkdtemp(prefix="kernelmaps-numba-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    os.environ[VARIABLE] = folder  # read when numba is imported, also by processes that we start
-    numba = sys.modules.get("numba")
-    if numba is not None:
-        numba.config.CACHE_DIR = folder
-    print(
-        "kernelmaps: neither the package nor the home folder can be written to, so compiled code "
-        f"is not kept for the next process. Set {VARIABLE} to a folder that can.",
-        file=sys.stderr,
-    )
-
-
-def _user_cache() -> str:
-    """numba's folder below the user's home."""
-    if sys.platform == "darwin":
-        return os.path.expanduser("~/Library/Caches/numba")
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return os.path.join(base, "numba")
-
-
-def _writable(folder: str) -> bool:
-    """Whether files can be made in a folder, which may have to be made first."""
-    while not os.path.isdir(folder):
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            return False
-        folder = parent
-    return os.access(folder, os.W_OK | os.X_OK)
