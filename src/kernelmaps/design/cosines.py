@@ -229,16 +229,7 @@ def log_p_norm(error: np.ndarray, power: int) -> tuple[float, np.ndarray]:
 
 def descend(value: Callable, x: np.ndarray, given: tuple, **options: Any) -> OptimizeResult:
     """Minimise a function that returns its value and its gradient, by L-BFGS."""
-    gradient = np.empty(0)
-
-    def value_alone(x: np.ndarray) -> float:
-        nonlocal gradient
-        loss, gradient = value(x, *given)
-        return loss
-
-    # L-BFGS asks for the gradient where it has just asked for the value; ``jac=True`` would
-    # copy and compare all of x to find that out.
-    return minimize(value_alone, x, jac=lambda _: gradient, method="L-BFGS-B", options=options)
+    return minimize(value, x, given, jac=True, method="L-BFGS-B", options=options)
 
 
 LARGEST_LOGARITHM = 300.0
