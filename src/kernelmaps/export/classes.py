@@ -27,7 +27,7 @@ _RECORDS = {
     "KernelMoments": "kernelmaps.stats.composite",
     "Features": "kernelmaps.models.streaming.rows",
     "Part": "kernelmaps.models.streaming.rows",
-    "LinearSolution": "kernelmaps.models.streaming.selection",
+    "LinearSolution": "kernelmaps.models.streaming.linear",
     "PrincipalAxes": "kernelmaps.models.streaming.pca",
     "AdditiveMachine": "kernelmaps.models.svm.fitted",
     "Summary": "kernelmaps.models.svm.fitted",

@@ -7,9 +7,8 @@ from scipy import sparse
 import kernelmaps as km
 from kernelmaps.engine.reference import evaluate_table
 from kernelmaps.models.rows.band_rows import BandRows
-from kernelmaps.models.rows.map_bands import bands_of
+from kernelmaps.models.rows.map_bands import TwoValuedColumns, bands_of
 from kernelmaps.models.rows.map_tables import make_tables
-from kernelmaps.models.rows.two_valued import TwoValuedColumns
 
 DOUBLE = np.dtype(np.float64)
 MAPS = {

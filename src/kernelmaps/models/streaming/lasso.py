@@ -17,8 +17,7 @@ import numpy as np
 from ..._util.arguments import check_count, check_number
 from ...stats import Moments
 from ..solvers.lasso import lasso_path
-from .linear import StreamingClassification, StreamingRegression
-from .selection import LinearProblem
+from .linear import LinearProblem, StreamingClassification, StreamingRegression
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,7 @@ from ...stats.moments import as_columns, like
 from ..solvers import quadratic
 from ..solvers.quadratic import Spectrum, spectrum_of
 from . import rows
-from .linear import StreamingClassification, StreamingRegression
-from .selection import LinearProblem
+from .linear import LinearProblem, StreamingClassification, StreamingRegression
 
 # Fewer residual degrees of freedom say nothing about the noise. Without a penalty there is a whole
 # number of them. Where a table has more columns than rows, the evidence may be largest for the

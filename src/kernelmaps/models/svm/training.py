@@ -28,7 +28,7 @@ from ...data.sources import IterableSource, RowSample, sampled_rows
 from ...engine.extent import column_range, extent_of, first_not_finite
 from ..losses import LOSSES, make_loss
 from ..rows.band_rows import BandRows
-from ..rows.map_bands import bands_of
+from ..rows.map_bands import TwoValuedColumns, bands_of
 from ..rows.map_tables import (
     make_tables,
     pack_weights,
@@ -37,7 +37,6 @@ from ..rows.map_tables import (
     tabulate_fractions,
     unpack_weights,
 )
-from ..rows.two_valued import TwoValuedColumns
 from ..solvers._dual_loops import SVMProblem
 from ..solvers.dual import Solution, solve
 from ..solvers.dual_blocks import BlockDescent, DescentOverBlocks
