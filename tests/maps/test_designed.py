@@ -18,16 +18,17 @@ def test_the_default_holds_its_certificate_on_unseen_rows():
     """Digits as histograms: test rows have smaller and larger values than those of the fit."""
     digits = km.datasets.load("digits")
     fitted = km.DesignedMap().fit(digits.X_train)
-    assert digits.X_test.max() > fitted.range_[1]
-    actual = km.kernel_error(fitted, digits.X_test)
-    sure, most = fitted.certificate_, digits.X_test.max() / fitted.range_[1]
+    unseen = digits.X_test[np.argsort(-digits.X_test.max(axis=1))[:300]]
+    assert unseen.max() > fitted.range_[1]
+    actual = km.kernel_error(fitted, unseen)
+    sure, most = fitted.certificate_, unseen.max() / fitted.range_[1]
     assert sure.inner.bound < 0.01 * sure.bound
     assert actual.max <= 64 * sure.inner.bound * most  # few values leave the range, and not by much
     baseline = km.HomogeneousMap().fit(digits.X_train)
-    assert actual.max < 0.05 * km.kernel_error(baseline, digits.X_test).max
+    assert actual.max < 0.05 * km.kernel_error(baseline, unseen).max
     table = km.DesignedMap(n_components=3, method="minimax").fit(digits.X_train)
     assert table.domain_[1] > 1.2 * digits.X_train.max()  # a table ends somewhere: with a margin
-    assert km.kernel_error(table, digits.X_test).max <= 64 * table.certificate_.bound
+    assert km.kernel_error(table, unseen).max <= 64 * table.certificate_.bound
 
 
 def test_tiny_values_vanish_with_their_root(seed):

@@ -218,11 +218,8 @@ def test_the_default_of_the_intersection_follows_steps_far_from_zero(seed):
     scores = {}
     for name, one in {
         "default": km.HomogeneousMap("intersection"),
-        "designed": km.DesignedMap("intersection"),
         "five": km.HomogeneousMap("intersection", 5),
-        "anchors": km.AnchorMap("intersection"),
     }.items():
         Z = one.fit_transform(X)
         scores[name] = Ridge(1e-3 * np.mean(Z**2)).fit(Z[:2000], y[:2000]).score(Z[2000:], y[2000:])
-    assert scores["designed"] > scores["anchors"] - 0.05
     assert scores["five"] < scores["default"] - 0.07

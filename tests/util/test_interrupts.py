@@ -66,12 +66,12 @@ def interrupted(work):
 FIT = """
 options = dict(C=1e3, solver="dual", max_iter=10**6)  # of a fit that does not end for minutes
 model = km.AdditiveSVC(tol=1e-15, n_jobs={n_jobs}, random_state=0, **options)
-few, own = np.r_[0:200], (y{which})[:200] % 3  # classes enough for the loops of the long fit
+few, own = np.r_[0:200], y[:200] % 3  # classes enough for the loops of the long fit
 model.set_params(tol=1e-2).fit(X[few], own)
 before, known = model.predict(X[:500]), sorted(vars(model))
 model.set_params(tol=1e-15)
 begun.clear()
-late, _ = interrupted(lambda: model.fit({rows}, y{which}))
+late, _ = interrupted(lambda: model.fit({rows}, y))
 assert sorted(vars(model)) == known
 np.testing.assert_array_equal(model.predict(X[:500]), before)
 model.set_params(tol=1e-2).fit(X[few], own)
@@ -79,9 +79,9 @@ np.testing.assert_array_equal(model.predict(X[:500]), before)
 """
 
 CASES = {
-    "fit of several classes": FIT.format(n_jobs=2, rows="X", which=""),
-    "fit of two classes": FIT.format(n_jobs=1, rows="X", which=" > 2"),
-    "fit block by block": FIT.format(n_jobs=2, rows="[X[:15000], X[15000:]]", which=""),
+    "fit of several classes": FIT.format(n_jobs=2, rows="X"),
+    "fit in one thread": FIT.format(n_jobs=1, rows="X"),
+    "fit block by block": FIT.format(n_jobs=2, rows="[X[:15000], X[15000:]]"),
     "fold": """
 from kernelmaps.stats import Moments, fold, open_source
 late, _ = interrupted(lambda: fold(open_source(X), Moments(), in_c, block_rows=1000, n_jobs=2))
