@@ -336,7 +336,7 @@ class TableReader:
     @property
     def value_names(self) -> dict[str, dict[float, str]]:
         """Names of the values of features that are months: where each begins."""
-        names = dict(enumerate(MONTHS, start=1))
+        names = {float(number): month for number, month in enumerate(MONTHS, start=1)}
         return {name: names for name, date_part in self._date_parts.items() if date_part == "month"}
 
     @property

@@ -85,7 +85,7 @@ def _curve(book: Codebook, term: Any, values: np.ndarray) -> _Piece:
     if len(nodes) < 2:
         return _steps(book, values)
     codes = np.arange(1, len(values))
-    if term.period > nodes[-1] - nodes[0]:  # the first node follows the last one
+    if nodes[0] + term.period > nodes[-1]:  # the first node follows the last one
         nodes = np.hstack([nodes[-1] - term.period, nodes, nodes[0] + term.period])
         codes = np.hstack([codes[-1], codes, codes[0]])
     low, high = nodes[0], nodes[-1]
