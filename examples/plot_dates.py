@@ -2,8 +2,8 @@
 A forecast from dates: trend, season and weekday
 ================================================
 
-A column of dates becomes a trend and the periodic parts that its range supports: month, weekday,
-hour. The last year is held back and forecast; the dates are the only column.
+A column of dates becomes a trend and the parts that repeat within its range: the yearly cycle, the
+weekday, the hour. The last year is held back and forecast; the dates are the only column.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +23,8 @@ table = pd.DataFrame({"day": day})
 train, test = day.year < 2024, day.year == 2024
 
 # %%
-# Nothing has to be prepared. ``terms={"day": "trend"}`` would keep the trend alone:
+# Nothing has to be prepared. The trend goes on with the slope that it has at the end of the rows of
+# ``fit``, and a warning says so. ``terms={"day": "trend"}`` would keep the trend alone:
 
 model = km.AdditiveRegressor().fit(table[train], births[train])
 print(model.term_names_)
@@ -33,7 +34,8 @@ trend = km.AdditiveRegressor(terms={"day": "trend"}).fit(table[train], births[tr
 print("R² of the trend alone:", round(trend.score(table[test], births[test]), 3))
 
 # %%
-# The parts as curves, with bands:
+# The parts with bands: smooth curves, of which the year's closes at its end, and a value for each
+# day of the week:
 
 ShapeFunctionDisplay.from_estimator(model).plot()
 

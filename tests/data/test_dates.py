@@ -93,9 +93,19 @@ def test_a_date_becomes_years_and_parts():
     actual = date_columns(dates, "when", ("month", "weekday", "hour"))
     assert list(actual) == ["when", "when (month)", "when (weekday)", "when (hour)"]
     np.testing.assert_allclose(actual["when"], [2024 + 0.25 / 366, 2023 + 182.5 / 365, np.nan])
-    np.testing.assert_array_equal(actual["when (month)"], [1, 7, np.nan])
-    np.testing.assert_array_equal(actual["when (weekday)"], [1, 7, np.nan])  # Monday, Sunday
+    np.testing.assert_array_equal(actual["when (month)"], [1, 7 + 1 / 31, np.nan])
+    np.testing.assert_array_equal(actual["when (weekday)"], [0, 6, np.nan])  # Monday, Sunday
     np.testing.assert_array_equal(actual["when (hour)"], [6, 12, np.nan])
+
+
+def test_days_have_their_place_in_all_years():
+    """Of leap years, too; the months are as long as each other, and the year is a circle."""
+    days = np.array(["2023-03-01", "2024-03-01", "2024-12-25", "2025-12-25"], "datetime64[D]")
+    months = date_columns(days, "d", ("month",))["d (month)"]
+    np.testing.assert_array_equal(months, [3, 3, 12 + 24 / 31, 12 + 24 / 31])
+    year = np.arange("2024-01-01", "2025-01-01", dtype="datetime64[D]")
+    steps = np.diff(date_columns(year, "d", ("month",))["d (month)"], append=13.0)
+    assert ((steps > 1 / 31 - 1e-12) & (steps < 1 / 29 + 1e-12)).all()
 
 
 def test_years_of_dates_never_fall():
@@ -114,6 +124,7 @@ def test_years_of_dates_never_fall():
         ("2020-01-01T00", "2020-01-01T20", "h", ()),
         ("1990-01", "2020-01", "M", ("month",)),
         ("1990", "2020", "Y", ()),
+        ("1990-12-27", "2020-12-27", "52W", ("month",)),
     ],
 )
 def test_parts_that_say_more_than_the_trend(first, last, step, parts):

@@ -93,10 +93,12 @@ def test_what_is_read():
     parts = ["when", "when (month)", "when (weekday)", "when (hour)"]
     names = [*parts, "city", "area", "rooms", "member"]
     assert reader.feature_names == [column.name for column in columns] == names
-    assert reader.periods == {parts[1]: 12.0, parts[2]: 7.0, parts[3]: 24.0}
+    assert reader.periods == {parts[1]: 12.0, parts[3]: 24.0}
+    assert reader.trends == {"when"}
     actual = {column.name: column for column in columns}
     np.testing.assert_array_equal(actual["area"].values, X["area"])
-    np.testing.assert_array_equal(actual["when (weekday)"].values, X["when"].dt.day_of_week + 1)
+    np.testing.assert_array_equal(actual["when (weekday)"].codes, X["when"].dt.day_of_week)
+    assert actual["when (weekday)"].levels == ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
     city = actual["city"]
     named = [city.levels[k] if k >= 0 else None for k in city.codes]
     assert named == [None if pd.isna(item) else item for item in X["city"]]
@@ -326,9 +328,12 @@ def test_columns_that_terms_name_are_not_left_out():
         (None, ["when", "when (month)", "when (weekday)", "when (hour)"]),
         ({"when": "auto"}, ["when", "when (month)", "when (weekday)", "when (hour)"]),
         ({"when": "trend"}, ["when"]),
-        ({"when": "linear"}, ["when"]),
-        ({"when": SimpleNamespace(column="when", kind="linear")}, ["when"]),
-        ({"when": "linear", "when (month)": "auto"}, ["when", "when (month)"]),
+        ({"when": "linear"}, ["when", "when (month)", "when (weekday)", "when (hour)"]),
+        (
+            {"when": SimpleNamespace(column="when", kind="linear")},
+            ["when", "when (month)", "when (weekday)", "when (hour)"],
+        ),
+        ({"when": "trend", "when (month)": "auto"}, ["when", "when (month)"]),
         ({"when": None}, ["when"]),
         ({"when": "trend", "when (hour)": "periodic"}, ["when", "when (hour)"]),
         (["when (weekday)", "area"], ["when", "when (weekday)"]),

@@ -234,20 +234,48 @@ def test_onnx_of_arrays_takes_one_matrix(seed, dtype):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_columns_that_fit_leaves_out_and_parts_of_dates(seed, tmp_path):
+def test_columns_that_fit_leaves_out(seed):
     rng = np.random.default_rng(seed)
     X = np.column_stack([np.ones(200), rng.random(200), rng.random(200)])
     with pytest.warns(SuspectColumnWarning, match="'x0' left out"):
         model = km.AdditiveRegressor().fit(X, X[:, 1] - X[:, 2])
     got = run_in_onnx(model, X, lambda session: {session.get_inputs()[0].name: X})
     assert_same(model, X, got, 1e-12)
-    frame = pd.DataFrame({"day": pd.date_range("2023-01-01", periods=900), "x": rng.random(900)})
-    dated = km.AdditiveRegressor().fit(frame, frame["x"])
-    names = ["day", "day (month)", "day (weekday)", "x"]
-    assert all(f'"{name}"' in to_c(dated, "exported") for name in names)
-    numbers = pd.DataFrame({c.name: c.values for c in dated.reader_.read(frame, "test")})
-    got = run_in_onnx(dated, frame, by_column(numbers))
-    np.testing.assert_allclose(got[0].ravel(), dated.predict(frame), rtol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def dated():
+    """A model of hourly rows, and later ones: with trends that go on, and times between those."""
+    rng = np.random.default_rng(0)
+    day = pd.date_range("2023-01-01", periods=2000, freq="7h")
+    X = pd.DataFrame({"day": day.floor("3h"), "x": rng.random(2000)})
+    y = X["x"] + np.sin(day.hour / 4) + day.day_of_year / 100 + (day.day_of_week == 2)
+    model = km.AdditiveRegressor().fit(X, y.to_numpy() + rng.normal(size=2000))
+    late = X.assign(day=day + pd.Timedelta(days=700, minutes=50))[::10].reset_index(drop=True)
+    late.loc[3, "day"] = pd.NaT
+    columns = model.reader_.read(late, "test")
+    numbers = pd.DataFrame(
+        {c.name: np.array([*c.levels, None], object)[c.codes] if c.is_category else c.values
+         for c in columns}
+    )  # fmt: skip
+    return model, late, numbers
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::kernelmaps.exceptions.OutOfDomainWarning")
+def test_parts_of_dates_in_onnx(dated):
+    model, late, numbers = dated
+    assert_same(model, late, run_in_onnx(model, late, by_column(numbers)), 1e-9)
+
+
+@needs_compiler
+@pytest.mark.filterwarnings("ignore::kernelmaps.exceptions.OutOfDomainWarning")
+def test_parts_of_dates_in_c(dated, tmp_path):
+    model, late, numbers = dated
+    names = ["day", "day (month)", "day (weekday)", "day (hour)", "x"]
+    assert all(f'"{name}"' in to_c(model, "exported") for name in names)
+    got = run_in_c(model, coded(model, numbers), tmp_path)
+    np.testing.assert_allclose(got, model.predict(late), rtol=1e-10)
 
 
 class InverseGaussian(Loss):

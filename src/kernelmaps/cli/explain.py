@@ -26,7 +26,7 @@ from .saved_model import SavedModel
 _CLASSES = 6  # whose effects fit next to each other
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _WIDTH, _SHORT = 16, 10  # blocks of a curve, and of one of several
-_LEVELS = 6  # of a category that are named
+_LEVELS = 7  # of a category that are named: the days of a week
 
 
 @cli.command
@@ -300,7 +300,7 @@ def _curve(function: Any, values: np.ndarray) -> str:
     digits = 3 + int(np.ceil(np.log10(size / max(high - low, 1e-300))))
     digits = min(15, max(4, digits, int(np.log10(size)) + 1 if 1 <= size < 1e10 else 0))
     ends = f"{values.min():+.3g} to {values.max():+.3g}"
-    first, last = (names.get(end, f"{end:.{digits}g}") for end in (low, high))
+    first, last = (names.get(end // 1, f"{end:.{digits}g}") for end in (low, high))
     return f"{first} {_blocks(grid, values, _WIDTH)} {last}, {ends}"
 
 

@@ -124,5 +124,5 @@ def _about_dates(model: Any) -> str:
         return ""
     return (
         f"Dates ({', '.join(dates)}) must be given as numbers: years with a fraction and, where "
-        "the model has them, month (1 to 12), weekday (Monday is 1) and hour (0 to 24)."
+        "the model has them, month (16 July is 7 + 15/31), weekday (Mon to Sun) and hour (0 to 24)."
     )

@@ -119,7 +119,7 @@ def fit(
 
     A CSV or Parquet file is fitted as a table, by a GAM: the model is that of
     `AdditiveRegressor().fit(file, target)` or `AdditiveClassifier` in Python. Text becomes
-    categories, a date a trend and its month, weekday and hour, a missing value a level of its own.
+    categories, a date a trend and its cycles (year, week, day), a missing value a level of its own.
     Columns that name the rows are left out. With `--map` or `--C` the file must hold numbers, such
     as histograms, and an additive SVM is fitted.
 

@@ -1,6 +1,7 @@
 """Dates: reading them from text, and turning them into numbers.
 
-A date becomes a trend in years, and parts that repeat: the month, the weekday, the hour.
+A date becomes a trend in years, and parts that repeat: the time of the year, the weekday, the time
+of the day.
 """
 
 from __future__ import annotations
@@ -12,13 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-PERIODS = {"month": 12.0, "weekday": 7.0, "hour": 24.0}
-"""Length of the circle of each part of a date: months 1 … 12, Monday 1 … 7, hours 0 … 24."""
-
-_NAMES = {
-    "month": ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
-    "weekday": ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"),
-}
+PARTS = ("month", "weekday", "hour")
+"""Parts of a date: months with their fraction, 1 … 13, weekdays, and hours with theirs, 0 … 24."""
+PERIODS = {"month": 12.0, "hour": 24.0}
+"""Length of the circle of each part that is a number: the effect of a weekday is not smooth."""
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 ISO = "ISO 8601"
 _DAY, _MONTH, _YEAR = r"(?P<d>\d{1,2})", r"(?P<m>\d{1,2})", r"(?P<Y>\d{4})"
@@ -174,14 +174,10 @@ def varying_parts(dates: np.ndarray) -> tuple[str, ...]:
     months = present.astype("datetime64[M]")
     days = present.astype("datetime64[D]") - months.astype("datetime64[D]")
     monthly = (days == days[0]).all()  # the firsts of months stand for the months
-    parts = [date_part for date_part in PERIODS if date_part != "weekday" or not monthly]
+    parts = [date_part for date_part in PARTS if date_part != "weekday" or not monthly]
     long = [date_part for date_part in parts if span > _SPANS[date_part]]
-    return tuple(date_part for date_part in long if len(np.unique(_part(present, date_part))) > 1)
-
-
-def names_of_part(date_part: str) -> dict[float, str]:
-    """Names of the values of a part: 1 is Jan, or Mon; hours have none."""
-    return dict(enumerate(_NAMES.get(date_part, ()), start=1))
+    # Dates at the end of December, of many years, show no yearly cycle.
+    return tuple(part for part in long if len(np.unique(np.floor(_part(present, part)))) > 1)
 
 
 def part_name(column: str, date_part: str) -> str:
@@ -190,7 +186,10 @@ def part_name(column: str, date_part: str) -> str:
 
 
 def date_columns(dates: np.ndarray, name: str, parts: Sequence[str]) -> dict[str, np.ndarray]:
-    """A date as numbers: years with their fraction, and the parts; NaN where it is missing."""
+    """A date as numbers: years with their fraction, and the parts; NaN where it is missing.
+
+    Monday is 0.
+    """
     dates = dates.astype("datetime64[s]")
     gaps = np.isnat(dates)
     filled = np.where(gaps, np.datetime64(0, "s"), dates)
@@ -209,8 +208,10 @@ def _years(dates: np.ndarray) -> np.ndarray:
 
 def _part(dates: np.ndarray, date_part: str) -> np.ndarray:
     days = dates.astype("datetime64[D]")
-    if date_part == "month":
-        return dates.astype("datetime64[M]").astype(np.int64) % 12 + 1.0
+    if date_part == "month":  # a day has its place in all years, and a month begins at its number
+        month = dates.astype("datetime64[M]")
+        begin, end = month.astype("datetime64[D]"), (month + 1).astype("datetime64[D]")
+        return month.astype(np.int64) % 12 + 1 + (days - begin) / (end - begin)
     if date_part == "weekday":  # the first of January 1970 was a Thursday
-        return (days.astype(np.int64) + 3) % 7 + 1.0
+        return (days.astype(np.int64) + 3) % 7 * 1.0
     return (dates - days.astype("datetime64[s]")).astype(np.int64) / 3600.0

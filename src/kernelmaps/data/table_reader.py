@@ -33,11 +33,13 @@ from .columns import (
 from .dates import (
     DATE_FORMS,
     ISO,
+    MONTHS,
+    PARTS,
     PERIODS,
     TYPED,
+    WEEKDAYS,
     date_columns,
     date_doubts,
-    names_of_part,
     part_name,
     varying_parts,
 )
@@ -82,8 +84,8 @@ _SHOWN = 5  # names in a message about columns, as in scikit-learn's
 
 
 def _parts(value: Any, where: str, lengths: dict[str, int]) -> None:
-    if not isinstance(value, tuple) or any(date_part not in PERIODS for date_part in value):
-        raise SchemaError(f"{where} must hold parts of a date ({', '.join(PERIODS)})")
+    if not isinstance(value, tuple) or any(date_part not in PARTS for date_part in value):
+        raise SchemaError(f"{where} must hold parts of a date ({', '.join(PARTS)})")
 
 
 @record
@@ -102,7 +104,7 @@ class ColumnFormat:
     unit : str
         Currency, percent sign or unit of measurement beside the numbers.
     parts : tuple of str
-        Parts of a date that are features beside its trend; see `PERIODS`.
+        Parts of a date that are features beside its trend; see `PARTS`.
     reason : str
         Why the column is left out.
     """
@@ -253,8 +255,8 @@ class TableReader:
         terms : list or mapping, optional
             Terms of the model. Columns that it names are never left out; a column whose term is a
             "category" is read as one; parts of dates that it names, as in "day (weekday)", are
-            features. A date that a mapping gives another kind than "auto" ("trend", "linear", None)
-            has no parts but those that are named, and neither has one in a list.
+            features. A date that a mapping leaves out (None) or keeps as a "trend" has no parts but
+            those that are named, and neither has one in a list.
         column : callable, optional
             Position of a column → chunks of all its rows, where `chunks` are a sample. Nothing is
             decided from the sample, but that a column of numbers is one, and varies.
@@ -321,14 +323,21 @@ class TableReader:
         return {part_name(how.name, part): part for how in self.columns for part in how.parts}
 
     @property
+    def trends(self) -> set[str]:
+        """Names of the features that are the trend of a date."""
+        return {how.name for how in self.columns if how.kind == "date"}
+
+    @property
     def periods(self) -> dict[str, float]:
         """Length of the circle of each feature that is a part of a date."""
-        return {name: PERIODS[date_part] for name, date_part in self._date_parts.items()}
+        parts = self._date_parts.items()
+        return {name: PERIODS[date_part] for name, date_part in parts if date_part in PERIODS}
 
     @property
     def value_names(self) -> dict[str, dict[float, str]]:
-        """Names of the values of features that are weekdays or months."""
-        return {name: names_of_part(date_part) for name, date_part in self._date_parts.items()}
+        """Names of the values of features that are months: where each begins."""
+        names = {float(number): month for number, month in enumerate(MONTHS, start=1)}
+        return {name: names for name, date_part in self._date_parts.items() if date_part == "month"}
 
     @property
     def left_out(self) -> list[str]:
@@ -498,7 +507,7 @@ class _Requests:
                 requests.parts.setdefault(name, []).append(date_part)
             elif kind == "category" or kind in _CURVES:
                 requests.kinds[name] = "category" if kind == "category" else "number"
-            if in_list or (not date_part and kind != "auto"):
+            if in_list or (not date_part and kind in ("trend", None)):
                 requests.exact.add(name)
             if kind is not None:
                 requests.named.add(name)
@@ -513,7 +522,7 @@ class _Requests:
     def parts_of(self, name: str, dates: np.ndarray) -> tuple[str, ...]:
         varying = () if name in self.exact else varying_parts(dates)
         requested = {*self.parts.get(name, []), *varying}
-        return tuple(date_part for date_part in PERIODS if date_part in requested)
+        return tuple(date_part for date_part in PARTS if date_part in requested)
 
 
 def _categorical_columns(given: Any, names: list[str], owner: str) -> list[int]:
@@ -532,7 +541,7 @@ def _column_and_part(item: Any, names: list[str], owner: str) -> tuple[str, str]
     """The column that a term names, and the part of a date: "day (weekday)"."""
     if isinstance(item, str) and item not in names:
         name, _, date_part = item.rpartition(" (")
-        if name in names and date_part.removesuffix(")") in PERIODS:
+        if name in names and date_part.removesuffix(")") in PARTS:
             return name, date_part.removesuffix(")")
     return names[column_position(item, names, owner, "terms")], ""
 
@@ -601,7 +610,12 @@ def _read(raw: RawColumn, how: ColumnFormat, owner: str, notes: ReadingNotes) ->
         return [_levels(raw, how, owner)]
     if how.kind == "date":
         dates = date_columns(_dates(raw, how, owner, notes), how.name, how.parts)
-        return [Column(name, values, None, []) for name, values in dates.items()]
+        return [
+            Column(name, None, np.where(np.isnan(values), -1, values).astype(int), list(WEEKDAYS))
+            if name == part_name(how.name, "weekday")
+            else Column(name, values, None, [])
+            for name, values in dates.items()
+        ]
     numbers = _numbers(raw, how, owner, notes)
     infinite = np.isinf(numbers)
     if infinite.any():

@@ -107,7 +107,7 @@ class ShapeFunction:
         Standard deviation over the training data (see `importance_of`), as in
         `feature_importances_`.
     ticks : tuple of (float, str), optional
-        Values that have a name, with their names: 1 is "Mon" of weekdays.
+        Values that have a name, with their names: January begins at 1, "Jan".
     increment_errors : ndarray of shape (m - 1,) or (m - 1, n_classes), optional
         Standard errors of the differences between neighbours of the grid.
     residual_df : float

@@ -846,16 +846,20 @@ def test_a_date_with_a_linear_term_is_a_straight_trend(seed):
     years = np.arange(1500) / 365.25
     y = 2.0 * years + np.sin(2 * np.pi * years) + 0.1 * rng.normal(size=1500)
     X = pd.DataFrame({"day": day})
-    line = km.AdditiveRegressor(terms={"day": "linear"}).fit(X, y)
+    parts = {"day (month)": None, "day (weekday)": None}
+    line = km.AdditiveRegressor(terms={"day": "linear", **parts}).fit(X, y)
     assert line.term_names_ == ["day"]
     curve = line.predict(X)
     np.testing.assert_allclose(
         np.polyfit(years, curve, 1)[0], np.polyfit(years, y, 1)[0], rtol=1e-3
     )
     np.testing.assert_allclose(curve, np.polyval(np.polyfit(years, curve, 1), years), atol=0.01)
-    seasonal = km.AdditiveRegressor(terms={"day": "linear", "day (month)": "periodic"}).fit(X, y)
-    assert seasonal.term_names_ == ["day", "day (month)"]
+    seasonal = km.AdditiveRegressor(terms={"day": "linear"}).fit(X, y)
+    assert seasonal.term_names_ == ["day", "day (month)", "day (weekday)"]
     assert seasonal.score(X, y) > 0.98 > line.score(X, y)
+    trend = seasonal.eval_terms(X)[:, 0]
+    np.testing.assert_allclose(np.polyfit(years, trend, 1)[0], 2.0, atol=0.02)
+    np.testing.assert_allclose(np.diff(trend), np.diff(trend)[0], rtol=0.01)  # leap years
 
 
 def test_targets_of_a_frame_are_read_as_those_of_its_file(tmp_path, seed):

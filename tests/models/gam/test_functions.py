@@ -67,6 +67,7 @@ def model(rng, outputs):
         terms.append(interpolated_pair(rng, own, (j, k), outputs, linear))
     nodes = own[0].nodes
     line = term(rng, "linear", (0,), (own[0].n_codes, outputs))
+    line = replace(line, extrapolation="linear")
     line.values[1:] = np.outer(nodes - nodes.mean(), rng.normal(size=outputs))
     intercept, posterior = rng.normal(size=outputs), Posterior((), np.zeros((outputs, 1), "f4"))
     return AdditivePredictor(None, own, (*terms, line), intercept, posterior, "squared_error")
@@ -189,7 +190,7 @@ def test_slopes_that_do_not_exist_are_refused():
     for term, match in (
         (
             km.Term(0, extrapolation="cubic"),
-            r"extrapolation='cubic'; choose one of .'constant', 'linear'.",
+            r"extrapolation='cubic'; choose one of .'auto', 'constant', 'linear'.",
         ),
         (km.Term(0, "periodic", extrapolation="linear"), "has no slope to extrapolate with"),
     ):

@@ -635,4 +635,4 @@ def _in_words(column: Column, names: Mapping[float, str]) -> str:
     if column.is_category:
         return column.levels[column.codes[0]] if column.codes[0] >= 0 else "missing"
     value = column.values[0]
-    return "missing" if np.isnan(value) else names.get(float(value), f"{value:.6g}")
+    return "missing" if np.isnan(value) else names.get(value // 1, f"{value:.6g}")

@@ -238,7 +238,7 @@ def build_design(
         extrapolation = "linear" if term.kind in STRAIGHT else term.extrapolation
         design_term = DesignTerm(
             book.name, term.kind, (j,), basis, targets.counts,
-            shapes=shapes, extrapolation=extrapolation,
+            shapes=shapes, extrapolation=extrapolation, period=term.period or 0.0,
         )  # fmt: skip
         return _at_values(design_term, rows) if isinstance(rows, RowsInMemory) else design_term
 
@@ -257,8 +257,7 @@ def _at_values(term: DesignTerm, rows: RowsInMemory) -> DesignTerm:
     numbers, basis = rows.numbers.get(j), term.basis
     if numbers is None or not isinstance(basis, TermBasis) or not basis.n_functions:
         return term
-    continues = term.extrapolation == "linear"
-    at_rows = values_at(numbers, rows.books[j], term.kind, continues, basis.values)
+    at_rows = values_at(numbers, rows.books[j], term, basis.values)
     means = rows.weight @ at_rows / rows.total_weight
     return replace(term, basis=replace(basis, values=basis.values - means, at_rows=at_rows - means))
 

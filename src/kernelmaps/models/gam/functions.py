@@ -4,13 +4,13 @@ A row is one number for each column: numbers as they are, a level of a category 
 −1 for a level that has none. NaN is a missing value.
 
 A term of one column is a feature of the table with a column for each output: straight lines between
-the means of the bins, steps for levels. Beyond the bins it is constant, or goes on along a straight
-line if that was asked for. A pair is a look-up in two dimensions, which the engine does not have:
-its two features are the places of values among the coarse codes of its columns. A level of a
-category has its code as its place, and so has the mean of a bin of numbers; between the means of
-two bins places go along a straight line, and the pair is interpolated (bilinearly) between their
-cells. If a pair is linear in a column, places are 0 at its first bin and 1 at its last one, and go
-on beyond.
+the means of the bins, steps for levels. Beyond the bins it is constant, goes on along a straight
+line if that was asked for, or goes on to the other end of its circle. A pair is a look-up in two
+dimensions, which the engine does not have: its two features are the places of values among the
+coarse codes of its columns. A level of a category has its code as its place, and so has the mean of
+a bin of numbers; between the means of two bins places go along a straight line, and the pair is
+interpolated (bilinearly) between their cells. If a pair is linear in a column, places are 0 at its
+first bin and 1 at its last one, and go on beyond.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def functions_of(books: Sequence[Codebook], terms: Sequence[Any]) -> TermFunctio
         if term.coarse:
             pieces.extend(_places(books[j], term, axis) for axis, j in enumerate(term.columns))
         else:
-            pieces.append(_curve(books[term.columns[0]], term.kind, term.continues, term.values))
+            pieces.append(_curve(books[term.columns[0]], term, term.values))
     edges, coef, low, high, missing = map(list, zip(*pieces, strict=True))
     zeros = np.zeros(len(pieces))
     table = Table.build(
@@ -79,28 +79,30 @@ def functions_of(books: Sequence[Codebook], terms: Sequence[Any]) -> TermFunctio
     return TermFunctions(table, np.array(columns), np.concatenate(missing))
 
 
-def _curve(book: Codebook, kind: str, continues: bool, values: np.ndarray) -> _Piece:
+def _curve(book: Codebook, term: Any, values: np.ndarray) -> _Piece:
     """A function given at codes: between the nodes of numbers along straight lines."""
     nodes = book.nodes
     if len(nodes) < 2:
         return _steps(book, values)
-    low, high, codes = nodes[0], nodes[-1], np.arange(1, len(values))
-    if continues:
+    codes = np.arange(1, len(values))
+    if nodes[0] + term.period > nodes[-1]:  # the first node follows the last one
+        nodes = np.hstack([nodes[-1] - term.period, nodes, nodes[0] + term.period])
+        codes = np.hstack([codes[-1], codes, codes[0]])
+    low, high = nodes[0], nodes[-1]
+    if term.extrapolation == "linear":
         low, high = -np.inf, np.inf
-    if kind in STRAIGHT:  # one line
-        nodes, codes = nodes[[0, -1]], codes[[0, -1]]
+        if term.kind in STRAIGHT:  # one line
+            nodes, codes = nodes[[0, -1]], codes[[0, -1]]
     rise = np.diff(values[codes], axis=0)
     return nodes, np.stack([values[codes[:-1]], rise], axis=1), low, high, values[0]
 
 
-def values_at(
-    numbers: np.ndarray, book: Codebook, kind: str, continues: bool, values: np.ndarray
-) -> np.ndarray:
+def values_at(numbers: np.ndarray, book: Codebook, term: Any, values: np.ndarray) -> np.ndarray:
     """Functions of a column of numbers, given at its codes, at some values.
 
-    They are those of a term of a kind in `functions_of`, beyond the bins, too.
+    They are those of the term in `functions_of`, beyond the bins, too.
     """
-    edges, coef, low, high, missing = _curve(book, kind, continues, values)
+    edges, coef, low, high, missing = _curve(book, term, values)
     x = np.clip(numbers, low, high)
     left = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
     share = (x - edges[left]) / (edges[left + 1] - edges[left])
@@ -122,7 +124,7 @@ def _places(book: Codebook, term: Any, axis: int) -> _Piece:
         return nodes[[0, -1]], np.array([[[0.0], [1.0]]]), -np.inf, np.inf, missing
     ones = np.ones((len(nodes) - 1, 1))
     coef = np.stack([1 + np.arange(len(ones))[:, None], ones], axis=1)
-    if term.continues:  # places beyond the bins are no codes, and 0 is one of them
+    if term.extrapolation == "linear":  # places beyond the bins are no codes, and 0 is one of them
         return nodes, coef, -np.inf, np.inf, np.array([np.nan])
     return nodes, coef, nodes[0], nodes[-1], codes[0]
 
@@ -175,7 +177,7 @@ def _interpolated(term: Any, places: Any, xp: Any) -> Any:
             share = place[:, None]
             sides = [(np.array([1]), 1.0 - share), (np.array([last]), share)]
         else:
-            if term.continues and _is_interpolated(term, axis):
+            if term.extrapolation == "linear" and _is_interpolated(term, axis):
                 missing = np.isnan(place)
                 place = np.where(missing, 0.0, place)
                 code = np.where(missing, 0, np.clip(place, 1, size - 2).astype(np.int64))

@@ -219,7 +219,7 @@ def _fitted_term(
         increment_errors=np.stack(increments, axis=-1) if has_increments else None,
         positions=() if pair is None else pair.positions,
         linear=() if pair is None else pair.linear,
-        n_functions=basis.n_functions, extrapolation=term.extrapolation,
+        n_functions=basis.n_functions, extrapolation=term.extrapolation, period=term.period,
     )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from ..._util.schema import (
     instance,
     integer,
     labels,
+    number,
     optional,
     record,
     saved,
@@ -39,7 +40,7 @@ from ..losses import GAM, LOSSES, find_loss
 from ..outputs import best_codes, class_probabilities, sigmoid
 from ..shapes import tabulated_importance
 from .codebooks import Codebook
-from .functions import STRAIGHT, TermFunctions, functions_of, term_values
+from .functions import TermFunctions, functions_of, term_values
 
 _BLOCK_BYTES = 2**21  # of temporaries, which stay in a cache
 # Values of functions, for all rows of a file, that are computed by NumPy: it takes 85 ns more for
@@ -89,7 +90,9 @@ class FittedTerm:
     n_functions : int
         Basis functions, of which penalties leave as much as `edf` says; 0 where not known.
     extrapolation : {"constant", "linear"}
-        How a curve continues beyond the training rows; lines always continue.
+        How the function continues beyond the training rows: "linear" for straight lines.
+    period : float
+        Length of the circle that a periodic curve was given; 0 for others.
     """
 
     name: str = saved(text())
@@ -112,6 +115,7 @@ class FittedTerm:
     linear: tuple[bool, ...] = saved(anything, default=())
     n_functions: int = saved(integer(0), default=0)
     extrapolation: str = saved(text(("constant", "linear")), default="constant")
+    period: float = saved(number(low=0), default=0.0)
 
     def _check_state(self) -> None:
         where, n_columns = f"the term {self.name!r}", 1 + (self.kind == "pair")
@@ -140,11 +144,6 @@ class FittedTerm:
                     raise SchemaError(f"the positions of {where} are not in order")
             for part in self.main_parts[axis : axis + 1]:
                 array("f8", f"{len(codes)} {self.values.shape[-1]}")(part, where, {})
-
-    @property
-    def continues(self) -> bool:
-        """Whether the function goes on along a straight line beyond the training rows."""
-        return self.kind in STRAIGHT or self.extrapolation == "linear"
 
     @property
     def importance(self) -> float:
@@ -442,7 +441,7 @@ class AdditivePredictor:
 
     @cached_property
     def rows_beyond(self) -> Counter[str]:
-        """Rows of tables so far with values beyond the training rows, by column."""
+        """Rows of tables so far with values beyond the training rows; see `count_beyond`."""
         return Counter()
 
     def _scores_of_table(self, X: Any) -> np.ndarray:
@@ -454,13 +453,19 @@ class AdditivePredictor:
         return self.scores(columns, n_values if n_values <= _MAX_READABLE_OF_FILE else MAX_READABLE)
 
     def count_beyond(self, columns: Sequence[Column]) -> Counter[str]:
-        """Numbers of rows with values beyond the range of the training rows, by column."""
+        """Numbers of rows with values beyond the range of the training rows, by column.
+
+        Columns whose curves go on with their slopes are named as such.
+        """
         counts: Counter[str] = Counter()
         periodic = {j for term in self.terms if term.kind == "periodic" for j in term.columns}
+        sloped = {term.name for term in self.terms if term.extrapolation == "linear"}
         for j in sorted({j for term in self.terms for j in term.columns} - periodic):
             if self.books[j].kind == "number" and not columns[j].is_category:
                 values, (low, high) = columns[j].values, self.books[j].training_range
-                counts[self.books[j].name] = int(np.sum((values < low) | (values > high)))
+                name = self.books[j].name
+                name = f"{name!r} (goes on with its slope)" if name in sloped else repr(name)
+                counts[name] = int(np.sum((values < low) | (values > high)))
         return +counts
 
     # -- scores and contributions -----------------------------------------------------------------
@@ -485,11 +490,7 @@ class AdditivePredictor:
     @cached_property
     def _ended(self) -> TermTable:
         """The terms, all constant beyond the training rows."""
-        constant: dict[str, Any] = {"extrapolation": "constant", "linear": ()}
-        curve = constant | {"kind": "spline"}
-        return self._table(
-            [replace(t, **(curve if t.kind in STRAIGHT else constant)) for t in self.terms]
-        )
+        return self._table([replace(t, extrapolation="constant", linear=()) for t in self.terms])
 
     @property
     def functions(self) -> TermFunctions:
@@ -691,12 +692,12 @@ def warn_beyond(owner: str, counts: Mapping[str, int], stacklevel: int) -> None:
     """Warn of values beyond the range of the training rows; `counts` are rows by column."""
     if not counts:
         return
-    columns = [f"{name!r} in {n} row{'s' * (n > 1)}" for name, n in counts.items()]
+    columns = [f"{name} in {n} row{'s' * (n > 1)}" for name, n in counts.items()]
     if len(columns) > _NAMED_COLUMNS:
         columns[_NAMED_COLUMNS:] = [f"{len(columns) - _NAMED_COLUMNS} other columns"]
     warnings.warn(
-        f"{owner}: values beyond the range of the training rows: {', '.join(columns)}. Curves are "
-        "constant there, or go on as straight lines, and standard errors grow with the distance.",
+        f"{owner}: values beyond the range of the training rows: {', '.join(columns)}. Other "
+        "curves are constant there, and standard errors grow with the distance.",
         OutOfDomainWarning,
         stacklevel=stacklevel + 1,
     )

@@ -51,9 +51,10 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         A list of all terms (columns, pairs of columns, :class:`Term`), or a mapping from columns to
         kinds ("spline", "linear", "parametric", "category", "periodic"), a :class:`Term`, or
         None to leave a column out. By default each column has the term that suits it. A date has a
-        trend and periodic parts, which are named as in "day (month)"; ``{"day": "linear"}`` makes
-        the trend a straight line and ``{"day": "trend"}`` keeps it smooth, both without periodic
-        parts but those that are named, too.
+        trend, which goes on with its slope, and parts that repeat: "day (month)", "day (weekday)"
+        and "day (hour)". ``{"day": "linear"}`` makes the trend a straight line,
+        ``{"day (month)": None}`` leaves a part out, and ``{"day": "trend"}`` all that are not
+        named, too.
     interactions : "auto", int or list of pairs, optional
         Pairs of columns that get a term of their own; ``("site", Term("x", "linear"))`` has a slope
         of x for each site. "auto" looks for at most 40, a number for at most as many. A pair is

@@ -183,8 +183,8 @@ def _cell_label(book: Codebook, coarse: np.ndarray, cell: int, names: Mapping[fl
         return book.label(int(codes[0])) if len(codes) == 1 else "other"
     ends = [float(book.nodes[code - 1]) for code in (codes[0], codes[-1])]
     if len(codes) == 1:
-        return names.get(ends[0], book.label(int(codes[0])))
-    return " … ".join(names.get(end, f"{end:.4g}") for end in ends)
+        return names.get(ends[0] // 1, book.label(int(codes[0])))
+    return " … ".join(names.get(end // 1, f"{end:.4g}") for end in ends)
 
 
 def _of_single_output(values: np.ndarray) -> np.ndarray:

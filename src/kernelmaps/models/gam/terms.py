@@ -54,9 +54,10 @@ class Term:
     period : float, optional
         For "periodic": the length of the circle (24 for hours, 7 for days of the week). By default
         the range of the column.
-    extrapolation : {"constant", "linear"}, default="constant"
+    extrapolation : {"auto", "constant", "linear"}, default="auto"
         How a curve continues beyond the training rows: with its value at the end, or with its slope
-        there. Straight lines always continue.
+        there; "auto" takes the slope for the trends of dates alone. Curves that do so follow no
+        steps. Straight lines always continue.
 
     Examples
     --------
@@ -79,7 +80,7 @@ class Term:
     order: int = 2
     knots: str = "auto"
     period: float | None = None
-    extrapolation: str = "constant"
+    extrapolation: str = "auto"
 
     def _check_state(self) -> None:
         self.check("file")
@@ -100,7 +101,7 @@ class Term:
         where = f"{owner}: the term of column {self.column!r}"
         allowed = {
             "kind": _KINDS, "knots": ("auto", "quantile", "even"),
-            "extrapolation": ("constant", "linear"),
+            "extrapolation": ("auto", "constant", "linear"),
         }  # fmt: skip
         for name, choices in allowed.items():
             if getattr(self, name) not in choices:
@@ -181,21 +182,22 @@ def _resolve_terms(
     """Terms by the position of their column, and pairs that were asked for, with linear sides.
 
     A mapping changes the terms of some columns (None leaves a column out), a list names all terms.
-    Parts of dates are periodic by default.
+    The year and the day of dates are periodic by default, and their trends continue.
     """
-    names, periods = columns.feature_names, columns.periods
-    defaults = {
-        j: Term(name, "periodic", period=periods[name]) if name in periods else Term(name)
-        for j, name in enumerate(names)
-    }
+    names, periods, trends = columns.feature_names, columns.periods, columns.trends
 
     def resolve(value: Any, j: int) -> Term:
-        """A term that was asked for; of a part of a date, with its period."""
+        """A term that was asked for; of a date, with its period or extrapolation."""
         term = replace(value, column=names[j]) if isinstance(value, Term) else Term(names[j], value)
+        term.check(owner)
         if term.kind == "periodic" and term.period is None and names[j] in periods:
             term = replace(term, period=periods[names[j]])
-        return term.check(owner)
+        if term.extrapolation == "auto":
+            continues = names[j] in trends and term.kind in ("auto", "spline")
+            term = replace(term, extrapolation="linear" if continues else "constant")
+        return term
 
+    defaults = {j: resolve("periodic" if n in periods else "auto", j) for j, n in enumerate(names)}
     terms: dict[int, Term] = {}
     pairs: dict[Pair, LinearSides] = {}
     if given is None:
@@ -219,9 +221,8 @@ def _resolve_terms(
         if isinstance(item, tuple) and len(item) == 2:
             pairs |= _resolve_pair(item, columns, owner, "terms")
             continue
-        is_term = isinstance(item, Term)
-        j = columns.position(item.column if is_term else item, owner, "terms")
-        terms[j] = resolve(item, j) if is_term else defaults[j]
+        j = columns.position(getattr(item, "column", item), owner, "terms")
+        terms[j] = resolve(item, j) if isinstance(item, Term) else defaults[j]
     return dict(sorted(terms.items())), pairs
 
 

@@ -57,6 +57,7 @@ class DesignTerm:
     pair: PairTerm | None = None
     shapes: tuple[str, ...] = ()
     extrapolation: str = "constant"
+    period: float = 0.0
     fixed_effects: tuple[np.ndarray, ...] = ()
 
     def codes(self, codes: Sequence[np.ndarray]) -> np.ndarray:
