@@ -7,7 +7,8 @@ of means and of new observations that nominal intervals of 95 % and 90 % cover; 
 with a false pair, and with the true one; the shares of p-values below 0.05 of a column beside
 pairs, and of such a pair; those of `km.anova` for a curve without an effect; the shares of means
 and of rows of new levels of a factor that these intervals cover; and for quantile losses the shares
-of new observations that intervals of 90 % cover, and of models that are nearly constant. ``--write`` records them in ``results/gam_inference.json``.
+of new observations that intervals of 90 % cover, and of models that are nearly constant.
+``--write`` records them in ``results/gam_inference.json``.
 The tests hold shorter runs of some of these settings to bounds.
 """
 
