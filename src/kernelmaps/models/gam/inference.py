@@ -67,7 +67,7 @@ _SINGULAR = 1e-10  # eigenvalues, in units of the largest, that are rounding err
 
 def build_predictor(
     model: FittedDesign, losses: Sequence[Loss], requested: Container[tuple[int, int]],
-    location: float, reader: TableReader, loss_name: str, classes: np.ndarray | None,
+    location: float, reader: TableReader, loss_given: str | Loss, classes: np.ndarray | None,
 ) -> AdditivePredictor:  # fmt: skip
     """The fitted model, its terms at their codes; pairs that have vanished only if requested.
 
@@ -95,7 +95,7 @@ def build_predictor(
     terms = tuple(_fitted_term(i, outputs, effects, unseen[i]) for i in range(len(slices)))
     intercept = np.array([fit.beta[0] for fit in fits]) + location
     posterior = _posterior(slices, fits, effects, unseen)
-    return AdditivePredictor(reader, books, terms, intercept, posterior, loss_name, classes)
+    return AdditivePredictor(reader, books, terms, intercept, posterior, loss_given, classes)
 
 
 @dataclass(frozen=True)
