@@ -13,8 +13,8 @@ from command_line import assert_refused, invoke, run
 from scipy import sparse
 
 import kernelmaps as km
-from kernelmaps.cli import saved_model
 from kernelmaps.data import tables
+from kernelmaps.data.files import CsvFile, ParquetFile
 from kernelmaps.exceptions import SuspectColumnWarning
 from kernelmaps.export.files import open_info
 from kernelmaps.plots.panels import PanelDisplay
@@ -546,13 +546,17 @@ def test_new_rows_are_read_block_by_block(rides, model, tips, tmp_path, monkeypa
     run(*report, tmp_path / "whole.html")
     sizes = []
 
-    def measured(*arguments):
-        for file in tables.raw_tables(*arguments):
-            sizes.append(file.table.num_rows)
-            yield file
+    def measured(blocks):
+        def measured_blocks(*arguments):
+            for table in blocks(*arguments):
+                sizes.append(table.num_rows)
+                yield table
+
+        return measured_blocks
 
     monkeypatch.setattr(tables, "BLOCK", 90)
-    monkeypatch.setattr(saved_model, "raw_tables", measured)
+    for file in (CsvFile, ParquetFile):
+        monkeypatch.setattr(file, "blocks", measured(file.blocks))
     for words, before in zip(asked, whole, strict=True):
         again = invoke(*words)
         assert again.stderr == before.stderr

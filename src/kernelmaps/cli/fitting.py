@@ -149,7 +149,7 @@ def _find_ids(path: Path, selection: ColumnSelection, settings: FitSettings) -> 
         return []
     return [
         name
-        for name, cells in read_columns(path, selection.drop, None, settings.encoding).items()
+        for name, cells in read_columns(path, selection.drop, settings.encoding).items()
         if len(set(cells)) == len(cells)
         and not all(isinstance(cell, float) or _is_fraction(cell) for cell in cells)
     ]

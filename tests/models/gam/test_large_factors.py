@@ -149,7 +149,7 @@ def test_test_of_a_variance_is_that_of_the_dense_covariance(seed, sd):
     penalty = factor.penalty * 400.0
     statistic, weights = variance_test(fit)
     block = reference.covariance[2:, 2:]
-    prior = np.diag(fit.dispersion / penalty)
+    prior = fit.dispersion / penalty
     expected = random_effects_test(reference.beta[2:], block, prior, 600.0)
     test = mixture_test(statistic, weights, 600.0)
     assert test.statistic == pytest.approx(expected.statistic, rel=1e-6)

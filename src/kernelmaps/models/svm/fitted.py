@@ -20,14 +20,13 @@ from ..._util.schema import (
     array,
     boolean,
     instance,
-    integer,
     labels,
     names,
     number,
     optional,
-    pair,
     record,
     saved,
+    size,
     text,
 )
 from ..._util.sparse import dense, is_sparse
@@ -35,6 +34,7 @@ from ..._util.threads import cached_property, in_threads
 from ...engine import Spec, apply, code_spec
 from ...engine.apply import sums_array_api
 from ...engine.extent import (
+    DOMAIN,
     EXACT_SIZES,
     OUT_OF_DOMAIN,
     column_range,
@@ -128,9 +128,9 @@ class SavedMap:
     saved_parameters: frozenset[str]  # names of its parameters
     used_parameters = ("out_of_domain",)
     _state: ClassVar[State] = State(
-        required={"spec_": instance((Spec,)), "n_features_in_": integer(1)},
+        required={"spec_": instance((Spec,)), "n_features_in_": size("features")},
         allowed={
-            "domain_": optional(pair(array("f8 f4", "domain", finite=False))),
+            "domain_": optional(DOMAIN),
             "feature_names_in_": names,
             "refuses_negative": boolean,
         },
@@ -182,11 +182,6 @@ class SavedMap:
             raise ValueError("refuses_negative is not stated")
         if self.out_of_domain not in ("auto", *OUT_OF_DOMAIN):
             raise ValueError("out_of_domain is unknown")
-        if self.domain_ is not None and len(self.domain_[0]) not in (1, self.n_features_in_):
-            raise ValueError("domain_ must have one range, or one for each feature")
-        named = self.feature_names_in_
-        if named is not None and len(named) != self.n_features_in_:
-            raise ValueError("feature_names_in_ must have one name for each feature")
         check_width(self.spec_, self.n_features_in_)
 
 
