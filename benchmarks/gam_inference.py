@@ -314,7 +314,7 @@ def quantile_intervals(setting: Quantiles, rng: np.random.Generator) -> tuple[fl
         return X, mean + 0.3 * noise
 
     X, y = rows(setting.n_rows)
-    model = km.AdditiveRegressor("quantile", quantile=setting.quantile).fit(X, y)
+    model = km.AdditiveRegressor(km.losses.Quantile(setting.quantile)).fit(X, y)
     new, observed = rows(1000)
     low, high = model.predict_interval(new, 0.9).T
     constant = model.predict(X).std() < 0.5 * y.std()

@@ -15,6 +15,7 @@ from .._util import schema
 SPEC_ENTRIES = ("family", "arrays", "numbers", "parts")
 NAMED_KERNELS = ("HomogeneousKernel", "Additive")
 
+_LOSSES = "kernelmaps.models.losses"
 # Short names that files use, and where the class is today: files outlive a move of the code.
 _RECORDS = {
     "Spec": "kernelmaps.engine.spec",
@@ -43,6 +44,8 @@ _RECORDS = {
     "MapKernel": "kernelmaps.maps.fourier",
     "Linear": "kernelmaps.kernels.additive",
     "PerFeature": "kernelmaps.kernels.additive",
+    # Losses, which are their parameters, too.
+    **dict.fromkeys(("SquaredError", "LogLoss", "Poisson", "Gamma", "Quantile"), _LOSSES),
     # Steps in front of maps, and behind them, in pipelines that `compare` and `choose` make.
     "MeanNormScaler": "kernelmaps.evaluation.methods",
     "ColumnSelector": "kernelmaps.evaluation.methods",

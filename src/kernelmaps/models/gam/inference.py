@@ -69,7 +69,7 @@ _SINGULAR = 1e-12  # posterior variances, in units of the prior ones, that are r
 
 def build_predictor(
     model: FittedDesign, losses: Sequence[Loss], requested: Container[tuple[int, int]],
-    location: float, reader: TableReader, loss_name: str, classes: np.ndarray | None,
+    location: float, reader: TableReader, loss_given: str | Loss, classes: np.ndarray | None,
 ) -> AdditivePredictor:  # fmt: skip
     """The fitted model, its terms at their codes; pairs that have vanished only if requested.
 
@@ -98,7 +98,7 @@ def build_predictor(
     terms = tuple(_fitted_term(i, outputs, unseen[i]) for i in range(len(slices)))
     intercept = np.array([fit.beta[0] for fit in fits]) + location
     posterior = _posterior(slices, fits, effects, unseen)
-    return AdditivePredictor(reader, books, terms, intercept, posterior, loss_name, classes)
+    return AdditivePredictor(reader, books, terms, intercept, posterior, loss_given, classes)
 
 
 @dataclass(frozen=True)
@@ -233,20 +233,20 @@ def _fitted_term(i: int, outputs: Sequence[_Output], unseen: NewLevels) -> Fitte
         tests.append(output.test(i))
         if has_increments:
             increments.append(shown.increment_errors())
-    at_codes = np.stack(values, axis=-1)
+    tabulate_codes = np.stack(values, axis=-1)
     if term.shapes:
-        at_codes = enforce_direction(at_codes, term.shapes)
+        tabulate_codes = enforce_direction(tabulate_codes, term.shapes)
     main_parts: tuple[np.ndarray, ...] = ()
     if pair is not None:
-        at_codes = at_codes.reshape(pair.first.size, pair.second.size, -1)
+        tabulate_codes = tabulate_codes.reshape(pair.first.size, pair.second.size, -1)
         main_parts = tuple(
             np.stack([o.projections[i].moved(axis, o.fit.beta[span]) for o in outputs], axis=-1)
             for axis in (0, 1)
         )
     statistic, reference_df, p_value = np.array(tests).T
     return FittedTerm(
-        term.name, term.kind, term.columns, at_codes,
-        np.sqrt(np.stack(errors, axis=-1) ** 2 + unseen.by_code()).reshape(at_codes.shape),
+        term.name, term.kind, term.columns, tabulate_codes,
+        np.sqrt(np.stack(errors, axis=-1) ** 2 + unseen.by_code()).reshape(tabulate_codes.shape),
         term.counts, np.array([output.edf(i) for output in outputs]), statistic, p_value,
         np.stack([np.exp(output.fit.rho[smoothing]) for output in outputs], axis=-1),
         reference_df, coarse=() if pair is None else (pair.first.of_code, pair.second.of_code),
