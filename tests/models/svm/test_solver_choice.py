@@ -4,11 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
+from loss_of_targets import make_loss
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import kernelmaps as km
-from kernelmaps.models.losses import LOSSES, make_loss
+from kernelmaps.models.losses import LOSSES
 from kernelmaps.models.svm import training
 from kernelmaps.models.svm.problem import SCALED_CURVATURE_RATIO, curvature_ratio, mean_square
 
