@@ -49,12 +49,12 @@ from ..engine.extent import (
     Extent,
     column_label,
     column_range,
+    describe_negative,
+    describe_not_finite,
+    describe_outside_domain,
     extent_of,
     extent_of_rows,
     first_not_finite,
-    negative_message,
-    not_finite_message,
-    outside_domain,
 )
 from ..engine.outputs import output_dtype
 from ..engine.piecewise import table_of
@@ -227,7 +227,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             if sparse.issparse(X):
                 row = int(np.searchsorted(X.indptr, column, side="right")) - 1
                 column = int(X.indices[column])
-            raise ValueError(not_finite_message(type(self).__name__, value, row, column))
+            raise ValueError(describe_not_finite(type(self).__name__, value, row, column))
         self._check_extent(extent.minimum, extent.maximum, X.dtype, reset)
         return X, extent
 
@@ -350,7 +350,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         the floating-point numbers."""
         name = type(self).__name__
         if self._non_negative and low < 0:
-            raise ValueError(negative_message(name, low, "signed" in self.get_params()))
+            raise ValueError(describe_negative(name, low, "signed" in self.get_params()))
         largest = max(abs(low), abs(high))
         least, most = EXACT_SIZES
         if np.dtype(dtype) == np.float32:
@@ -390,7 +390,7 @@ class MapOfDomain(FeatureMap):
     def _check_domain(self, X: Any, columns: ColumnRange | None = None) -> None:
         if self.domain_ is None or self.out_of_domain == "extrapolate" or X.shape[0] == 0:
             return
-        message = outside_domain(
+        message = describe_outside_domain(
             type(self).__name__,
             columns or self._column_range(X),
             self._domain_for(X.dtype),
