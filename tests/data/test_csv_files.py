@@ -141,4 +141,4 @@ def test_a_cell_that_swallows_the_rest_of_the_file_is_refused(read, tmp_path):
 
 def test_places_are_counted_as_an_editor_does(tmp_path):
     file = CsvFile(written(tmp_path / "mine.csv", 'a,b\n\n1,2\n\n"3\n",4\n5,6\n'))
-    assert [file.where(row).rpartition(" ")[2] for row in range(3)] == ["3", "5", "7"]
+    assert [file.locate_row(row).rpartition(" ")[2] for row in range(3)] == ["3", "5", "7"]

@@ -10,7 +10,7 @@ from sklearn.preprocessing import normalize
 
 from kernelmaps._util.sparse import dense
 from kernelmaps.data.reading import Rows
-from kernelmaps.data.tables import raw_tables
+from kernelmaps.data.tables import TableFile
 from kernelmaps.datasets import read_rows
 
 X = np.array([[0.5, 1.0], [2.0, 0.0], [0.0, 3.25]])
@@ -137,7 +137,7 @@ def test_lines_are_counted_as_an_editor_does(tmp_path):
     assert_refused(path, "line 6: 1 cells where the header has 2")
     path = write_csv(tmp_path / "target.csv", "a,y\n1,\n2,1\n\n3,1e999\n")
     with pytest.raises(ValueError, match="line 5: the target 'y' holds '1e999'"):
-        next(raw_tables(path, ["a", "y"])).beside("y")
+        TableFile.read(path).read_targets("y")
 
 
 def test_ragged_repeated_and_empty_tables_are_refused(tmp_path):

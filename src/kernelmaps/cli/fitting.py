@@ -149,7 +149,7 @@ def _find_ids(path: Path, selection: ColumnSelection, settings: FitSettings) -> 
         return []
     return [
         name
-        for name, cells in read_columns(path, selection.drop, None, settings.encoding).items()
+        for name, cells in read_columns(path, selection.drop, settings.encoding).items()
         if len(set(cells)) == len(cells)
         and not all(isinstance(cell, float) or _is_fraction(cell) for cell in cells)
     ]
@@ -325,7 +325,7 @@ def _predict(model: Any, source: Source) -> PredictionScores:
 
 def _decide_task(y: Any, settings: FitSettings, complete: bool = True) -> Task:
     """What is predicted; targets of one value are refused, if `y` has all of them."""
-    loss = LOSSES.get(settings.loss or "")
+    loss = LOSSES.get((settings.loss or "").partition(":")[0])
     of_numbers = settings.exposure is not None or (loss is not None and not loss.of_labels)
     if settings.task == "auto" and of_numbers:
         task = Task("regression")

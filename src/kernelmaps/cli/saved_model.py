@@ -5,18 +5,14 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from .._util.storage import AnyPath
-from ..data import read_rows
+from ..data import read_rows, tables
 from ..data.columns import column_positions, no_target
-from ..data.files import is_csv, is_parquet
-from ..data.reading import column_names
-from ..data.tables import raw_tables
+from ..data.files import is_csv, is_parquet, open_table
 from ..data.text_cells import quoted
 from ..exceptions import SuspectColumnWarning
 from ..export.files import load_with_metadata
@@ -123,7 +119,8 @@ class SavedModel:
         """Blocks of a CSV or Parquet file for a GAM, whose columns are found by name."""
         if not path.exists():
             raise FileNotFoundError(f"there is no file {str(path)!r}.")
-        name, header, metadata = str(path), column_names(path, encoding) or [], self.metadata
+        file: Any = open_table(path, encoding)
+        name, header, metadata = str(path), [] if file is None else file.names, self.metadata
         target = target or ("y" if "y" in header else None) if with_target else None
         if with_target and target is None:
             raise no_target(name, header)
@@ -141,14 +138,13 @@ class SavedModel:
         y, exposures, has_target = None, None, None
         values = list(dict.fromkeys(filter(None, (target, exposure))))
         if values:  # targets and exposures are read by all of their cells
-            files = list(raw_tables(path, values, encoding))
-            whole = replace(files[0], table=pa.concat_tables([file.table for file in files]))
-            y, _, exposures, has_target = whole.beside(target, None, exposure)
-        begin = end = 0
-        for file in raw_tables(path, list(dict.fromkeys([*features, *keep])), encoding):
-            table = file.table
+            whole = tables.TableFile.read(path, encoding, values)
+            y, _, exposures, has_target = whole.read_targets(target, None, exposure)
+        begin = end = start = 0
+        for table in file.blocks(list(dict.fromkeys([*features, *keep])), tables.BLOCK):
             if has_target is not None:
-                table = table.filter(has_target[file.start : file.start + table.num_rows])
+                start, begin_of_table = start + table.num_rows, start
+                table = table.filter(has_target[begin_of_table:start])
             if table.num_rows:
                 begin, end = end, end + table.num_rows
                 targets, exposed = (None if v is None else v[begin:end] for v in (y, exposures))

@@ -72,13 +72,6 @@ def parquet_dataset(path: str | os.PathLike[str]) -> Any:
     return needed("pyarrow.dataset").dataset(path, format="parquet")
 
 
-def parquet_names(path: str | os.PathLike[str]) -> list[str]:
-    """Names of the columns of a Parquet file, or of a folder of them."""
-    if Path(path).is_file():  # without the module of datasets, which imports pandas
-        return list(needed("pyarrow.parquet").read_schema(path).names)
-    return list(parquet_dataset(path).schema.names)
-
-
 @contextmanager
 def _damage_named(path: str | os.PathLike[str]) -> Iterator[None]:
     """ValueError that names a compressed file which is damaged."""
@@ -228,7 +221,7 @@ class CsvFile:
             if not some:
                 yield reader.schema.empty_table()
 
-    def where(self, row: int | None) -> str:
+    def locate_row(self, row: int | None) -> str:
         """The file, and the line that a row begins on, as an editor counts them."""
         if row is None:
             return str(self.path)
@@ -310,6 +303,71 @@ def _checked(table: Any) -> Any:
         if (pc.max(pc.binary_length(column)).as_py() or 0) > _LONGEST:
             raise pa.ArrowInvalid(f"a cell of column {name!r} has more than {_LONGEST:,} bytes")
     return table
+
+
+@dataclass(frozen=True)
+class ParquetFile:
+    """A Parquet file, or a folder of them, read as a :class:`CsvFile` is.
+
+    A single file is read without pyarrow's module of datasets, which imports pandas.
+    """
+
+    path: Path
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        if self.path.is_file():
+            return list(needed("pyarrow.parquet").read_schema(self.path).names)
+        return list(self.dataset().schema.names)
+
+    def dataset(self, columns: Sequence[str] | None = None) -> Any:
+        """A dataset of pyarrow, with some columns or all."""
+        data = parquet_dataset(self.path)
+        if columns is None:
+            return data
+        return data.replace_schema(pa.schema([data.schema.field(name) for name in columns]))
+
+    def table(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows of some columns, or of all."""
+        return self.dataset().to_table(columns=None if columns is None else list(columns))
+
+    def blocks(self, columns: Sequence[str], rows: int = 1 << 16) -> Iterator[Any]:
+        """The same, at most so many rows at a time."""
+        names = list(columns)
+        if self.path.is_dir():
+            for batch in scan_batches(row_groups(self.dataset()), names, rows):
+                yield pa.table(batch)
+            return
+        with needed("pyarrow.parquet").ParquetFile(self.path) as file:
+            for batch in file.iter_batches(rows, columns=names):
+                yield pa.table(batch.select(names))
+
+
+def open_table(
+    path: str | os.PathLike[str], encoding: str = "utf-8"
+) -> CsvFile | ParquetFile | None:
+    """A file that has names of columns; None if there is no such file."""
+    path = Path(path)
+    if is_csv(path) and path.exists() and not path.is_dir():
+        return CsvFile(path, encoding)
+    return ParquetFile(path) if is_parquet(path) else None
+
+
+def row_groups(dataset: Any) -> list[Any]:
+    """Row groups of all files of a dataset; a fragment that has none as it is."""
+    groups: list[Any] = []
+    for fragment in dataset.get_fragments():
+        split = getattr(fragment, "split_by_row_group", None)
+        groups += split() if split else [fragment]
+    return groups
+
+
+def scan_batches(fragments: list[Any], columns: list[str], rows: int) -> Iterator[Any]:
+    """Record batches, fragment by fragment: a scan of a whole dataset reads far ahead."""
+    for fragment in fragments:
+        # Little read-ahead: the default of 16 batches is hundreds of megabytes.
+        yield from fragment.to_batches(columns=columns, batch_size=rows, batch_readahead=1)
 
 
 def _is_number(cell: str) -> bool:

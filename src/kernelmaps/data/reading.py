@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .._util.arguments import argument, needed
+from .._util.arguments import argument
 from .._util.sparse import first_bad, is_sparse
 from .._util.threads import mixed_bits
 from .columns import (
@@ -27,7 +27,7 @@ from .columns import (
     text_columns_message,
 )
 from .datasets import load, names
-from .files import CsvFile, is_csv, is_parquet, parquet_dataset, parquet_names
+from .files import CsvFile, ParquetFile, is_csv, is_parquet, open_table
 from .sources import Block, Source, joined
 from .tables import open_source
 from .targets import finite_numbers, target_values, truth_values
@@ -55,16 +55,13 @@ def _parquet(
     path: Path, selection: ColumnSelection, with_target: bool
 ) -> tuple[Source, str | None]:
     """Only the columns that are asked for, so that others may hold anything."""
-    pa = needed("pyarrow")
-    data = parquet_dataset(path)
-    names = list(data.schema.names)
-    features, target = selection.resolve_in(names, str(path), with_target=with_target)
-    kinds = {column: data.schema.field(column).type for column in features}
-    texts = [c for c, k in kinds.items() if pa.types.is_string(k) or pa.types.is_large_string(k)]
+    file = ParquetFile(path)
+    features, target = selection.resolve_in(file.names, str(path), with_target=with_target)
+    data = file.dataset([*features, *([target] if target else [])])
+    kinds = dict(zip(data.schema.names, map(str, data.schema.types), strict=True))
+    texts = [column for column in features if kinds[column] in ("string", "large_string")]
     if texts:
         raise ValueError(f"{path}: {text_columns_message(texts)}")
-    taken = [*features, *([target] if target else [])]
-    data = data.replace_schema(pa.schema([data.schema.field(column) for column in taken]))
     return open_source(data, target), target
 
 
@@ -317,7 +314,7 @@ def read_rows(
         block = joined(blocks)
         rows = Rows(str(path), block.X, block.y, opened.columns, opened.target or target_to_read)
     if keep and not rows.extra_columns:
-        rows = replace(rows, extra_columns=read_columns(path, keep, encoding=encoding))
+        rows = replace(rows, extra_columns=read_columns(path, keep, encoding))
     if not with_target:
         rows = replace(rows, y=None, target=None)
     if columns is not None and rows.columns != list(columns):
@@ -333,34 +330,19 @@ def read_rows(
 
 def column_names(path: str | os.PathLike[str], encoding: str = "utf-8") -> list[str] | None:
     """Names of the columns of a CSV or Parquet file; None for files without such names."""
-    path = Path(path)
-    if is_csv(path) and path.exists() and not path.is_dir():
-        return CsvFile(path, encoding).names
-    if is_parquet(path):
-        return parquet_names(path)
-    return None
+    file = open_table(path, encoding)
+    return None if file is None else file.names
 
 
 def read_columns(
-    path: str | os.PathLike[str],
-    columns: Sequence[str],
-    n_rows: int | None = None,
-    encoding: str = "utf-8",
+    path: str | os.PathLike[str], columns: Sequence[str], encoding: str = "utf-8"
 ) -> dict[str, list[Any]]:
-    """Cells of the named columns of a CSV or Parquet file, as they are; the first `n_rows`."""
-    path = Path(path)
-    if is_csv(path):
-        file = CsvFile(path, encoding)
-        column_positions(file.names, columns, str(path))
-        table = file.table(columns) if n_rows is None else next(file.blocks(columns, n_rows))
-        return table.to_pydict()
-    if not is_parquet(path):
+    """Cells of the named columns of a CSV or Parquet file, as they are."""
+    file = open_table(path, encoding)
+    if file is None:
         raise ValueError(f"{path} has no names of columns, so that none can be kept.")
-    data = parquet_dataset(path)
-    column_positions(list(data.schema.names), columns, str(path))
-    names_ = list(columns)
-    table = data.to_table(columns=names_) if n_rows is None else data.head(n_rows, columns=names_)
-    return table.to_pydict()
+    column_positions(file.names, columns, str(path))
+    return file.table(columns).to_pydict()
 
 
 # ---- CSV ----------------------------------------------------------------------------------------
@@ -385,14 +367,14 @@ def _read_csv(
         raise ValueError(f"{name}: {text_columns_message(texts)}")
     X = np.empty((table.num_rows, len(features)))
     for j, column in enumerate(features):
-        X[:, j] = finite_numbers(cells[column], column, file.where, advice_on_text())
+        X[:, j] = finite_numbers(cells[column], column, file.locate_row, advice_on_text())
     y = None
     if target is not None:
-        y, has_target = target_values(cells[target], target, file.where)
+        y, has_target = target_values(cells[target], target, file.locate_row)
         if not has_target.all():
+            place, n_missing = file.locate_row(int(np.argmin(has_target))), int((~has_target).sum())
             raise ValueError(
-                f"{file.where(int(np.argmin(has_target)))}: the target {target!r} is missing (rows "
-                f"without it: {int((~has_target).sum())})."
+                f"{place}: the target {target!r} is missing (rows without it: {n_missing})."
             )
     extra_columns = {column: table.column(column).to_pylist() for column in keep}
     return Rows(name, X, y, features, target, extra_columns)

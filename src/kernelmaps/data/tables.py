@@ -29,11 +29,14 @@ from .columns import (
 from .dask import DaskSource
 from .files import (
     CsvFile,
+    ParquetFile,
     is_csv,
     is_parquet,
     known_suffixes,
     parquet_dataset,
     refuse_pipe,
+    row_groups,
+    scan_batches,
     uncompressed_bytes,
 )
 from .sources import (
@@ -80,7 +83,7 @@ def _parquet_bytes(path: Path) -> int:
 
 @dataclass(frozen=True)
 class TableFile:
-    """A CSV file (all cells as strings) or a Parquet file, or some of its rows.
+    """A CSV file (all cells as strings) or a Parquet file.
 
     Attributes
     ----------
@@ -89,32 +92,29 @@ class TableFile:
     table : pyarrow.Table
     csv : CsvFile or None
         Knows the line of a row.
-    start : int
-        Number of the first row in the file.
     """
 
     name: str
     table: pa.Table
     csv: CsvFile | None = None
-    start: int = 0
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], encoding: str = "utf-8") -> TableFile:
-        """Read a file."""
-        if is_csv(path):
-            file = CsvFile(Path(path), encoding)
-            return cls(os.fspath(path), file.table(), file)
-        return cls(os.fspath(path), parquet_dataset(path).to_table())
+    def read(
+        cls, path: str | os.PathLike[str], encoding: str = "utf-8",
+        columns: Sequence[str] | None = None,
+    ) -> TableFile:  # fmt: skip
+        """Read a file, or some of its columns."""
+        file = CsvFile(Path(path), encoding) if is_csv(path) else ParquetFile(Path(path))
+        csv = file if isinstance(file, CsvFile) else None
+        return cls(os.fspath(path), file.table(columns), csv)
 
-    def where(self, row: int | None) -> str:
+    def locate_row(self, row: int | None) -> str:
         """The file and the line or row, for messages."""
-        if row is None:
-            return self.name
-        if self.csv is not None:
-            return self.csv.where(self.start + row)
-        return f"{self.name}, row {self.start + row} (counted from 0)"
+        if row is None or self.csv is not None:
+            return self.name if self.csv is None else self.csv.locate_row(row)
+        return f"{self.name}, row {row} (counted from 0)"
 
-    def beside(
+    def read_targets(
         self, y: Any, sample_weight: Any = None, exposure: Any = None
     ) -> tuple[Any, Any, Any, np.ndarray | None]:
         """Targets, weights and exposures of the rows that have a target.
@@ -126,12 +126,12 @@ class TableFile:
             raise ValueError(f"{self.name} has no rows.")
         check_lengths(self.table.num_rows, y=y, sample_weight=sample_weight, exposure=exposure)
         weight, exposures = (
-            number_values(self.raw(item), item, self.where) if isinstance(item, str) else item
+            number_values(self.raw(item), item, self.locate_row) if isinstance(item, str) else item
             for item in (sample_weight, exposure)
         )
         if not isinstance(y, str):
             return y, weight, exposures, None
-        values, has_target = target_values(self.raw(y), y, self.where)
+        values, has_target = target_values(self.raw(y), y, self.locate_row)
         if has_target.all():
             return values, weight, exposures, None
         if not has_target.any():
@@ -179,7 +179,7 @@ def load_table(
     file = file if isinstance(file, TableFile) else TableFile.read(file)
     names = file.table.column_names
     y, _, features = _assign_columns(names, (y, sample_weight, exposure), columns, file.name)
-    *values, has_target = file.beside(y, sample_weight, exposure)
+    *values, has_target = file.read_targets(y, sample_weight, exposure)
     X = file.table.select(features)
     return X if has_target is None else X.filter(pa.array(has_target)), *values
 
@@ -229,10 +229,10 @@ class CsvFragment:
         if not pa.types.is_floating(self.physical_schema.field(name).type):
             return text
 
-        def where(row: int | None) -> str:
-            return self.file.where(None if row is None else start + row)
+        def locate_row(row: int | None) -> str:
+            return self.file.locate_row(None if row is None else start + row)
 
-        return pa.array(finite_numbers(Text(text), name, where, advice_on_text()))
+        return pa.array(finite_numbers(Text(text), name, locate_row, advice_on_text()))
 
 
 @dataclass
@@ -304,9 +304,9 @@ class ArrowSource(Source):
         if not frames:
             _check_numbers(schema, features)
         if frames and taken:  # all values of these columns, as of a table in memory
-            batches = list(scanned(fragments, taken, 1 << 20))
+            batches = list(scan_batches(fragments, taken, 1 << 20))
             table = pa.Table.from_batches(batches) if batches else schema.empty_table()
-            values = TableFile(name, table).beside(y, w, exposure)
+            values = TableFile(name, table).read_targets(y, w, exposure)
             return cls(fragments, features, *values, frames=frames, name=name)
         source = cls(fragments, features, y, w, exposure, None, frames, name)
         if source.n_rows is not None:
@@ -318,7 +318,7 @@ class ArrowSource(Source):
         return f"{self.name}{size}"
 
     def blocks(self, block_rows: int) -> Iterator[Block]:
-        start, batches = 0, scanned(self.fragments, self._columns, block_rows)
+        start, batches = 0, scan_batches(self.fragments, self._columns, block_rows)
         # Batches have at most so many rows, and may be empty.
         has_target = self.has_target
         tables = _grouped(batches, block_rows, has_target) if self.frames else filter(len, batches)
@@ -362,26 +362,10 @@ class ArrowSource(Source):
         check_lengths(n_rows, **{k: values for k, values in given.items() if not _names(values)})
 
 
-def row_groups(dataset: Any) -> list[Any]:
-    """Row groups of all files of a dataset; a fragment that has none as it is."""
-    groups: list[Any] = []
-    for fragment in dataset.get_fragments():
-        split = getattr(fragment, "split_by_row_group", None)
-        groups += split() if split else [fragment]
-    return groups
-
-
 def count_rows(fragment: Any) -> int:
     # count_rows of a single row group answers for its whole file (pyarrow 26).
     groups = getattr(fragment, "row_groups", None)
     return fragment.count_rows() if groups is None else sum(group.num_rows for group in groups)
-
-
-def scanned(fragments: list[Any], columns: list[str], rows: int) -> Iterator[Any]:
-    """Record batches, fragment by fragment: a scan of a whole dataset reads far ahead."""
-    for fragment in fragments:
-        # Little read-ahead: the default of 16 batches is hundreds of megabytes.
-        yield from fragment.to_batches(columns=columns, batch_size=rows, batch_readahead=1)
 
 
 def _grouped(batches: Iterator[Any], rows: int, mask: np.ndarray | None) -> Iterator[Any]:
@@ -602,9 +586,9 @@ def open_large_table(
             beside = (y, sample_weight, exposure)
             yield _split_into_cells(CsvFile(path, encoding), cells, beside, columns)
     elif path is not None and columns is not None and is_parquet(path):
-        data, beside = parquet_dataset(path), (y, sample_weight, exposure)
+        beside = (y, sample_weight, exposure)
         taken = [*columns, *(name for name in beside if isinstance(name, str))]
-        data = data.replace_schema(pa.schema([data.schema.field(name) for name in taken]))
+        data = ParquetFile(path).dataset(taken)
         yield ArrowSource.of(data, *beside, frames=True, name=str(path))
     else:
         # A list holds values: in a table, only a string names a column.
@@ -623,30 +607,10 @@ def _split_into_cells(
     name = str(file.path)
     y, named, features = _assign_columns(file.names, beside, columns, name)
     counted = named or features[:1]  # a table without columns has no rows
-    values = TableFile(name, file.table(counted), file).beside(y, *beside[1:])
+    values = TableFile(name, file.table(counted), file).read_targets(y, *beside[1:])
     schema = pa.schema([(feature, pa.string()) for feature in features])
     with needed("pyarrow.parquet").ParquetWriter(cells, schema) as writer:
         for table in file.blocks(features, BLOCK):
             writer.write_table(table)
     groups = needed("pyarrow.dataset").ParquetFileFormat().make_fragment(cells)
     return ArrowSource(groups.split_by_row_group(), features, *values, frames=True, name=name)
-
-
-def raw_tables(path: Path, names: Sequence[str], encoding: str = "utf-8") -> Iterator[TableFile]:
-    """Some columns of a CSV or Parquet file as they are stored, a block of rows at a time."""
-    csv, start = CsvFile(path, encoding) if is_csv(path) else None, 0
-    batches = _parquet_batches(path, list(names)) if csv is None else csv.blocks(names, BLOCK)
-    for table in batches if csv is not None else map(pa.table, batches):
-        yield TableFile(str(path), table, csv, start)
-        start += table.num_rows
-
-
-def _parquet_batches(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
-    """Some columns of a Parquet file, or of a folder of them."""
-    if path.is_dir():
-        yield from scanned(row_groups(parquet_dataset(path)), names, BLOCK)
-        return
-    # Its module does not import pandas, and CSV files do without it.
-    with needed("pyarrow.parquet").ParquetFile(path) as file:
-        for batch in file.iter_batches(BLOCK, columns=names):
-            yield batch.select(names)

@@ -34,7 +34,7 @@ from .._util.devices import (
     refuse_gpu_array,
     to_host,
 )
-from .._util.schema import Check, State, array, boolean, instance, integer, names, optional, pair
+from .._util.schema import State, boolean, instance, names, optional, size
 from .._util.sparse import check_sparse, dense, naming_text
 from .._util.storage import all_or_nothing
 from .._util.threads import in_threads, resolve_threads
@@ -42,18 +42,19 @@ from ..certificate import Certificate, rounding_error
 from ..engine import Spec, apply, evaluate, gpu
 from ..engine.apply import apply_array_api, apply_sparse_tensor, stage_columns
 from ..engine.extent import (
+    DOMAIN,
     EXACT_SIZES,
     OUT_OF_DOMAIN,
     ColumnRange,
     Extent,
     column_label,
     column_range,
+    describe_negative,
+    describe_not_finite,
+    describe_outside_domain,
     extent_of,
     extent_of_rows,
     first_not_finite,
-    negative_message,
-    not_finite_message,
-    outside_domain,
 )
 from ..engine.outputs import output_dtype
 from ..engine.piecewise import table_of
@@ -82,7 +83,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
     """
 
     _state: ClassVar[State] = State(
-        required={"spec_": instance((Spec,)), "n_features_in_": integer(1)},
+        required={"spec_": instance((Spec,)), "n_features_in_": size("features")},
         allowed={
             "feature_names_in_": names,
             "kernel_": instance((Kernel,)),
@@ -226,7 +227,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             if sparse.issparse(X):
                 row = int(np.searchsorted(X.indptr, column, side="right")) - 1
                 column = int(X.indices[column])
-            raise ValueError(not_finite_message(type(self).__name__, value, row, column))
+            raise ValueError(describe_not_finite(type(self).__name__, value, row, column))
         self._check_extent(extent.minimum, extent.maximum, X.dtype, reset)
         return X, extent
 
@@ -337,9 +338,6 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         stage_columns(self.spec_, self.n_features_in_)
         if self.spec_.family == "piecewise" and self.spec_.numbers["binning"] == CODE:
             raise ValueError("the spec maps codes, not values")
-        named = getattr(self, "feature_names_in_", range(self.n_features_in_))
-        if len(named) != self.n_features_in_:
-            raise ValueError("feature_names_in_ must have one name for each feature")
 
     def _check_domain(self, X: Any, columns: ColumnRange | None = None) -> None:
         """Nothing by default; additive maps with a learned domain look at the columns.
@@ -352,7 +350,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         the floating-point numbers."""
         name = type(self).__name__
         if self._non_negative and low < 0:
-            raise ValueError(negative_message(name, low, "signed" in self.get_params()))
+            raise ValueError(describe_negative(name, low, "signed" in self.get_params()))
         largest = max(abs(low), abs(high))
         least, most = EXACT_SIZES
         if np.dtype(dtype) == np.float32:
@@ -374,10 +372,6 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         return tags
 
 
-DOMAIN: Check = pair(array("f8 f4", "domain", finite=False))
-"""What a file says of the ranges that a map was fitted for."""
-
-
 class MapOfDomain(FeatureMap):
     """A map that knows the ranges of the columns, and what is done with values outside of them."""
 
@@ -392,15 +386,11 @@ class MapOfDomain(FeatureMap):
     def _check_state(self) -> None:
         super()._check_state()
         check_choice(self, "out_of_domain", self.out_of_domain, self._policies)
-        if not hasattr(self, "spec_") or self.domain_ is None:
-            return
-        if len(self.domain_[0]) not in (1, self.n_features_in_):
-            raise ValueError("domain_ must have one range, or one for each feature")
 
     def _check_domain(self, X: Any, columns: ColumnRange | None = None) -> None:
         if self.domain_ is None or self.out_of_domain == "extrapolate" or X.shape[0] == 0:
             return
-        message = outside_domain(
+        message = describe_outside_domain(
             type(self).__name__,
             columns or self._column_range(X),
             self._domain_for(X.dtype),

@@ -221,7 +221,7 @@ def test_coarse_smoothing_is_close_to_that_of_all_functions(seed):
     rho = coarse_smoothing(problem, penalties, start)
     criteria = [penalised_fit(problem, penalties, r).criterion for r in (start, rho)]
     assert criteria[1] < criteria[0]
-    fixed = coarse_smoothing(problem, penalties, start, np.array([True, False]))
+    fixed = coarse_smoothing(problem, penalties, start, None, np.array([True, False]))
     assert fixed[0] == start[0]
 
 

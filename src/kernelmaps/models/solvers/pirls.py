@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._util.threads import limit_blas
-from ..losses import Loss, Squared
+from ..losses import Loss
 from ..rows.normal_equations import NormalEquations
 from ..rows.term_rows import LossEvaluation, SolverRows, TermRows
 from .linear_systems import Covariance, blas_threads, constrained_minimum, rearranged, scatter
@@ -163,7 +163,7 @@ def fit_penalised(
     # Screening leaves about one coefficient for each term.
     n_coefficients = min(penalties.n_dense, max(PIRLS.screen_above, 2 * len(rows.bases)))
     with limit_blas(blas_threads(n_coefficients)):
-        if isinstance(loss, Squared):
+        if loss.is_quadratic:
             return _fit_squared(rows, loss, penalties, rho, fixed, warm=beta is not None)
         options = NewtonOptions(max_iter=max_iter)
         return _fit_pirls(rows, loss, penalties, rho, fixed, options, beta)
@@ -266,13 +266,13 @@ def _without_range_spaces(penalties: Penalties, rho: np.ndarray, fixed: np.ndarr
 
 
 def _fit_squared(
-    rows: SolverRows, loss: Squared, penalties: Penalties, rho: np.ndarray, fixed: np.ndarray,
+    rows: SolverRows, loss: Loss, penalties: Penalties, rho: np.ndarray, fixed: np.ndarray,
     warm: bool,
 ) -> PenalisedFit:  # fmt: skip
     """One working problem: REML in an active set, which grows until it has all that it needs."""
     tol = REML.rough_tol if warm else PIRLS.squared_tol
     active = ActiveSet.of(rows, penalties, np.arange(len(penalties.scale)))
-    n, may_restrict = rows.total_weight, _may_restrict(rows, fixed)
+    n, phi, may_restrict = rows.total_weight, loss.dispersion, _may_restrict(rows, fixed)
     screened, entered = active.screened and may_restrict, fixed
     all_problem = None
     if not screened or (isinstance(rows, TermRows) and rows.has_cached_problem):
@@ -280,7 +280,7 @@ def _fit_squared(
     if not warm and screened:
         rho = _without_range_spaces(penalties, rho, fixed)
     elif not warm and all_problem is not None:
-        rho = coarse_smoothing(all_problem, penalties, rho, fixed)
+        rho = coarse_smoothing(all_problem, penalties, rho, phi, fixed)
     if may_restrict:
         active = active.updated(rho, n, final=True)
     for n_left in range(PIRLS.max_searches, -1, -1):
@@ -289,7 +289,7 @@ def _fit_squared(
         else:
             problem = all_problem.restricted(active.indices)
         loop_tol = REML.rough_tol if screened else tol
-        fit = estimate_smoothing(problem, active.penalties, rho, None, fixed, tol=loop_tol)
+        fit = estimate_smoothing(problem, active.penalties, rho, phi, fixed, tol=loop_tol)
         if not (n_left and may_restrict):
             break
         beta = active.scatter(fit.beta)
@@ -305,8 +305,8 @@ def _fit_squared(
         active = larger.updated(rho, n, final=True)
     if screened and tol < REML.rough_tol:
         few = PIRLS.reml_steps_screened
-        fit = estimate_smoothing(problem, active.penalties, fit.rho, None, fixed, few, tol)
-    deviations = smoothing_deviations(fit, problem, active.penalties, ~fixed, profiled=True)
+        fit = estimate_smoothing(problem, active.penalties, fit.rho, phi, fixed, few, tol)
+    deviations = smoothing_deviations(fit, problem, active.penalties, ~fixed, phi is None)
     beta = constrained_minimum(fit.beta, fit.inverse, rows.constraints).copy()
     system = problem.product(beta) + active.penalties.diagonal(fit.rho) * beta
     objective = 0.5 * (problem.square - 2 * problem.rhs @ beta + beta @ system)

@@ -20,14 +20,13 @@ from ..._util.schema import (
     array,
     boolean,
     instance,
-    integer,
     labels,
     names,
     number,
     optional,
-    pair,
     record,
     saved,
+    size,
     text,
 )
 from ..._util.sparse import dense, is_sparse
@@ -35,19 +34,20 @@ from ..._util.threads import cached_property, in_threads
 from ...engine import Spec, apply, code_spec
 from ...engine.apply import sums_array_api
 from ...engine.extent import (
+    DOMAIN,
     EXACT_SIZES,
     OUT_OF_DOMAIN,
     column_range,
+    describe_negative,
+    describe_not_finite,
+    describe_outside_domain,
     first_not_finite,
-    negative_message,
-    not_finite_message,
-    outside_domain,
 )
 from ...engine.families import CURVES
 from ...engine.outputs import check_loop
 from ...engine.piecewise import spec_of
-from ...engine.reference import at_codes
-from ...engine.schema import check_width
+from ...engine.reference import tabulate_codes
+from ...engine.spec import check_width
 from ...engine.table import CODE, Table
 from ...engine.tabulated import has_table, n_columns, zero_at_zero
 from ...exceptions import OutOfDomainWarning
@@ -128,9 +128,9 @@ class SavedMap:
     saved_parameters: frozenset[str]  # names of its parameters
     used_parameters = ("out_of_domain",)
     _state: ClassVar[State] = State(
-        required={"spec_": instance((Spec,)), "n_features_in_": integer(1)},
+        required={"spec_": instance((Spec,)), "n_features_in_": size("features")},
         allowed={
-            "domain_": optional(pair(array("f8 f4", "domain", finite=False))),
+            "domain_": optional(DOMAIN),
             "feature_names_in_": names,
             "refuses_negative": boolean,
         },
@@ -157,10 +157,10 @@ class SavedMap:
         low, high = column_range(X)
         if not (np.isfinite(low).all() and np.isfinite(high).all()):
             row, column = first_not_finite(X)
-            raise ValueError(not_finite_message(self.saved_class, X[row, column], row, column))
+            raise ValueError(describe_not_finite(self.saved_class, X[row, column], row, column))
         if self.refuses_negative and (low < 0).any():
             has_signed = "signed" in self.saved_parameters
-            raise ValueError(negative_message(self.saved_class, float(low.min()), has_signed))
+            raise ValueError(describe_negative(self.saved_class, float(low.min()), has_signed))
         if max(-low.min(), high.max()) > EXACT_SIZES[1]:
             raise ValueError(
                 f"{self.saved_class}: values beyond ±{EXACT_SIZES[1]:g} leave the sizes for which "
@@ -170,7 +170,7 @@ class SavedMap:
             return
         lower, upper = (np.asarray(end, np.float64) for end in self.domain_)
         known = self._known_names if self.feature_names_in_ is None else self.feature_names_in_
-        message = outside_domain(
+        message = describe_outside_domain(
             self.saved_class, (low, high), (lower, upper), self.out_of_domain, known
         )
         if message is not None and not self._warned:
@@ -182,11 +182,6 @@ class SavedMap:
             raise ValueError("refuses_negative is not stated")
         if self.out_of_domain not in ("auto", *OUT_OF_DOMAIN):
             raise ValueError("out_of_domain is unknown")
-        if self.domain_ is not None and len(self.domain_[0]) not in (1, self.n_features_in_):
-            raise ValueError("domain_ must have one range, or one for each feature")
-        named = self.feature_names_in_
-        if named is not None and len(named) != self.n_features_in_:
-            raise ValueError("feature_names_in_ must have one name for each feature")
         check_width(self.spec_, self.n_features_in_)
 
 
@@ -492,7 +487,7 @@ class AdditiveMachine:
             codes = 1 << 8 * X.dtype.itemsize
             n_bytes = codes * X.shape[1] * self.n_outputs * 4
             if X.dtype.kind == "u" and table.binning != CODE and n_bytes <= _CODE_BYTES:
-                table = at_codes(table, codes, np.dtype(np.float64))
+                table = tabulate_codes(table, codes, np.dtype(np.float64))
             self._cache[key] = summed_table(table, precision)
         return self._cache[key]
 
