@@ -137,7 +137,7 @@ def readable(monkeypatch):
         monkeypatch.setattr(module, "interpreted", lambda: True)
 
 
-_READABLE_FOLDERS = ("maps",)
+_READABLE_FOLDERS = ("cli", "evaluation", "exports", "maps", "plots")
 
 
 @pytest.fixture(autouse=True)
