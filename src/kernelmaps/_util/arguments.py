@@ -161,7 +161,7 @@ def _named(owner: Any) -> str:
 
 EXTRA_OF = {
     "matplotlib": "plot", "dask": "dask", "distributed": "dask", "onnx": "onnx",
-    "onnxruntime": "onnx", "skl2onnx": "onnx", "skops": "skops",
+    "onnxruntime": "onnx", "skl2onnx": "onnx", "skops": "skops", "openpyxl": "excel",
 }  # fmt: skip
 """The smallest extra that installs each optional package."""
 
