@@ -85,7 +85,8 @@ def test_demo_compares_all_digits_and_writes_a_report(tmp_path, monkeypatch):
 
     def quick(X, y, **options):
         given.update(options, shape=X.shape)
-        return compare(X[:90], y[:90], maps=["HomogeneousMap"], kernels=["chi2"], sizes=[3], cv=2)
+        few = {"maps": ["HomogeneousMap"], "kernels": ["chi2"], "sizes": [3], "cv": 2}
+        return compare(X[:90], y[:90] < 5, **few)
 
     monkeypatch.setattr("kernelmaps.cli.compare.compare_methods", quick)
     printed = json.loads(run("demo", "--out", tmp_path / "new", "--json"))
@@ -492,7 +493,7 @@ def rows_of(csv):
         (["choose", "DATA", "--max-error", "0.1", "--out", "x.txt"], ".kmap, .onnx, .h"),
         (["compare", "DATA", "-t", "label", "--report", "out.pdf"], ".html"),
         (["predict", "MODEL", "DATA", "-o", "out.xlsx"], ".csv, .tsv, .json"),
-        (["export", "MODEL", "model.json"], ".kmap, .onnx, .h"),
+        (["export", "MODEL", "model.json"], ".kmap, .onnx, .h, .sql"),
         (["explain", "MODEL", "-o", "shapes.bmp"], ".png, .svg, .pdf"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
@@ -804,6 +805,7 @@ def test_documented_examples_run(command, frame, tmp_path, monkeypatch):
     claims.to_csv("claims.csv", index=False)
     quick = [*SMALL_MAP, "--loss", "log_loss"]  # which has probabilities
     run("fit", "mine.csv", "-t", "label", "--drop", "id", "-o", "model.kmap", *quick)
+    run("fit", "claims.csv", "-t", "claims", "--loss", "poisson", "-o", "claims.kmap")
     examples = documented_examples(command)
     assert examples
     for arguments in examples:

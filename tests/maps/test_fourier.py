@@ -10,6 +10,8 @@ from kernelmaps.engine import apply, evaluate, linear, record_paths
 from kernelmaps.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern, StationaryKernel
 from kernelmaps.maps.fourier import FrequencySampler
 
+pytestmark = pytest.mark.compiled
+
 KERNELS = [Gaussian(2.0), Matern(1.5, 3.0), Laplacian(8.0), Cauchy(4.0)]
 FORMS = ("cosine", "paired")
 SAMPLINGS = ("iid", "orthogonal", "structured")

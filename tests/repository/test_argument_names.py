@@ -35,6 +35,7 @@ POSITIONAL = {
     "update": (["Z", "codes", "y", "sample_weight", "weight", "start"], "as centre_on; the place"),
     "partial": (["Z", "y", "sample_weight", "start"], "as update"),
     "fold": (["source", "stats", "transform"], "what is read, added to and applied"),
+    "to_sql": (["model", "table", "dialect"], "what, where, for which database"),
     "choose_block_rows": (["n_features", "n_outputs", "itemsize"], "three counts, as in a shape"),
 }
 SYNONYMS = {

@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
 
 from .._util import storage
+from .._util.arguments import check_choice
 from .._util.storage import AnyPath
 from ..engine import Spec
 from ..export.files import load_with_metadata, save
@@ -20,6 +21,7 @@ from ..models.gam.functions import input_names
 from . import application as cli
 
 MODEL_SUFFIXES = (".kmap", ".onnx", ".h")
+FORMATS = {"kmap": ".kmap", "onnx": ".onnx", "c": ".h", "sql": ".sql"}
 
 
 @cli.command
@@ -29,28 +31,71 @@ def export(
         Path | None,
         typer.Argument(
             metavar="TARGET",
-            help="File to write: .onnx (ONNX), .h (C) or .kmap.",
+            help="File to write: .onnx (ONNX), .h (C), .sql or .kmap.",
             show_default=False,
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The same, as an option.")] = None,
+    file_format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            "-f",
+            help=f"{', '.join(FORMATS)}; by default the suffix says it. Without a file to write, "
+            "one next to MODEL.",
+        ),
+    ] = None,
+    dialect: Annotated[
+        str, typer.Option(help="Of SQL: ansi, sqlite, duckdb or postgres.")
+    ] = "ansi",
+    table: Annotated[
+        str,
+        typer.Option(help="Of SQL: the table with the rows, such as policies or sales.policies."),
+    ] = "data",
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help="Of SQL: columns that come before the prediction, separated by commas; by default "
+            "those that the model reads."
+        ),
+    ] = None,
+    terms: Annotated[
+        bool, typer.Option("--terms", help="Of SQL: a column for each term, too.")
+    ] = False,
     json: cli.AsJson = False,
 ) -> None:
     """Write a saved map or model in another format; names and the order of classes go with it.
+
+    A GAM as .sql is a SELECT with its predictions, for a database.
 
     Examples:
 
     `kernelmaps export model.kmap model.onnx`
 
     `kernelmaps export model.kmap model.h`
+
+    `kernelmaps export claims.kmap --format sql --dialect duckdb --table policies`
     """
+    suffixes: Sequence[str] = tuple(FORMATS.values())
+    if file_format is not None:
+        check_choice("export", "file_format", file_format, tuple(FORMATS))
+        suffixes = [FORMATS[file_format]]
+        target = target if target or out else model.with_suffix(*suffixes)
     if (target is None) == (out is None):
         raise ValueError("name one file to write, as TARGET or with --out.")
     path = out or target
     assert path is not None
-    cli.check_out(path, "a map or a model", MODEL_SUFFIXES)
+    suffix = cli.check_out(path, "a map or a model" if len(suffixes) > 1 else "that", suffixes)
     content, metadata = load_with_metadata(model)
-    note = write_model(content, path, metadata)
+    note = ""
+    if suffix == ".sql":
+        from ..export.sql import to_sql
+
+        parts = table.split(".")
+        text = to_sql(content, parts, dialect, columns=cli.names(columns), terms=terms)
+        storage.write_file(path, f"{text};\n".encode())
+    else:
+        note = write_model(content, path, metadata)
     title = content.family if isinstance(content, Spec) else type(content).__name__
     size = path.stat().st_size
     if json:

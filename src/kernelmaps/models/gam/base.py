@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from ..._util.arguments import argument, check_count, generator, refuse_masked
+from ..._util.arguments import argument, check_choice, check_count, generator, refuse_masked
 from ..._util.devices import is_foreign
 from ..._util.schema import SchemaError, State, array, boolean, instance, integer, number
 from ..._util.sparse import check_sparse
@@ -61,8 +61,8 @@ from .training_rows import (
     Sample,
     TrainingRows,
     count_levels,
+    fit_scale,
     one_against_rest,
-    relative_scale,
     take_sample,
 )
 
@@ -145,11 +145,11 @@ class GeneralizedAdditiveModel(BaseEstimator):
     def _check_parameters(self) -> None:
         _ = self._loss  # an unknown name is refused
         check_count(self, "max_iter", self.max_iter)
-        if self.weights not in ("relative", "frequency"):
+        check_choice(self, "weights", self.weights, ("relative", "frequency", "precision"))
+        if self.weights == "precision" and not self._loss.has_variance:
             raise ValueError(
-                f"{type(self).__name__}: weights must be 'relative' or 'frequency' (a weight "
-                f"counts repeated rows), got {self.weights!r}. Weights of rows are passed to fit "
-                "as sample_weight."
+                f"{type(self).__name__}: weights='precision' are inverse variances, which "
+                f"loss={self.loss!r} does not know. Use 'relative' or 'frequency'."
             )
 
     def _offsets(self, n: int, offset: Any, exposure: Any = None) -> np.ndarray:
@@ -251,7 +251,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         rows = encode_rows(*of_sample)
         categories = [j for j, book in enumerate(rows.books) if book.kind == "category"]
         if categories and not sample.complete:
-            frequency = settings.frequency_weights
+            frequency = settings.weights == "frequency"
             levels = count_levels(source, self.reader_, checks, categories, frequency)
             rows = encode_rows(*of_sample, levels)
         n_jobs = self.n_jobs if source.parts is None else 1  # Dask runs its tasks in threads
@@ -280,8 +280,12 @@ class GeneralizedAdditiveModel(BaseEstimator):
         location: float,
     ) -> None:  # fmt: skip
         """Fit all outputs, whose targets are less a location, and keep the fitted model."""
-        if not settings.frequency_weights:
-            rows = rows.with_relative_weights()
+        sums, rows = rows.weight_sums, rows.in_units_of_fit(settings.weights)
+        unit, log_densities = 1.0, 0.0
+        if settings.weights == "precision":  # φ is for rows of weight 1; densities have a factor √w
+            unit = float(sums[0] / rows.total_weight)
+            log_densities = 0.5 * float(sums[2] - sums[3] * np.log(unit))
+        losses = [loss.with_weights_over(unit) for loss in losses]
         # Matrices of single terms are small: threads of BLAS would cost more than they bring.
         with limit_blas(1):
             design = build_design(rows, losses, settings)
@@ -294,11 +298,11 @@ class GeneralizedAdditiveModel(BaseEstimator):
                 model, losses, settings.pairs, location, self.reader_, self.loss,
                 getattr(self, "classes_", None),
             )  # fmt: skip
-            self.__dict__.update(fit_statistics(model, losses))
+            self.__dict__.update(fit_statistics(model, losses, unit, log_densities))
         fits = model.fits
         self.n_iter_ = max(fit.n_iter for fit in fits)
         self.objective_ = np.array([fit.objective for fit in fits])
-        self.dispersion_ = np.array([fit.dispersion for fit in fits])
+        self.dispersion_ = np.array([unit * fit.dispersion for fit in fits])
         self.edf_ = np.array([fit.edf.sum() for fit in fits])
         self._n_rows = n_rows
         if not all(fit.converged for fit in fits):
@@ -421,19 +425,21 @@ class GeneralizedAdditiveModel(BaseEstimator):
         """Check one output on rows; `y` are its targets, or successes in trials."""
         weight = weights_of(self, sample_weight, len(y))
         weight = self._scaled_weights(weight, np.ones(len(y)) if trials is None else trials)
-        loss = self._loss.for_targets(y, weight)
+        loss, dispersion = self._loss.for_targets(y, weight), self.dispersion_[output]
+        if self.weights == "precision":
+            weight, dispersion = np.ones(len(y)), dispersion / np.maximum(weight, 1e-300)
         if trials is not None:
             loss = BinomialCounts(trials=trials)
         return FitToCheck(
-            self.predictor_, output, loss, float(self.dispersion_[output]),
-            float(self._residual_df[output]), float(self.edf_[output]), columns, y, weight, offset,
+            self.predictor_, output, loss, dispersion, float(self._residual_df[output]),
+            float(self.edf_[output]), columns, y, weight, offset,
         ).check(generator(random_state))  # fmt: skip
 
     def _scaled_weights(self, weight: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Weights of rows, which count so often, in units of the fit."""
         if self.weights != "relative":
             return weight
-        return weight * relative_scale(weight @ counts, weight**2 @ counts)
+        return weight * fit_scale("relative", weight @ counts, weight**2 @ counts)
 
     @property
     def _effective_rows(self) -> float:
