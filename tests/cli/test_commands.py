@@ -16,7 +16,8 @@ from sklearn.base import clone
 
 import kernelmaps
 from kernelmaps._util import storage
-from kernelmaps.cli import fitting, saved_model
+from kernelmaps.cli import fit as fitting
+from kernelmaps.cli import saved_model
 from kernelmaps.cli.settings import parse_map
 from kernelmaps.data.files import compressed, open_text
 from kernelmaps.data.reading import held_out
@@ -330,7 +331,7 @@ REFUSED = [
     (2, "No such file", ("explain", "nowhere.kmap")),
     (2, "no file 'nowhere.csv', nor a dataset", ("compare", "nowhere.csv")),
     (2, "--sizes must be whole numbers", ("compare", "DATA", "-t", "label", "--sizes", "3,x")),
-    (2, "--normalize must be l1, l2 or none", ("compare", "DATA", "--normalize", "l7")),
+    (2, "--normalize must be one of", ("compare", "DATA", "--normalize", "l7")),
     (2, "--budget must be a positive number", ("compare", "digits", "--budget", "-1")),
     (2, "is not a number", (*CHOOSE, "0.1", "-k", "gaussian:wide")),
     (2, "unknown kernel 'chi3'", (*CHOOSE, "0.1", "-k", "chi3")),

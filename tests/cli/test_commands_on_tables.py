@@ -245,8 +245,8 @@ def test_options_reach_the_model(rides, tmp_path):
         (["--loss", "poisson:one"], "--loss poisson:one: could not convert"),
         (["--loss", "epsilon_insensitive"], "'epsilon_insensitive' is a loss of AdditiveSVR"),
         (["--loss", "poisson", "--model", "ridge"], "--loss means nothing for --model ridge"),
-        (["--holdout", "first"], "--holdout must be auto, last, random, none"),
-        (["--model", "forest"], "must be one of gam, svm, ridge"),
+        (["--holdout", "first"], "--holdout must be one of"),
+        (["--model", "forest"], "--model must be one of"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options, match, rides, tmp_path):
