@@ -18,8 +18,6 @@ from kernelmaps._util import storage
 from kernelmaps.cli import fit as fitting
 from kernelmaps.cli import saved_model
 from kernelmaps.cli.settings import parse_map
-from kernelmaps.data.files import compressed, open_text
-from kernelmaps.data.reading import held_out
 from kernelmaps.evaluation import comparison
 from kernelmaps.export.files import open_info
 from kernelmaps.models.svm import fitted as svm_fitted
@@ -527,19 +525,6 @@ def test_predictions_are_written_as_the_suffix_says(suffix, csv, ridge, tmp_path
     assert read_columns(out, ["label"])["label"] == expected[1:]
 
 
-@pytest.mark.parametrize("suffix", ["gz", "bz2", "xz", "zst"])
-def test_compressed_tables_are_read(suffix, csv, ridge, tmp_path):
-    path = tmp_path / f"mine.csv.{suffix}"
-    path.write_bytes(b"".join(compressed(path, [csv.read_bytes()])))
-    assert path.read_bytes()[:20] != csv.read_bytes()[:20]
-    expected = run("predict", ridge, csv)
-    assert run("predict", ridge, path) == expected
-    run("predict", ridge, path, "-o", path)  # the input is read before it is replaced
-    with open_text(path) as stream:
-        assert stream.read().splitlines() == expected.splitlines()
-    assert os.listdir(tmp_path) == [path.name]
-
-
 @pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".xz", ".zst"])
 def test_predictions_that_fail_leave_the_file_as_it_was(suffix, csv, ridge, tmp_path, monkeypatch):
     def blocks(self, *arguments, **options):
@@ -594,25 +579,6 @@ def test_the_saved_model_is_fitted_on_all_rows(csv, tmp_path):
     assert told[0].pop("held_out")["rows"] > 0
     assert told[1].pop("held_out") is None
     assert told[0] == told[1]
-
-
-@pytest.mark.parametrize("form", ["gam", "streamed"])
-def test_held_out_rows_of_classes_that_no_other_row_has_count_as_wrong(form, tmp_path):
-    n = 200
-    held = held_out(0, n)
-    y = np.where(np.arange(n) % 2, "odd", "even").astype(object)
-    y[np.flatnonzero(held)[:5]] = [f"rare {k}" for k in range(5)]
-    frame = pd.DataFrame({"a": np.arange(n) % 2 + 0.5, "b": np.arange(n) % 7 / 7, "label": y})
-    path = tmp_path / f"rare.{'parquet' if form == 'streamed' else 'csv'}"
-    frame.to_parquet(path) if form == "streamed" else frame.to_csv(path, index=False)
-    model = "ridge" if form == "streamed" else form
-    options = ["--map", "SplineMap"] if model == "ridge" else []
-    out = tmp_path / "m.kmap"
-    result = invoke("fit", path, "-t", "label", "--model", model, *options, "-o", out, "--json")
-    told, m = json.loads(result.stdout), int(held.sum())
-    assert f"5 of {m} held-out rows are of classes that no other row has" in result.stderr
-    assert told["scored_rows"] == m
-    assert told["score"] == pytest.approx(1 - 5 / m)
 
 
 @pytest.mark.parametrize(

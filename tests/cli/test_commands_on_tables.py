@@ -495,24 +495,6 @@ def test_a_file_read_block_by_block_gives_the_model_of_memory(
         np.testing.assert_allclose(*found, rtol=1e-6)
 
 
-def test_later_blocks_may_hold_words_gaps_and_new_levels(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "BLOCK", 100)
-    columns = cells()
-    columns["area"][250] = "huge"
-    columns["city"][350:353] = ["Oslo"] * 3
-    columns["fare"][120] = ""
-    columns["note"] = [str(k % 7) if k < 200 else "abc"[k % 3] for k in range(N)]
-    path = write(tmp_path / "rides.csv", columns)
-    told, said = streamed(path, "-t", "fare", "--drop", "tip", "-o", tmp_path / "m.kmap")
-    assert "column 'area' holds numbers: 'huge' counted as missing" in said
-    assert "1 row without 'fare' left out" in said
-    assert told["rows"] == N - 1
-    assert told["kinds"]["note"] == "category"
-    assert told["kinds"]["area"] == "number"
-    books = {book.name: book for book in km.load(tmp_path / "m.kmap").predictor_.books}
-    assert "Oslo" in books["city"].levels
-
-
 def test_whole_numbers_stay_classes_and_large_files_stream_by_themselves(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "IN_MEMORY_BYTES", 100)
     path = labelled(tmp_path / "d.csv", lambda n: [str(k % 13 // 7) for k in range(n)])
@@ -520,28 +502,6 @@ def test_whole_numbers_stay_classes_and_large_files_stream_by_themselves(tmp_pat
     assert "read block by block" in " ".join(result.stdout.split())
     assert km.load(tmp_path / "m.kmap").classes_.tolist() == [0, 1]
     assert km.load(tmp_path / "m.kmap").classes_.dtype.kind == "i"
-
-
-def test_targets_of_later_blocks_are_checked(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "BLOCK", 100)
-    columns = cells()
-    columns["fare"][300] = "free"
-    path = write(tmp_path / "rides.csv", columns)
-    out = tmp_path / "m.kmap"
-    asked = "fit", path, "-o", out, "--stream"
-    assert_refused(2, "'fare' holds numbers, and 'free' beside them", *asked, "-t", "fare")
-    assert_refused(2, "has no target", *asked)
-
-
-@pytest.mark.parametrize(
-    ("text", "match"),
-    [("", "is empty"), ("a,b,fare\n", "has no rows"), ("a,a,fare\n1,2,3\n", "more than once")],
-)
-@pytest.mark.parametrize("how", ["--stream", "--in-memory"])
-def test_files_without_rows_are_refused_alike_however_they_are_read(text, match, how, tmp_path):
-    path = tmp_path / "rides.csv"
-    path.write_text(text)
-    assert_refused(2, match, "fit", path, "-t", "fare", "-o", tmp_path / "m.kmap", how)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
