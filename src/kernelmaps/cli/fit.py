@@ -49,8 +49,8 @@ Interactions = Annotated[
 Terms = Annotated[
     str | None,
     typer.Option(
-        help="GAM: terms of single columns, e.g. hour=periodic:24,load=linear,zip=category; "
-        "none leaves a column out."
+        help="GAM: terms of single columns, e.g. hour=periodic:24,load=linear,zip=category, "
+        "east:north=surface; none leaves a column out."
     ),
 ]
 Constraints = Annotated[

@@ -146,8 +146,11 @@ class FitSettings:
         return getattr(kernelmaps, kind)(feature_map=feature_map, alpha=1 / C)
 
     def _gam_parameters(self, columns: Sequence[str] | None) -> dict[str, Any]:
-        terms: dict[str, Any] = dict.fromkeys(columns or (), "auto")
-        terms |= {name: _parse_term(name, kind) for name, kind in _items(self.terms, "terms")}
+        terms: dict[Any, Any] = dict.fromkeys(columns or (), "auto")
+        for name, kind in _items(self.terms, "terms"):
+            is_surface = kind == "surface"
+            key = tuple(map(str.strip, name.split(":"))) if is_surface else name
+            terms[key] = kind if is_surface else _parse_term(name, kind)
         shapes = _items(self.constraints, "constraints")
         smoothing: Any = self.smoothing or "auto"
         if "=" in smoothing:
