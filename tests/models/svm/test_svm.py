@@ -414,7 +414,7 @@ def test_a_display_of_nothing(wrong, seed):
     model = km.AdditiveSVC().fit(X, score > np.median(score))
     with pytest.raises(ValueError, match=r"cannot be|must be an integer"):
         ShapeFunctionDisplay.from_estimator(model, **wrong)
-    display = ShapeFunctionDisplay.of_model(model)
+    display = ShapeFunctionDisplay.from_model(model)
     with pytest.raises(ValueError, match="columns must be an integer"):
         display.plot(columns=0)
     with pytest.raises(ValueError, match="one for each of"):
