@@ -493,7 +493,7 @@ def rows_of(csv):
         (["choose", "DATA", "--max-error", "0.1", "--out", "x.txt"], ".kmap, .onnx, .h"),
         (["compare", "DATA", "-t", "label", "--report", "out.pdf"], ".html"),
         (["predict", "MODEL", "DATA", "-o", "out.xlsx"], ".csv, .tsv, .json"),
-        (["export", "MODEL", "model.json"], ".kmap, .onnx, .h, .sql"),
+        (["export", "MODEL", "model.json"], ".kmap, .onnx, .h, .sql, .csv, .xlsx"),
         (["explain", "MODEL", "-o", "shapes.bmp"], ".png, .svg, .pdf"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",

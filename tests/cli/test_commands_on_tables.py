@@ -431,6 +431,19 @@ def test_a_table_is_exported_as_sql(model, rides, tmp_path):
     assert_refused(2, "that is written as .sql", "export", out, tmp_path / "m.h", "-f", "sql")
 
 
+def test_a_table_is_exported_as_tables_of_effects(model, tmp_path):
+    out = tmp_path / "effects.csv"
+    run("export", model, out, "--step", "area=2.5")
+    expected = km.load(model).to_tables({"area": 2.5})["area"]
+    written = pd.read_csv(out)
+    written = written[written["term"] == "area"]
+    assert written["band or level"].tolist() == expected["band"].astype(str).tolist()
+    np.testing.assert_allclose(written["effect"], expected["effect"], rtol=1e-12)
+    for step in ("wide", "area=wide"):
+        assert_refused(2, "--step must be a number, or COLUMN=NUMBER", "export", model, out,
+                       "--step", step)  # fmt: skip
+
+
 def test_the_commands_of_the_tutorial_run(tmp_path, monkeypatch):
     """On the file that its first block of Python writes."""
     page = (Path(__file__).parents[2] / "docs/tutorials/table.md").read_text("utf-8")

@@ -153,7 +153,7 @@ def _is_a(value: Any, kind: type | tuple[type, ...]) -> bool:
 
 EXTRA_OF = {
     "matplotlib": "plot", "dask": "dask", "distributed": "dask", "onnx": "onnx",
-    "onnxruntime": "onnx", "skl2onnx": "onnx", "skops": "skops",
+    "onnxruntime": "onnx", "skl2onnx": "onnx", "skops": "skops", "openpyxl": "excel",
 }  # fmt: skip
 """The smallest extra that installs each optional package."""
 

@@ -205,11 +205,11 @@ class FitSettings:
 
     def _gam_parameters(self, columns: Sequence[str] | None) -> dict[str, Any]:
         terms: dict[str, Any] = dict.fromkeys(columns or (), "auto")
-        terms |= {name: _parse_term(name, kind) for name, kind in _items(self.terms, "terms")}
-        shapes = _items(self.constraints, "constraints")
+        terms |= {name: _parse_term(name, kind) for name, kind in items(self.terms, "terms")}
+        shapes = items(self.constraints, "constraints")
         smoothing: Any = self.smoothing or "auto"
         if "=" in smoothing:
-            pairs = _items(smoothing, "smoothing")
+            pairs = items(smoothing, "smoothing")
             smoothing = {name: _parse_smoothing(value) for name, value in pairs}
         else:
             smoothing = _parse_smoothing(smoothing)
@@ -221,7 +221,7 @@ class FitSettings:
         }
 
 
-def _items(text: str | None, option: str) -> list[tuple[str, str]]:
+def items(text: str | None, option: str) -> list[tuple[str, str]]:
     """Names and values between commas: ``a=b,c=d``."""
     items = []
     for item in filter(str.strip, (text or "").split(",")):
