@@ -376,15 +376,6 @@ def test_a_target_of_text_offers_no_regression(tmp_path):
     )
 
 
-def test_a_column_that_gives_the_target_away_is_pointed_out(tmp_path):
-    columns = cells()
-    columns["log"] = [f"{np.log(float(fare)):.6f}" for fare in columns["fare"]]
-    path = write(tmp_path / "d.csv", columns)
-    result = invoke("fit", path, "-t", "fare", "-o", tmp_path / "m.kmap")
-    assert "column 'log' orders the rows as 'fare' does" in result.stderr
-    assert "column 'area' orders" not in result.stderr
-
-
 def test_a_table_is_exported_with_its_features_and_a_word_on_dates(model, rides, tmp_path):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
@@ -800,15 +791,6 @@ def test_weights_are_a_column_only_where_they_are_named(tmp_path):
         assert not invoke("predict", out, path).stderr  # the column is not a new one
     options = ["--model", "svm", "--sample-weight", "a"]
     assert_refused(2, "--sample-weight means nothing for --model svm", "fit", path, *options)
-
-
-def test_average_precision_of_a_rare_class_is_shown(tmp_path):
-    rng = np.random.default_rng(0)
-    a = rng.normal(size=3000)
-    rare = rng.random(3000) < 0.04 * np.exp(a) / np.exp(0.5)
-    pd.DataFrame({"a": a, "fraud": np.where(rare, "yes", "no")}).to_csv(tmp_path / "d.csv")
-    shown = " ".join(run("fit", tmp_path / "d.csv", "-t", "fraud").split())
-    assert "average precision of the rarer class" in shown
 
 
 def test_tables_that_changed_are_refused_or_warned_of_by_column(sales, tmp_path):

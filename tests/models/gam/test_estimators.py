@@ -579,24 +579,6 @@ def test_shape_functions_say_what_they_show(fitted):
     assert model.feature_importances_.shape == (4,)
 
 
-@pytest.mark.parametrize("kind", ["regressor", "classifier", "many"])
-def test_model_files_hold_tables(tmp_path, fitted, kind):
-    _, X, y = fitted
-    options = {"interactions": [("size", "color")], "terms": {"noise": km.Term("noise", "linear")}}
-    if kind == "regressor":
-        model = km.AdditiveRegressor(**options).fit(X, y)
-    else:
-        labels = np.digitize(y, [0, 1.5] if kind == "many" else [0.5])
-        model = km.AdditiveClassifier(**options).fit(X, labels)
-    km.save(model, tmp_path / "model.kmap")
-    again = km.load(tmp_path / "model.kmap")
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    np.testing.assert_array_equal(again.eval_terms(X), model.eval_terms(X))
-    assert str(again.summary()) == str(model.summary())
-    assert again.get_params()["terms"] == options["terms"]
-    assert again.fit(X, y if kind == "regressor" else labels).term_names_ == model.term_names_
-
-
 def test_files_of_tables_that_do_not_fit_together_are_refused(tmp_path, fitted):
     model, _, _ = fitted
     broken = clone(model)
