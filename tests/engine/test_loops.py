@@ -1,14 +1,19 @@
 """What compiled loops take: rows of any strides, indices of any width, numbers by their type."""
 
 import ast
+from functools import partial
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 from scipy import sparse
 
 import kernelmaps as km
+from kernelmaps.engine.table import dot, encode, transform
 from kernelmaps.engine.table.locate import stored_rows
+from kernelmaps.kernels import _loops
+from kernelmaps.models.solvers import _dual_loops
 
 PACKAGE = Path(km.__file__).parent
 LOOPS = [
@@ -46,6 +51,37 @@ def test_indices_of_64_bits_share_the_loops_of_others():
         kept = stored_rows(np.ones(1), np.array(indices), np.array([0, end]))
         assert kept.indices.dtype == kept.indptr.dtype == np.int64
         assert (kept.indices.tolist(), kept.indptr[-1]) == (indices, end)
+
+
+def test_rows_that_are_read_only_share_the_loops_of_others(seed, monkeypatch):
+    """Those of pandas are, and arrays of both kinds are of different types to numba."""
+    rng, types = np.random.default_rng(seed), []
+    rows, y = rng.random((300, 10)), rng.integers(0, 2, 300)
+    read_only = rows.copy()
+    read_only.flags.writeable = False
+
+    def record(loop, *args):
+        types[-1].add(tuple(map(numba.typeof, args)))
+        return loop(*args)
+
+    for module, name in (
+        (transform, "transform_dense"), (encode, "encode_dense"), (dot, "dot_dense"),
+        (_dual_loops, "visit_examples"), (_loops, "dense_sums"),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, partial(record, getattr(module, name)))
+    model, codes = (
+        km.AdditiveSVC(km.SplineMap(), 1.0, solver="dual"),
+        km.AnchorMap(anchors="uniform").fit(rows),
+    )
+    for X in (rows, read_only):
+        types.append(set())
+        model.fit(X, y).decision_function(X)
+        model.feature_map_.transform(X)
+        km.engine.encode(codes.spec_, X)
+        km.kernels.chi2(X)
+    assert len(types[0]) > 4
+    assert types[0] == types[1]
+    assert rows.flags.writeable
 
 
 def _written_out(function, helpers):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from .._util.compiling import interpreted
+from .._util.compiling import interpreted, make_read_only
 from .._util.sparse import check_sparse, is_sparse
 from .._util.threads import BLOCK_BYTES, in_threads, limit_threads, row_blocks, rows_per_thread
 from . import gpu
@@ -224,7 +224,7 @@ def _transform_dense(table: Table, X: np.ndarray, out: np.ndarray, n_jobs: int |
     from .table.transform import transform_dense, transform_workspace
 
     note_path(f"table:{_BINNINGS[table.binning]}:dense")
-    layout, x, flat = layout_of(table), X.reshape(-1), out.reshape(-1)
+    layout, x, flat = layout_of(table), make_read_only(X.reshape(-1)), out.reshape(-1)
     in_threads(
         lambda begin, end: transform_dense(
             layout, x, transform_workspace(layout), begin, end, flat
