@@ -1,12 +1,9 @@
-"""What compiled loops take: rows of any strides, indices of any width, numbers by their type."""
+"""What compiled loops take: rows of any strides, also read-only ones, and indices of any width."""
 
-import ast
 from functools import partial
-from pathlib import Path
 
 import numba
 import numpy as np
-import pytest
 from scipy import sparse
 
 import kernelmaps as km
@@ -14,13 +11,6 @@ from kernelmaps.engine.table import dot, encode, transform
 from kernelmaps.engine.table.locate import stored_rows
 from kernelmaps.kernels import _loops
 from kernelmaps.models.solvers import _dual_loops
-
-PACKAGE = Path(km.__file__).parent
-LOOPS = [
-    *(PACKAGE / "engine" / "table").glob("*.py"),
-    PACKAGE / "models" / "solvers" / "_dual_loops.py",
-    PACKAGE / "models" / "rows" / "band_rows.py",
-]
 
 
 def test_csr_rows_with_gaps_between_their_numbers_are_rows_like_others(seed):
@@ -82,41 +72,3 @@ def test_rows_that_are_read_only_share_the_loops_of_others(seed, monkeypatch):
     assert len(types[0]) > 4
     assert types[0] == types[1]
     assert rows.flags.writeable
-
-
-def _written_out(function, helpers):
-    """Calls of helpers with integers that are written out, or with names that stand for one."""
-    number = {
-        target.id
-        for node in ast.walk(function)
-        if isinstance(node, ast.Assign) and _is_integer(node.value)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    for node in ast.walk(function):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", None) in helpers:
-            names = {getattr(argument, "id", None) for argument in node.args}
-            if number & names or any(_is_integer(argument) for argument in node.args):
-                yield f"{function.name}: {ast.unparse(node)}"
-
-
-def _is_integer(node):
-    return isinstance(node, ast.Constant) and type(node.value) is int
-
-
-@pytest.mark.parametrize("file", LOOPS, ids=lambda file: file.stem)
-def test_no_helper_is_compiled_again_for_an_integer_that_is_written_out(file):
-    """numba takes 0 for a type of its own, so that a loop would be compiled twice."""
-    trees = {path: ast.parse(path.read_text("utf-8")) for path in LOOPS}
-    functions = {path: [n for n in tree.body if isinstance(n, ast.FunctionDef)]
-                 for path, tree in trees.items()}  # fmt: skip
-    helpers = {one.name for found in functions.values() for one in found}
-    assert {"locate_values", "_write", "locate_row", "score", "_add_term"} <= helpers
-    wrong = [call for one in functions[file] for call in _written_out(one, helpers)]
-    assert wrong == []
-
-
-def test_integers_that_are_written_out_are_found():
-    loop = ast.parse("def loop(x):\n    a = 0\n    add(x, a)\n    add(x, 1)\n    add(x, x)")
-    found = list(_written_out(loop.body[0], {"add"}))
-    assert found == ["loop: add(x, a)", "loop: add(x, 1)"]

@@ -113,33 +113,11 @@ def test_a_nearly_constant_column_is_finite(anchors, seed):
     assert np.isfinite(Z).all()
 
 
-def test_codes_are_no_array_and_no_list(seed):
-    codes = km.AnchorMap().fit(rows(seed)).encode(rows(seed))
-    with pytest.raises(TypeError, match="not iterable"):
-        list(codes)
-    with pytest.raises(TypeError, match=r"codes\.values"):
-        np.asarray(codes)
-
-
 def test_a_narrow_function_that_is_no_kernel_is_refused_for_many_anchors():
     n = 4096
     values = np.linspace(0, 1, n)[:, None]
     with pytest.raises(ValueError, match="of the kernel's energy"):
         km.AnchorMap(lambda x, y: (abs(x - y) < 1.5 / (n - 1)).astype(float), n).fit(values)
-
-
-def test_a_map_whose_certificate_was_read_is_saved(seed, tmp_path):
-    fitted = km.AnchorMap().fit(rows(seed))
-    stated = fitted.certificate_
-    km.save(fitted, tmp_path / "a.kmap")
-    assert km.load(tmp_path / "a.kmap").certificate_ == stated
-
-
-def test_spaced_anchors_of_positive_ranges():
-    data = np.array([[1.0], [4.0]])
-    np.testing.assert_allclose(
-        km.AnchorMap("chi2", 3, anchors="sqrt").fit(data).anchors_[0], [1, 2.25, 4]
-    )
 
 
 def test_anchors_far_from_zero_are_not_taken_for_even_ones():

@@ -248,16 +248,6 @@ def test_no_temporary_is_larger_than_a_block(seed, monkeypatch):
 # Length scales -----------------------------------------------------------------------------------
 
 
-def test_scale_is_scikit_learns_gamma(seed):
-    X = np.random.default_rng(seed).gamma(1.0, size=(40, 7)) * 3
-    fitted = km.RandomFourierMap(n_components=8, sigma="scale").fit(X)
-    assert 1 / (2 * fitted.kernel_.sigma**2) == pytest.approx(1 / (7 * X.var()))
-    X[X < 2] = 0
-    dense = km.RandomFourierMap(n_components=8, sigma="scale").fit(X).kernel_
-    stored = km.RandomFourierMap(n_components=8, sigma="scale").fit(sparse.csr_matrix(X)).kernel_
-    assert dense.sigma == pytest.approx(stored.sigma)
-
-
 def test_median_is_the_median_distance(seed):
     from scipy.spatial.distance import pdist
 
