@@ -67,7 +67,7 @@ _LONGEST = (
 
 # Files whose loops have parts in common go to one process: each process compiles the parts anew. So
 # do those that read the library's source, which is parsed once.
-_READERS = ("architecture", "hygiene", "plain_words")
+_READERS = ("architecture", "hygiene")
 _TOGETHER = (
     {"tests/models/svm/": "additive"}
     | dict.fromkeys(("tests/common/", "tests/maps/", "tests/engine/"), "maps")

@@ -11,9 +11,10 @@ from naive_table import phi
 from scipy import sparse
 
 import kernelmaps as km
+from kernelmaps._util.sparse import find_not_finite
 from kernelmaps._util.threads import row_blocks
 from kernelmaps.engine import Spec, apply, evaluate, linear, record_paths
-from kernelmaps.engine.extent import extent_of, extent_of_rows, first_not_finite
+from kernelmaps.engine.extent import extent_of, extent_of_rows
 from kernelmaps.engine.families import waves_arrays
 from kernelmaps.engine.linear import BLAS_COLUMNS, BLAS_VALUES, _partition
 from kernelmaps.engine.piecewise import spec_of, table_of
@@ -352,7 +353,8 @@ def test_first_value_that_is_not_finite_is_found(value):
     for rows in (X, X.astype(np.float32)):
         assert not extent_of(rows).is_finite
         assert not extent_of_rows(rows).is_finite
-        assert first_not_finite(rows) == (77, 11)
+        assert find_not_finite(rows) == (77, 11)
+        assert find_not_finite(sparse.csr_matrix(rows)) == (77, 11)
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 4, 6])

@@ -18,9 +18,8 @@ from ..evaluation.model_report import model_report, take
 from ..export.files import load_with_metadata, open_info
 from ..models.shapes import PairFunction
 from ..plots.panels import PairFunctionDisplay, ShapeFunctionDisplay
-from ..plots.shapes import by_importance, importance, output_names
+from ..plots.shapes import importance, output_names, sort_by_importance
 from . import application as cli
-from .export import feature_names
 from .saved_model import SavedModel
 
 _CLASSES = 6  # whose effects fit next to each other
@@ -103,8 +102,9 @@ def _explain_model(
         shown = {"arrays": len(info.arrays), "size": f"{info.size:,} bytes", "metadata": facts}
         cli.show_json(plain) if as_json else cli.say(two_columns(plain | shown, str(path)))
         return
-    names, domain = _feature_names(model, metadata), metadata.get("range")
-    display = ShapeFunctionDisplay.of_model(
+    names = None if hasattr(model, "reader_") else metadata.get("columns")
+    domain = metadata.get("range")
+    display = ShapeFunctionDisplay.from_model(
         model, n_features=n_features, names=names, domain=domain
     )
     display.title = title = f"{type(model).__name__}: {path}"
@@ -121,7 +121,7 @@ def _explain_model(
         cli.show_json(plain | {"file": asdict(info)})
         return
     n_terms = int(model.n_features_in_) if summary is None else len(summary.rows)
-    functions = by_importance([*display.shapes, *pairs])[:n_features]
+    functions = sort_by_importance([*display.shapes, *pairs])[:n_features]
     cli.say(_tabulate_terms(title, functions, display.classes, summary, output, n_terms))
     cli.say(f"file: {info.size:,} bytes, kernelmaps {info.version}, SHA-256 {info.digest[:12]}")
     try:
@@ -195,11 +195,6 @@ def _find_output(classes: Sequence[Any] | None, label: str | None) -> int | None
     return names.index(label)
 
 
-def _feature_names(model: Any, metadata: dict[str, Any]) -> Sequence[str] | None:
-    """Names of the features of a model that does not know them itself."""
-    return None if hasattr(model, "reader_") else feature_names(model, metadata)
-
-
 # ---- rows ---------------------------------------------------------------------------------------
 
 
@@ -257,7 +252,7 @@ def _write_page(
         X=blocks,
         rows=None if row is None else [row],
         target=metadata.get("target") or "the target",
-        feature_names=_feature_names(saved.model, metadata),
+        feature_names=None if hasattr(saved.model, "reader_") else metadata.get("columns"),
         domain=metadata.get("range"),
         held_out=metadata.get("held_out"),
     )

@@ -19,6 +19,7 @@ from .reference import evaluate, evaluate_table, namespace, real_rows
 from .spec import Spec, check_width
 from .table import CODE, Table
 from .table.layout import layout_of
+from .table.stored import flatten
 from .tabulated import PER_FEATURE, code_table_for, n_columns, table_for, zero_at_zero
 
 MAX_READABLE = 2**14  # values up to which the readable form is about as fast as a loop
@@ -224,7 +225,7 @@ def _transform_dense(table: Table, X: np.ndarray, out: np.ndarray, n_jobs: int |
     from .table.transform import transform_dense, transform_workspace
 
     note_path(f"table:{_BINNINGS[table.binning]}:dense")
-    layout, x, flat = layout_of(table), X.reshape(-1), out.reshape(-1)
+    layout, x, flat = layout_of(table), flatten(X), out.reshape(-1)
     in_threads(
         lambda begin, end: transform_dense(
             layout, x, transform_workspace(layout), begin, end, flat

@@ -19,6 +19,7 @@ from .reference import namespace, positions, real_rows
 from .spec import Spec, check_width
 from .table import AFFINE, CODE, EDGES, Table
 from .table.layout import TOP, Bins, bins_of
+from .table.stored import flatten
 
 _GRAIN = 2**15  # values that are worth a thread
 _MAX_READABLE = 2**16  # values up to which the readable form is faster than loading a loop
@@ -128,7 +129,7 @@ def _encode_dense(
     dtype, d = output_dtype(X.dtype), X.shape[1]
     X = np.ascontiguousarray(X, dtype=X.dtype if X.dtype.kind == "u" else dtype)
     bins, encoding = _code_bins(table), _encoding(table, ends, d, bits)
-    x, codes = X.reshape(-1), out.reshape(-1)
+    x, codes = flatten(X), out.reshape(-1)
     inside = in_threads(
         lambda begin, end: encode_dense(bins, encoding, x, locations_for(TILE), begin, end, codes),
         X.shape[0],

@@ -114,17 +114,6 @@ def _least_size(block: np.ndarray, low: Any, high: Any) -> Any:
     return infinity if bits >= infinity.view(kind) else (bits + kind(1)).view(block.dtype)
 
 
-def first_not_finite(X: np.ndarray) -> tuple[int, int]:
-    """Row and column of the first value that is not finite, of a matrix that has one."""
-    step = max(1, _BLOCK // X.shape[1])
-    for start in range(0, len(X), step):
-        wrong = ~np.isfinite(X[start : start + step])
-        if wrong.any():
-            row, column = np.unravel_index(np.argmax(wrong), wrong.shape)
-            return start + int(row), int(column)
-    raise ValueError("all values are finite")
-
-
 def column_range(X: np.ndarray, n_jobs: int | None = None) -> ColumnRange:
     """Smallest and largest value of each column of a dense matrix."""
 

@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 
 from .._util.arguments import (
     argument,
+    argument_error,
     check_choice,
     check_count,
     check_number,
@@ -128,11 +129,7 @@ class Choice(Tabled):
 
     def code(self) -> str:
         """Python that makes the chosen map."""
-        made = self.evidence.candidate.code()
-        if not hasattr(self.map, "steps"):
-            return made
-        before = [maps.expression(step) for _, step in self.map.steps[:-1]]
-        return f"make_pipeline({', '.join([*before, made])})"
+        return maps.expression(self.map)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -259,9 +256,7 @@ def choose(
     if budget is not None:
         check_positive("choose", "budget", budget, "a positive number of seconds")
     if isinstance(families, str):
-        raise ValueError(
-            f"choose: families must be a list of names, got {families!r}: use [{families!r}]."
-        )
+        raise argument_error("choose", "families", families, "a list of names")
     requirements = {"max_error": max_error, "error": error, "confidence": confidence}
     random_state = seed_of(random_state)
     rows, columns = _read_rows(X, kernel)

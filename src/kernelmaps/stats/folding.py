@@ -31,18 +31,18 @@ from .._util import storage
 from .._util.arguments import needed
 from .._util.devices import (
     PRECISIONS,
-    in_halves,
     is_tensor,
     memory_named,
     numpy_dtype,
     precision,
     resolve,
+    run_in_halves,
     to_device,
     to_host,
 )
 from .._util.display import track
 from .._util.schema import Check, SchemaError, check_entries, instance, integer, text
-from .._util.sparse import first_bad
+from .._util.sparse import find_not_finite
 from .._util.threads import interruptible, ordered_map, resolve_threads
 from ..data.dask import DaskSource, source_of_partition
 from ..data.sources import Block, Source
@@ -156,7 +156,7 @@ def _in_parts(
     if on_device is None:
         return work(block)
     rows = slice(0, len(block))
-    return in_halves(lambda rows: work(block.take(rows)), rows, join, name, _SUMS_MUST_FIT)
+    return run_in_halves(lambda rows: work(block.take(rows)), rows, join, name, _SUMS_MUST_FIT)
 
 
 def _fold_partitions(
@@ -340,7 +340,7 @@ def _check_block(block: Block, name: str) -> None:
     X = block.X
     if is_tensor(X):  # a GPU is asked for one number, unless it is bad
         X = np.zeros((1, 1)) if X.isfinite().all() else to_host(X)
-    place = first_bad(X)
+    place = find_not_finite(X)
     if place is not None:
         row, column = place
         value = "NaN" if np.isnan(X[place]) else "infinity (inf)"

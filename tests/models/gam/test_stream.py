@@ -371,13 +371,6 @@ def test_chunks_of_a_generator_are_kept_for_further_passes(seed, small_chunks):
         assert_same(clone(model).fit(X, y), once, X, tol=1e-6)
 
 
-def test_chunks_of_other_columns_are_refused(seed):
-    X, rate, _ = table(seed, 500)
-    chunks = [(X, rate), (X[["age", "size", "shop", "flat"]], rate)]
-    with pytest.raises(ValueError, match="the chunks of X have different columns"):
-        km.AdditiveRegressor().fit(chunks)
-
-
 def test_a_list_of_labels_beside_a_file_holds_labels(tmp_path, seed):
     """They are strings, as names of columns are."""
     X, rate, _ = table(seed, 300)
@@ -394,13 +387,6 @@ def test_exposures_beside_a_generator(seed):
     once = km.AdditiveRegressor(loss="poisson").fit(iter([(X, y)]), exposure=exposure)
     held = km.AdditiveRegressor(loss="poisson").fit(X, y, exposure=exposure)
     assert_same(held, once, X, tol=1e-6)
-
-
-def test_a_named_exposure_needs_names_of_columns():
-    dask = pytest.importorskip("dask.array")
-    X, y = dask.ones((300, 2), chunks=100), dask.ones(300, chunks=100)
-    with pytest.raises(ValueError, match="exposure='e' names a column"):
-        km.AdditiveRegressor(loss="poisson").fit(X, y, exposure="e")
 
 
 def test_a_class_that_the_sample_does_not_have_is_learned(seed, monkeypatch):

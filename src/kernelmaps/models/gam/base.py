@@ -47,6 +47,7 @@ from ..losses import GAM, BinomialCounts, Loss, find_loss
 from ..shapes import Explanation, PairFunction, ShapeFunction
 from .comparison import fit_statistics
 from .design import MAX_EXACT_ROWS, build_design, describe_merged_levels, encode_rows
+from .effect_tables import effect_tables
 from .fitting import fit_outputs
 from .inference import build_predictor
 from .interactions import search_pairs
@@ -578,6 +579,47 @@ class GeneralizedAdditiveModel(BaseEstimator):
         }
         statistic = "F" if loss.estimates_dispersion else "chi²"
         return summarise(type(self).__name__, model, facts, self._output_names(), statistic)
+
+    def to_tables(self, step: Any = None, X: Any = None, *, exposure: Any = None) -> dict[str, Any]:
+        """Return the terms as tables of effects: a row for each band of numbers, or each level.
+
+        With these tables and a pencil, or in a spreadsheet, the score of a row is the sum of
+        ``intercept_`` and of the effect that each term has for it; with a log link the prediction
+        is exp(intercept) times the relativities. It is the prediction of the model for the row
+        whose numbers are replaced by the column "value" of their bands. A pair is a grid of the
+        bands or levels of its columns, and adds to these.
+
+        Parameters
+        ----------
+        step : float or dict, optional
+            Width of the bands of all columns of numbers; or, by column, a width or a list of
+            numbers where bands begin. The first and the last band are open. By default about 20
+            bands of a round width between the first and the last percentile of the training rows.
+        X : frame, array-like of shape (n_samples, n_features), or path of a CSV or Parquet file
+            Rows to sum the exposure over. By default it is the weight of the training rows, which
+            the model keeps by bins: close to that of bands that divide them, and of cells of pairs.
+        exposure : array-like of shape (n_samples,), optional
+            What each row of `X` was exposed to; 1 by default.
+
+        Returns
+        -------
+        dict of str to pandas.DataFrame
+            By name of term, with the columns ``band`` (intervals that begin with their left end)
+            or ``level``, ``effect`` (as in `eval_terms`), with a log or logit link ``relativity``
+            (its exponential), ``standard_error`` and ``exposure``; of numbers also ``value``, the
+            mean of the training rows in the band, where the effect and its error are taken. Rows
+            "missing" and "other" (levels that training rows did not show) stand last. Of pairs
+            there is ``band of age`` and so on; for more than two classes there is ``class``.
+        """
+        check_is_fitted(self)
+        owner = f"{type(self).__name__}.to_tables"
+        if X is None and exposure is not None:
+            raise ValueError(f"{owner}: exposure= is that of rows: pass them as X=.")
+        rows = None if X is None else self._columns(X)
+        if rows is not None:
+            n = len(rows[0])
+            exposure = np.ones(n) if exposure is None else self._row_values(exposure, n, "exposure")
+        return effect_tables(self.predictor_, step, self._output_names(), rows, exposure)
 
     def explain(self, x: Any, output: int | None = None) -> Explanation:
         """Explain one row: what each term adds to its score.

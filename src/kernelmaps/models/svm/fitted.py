@@ -29,7 +29,7 @@ from ..._util.schema import (
     size,
     text,
 )
-from ..._util.sparse import dense, is_sparse
+from ..._util.sparse import dense, find_not_finite, is_sparse
 from ..._util.threads import cached_property, in_threads
 from ...engine import Spec, apply, code_spec
 from ...engine.apply import sums_array_api
@@ -41,7 +41,6 @@ from ...engine.extent import (
     describe_negative,
     describe_not_finite,
     describe_outside_domain,
-    first_not_finite,
 )
 from ...engine.families import CURVES
 from ...engine.outputs import check_loop
@@ -49,6 +48,7 @@ from ...engine.piecewise import spec_of
 from ...engine.reference import tabulate_codes
 from ...engine.spec import check_width
 from ...engine.table import CODE, Table
+from ...engine.table.stored import flatten
 from ...engine.tabulated import has_table, n_columns, zero_at_zero
 from ...exceptions import OutOfDomainWarning
 from ..outputs import best_codes, class_probabilities, sigmoid
@@ -155,9 +155,9 @@ class SavedMap:
     def check(self, X: np.ndarray) -> None:
         """Refuse values of float64 rows, or warn of them, in the words of the map."""
         low, high = column_range(X)
-        if not (np.isfinite(low).all() and np.isfinite(high).all()):
-            row, column = first_not_finite(X)
-            raise ValueError(describe_not_finite(self.saved_class, X[row, column], row, column))
+        place = find_not_finite(X)
+        if place is not None:
+            raise ValueError(describe_not_finite(self.saved_class, X[place], *place))
         if self.refuses_negative and (low < 0).any():
             has_signed = "signed" in self.saved_parameters
             raise ValueError(describe_negative(self.saved_class, float(low.min()), has_signed))
@@ -679,7 +679,7 @@ def add_sums(table: Any, X: Any, out: np.ndarray, n_jobs: int | None = None) -> 
     check_loop(X, table.features, out, (X.shape[0], table.outputs))
     grain = max(1, _GRAIN // (X.shape[1] * out.shape[1]))
     flat, stored = out.reshape(-1), is_sparse(X)
-    rows = stored_rows(X.data, X.indices, X.indptr) if stored else X.reshape(-1)
+    rows = stored_rows(X.data, X.indices, X.indptr) if stored else flatten(X)
     loop = dot_stored if stored else dot_dense
 
     def work(begin: int, end: int) -> None:
