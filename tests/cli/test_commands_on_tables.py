@@ -713,6 +713,16 @@ def test_exposures_are_remembered(tmp_path):
     np.testing.assert_array_equal(np.array(rates, float), model.predict(X))
 
 
+def test_a_surface_is_named_by_its_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.random((200, 3)), columns=["east", "north", "age"])
+    frame["y"] = np.sin(6 * frame["east"]) * frame["north"] + frame["age"]
+    path, out = tmp_path / "d.csv", tmp_path / "m.kmap"
+    frame.to_csv(path, index=False)
+    run("fit", path, "-t", "y", "--terms", "east:north=surface,age=linear", "-o", out)
+    assert km.load(out).term_names_ == ["age", "east × north"]
+
+
 def test_losses_have_their_parameter_behind_a_colon(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.random(300)})

@@ -6,7 +6,7 @@ import pytest
 import kernelmaps as km
 from kernelmaps.design import api
 from kernelmaps.design.api import design_map
-from kernelmaps.design.certify import between_grid
+from kernelmaps.design.certify import bound_between_grid
 from kernelmaps.design.problem import NotPositiveDefiniteError, build_problem
 from kernelmaps.engine import evaluate
 from kernelmaps.exceptions import DesignError
@@ -135,7 +135,7 @@ def test_table_specs_scale():
 def test_bound_between_grid_points_holds_and_is_tight(kernel, seed):
     problem = build_problem(kernel, (1, 255))
     design = design_map(kernel, 4)
-    proof = between_grid(problem, (design.frequencies, design.weights))
+    proof = bound_between_grid(problem, (design.frequencies, design.weights))
     lags = np.random.default_rng(seed).uniform(0, problem.span, 20_000)
     miss = np.max(np.abs(problem.residual(lags, (design.frequencies, design.weights))))
     assert miss <= proof.found * (1 + 1e-9)

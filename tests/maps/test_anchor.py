@@ -473,14 +473,17 @@ def test_refuses_codes_of_another_map():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_neighbors": 41}, "n_neighbors=41 needs at least as many anchors, got 40"),
+        ({"n_neighbors": 41}, "n_neighbors must be at most the number of anchors, 40, got 41"),
         (
             {"n_neighbors": 3, "anchors": [0.1, 0.2]},
-            "n_neighbors=3 needs at least as many anchors, got 2",
+            "n_neighbors must be at most the number of anchors, 2, got 3",
         ),
         ({"n_anchors": 70000}, "at most 65536"),
         ({"n_anchors": 0}, "n_anchors must be an integer >= 1"),
-        ({"weights": "linear", "n_neighbors": 3}, "interpolates between n_neighbors=2"),
+        (
+            {"weights": "linear", "n_neighbors": 3},
+            "n_neighbors must be 2 for weights='linear', got 3",
+        ),
         ({"weights": "gauss"}, "weights must be one of"),
         ({"anchors": "even"}, "anchors must be one of"),
         ({"energy": 0.0}, r"energy must be in \(0, 1\]"),
@@ -488,7 +491,10 @@ def test_refuses_codes_of_another_map():
         ({"rank": 0}, "rank must be an integer >= 1"),
         ({"anchors": [0.1, 0.1, 0.5]}, "distinct numbers"),
         ({"anchors": [0.1, np.nan]}, "finite numbers of shape"),
-        ({"anchors": [[0.1, 0.2]]}, "anchors has 1 rows, but X has 4 features"),
+        (
+            {"anchors": [[0.1, 0.2]]},
+            "anchors must be 4 rows, one for each feature of X, got '1 rows'",
+        ),
         ({"feature_range": (1, 0)}, "finite low <= high"),
         ({"out_of_domain": "ignore"}, "out_of_domain must be one of"),
     ],

@@ -36,8 +36,11 @@ def test_more_neighbours_than_a_feature_has_anchors_take_them_all():
     [
         ({"anchors": []}, "finite numbers of shape"),
         ({"anchors": [[0.1, 0.2], 0.3]}, "finite numbers of shape"),
-        ({"anchors": [[0.1, 0.2], [0.3], [0.4]]}, "anchors has 3 rows, but X has 4 features"),
-        ({"anchors": np.linspace(0, 1, 65537)}, "at most 65536 anchors, got 65537"),
+        (
+            {"anchors": [[0.1, 0.2], [0.3], [0.4]]},
+            "anchors must be 4 rows, one for each feature of X, got '3 rows'",
+        ),
+        ({"anchors": np.linspace(0, 1, 65537)}, "n_anchors must be at most 65536.*, got 65537"),
         (
             {"anchors": [-1.0, 0.0, 1.0]},
             "anchors of column 0 go down to -1, but the kernel is defined",
@@ -48,7 +51,7 @@ def test_more_neighbours_than_a_feature_has_anchors_take_them_all():
         ),
         ({"feature_range": (0,)}, r"feature_range must be \(low, high\)"),
         ({"feature_range": 3}, r"feature_range must be \(low, high\)"),
-        ({"feature_range": (0, [1, 2, 3])}, r"an array of 4 numbers"),
+        ({"feature_range": (0, [1, 2, 3])}, r"one for each of the 4 features"),
         ({"feature_range": ("low", 1)}, r"feature_range must be \(low, high\)"),
         ({"energy": "all"}, r"energy must be in \(0, 1\], got 'all'"),
         ({"energy": None}, r"energy must be in \(0, 1\], got None"),

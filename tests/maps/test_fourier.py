@@ -384,7 +384,7 @@ def test_rotations_of_product_kernels_are_refused(kernel, sampling):
 
 
 def test_odd_paired_form_is_refused():
-    with pytest.raises(ValueError, match=r"n_components must be even; got 7. Use 8"):
+    with pytest.raises(ValueError, match=r"n_components must be even for form='paired'.*, got 7"):
         km.RandomFourierMap(n_components=7, form="paired").fit(np.eye(3))
 
 

@@ -173,7 +173,10 @@ def test_arguments_are_checked(seed):
     X = histograms(seed)
     for settings, words in (
         ({"landmarks": "corners"}, "NystroemMap: landmarks must be one of"),
-        ({"n_components": 20, "n_landmarks": 10}, "n_landmarks=10 landmarks have no more columns"),
+        (
+            {"n_components": 20, "n_landmarks": 10},
+            "n_landmarks must be at least n_components=20, got 10",
+        ),
         ({"kernel": "chi2", "sigma": 2.0}, "this kernel has no length scale"),
         ({"kernel": "exp_chi2", "sigma": 2.0}, "Its width is gamma"),
         ({"kernel": "exp_chi2", "sigma": "median"}, "Its width is gamma"),
