@@ -126,7 +126,7 @@ def test_what_does_not_fit_names_the_parameter(torch, monkeypatch, seed, step, a
 
 
 def test_halves_join_and_give_up_with_a_reason():
-    from kernelmaps._util.devices import in_halves
+    from kernelmaps._util.devices import run_in_halves
 
     def work(limit):
         def on(rows):
@@ -136,11 +136,11 @@ def test_halves_join_and_give_up_with_a_reason():
 
         return on
 
-    pieces = in_halves(work(3), slice(0, 10), lambda a, b: a + b, "test", "")
+    pieces = run_in_halves(work(3), slice(0, 10), lambda a, b: a + b, "test", "")
     assert [p[0] for p in pieces] == sorted(p[0] for p in pieces)
     assert sum(b - a for a, b in pieces) == 10
     with pytest.raises(MemoryError, match=r"Fold: the GPU does not have enough memory.*Buy one"):
-        in_halves(work(0), slice(0, 10), lambda a, b: a + b, "Fold", "Buy one")
+        run_in_halves(work(0), slice(0, 10), lambda a, b: a + b, "Fold", "Buy one")
 
 
 def test_tf32_is_asked_for_or_absent(torch):
