@@ -112,9 +112,11 @@ class CurveOptions:
     n_smoothest: int = 6  # functions with a smoothing parameter of their own, if rows are many
     # Functions that a curve keeps: this many times the edf that its column alone uses, and as many
     # as there are rows for, at least this number. With few rows for each column that saves time,
-    # with many a curve keeps all: strong effects of other columns may hide that it is wiggly.
+    # with more a curve keeps all: strong effects of other columns may hide that it is wiggly. From
+    # `many_rows` on a column alone shows that, and this many more are enough.
     functions_per_edf: float = 1.5
     min_more_functions: int = 2
+    more_functions_many: int = 8
 
 
 BASES = BasisOptions()
@@ -570,7 +572,10 @@ def curve_basis(
     basis = best.bases[taken]
     if term.n_bases is None:
         of_column = CURVES.functions_per_edf * best.edf[taken]
-        basis = basis.smoothest(int(of_column + max(CURVES.min_more_functions, affordable)))
+        more = max(CURVES.min_more_functions, affordable)
+        if n_rows >= CURVES.many_rows:
+            more = min(CURVES.more_functions_many, more)
+        basis = basis.smoothest(int(of_column + more))
     if n_rows >= CURVES.many_rows:
         return basis.with_two_smoothing_parameters(CURVES.n_smoothest)
     return basis
