@@ -27,21 +27,9 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from .._util import storage
+from .._util import devices, schema, storage
 from .._util.arguments import needed
-from .._util.devices import (
-    PRECISIONS,
-    in_halves,
-    is_tensor,
-    memory_named,
-    numpy_dtype,
-    precision,
-    resolve,
-    to_device,
-    to_host,
-)
 from .._util.display import track
-from .._util.schema import Check, SchemaError, check_entries, instance, integer, text
 from .._util.sparse import first_bad
 from .._util.threads import interruptible, ordered_map, resolve_threads
 from ..data.dask import DaskSource, source_of_partition
@@ -156,7 +144,7 @@ def _in_parts(
     if on_device is None:
         return work(block)
     rows = slice(0, len(block))
-    return in_halves(lambda rows: work(block.take(rows)), rows, join, name, _SUMS_MUST_FIT)
+    return devices.in_halves(lambda rows: work(block.take(rows)), rows, join, name, _SUMS_MUST_FIT)
 
 
 def _fold_partitions(
@@ -192,7 +180,7 @@ def features_of(block: Block, transform: Transform | None, name: str) -> Any:
     if transform is None:
         return block.X
     Z = _named(name, block, transform, block.X)
-    if is_tensor(Z):
+    if devices.is_tensor(Z):
         return Z
     return Z.tocsr() if sp.issparse(Z) else np.asarray(Z)
 
@@ -222,9 +210,9 @@ def choose_block_rows(n_features: int, n_outputs: int, itemsize: int) -> int:
 # ---- checkpoints --------------------------------------------------------------------------------
 
 CHECKPOINT_KIND = "fold-checkpoint"
-_CHECKPOINT_ENTRIES: dict[str, Check] = {
-    "kind": text((CHECKPOINT_KIND,)), "identity": instance((dict,)), "stats": instance((dict,)),
-    "position": integer(), "digest": text(),
+_CHECKPOINT_ENTRIES: dict[str, schema.Check] = {
+    "kind": schema.text((CHECKPOINT_KIND,)), "identity": schema.instance((dict,)),
+    "stats": schema.instance((dict,)), "position": schema.integer(), "digest": schema.text(),
 }  # fmt: skip
 
 
@@ -258,9 +246,9 @@ class Checkpoint:
             return blocks
         try:
             header, arrays = storage.read(self.path, CHECKPOINT_KIND)
-            check_entries(header, _CHECKPOINT_ENTRIES, {}, "the checkpoint")
+            schema.check_entries(header, _CHECKPOINT_ENTRIES, {}, "the checkpoint")
             stats = stats_from_state(header["stats"], arrays)
-        except (FileFormatError, SchemaError) as error:
+        except (FileFormatError, schema.SchemaError) as error:
             raise FileFormatError(
                 f"{self.name}: the checkpoint cannot be used: {error} Delete it to start again."
             ) from error
@@ -305,7 +293,7 @@ class Checkpoint:
         arrays = [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
         for array in [*arrays, block.y, block.w]:
             if array is not None:
-                array = np.ascontiguousarray(to_host(array))  # of a tensor, a copy
+                array = np.ascontiguousarray(devices.to_host(array))  # of a tensor, a copy
                 self._digest.update(str((array.shape, array.dtype.str)).encode())
                 objects = repr(array.tolist()).encode() if array.dtype.hasobject else None
                 self._digest.update(objects or array.reshape(-1).view(np.uint8))
@@ -338,8 +326,8 @@ def _named(
 
 def _check_block(block: Block, name: str) -> None:
     X = block.X
-    if is_tensor(X):  # a GPU is asked for one number, unless it is bad
-        X = np.zeros((1, 1)) if X.isfinite().all() else to_host(X)
+    if devices.is_tensor(X):  # a GPU is asked for one number, unless it is bad
+        X = np.zeros((1, 1)) if X.isfinite().all() else devices.to_host(X)
     place = first_bad(X)
     if place is not None:
         row, column = place
@@ -395,15 +383,15 @@ class OnDevice:
                 f"{self.owner}: sparse rows are not folded on a device. Leave device out, or pass "
                 "blocks of dense rows"
             )
-        device = resolve(self.device, self.owner)
+        device = devices.resolve(self.device, self.owner)
         while len(self._pending) > AHEAD:  # every block on its way to a GPU holds memory
             self._pending.popleft().synchronize()
-        wide = numpy_dtype(X.dtype) not in _SHORT
+        wide = devices.numpy_dtype(X.dtype) not in _SHORT
         double = self.arithmetic == "float64" if self.arithmetic else wide
-        if is_tensor(X):  # one that is there already stays
+        if devices.is_tensor(X):  # one that is there already stays
             rows = X.to(device).double() if double else X.to(device).float()
         else:
-            rows = to_device(X, device, np.float64 if double else np.float32)
+            rows = devices.to_device(X, device, np.float64 if double else np.float32)
         Z = rows if self.transform is None else self.transform(rows)
         if device.type == "cuda":
             import torch
@@ -414,7 +402,8 @@ class OnDevice:
     @contextmanager
     def session(self, instead: str) -> Iterator[None]:
         """Around all blocks: how products are computed, and what to do `instead` without memory."""
-        with precision(self.arithmetic or "float32"), memory_named(self.owner, instead):
+        multiplying = devices.precision(self.arithmetic or "float32")
+        with multiplying, devices.memory_named(self.owner, instead):
             yield
 
     @staticmethod
@@ -429,9 +418,10 @@ class OnDevice:
 
 def check_device(device: Any, arithmetic: str | None, owner: str) -> None:
     """Refuse a device that is not there before any row is read."""
-    if arithmetic is not None and arithmetic not in PRECISIONS:
+    if arithmetic is not None and arithmetic not in devices.PRECISIONS:
         raise ValueError(
-            f"{owner}: precision must be None or one of {', '.join(PRECISIONS)}; got {arithmetic!r}"
+            f"{owner}: precision must be None or one of {', '.join(devices.PRECISIONS)}; got "
+            f"{arithmetic!r}"
         )
     if device is not None:
-        resolve(device, owner)
+        devices.resolve(device, owner)

@@ -43,20 +43,9 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 import numpy as np
 import scipy.sparse as sp
 
-from .._util import storage
+from .._util import schema, storage
 from .._util.arguments import check_choice
 from .._util.devices import is_tensor, multiply, to_device, to_host
-from .._util.schema import (
-    SchemaError,
-    State,
-    array,
-    boolean,
-    integer,
-    labels,
-    number,
-    optional,
-    text,
-)
 from .._util.sparse import check_sparse
 from ..exceptions import FileFormatError
 
@@ -260,26 +249,26 @@ class Moments(Statistics):
     """
 
     kind = "moments"
-    _state: ClassVar[State] = State(
+    _state: ClassVar[schema.State] = schema.State(
         {
-            "target": text(("none", "real", "class")),
-            "tag": text(),
-            "n": integer(),
-            "weight": number(low=0),
-            "closed": boolean,
-            "shift": optional(array("f8", "features")),
-            "m": optional(array("f8", "features")),
-            "H": optional(array("f8", "features features")),
-            "V": optional(array("f8", "targets features", least=0)),
-            "y_shift": array("f8", "targets", least=0),
-            "b": array("f8", "targets", least=0),
-            "yy": array("f8", "targets", least=0),
-            "classes": optional(labels),
+            "target": schema.text(("none", "real", "class")),
+            "tag": schema.text(),
+            "n": schema.integer(),
+            "weight": schema.number(low=0),
+            "closed": schema.boolean,
+            "shift": schema.optional(schema.array("f8", "features")),
+            "m": schema.optional(schema.array("f8", "features")),
+            "H": schema.optional(schema.array("f8", "features features")),
+            "V": schema.optional(schema.array("f8", "targets features", least=0)),
+            "y_shift": schema.array("f8", "targets", least=0),
+            "b": schema.array("f8", "targets", least=0),
+            "yy": schema.array("f8", "targets", least=0),
+            "classes": schema.optional(schema.labels),
         },
         allowed={
-            "by_class": boolean,
-            "multilabel": boolean,
-            "G": optional(array("f8", "targets features features", least=0)),
+            "by_class": schema.boolean,
+            "multilabel": schema.boolean,
+            "G": schema.optional(schema.array("f8", "targets features features", least=0)),
         },
     )
     by_class = multilabel = False  # of files that do not say it
@@ -294,9 +283,11 @@ class Moments(Statistics):
         }  # fmt: skip
         for name, is_expected in expected.items():
             if (getattr(self, name) is not None) != is_expected:
-                raise SchemaError(f"Moments: {name!r} is missing, or does not belong to the others")
+                raise schema.SchemaError(
+                    f"Moments: {name!r} is missing, or does not belong to the others"
+                )
         if has_sums and self.classes is not None and len(self.V) != len(self.classes):
-            raise SchemaError("Moments: 'classes' and 'V' have different lengths")
+            raise schema.SchemaError("Moments: 'classes' and 'V' have different lengths")
 
     def __init__(
         self,
@@ -651,21 +642,21 @@ class Moments(Statistics):
             WY = Y if w is None else Y * w[:, None]
             out.y_shift, out.b, out.yy = self.y_shift, WY.sum(axis=0), (WY * Y).sum(axis=0)
             return WY.T
-        labels = np.asarray(y)
+        y = np.asarray(y)
         if self.multilabel:
-            if labels.ndim != 2:
+            if y.ndim != 2:
                 raise ValueError(
                     "labels must be an indicator matrix, as in the first block, found shape "
-                    f"{labels.shape}"
+                    f"{y.shape}"
                 )
-            if not np.isin(labels, (0, 1)).all():
+            if not np.isin(y, (0, 1)).all():
                 raise ValueError("an indicator matrix of labels must hold zeros and ones alone")
-            out.classes = np.arange(labels.shape[1])
-            indicators = sp.csr_array(labels.T.astype(np.float64))
+            out.classes = np.arange(y.shape[1])
+            indicators = sp.csr_array(y.T.astype(np.float64))
         else:
-            if labels.ndim != 1 and labels.shape[1:] != (1,):
-                raise ValueError(f"labels must be a vector, found shape {labels.shape}")
-            out.classes, codes = np.unique(labels.ravel(), return_inverse=True)
+            if y.ndim != 1 and y.shape[1:] != (1,):
+                raise ValueError(f"labels must be a vector, found shape {y.shape}")
+            out.classes, codes = np.unique(y.ravel(), return_inverse=True)
             n = len(codes)
             shape = len(out.classes), n
             indicators = sp.csr_array((np.ones(n), (codes, np.arange(n))), shape=shape)

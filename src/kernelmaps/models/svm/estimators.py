@@ -17,17 +17,8 @@ from ..._util.arguments import check_choice, check_number
 from ..._util.devices import is_foreign
 from ..._util.schema import boolean, labels, number
 from ..._util.storage import all_or_nothing
+from .. import outputs
 from ..inputs import coded_labels, real_targets, refuse_training_on_gpu, weights_of
-from ..outputs import (
-    ScoresAnywhere,
-    best_codes,
-    best_labels,
-    class_pairs,
-    class_probabilities,
-    count_votes,
-    indicators,
-    sigmoid,
-)
 from .base import AdditiveSVM, refuse_outputs, takes_chunks
 from .inputs import is_indicators
 from .problem import Targets
@@ -45,7 +36,7 @@ def _has_probabilities(model: AdditiveSVC) -> bool:
 
 
 @dataclass(eq=False, repr=False)
-class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
+class AdditiveSVC(outputs.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
     r"""Support vector classifier that is a sum of one-dimensional functions.
 
     It is a linear machine on an additive feature map, :math:`f(x) = b + \sum_j g_j(x_j)` with
@@ -355,7 +346,7 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
     def _outputs(self) -> np.ndarray:
         """The code that each output calls +1; of pairs, both codes."""
         if self._pairwise:
-            return class_pairs(len(self.classes_))
+            return outputs.class_pairs(len(self.classes_))
         return np.ones(1) if self._has_one_score else np.arange(len(self.classes_))
 
     def _kind_of_outputs(self) -> tuple[str, np.ndarray | None, bool]:
@@ -371,7 +362,7 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
     def _output_to_explain(self, scores: np.ndarray) -> int:
         if not self._pairwise:
             return super()._output_to_explain(scores)
-        winner = int(np.argmax(count_votes(scores[None], len(self.classes_))[0]))
+        winner = int(np.argmax(outputs.count_votes(scores[None], len(self.classes_))[0]))
         sign = (self._outputs() == winner) @ [-1, 1]  # of scores that speak for this class
         margin = np.where((sign != 0) & (sign * scores >= 0), np.abs(scores), np.inf)
         return int(np.argmin(margin))
@@ -380,12 +371,12 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         """Scores of outputs as the values of `decision_function`."""
         is_refused = self._pairwise and is_foreign(scores)
         refuse_outputs(type(self).__name__, "rows of other array libraries", pairwise=is_refused)
-        return count_votes(scores, len(self.classes_)) if self._pairwise else scores
+        return outputs.count_votes(scores, len(self.classes_)) if self._pairwise else scores
 
     def _score_of_fold(self, scores: np.ndarray, y: np.ndarray, counts: np.ndarray) -> float:
         if self._multilabel:
-            return float(np.average((indicators(scores) == y).all(axis=1), weights=counts))
-        best = best_codes(self._by_class(scores), len(self.classes_))
+            return float(np.average((outputs.indicators(scores) == y).all(axis=1), weights=counts))
+        best = outputs.best_codes(self._by_class(scores), len(self.classes_))
         return float(np.average(best == y, weights=counts))
 
     # -- predictions ------------------------------------------------------------------------------
@@ -427,7 +418,7 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
             Labels; of several, the indicators of those with a positive score.
         """
         scores = self._by_class(self._scores(X))
-        return indicators(scores) if self._multilabel else best_labels(self, scores)
+        return outputs.indicators(scores) if self._multilabel else outputs.best_labels(self, scores)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -446,8 +437,8 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
             Probabilities, in the order of `classes_`. Those of the labels of an indicator matrix
             do not sum to one: each is that of the label by itself.
         """
-        p = sigmoid(self._scores(X))
-        return p if self._multilabel else class_probabilities(p)
+        p = outputs.sigmoid(self._scores(X))
+        return p if self._multilabel else outputs.class_probabilities(p)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -456,7 +447,7 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
 
 
 @dataclass(eq=False, repr=False)
-class AdditiveSVR(ScoresAnywhere, RegressorMixin, AdditiveSVM):
+class AdditiveSVR(outputs.ScoresAnywhere, RegressorMixin, AdditiveSVM):
     r"""Support vector regressor, or ridge, that is a sum of one-dimensional functions.
 
     It is a linear machine on an additive feature map, :math:`f(x) = b + \sum_j g_j(x_j)` with

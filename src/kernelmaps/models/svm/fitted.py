@@ -13,36 +13,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..._util import schema
 from ..._util.compiling import interpreted
-from ..._util.schema import (
-    SchemaError,
-    State,
-    array,
-    boolean,
-    instance,
-    integer,
-    labels,
-    names,
-    number,
-    optional,
-    pair,
-    record,
-    saved,
-    text,
-)
 from ..._util.sparse import dense, is_sparse
 from ..._util.threads import cached_property, in_threads
-from ...engine import Spec, apply, code_spec
+from ...engine import Spec, apply, code_spec, extent
 from ...engine.apply import sums_array_api
-from ...engine.extent import (
-    EXACT_SIZES,
-    OUT_OF_DOMAIN,
-    column_range,
-    first_not_finite,
-    negative_message,
-    not_finite_message,
-    outside_domain,
-)
 from ...engine.families import CURVES
 from ...engine.outputs import check_loop
 from ...engine.piecewise import spec_of
@@ -127,12 +103,12 @@ class SavedMap:
     saved_class: str  # name of the class that was saved, for messages
     saved_parameters: frozenset[str]  # names of its parameters
     used_parameters = ("out_of_domain",)
-    _state: ClassVar[State] = State(
-        required={"spec_": instance((Spec,)), "n_features_in_": integer(1)},
+    _state: ClassVar[schema.State] = schema.State(
+        required={"spec_": schema.instance((Spec,)), "n_features_in_": schema.integer(1)},
         allowed={
-            "domain_": optional(pair(array("f8 f4", "domain", finite=False))),
-            "feature_names_in_": names,
-            "refuses_negative": boolean,
+            "domain_": schema.optional(schema.pair(schema.array("f8 f4", "domain", finite=False))),
+            "feature_names_in_": schema.names,
+            "refuses_negative": schema.boolean,
         },
     )
     spec_: Spec
@@ -154,23 +130,24 @@ class SavedMap:
 
     def check(self, X: np.ndarray) -> None:
         """Refuse values of float64 rows, or warn of them, in the words of the map."""
-        low, high = column_range(X)
+        name, largest = self.saved_class, extent.EXACT_SIZES[1]
+        low, high = extent.column_range(X)
         if not (np.isfinite(low).all() and np.isfinite(high).all()):
-            row, column = first_not_finite(X)
-            raise ValueError(not_finite_message(self.saved_class, X[row, column], row, column))
+            row, column = extent.first_not_finite(X)
+            raise ValueError(extent.not_finite_message(name, X[row, column], row, column))
         if self.refuses_negative and (low < 0).any():
             has_signed = "signed" in self.saved_parameters
-            raise ValueError(negative_message(self.saved_class, float(low.min()), has_signed))
-        if max(-low.min(), high.max()) > EXACT_SIZES[1]:
+            raise ValueError(extent.negative_message(name, float(low.min()), has_signed))
+        if max(-low.min(), high.max()) > largest:
             raise ValueError(
-                f"{self.saved_class}: values beyond ±{EXACT_SIZES[1]:g} leave the sizes for which "
-                "its results are exact. Divide X by a constant of that order."
+                f"{name}: values beyond ±{largest:g} leave the sizes for which its results are "
+                "exact. Divide X by a constant of that order."
             )
         if self.domain_ is None or self.out_of_domain == "extrapolate":
             return
         lower, upper = (np.asarray(end, np.float64) for end in self.domain_)
         known = self._known_names if self.feature_names_in_ is None else self.feature_names_in_
-        message = outside_domain(
+        message = extent.outside_domain(
             self.saved_class, (low, high), (lower, upper), self.out_of_domain, known
         )
         if message is not None and not self._warned:
@@ -180,7 +157,7 @@ class SavedMap:
     def _check_state(self) -> None:
         if self.refuses_negative is None:  # columns differ in it: the map itself knows which
             raise ValueError("refuses_negative is not stated")
-        if self.out_of_domain not in ("auto", *OUT_OF_DOMAIN):
+        if self.out_of_domain not in ("auto", *extent.OUT_OF_DOMAIN):
             raise ValueError("out_of_domain is unknown")
         if self.domain_ is not None and len(self.domain_[0]) not in (1, self.n_features_in_):
             raise ValueError("domain_ must have one range, or one for each feature")
@@ -190,7 +167,7 @@ class SavedMap:
         check_width(self.spec_, self.n_features_in_)
 
 
-@record
+@schema.record
 class Summary:
     """What is kept of a sample of the training rows: files and pickles hold no rows.
 
@@ -210,23 +187,25 @@ class Summary:
         Type of the rows.
     """
 
-    low: np.ndarray = saved(array("f8", "features"))
-    high: np.ndarray = saved(array("f8", "features"))
-    density: np.ndarray = saved(array("f8", f"features {_DENSITY_BINS}", low=0, high=1))
-    term_means: np.ndarray = saved(array("f8", "features outputs"))
-    importances: np.ndarray = saved(array("f8 f4", "features", low=0))
-    least: float = saved(number(low=0))
-    dtype: str = saved(text(("float64", "float32", "uint8", "uint16", "uint32")))
+    low: np.ndarray = schema.saved(schema.array("f8", "features"))
+    high: np.ndarray = schema.saved(schema.array("f8", "features"))
+    density: np.ndarray = schema.saved(
+        schema.array("f8", f"features {_DENSITY_BINS}", low=0, high=1)
+    )
+    term_means: np.ndarray = schema.saved(schema.array("f8", "features outputs"))
+    importances: np.ndarray = schema.saved(schema.array("f8 f4", "features", low=0))
+    least: float = schema.saved(schema.number(low=0))
+    dtype: str = schema.saved(schema.text(("float64", "float32", "uint8", "uint16", "uint32")))
 
     def _check_state(self) -> None:
         if np.any(self.low > self.high):
-            raise SchemaError("Summary: 'low' is above 'high'")
+            raise schema.SchemaError("Summary: 'low' is above 'high'")
 
 
 def _fitted_map(value: Any, where: str, lengths: Any) -> None:
     """The check of the map of a machine."""
     if not isinstance(value, SavedMap) and not hasattr(value, "_columns_per_feature"):
-        raise SchemaError(f"{where} must be an AdditiveMap, found a {type(value).__name__}")
+        raise schema.SchemaError(f"{where} must be an AdditiveMap, found a {type(value).__name__}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,18 +247,18 @@ class AdditiveMachine:
     feature_names: Any = None
     sample: Any = None
 
-    _state: ClassVar[State] = State(
+    _state: ClassVar[schema.State] = schema.State(
         required={
             "feature_map": _fitted_map,
-            "on_codes": boolean,
-            "weights": array("f8 f4", "features bases outputs"),
-            "offset": array("f8", "outputs"),
-            "tol": number(above=0),
-            "outputs": text(("numbers", "classes", "pairs", "labels")),
-            "classes": optional(labels),
-            "log_odds": boolean,
-            "feature_names": optional(names),
-            "summary": instance((Summary,)),
+            "on_codes": schema.boolean,
+            "weights": schema.array("f8 f4", "features bases outputs"),
+            "offset": schema.array("f8", "outputs"),
+            "tol": schema.number(above=0),
+            "outputs": schema.text(("numbers", "classes", "pairs", "labels")),
+            "classes": schema.optional(schema.labels),
+            "log_odds": schema.boolean,
+            "feature_names": schema.optional(schema.names),
+            "summary": schema.instance((Summary,)),
         }
     )
 
@@ -317,7 +296,7 @@ class AdditiveMachine:
         """Raise ValueError if entries that were loaded contradict each other."""
         n_features, n_bases, n_outputs = self.weights.shape
         feature_map, means, (smallest, largest) = (
-            self.feature_map, self.summary.term_means, EXACT_SIZES
+            self.feature_map, self.summary.term_means, extent.EXACT_SIZES
         )  # fmt: skip
         ends = np.abs([self.summary.low, self.summary.high])
         largest_sum = max(np.abs(a).max() for a in (self.weights, self.offset, means))
@@ -509,7 +488,7 @@ class AdditiveMachine:
         stored = self.sample.data if is_sparse(self.sample) else self.sample
         rows = self.sample.toarray() if is_sparse(self.sample) else self.sample
         ends = np.float64([rows.min(axis=0), rows.max(axis=0)])
-        low, high = np.where(np.abs(ends) < EXACT_SIZES[0], 0.0, ends)
+        low, high = np.where(np.abs(ends) < extent.EXACT_SIZES[0], 0.0, ends)
         counts = [
             np.histogram(rows[:, j], _density_edges(float(a), float(b)))[0]
             for j, (a, b) in enumerate(zip(low, high, strict=True))
