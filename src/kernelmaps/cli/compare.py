@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ..data import load, read_rows
+from ..data.datasets import load
+from ..data.reading import read_rows
 from ..data.table_reader import uninformative_columns
 from ..evaluation.choice import choose as choose_map
 from ..evaluation.comparison import compare as compare_methods

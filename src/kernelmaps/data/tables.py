@@ -16,11 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._util.arguments import needed
-from .._util.threads import cached_property
 from ..exceptions import MissingTargetWarning
 from .columns import (
     RawTable,
-    advice_on_text,
     check_order,
     check_selection,
     column_positions,
@@ -50,8 +48,7 @@ from .sources import (
     sliced_source,
     values_at,
 )
-from .targets import finite_numbers, number_values, target_values
-from .text_cells import Text
+from .targets import number_values, target_values
 
 IN_MEMORY_BYTES = 1 << 28  # of a file, uncompressed, up to which it is read at once
 
@@ -200,41 +197,6 @@ def _assign_columns(
     return y, named, [n for n in names if n not in named] if columns is None else list(columns)
 
 
-_LEARNED_ROWS = 1 << 14  # of a CSV file, which say whether a column holds numbers
-
-
-@dataclass(frozen=True)
-class CsvFragment:
-    """A CSV file of numbers and labels in the place of a fragment of a dataset."""
-
-    file: CsvFile
-
-    @cached_property
-    def physical_schema(self) -> Any:
-        """Columns whose first cells are numbers must hold numbers; others are text."""
-        first = next(self.file.blocks(rows=_LEARNED_ROWS))
-        numbers = [Text(column.combine_chunks()).plain is not None for column in first.columns]
-        kinds = [pa.float64() if number else pa.string() for number in numbers]
-        return pa.schema(list(zip(first.column_names, kinds, strict=True)))
-
-    def to_batches(self, columns: list[str], batch_size: int, **_: Any) -> Iterator[Any]:
-        start = 0
-        for table in self.file.blocks(columns, batch_size):
-            arrays = {name: self._typed(table.column(name), name, start) for name in columns}
-            yield pa.record_batch(arrays)
-            start += table.num_rows
-
-    def _typed(self, column: Any, name: str, start: int) -> Any:
-        text = column.combine_chunks()
-        if not pa.types.is_floating(self.physical_schema.field(name).type):
-            return text
-
-        def locate_row(row: int | None) -> str:
-            return self.file.locate_row(None if row is None else start + row)
-
-        return pa.array(finite_numbers(Text(text), name, locate_row, advice_on_text()))
-
-
 @dataclass
 class ArrowSource(Source):
     """Record batches of a dataset, as rows of numbers or, with `frames`, as pyarrow tables.
@@ -264,7 +226,7 @@ class ArrowSource(Source):
     name: str = "the Parquet dataset"
 
     def __post_init__(self) -> None:
-        countable = not any(isinstance(fragment, CsvFragment) for fragment in self.fragments)
+        countable = not any(isinstance(fragment, CsvFile) for fragment in self.fragments)
         self.n_rows = sum(map(count_rows, self.fragments)) if countable else None
         if self.has_target is not None:
             self.numbers = np.flatnonzero(self.has_target)
@@ -285,7 +247,7 @@ class ArrowSource(Source):
 
         `columns` are the names of the features, in their order; by default all others.
         """
-        if isinstance(data, CsvFragment):
+        if isinstance(data, CsvFile):
             fragments, schema = [data], data.physical_schema
         else:
             if isinstance(data, pa.Table):
@@ -486,7 +448,7 @@ def open_source(
         refuse_pipe(path)
     package, beside = type(X).__module__.split(".")[0], (y, sample_weight, exposure)
     if path is not None and (is_parquet(path) or is_csv(path)):
-        data = parquet_dataset(path) if is_parquet(path) else CsvFragment(CsvFile(path))
+        data = parquet_dataset(path) if is_parquet(path) else CsvFile(path)
         where = str(path) if frames else f"the file {str(path)!r}"
         return ArrowSource.of(data, *beside, frames=frames, columns=columns, name=where)
     if path is not None and path.suffix.lower() != ".npy":

@@ -414,17 +414,13 @@ class BlockTraining:
             self.states.append(BlockDescent(tables, rows, problem, of_group))
         self.n_threads = options.n_threads
 
-    def for_states(self, work: Callable[[BlockDescent], Any]) -> list[Any]:
-        """Call a function with every state, in as many threads as are allowed."""
-        return run_interruptibly(work, self.states, self.n_threads)
-
     def solve(self, source: Source, fitted: FittedMap) -> Solution:
         """Solve with all rows of a source."""
 
         def read() -> Iterator[tuple[Any, int]]:
             return ((fitted.block(block.X), block.start) for block in read_blocks(source))
 
-        solutions = DescentOverBlocks(self.states, read, self.for_states).solve()
+        solutions = DescentOverBlocks(self.states, read, self.n_threads).solve()
         for solution, state in zip(solutions, self.states, strict=True):
             solution.weights = unpack_weights(solution.weights, state.tables, state.n_outputs)
         return join_solutions(solutions)
@@ -451,7 +447,9 @@ class BlockTraining:
         Those of earlier chunks stay. Returns the means over the chunks of weights and offsets.
         """
         most = min(max_iter, _MOST_EPOCHS)
-        self.for_states(lambda state: state.learn(rows, targets.y, cost, most))
+        run_interruptibly(
+            lambda state: state.learn(rows, targets.y, cost, most), self.states, self.n_threads
+        )
         weights = [unpack_weights(s.average(share), s.tables, s.n_outputs) for s in self.states]
         offset = np.concatenate([state.mean_intercept for state in self.states])
         return np.concatenate(weights, axis=2), offset
