@@ -6,8 +6,7 @@ import scipy.sparse as sp
 
 from kernelmaps.exceptions import FileFormatError
 from kernelmaps.stats import FoldMoments, KernelMoments, Moments, load_stats
-from kernelmaps.stats.composite import fold_of_row, stats_from_state
-from kernelmaps.stats.moments import BLOCK_ROWS
+from kernelmaps.stats.moments import BLOCK_ROWS, fold_of_row, stats_from_state
 
 TARGETS = ["none", "real", "class"]
 KINDS = [*TARGETS, "folds", "kernels"]

@@ -35,8 +35,7 @@ from .._util.threads import interruptible, ordered_map, resolve_threads
 from ..data.dask import DaskSource, source_of_partition
 from ..data.sources import Block, Source
 from ..exceptions import FileFormatError
-from .composite import stats_from_state
-from .moments import BLOCK_ROWS
+from .moments import BLOCK_ROWS, stats_from_state
 
 BLOCK_BYTES = 64 << 20
 _SUMS_MUST_FIT = "The sums have to fit: use fewer components, or leave device out"

@@ -169,14 +169,10 @@ class CodeSums:
                 f"CodeSums: columns have {other.sizes} codes, expected {self.sizes}: merge sums "
                 "of the same coding"
             )
-        self.weight += other.weight
-        self.target += other.target
-        self.square += other.square
-        self.count += other.count
-        for sums, added in zip(self.singles + self.targets, other.singles + other.targets):
+        for name in ("weight", "target", "square", "count"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for sums, added in zip(self._tables, other._tables, strict=True):
             sums += added
-        for place, table in self.pairs.items():
-            table += other.pairs[place]
         return self
 
     def scaled(self, factor: float) -> CodeSums:
@@ -192,13 +188,16 @@ class CodeSums:
         CodeSums
             New sums.
         """
-        sums = self.zero()
-        sums.weight, sums.target = factor * self.weight, factor * self.target
-        sums.square, sums.count = factor * self.square, self.count
-        sums.singles = [factor * table for table in self.singles]
-        sums.targets = [factor * table for table in self.targets]
-        sums.pairs = {place: factor * table for place, table in self.pairs.items()}
+        sums = self.zero().merge(self)
+        for name in ("weight", "target", "square"):
+            setattr(sums, name, factor * getattr(sums, name))
+        for table in sums._tables:
+            table *= factor
         return sums
+
+    @property
+    def _tables(self) -> list[np.ndarray]:
+        return [*self.singles, *self.targets, *self.pairs.values()]
 
     def products(
         self, bases: Sequence[np.ndarray], columns: Sequence[int] | None = None

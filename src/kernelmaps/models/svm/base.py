@@ -275,12 +275,9 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         cost = weigh_costs(name, C, targets.weight)
         training: Any = getattr(self, "_chunks", None)
         progress: Any = getattr(self, "_progress", None)  # of a model that was saved
-        kind, first = (sparse.issparse(rows), rows.dtype), None
-        if training is not None:
-            first = training.kind
-        elif progress is not None:
-            first = progress.sparse, np.dtype(progress.dtype)
-        if first not in (None, kind):  # its tables are in use
+        kind = sparse.issparse(rows), rows.dtype
+        first = kind if training is None and progress is None else (training or progress).kind
+        if first != kind:  # its tables are in use
             found, expected = (
                 f"{'sparse' if s else 'dense'} {dtype}" for s, dtype in (kind, first)
             )

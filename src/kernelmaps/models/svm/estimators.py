@@ -10,7 +10,10 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import (
+    _check_partial_fit_first_call,
+    check_classification_targets,
+)
 from sklearn.utils.validation import check_is_fitted
 
 from ..._util.arguments import check_choice, check_number
@@ -234,18 +237,9 @@ class AdditiveSVC(outputs.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         X, y = self._check_chunk(X, y)
         check_classification_targets(y)
         name = f"{type(self).__name__}.partial_fit"
-        if first and classes is None:
-            raise ValueError(
-                f"{name}: classes must be passed at the first call: all labels that will ever "
-                "occur."
-            )
         if first:
-            self.classes_ = np.unique(classes)
-        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(
-                f"{name}: classes={np.unique(classes)} are not those of the first call, "
-                f"{self.classes_}."
-            )
+            self.__dict__.pop("classes_", None)
+        _check_partial_fit_first_call(self, classes)
         if len(self.classes_) < 2:
             raise ValueError(f"{name}: needs at least 2 classes.")
         unseen = np.setdiff1d(y, self.classes_)

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -298,24 +298,6 @@ def join_solutions(solutions: Sequence[Solution]) -> Solution:
 # ---- rows that come in blocks -------------------------------------------------------------------
 
 
-class FirstPass(NamedTuple):
-    """What a first pass over the data tells.
-
-    Attributes
-    ----------
-    y, weight : ndarray of shape (n,)
-    sampled : ndarray of int
-        Numbers of some rows of positive weight, at random.
-    outline : array or CSR
-        These rows, with the columns' smallest and largest values as two more rows.
-    """
-
-    y: np.ndarray
-    weight: np.ndarray
-    sampled: np.ndarray
-    outline: Any
-
-
 def open_rereadable(owner: str, X: Any, y: Any, sample_weight: Any) -> Source:
     """Open data that can be read again and again."""
     source = open_source(X, y, sample_weight)
@@ -342,8 +324,12 @@ def read_blocks(source: Source) -> Iterator[Block]:
             yield block
 
 
-def read_once(owner: str, source: Source) -> FirstPass:
-    """One pass: labels, ranges, a sample; refuses rows that no map accepts."""
+def read_once(owner: str, source: Source) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
+    """One pass over the data, which refuses rows that no map accepts.
+
+    Returns targets and weights, the numbers of some rows of positive weight, at random, and these
+    rows, with the columns' smallest and largest values as two more rows.
+    """
     ys, weights, ends, sample, n_counted = [], [], [], RowSample(_MOST_SAMPLED), 0
     for block in read_blocks(source):
         with naming_gams(block.X):
@@ -369,7 +355,7 @@ def read_once(owner: str, source: Source) -> FirstPass:
         outline = sparse.vstack([rows, sparse.csr_matrix(outer)], format="csr")
     else:
         outline = np.vstack([rows, outer])
-    return FirstPass(y, weight, sampled, outline)
+    return y, weight, sampled, outline
 
 
 def _check_block(owner: str, block: Block) -> None:
