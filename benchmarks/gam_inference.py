@@ -4,11 +4,12 @@
 
 prints, for each setting, the share of p-values below 0.05 beside that of the F test, and the shares
 of means and of new observations that nominal intervals of 95 % and 90 % cover; the shares of tables
-with a false pair, and with the true one; the share of p-values below 0.05 of `km.anova` for a curve
-without an effect; the shares of means and of rows of new levels of a factor that these intervals
-cover; and for quantile losses the shares of new observations that intervals of 90 % cover, and of
-models that are nearly constant. ``--write`` records them in ``results/gam_inference.json``. The
-tests hold shorter runs of some of these settings to bounds.
+with a false pair, and with the true one; the shares of p-values below 0.05 of a column beside
+pairs, and of such a pair; those of `km.anova` for a curve without an effect; the shares of means
+and of rows of new levels of a factor that these intervals cover; and for quantile losses the shares
+of new observations that intervals of 90 % cover, and of models that are nearly constant.
+``--write`` records them in ``results/gam_inference.json``.
+The tests hold shorter runs of some of these settings to bounds.
 """
 
 from __future__ import annotations
@@ -189,6 +190,45 @@ def chosen_pairs(pairs: Pairs, rng: np.random.Generator) -> tuple[bool, bool]:
     return bool(chosen - true), bool(chosen & true)
 
 
+class BesidePair(NamedTuple):
+    """A column with a slope and a pair, beside a strong pair; or with slopes by group.
+
+    `sd` is that of the slopes, 0 of no pair's effect.
+    """
+
+    groups: int
+    n_rows: int
+    slope: float = 0.0
+    sd: float = 0.0
+
+
+BESIDE_PAIRS = [
+    BesidePair(groups, n_rows, *effect)
+    for groups, n_rows in ((0, 500), (6, 300), (30, 500))
+    for effect in ((0.0, 0.0), (0.15, 0.0), (0.0, 0.2))
+]
+
+
+def p_values_beside_pairs(setting: BesidePair, rng: np.random.Generator) -> tuple[float, float]:
+    """Of the column, and of its pair alone."""
+    n, groups = setting.n_rows, setting.groups
+    x, z, w = rng.normal(size=(3, n))
+    if groups:
+        code, slopes = (
+            rng.integers(0, groups, n),
+            setting.slope + setting.sd * rng.normal(size=groups),
+        )
+        y = 0.5 * rng.normal(size=groups)[code] + slopes[code] * w + rng.normal(size=n)
+        X = pd.DataFrame({"w": w, "site": [f"s{k}" for k in code]})
+        model = km.AdditiveRegressor(terms=["w", "site", ("site", km.Term("w", "linear"))])
+    else:
+        y = 2 * x * z + setting.slope * w + setting.sd * x * w + rng.normal(size=n)
+        X = pd.DataFrame({"w": w, "x": x, "z": z})
+        model = km.AdditiveRegressor(interactions=[("x", "z"), ("w", "x")])
+    terms = model.fit(X, y).predictor_.terms
+    return float(terms[0].p_value[0]), float(terms[-1].p_value[0])
+
+
 class Nested(NamedTuple):
     """Models with and without a curve that has no effect, or a category."""
 
@@ -274,7 +314,7 @@ def quantile_intervals(setting: Quantiles, rng: np.random.Generator) -> tuple[fl
         return X, mean + 0.3 * noise
 
     X, y = rows(setting.n_rows)
-    model = km.AdditiveRegressor("quantile", quantile=setting.quantile).fit(X, y)
+    model = km.AdditiveRegressor(km.losses.Quantile(setting.quantile)).fit(X, y)
     new, observed = rows(1000)
     low, high = model.predict_interval(new, 0.9).T
     constant = model.predict(X).std() < 0.5 * y.std()
@@ -294,6 +334,9 @@ PARTS = {
     "factors": Simulation(FACTORS, p_values, ("below 0.05", "F test"), 0.05),
     "coverage": Simulation(list(LOSSES), coverage, ("means (0.95)", "new observations (0.90)")),
     "pairs": Simulation(PAIRS, chosen_pairs, ("false pair", "true pair")),
+    "beside pairs": Simulation(
+        BESIDE_PAIRS, p_values_beside_pairs, ("column below 0.05", "its pair below 0.05"), 0.05
+    ),
     "anova": Simulation(NESTED, anova_p_value, ("below 0.05",), 0.05),
     "new levels": Simulation(
         NEW_LEVELS, new_level_coverage, ("means of new levels (0.95)", "their rows (0.90)")

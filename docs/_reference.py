@@ -11,6 +11,7 @@ SECTIONS = {
     "kernels": ("Exact kernels", "The reference that every map is compared with."),
     "design": ("Designing maps", "Compute the best map for a kernel and a size."),
     "models": ("Models", "Generalised additive models of tables, and models on maps."),
+    "losses": ("Losses", "Objects for the parameter `loss` of generalised additive models."),
     "evaluation": ("Judging maps", "How large the error of a map is, and which map to use."),
     "certificate": ("Certificates", "Bounds on the error of a map."),
     "inspection": ("Displays", "Plots of kernel errors and of fitted models."),
@@ -23,6 +24,8 @@ SECTIONS = {
     "engine": ("Specs", "What a fitted map is, and applying it."),
     "exceptions": ("Errors and warnings", "Exceptions and warnings that you may want to catch."),
 }
+
+PARAMETERS_ALONE = ("losses",)  # whose classes have methods for solvers, not for users
 
 
 def exists(module: str) -> bool:
@@ -74,6 +77,7 @@ def write_reference(folder: Path) -> None:
                 "",
                 ".. autosummary::",
                 "   :toctree: .",
+                *["   :template: autosummary/parameters.rst"] * (room in PARAMETERS_ALONE),
                 "",
             ]
             lines += [f"   {name}" for name in names] + [""]

@@ -66,6 +66,7 @@ _SUBMODULES = [
     "exceptions",
     "inspection",
     "kernels",
+    "losses",
     "maps",
     "models",
     "stats",

@@ -240,6 +240,8 @@ def test_options_reach_the_model(rides, tmp_path):
         (["--map", "SplineMap", "--interactions", "auto"], "--interactions means nothing for"),
         (["--exposure", "area", "--model", "svm"], "--exposure means nothing for --model svm"),
         (["--exposure", "area"], "--exposure is for --loss poisson and --loss gamma"),
+        (["--loss", "quantile:2"], "--loss quantile:2: Quantile: quantile must be between 0 and 1"),
+        (["--loss", "poisson:one"], "--loss poisson:one: could not convert"),
         (["--loss", "epsilon_insensitive"], "'epsilon_insensitive' is a loss of AdditiveSVR"),
         (["--loss", "poisson", "--model", "ridge"], "--loss means nothing for --model ridge"),
         (["--holdout", "first"], "--holdout must be auto, last, random, none"),
@@ -723,6 +725,24 @@ def test_exposures_are_remembered(tmp_path):
                    tmp_path / "bare.csv")  # fmt: skip
     rates = run("predict", out, tmp_path / "bare.csv", "--exposure", "none").split()[1:]
     np.testing.assert_array_equal(np.array(rates, float), model.predict(X))
+
+
+def test_losses_have_their_parameter_behind_a_colon(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.random(300)})
+    frame["y"] = rng.poisson(np.exp(frame["a"]))
+    path, out = tmp_path / "d.csv", tmp_path / "m.kmap"
+    frame.to_csv(path, index=False)
+    for text, loss in (
+        ("quantile:0.9", km.losses.Quantile(0.9)),
+        ("poisson:1", km.losses.Poisson(1)),
+    ):
+        told = json.loads(run("fit", path, "-t", "y", "--loss", text, "-o", out, "--json"))
+        assert told["task"] == "regression"
+        model = km.load(out)
+        assert model.loss == loss
+        predicted = np.array(run("predict", out, path).split()[1:], float)
+        np.testing.assert_array_equal(predicted, model.predict(frame[["a"]]))
 
 
 def test_weights_are_a_column_only_where_they_are_named(tmp_path):

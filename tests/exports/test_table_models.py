@@ -302,7 +302,7 @@ def test_a_loss_with_a_logarithmic_link_is_one_entry(monkeypatch, tmp_path):
     model = km.AdditiveRegressor(loss="inverse_gaussian")
     with pytest.raises(ValueError, match=r"one of .*'gamma'.*, got 'inverse_gaussian'"):
         model.fit(X, y)
-    monkeypatch.setitem(LOSSES, "inverse_gaussian", InverseGaussian)
+    monkeypatch.setitem(LOSSES, "inverse_gaussian", InverseGaussian())
     model.fit(X, y, exposure=exposure)
     rate = model.predict(X)
     scores = model.intercept_ + model.eval_terms(X).sum(axis=1)

@@ -112,6 +112,13 @@ def test_a_pipeline_of_known_steps_comes_back(path):
     np.testing.assert_array_equal(saved(model, path).predict(X), model.predict(X))
 
 
+def test_a_pipeline_within_a_pipeline_comes_back(path):
+    X = rows()
+    features = make_pipeline(Normalizer("l1"), km.HomogeneousMap(n_components=3))
+    model = make_pipeline(features, LinearSVC()).fit(X, labels())
+    np.testing.assert_array_equal(saved(model, path).predict(X), model.predict(X))
+
+
 def test_values_of_every_sort_come_back(path):
     values = {
         "tuple": (1, "two", None),
@@ -592,7 +599,7 @@ def machine(model):
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
-        ("SplineMap", lambda m: m["state"].update(n_features_in_=7), "rows of 7 features"),
+        ("SplineMap", lambda m: m["state"].update(n_features_in_=7), "features = 7, found"),
         ("SplineMap", lambda m: m["state"].update(n_features_in_="6"), "whole number"),
         ("SplineMap", lambda m: m["state"].pop("spec_"), "lacks 'spec_'"),
         ("SplineMap", lambda m: m["state"].update(_fast=1), "unknown entries '_fast'"),
@@ -604,7 +611,7 @@ def machine(model):
         ("SplineMap", lambda m: m.pop("version"), "version None"),
         ("SplineMap", lambda m: m.update(state=[]), "malformed 'object'"),
         ("SplineMap", lambda m: m.pop("params"), "malformed 'object'"),
-        ("AnchorMap", lambda m: m["state"]["anchors_"].pop(), "features = 5, found"),
+        ("AnchorMap", lambda m: m["state"]["anchors_"].pop(), "of 6 features, found 5"),
         ("AnchorMap", lambda m: m["params"].update(kernel="nobody"), "nobody"),
         (
             "AdditiveSVC",

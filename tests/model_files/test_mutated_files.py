@@ -98,7 +98,7 @@ def huge_weights(state, arrays):
     [
         (lambda: fitted_map("AnchorMap"), shorter_anchors, "fit the bins of the map"),
         (lambda: fitted_map("AnchorMap"), lambda s, a: s.pop("kernel_"), "'kernel_' is missing"),
-        (fitted_map_of_the_plane, two_domains_of_one_feature, "domain_ must have one range"),
+        (fitted_map_of_the_plane, two_domains_of_one_feature, "'domain_' must have the shape"),
         (
             lambda: fitted_map("HomogeneousMap"),
             lambda s, a: s["certificate_"]["state"].clear(),

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from loss_of_targets import make_loss
 
 from kernelmaps._util.compiling import loop, static
-from kernelmaps.models.losses import GAM, LOSSES, SVM, find_loss, losses_for, make_loss
+from kernelmaps.models.losses import GAM, LOSSES, SVM, find_loss, losses_for
 from kernelmaps.models.solvers import _dual_loops
 
 EVERY = pytest.mark.parametrize("name", [name for name, kind in LOSSES.items() if kind.dual_rules])

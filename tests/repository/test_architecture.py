@@ -31,6 +31,7 @@ EDGES = {
     "design": LEAVES | {"kernels", "engine"},
     "maps": LEAVES | {"kernels", "engine", "design"},
     "models": LEAVES | BELOW_MODELS,
+    "losses": {"models"},  # public names of `models`
     "plots": LEAVES | BELOW_MODELS | {"models"},
     "inspection": {"plots"},  # public names of `plots`
     "evaluation": LEAVES | BELOW_MODELS | {"models", "plots", "export", TOP},

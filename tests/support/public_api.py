@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from docs._reference import sections
+from docs._reference import PARAMETERS_ALONE, sections
 
 
 def members() -> dict[str, Any]:
@@ -28,6 +28,8 @@ def methods(cls: type) -> dict[str, Any]:
     """
     found = inspect.getmembers(cls, lambda f: inspect.isfunction(f) or inspect.ismethod(f))
     fields = {field.name for field in dataclasses.fields(cls)} if is_result(cls) else set()
+    if cls.__module__.rpartition(".")[2] in PARAMETERS_ALONE:
+        return {}
     return {
         name: method
         for name, method in found

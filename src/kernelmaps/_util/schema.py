@@ -225,6 +225,17 @@ def integer(low: int = 0, high: int = 2**63 - 1) -> Check:
 
 
 @dataclass(frozen=True)
+class size:
+    """A whole number of at least 1 that is the length of a name in the shapes of a schema."""
+
+    name: str
+
+    def __call__(self, value: Any, where: str, lengths: Lengths) -> None:
+        integer(1)(value, where, lengths)
+        _check_length(self.name, value, where, lengths)
+
+
+@dataclass(frozen=True)
 class text:
     """A string; one of `choices`, if there are any."""
 
@@ -278,8 +289,8 @@ class many:
     def __call__(self, value: Any, where: str, lengths: Lengths) -> None:
         if not isinstance(value, list) or len(value) < self.least:
             raise SchemaError(f"{where} must be a list, found {_short(value)}")
-        if self.count and lengths.setdefault(self.count, len(value)) != len(value):
-            raise SchemaError(f"{where} must have {lengths[self.count]} items, found {len(value)}")
+        if self.count:
+            _check_length(self.count, len(value), where, lengths)
         for index, item in enumerate(value):
             self.check(item, f"{where}[{index}]", lengths)
 
@@ -316,8 +327,7 @@ def labels(value: Any, where: str, lengths: Lengths) -> None:
         raise SchemaError(f"{where} must be a vector of labels, found {_short(value)}")
     if value.dtype.kind == "O" and not all(isinstance(item, str) for item in value):
         raise SchemaError(f"{where} must hold numbers or strings")
-    if lengths.setdefault("classes", len(value)) != len(value):
-        raise SchemaError(f"{where} must have {lengths['classes']} labels, found {len(value)}")
+    _check_length("classes", len(value), where, lengths)
     if len(value) > 1 and not (value[1:] > value[:-1]).all():
         raise SchemaError(f"{where} must be distinct labels in ascending order")
 
@@ -328,6 +338,7 @@ def names(value: Any, where: str, lengths: Lengths) -> None:
         raise SchemaError(f"{where} must be a vector of strings, found {_short(value)}")
     if not all(isinstance(item, str) for item in value.tolist()):
         raise SchemaError(f"{where} must hold strings only")
+    _check_length("features", len(value), where, lengths)
 
 
 def anything(value: Any, where: str, lengths: Lengths) -> None:
@@ -335,6 +346,11 @@ def anything(value: Any, where: str, lengths: Lengths) -> None:
 
 
 _LARGEST = float(np.finfo(np.float64).max)
+
+
+def _check_length(name: str, length: int, where: str, lengths: Lengths) -> None:
+    if lengths.setdefault(name, length) != length:
+        raise SchemaError(f"{where} must be of {lengths[name]} {name}, found {length}")
 
 
 def _check_bounds(value: Any, low: Any, high: Any, where: str) -> None:

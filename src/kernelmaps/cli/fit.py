@@ -63,7 +63,7 @@ Smoothing = Annotated[
 ]
 Loss = Annotated[
     str | None,
-    typer.Option(help="Loss: log_loss, poisson, absolute_error, …; of an SVM hinge, …"),
+    typer.Option(help="Loss: log_loss, poisson, quantile:0.9, …; of an SVM hinge, …"),
 ]
 MaxIter = Annotated[int | None, typer.Option(help="Most steps of the solver.")]
 Tol = Annotated[

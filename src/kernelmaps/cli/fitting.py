@@ -326,7 +326,7 @@ def _predict(model: Any, source: Source) -> PredictionScores:
 
 def _decide_task(y: Any, settings: FitSettings, complete: bool = True) -> Task:
     """What is predicted; targets of one value are refused, if `y` has all of them."""
-    loss = LOSSES.get(settings.loss or "")
+    loss = LOSSES.get((settings.loss or "").partition(":")[0])
     of_numbers = settings.exposure is not None or (loss is not None and not loss.of_labels)
     if settings.task == "auto" and of_numbers:
         task = Task("regression")

@@ -19,6 +19,7 @@ from .._util.display import shortened
 from ..export.files import load
 from ..maps.base import PLUGINS, AdditiveMap, FeatureMap
 from ..models.gam.terms import Term
+from ..models.losses import parse_loss
 
 MODELS = ("gam", "svm", "ridge")
 HOLDOUTS = ("auto", "last", "random", "none")
@@ -131,10 +132,12 @@ class FitSettings:
         """The model to fit, unfitted; a GAM uses the `columns` that were asked for by name."""
         labels = task == "classification"
         given = {name: getattr(self, name) for name in ("loss", "max_iter", "tol")}
-        options = {name: value for name, value in given.items() if value is not None}
+        options: dict[str, Any] = {name: v for name, v in given.items() if v is not None}
         C = 1.0 if self.C is None else self.C
         if self.model == "gam":
             kind = "AdditiveClassifier" if labels else "AdditiveRegressor"
+            if self.loss is not None:
+                options["loss"] = parse_loss(self.loss)
             return getattr(kernelmaps, kind)(**self._gam_parameters(columns), **options)
         if self.model == "svm":
             kind = "AdditiveSVC" if labels else "AdditiveSVR"

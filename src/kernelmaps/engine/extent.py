@@ -14,10 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from .._util.schema import array, either, pair
 from .._util.threads import in_threads, rows_per_thread
 
 EXACT_SIZES = (1e-150, 1e150)
 """Of float64 values: their squares and products are floating-point numbers, too."""
+
+DOMAIN = pair(either(tuple(array("f8 f4", shape, finite=False) for shape in ("1", "features"))))
+"""What a file says of the ranges that a map was fitted for: one, or one for each feature."""
 
 OUT_OF_DOMAIN: tuple[str, ...] = ("clip", "raise", "extrapolate")
 """What may be done with values outside a fitted domain."""

@@ -238,10 +238,32 @@ def put(typing_context, array, offset, value):
     def build(context, builder, signature, args):
         number = context.cast(builder, args[2], value, array.dtype)
         where = pointer(context, builder, array, args[0], args[1], llvm(array.dtype))
-        builder.store(number, where)
+        builder.store(number, where).set_metadata("noalias", _read_only(builder))
         return context.get_dummy_value()
 
     return types.void(array, types.int64, value), build
+
+
+def _read_only(builder):
+    """The scope, to LLVM, of memory that :func:`read` reads and no :func:`put` writes to."""
+    scope = builder.module.add_metadata(["read", builder.module.add_metadata(["kernelmaps"])])
+    return builder.module.add_metadata([scope])
+
+
+@python_fallback(lambda array, offset: array.reshape(-1)[offset])
+def read(typing_context, array, offset):
+    """``array[offset]`` of a contiguous array that the loop does not :func:`put` to.
+
+    LLVM reads several of them at a time: it need not think of what was written in between.
+    """
+
+    def build(context, builder, signature, args):
+        where = pointer(context, builder, array, args[0], args[1], llvm(array.dtype))
+        number = builder.load(where)
+        number.set_metadata("alias.scope", _read_only(builder))
+        return number
+
+    return array.dtype(array, types.int64), build
 
 
 @python_fallback(lambda array, offset: array.reshape(-1)[offset])
@@ -265,7 +287,7 @@ def _field(context, builder, block: types.Type, value, name: str):
 
 
 def _python_polynomial(values, piece, u, v):
-    size, width = len(values.chunk), len(values.chunk) * values.parts
+    size, width = len(values.chunk), len(values.chunk) * len(values.parts)
     first = piece * width * len(values.powers) + v * size
     total = 0
     for power in reversed(range(len(values.powers))):
@@ -279,17 +301,17 @@ def polynomial(typing_context, values, piece, u, part):
     """Σ_k coef[piece, k] u^k for one vector of the columns, by Horner's rule."""
     coef, powers = _field_type(values, "coef"), _field_type(values, "powers").count
     kind = Vector(coef.dtype, _field_type(values, "chunk").count)
+    width = kind.size * _field_type(values, "parts").count
 
     def build(context, builder, signature, args):
         block, piece, u, part = args
         numbers = _field(context, builder, values, block, "coef")
         position = filled(builder, u, kind)
-        width = builder.mul(_COUNT(kind.size), _field(context, builder, values, block, "parts"))
-        at = builder.mul(piece, builder.mul(width, _COUNT(powers)))
+        at = builder.mul(piece, _COUNT(width * powers))
         at = builder.add(at, builder.mul(part, _COUNT(kind.size)))
         total = None
         for power in reversed(range(powers)):
-            offset = builder.add(at, builder.mul(width, _COUNT(power)))
+            offset = builder.add(at, _COUNT(width * power))
             where = pointer(context, builder, coef, numbers, offset, llvm(kind))
             coefficients = builder.load(where, align=coef.dtype.bitwidth // 8)
             if total is None:

@@ -44,7 +44,7 @@ def zero_at_zero(spec: Spec) -> bool:
         return bool(spec.numbers["zero_at_zero"])
     if CURVES[spec.family].argument == "log":
         return True
-    sets = _curve_sets(spec)
+    sets = count_curve_sets(spec)
     at_zero, at_one = (curve_values(spec, np.full((1, sets), x), np) for x in (0.0, 1.0))
     # A sine is stored as a cosine of phase −π/2, which is 6e-17 at zero.
     return bool(np.abs(at_zero).max() <= 1e-15 * max(1.0, float(np.abs(at_one).max())))
@@ -116,7 +116,7 @@ def _curve_table(
     if tabulated is None:
         return None
     binning, degree, origin, _, coef = tabulated
-    sets = _curve_sets(spec)
+    sets = count_curve_sets(spec)
     shift, scale = (spec.arrays.get(name, np.full(1, bare)) for name, bare in _BARE.items())
     if binning == LOG2:
         origins, resolutions = np.array([origin]), np.array([float(resolution)])
@@ -143,7 +143,7 @@ def code_table_for(spec: Spec, n_codes: int, n_features: int, budget: int) -> Ta
     table = table_of(spec) if spec.family == "piecewise" else None
     if table is not None and table.binning == CODE:
         return stored_table(spec, np.dtype(np.float32))
-    sets = _curve_sets(spec) if table is None else len(table.origin)
+    sets = count_curve_sets(spec) if table is None else len(table.origin)
     columns = n_columns(spec, n_features) / n_features
     if sets * n_codes * columns * 4 > max(_MAX_CODE_BYTES, budget):
         return None
@@ -155,7 +155,7 @@ def _code_table(spec: Spec, n_codes: int, n_features: int) -> Table:
     precision = np.dtype(np.float32)
     if spec.family == "piecewise":
         return at_codes(table_of(spec), n_codes, precision)
-    sets = _curve_sets(spec)
+    sets = count_curve_sets(spec)
     values = curve_values(spec, np.repeat(np.arange(float(n_codes))[:, None], sets, axis=1), np)
     set_of = _set_of(sets, n_features)
     return code_table(np.moveaxis(values, 1, 0), set_of, precision, zero_at_zero(spec))
@@ -166,8 +166,8 @@ def _curve_at(spec: Spec, t: np.ndarray) -> np.ndarray:
     return CURVES[spec.family].curve(np, spec, t)
 
 
-def _curve_sets(spec: Spec) -> int:
-    """How many features have numbers of their own; 1 if all share them."""
+def count_curve_sets(spec: Spec) -> int:
+    """The number of features with curves of their own; 1 if all share one."""
     return max((len(spec.arrays[name]) for name in PER_FEATURE if name in spec.arrays), default=1)
 
 

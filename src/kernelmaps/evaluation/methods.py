@@ -15,7 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._util.devices import refuse_gpu_array
-from .._util.schema import State, integer, names, number
+from .._util.schema import State, names, number, size
 from .._util.sparse import check_sparse
 from ..kernels import Exponential, Gaussian, Kernel, Polynomial
 from ..maps.base import JointMap
@@ -44,7 +44,8 @@ class MeanNormScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """
 
     _state = State(
-        {"scale_": number(above=0), "n_features_in_": integer(1)}, {"feature_names_in_": names}
+        {"scale_": number(above=0), "n_features_in_": size("features")},
+        {"feature_names_in_": names},
     )
 
     def fit(self, X: Any, y: Any = None) -> MeanNormScaler:
@@ -120,7 +121,7 @@ class ColumnSelector(TransformerMixin, BaseEstimator):
     ['width']
     """
 
-    _state = State({"n_features_in_": integer(1)})
+    _state = State({"n_features_in_": size("features")})
 
     def __init__(self, columns: Sequence[str] = ()) -> None:
         self.columns = columns

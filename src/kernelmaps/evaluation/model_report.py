@@ -243,14 +243,13 @@ def _subtitle(model: Any) -> str:
 
 def _scale(model: Any, target: str) -> str:
     """What the functions are measured in."""
-    classes = getattr(model, "classes_", None)
-    loss = getattr(model, "loss", "")
+    classes, link = getattr(model, "classes_", None), getattr(model, "_link", "")
     if classes is not None:
-        what = "the log-odds" if loss == "log_loss" else "the score"
+        has_odds = link == "logit" or getattr(model, "loss", "") == "log_loss"  # of an SVM
+        what = "the log-odds" if has_odds else "the score"
         which = f"class {classes[1]}" if len(classes) == 2 else "each class against the others"
         return f"{what} of {which}"
-    log_link = getattr(model, "_link", "identity") == "log"
-    return f"the logarithm of {target}" if log_link else target
+    return f"the logarithm of {target}" if link == "log" else target
 
 
 def _facts(model: Any, held_out: dict[str, Any] | None, given: bool) -> list[list[str]]:

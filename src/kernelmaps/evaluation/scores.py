@@ -159,7 +159,7 @@ class PredictionScores:
         if getattr(self.model, "_link", "identity") != "log":
             return {}
         ones, offset = np.ones(self.rows), np.concatenate(self._offset)
-        loss = self.model._plain_loss()
+        loss = self.model._loss
         return {"d2": loss.deviance_explained(self.truth, np.log(self.predicted), ones, offset)}
 
     def check(self, blocks: Iterable[Any]) -> Any:

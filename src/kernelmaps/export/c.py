@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,15 +19,16 @@ import numpy as np
 
 import kernelmaps
 
+from ..data.text_cells import GAPS
 from ..engine import Spec
 from ..engine.extent import Extent
 from ..engine.families import CURVES
 from ..engine.piecewise import table_of
 from ..engine.table import Table
-from ..engine.tabulated import n_columns, table_for
-from ..models.gam.functions import input_names
+from ..engine.table.stored import starts_of
+from ..engine.tabulated import PER_FEATURE, count_curve_sets, n_columns, table_for
+from ..models.gam.functions import input_names, last_code
 from .c_layouts import c_array, c_real, c_strings, table_add
-from .c_tables import table_model
 
 __all__ = ["to_c"]
 
@@ -113,7 +115,7 @@ def _labels(name: str, what: Any, feature_names: Sequence[str] | None) -> str:
 
 def _model(name: str, model: Any) -> str:
     if hasattr(model, "predictor_"):
-        return table_model(name, model)
+        return _table_model(name, model)
     curve_terms, n_features = model.machine_.curve_terms(), int(model.n_features_in_)
     if curve_terms is not None and curve_terms[0].family in _FORMULAS:
         spec, weights, offset = curve_terms
@@ -121,7 +123,12 @@ def _model(name: str, model: Any) -> str:
     else:
         table, offset = model.machine_.terms_table()
         adding = table_add(name, table, f"{name.upper()}_COLUMNS")
-    return _summing(name, adding, n_features, offset)
+    NAME, parts = name.upper(), c_array(f"{name}_intercept", offset) + adding
+    body = f"""  int d;
+  for (d = 0; d < {NAME}_COLUMNS; ++d) out[d] = {name}_intercept[d];
+  for (d = 0; d < {NAME}_FEATURES; ++d) {name}_add(d, x[d], out);
+"""
+    return _function(name, n_features, len(offset), parts, body)
 
 
 def _spec_of(what: Any) -> tuple[Spec, int]:
@@ -135,14 +142,10 @@ def _spec_of(what: Any) -> tuple[Spec, int]:
         )
     if design:
         return spec, 1
-    return spec, _stored_features(spec) if spec is what else int(what.n_features_in_)
-
-
-def _stored_features(spec: Spec) -> int:
-    if spec.family == "piecewise":
-        return table_of(spec).n_features
-    sizes = [len(a) for key, a in spec.arrays.items() if key in ("shift", "lower")]
-    return max(sizes, default=1)
+    if spec is not what:
+        return spec, int(what.n_features_in_)
+    is_table = spec.family == "piecewise"
+    return spec, table_of(spec).n_features if is_table else count_curve_sets(spec)
 
 
 def _table(spec: Spec, n_features: int) -> Table:
@@ -227,57 +230,39 @@ _FORMULAS: dict[str, Callable[[str, Spec], tuple[str, str]]] = {
 }
 
 
-def _curve_function(name: str, spec: Spec, n_features: int) -> str:
-    """``NAME_phi(d, x, phi)``: sets the columns of one feature."""
+def _curve_add(name: str, spec: Spec, n_features: int, weights: np.ndarray | None = None) -> str:
+    """``NAME_add(d, x, out)`` of curves; with weights [feature][column][output], of a model."""
     arrays, formula = _FORMULAS[spec.family](name, spec)
-    columns = n_columns(spec, 1)
-    options = {key: spec.arrays.get(key) for key in ("lower", "upper", "shift", "scale")}
-    per_feature = {
-        key: np.broadcast_to(a, n_features) for key, a in options.items() if a is not None
-    }
-    arrays += "".join(c_array(f"{name}_{key}", values) for key, values in per_feature.items())
-    fit = ""
-    if "lower" in per_feature:
+    columns, fit, weighted, term = n_columns(spec, 1), "", "", "out[j] += phi[j];"
+    for key in PER_FEATURE:
+        if key in spec.arrays:
+            arrays += c_array(f"{name}_{key}", np.broadcast_to(spec.arrays[key], n_features))
+    if "lower" in spec.arrays:
         fit += f"  if (t < {name}_lower[d]) t = {name}_lower[d];\n"
         fit += f"  if (t > {name}_upper[d]) t = {name}_upper[d];\n"
-    if "shift" in per_feature:
+    if "shift" in spec.arrays:
         fit += f"  t = (t - {name}_shift[d]) * {name}_scale[d];\n"
+    if weights is not None:
+        outputs = weights.shape[2]
+        arrays += c_array(f"{name}_weights", weights)
+        start = f"{name}_weights + (long)d * {columns * outputs}"
+        weighted = f"  const double *w = {start};\n  int k;\n"
+        term = f"for (k = 0; k < {outputs}; ++k) out[k] += *w++ * phi[j];"
     signed = bool(spec.numbers.get("signed", False))
     sign = "x < 0.0 ? -1.0 : 1.0" if signed else "1.0"
     nothing = "!(t > 0.0)" if CURVES[spec.family].argument == "log" else "x != x"
     # C99 lets declarations follow statements; the formula stands in a block of its own.
     return f"""{arrays}
-static void {name}_phi(int d, double x, double *phi)
-{{
-  const double sign = {sign};
-  double t = {"fabs(x)" if signed else "x"};
-  int j;
-{"" if per_feature else "  (void)d;" + chr(10)}  if ({nothing}) {{
-    for (j = 0; j < {columns}; ++j) phi[j] = x != x ? x : 0.0;
-    return;
-  }}
-{fit}  {{
-{formula}  }}
-}}
-"""
-
-
-def _curve_add(name: str, spec: Spec, n_features: int, weights: np.ndarray | None = None) -> str:
-    """``NAME_add(d, x, out)`` of curves; with weights [feature][column][output], of a model."""
-    columns, arrays, declared, term = n_columns(spec, 1), "", "", "out[j] += phi[j];"
-    if weights is not None:
-        _, columns, outputs = weights.shape
-        arrays = c_array(f"{name}_weights", weights)
-        declared = (
-            f"  const double *w = {name}_weights + (long)d * {columns * outputs};\n  int k;\n"
-        )
-        term = f"for (k = 0; k < {outputs}; ++k) out[k] += *w++ * phi[j];"
-    return f"""{arrays}{_curve_function(name, spec, n_features)}
 static void {name}_add(int d, double x, double *out)
 {{
-  double phi[{columns}];
-{declared}  int j;
-  {name}_phi(d, x, phi);
+  const double sign = {sign};
+  double phi[{columns}], t = {"fabs(x)" if signed else "x"};
+{weighted}  int j;
+  (void)d;
+  if ({nothing}) {{
+    for (j = 0; j < {columns}; ++j) phi[j] = x != x ? x : 0.0;
+  }} else {{
+{textwrap.indent(fit + formula, "  ")}  }}
   for (j = 0; j < {columns}; ++j) {term}
 }}
 """
@@ -285,32 +270,150 @@ static void {name}_add(int d, double x, double *out)
 
 def _concatenating(name: str, adding: str, widths: np.ndarray) -> str:
     """A map: the columns of all features side by side."""
-    NAME = name.upper()
-    return f"""#define {NAME}_FEATURES {len(widths)}
-#define {NAME}_COLUMNS {int(np.sum(widths))}
-{c_array(f"{name}_width", widths, "int")}{adding}
-static void {name}(const double *x, double *out)
-{{
-  int d, j;
-  for (d = 0; d < {NAME}_FEATURES; ++d) {{
+    body = f"""  int d, j;
+  for (d = 0; d < {name.upper()}_FEATURES; ++d) {{
     for (j = 0; j < {name}_width[d]; ++j) out[j] = 0.0;
     {name}_add(d, x[d], out);
     out += {name}_width[d];
   }}
+"""
+    parts = c_array(f"{name}_width", widths, "int") + adding
+    return _function(name, len(widths), int(np.sum(widths)), parts, body)
+
+
+def _function(name: str, n_features: int, n_columns: int, parts: str, body: str) -> str:
+    """The function of the header behind what it is made of."""
+    NAME = name.upper()
+    return f"""#define {NAME}_FEATURES {n_features}
+#define {NAME}_COLUMNS {n_columns}
+{parts}
+static void {name}(const double *x, double *out)
+{{
+{body}}}
+"""
+
+
+# ---- models of tables ---------------------------------------------------------------------------
+
+# A term of one column has one feature of the table, a pair has two: places among the coarse codes
+# of its columns, between whose cells it is interpolated. If it is linear in a column, the place is
+# 0 at code 1 and 1 at the last code. Shares that are rounding errors, maybe of a cell that does not
+# exist, are skipped.
+_SCORES = """
+static void {name}_scores(const double *x, double *out)
+{{
+  int t, k;
+  for (k = 0; k < {outputs}; ++k) out[k] = {name}_intercept[k];
+  for (t = 0; t < {terms}; ++t) {{
+    const int d = {name}_feature[t];
+    double place[2] = {{0.0, 0.0}};
+    int corner, low[2], high[2];
+    if ({name}_across[t] == 0) {{
+      {name}_add(d, x[{name}_column[d]], out);
+      continue;
+    }}
+    for (k = 0; k < 2; ++k) {{
+      {name}_add(d + k, x[{name}_column[d + k]], place + k);
+      high[k] = {name}_last[d + k];
+      low[k] = high[k] ? 1 : (int)place[k];
+      if (high[k] == 0) {{
+        high[k] = low[k] + 1;
+        place[k] -= low[k];
+      }}
+    }}
+    for (corner = 0; corner < 4; ++corner) {{
+      const int i = corner / 2, j = corner % 2;
+      const double share = (i ? place[0] : 1.0 - place[0]) * (j ? place[1] : 1.0 - place[1]);
+      const double *cell = {name}_cells + {name}_cell_start[t];
+      if (share > -1e-12 && share < 1e-12) continue;
+      cell += ((i ? high[0] : low[0]) * {name}_across[t] + (j ? high[1] : low[1])) * {outputs};
+      for (k = 0; k < {outputs}; ++k) out[k] += share * cell[k];
+    }}
+  }}
+}}
+"""
+_LEVEL = """
+/* Whether a text is a word, blanks around it aside; with fold also capitals. */
+static inline int {name}_is(const char *text, const char *word, int fold)
+{{
+  while (*text == ' ' || (*text >= 9 && *text <= 13)) ++text;
+  for (; *word != 0; ++word, ++text)
+    if (*text != *word && !(fold && *text >= 'A' && *text <= 'Z' && *text + 32 == *word)) return 0;
+  while (*text == ' ' || (*text >= 9 && *text <= 13)) ++text;
+  return *text == 0;
+}}
+
+/* The number of a level of a category, {name}_levels[column] if unseen; NaN if missing. */
+static inline double {name}_level(int column, const char *text)
+{{
+  int k;
+  if (text == 0) return NAN;
+  for (k = 0; k < {n_missing}; ++k)
+    if ({name}_is(text, {name}_gaps[k], 1)) return NAN;
+  for (k = 0; k < {name}_levels[column]; ++k)
+    if ({name}_is(text, {name}_level_names[{name}_level_start[column] + k], 0)) break;
+  return (double)k;
 }}
 """
 
 
-def _summing(name: str, adding: str, n_features: int, intercept: np.ndarray) -> str:
-    """A model: sums over the features."""
-    NAME = name.upper()
-    return f"""#define {NAME}_FEATURES {n_features}
-#define {NAME}_COLUMNS {len(intercept)}
-{c_array(f"{name}_intercept", intercept)}{adding}
-static void {name}(const double *x, double *out)
+def _table_model(name: str, model: Any) -> str:
+    """The body of a header for a fitted model of a table: terms, names of levels, probabilities."""
+    table = model.predictor_
+    body = f"  {name}_scores(x, out);\n"
+    if model._link == "log":
+        body += f"  out[0] = exp(out[0]); /* {model.loss}: a logarithmic link */\n"
+    parts = _terms(name, table) + _levels(name, table.books)
+    text = _function(name, len(table.books), len(table.intercept), parts, body)
+    return text + (_probabilities(name, model) if hasattr(model, "classes_") else "")
+
+
+def _terms(name: str, table: Any) -> str:
+    """The table of the terms, the cells of pairs, and their sum."""
+    terms, functions = table.terms, table.functions
+    cells = [np.ravel(term.values) if term.coarse else np.zeros(0) for term in terms]
+    across = [term.values.shape[1] if term.coarse else 0 for term in terms]
+    last = [last_code(t, axis) if t.coarse else 0 for t in terms for axis in range(len(t.columns))]
+    text = c_array(f"{name}_intercept", table.intercept)
+    text += c_array(f"{name}_last", last, "int")
+    text += c_array(f"{name}_feature", starts_of([term.columns for term in terms]), "int")
+    text += c_array(f"{name}_across", across, "int")
+    text += c_array(f"{name}_cell_start", starts_of(cells), "int")
+    text += c_array(f"{name}_cells", np.concatenate([np.zeros(0), *cells]))
+    text += c_array(f"{name}_column", functions.columns, "int")
+    text += table_add(name, functions.table, f"{name}_band[d]", functions.missing)
+    return text + _SCORES.format(name=name, outputs=len(table.intercept), terms=len(terms))
+
+
+def _levels(name: str, books: Any) -> str:
+    """Names of the levels of categories, column after column."""
+    if all(book.kind == "number" for book in books):
+        return ""
+    levels = [level for book in books for level in book.levels]
+    text = c_array(f"{name}_levels", [len(book.levels) for book in books], "int")
+    text += c_array(f"{name}_level_start", starts_of([book.levels for book in books]), "int")
+    named = c_strings(levels or [""])
+    text += f"static const char *const {name}_level_names[{len(levels) or 1}] = {named};\n"
+    text += f"static const char *const {name}_gaps[{len(GAPS)}] = {c_strings(GAPS)};\n"
+    return text + _LEVEL.format(name=name, n_missing=len(GAPS))
+
+
+def _probabilities(name: str, model: Any) -> str:
+    """Sigmoids of the scores, scaled to sum to one."""
+    outputs, classes = len(model.intercept_), len(model.classes_)
+    two = "  out[1] = p[0];\n  out[0] = 1.0 - p[0];\n"
+    many = f"""  for (k = 0; k < {classes}; ++k) total += p[k];
+  for (k = 0; k < {classes}; ++k) out[k] = total > 0.0 ? p[k] / total : {1 / classes!r};
+"""
+    declared = "" if outputs == 1 else "  double total = 0.0;\n"
+    return f"""
+/* Probabilities of the {classes} classes. */
+static inline void {name}_probabilities(const double *x, double *out)
 {{
-  int d;
-  for (d = 0; d < {NAME}_COLUMNS; ++d) out[d] = {name}_intercept[d];
-  for (d = 0; d < {NAME}_FEATURES; ++d) {name}_add(d, x[d], out);
-}}
+  double p[{outputs}];
+{declared}  int k;
+  {name}_scores(x, p);
+  for (k = 0; k < {outputs}; ++k)
+    p[k] = 1.0 / (1.0 + exp(-p[k]));
+{two if outputs == 1 else many}}}
 """

@@ -8,8 +8,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-import numpy as np
-
 import kernelmaps
 
 from .._util import schema
@@ -17,6 +15,7 @@ from .._util import schema
 SPEC_ENTRIES = ("family", "arrays", "numbers", "parts")
 NAMED_KERNELS = ("HomogeneousKernel", "Additive")
 
+_LOSSES = "kernelmaps.models.losses"
 # Short names that files use, and where the class is today: files outlive a move of the code.
 _RECORDS = {
     "Spec": "kernelmaps.engine.spec",
@@ -45,6 +44,8 @@ _RECORDS = {
     "MapKernel": "kernelmaps.maps.fourier",
     "Linear": "kernelmaps.kernels.additive",
     "PerFeature": "kernelmaps.kernels.additive",
+    # Losses, which are their parameters, too.
+    **dict.fromkeys(("SquaredError", "LogLoss", "Poisson", "Gamma", "Quantile"), _LOSSES),
     # Steps in front of maps, and behind them, in pipelines that `compare` and `choose` make.
     "MeanNormScaler": "kernelmaps.evaluation.methods",
     "ColumnSelector": "kernelmaps.evaluation.methods",
@@ -59,25 +60,26 @@ PREDICTORS = {
 _ESTIMATOR_PACKAGES = ("kernelmaps.maps.", "kernelmaps.models.")
 PLUGINS: dict[str, type] = {}  # by `register_class`
 
-_COUNT = schema.integer(1)
-_PER_FEATURE = schema.array("f8 f4", "features", finite=False)
-_OPTIONAL_PER_FEATURE = schema.optional(_PER_FEATURE)
+_FEATURES = {"n_features_in_": schema.size("features")}
 _NAMES = {"feature_names_in_": schema.names}
+# Beyond these sizes, products with values of rows leave the floating-point numbers.
+_SHIFT = schema.array("f8 f4", "features", low=-1e150, high=1e150)
+_FACTOR = schema.array("f8 f4", "features", low=1e-150, high=1e150)
+_RANGE = schema.array("f8 f4", "features", finite=False)
 
 
-def _scaler(*arrays: str, check: schema.Check = _PER_FEATURE) -> schema.State:
+def _scaler(**arrays: schema.Check) -> schema.State:
     """What a scaler saves: its arrays, and what it has seen."""
-    counts: dict[str, schema.Check] = {"n_features_in_": _COUNT, "n_samples_seen_": schema.anything}
-    return schema.State(counts | dict.fromkeys(arrays, check), _NAMES)
+    return schema.State({**_FEATURES, "n_samples_seen_": schema.anything, **arrays}, _NAMES)
 
 
-_MATRIX, _ROW = (schema.array("f8 f4", shape) for shape in ("outputs features", "features"))
-_SHIFTS = [schema.array("f8 f4", shape) for shape in ("outputs", "1")]
+_MATRIX = schema.array("f8 f4", "outputs features", low=-1e150, high=1e150)
+_INTERCEPT = [schema.array("f8 f4", shape) for shape in ("outputs", "1")]
 _LINEAR = schema.State(
     {
-        "coef_": schema.either((_MATRIX, _ROW)),
-        "intercept_": schema.either((*_SHIFTS, schema.number())),
-        "n_features_in_": _COUNT,
+        **_FEATURES,
+        "coef_": schema.either((_MATRIX, _SHIFT)),
+        "intercept_": schema.either((*_INTERCEPT, schema.number())),
     },
     {**_NAMES, "n_iter_": schema.anything, "solver_": schema.text()},
 )
@@ -85,10 +87,22 @@ _CLASSIFIER = _LINEAR.extended({"classes_": schema.labels})
 _SCALERS = "sklearn.preprocessing"
 SKLEARN = {
     "Pipeline": ("sklearn.pipeline", schema.State()),
-    "Normalizer": (_SCALERS, schema.State({"n_features_in_": _COUNT}, _NAMES)),
-    "StandardScaler": (_SCALERS, _scaler("mean_", "var_", "scale_", check=_OPTIONAL_PER_FEATURE)),
-    "MinMaxScaler": (_SCALERS, _scaler("min_", "scale_", "data_min_", "data_max_", "data_range_")),
-    "MaxAbsScaler": (_SCALERS, _scaler("max_abs_", "scale_")),
+    "Normalizer": (_SCALERS, schema.State(_FEATURES, _NAMES)),
+    "StandardScaler": (
+        _SCALERS,
+        _scaler(
+            mean_=schema.optional(_SHIFT),
+            var_=schema.optional(_SHIFT),
+            scale_=schema.optional(_FACTOR),
+        ),
+    ),
+    "MinMaxScaler": (
+        _SCALERS,
+        _scaler(
+            min_=_SHIFT, scale_=_FACTOR, data_min_=_RANGE, data_max_=_RANGE, data_range_=_RANGE
+        ),
+    ),
+    "MaxAbsScaler": (_SCALERS, _scaler(max_abs_=_SHIFT, scale_=_FACTOR)),
     "LinearSVC": ("sklearn.svm", _CLASSIFIER),
     "Ridge": ("sklearn.linear_model", _LINEAR),
     "LogisticRegression": ("sklearn.linear_model", _CLASSIFIER),
@@ -149,40 +163,26 @@ def check_sklearn(value: Any) -> None:
     """Raise ValueError or TypeError if the parts of a scikit-learn estimator do not fit."""
     value._validate_params()  # as its own fit does
     if type(value).__name__ == "Pipeline":
-        _check_steps(value.steps)
-    if not hasattr(value, "n_features_in_") or type(value).__name__ == "Pipeline":
+        _check_steps(value)
         return
     for option, name in (("with_mean", "mean_"), ("with_std", "scale_")):
-        if getattr(value, option, False) and getattr(value, name) is None:
+        if getattr(value, option, False) and getattr(value, name, ...) is None:
             raise ValueError(f"{name} is missing, but {option} is true")
-    for name in ("coef_", "mean_", "var_", "scale_", "min_", "max_abs_"):
-        array = getattr(value, name, None)
-        if array is None:
-            continue
-        if array.shape[-1] != value.n_features_in_:
-            raise ValueError(f"{name} has another number of features than n_features_in_")
-        magnitudes = np.abs(array[np.isfinite(array)])
-        if (magnitudes > 1e150).any() or (name == "scale_" and (magnitudes < 1e-150).any()):
-            raise ValueError(f"{name} reaches beyond the sizes 1e-150 to 1e+150")
     if hasattr(value, "classes_"):
         outputs = 1 if len(value.classes_) == 2 else len(value.classes_)
-        if value.coef_.shape != (outputs, value.n_features_in_) or len(value.classes_) < 2:
+        if len(value.classes_) < 2 or value.coef_.shape[:-1] != (outputs,):
             raise ValueError("coef_ does not fit the classes")
 
 
-def _check_steps(steps: Any) -> None:
-    """Steps are pairs of a name and an estimator, and each takes what the one before gives."""
-    if not isinstance(steps, list) or not steps:
-        raise TypeError("the steps of a pipeline must be a list")
+def _check_steps(pipeline: Any) -> None:
+    """Steps are those of a pipeline, and each takes what the one before gives."""
+    pipeline._validate_steps()  # as its own fit does
     width = None
-    for step in steps:
-        if not isinstance(step, tuple) or len(step) != 2 or not isinstance(step[0], str):
-            raise TypeError("a step of a pipeline must be a pair of a name and an estimator")
-        if step[1] in ("passthrough", None) and isinstance(step[1], str | None):
-            continue
-        if not hasattr(step[1], "get_params"):
-            raise TypeError("a step of a pipeline must be an estimator")
-        taken = getattr(step[1], "n_features_in_", None)
-        if None not in (width, taken) and width != taken:
-            raise ValueError(f"a step takes {taken} features, but the one before gives {width}")
-        width = getattr(step[1], "_n_features_out", taken) if taken is not None else None
+    for _, step in pipeline.steps:
+        n_features = getattr(step, "n_features_in_", None)
+        if None not in (width, n_features) and width != n_features:
+            raise ValueError(
+                f"a step takes {n_features} features, but the one before gives {width}"
+            )
+        # A pipeline within this one has been checked, and does not say how many columns it gives.
+        width = None if hasattr(step, "steps") else getattr(step, "_n_features_out", n_features)

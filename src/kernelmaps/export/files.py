@@ -24,9 +24,6 @@ those of its constructor, and its entries are checked, one by one and against ea
 they are set. What is not listed is refused, when writing as when reading. Entries that a reader
 does not know are ignored in the header and refused in nodes, so that a later version may say more
 about a file, but never change its meaning unseen.
-
-Format 1 kept all attributes of an object, private ones included. Its maps and streaming models are
-still read; its additive models, which held rows of the training data, are refused.
 """
 
 from __future__ import annotations
@@ -45,8 +42,7 @@ from .._util.storage import AnyPath
 from ..engine.spec import Spec
 from ..exceptions import FileFormatError
 from .classes import register_class
-from .reading import Reader
-from .writing import encode
+from .nodes import Reader, encode
 
 __all__ = ["FORMAT_VERSION", "FileInfo", "load", "open_info", "register_class", "save"]
 

@@ -59,11 +59,11 @@ from ..certificate import Certificate, rounding_error
 from ..design.anchors import Root, column_values, cover_radius, kmeans, space_by_roots, square_root
 from ..engine import Spec, apply, code_spec, encode
 from ..engine.encode import code_dtype, encode_within, fraction_bits, zero_codes
-from ..engine.extent import Extent
+from ..engine.extent import DOMAIN, Extent
 from ..engine.piecewise import spec_of, table_of
 from ..engine.reference import evaluate_sets
 from ..engine.table import AFFINE, EDGES, Table
-from .base import DOMAIN, AdditiveMap
+from .base import AdditiveMap
 from .codes import Codes
 
 PLACEMENTS = ("auto", "uniform", "sqrt", "kmeans")
@@ -170,8 +170,8 @@ class AnchorMap(AdditiveMap):
         if isinstance(self.kernel_, kernels.PerFeature):
             self.kernel_.check_width(self.n_features_in_, "AnchorMap")
         sets, n_sets = (len(np.unique(table.set_of)), len(self._left_out)), len(table.bins)
-        if len(self.anchors_) != self.n_features_in_ or sets != (n_sets, n_sets):
-            raise ValueError("'anchors_', 'left_out' or 'set_of' is of another number of features")
+        if sets != (n_sets, n_sets):
+            raise ValueError("'left_out' or 'set_of' is of another number of sets")
         for anchors, bins in zip(self.anchors_, table.bins[table.set_of], strict=True):
             # As many bins as there are groups of neighbouring anchors, in some order.
             if not 1 <= bins <= len(anchors) or np.any(np.diff(anchors) <= 0):

@@ -34,7 +34,7 @@ from .._util.devices import (
     refuse_gpu_array,
     to_host,
 )
-from .._util.schema import Check, State, array, boolean, instance, integer, names, optional, pair
+from .._util.schema import State, boolean, instance, names, optional, size
 from .._util.sparse import check_sparse, dense, naming_text
 from .._util.storage import all_or_nothing
 from .._util.threads import in_threads, resolve_threads
@@ -42,6 +42,7 @@ from ..certificate import Certificate, rounding_error
 from ..engine import Spec, apply, evaluate, gpu
 from ..engine.apply import apply_array_api, apply_sparse_tensor, stage_columns
 from ..engine.extent import (
+    DOMAIN,
     EXACT_SIZES,
     OUT_OF_DOMAIN,
     ColumnRange,
@@ -82,7 +83,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
     """
 
     _state: ClassVar[State] = State(
-        required={"spec_": instance((Spec,)), "n_features_in_": integer(1)},
+        required={"spec_": instance((Spec,)), "n_features_in_": size("features")},
         allowed={
             "feature_names_in_": names,
             "kernel_": instance((Kernel,)),
@@ -337,9 +338,6 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         stage_columns(self.spec_, self.n_features_in_)
         if self.spec_.family == "piecewise" and self.spec_.numbers["binning"] == CODE:
             raise ValueError("the spec maps codes, not values")
-        named = getattr(self, "feature_names_in_", range(self.n_features_in_))
-        if len(named) != self.n_features_in_:
-            raise ValueError("feature_names_in_ must have one name for each feature")
 
     def _check_domain(self, X: Any, columns: ColumnRange | None = None) -> None:
         """Nothing by default; additive maps with a learned domain look at the columns.
@@ -374,10 +372,6 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         return tags
 
 
-DOMAIN: Check = pair(array("f8 f4", "domain", finite=False))
-"""What a file says of the ranges that a map was fitted for."""
-
-
 class MapOfDomain(FeatureMap):
     """A map that knows the ranges of the columns, and what is done with values outside of them."""
 
@@ -392,10 +386,6 @@ class MapOfDomain(FeatureMap):
     def _check_state(self) -> None:
         super()._check_state()
         check_choice(self, "out_of_domain", self.out_of_domain, self._policies)
-        if not hasattr(self, "spec_") or self.domain_ is None:
-            return
-        if len(self.domain_[0]) not in (1, self.n_features_in_):
-            raise ValueError("domain_ must have one range, or one for each feature")
 
     def _check_domain(self, X: Any, columns: ColumnRange | None = None) -> None:
         if self.domain_ is None or self.out_of_domain == "extrapolate" or X.shape[0] == 0:

@@ -70,10 +70,10 @@ from .._util.compiling import interpreted
 from .._util.schema import array
 from .._util.sparse import dense
 from ..engine import Spec
-from ..engine.extent import Extent
+from ..engine.extent import DOMAIN, Extent
 from ..engine.piecewise import spec_of, stored_table
 from ..engine.table import AFFINE, Table
-from .base import DOMAIN, AdditiveMap, differ, feature_ranges, range_of_constant, resolve_zero
+from .base import AdditiveMap, differ, feature_ranges, range_of_constant, resolve_zero
 
 ORDERS = (0, 1, 2)
 

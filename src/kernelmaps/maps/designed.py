@@ -10,12 +10,12 @@ import numpy as np
 
 from .. import kernels
 from .._util.arguments import check_choice, check_count
-from .._util.schema import array, number, optional, pair
+from .._util.schema import number, optional, pair
 from ..certificate import Certificate
 from ..design.api import METHODS, Design, design_map
 from ..design.joint import JointDesign, design_joint_map
 from ..engine import Spec
-from ..engine.extent import OUT_OF_DOMAIN
+from ..engine.extent import DOMAIN, OUT_OF_DOMAIN
 from .base import AdditiveMap, JointMap, MapOfDomain, positive_range
 from .homogeneous import check_columns
 
@@ -338,7 +338,7 @@ class JointDesignedMap(MapOfDomain, JointMap):
     out_of_domain: str = "clip"
     n_jobs: int | None = None
 
-    _state = JointMap._state.extended({"domain_": pair(array("f8", "features", finite=False))})
+    _state = JointMap._state.extended({"domain_": DOMAIN})
 
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)

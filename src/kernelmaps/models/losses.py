@@ -14,19 +14,20 @@ the sum over the examples of Fenchel's inequality,
 
 .. math:: c\,ℓ(y, f) + (cℓ)^*(-α) + α f ≥ 0, \qquad \text{equal for } α = -c\,ℓ'(y, f).
 
-A new loss is one more class in `LOSSES`: estimators, solvers, exports and messages find it there.
+A new loss is one more class, with its name in `LOSSES`: estimators, solvers, exports and messages
+find it there. Users give a name or an object with parameters, :mod:`kernelmaps.losses`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy  # whose parts are loaded when they are used
 
-from .._util.arguments import argument, parameter
+from .._util.arguments import argument, check_number, check_positive, parameter
 
 # Width, in units of the targets' interquartile range, over which absolute losses are smoothed: a
 # tenth of the standard error of the median of 1,000 rows.
@@ -89,12 +90,11 @@ class DualRules(NamedTuple):
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss ℓ(y, η); `dispersion` is φ of exp(−ℓ/φ) where that is known.
+    """A loss ℓ(y, η). Classifiers have y = ±1, the others numbers.
 
-    Classifiers have y = ±1, the others numbers.
+    The fields of a class are what users choose, and what files hold.
     """
 
-    dispersion: float | None = None
     dual_rules: ClassVar[DualRules | None] = None  # of additive SVMs; None for a loss of GAMs alone
     for_gam = True  # whether GAMs have it: exp(−ℓ/φ) is a likelihood, or nearly
     of_labels = False  # whether y is ±1
@@ -104,12 +104,23 @@ class Loss:
     # derivative is this over a length, see `svm.problem.max_curvature`.
     max_curvature = 1.0
     curvature_varies = True  # whether the second derivative differs between rows
+    is_quadratic = False  # whether ℓ is ½(y − η)²: a fit is one least-squares problem
+    gradient_is_smooth = True  # whether it is more than signs of residuals, of which curves jump
     family = ""  # distribution of the targets, in words
     has_distribution = True  # whether GAMs know the distribution of observations
     has_scale = True  # whether the likelihood has a scale beside the mean
     link = "identity"  # "log": predictions are exp(η), and rows may have an exposure
     # Share of an upper bound in the curvature; the remainder is the second derivative itself.
     majorizer_share = 0.0
+
+    @property
+    def dispersion(self) -> float | None:
+        """φ of exp(−ℓ/φ) where that is known; else it is estimated."""
+        return None
+
+    def for_targets(self, y: np.ndarray, weight: np.ndarray) -> Loss:
+        """The loss in units of the targets of a fit."""
+        return self
 
     def value(self, y: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """ℓ(y, η)."""
@@ -151,6 +162,14 @@ class Loss:
     def estimates_dispersion(self) -> bool:
         """Whether φ is estimated from the residuals, so that tests are F tests."""
         return self.dispersion is None
+
+    def variance_slopes(self, y: np.ndarray, eta: np.ndarray) -> np.ndarray:
+        """V'(μ)(y − μ)/V(μ), of the variance function V: zero where the variance is constant.
+
+        With their mean s, an estimate of φ by Pearson's statistic is divided by 1 + s (Fletcher
+        2012): of rare events, that statistic is large or small with a few events of small means.
+        """
+        return np.zeros_like(eta)
 
     def observation_distribution(
         self, eta: np.ndarray, error: np.ndarray, dispersion: float, residual_df: float
@@ -223,13 +242,38 @@ def _squared_error_step(y, f, alpha, q, c, epsilon):
 
 
 @dataclass(frozen=True)
-class Squared(Loss):
-    """½(y − η)²."""
+class _Dispersed(Loss):
+    """A loss whose dispersion users may know."""
+
+    dispersion: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.dispersion is not None:
+            name = type(self).__name__
+            check_positive(name, "dispersion", self.dispersion, "a positive number or None")
+
+
+@dataclass(frozen=True)
+class SquaredError(_Dispersed):
+    """Squared error, ½(y − f)², of numbers with the same variance around their mean.
+
+    Parameters
+    ----------
+    dispersion : float, optional
+        The variance of the targets around their means, or a multiple of it if `sample_weight` has
+        inverse variances; None estimates it.
+
+    Examples
+    --------
+    >>> import kernelmaps as km
+    >>> model = km.AdditiveRegressor(loss=km.losses.SquaredError(dispersion=4.0))
+    """
 
     dual_rules = DualRules(_squared_error, _squared_error_conjugate, _squared_error_step)
     family = "normal"
     svm_factor = 2.0
     curvature_varies = False
+    is_quadratic = True
 
     def value(self, y, eta):
         return 0.5 * (y - eta) ** 2
@@ -238,8 +282,10 @@ class Squared(Loss):
         return eta - y, np.ones_like(eta)
 
     def log_likelihood(self, value, totals, dispersion):
-        n = totals.weight
-        return -0.5 * n * (np.log(2 * np.pi * max(2 * value / n, 1e-300)) + 1)
+        n, variance = totals.weight, self.dispersion
+        if variance is None:
+            return -0.5 * n * (np.log(2 * np.pi * max(2 * value / n, 1e-300)) + 1)
+        return -0.5 * n * np.log(2 * np.pi * variance) - value / variance
 
     def observation_distribution(self, eta, error, dispersion, residual_df):
         return scipy.stats.t(residual_df, loc=eta, scale=np.sqrt(dispersion + error**2))
@@ -303,14 +349,23 @@ def _constant_with_offset(
 
 
 @dataclass(frozen=True)
-class Logistic(Loss):
-    """log(1 + exp(−yη))."""
+class LogLoss(Loss):
+    """Log loss, log(1 + exp(−y f)) of labels y = ±1, as in logistic regression.
 
-    dispersion: float | None = 1.0
+    Examples
+    --------
+    >>> import kernelmaps as km
+    >>> model = km.AdditiveClassifier(loss=km.losses.LogLoss())
+    """
+
     dual_rules = DualRules(_log_loss, _log_loss_conjugate, _log_loss_step, _log_odds)
     family, link, has_scale = "binomial", "logit", False
     of_labels = True
     max_curvature = 0.25
+
+    @property
+    def dispersion(self):
+        return 1.0
 
     def value(self, y, eta):
         margin = y * eta
@@ -333,7 +388,7 @@ class Logistic(Loss):
 
 
 @dataclass(frozen=True)
-class BinomialCounts(Logistic):
+class BinomialCounts(LogLoss):
     """−log-likelihood of y successes in trials, up to a constant: n log(1 + exp(η)) − yη.
 
     A fit takes single trials; checks of rows take their counts.
@@ -391,11 +446,24 @@ class SquaredHinge(Loss):
 
 
 @dataclass(frozen=True)
-class Poisson(Loss):
-    """exp(η) − yη: counts with a logarithmic link.
+class Poisson(_Dispersed):
+    """Counts, exp(f) − y f, with a logarithmic link.
 
     Real counts vary more than Poisson's, and smoothing parameters estimated as if they did not
-    follow the noise: the dispersion is estimated. The likelihood is that of exact Poisson counts.
+    follow the noise: the dispersion is estimated by default (quasi-Poisson, for any numbers
+    y >= 0), with a correction for rare events (Fletcher 2012). The likelihood is that of exact
+    Poisson counts.
+
+    Parameters
+    ----------
+    dispersion : float, optional
+        The variance of the counts over their means: 1 for a Poisson distribution, and for rows of
+        piecewise exponential survival models. None estimates it.
+
+    Examples
+    --------
+    >>> import kernelmaps as km
+    >>> model = km.AdditiveRegressor(loss=km.losses.Poisson(dispersion=1))
     """
 
     family, link, has_scale = "Poisson", "log", False
@@ -417,6 +485,9 @@ class Poisson(Loss):
     def base_measure(self, y):
         return scipy.special.gammaln(y + 1)
 
+    def variance_slopes(self, y, eta):
+        return self.working_residuals(y, eta)  # V is μ
+
     def observation_distribution(self, eta, error, dispersion, residual_df):
         """Negative binomial, with the variance of counts and of their mean."""
         mean = np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA))
@@ -431,8 +502,19 @@ class Poisson(Loss):
 
 
 @dataclass(frozen=True)
-class Gamma(Loss):
-    """y·exp(−η) + η: positive targets whose spread grows with their mean, logarithmic link."""
+class Gamma(_Dispersed):
+    """Positive amounts whose spread grows with their mean, y exp(−f) + f, logarithmic link.
+
+    Parameters
+    ----------
+    dispersion : float, optional
+        The squared coefficient of variation: 1 for an exponential distribution. None estimates it.
+
+    Examples
+    --------
+    >>> import kernelmaps as km
+    >>> model = km.AdditiveRegressor(loss=km.losses.Gamma(dispersion=1))
+    """
 
     family, link = "gamma", "log"
 
@@ -449,6 +531,9 @@ class Gamma(Loss):
 
     def saturated(self, y):
         return 1 + np.log(y)
+
+    def variance_slopes(self, y, eta):
+        return 2 * self.working_residuals(y, eta)  # V is μ²
 
     def log_likelihood(self, value, totals, dispersion):
         shape, n = 1 / dispersion, totals.weight
@@ -467,6 +552,38 @@ class Gamma(Loss):
 
 @dataclass(frozen=True)
 class Quantile(Loss):
+    """The pinball loss, whose predictions are quantiles; rounded off near zero.
+
+    Parameters
+    ----------
+    quantile : float, default=0.5
+        The share of the targets that lies below the prediction.
+
+    Examples
+    --------
+    >>> import kernelmaps as km
+    >>> model = km.AdditiveRegressor(loss=km.losses.Quantile(0.9))
+    """
+
+    quantile: float = 0.5
+    family = "asymmetric Laplace"
+    has_distribution = False  # the likelihood is a working one
+    gradient_is_smooth = False
+
+    def __post_init__(self) -> None:
+        check_number("Quantile", "quantile", self.quantile, "between 0 and 1", lambda q: 0 < q < 1)
+
+    @property
+    def estimates_dispersion(self):
+        return False  # φ follows from the density of the residuals
+
+    def for_targets(self, y, weight):
+        spread = _spread(y, weight)
+        return SmoothedQuantile(self.quantile, _SMOOTHED_WIDTH * spread, spread=spread)
+
+
+@dataclass(frozen=True)
+class SmoothedQuantile(Quantile):
     """s(½√(r² + ε²) + (q − ½)r) of r = y − η: the pinball loss, smoothed within ε of zero.
 
     The factor s, the spread of the targets, makes curvatures independent of their unit, as those of
@@ -486,18 +603,13 @@ class Quantile(Loss):
         ε.
     majorizer_share : float
         Share of the upper bound in the curvature; the rest is the second derivative itself.
-    quantile : float
-        q.
     spread : float
         s.
     """
 
     width: float = 1.0
     majorizer_share: float = 1.0
-    quantile: float = 0.5
     spread: float = 1.0
-    family = "asymmetric Laplace"
-    has_distribution = False  # the likelihood is a working one
 
     def log_likelihood(self, value, totals, dispersion):
         n, q = totals.weight, self.quantile
@@ -522,10 +634,6 @@ class Quantile(Loss):
         # ∫K² of the curvature is 3π/32 over its width, that of a share is one over the distance.
         width = max(3 * np.pi / 32 * distance, self.width)
         return replace(self, majorizer_share=0.0, width=width)
-
-    @property
-    def estimates_dispersion(self):
-        return False  # φ follows from the density of the residuals
 
     def known_dispersion(self, total_weight, curvature):
         return self._derivative_variance * total_weight / curvature
@@ -629,10 +737,11 @@ class Hinge(Hinges):
         return y[None], np.ones((1, len(y)))
 
 
-LOSSES: dict[str, type[Loss]] = {
-    "squared_hinge": SquaredHinge, "hinge": Hinge, "log_loss": Logistic,
-    "squared_error": Squared, "epsilon_insensitive": EpsilonInsensitive,
-    "absolute_error": Quantile, "quantile": Quantile, "poisson": Poisson, "gamma": Gamma,
+LOSSES: dict[str, Loss] = {
+    "squared_hinge": SquaredHinge(), "hinge": Hinge(), "log_loss": LogLoss(),
+    "squared_error": SquaredError(), "epsilon_insensitive": EpsilonInsensitive(),
+    "absolute_error": Quantile(0.5), "quantile": Quantile(), "poisson": Poisson(),
+    "gamma": Gamma(),
 }  # fmt: skip
 """All losses by name; the place of one with dual rules is its code in compiled loops."""
 
@@ -644,37 +753,53 @@ def losses_for(kind: str, of_labels: bool) -> tuple[str, ...]:
     """Names of the losses that GAMs or SVMs of labels, or of numbers, have."""
     return tuple(
         name
-        for name, cls in LOSSES.items()
-        if cls.of_labels == of_labels
-        and (cls.for_gam if kind == GAM else cls.dual_rules is not None)
+        for name, loss in LOSSES.items()
+        if loss.of_labels == of_labels
+        and (loss.for_gam if kind == GAM else loss.dual_rules is not None)
     )
 
 
-def find_loss(owner: str, name: object, of_labels: bool, kind: str) -> str:
-    """The name of a loss, checked.
+def find_loss(owner: str, given: object, of_labels: bool, kind: str) -> Loss:
+    """The loss that a user names, or gives as an object to a GAM.
 
     Parameters
     ----------
     owner : str
         The estimator, for messages.
-    name : str
+    given : str or Loss
         What the user wrote.
     of_labels : bool
         Losses of labels, or of numbers.
     kind : {"GAM", "SVM"}
         Losses of generalised additive models, or of additive support vector machines.
     """
-    if name in losses_for(kind, of_labels):
-        return str(name)
+    if isinstance(given, Loss) and (kind, given.for_gam, given.of_labels) == (GAM, True, of_labels):
+        return given
+    if isinstance(given, str) and given in losses_for(kind, of_labels):
+        return LOSSES[given]
     other = SVM if kind == GAM else GAM
     hint = ""
-    if name in losses_for(other, of_labels):
+    if isinstance(given, str) and given in losses_for(other, of_labels):
         suffix = {GAM: ("Regressor", "Classifier"), SVM: ("SVR", "SVC")}[other][of_labels]
-        hint = f" {name!r} is a loss of Additive{suffix}."
+        hint = f" {given!r} is a loss of Additive{suffix}."
+    if isinstance(given, type) and issubclass(given, Loss):
+        hint = f" Write {given.__name__}(), an object."
     raise ValueError(
-        f"{owner}: {parameter('loss')} must be one of {losses_for(kind, of_labels)}, got "
-        f"{name!r}.{hint}"
+        f"{owner}: {parameter('loss')} must be one of {losses_for(kind, of_labels)}"
+        f"{' or an object of kernelmaps.losses' if kind == GAM else ''}, got {given!r}.{hint}"
     )
+
+
+def parse_loss(text: str) -> str | Loss:
+    """A loss as a command has it: a name, or with its parameter, as in ``quantile:0.9``."""
+    name, colon, value = text.partition(":")
+    loss = LOSSES.get(name)
+    if not colon or loss is None or not fields(loss):
+        return text
+    try:
+        return replace(loss, **{fields(loss)[0].name: float(value)})
+    except ValueError as error:
+        raise ValueError(f"{argument('loss', text)}: {error}") from None
 
 
 def name_with(index: int) -> str:
@@ -687,19 +812,10 @@ def dual_rules_of(index: int) -> Any:
     return LOSSES[name_with(index)].dual_rules
 
 
-def make_loss(
-    name: str, y: np.ndarray, weight: np.ndarray | None = None, *,
-    quantile: float = 0.5, epsilon: float = 0.0,
-) -> Loss:  # fmt: skip
-    """The loss of a name; quantile losses are smoothed in units of the spread of the targets."""
-    cls = LOSSES[name]
-    if cls is EpsilonInsensitive:
-        return EpsilonInsensitive(epsilon=epsilon)
-    if cls is not Quantile:
-        return cls()
-    spread = _spread(y, np.ones(len(y)) if weight is None else weight)
-    quantile = 0.5 if name == "absolute_error" else quantile
-    return Quantile(quantile=quantile, width=_SMOOTHED_WIDTH * spread, spread=spread)
+def svm_loss(name: str, epsilon: float = 0.0) -> Loss:
+    """The loss of an additive SVM."""
+    loss = LOSSES[name]
+    return EpsilonInsensitive(epsilon) if isinstance(loss, EpsilonInsensitive) else loss
 
 
 def _spread(y: np.ndarray, weight: np.ndarray) -> float:

@@ -10,7 +10,7 @@ import kernelmaps as km
 from kernelmaps.models.gam import base, design
 from kernelmaps.models.gam.design import build_design, encode_rows
 from kernelmaps.models.gam.terms import GamSettings, Term
-from kernelmaps.models.losses import Squared
+from kernelmaps.models.losses import SquaredError
 from kernelmaps.models.rows.basis import LevelBasis
 from kernelmaps.models.rows.term_rows import TermRows
 
@@ -20,7 +20,7 @@ def design_of(X, y, kinds):
     n = len(X)
     settings = GamSettings({j: Term(f"x{j}", kind) for j, kind in enumerate(kinds)}, {})
     rows = encode_rows(columns_of(X), [y], np.ones(n), np.zeros(n), settings)
-    return build_design(rows, [Squared()], settings)
+    return build_design(rows, [SquaredError()], settings)
 
 
 def test_parametric_terms_are_least_squares_on_the_values(seed):

@@ -312,7 +312,7 @@ def test_quantiles_of_few_rows_follow_clear_effects(quantile):
         X["c"] = rng.choice(["u", "v", "w"], 60)
         eta = np.sin(2 * X["a"]) + np.log1p(X["b"]) + 0.8 * (X["c"] == "v")
         y = eta.to_numpy() + 0.3 * rng.normal(size=60)
-        model = km.AdditiveRegressor("quantile", quantile=quantile, n_jobs=1).fit(X, y)
+        model = km.AdditiveRegressor(km.losses.Quantile(quantile), n_jobs=1).fit(X, y)
         spread.append(model.predict(X).std() / y.std())
     # The effects have 95 % of the standard deviation, of which smoothing takes some.
     assert min(spread) > 0.6

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from loss_of_targets import make_loss
 
 from kernelmaps.models.gam.bases import number_bases
 from kernelmaps.models.gam.fitting import (
@@ -10,7 +11,6 @@ from kernelmaps.models.gam.fitting import (
     fit_added_terms,
     fit_bordered,
 )
-from kernelmaps.models.losses import make_loss
 from kernelmaps.models.rows import term_rows
 from kernelmaps.models.rows.term_rows import TermRows
 from kernelmaps.models.solvers.pirls import fit_penalised

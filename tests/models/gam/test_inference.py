@@ -77,7 +77,7 @@ def test_parametric_terms_have_the_inference_of_least_squares(seed):
 def test_wald_statistics_are_those_of_linear_models(seed):
     rng = np.random.default_rng(seed)
     root = rng.normal(size=(4, 4))
-    covariance, beta, prior = root @ root.T, rng.normal(size=4), 1e6 * np.eye(4)
+    covariance, beta, prior = root @ root.T, rng.normal(size=4), np.full(4, 1e6)
     exact = beta @ np.linalg.solve(covariance, beta)
     known, estimated = wald_test(beta, covariance, prior), wald_test(beta, covariance, prior, 20.0)
     assert known.statistic == pytest.approx(exact)
@@ -87,7 +87,7 @@ def test_wald_statistics_are_those_of_linear_models(seed):
 
 def test_directions_that_only_the_prior_knows_are_not_tested():
     """They have the largest posterior variance."""
-    beta, covariance, prior = np.array([1.0, 0.5]), np.diag([0.02, 9.0]), np.diag([9.0, 10.0])
+    beta, covariance, prior = np.array([1.0, 0.5]), np.diag([0.02, 9.0]), np.array([9.0, 10.0])
     test = wald_test(beta, covariance, prior)
     assert (test.reference_df, test.statistic) == (1.0, pytest.approx(1 / 0.02))
 
@@ -136,16 +136,62 @@ def test_missing_values_keep_the_error_rate_and_the_power(pattern):
     assert max(of_null, of_complete) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 40)
 
 
-def test_main_effects_beside_a_pair_are_significant():
-    """A line of six standard errors, with that of the joint distribution, in all of five tables."""
-    p_values = []
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
-        X = rng.normal(size=(600, 2))
-        y = 0.5 * X[:, 0] + X[:, 0] * X[:, 1] + rng.normal(size=600)
-        model = km.AdditiveRegressor(interactions=[(0, 1)], n_jobs=1).fit(X, y)
-        p_values.append(model.predictor_.terms[0].p_value[0])
-    assert max(p_values) < 1e-3
+# -- columns and their pairs ----------------------------------------------------------------------
+
+
+def test_a_column_is_tested_together_with_its_pairs(seed):
+    """Of lines without a penalty: F tests of linear models with and without all of the column."""
+    rng = np.random.default_rng(seed)
+    n = 300
+    X = pd.DataFrame(rng.integers(0, 8, (n, 3)).astype(float), columns=["a", "b", "c"])
+    y = X["a"] + 0.1 * X["b"] * X["c"] + rng.normal(size=n)
+    sides = [km.Term(name, "linear") for name in X]
+    terms = [*sides, (sides[0], sides[1]), (sides[1], sides[2])]
+    table = km.AdditiveRegressor(terms=terms, smoothing=1e-9).fit(X, y).summary().to_frame()
+    a, b, c = X.to_numpy().T
+    columns = {"a": a, "b": b, "c": c, "a × b": a * b, "b × c": b * c}
+
+    def squares(names):
+        Z = np.column_stack([np.ones(n), *(columns[name] for name in names)])
+        return np.linalg.lstsq(Z, y, rcond=None)[1][0]
+
+    for row in table.itertuples():
+        parts = {name for name in columns if row.term in name} if len(row.term) == 1 else {row.term}
+        f = (squares(set(columns) - parts) - squares(columns)) / squares(columns)
+        f *= (n - 6) / len(parts)
+        assert (row.ref_df, row.statistic) == (len(parts), pytest.approx(f, rel=1e-4))
+        assert row.p_value == pytest.approx(stats.f.sf(f, len(parts), n - 6), rel=1e-3)
+
+
+def beside_pairs(rng, slope, n=200):
+    """The p-value of c beside strong effects of the pair a × b, with a × c in the model."""
+    X = pd.DataFrame(rng.normal(size=(n, 3)), columns=["a", "b", "c"])
+    y = 2 * X["a"] * X["b"] + slope * X["c"] + rng.normal(size=n)
+    a, b, c = (km.Term(name, "linear") for name in X)
+    model = km.AdditiveRegressor(terms=[a, b, c, (a, b), (a, c)], n_jobs=1).fit(X, y)
+    return model.predictor_.terms[2].p_value[0]
+
+
+def test_error_rate_and_power_beside_strong_pairs():
+    """Of no effect, and of a slope of seven standard errors."""
+    rng = np.random.default_rng(0)
+    assert max(beside_pairs(rng, 0.5) for _ in range(4)) < 1e-3
+    rejected = np.mean([beside_pairs(rng, 0.0) < 0.05 for _ in range(40)])
+    assert rejected < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 40)
+
+
+def test_a_pair_with_a_category_is_tested_by_its_variance(seed):
+    """The p-values of a column and of its slopes by group: the smaller one counts, twice."""
+    rng = np.random.default_rng(seed)
+    group, x = rng.integers(0, 30, 600), rng.normal(size=600)
+    X = pd.DataFrame({"group": [f"g{k}" for k in group], "x": x})
+    y = 0.5 * rng.normal(size=30)[group] * x + rng.normal(size=600)  # slopes with a mean of zero
+    terms = [km.Term("x", "linear"), "group", ("group", km.Term("x", "linear"))]
+    model = km.AdditiveRegressor(terms=terms).fit(X, y)
+    p_value = {term.name: term.p_value[0] for term in model.predictor_.terms}
+    assert p_value["group × x"] < 1e-6
+    assert p_value["x"] <= 2 * p_value["group × x"]
+    assert "together with its pairs" in str(model.summary())
 
 
 def test_random_effects_with_a_known_variance_have_a_mixture(seed):
@@ -157,7 +203,7 @@ def test_random_effects_with_a_known_variance_have_a_mixture(seed):
     scores = rng.normal(size=(20_000, 5)) @ root  # without an effect
     null = np.einsum("ij,jk,ik->i", scores @ covariance, gram, scores @ covariance)
     beta = covariance @ scores[np.argsort(null)[-1000]]
-    test = random_effects_test(beta, covariance, np.diag(1 / penalty))
+    test = random_effects_test(beta, covariance, 1 / penalty)
     assert test.p_value == pytest.approx(0.05, abs=0.006)
 
 

@@ -90,7 +90,7 @@ def test_a_large_constant_in_y_of_quantile_losses(quantile, seed):
     """Targets are multiples of 2⁻²⁰, so that constants are added to them without rounding."""
     X, eta, rng = table(seed)
     X, y = X[:200], np.round(target("quantile", eta, rng)[:200] * 2**20) / 2**20
-    model = model_of("quantile", quantile=quantile)
+    model = model_of(km.losses.Quantile(quantile))
     expected, offset = scores(model.fit(X, y), X), 2.0 ** rng.integers(-3, 3, len(y))
     with_offset = scores(model.fit(X, y + offset, offset=offset), X)
     for constant in (1e4, -1e5, 2.0**30):
@@ -119,7 +119,7 @@ def test_the_sign_of_y_of_quantile_losses(quantile, n, seed):
     X, eta, rng = table(seed, n)
     y, weight = target("quantile", eta, rng), rng.integers(1, 4, n)
     for sample_weight in (None, weight):
-        model, mirrored = (model_of("quantile", quantile=q) for q in (quantile, 1 - quantile))
+        model, mirrored = (model_of(km.losses.Quantile(q)) for q in (quantile, 1 - quantile))
         model.fit(X, y, sample_weight)
         mirrored.fit(X, -y, sample_weight)
         assert_same(scores(model, X), -scores(mirrored, X))

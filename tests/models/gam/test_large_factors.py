@@ -11,7 +11,7 @@ import kernelmaps as km
 from kernelmaps.models.gam import design, training_rows
 from kernelmaps.models.gam.inference import mixture_test, random_effects_test
 from kernelmaps.models.gam.levels import variance_test
-from kernelmaps.models.losses import Squared
+from kernelmaps.models.losses import SquaredError
 from kernelmaps.models.rows.basis import LevelBasis, TermBasis
 from kernelmaps.models.rows.term_rows import TermRows
 from kernelmaps.models.solvers.pirls import fit_penalised
@@ -144,12 +144,12 @@ def test_test_of_a_variance_is_that_of_the_dense_covariance(seed, sd):
     dense = TermBasis(np.eye(SITES), factor.penalty, factor.smoothing_index)
     rows = TermRows([numbers, levels], [line, factor], y, np.ones(len(y)), np.zeros(len(y)))
     rho, fixed = np.log([1e-6, 400.0]), np.ones(2, bool)
-    fit = fit_penalised(rows, Squared(), rho, fixed)
-    reference = fit_penalised(replace(rows, bases=[line, dense]), Squared(), rho, fixed)
+    fit = fit_penalised(rows, SquaredError(), rho, fixed)
+    reference = fit_penalised(replace(rows, bases=[line, dense]), SquaredError(), rho, fixed)
     penalty = factor.penalty * 400.0
     statistic, weights = variance_test(fit)
     block = reference.covariance[2:, 2:]
-    prior = np.diag(fit.dispersion / penalty)
+    prior = fit.dispersion / penalty
     expected = random_effects_test(reference.beta[2:], block, prior, 600.0)
     test = mixture_test(statistic, weights, 600.0)
     assert test.statistic == pytest.approx(expected.statistic, rel=1e-6)

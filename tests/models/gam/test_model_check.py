@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from loss_of_targets import make_loss
 from scipy import stats
 
 import kernelmaps as km
-from kernelmaps.models.losses import make_loss
 
 
 def lines(seed, n=150):
@@ -161,7 +161,7 @@ def test_weights_and_exposures_are_those_of_the_fit(seed):
 def test_quantiles_and_classes_are_checked(seed):
     rng, X, eta = wave(seed, 300)
     y = eta + rng.normal(size=300)
-    check = km.AdditiveRegressor("quantile", quantile=0.8).fit(X, y).check(X, y)
+    check = km.AdditiveRegressor(km.losses.Quantile(0.8)).fit(X, y).check(X, y)
     assert check.quantile_residuals is None
     share = float(check.residual_facts().split(" %")[0])
     assert share == pytest.approx(80, abs=3)

@@ -49,7 +49,7 @@ def test_an_exposure_is_the_exponential_of_an_offset(seed, loss):
 def test_quantiles_have_offsets(seed):
     rng, X, eta, offset = rows(seed, 1000)
     y = eta + 5 * offset + rng.normal(size=len(eta))
-    model = km.AdditiveRegressor("quantile", quantile=0.8).fit(X, y, offset=5 * offset)
+    model = km.AdditiveRegressor(km.losses.Quantile(0.8)).fit(X, y, offset=5 * offset)
     assert np.mean(y < model.predict(X, offset=5 * offset)) == pytest.approx(0.8, abs=0.02)
 
 

@@ -17,7 +17,7 @@ from kernelmaps.models.gam.pairs import PAIRS, coarse_codes, marginal_basis, sum
 from kernelmaps.models.gam.purification import subtract_main_effects
 from kernelmaps.models.gam.score_tests import SCORE_TEST, main_effects
 from kernelmaps.models.gam.terms import GamSettings, Term
-from kernelmaps.models.losses import Squared
+from kernelmaps.models.losses import SquaredError
 
 
 def coded(X, y=None, weight=None):
@@ -108,7 +108,9 @@ def test_a_weight_of_two_is_a_row_twice(seed):
     for index, weights in ((np.arange(300), weight.astype(float)), (twice, np.ones(len(twice)))):
         rows, coarse, bases = coded(X[index], y[index], weights)
         names = "curvature", "gradient", "squared_gradient"
-        tables = rows.derivative_tables((), np.zeros(1), Squared(), 0, [(0, 1)], coarse, names)[0]
+        tables = rows.derivative_tables(
+            (), np.zeros(1), SquaredError(), 0, [(0, 1)], coarse, names
+        )[0]
         p_values.append(score_tests.p_value(*tables, 1.0, bases[0], bases[1]))
     assert p_values[0] == pytest.approx(p_values[1], rel=1e-6)
 

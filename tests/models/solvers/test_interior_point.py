@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from loss_of_targets import make_loss
 from sklearn.svm import SVC, SVR
 
-from kernelmaps.models.losses import make_loss
 from kernelmaps.models.solvers.interior_point import InteriorPointFit, balance, best_constant
 
 EPSILON = 0.2

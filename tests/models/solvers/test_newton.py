@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from loss_of_targets import make_loss
 
-from kernelmaps.models.losses import Loss, make_loss
+from kernelmaps.models.losses import Loss
 from kernelmaps.models.rows.normal_equations import NormalEquations
 from kernelmaps.models.solvers.newton import LbfgsMemory, Objective, halved_step, minimise
 

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from loss_of_targets import make_loss
 
 from kernelmaps.models.gam.bases import category_basis, number_bases
-from kernelmaps.models.losses import GAM, losses_for, make_loss
+from kernelmaps.models.losses import GAM, losses_for
 from kernelmaps.models.rows import term_rows
 from kernelmaps.models.rows.term_rows import GramCache, TermRows
 from kernelmaps.models.solvers import pirls, reml

@@ -33,7 +33,7 @@ def test_derivatives_are_those_of_the_criterion(seed, dispersion):
     _, _, problem, penalties = least_squares(seed)
     rho, step = np.array([0.3, 1.5, -0.4]), 1e-4
     fit = penalised_fit(problem, penalties, rho, dispersion)
-    hessian = reml_hessian(fit, penalties, problem.total_weight, dispersion is None)
+    hessian = reml_hessian(fit, penalties, dispersion is None)
     for j in range(3):
         move = step * np.eye(3)[j]
         up, down = (penalised_fit(problem, penalties, rho + s * move, dispersion) for s in (1, -1))
@@ -111,7 +111,7 @@ def test_uncertain_smoothing_parameters_widen_the_covariance(seed, convex):
         move = step * np.eye(3)[j]
         up, down = (penalised_fit(problem, penalties, fit.rho + s * move) for s in (1, -1))
         J[:, j] = (up.beta - down.beta) / (2 * step)
-    values, vectors = np.linalg.eigh(reml_hessian(fit, penalties, problem.total_weight, True))
+    values, vectors = np.linalg.eigh(reml_hessian(fit, penalties, True))
     assert (values[0] > 0) == convex
     H = vectors / (np.maximum(values, 0) + 1 / 9) @ vectors.T
     deviations = smoothing_deviations(fit, problem, penalties, np.ones(3, bool), True)

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from loss_of_targets import make_loss
 
-from kernelmaps.models.losses import make_loss
 from kernelmaps.models.rows import term_rows
 from kernelmaps.models.rows.basis import TermBasis
 from kernelmaps.models.rows.normal_equations import NormalEquations

@@ -14,6 +14,7 @@ X = rng.random((60, 3))
 y, target, three = np.arange(60) % 2, X.sum(axis=1), np.arange(60) % 3
 INDICATORS = np.eye(3, dtype=int)[three]
 SVC, SVR = km.AdditiveSVC, km.AdditiveSVR
+NEWTON = {"C": 1.0, "solver": "primal"}  # no loops but those of scores
 
 
 def changed(values, row, value):
@@ -104,10 +105,12 @@ CALLS = {
     ),
     "codes of another map": (lambda: SVC().fit(anchors().encode(X), y), "feature_map is a Spline"),
     "codes after values": (
-        lambda: SVC(anchors()).fit(X, y).predict(anchors().encode(X)), "was fitted on values",
+        lambda: SVC(anchors(), **NEWTON).fit(X, y).predict(anchors().encode(X)),
+        "was fitted on values",
     ),
     "values after codes": (
-        lambda: SVC(anchors()).fit(anchors().encode(X), y).partial_fit(X, y), "fitted on codes",
+        lambda: SVC(anchors(), **NEWTON).fit(anchors().encode(X), y).partial_fit(X, y),
+        "fitted on codes",
     ),
     "fold without weight": (
         lambda: SVR(C=[0.1, 1.0], cv=FOLDS).fit(X, target, 1.0 * (np.arange(60) >= 30)),
@@ -133,7 +136,7 @@ CALLS = {
         "chunk was dense float64, this one is dense float32",
     ),
     "storage": (
-        lambda: continued(SVR(km.HomogeneousMap(n_components=3)), sparse.csr_matrix(X), target),
+        lambda: continued(SVR(km.SplineMap(zero_at_zero=True)), sparse.csr_matrix(X), target),
         "chunk was dense float64, this one is sparse float64",
     ),
     "stream": (lambda: continued(SVC(), chunks(X, y), None), "takes one chunk of rows"),

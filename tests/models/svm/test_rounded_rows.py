@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import kernelmaps as km
@@ -104,8 +105,9 @@ def certificate(model, X, y):
     return primal, primal + 0.5 * w @ w + conjugates.sum()
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("loss", "dtype"), [*((loss, np.float64) for loss in LOSSES), ("hinge", np.float32)]
+)
 def test_the_gap_of_the_rows_themselves_is_certified(
     small_is_large, went_over, monkeypatch, loss, dtype
 ):
@@ -113,18 +115,15 @@ def test_the_gap_of_the_rows_themselves_is_certified(
     monkeypatch.setattr(map_tables, "_FRACTIONS", 2**7)
     X, score = data(dtype=dtype)
     y = score > np.median(score)
-    model = km.AdditiveSVC(km.SplineMap(8), C=1.0, loss=loss, solver="dual", random_state=0).fit(
-        X, y
-    )
+    machine = km.AdditiveSVC(C=1.0, loss=loss, solver="dual", random_state=0)
+    model = clone(machine).fit(X, y)
     assert went_over == [np.uint16]
     primal, gap = certificate(model, X, y)
     rounding = 1e-5 if dtype == np.float32 else 1e-9
     assert gap <= (model.tol + rounding) * primal
     assert gap == pytest.approx(model.duality_gap_[0], abs=1e-3 * rounding**0.5 * primal)
     monkeypatch.setattr(training, "_round_rows", lambda *arguments: None)
-    plain = km.AdditiveSVC(km.SplineMap(8), C=1.0, loss=loss, solver="dual", random_state=0).fit(
-        X, y
-    )
+    plain = machine.fit(X, y)
     assert len(went_over) == 1
     assert model.objective_[0] == pytest.approx(plain.objective_[0], rel=2e-3)
     both = model.decision_function(X), plain.decision_function(X)
@@ -133,32 +132,36 @@ def test_the_gap_of_the_rows_themselves_is_certified(
 
 def test_epochs_are_those_of_both_forms_together(small_is_large, went_over):
     X, score = data()
-    model = km.AdditiveSVR(km.SplineMap(8), C=100.0, max_iter=4, solver="dual", random_state=0)
+    model = km.AdditiveSVC(C=100.0, max_iter=4, solver="dual", random_state=0)
     with pytest.warns(ConvergenceWarning, match="max_iter=4"):
-        model.fit(X, score)
+        model.fit(X, score > 0)
     assert len(went_over) == 1
     assert model.n_iter_ == 4
 
 
+@pytest.mark.parametrize("options", [{"tol": 1e-6}, {"solver": "primal"}])
+def test_exact_and_newton_fits_take_rows_as_they_are(small_is_large, went_over, options):
+    X, score = data()
+    km.AdditiveSVC(C=0.01, random_state=0, **options).fit(X, score > 0)
+    assert went_over == []
+
+
 @pytest.mark.parametrize(
-    ("rows", "settings"),
+    ("rows", "feature_map"),
     [
-        (lambda X: X, {"tol": 1e-6}),
-        (lambda X: X, {"solver": "primal"}),
-        (lambda X: X, {"feature_map": km.SplineMap(8, zero_at_zero=True)}),
-        (lambda X: X, {"feature_map": km.SplineMap(300, order=0)}),  # too many bins
-        (lambda X: X, {"feature_map": km.AnchorMap(n_anchors=8)}),  # look-ups
+        (lambda X: X, km.SplineMap(8, zero_at_zero=True)),
+        (lambda X: X, km.SplineMap(300, order=0)),  # too many bins
+        (lambda X: X, km.AnchorMap(n_anchors=8)),  # look-ups
         # Values may lie outside the bins: rounded ones would be far from them.
-        (lambda X: X, {"feature_map": km.SplineMap(8, out_of_domain="extrapolate")}),
-        (lambda X: X, {"feature_map": km.HermiteMap()}),
-        (lambda X: (X * 20).astype(np.uint8), {}),
-        (sparse.csr_matrix, {"feature_map": km.SplineMap(8, zero_at_zero=True)}),
-        (lambda X: X[:100], {}),  # few values
+        (lambda X: X, km.SplineMap(8, out_of_domain="extrapolate")),
+        (lambda X: X, km.HermiteMap()),
+        (lambda X: (X * 20).astype(np.uint8), km.SplineMap(8)),
+        (sparse.csr_matrix, km.SplineMap(8, zero_at_zero=True)),
     ],
 )
-def test_where_rows_are_taken_as_they_are(small_is_large, went_over, rows, settings):
-    X, score = data()
-    X = rows(X)
-    settings = {"feature_map": km.SplineMap(8), "C": 0.01, "random_state": 0} | settings
-    km.AdditiveSVC(**settings).fit(X, (score > 0)[: X.shape[0]])
-    assert went_over == []
+def test_rows_without_a_rounded_form(small_is_large, rows, feature_map):
+    X, _ = data()
+    plain = bands_of(km.SplineMap(8).fit(X).spec_, X, np.dtype(np.float64))
+    assert map_tables.round_rows(plain, X, 1) is not None
+    bands = bands_of(feature_map.fit(rows(X)).spec_, X, np.dtype(np.float64))
+    assert map_tables.round_rows(bands, rows(X), 1) is None

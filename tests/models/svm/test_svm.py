@@ -330,16 +330,6 @@ def test_columns_without_variety(column, seed):
         np.testing.assert_allclose(model.eval_terms(X)[:, 4], 0, atol=1e-6)
 
 
-BAD = [
-    ({"C": 0}, "C must be a positive number"),
-    ({"C": -1.0}, "C must be a positive number"),
-    ({"C": np.inf}, "C must be a positive number, several of them or .scale., got inf"),
-    ({"tol": 0}, "tol must be a positive number"),
-    ({"max_iter": 0}, "max_iter must be an integer >= 1, got 0"),
-    ({"loss": "squared_error"}, "loss must be one of"),
-]
-
-
 # ---- the edges --------------------------------------------------------------------------------
 
 
@@ -449,7 +439,7 @@ def descent_on_counts(C):
     rng = np.random.default_rng(2)
     X = rng.poisson(0.3, size=(2000, 20)).astype(np.float64)
     y = (X[:, :3].sum(axis=1) + rng.standard_normal(2000) > 2.5).astype(float)
-    fitted = km.SplineMap(10, 1, order=0).fit(X)
+    fitted = km.SplineMap().fit(X)
     bands = bands_of(fitted.spec_, X, np.dtype(np.float64))
     tables = make_tables(bands, X, np.float64, 1)
     problem = SVMProblem(0, True, 0.0, y, np.ones(1), np.full(len(y), C))

@@ -51,9 +51,16 @@ def assert_same_minimum(model, reference, X):
     assert np.ptp(scores[1]) > 5 * error or model.tol > TOL
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "log_loss"])
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("others", [True, False])
+@pytest.mark.parametrize(
+    ("loss", "n_classes", "others"),
+    [
+        ("hinge", 2, True),
+        ("squared_hinge", 2, True),
+        ("log_loss", 3, True),
+        ("hinge", 2, False),
+        ("squared_hinge", 3, False),
+    ],
+)
 def test_machines_have_the_same_minimum(monkeypatch, coded, seed, loss, n_classes, others):
     """By both solvers, with other columns and without."""
     monkeypatch.setattr(training, "choose_solver", lambda *arguments: "dual")

@@ -69,7 +69,7 @@ def sum_workspace(table: SummedTable) -> SumWorkspace:
 def _add_sums(values, work, n, outputs, row, out):
     """Add the polynomials of the n located values to a row of `out`."""
     locations, size = work.locations, len(values.chunk)
-    for v in range(values.parts):
+    for v in range(len(values.parts)):
         a, k = zeros(values.coef, values.chunk), np.int64(0)
         b = a  # two sums hide half the latency of an addition
         while k + 1 < n:

@@ -80,12 +80,12 @@ class LocalPolynomials(NamedTuple):
     coef: np.ndarray  # T, flat [piece][power][column]; columns are padded with zeros
     powers: tuple  # static: degree + 1
     chunk: tuple  # static: columns in a vector, a power of two
-    parts: int  # vectors in a piece
+    parts: tuple  # static: vectors in a piece
 
     @property
     def n_columns(self) -> int:
         """Columns of a piece, those that fill vectors included."""
-        return len(self.chunk) * self.parts
+        return len(self.chunk) * len(self.parts)
 
 
 class Layout(NamedTuple):
@@ -213,7 +213,7 @@ def polynomials_of(
     if mirrored:
         values[n_pieces + 1 :] = -values[: n_pieces + 1]
         starts[n_pieces + 1 :] = starts[: n_pieces + 1]
-    return LocalPolynomials(starts, flat, static(powers), static(chunk), parts)
+    return LocalPolynomials(starts, flat, static(powers), static(chunk), static(parts))
 
 
 def coefficients(layout: Layout) -> np.ndarray:

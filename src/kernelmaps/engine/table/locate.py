@@ -28,7 +28,7 @@ import numpy as np
 
 from ..._util.compiling import INNER, njit
 from ..._util.sparse import for_compiled_loops
-from ..simd import item, put
+from ..simd import item, put, read
 from .layout import (
     CELL,
     EDGE,
@@ -41,7 +41,7 @@ from .layout import (
     ORIGIN,
     TOP,
 )
-from .stored import AFFINE, EDGES, LOG2
+from .stored import AFFINE, CODE, LOG2
 
 
 class Stored(NamedTuple):
@@ -72,14 +72,19 @@ def locate_values(bins, kind, x, start, j, locations, at, n):
     """
     d = bins.numbers.shape[1]
     for k in range(n):
-        f, value = j + k, np.float64(item(x, start + k))
+        f, top = j + k, read(bins.integers, TOP * d + j + k)
+        first_piece = read(bins.integers, FIRST_PIECE * d + f)
+        if len(kind) == CODE:  # positions stay zero
+            b = min(np.int64(read(x, start + k)), top)
+            put(locations.piece, at + k, first_piece + b)
+            continue
+        value = np.float64(read(x, start + k))
         size = abs(value) if bins.signed else value
-        low, high = item(bins.numbers, LOW * d + f), item(bins.numbers, HIGH * d + f)
+        low, high = read(bins.numbers, LOW * d + f), read(bins.numbers, HIGH * d + f)
         size = size if size > low else low  # NaN, too
         size = size if size < high else high
-        top = item(bins.integers, TOP * d + f)
         if len(kind) == AFFINE:
-            u = (size - item(bins.numbers, ORIGIN * d + f)) * item(bins.numbers, FACTOR * d + f)
+            u = (size - read(bins.numbers, ORIGIN * d + f)) * read(bins.numbers, FACTOR * d + f)
             inside = u if u > 0.0 else 0.0
             b = np.int64(inside if inside < top else np.float64(top))
             u -= b
@@ -87,12 +92,9 @@ def locate_values(bins, kind, x, start, j, locations, at, n):
             bits, bin_size = np.float64(size).view(np.int64), np.int64(1) << bins.shift
             b = min(max((bits >> bins.shift) - bins.start, 0), top)
             u = np.float64(bits & (bin_size - 1)) / np.float64(bin_size)
-        elif len(kind) == EDGES:
-            b, u = _find_between_edges(bins, size, f, d)
         else:
-            b, u = min(np.int64(size), top), 0.0
-        b += item(bins.integers, FIRST_PIECE * d + f)
-        b += bins.mirror if value < 0 else 0
+            b, u = _find_between_edges(bins, size, f, d)
+        b += first_piece + (bins.mirror if value < 0 else 0)
         put(locations.piece, at + k, bins.zero_piece if bins.zero_at_zero and value == 0 else b)
         put(locations.u, at + k, u)
 

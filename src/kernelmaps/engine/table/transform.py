@@ -38,7 +38,7 @@ def transform_workspace(table: Layout) -> TransformWorkspace:
 @njit(**INNER)
 def _write(values, piece, u, to, out):
     """Write the columns of one value from out[to] on, by Horner's rule."""
-    for v in range(values.parts):
+    for v in range(len(values.parts)):
         store(out, to + v * len(values.chunk), polynomial(values, piece, u, v))
 
 

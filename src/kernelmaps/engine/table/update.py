@@ -69,7 +69,7 @@ class RowArrays(NamedTuple):
     data: np.ndarray  # flat
     indices: np.ndarray  # CSR: feature of each value
     indptr: np.ndarray
-    sparse: bool  # CSR
+    sparse: tuple  # static: 1 of CSR, 0
     width: int  # dense: features
 
 
@@ -110,7 +110,7 @@ def weights_of(basis: Basis, table: LocalPolynomials, lanes: int, w: np.ndarray)
 @njit(**FAST)
 def _span(rows, i):
     """First and last value of example i."""
-    if rows.sparse:
+    if len(rows.sparse):
         return np.int64(item(rows.indptr, i)), np.int64(item(rows.indptr, i + 1))
     return i * rows.width, (i + 1) * rows.width
 
@@ -118,14 +118,14 @@ def _span(rows, i):
 @njit(**FAST)
 def feature_of(rows, k, begin):
     """Feature of the k-th stored value: the index in a CSR row, the position in a dense one."""
-    return np.int64(item(rows.indices, k)) if rows.sparse else k - begin
+    return np.int64(item(rows.indices, k)) if len(rows.sparse) else k - begin
 
 
 @njit(**FAST)
 def locate_row(bins, rows, i, work):
     """Locate the values of example i, into `work`; index of its first value, and their number."""
     begin, end = _span(rows, i)
-    if rows.sparse:
+    if len(rows.sparse):
         locate_stored(bins, rows, begin, end - begin, work.locations)
     else:
         zero, one = np.int64(0), np.int64(1)
@@ -139,7 +139,7 @@ def _add_term(weights, rows, locations, begin, k, total):
     piece, u = np.int64(item(locations.piece, k)), item(locations.u, k)
     table, j = weights.table, feature_of(rows, begin + k, begin)
     at = (j * weights.stride + item(table.first, piece)) * len(weights.lanes)
-    for v in range(table.parts):
+    for v in range(len(table.parts)):
         phi = repeat(polynomial(table, piece, u, v), weights.lanes)
         w = load(weights.w, at + v * len(weights.touched), weights.touched)
         total = multiply_add(phi, w, total)
@@ -176,7 +176,7 @@ def add(weights, rows, work, begin, n):
         piece, u = np.int64(item(locations.piece, k)), item(locations.u, k)
         j = feature_of(rows, begin + k, begin)
         first = (j * weights.stride + item(table.first, piece)) * len(lanes)
-        for v in range(table.parts):
+        for v in range(len(table.parts)):
             at = first + v * len(weights.touched)
             phi = repeat(polynomial(table, piece, u, v), lanes)
             store(w, at, multiply_add(phi, steps, load(w, at, weights.touched)))

@@ -43,7 +43,7 @@ from ..inputs import (
     weights_of,
     without_rows,
 )
-from ..losses import GAM, LOSSES, BinomialCounts, Loss, find_loss, make_loss
+from ..losses import GAM, BinomialCounts, Loss, find_loss
 from ..shapes import Explanation, PairFunction, ShapeFunction
 from .comparison import fit_statistics
 from .design import MAX_EXACT_ROWS, build_design, describe_merged_levels, encode_rows
@@ -74,7 +74,7 @@ MAX_EDF_SHARE = 0.8  # of the rows' weight: with more effective degrees of freed
 class GeneralizedAdditiveModel(BaseEstimator):
     """Parameters, fitting and description of `AdditiveRegressor` and `AdditiveClassifier`."""
 
-    loss: str = ""
+    loss: Any = ""
     _: KW_ONLY
     terms: Any = None
     interactions: Any = None
@@ -133,20 +133,17 @@ class GeneralizedAdditiveModel(BaseEstimator):
     # -- fitting ----------------------------------------------------------------------------------
 
     @property
-    def _loss_type(self) -> type[Loss]:
-        return LOSSES[find_loss(type(self).__name__, self.loss, self._of_labels, GAM)]
-
-    def _plain_loss(self) -> Loss:
-        """The loss with its default parameters: for what does not depend on these."""
-        return self._loss_type()
+    def _loss(self) -> Loss:
+        """The loss that was asked for, by its name or as an object."""
+        return find_loss(type(self).__name__, self.loss, self._of_labels, GAM)
 
     @property
     def _link(self) -> str:
         """ "log" where predictions are exp(f), "logit" for classes, else "identity"."""
-        return self._loss_type.link
+        return self._loss.link
 
     def _check_parameters(self) -> None:
-        _ = self._loss_type  # an unknown name is refused
+        _ = self._loss  # an unknown name is refused
         check_count(self, "max_iter", self.max_iter)
         if self.weights not in ("relative", "frequency"):
             raise ValueError(
@@ -424,7 +421,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         """Check one output on rows; `y` are its targets, or successes in trials."""
         weight = weights_of(self, sample_weight, len(y))
         weight = self._scaled_weights(weight, np.ones(len(y)) if trials is None else trials)
-        loss = make_loss(self.loss, y, weight, quantile=getattr(self, "quantile", 0.5))
+        loss = self._loss.for_targets(y, weight)
         if trials is not None:
             loss = BinomialCounts(trials=trials)
         return FitToCheck(
@@ -445,7 +442,9 @@ class GeneralizedAdditiveModel(BaseEstimator):
 
     @property
     def _residual_df(self) -> np.ndarray:
-        """Effective number of rows less the degrees of freedom, of each output."""
+        """Effective number of rows less the degrees of freedom, of each output; ∞ if φ is known."""
+        if not self._loss.estimates_dispersion:
+            return np.full(len(self.edf_), np.inf)
         return np.maximum(self._effective_rows - self.edf_, 1.0)
 
     # -- what a fitted model says -----------------------------------------------------------------
@@ -523,8 +522,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     def shape_functions_(self) -> list[ShapeFunction]:
         """The functions of single columns on a grid, with standard errors."""
         check_is_fitted(self)
-        dispersion_is_fixed = not self._plain_loss().estimates_dispersion
-        residual_df = np.inf if dispersion_is_fixed else float(self._residual_df.min())
+        residual_df = float(self._residual_df.min())
         return shape_functions(self.predictor_, self.reader_.value_names, residual_df)
 
     @property
@@ -552,7 +550,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             Prints as text; notebooks show it as HTML; `to_frame` has the numbers.
         """
         check_is_fitted(self)
-        model, loss = self.predictor_, self._plain_loss()
+        model, loss = self.predictor_, self._loss
         intercepts = [
             f"{value:.4g} (se {error:.2g})"
             for value, error in zip(model.intercept, model.posterior.factors[:, 0], strict=True)

@@ -19,7 +19,7 @@ from ...data.columns import is_frame
 from ...data.sources import Source
 from ...data.tables import in_memory
 from ..inputs import coded_labels, targets_of, weights_of
-from ..losses import BinomialCounts, Loss, make_loss
+from ..losses import BinomialCounts, Loss
 from .base import GeneralizedAdditiveModel
 from .model_check import GamCheck
 from .predictor import warn_without_exposure
@@ -39,7 +39,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
 
     Parameters
     ----------
-    loss : {"log_loss"}, default="log_loss"
+    loss : "log_loss" or object, default="log_loss"
         The loss of logistic regression. Those of support vector machines are in
         :class:`AdditiveSVC`.
     terms : list or dict, optional
@@ -127,7 +127,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
     True
     """
 
-    loss: str = "log_loss"
+    loss: Any = "log_loss"
     _: KW_ONLY
     class_weight: Any = None
 
@@ -264,7 +264,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
                 "sample_weight and class_weight."
             )
         targets = one_against_rest(codes, self._positive_codes())
-        return targets, [make_loss(self.loss, targets[0])] * len(targets), weight
+        return targets, [self._loss] * len(targets), weight
 
     def _targets_of_source(
         self, source: Source, sample: Sample
@@ -282,7 +282,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         classes = {"classes": self.classes_, "class_weight": factors, "total_weight": weights}
         checks = replace(checks, **classes)
         outputs = self._positive_codes()
-        return checks, [make_loss(self.loss, np.ones(1))] * len(outputs), outputs
+        return checks, [self._loss] * len(outputs), outputs
 
     def _check_classes(self) -> None:
         if len(self.classes_) < 2:

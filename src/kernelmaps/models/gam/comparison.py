@@ -8,7 +8,7 @@ intercept and those of parametric terms) without one,
           + ½ \log\Big|\frac{H + \mathrm{diag}(d)}{φ}\Big| - ½ \sum_i \log\frac{d_i}{φ}
           - \frac{p}{2} \log 2π .
 
-Where the dispersion φ is estimated, :math:`-\ell` is that of a normal distribution with half the
+Where the dispersion φ is not 1, :math:`-\ell` is that of a normal distribution with half the
 deviance in the place of squares (the extended quasi-likelihood).
 
 *Analysis of deviance*: a model with deviance :math:`D_1` is compared with one
@@ -63,7 +63,7 @@ def fit_statistics(model: FittedDesign, losses: Sequence[Loss]) -> dict[str, flo
         residual += value - totals.saturated
         null += totals.null - totals.saturated
         log_likelihood += loss.log_likelihood(value, totals, fit.dispersion)
-        parameters += float(fit.edf.sum()) + loss.has_scale
+        parameters += float(fit.edf.sum()) + (loss.has_scale and loss.dispersion is None)
         reml += _reml_score(loss, fit, totals, value, penalty)
         edf += float(fit.edf.sum()) + fit.smoothing_edf
     return {
@@ -81,7 +81,7 @@ def _reml_score(
     # Not the logarithm of the ratio: the dispersion of constant targets is next to nothing.
     penalised = is_penalised(active)
     prior = (np.log(active[penalised]) - np.log(fit.dispersion)).sum()
-    if loss.estimates_dispersion:
+    if loss.has_distribution and loss.dispersion != 1:
         scale = 0.5 * totals.weight * np.log(2 * np.pi * fit.dispersion)
         minus_likelihood = (value - totals.saturated) / fit.dispersion + scale
     else:
@@ -183,7 +183,7 @@ def anova(*models: Any) -> AnovaTable:
     _check_models(models)
     largest = models[-1]
     n_rows, dispersion = largest._effective_rows, float(largest.dispersion_[0])
-    estimated = largest._plain_loss().estimates_dispersion
+    estimated = largest._loss.estimates_dispersion
     records: list[dict[str, Any]] = []
     for k, model in enumerate(models):
         edf = float(model.edf_[0])
@@ -243,8 +243,7 @@ def _check_models(models: Sequence[Any]) -> None:
             )
     for k, (small, large) in enumerate(pairwise(models), 1):
         which = f"anova: models {k} and {k + 1}"
-        losses = [(model.loss, getattr(model, "quantile", 0)) for model in (small, large)]
-        if losses[0] != losses[1]:
+        if small._loss != large._loss:
             raise ValueError(f"{which} have different losses, {small.loss!r} and {large.loss!r}.")
         of_rows = [(m._n_rows, m._effective_rows, m.null_deviance_) for m in (small, large)]
         if not np.allclose(*of_rows, rtol=_SAME_DEVIANCE, atol=0):

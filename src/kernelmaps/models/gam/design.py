@@ -10,7 +10,7 @@ import numpy as np
 from ..._util.arguments import argument
 from ..._util.threads import limit_blas, map_in_threads
 from ...data.columns import Column
-from ..losses import Loss, LossTotals, Quantile
+from ..losses import Loss, LossTotals
 from ..rows.basis import Basis, LevelBasis, TermBasis, coefficient_slices
 from .bases import category_basis, column_targets, curve_basis, empty_basis, linear_basis
 from .codebooks import CODING, OTHER, Codebook, LevelCounts, encode_columns, fit_codebook
@@ -215,8 +215,7 @@ def build_design(
     _check_settings(books, settings)
     sums = rows.output_sums(losses)
     factor = large_factor(books, settings)
-    # Gradients of quantiles are little more than signs, which jump where a curve is smooth.
-    may_be_rough = not any(isinstance(loss, Quantile) for loss in losses)
+    may_be_rough = all(loss.gradient_is_smooth for loss in losses)
 
     def build(j: int) -> DesignTerm:
         term, book, targets = settings.terms[j], books[j], column_targets(sums.by_output, j)

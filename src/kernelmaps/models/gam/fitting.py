@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from ..._util.threads import limit_blas
-from ..losses import Loss, Squared
+from ..losses import Loss
 from ..rows.basis import LevelBasis
 from ..rows.normal_equations import NormalEquations
 from ..rows.term_rows import GramCache, SolverRows, TermRows
@@ -154,7 +154,7 @@ def fit_outputs_roughly(
     fits = []
     for output, loss in enumerate(losses):
         rows = design.rows.with_terms(design.ordered_terms, design.constraint_matrix(), output)
-        if isinstance(loss, Squared) and isinstance(rows, TermRows) and not rows.are_few:
+        if loss.is_quadratic and isinstance(rows, TermRows) and not rows.are_few:
             rows = replace(rows, gram_cache=caches[output])
         rho, fixed = _initial_smoothing(design, settings)
         start = _warm_start(design, before, output, rho)
@@ -220,7 +220,7 @@ def fit_added_terms(rows: SolverRows, loss: Loss, start: WarmStart) -> RoughFit:
     constraints = None if rows.constraints is None else rows.constraints[:, active]
     active_rows = rows.restricted(active)
     with limit_blas(blas_threads(len(active))):
-        if isinstance(loss, Squared):
+        if loss.is_quadratic:
             # A cached Gram matrix has all coefficients, which are too many for tables of many
             # columns.
             if isinstance(rows, TermRows) and rows.gram_cache is None:
@@ -296,6 +296,7 @@ def fit_bordered(
     schur = NormalEquations(
         gram[np.ix_(new, new)] - cross.T @ cross, right[new] - old_right @ cross,
         problem.square - float(old_right @ old_right), problem.total_weight,
+        variance_slopes=problem.variance_slopes,
     )  # fmt: skip
     new_penalties, groups = penalties.restricted_to_groups(new)
     if new_penalties.prior is not None:

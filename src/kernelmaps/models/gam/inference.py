@@ -1,10 +1,11 @@
 r"""The fitted terms with their standard errors, degrees of freedom and tests of "no effect".
 
-Curves and pairs have Wald's test :math:`b^\top V^{-} b` with a pseudo-inverse of rank about edf
-(Wood 2013a). It has no power against the many small coefficients of a category, whose test is that
-of a variance (Wood 2013b, *A simple test for random effects in regression models*). With D the
-penalties of the coefficients b and :math:`V = φ(M + D)^{-1}` their posterior covariance, b without
-an effect has the covariance :math:`φ(M + D)^{-1} M (M + D)^{-1}`, hence
+Curves and pairs of numbers have Wald's test :math:`b^\top V^{-} b` with a pseudo-inverse of rank
+about edf (Wood 2013a), a column together with all of its pairs. It has no power against the many
+small coefficients of a category or of its pairs, whose test is that of a variance (Wood 2013b, *A
+simple test for random effects in regression models*). With D the penalties of the coefficients b
+and :math:`V = φ(M + D)^{-1}` their posterior covariance, b without an effect has the covariance
+:math:`φ(M + D)^{-1} M (M + D)^{-1}`, hence
 
 .. math:: b^\top M b / φ \sim \sum_i κ_i^2 χ^2_1, \qquad
           1 - κ = \operatorname{eig}(D^{1/2} (M + D)^{-1} D^{1/2}).
@@ -18,7 +19,7 @@ Where φ is estimated, F takes the place of χ², with n − edf residual degree
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -36,9 +37,10 @@ from .fitting import FittedDesign
 from .levels import LevelEffects, NewLevels, new_levels, without_levels
 from .pairs import PAIRS
 from .predictor import AdditivePredictor, FittedTerm, LevelPosterior, Posterior
-from .purification import Deviations, Projection, Slices, displayed_parts, pair_sides
+from .purification import Projection, Slices, displayed_parts, pair_sides
 from .score_tests import mixture_tail
 from .terms import enforce_direction
+from .training_rows import DesignTerm
 
 # -- terms ----------------------------------------------------------------------------------------
 
@@ -62,12 +64,12 @@ class TermTest(NamedTuple):
 
 NO_TEST = TermTest(0.0, 0.0, 1.0)  # of a term that nothing is left of
 MAX_PRIOR = 1e6  # prior variances, in units of the posterior ones: infinite without a penalty
-_SINGULAR = 1e-10  # eigenvalues, in units of the largest, that are rounding errors
+_SINGULAR = 1e-12  # posterior variances, in units of the prior ones, that are rounding errors
 
 
 def build_predictor(
     model: FittedDesign, losses: Sequence[Loss], requested: Container[tuple[int, int]],
-    location: float, reader: TableReader, loss_name: str, classes: np.ndarray | None,
+    location: float, reader: TableReader, loss_given: str | Loss, classes: np.ndarray | None,
 ) -> AdditivePredictor:  # fmt: skip
     """The fitted model, its terms at their codes; pairs that have vanished only if requested.
 
@@ -85,17 +87,18 @@ def build_predictor(
     ]
     outputs = []
     fits, effects = without_levels(model)
-    for loss, all_coefficients, fit in zip(losses, model.fits, fits, strict=True):
+    for k, (loss, all_coefficients) in enumerate(zip(losses, model.fits, strict=True)):
         df = max(n - float(all_coefficients.edf.sum()), 1.0)
-        outputs.append(_Output.of(slices, fit, df if loss.estimates_dispersion else np.inf))
+        df = df if loss.estimates_dispersion else np.inf
+        outputs.append(_Output.of(slices, fits[k], df, effects[k] if effects else None))
     unseen = [
         new_levels(term, [books[j].kind == "category" for j in term.columns], fits, span, smoothing)
         for term, span, smoothing in slices
     ]
-    terms = tuple(_fitted_term(i, outputs, effects, unseen[i]) for i in range(len(slices)))
+    terms = tuple(_fitted_term(i, outputs, unseen[i]) for i in range(len(slices)))
     intercept = np.array([fit.beta[0] for fit in fits]) + location
     posterior = _posterior(slices, fits, effects, unseen)
-    return AdditivePredictor(reader, books, terms, intercept, posterior, loss_name, classes)
+    return AdditivePredictor(reader, books, terms, intercept, posterior, loss_given, classes)
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,8 @@ class _Output:
         By the positions of pairs.
     penalty : ndarray
         Penalties of all coefficients.
+    levels : LevelEffects, optional
+        Effects of the levels of a large factor.
     """
 
     slices: Slices
@@ -120,9 +125,12 @@ class _Output:
     residual_df: float
     projections: dict[int, Projection]
     penalty: np.ndarray
+    levels: LevelEffects | None
 
     @classmethod
-    def of(cls, slices: Slices, fit: PenalisedFit, residual_df: float) -> _Output:
+    def of(
+        cls, slices: Slices, fit: PenalisedFit, residual_df: float, levels: LevelEffects | None
+    ) -> _Output:
         projections = {
             i: Projection.of(slices[i][0], sides, fit.beta[slices[i][1]])
             for i, sides in pair_sides(slices).items()
@@ -134,7 +142,7 @@ class _Output:
                 penalty[span] = (
                     term.basis.penalty * smoothing_parameters[term.basis.smoothing_index]
                 )
-        return cls(slices, fit, residual_df, projections, penalty)
+        return cls(slices, fit, residual_df, projections, penalty, levels)
 
     def edf(self, i: int) -> float:
         """Effective degrees of freedom of the displayed function of a term.
@@ -155,47 +163,74 @@ class _Output:
         """The displayed function of a term: the sum of its parts."""
         fit, term = self.fit, self.slices[i][0]
         parts, sampling = displayed_parts(i, self.slices, self.projections)
-        in_basis = term.basis.n_functions if isinstance(term.basis, TermBasis) else 0
-        none = Deviations(np.zeros((term.counts.size, 0)), np.zeros((in_basis, 0)))
+        none = np.zeros((term.counts.size, 0))
         combined, places = [none], [np.zeros(0, np.int64)]
         for part in parts:
             positions = fit.active_in(part.span)
-            columns = fit.active[positions] - part.span.start
-            combined.append(Deviations(part.functions[:, columns], part.in_basis[:, columns]))
+            combined.append(part.functions[:, fit.active[positions] - part.span.start])
             places.append(positions)
         at = np.concatenate(places)
-        active, of_smoothing = fit.active[at], fit.smoothing_deviations[at]
-        posterior = fit.covariance[np.ix_(at, at)]
-        prior_variance = fit.dispersion / np.maximum(self.penalty[active], 1e-300)
-        functions, in_basis = map(np.hstack, zip(*combined, strict=True))
+        of_smoothing = fit.smoothing_deviations[at]
         return DisplayedFunction(
-            functions, in_basis,
-            Deviations(*map(np.hstack, zip(none, *sampling, strict=True))), fit.beta[active],
-            np.minimum(prior_variance, MAX_PRIOR * posterior.diagonal()), posterior,
-            of_smoothing @ of_smoothing.T,
+            np.hstack(combined), np.hstack([none, *sampling]),
+            fit.covariance[np.ix_(at, at)] + of_smoothing @ of_smoothing.T,
             np.append(fit.covariance[0, 0], fit.covariance[0, at]), at,
         )  # fmt: skip
 
+    def test(self, i: int) -> TermTest:
+        """The test of a pair, or of a column together with its pairs.
 
-def _fitted_term(
-    i: int, outputs: Sequence[_Output], effects: Sequence[LevelEffects], unseen: NewLevels
-) -> FittedTerm:
-    """A term of all outputs; its errors, edf and tests are those of its displayed function."""
+        All functions of numbers have one test, each category and each pair with a category another:
+        the smallest p-value counts, times their number (Bonferroni).
+        """
+        tested, columns = [i], self.slices[i][0].columns
+        if len(columns) == 1:
+            others = (k for k in range(len(self.slices)) if k != i)
+            tested += [k for k in others if columns[0] in self.slices[k][0].columns]
+        of_levels = [k for k in tested if _has_levels(self.slices[k][0])]
+        of_numbers = [k for k in tested if k not in of_levels]
+        tests = [self._test(wald_test, of_numbers)] if of_numbers else []
+        tests += [self._test(random_effects_test, [k]) for k in of_levels]
+        smallest = min(tests, key=lambda test: test.p_value)
+        return smallest._replace(p_value=min(len(tests) * smallest.p_value, 1.0))
+
+    def _test(self, test: Callable[..., TermTest], terms: Sequence[int]) -> TermTest:
+        """The test of the coefficients of some terms, those of the active set."""
+        if isinstance(self.slices[terms[0]][0].basis, LevelBasis):
+            assert self.levels is not None
+            return mixture_test(self.levels.statistic, self.levels.null_weights, self.residual_df)
+        at = np.concatenate([self.fit.active_in(self.slices[k][1]) for k in terms])
+        beta, covariance = self.fit.beta[self.fit.active[at]], self.fit.covariance[np.ix_(at, at)]
+        if not beta.any():
+            return NO_TEST
+        prior = self.fit.dispersion / np.maximum(self.penalty[self.fit.active[at]], 1e-300)
+        prior = np.minimum(prior, MAX_PRIOR * covariance.diagonal())
+        return test(beta, covariance, prior, self.residual_df)
+
+
+def _has_levels(term: DesignTerm) -> bool:
+    """Whether a term is a category, or a pair with one."""
+    if term.pair is None:
+        return term.kind == "category"
+    return any(len(positions) == 0 for positions in term.pair.positions)
+
+
+def _fitted_term(i: int, outputs: Sequence[_Output], unseen: NewLevels) -> FittedTerm:
+    """A term of all outputs; its errors and edf are those of its displayed function."""
     term, span, smoothing = outputs[0].slices[i]
     pair, basis = term.pair, term.basis
     has_increments = pair is None and term.kind != "category"
     values, errors, increments, tests = [], [], [], []
-    for k, output in enumerate(outputs):
+    for output in outputs:
         shown, fit = output.displayed(i), output.fit
         if isinstance(basis, LevelBasis):
-            values.append(effects[k].values)
-            errors.append(shown.level_errors(effects[k], fit))
-            null = effects[k].statistic, effects[k].null_weights
-            tests.append(mixture_test(*null, output.residual_df))
+            assert output.levels is not None
+            values.append(output.levels.values)
+            errors.append(shown.level_errors(output.levels, fit))
         else:
             values.append(basis.evaluate(fit.beta[span]))
             errors.append(shown.errors(with_intercept=pair is None))
-            tests.append(shown.test(term.kind == "category", output.residual_df))
+        tests.append(output.test(i))
         if has_increments:
             increments.append(shown.increment_errors())
     at_codes = np.stack(values, axis=-1)
@@ -233,14 +268,10 @@ class DisplayedFunction:
 
     Attributes
     ----------
-    functions, in_basis : ndarray of shape (n_codes, n), (n_functions, n)
-        The combinations of coefficients at the codes of the term, and in its basis.
-    deviations : Deviations
-        The combinations of deviations, in the same two forms.
-    beta, prior_variance : ndarray of shape (n,)
-        Of the coefficients.
-    posterior, of_smoothing : ndarray of shape (n, n)
-        Covariance of them, and what the uncertainty of the smoothing parameters adds to it.
+    functions, deviations : ndarray of shape (n_codes, n), (n_codes, n_deviations)
+        The combinations at the codes of the term.
+    covariance : ndarray of shape (n, n)
+        Of the coefficients, with what the uncertainty of the smoothing parameters adds.
     intercept : ndarray of shape (1 + n,)
         Covariances of the intercept, its variance first.
     at : ndarray of int
@@ -248,12 +279,8 @@ class DisplayedFunction:
     """
 
     functions: np.ndarray
-    in_basis: np.ndarray
-    deviations: Deviations
-    beta: np.ndarray
-    prior_variance: np.ndarray
-    posterior: np.ndarray
-    of_smoothing: np.ndarray
+    deviations: np.ndarray
+    covariance: np.ndarray
     intercept: np.ndarray
     at: np.ndarray
 
@@ -264,7 +291,7 @@ class DisplayedFunction:
         Bands of the sum with the intercept cover what smoothing leaves out (Marra and Wood 2012).
         """
         variances = _row_products(self._covariances, self.functions)
-        variances += _row_products(self.deviations.functions, self.deviations.functions)
+        variances += _row_products(self.deviations, self.deviations)
         if with_intercept:
             variances += self.intercept[0] + 2 * self.functions @ self.intercept[1:]
         return np.sqrt(np.maximum(variances, 0.0))
@@ -273,33 +300,20 @@ class DisplayedFunction:
         """Standard errors of the increments from bin to bin of a column of numbers."""
         covariances, functions, deviations = (
             np.diff(values[1:], axis=0)
-            for values in (self._covariances, self.functions, self.deviations.functions)
+            for values in (self._covariances, self.functions, self.deviations)
         )
         variances = _row_products(covariances, functions) + _row_products(deviations, deviations)
         return np.sqrt(np.maximum(variances, 0.0))
 
     @cached_property
     def _covariances(self) -> np.ndarray:
-        """Of the function at the codes and the coefficients, smoothing parameters uncertain."""
-        return self.functions @ (self.posterior + self.of_smoothing)
+        """Of the function at the codes and the coefficients."""
+        return self.functions @ self.covariance
 
     def level_errors(self, effects: LevelEffects, fit: PenalisedFit) -> np.ndarray:
         """Standard errors of the sum of the effects of a large factor and this function."""
-        errors, deviations = effects.standard_errors(self.functions, fit, self.at), self.deviations
-        return np.sqrt(errors**2 + _row_products(deviations.functions, deviations.functions))
-
-    def test(self, category: bool, residual_df: float) -> TermTest:
-        """The test against "no effect": that of a variance for a category, else Wald's."""
-        used = self.in_basis.any(axis=1) | self.deviations.in_basis.any(axis=1)
-        in_basis, of_sample = self.in_basis[used], self.deviations.in_basis[used]
-        beta = in_basis @ self.beta
-        if not beta.any():
-            return NO_TEST
-        sampling = of_sample @ of_sample.T
-        covariance = in_basis @ self.posterior @ in_basis.T + sampling
-        prior = (in_basis * self.prior_variance) @ in_basis.T + sampling
-        test = random_effects_test if category else wald_test
-        return test(beta, covariance, prior, residual_df)
+        errors = effects.standard_errors(self.functions, fit, self.at)
+        return np.sqrt(errors**2 + _row_products(self.deviations, self.deviations))
 
 
 def _row_products(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -331,7 +345,7 @@ def wald_test(
 def random_effects_test(
     beta: np.ndarray, covariance: np.ndarray, prior: np.ndarray, residual_df: float = np.inf
 ) -> TermTest:
-    """The test of a variance, from a posterior and the covariance of its prior, φ/D."""
+    """The test of a variance, from a posterior and the variances of its prior, φ/D."""
     along, kappa = _along_identified(beta, covariance, prior)
     return mixture_test(float(np.sum(kappa * along**2)), kappa**2, residual_df)
 
@@ -341,15 +355,13 @@ def _along_identified(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients along directions of the posterior variance 1, and κ, the edf of each direction.
 
-    The prior variance of a direction is 1/(1 − κ).
+    `prior` are the variances of independent coefficients. In units of their roots, the posterior
+    variance of a direction is 1 − κ.
     """
-    scale = np.sqrt(np.maximum(covariance.diagonal(), 1e-300))
-    variances, axes = eigh(covariance / np.outer(scale, scale))
-    positive = variances > _SINGULAR * variances.max(initial=0.0)
-    whitening = axes[:, positive] / np.sqrt(variances[positive]) / scale[:, None]
-    prior_variances, directions = eigh(whitening.T @ prior @ whitening)
-    kappa = 1 - 1 / np.maximum(prior_variances, 1.0)
-    return directions.T @ (whitening.T @ beta), kappa
+    root = np.sqrt(prior)
+    variances, directions = eigh(covariance / np.outer(root, root))
+    variances = np.clip(variances, _SINGULAR, 1.0)
+    return directions.T @ (beta / root) / np.sqrt(variances), 1 - variances
 
 
 def mixture_test(statistic: float, weights: np.ndarray, residual_df: float) -> TermTest:

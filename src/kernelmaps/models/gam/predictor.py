@@ -36,7 +36,7 @@ from ...data.columns import Column
 from ...data.table_reader import TableReader
 from ...engine.apply import MAX_READABLE, apply_table
 from ...exceptions import OutOfDomainWarning
-from ..losses import GAM, LOSSES, find_loss
+from ..losses import GAM, LOSSES, Loss, find_loss
 from ..outputs import best_codes, class_probabilities, sigmoid
 from ..shapes import tabulated_importance
 from .codebooks import Codebook
@@ -349,7 +349,8 @@ class AdditivePredictor:
     terms : tuple of FittedTerm
     intercept : ndarray of shape (n_outputs,)
     posterior : Posterior
-    loss : str
+    loss : str or Loss
+        As the estimator was given it.
     classes : ndarray, optional
         Labels of a classifier.
     """
@@ -359,7 +360,7 @@ class AdditivePredictor:
     terms: tuple[FittedTerm, ...] = saved(anything)
     intercept: np.ndarray = saved(array("f8", "outputs"))
     posterior: Posterior = saved(instance((Posterior,)))
-    loss: str = saved(text())
+    loss: str | Loss = saved(either((instance((Loss,)), text())))
     classes: np.ndarray | None = saved(optional(labels), default=None)
 
     def _check_state(self) -> None:
@@ -399,7 +400,7 @@ class AdditivePredictor:
     @property
     def link(self) -> str:
         """ "log" where predictions are exp(f), "logit" for classes, else "identity"."""
-        return find_link(self.estimator, self.loss, of_labels=self.classes is not None)
+        return find_loss(self.estimator, self.loss, self.classes is not None, GAM).link
 
     @property
     def reader_(self) -> TableReader:
@@ -418,7 +419,7 @@ class AdditivePredictor:
         """Predict f(x), the exposure times exp(f(x)), or classes for the rows of a table."""
         scores = self._scores_of_table(X)
         if exposure is not None:
-            check_exposure_has_use(self.loss)
+            check_exposure_has_use(self.link)
             scores = scores + log_exposures(exposure, len(scores))[:, None]
         return self.predictions(scores)
 
@@ -647,11 +648,6 @@ class AdditivePredictor:
 # -- losses and exposures, for estimators, too ----------------------------------------------------
 
 
-def find_link(owner: str, loss: str, of_labels: bool) -> str:
-    """ "log" where predictions are exp(f), "logit" for classes, else "identity"."""
-    return LOSSES[find_loss(owner, loss, of_labels, GAM)].link
-
-
 def log_exposures(exposure: np.ndarray, n_rows: int) -> np.ndarray:
     """Logarithms of exposures, which must be positive."""
     exposure = np.asarray(exposure, dtype=np.float64)
@@ -662,13 +658,13 @@ def log_exposures(exposure: np.ndarray, n_rows: int) -> np.ndarray:
     return np.log(exposure)
 
 
-def check_exposure_has_use(loss: str) -> None:
-    """Raise ValueError if predictions of a loss are not multiples of an exposure."""
-    if find_link("AdditiveRegressor", loss, of_labels=False) != "log":
-        usable = [argument("loss", name) for name, cls in LOSSES.items() if cls.link == "log"]
+def check_exposure_has_use(link: str) -> None:
+    """Raise ValueError if predictions with this link are not multiples of an exposure."""
+    if link != "log":
+        usable = [argument("loss", name) for name, loss in LOSSES.items() if loss.link == "log"]
         raise ValueError(
-            f"AdditiveRegressor: {parameter('exposure')} is for {' and '.join(usable)}, not "
-            f"{loss!r}."
+            f"AdditiveRegressor: {parameter('exposure')} is for {' and '.join(usable)}, whose "
+            f"predictions are exp(f); this model has the link {link!r}."
         )
 
 

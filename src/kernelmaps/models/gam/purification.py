@@ -98,22 +98,11 @@ class Side(NamedTuple):
 class DisplayedPart(NamedTuple):
     """What a displayed function has of the coefficients at `span`, one column for each of them.
 
-    `functions` are values at the codes of the term, `in_basis` are coefficients in its basis.
+    `functions` are values at the codes of the term.
     """
 
     functions: np.ndarray
     span: slice
-    in_basis: np.ndarray
-
-
-class Deviations(NamedTuple):
-    """Independent deviations of a displayed function that come from the sample of rows.
-
-    `functions` and `in_basis` are as those of `DisplayedPart`, with one column for each deviation.
-    """
-
-    functions: np.ndarray
-    in_basis: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -128,29 +117,24 @@ class Projection:
     deviations : two ndarray of shape (n_functions of the side, …)
         C of both sides one upon the other, with CCᵀ the covariance of the coefficients of what
         moves that comes from the sample of rows.
-    from_main : two ndarray of shape (n_functions of the pair, n_functions of the side)
-        Coefficients in the basis of the pair of the functions of each column.
     """
 
     sides: tuple[Side, Side]
     to_main: Sequence[np.ndarray]
     deviations: Sequence[np.ndarray]
-    from_main: Sequence[np.ndarray]
 
     @classmethod
     def of(cls, term: DesignTerm, sides: tuple[Side, Side], beta: np.ndarray) -> Projection:
         """That of a pair with some coefficients; `sides` are its columns."""
         assert isinstance(term.basis, TermBasis)
-        weight, functions, total = term.counts, term.basis.values, float(term.counts.sum())
+        weight, functions = term.counts, term.basis.values
         cells = weight[:, :, None] * functions.reshape(*weight.shape, -1)
         of_sides = [side.coarse.T @ cells.sum(axis=1 - k) for k, side in enumerate(sides)]
         to_main, deviations = _regression(
             sides, weight, np.concatenate(of_sides), (functions @ beta).reshape(weight.shape), beta
         )
         split = [len(sides[0].gram)]
-        # Functions of a pair are orthonormal over the rows.
-        from_main = [products.T / max(total, 1e-300) for products in of_sides]
-        return cls(sides, np.split(to_main, split), np.split(deviations, split), from_main)
+        return cls(sides, np.split(to_main, split), np.split(deviations, split))
 
     def moved(self, axis: int, beta: np.ndarray) -> np.ndarray:
         """What moves to a column at its codes, for coefficients of the pair."""
@@ -158,23 +142,17 @@ class Projection:
 
     def pure_part(self, functions: np.ndarray, span: slice) -> DisplayedPart:
         """The pair without what moves."""
-        in_basis = np.eye(functions.shape[1]) + self._in_basis(self.to_main)
-        return DisplayedPart(functions + self._in_cells(self.to_main), span, in_basis)
+        return DisplayedPart(functions + self._in_cells(self.to_main), span)
 
-    def pure_deviations(self) -> Deviations:
+    def pure_deviations(self) -> np.ndarray:
         """Deviations of the pair that come from the sample of rows: those of what moves."""
-        return Deviations(self._in_cells(self.deviations), self._in_basis(self.deviations))
+        return self._in_cells(self.deviations)
 
     def _in_cells(self, moved: Sequence[np.ndarray]) -> np.ndarray:
         """Minus the functions of the sides with some coefficients, in the cells of the pair."""
         first, second = (side.coarse @ part for side, part in zip(self.sides, moved, strict=True))
         no_functions = np.zeros((len(first) * len(second), 1))
         return subtract_main_effects(no_functions, first, second)
-
-    def _in_basis(self, moved: Sequence[np.ndarray]) -> np.ndarray:
-        """The same in the basis of the pair."""
-        first, second = (a @ b for a, b in zip(self.from_main, moved, strict=True))
-        return -(first + second)
 
     def moved_edf(
         self, axis: int, slices: Slices, pair: slice, fit: PenalisedFit, penalty: np.ndarray
@@ -262,24 +240,23 @@ def pair_sides(slices: Slices) -> dict[int, tuple[Side, Side]]:
 
 def displayed_parts(
     i: int, slices: Slices, projections: Mapping[int, Projection]
-) -> tuple[list[DisplayedPart], list[Deviations]]:
+) -> tuple[list[DisplayedPart], list[np.ndarray]]:
     """What the displayed function of a term consists of, in one output.
 
     Parts are those of the term itself, and those that move to it from pairs. Of a large factor,
-    whose levels are no functions, they are the latter, and in no basis.
+    whose levels are no functions, they are the latter. Deviations come from the sample of rows, at
+    the codes of the term, one column for each.
     """
     term, span, _ = slices[i]
     if i in projections and isinstance(term.basis, TermBasis):
         pair = projections[i]
         return [pair.pure_part(term.basis.values, span)], [pair.pure_deviations()]
-    parts, deviations, rows = [], [], slice(0)
+    parts, deviations = [], []
     if isinstance(term.basis, TermBasis):
-        parts.append(DisplayedPart(term.basis.values, span, np.eye(term.basis.n_functions)))
-        rows = slice(None)
+        parts.append(DisplayedPart(term.basis.values, span))
     for at, pair in projections.items():
         for side, to_main, of_rows in zip(pair.sides, pair.to_main, pair.deviations, strict=True):
             if side.term == i:
-                values = side.basis.values
-                parts.append(DisplayedPart(values @ to_main, slices[at][1], to_main[rows]))
-                deviations.append(Deviations(values @ of_rows, of_rows[rows]))
+                parts.append(DisplayedPart(side.basis.values @ to_main, slices[at][1]))
+                deviations.append(side.basis.values @ of_rows)
     return parts, deviations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from ..._util.threads import evenly_spaced
 from ...data.columns import Column
 from ...data.sources import Source
 from ..inputs import numbers_in_text, real_targets, targets_of, weights_of
-from ..losses import Loss, make_loss
+from ..losses import Loss
 from .base import GeneralizedAdditiveModel
 from .model_check import GamCheck
 from .predictor import check_exposure_has_use, log_exposures, warn_without_exposure
@@ -43,10 +43,11 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
 
     Parameters
     ----------
-    loss : str, default="squared_error"
-        "squared_error"; "absolute_error" and "quantile" (both rounded off near zero); "poisson"
-        (counts) and "gamma" (positive numbers), which predict exp(f). "poisson" is quasi-Poisson:
-        its dispersion is estimated, and y may be any numbers >= 0, such as rates or amounts.
+    loss : str or object of :mod:`kernelmaps.losses`, default="squared_error"
+        "squared_error"; "absolute_error" (rounded off near zero); "poisson" (counts) and "gamma"
+        (positive numbers), which predict exp(f). "poisson" is quasi-Poisson: its dispersion is
+        estimated, and y may be any numbers >= 0, such as rates or amounts. Objects have
+        parameters: ``km.losses.Poisson(dispersion=1)``, ``km.losses.Quantile(0.9)``.
     terms : list or dict, optional
         A list of all terms (columns, pairs of columns, :class:`Term`), or a mapping from columns to
         kinds ("spline", "linear", "parametric", "category", "periodic"), a :class:`Term`, or
@@ -67,8 +68,6 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     categorical_features : sequence of int, str or bool, optional
         Columns of numbers that are categories. Text, and the categories of a frame, are categories
         anyway.
-    quantile : float, default=0.5
-        For ``loss="quantile"``: the share of the targets that lies below the prediction.
     weights : {"relative", "frequency"}, default="relative"
         What `sample_weight` means. "relative": scaled so that the weights sum to the effective
         number of rows, (Σw)²/Σw² (Kish); equal weights of any size change nothing. "frequency": a
@@ -129,9 +128,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     True
     """
 
-    loss: str = "squared_error"
-    _: KW_ONLY
-    quantile: float = 0.5
+    loss: Any = "squared_error"
 
     _of_labels = False
     _residual_quantiles = np.zeros(0)  # of losses that have a distribution
@@ -143,10 +140,6 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
 
     def _output_names(self) -> list[str]:
         return ["prediction"]
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number(self, "quantile", self.quantile, "between 0 and 1", lambda q: 0 < q < 1)
 
     @all_or_nothing
     def fit(
@@ -182,7 +175,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             The fitted model.
         """
         if exposure is not None:
-            check_exposure_has_use(self.loss)
+            check_exposure_has_use(self._link)
         self._fit(X, y, sample_weight, exposure, offset)
         self._exposed = exposure is not None or offset is not None
         return self
@@ -195,7 +188,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             raise ValueError(
                 f"AdditiveRegressor: y reaches {np.abs(y).max():g}, whose powers overflow: scale y."
             )
-        loss = make_loss(self.loss, y, weight, quantile=self.quantile)
+        loss = self._loss.for_targets(y, weight)
         problem = loss.target_error(y[weight > 0])
         if problem:
             raise ValueError(f"AdditiveRegressor: {problem}; found {y.min():g} … {y.max():g}.")
@@ -208,7 +201,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         y, weight = (
             np.concatenate([*map(read, sample.chunks)]) for read in (checks.targets, checks.weights)
         )
-        loss = make_loss(self.loss, y, weight, quantile=self.quantile)
+        loss = self._loss.for_targets(y, weight)
         location = loss.location(y, weight, np.zeros(len(y)))
         return replace(checks, loss=loss, location=location), [loss], []
 
@@ -222,7 +215,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     def _log_exposure(self, exposure: Any, n: int) -> np.ndarray:
         if exposure is None:
             return np.zeros(n)
-        check_exposure_has_use(self.loss)
+        check_exposure_has_use(self._link)
         if isinstance(exposure, str):
             raise ValueError(
                 f"AdditiveRegressor: exposure={exposure!r} names a column, which is for files. "
@@ -338,7 +331,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             of_calibration = self._intervals(rows["X"], level, *beside)
             y = self._numbers(targets_of(self, rows["y"], len(of_calibration)))
             return conformal_interval(intervals, of_calibration, y, level, owner)
-        if self._plain_loss().has_distribution:
+        if self._loss.has_distribution:
             return intervals
         residuals, zeros = self._residual_quantiles, np.zeros((len(self._residual_quantiles), 2))
         intervals = conformal_interval(intervals, zeros, residuals, level, owner, "rows of the fit")
@@ -353,7 +346,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         """Intervals by the distribution of the loss; twice the prediction where it has none."""
         scores = self._scores(X)[:, 0]
         scores = scores + self._offsets(len(scores), offset, exposure)
-        loss = self._plain_loss()
+        loss = self._loss
         if not loss.has_distribution:
             return np.column_stack([scores, scores])
         errors, variation = self._score_errors(X)[:, 0], (self.dispersion_[0], self._residual_df[0])
@@ -372,10 +365,10 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     ) -> None:
         """Quantiles of the leave-one-out residuals of a quantile loss, for intervals."""
         self._residual_quantiles = np.zeros(0)
-        if self._plain_loss().has_distribution:
+        if self._loss.has_distribution:
             return
         weight = self._scaled_weights(weight, np.ones(len(y)))
-        loss = make_loss(self.loss, y, weight, quantile=self.quantile)
+        loss = self._loss.for_targets(y, weight)
         positive = np.flatnonzero(weight)
         rows = positive[evenly_spaced(len(positive), MAX_RESIDUAL_ROWS)]
         columns, y, weight = [column.take(rows) for column in columns], y[rows], weight[rows]
@@ -454,7 +447,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             return float(r2_score(y, predictions, sample_weight=weight))
         offsets = self._offsets(len(y), offset, exposure)
         eta = self._scores(X)[:, 0] + offsets
-        return self._plain_loss().deviance_explained(y, eta, weight, offsets)
+        return self._loss.deviance_explained(y, eta, weight, offsets)
 
 
 def _calibration_rows(calibration: Any) -> dict[str, Any]:

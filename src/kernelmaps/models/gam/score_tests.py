@@ -16,10 +16,10 @@ likelihood has it. The test is that of a variance component (Lin 1997): the deri
 restricted likelihood by τ is half of :math:`Q = |T|^2`, up to a constant, and Q is
 :math:`\sum_i λ_i χ^2_1`, λ the eigenvalues of :math:`A^\top VA`.
 
-Rao's test, :math:`T^\top (A^\top VA)^{-1} T`, gives each direction the same weight. With it
-(and with one between the two), pairs were found as often: in 50 tables each of two factors with a
-binomial target and an effect in rare cells, at 1 %, 1.00, .96, .06 and .96 with three tests, 1.00,
-.94, .08 and .96 with this one; of a smooth effect on rare events .54 and .58.
+Rao's test, :math:`T^\top (A^\top VA)^{-1} T`, gives each direction the same weight, and found as
+many pairs, also in rare cells. Of 100 binomial tables with cells of few positive rows (2000 and
+5000 rows, two factors, or a factor and a number), 1 to 8 % of the p-values without an effect were
+below 0.05.
 
 The pair needs no fit, and all rows take part.
 """

@@ -16,8 +16,8 @@ from .predictor import AdditivePredictor, FittedTerm
 
 SHRUNK_EDF = 0.1  # a term with less is said to be shrunk to nothing
 PAIRS_NOTE = (
-    "what they hold of one column alone is counted to the term of that column, in edf, range and "
-    "test as in plots"
+    "what they hold of one column alone is counted to the term of that column, in edf and range "
+    "as in plots; p of a column is that of the column together with its pairs"
 )
 _DENSITY_BINS = 24  # of the histogram below a curve
 ValueNames = Mapping[str, Mapping[float, str]]

@@ -30,7 +30,7 @@ from ...data.sources import RowSample
 from ...data.table_reader import ReadingNotes, TableReader
 from ...stats.pair_tables import CodeSums, pair_table
 from ..inputs import missing_targets, real_targets
-from ..losses import Loss, LossTotals, Squared
+from ..losses import Loss, LossTotals
 from ..rows.basis import Basis, TermBasis
 from ..rows.normal_equations import NormalEquations
 from ..rows.term_rows import StreamedTermRows, SumOverChunks, TermRows, fold_chunks
@@ -448,7 +448,7 @@ class RowsFromStream:
         """
         sizes = [book.n_codes for book in encoder.books]
         n_cells = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2
-        with_pairs = isinstance(losses[0], Squared) and 8 * n_cells <= PAIR_TABLE_BYTES
+        with_pairs = losses[0].is_quadratic and 8 * n_cells <= PAIR_TABLE_BYTES
         sums = fold_chunks(source, encoder, OutputSums.empty(sample, losses, with_pairs))
         ends = sums.ranges * np.array([-1.0, 1.0])
         books = tuple(

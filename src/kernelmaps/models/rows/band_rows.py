@@ -59,7 +59,7 @@ class BandArrays(NamedTuple):
     first: np.ndarray  # int32[entries]: the first weight that an entry touches
     values: np.ndarray  # T, flat [entry][function], padded with zeros
     chunk: tuple  # static: functions in a vector
-    parts: int  # vectors in an entry
+    parts: tuple  # static: vectors in an entry
 
 
 class EntryTarget(NamedTuple):
@@ -81,8 +81,8 @@ def _write_rows(bins, target, rows, workspace, start, indptr):
             piece, u = np.int64(item(locations.piece, k)), item(locations.u, k)
             j, to = feature_of(rows, begin + k, begin), indptr[i] + k
             put(target.first, to, j * target.stride + item(table.first, piece))
-            for v in range(table.parts):
-                place = (to * table.parts + v) * len(table.chunk)
+            for v in range(len(table.parts)):
+                place = (to * len(table.parts) + v) * len(table.chunk)
                 store(target.values, place, polynomial(table, piece, u, v))
 
 
@@ -106,7 +106,7 @@ def write_entries(
 def _row_score(bands, i, w):
     """The score of row i. Two sums hide the latency of the adds."""
     t, end = item(bands.indptr, i), item(bands.indptr, i + 1)
-    chunk, size, parts = bands.chunk, len(bands.chunk), bands.parts
+    chunk, size, parts = bands.chunk, len(bands.chunk), len(bands.parts)
     a = zeros(w, chunk)
     b = a
     while t < end:
@@ -124,7 +124,7 @@ def _row_score(bands, i, w):
 @njit(**FAST)
 def _add_row(bands, i, value, w):
     """Add a multiple of row i to weights."""
-    chunk, size, parts = bands.chunk, len(bands.chunk), bands.parts
+    chunk, size, parts = bands.chunk, len(bands.chunk), len(bands.parts)
     factor = fill(w, value, chunk)
     for t in range(item(bands.indptr, i), item(bands.indptr, i + 1)):
         for v in range(parts):
@@ -163,7 +163,7 @@ def add_products(bands, factors, p, shift, score, w):
 @njit(**FAST)
 def _add_outer_product(bands, t, s, factor, place, stride, out):
     """Add a multiple of Φ_t Φ_sᵀ of two entries to a block, from its number `place` on."""
-    chunk, size, parts = bands.chunk, len(bands.chunk), bands.parts
+    chunk, size, parts = bands.chunk, len(bands.chunk), len(bands.parts)
     for v in range(parts):
         phi = load(bands.values, (s * parts + v) * size, chunk)
         phi = multiply_add(phi, fill(out, factor, chunk), zeros(out, chunk))
@@ -204,7 +204,7 @@ def write_dense(bands, factors, stride, width, n_weights, out):
     `out` is flat, with `n_weights` zeros for each of them, `width` for each feature, and one vector
     more: an entry that is padded adds zeros to what lies behind its feature.
     """
-    chunk, size, parts = bands.chunk, len(bands.chunk), bands.parts
+    chunk, size, parts = bands.chunk, len(bands.chunk), len(bands.parts)
     start = 0
     for i in range(factors.size):
         if factors[i] != 0:

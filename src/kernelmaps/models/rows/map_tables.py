@@ -76,9 +76,9 @@ def rows_of(X: Any) -> RowArrays:
     """X as the loops take it: views, no copies."""
     if sparse.issparse(X):
         stored = stored_rows(X.data, X.indices, X.indptr)
-        return RowArrays(*stored, True, X.shape[1])
+        return RowArrays(*stored, static(True), X.shape[1])
     none = np.zeros(0, np.int32)
-    return RowArrays(X.reshape(-1), none, none, False, X.shape[1])
+    return RowArrays(X.reshape(-1), none, none, static(False), X.shape[1])
 
 
 def make_tables(

@@ -8,7 +8,7 @@ The working weights of a problem are :math:`w_i = c_iℓ''_i`, its working respo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -66,6 +66,8 @@ class NormalEquations:
         zᵀWz.
     total_weight : float
         Sum of the sample weights: n where all are one.
+    variance_slopes : float
+        Weighted sum of `Loss.variance_slopes`, by which φ is corrected.
     levels : LevelSums, optional
         ZᵀWZ of the levels of a large factor.
     root : ndarray, optional
@@ -78,6 +80,12 @@ class NormalEquations:
     total_weight: float
     levels: LevelSums | None = None
     root: np.ndarray | None = None
+    variance_slopes: float = 0.0
+
+    @property
+    def dispersion_factor(self) -> float:
+        """What an estimate of φ is divided by (Fletcher 2012); at least a tenth, as in mgcv."""
+        return 1 + max(self.variance_slopes / max(self.total_weight, 1.0), -0.9)
 
     @property
     def working_weight(self) -> float:
@@ -93,7 +101,7 @@ class NormalEquations:
         gram, root = self.gram[np.ix_(dense, dense)], self.root
         if root is not None:
             root = root[:, active]
-        return NormalEquations(gram, self.rhs[active], self.square, self.total_weight, levels, root)
+        return replace(self, gram=gram, rhs=self.rhs[active], levels=levels, root=root)
 
     def product(self, beta: np.ndarray) -> np.ndarray:
         """ZᵀWZβ, for one or more columns β."""
@@ -113,4 +121,5 @@ class NormalEquations:
         return NormalEquations(
             self.gram + other.gram, self.rhs + other.rhs, self.square + other.square,
             self.total_weight + other.total_weight, levels,
+            variance_slopes=self.variance_slopes + other.variance_slopes,
         )  # fmt: skip

@@ -260,7 +260,9 @@ class EvaluationInMemory:
         response = weight * (self.eta - rows.offset) - rows.weight * gradient
         positive = weight > 0
         square = float(np.sum(response[positive] ** 2 / weight[positive]))
-        return rows.normal_equations(weight, response, square)
+        slopes = float(rows.weight @ self.loss.variance_slopes(rows.y, self.eta))
+        problem = rows.normal_equations(weight, response, square)
+        return replace(problem, variance_slopes=slopes)
 
     def gradient(self) -> np.ndarray:
         """Derivatives of the losses by the coefficients."""

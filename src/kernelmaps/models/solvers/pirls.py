@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._util.threads import limit_blas
-from ..losses import Loss, Squared
+from ..losses import Loss
 from ..rows.normal_equations import NormalEquations
 from ..rows.term_rows import LossEvaluation, SolverRows, TermRows
 from .linear_systems import Covariance, blas_threads, constrained_minimum, rearranged, scatter
@@ -162,7 +162,7 @@ def fit_penalised(
     # Screening leaves about one coefficient for each term.
     n_coefficients = min(penalties.n_dense, max(PIRLS.screen_above, 2 * len(rows.bases)))
     with limit_blas(blas_threads(n_coefficients)):
-        if isinstance(loss, Squared):
+        if loss.is_quadratic:
             return _fit_squared(rows, loss, penalties, rho, fixed, warm=beta is not None)
         options = NewtonOptions(max_iter=max_iter)
         return _fit_pirls(rows, loss, penalties, rho, fixed, options, beta)
@@ -262,30 +262,30 @@ def _without_range_spaces(penalties: Penalties, rho: np.ndarray, fixed: np.ndarr
 
 
 def _fit_squared(
-    rows: SolverRows, loss: Squared, penalties: Penalties, rho: np.ndarray, fixed: np.ndarray,
+    rows: SolverRows, loss: Loss, penalties: Penalties, rho: np.ndarray, fixed: np.ndarray,
     warm: bool,
 ) -> PenalisedFit:  # fmt: skip
     """One working problem: REML in an active set, which grows until it has all that it needs."""
     tol = REML.rough_tol if warm else PIRLS.squared_tol
     active = ActiveSet.of(rows, penalties, np.arange(len(penalties.scale)))
-    n = rows.total_weight
+    n, phi = rows.total_weight, loss.dispersion
     if active.screened and _may_restrict(rows, fixed):
         fit, problem, active, mean = _fit_screened(active, loss, rho, fixed, warm, tol)
     else:
         all_problem, mean = rows.squared_problem()
         if not warm:
-            rho = coarse_smoothing(all_problem, penalties, rho, None, fixed)
+            rho = coarse_smoothing(all_problem, penalties, rho, phi, fixed)
         if _may_restrict(rows, fixed):
             active = active.updated(rho, n, final=True)
         while True:
             problem = all_problem.restricted(active.indices)
-            fit = estimate_smoothing(problem, active.penalties, rho, None, fixed, tol=tol)
+            fit = estimate_smoothing(problem, active.penalties, rho, phi, fixed, tol=tol)
             needed = penalties.active_set(fit.rho, n)
             if np.isin(needed, active.indices).all():
                 break
             rho, indices = fit.rho, np.union1d(active.indices, needed)
             active = ActiveSet.of(rows, penalties, indices)
-    deviations = smoothing_deviations(fit, problem, active.penalties, ~fixed, profiled=True)
+    deviations = smoothing_deviations(fit, problem, active.penalties, ~fixed, phi is None)
     beta = constrained_minimum(fit.beta, fit.inverse, rows.constraints).copy()
     system = problem.product(beta) + active.penalties.diagonal(fit.rho) * beta
     objective = 0.5 * (problem.square - 2 * problem.rhs @ beta + beta @ system)
@@ -304,7 +304,7 @@ def _smoothing_edf(fit: WorkingFit, problem: NormalEquations, deviations: np.nda
 
 
 def _fit_screened(
-    active: ActiveSet, loss: Squared, rho: np.ndarray, fixed: np.ndarray, warm: bool, tol: float
+    active: ActiveSet, loss: Loss, rho: np.ndarray, fixed: np.ndarray, warm: bool, tol: float
 ) -> tuple[WorkingFit, NormalEquations, ActiveSet, float]:
     """The same for very many coefficients: terms enter until none promises to gain."""
     rows, cached = active.all_rows, None
@@ -321,10 +321,10 @@ def _fit_screened(
             problem, mean = cached[0].restricted(active.indices), cached[1]
         if screening or warm:
             fit = estimate_smoothing(
-                problem, active.penalties, rho, None, fixed, tol=REML.rough_tol
+                problem, active.penalties, rho, loss.dispersion, fixed, tol=REML.rough_tol
             )
         else:
-            fit = best_of_two_starts(problem, active.penalties, rho, None, fixed)
+            fit = best_of_two_starts(problem, active.penalties, rho, loss.dispersion, fixed)
         if screening == PIRLS.max_screenings:
             break
         beta = fit.beta.copy()
@@ -335,7 +335,9 @@ def _fit_screened(
         active = larger.updated(rho, n, final=True)
     if tol < REML.rough_tol:
         few = PIRLS.reml_steps_screened
-        fit = estimate_smoothing(problem, active.penalties, fit.rho, None, fixed, few, tol)
+        fit = estimate_smoothing(
+            problem, active.penalties, fit.rho, loss.dispersion, fixed, few, tol
+        )
     return fit, problem, active, mean
 
 

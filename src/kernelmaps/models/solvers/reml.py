@@ -103,10 +103,13 @@ def is_penalised(diagonal: np.ndarray) -> np.ndarray:
     return diagonal > 2 * REML.no_penalty
 
 
-def residual_df(diagonal: np.ndarray, total_weight: float) -> float:
-    """Rows less the coefficients without a penalty, and less the intercept in any case."""
+def residual_df(diagonal: np.ndarray, problem: NormalEquations) -> float:
+    """Rows less the coefficients without a penalty, and less the intercept in any case.
+
+    Times 1 + s, so that the dispersion is :math:`D/((n - p)(1 + s))`; see `Loss.variance_slopes`.
+    """
     unpenalised = len(diagonal) - np.count_nonzero(is_penalised(diagonal))
-    return max(total_weight - max(unpenalised, 1), 1.0)
+    return max(problem.total_weight - max(unpenalised, 1), 1.0) * problem.dispersion_factor
 
 
 @dataclass(frozen=True)
@@ -246,8 +249,8 @@ class WorkingFit:
         Sums of d_i V_ii over the coefficients of each smoothing parameter.
     rho, diagonal : ndarray
         Logarithms of the smoothing parameters, and the penalties d.
-    dispersion : float
-        φ.
+    dispersion, residual_df : float
+        φ, and what an estimate of it is divided by.
     criterion, gradient : float, ndarray
         The REML criterion ℓ, without the prior, and its derivatives by ρ.
     converged, stuck : bool
@@ -261,6 +264,7 @@ class WorkingFit:
     rho: np.ndarray
     diagonal: np.ndarray
     dispersion: float
+    residual_df: float
     criterion: float
     gradient: np.ndarray
     converged: bool = True
@@ -312,7 +316,7 @@ def penalised_fit(
     beta = system.solve(problem.rhs)
     inverse = system.inverse()
     deviance = max(problem.square - problem.rhs @ beta, 1e-300 + 1e-14 * problem.square)
-    df, ranks = residual_df(diagonal, problem.total_weight), penalties.ranks
+    df, ranks = residual_df(diagonal, problem), penalties.ranks
     phi = deviance / df if dispersion is None else dispersion
     criterion = 0.5 * (deviance / phi + df * np.log(phi) - inverse.logdet() - ranks @ rho)
     squares = penalties.sum_by_group(diagonal * beta**2) / phi
@@ -320,13 +324,12 @@ def penalised_fit(
     traces = penalties.sum_by_group(of_dense)
     traces[-1:] += of_levels
     gradient = 0.5 * (squares + traces - ranks)
-    return WorkingFit(beta, inverse, traces, rho, diagonal, phi, criterion, gradient)
+    return WorkingFit(beta, inverse, traces, rho, diagonal, phi, df, criterion, gradient)
 
 
 def reml_hessian(
-    fit: WorkingFit, penalties: Penalties, total_weight: float, profiled: bool,
-    groups: IndexBlocks | None = None,
-) -> np.ndarray:  # fmt: skip
+    fit: WorkingFit, penalties: Penalties, profiled: bool, groups: IndexBlocks | None = None
+) -> np.ndarray:
     """Second derivatives of ℓ by ρ, or their sums over blocks of smoothing parameters, `groups`.
 
     `profiled`: φ is estimated.
@@ -341,7 +344,7 @@ def reml_hessian(
     hessian = -2 / fit.dispersion * beta_terms - trace_terms
     hessian.flat[:: len(hessian) + 1] += squares + traces
     if profiled:
-        hessian -= np.outer(squares, squares) / residual_df(diagonal, total_weight)
+        hessian -= np.outer(squares, squares) / fit.residual_df
     return 0.5 * hessian
 
 
@@ -362,7 +365,7 @@ def smoothing_deviations(
     groups = IndexBlocks(np.where(free, np.cumsum(free) - 1, -1), np.count_nonzero(free))
     product = fit.diagonal * fit.beta
     jacobian = fit.inverse.columns(product, penalties.coefficient_blocks(groups))
-    hessian = reml_hessian(fit, penalties, problem.total_weight, profiled, groups)
+    hessian = reml_hessian(fit, penalties, profiled, groups)
     curvature = penalties.prior_of(free, problem).curvature(fit.rho)[free]
     hessian.flat[:: len(hessian) + 1] += curvature
     if lapack.dpotrf(hessian, lower=1, clean=0)[1] == 0:  # a tenth of the time of eigenvalues
@@ -466,7 +469,7 @@ def estimate_smoothing(
         if steepest <= tol or n_steps == max_iter:
             break
         step = np.zeros(len(theta))
-        hessian_of = partial(reml_hessian, fit, penalties, problem.total_weight, dispersion is None)
+        hessian_of = partial(reml_hessian, fit, penalties, dispersion is None)
         hessian = prior.penalised_hessian(hessian_of, fit.rho, moving)
         step[moving] = _newton_step(hessian, gradient[moving])
         highest = prior.penalised_criterion(fit.criterion, fit.rho)

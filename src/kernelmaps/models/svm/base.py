@@ -21,7 +21,7 @@ from ..._util.threads import resolve_threads
 from ...maps.base import AdditiveMap
 from ...maps.codes import Codes
 from ..inputs import refuse_training_on_gpu, weights_of
-from ..losses import SVM, find_loss, make_loss
+from ..losses import SVM, find_loss, svm_loss
 from ..shapes import Explanation, ShapeFunction
 from .fitted import AdditiveMachine, FittedMap, sample_rows
 from .inputs import (
@@ -210,7 +210,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         """C as a number; "scale" is one for the scale of the map's columns."""
         if not isinstance(self.C, str):
             return float(self.C)
-        loss = make_loss(self.loss, targets.y, epsilon=options.epsilon)
+        loss = svm_loss(self.loss, options.epsilon)
         return scaled_C(fitted.spec, rows, loss, targets.y, targets.weight)
 
     def _forget(self) -> None:

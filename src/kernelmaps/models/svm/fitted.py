@@ -104,9 +104,9 @@ class SavedMap:
     saved_parameters: frozenset[str]  # names of its parameters
     used_parameters = ("out_of_domain",)
     _state: ClassVar[schema.State] = schema.State(
-        required={"spec_": schema.instance((Spec,)), "n_features_in_": schema.integer(1)},
+        required={"spec_": schema.instance((Spec,)), "n_features_in_": schema.size("features")},
         allowed={
-            "domain_": schema.optional(schema.pair(schema.array("f8 f4", "domain", finite=False))),
+            "domain_": schema.optional(extent.DOMAIN),
             "feature_names_in_": schema.names,
             "refuses_negative": schema.boolean,
         },
@@ -159,11 +159,6 @@ class SavedMap:
             raise ValueError("refuses_negative is not stated")
         if self.out_of_domain not in ("auto", *extent.OUT_OF_DOMAIN):
             raise ValueError("out_of_domain is unknown")
-        if self.domain_ is not None and len(self.domain_[0]) not in (1, self.n_features_in_):
-            raise ValueError("domain_ must have one range, or one for each feature")
-        named = self.feature_names_in_
-        if named is not None and len(named) != self.n_features_in_:
-            raise ValueError("feature_names_in_ must have one name for each feature")
         check_width(self.spec_, self.n_features_in_)
 
 
@@ -605,7 +600,7 @@ def sample_rows(X: Any, weight: np.ndarray, before: AdditiveMachine | None = Non
     step = max(1, -(-size // max(_FEWEST, min(2000, size // 32))))
     # One of each `step` rows, at random: every step-th may be of one kind.
     taken = np.arange(0, size, step)
-    taken += np.random.default_rng(0).integers(np.minimum(step, size - taken))
+    taken += np.random.default_rng(0).integers(np.minimum(step, schema.size - taken))
     rows = X[taken if take_all else np.flatnonzero(weight > 0)[taken]]
     missing = _FEWEST - n_counted
     if before is None or missing <= 0 or before.sample is None:

@@ -26,7 +26,7 @@ from ..._util.threads import power_of_two, run_interruptibly
 from ...data import Block, Source, open_source
 from ...data.sources import IterableSource, RowSample, sampled_rows
 from ...engine.extent import column_range, extent_of, first_not_finite
-from ..losses import LOSSES, make_loss
+from ..losses import LOSSES, svm_loss
 from ..rows.band_rows import BandRows
 from ..rows.map_bands import TwoValuedColumns, bands_of
 from ..rows.map_tables import (
@@ -221,7 +221,7 @@ def solve_group(
     solver = options.solver
     if solver == "auto":
         cost, y = problem.cost[examples], problem.y[examples]
-        loss = make_loss(options.loss, y, epsilon=options.epsilon)
+        loss = svm_loss(options.loss, options.epsilon)
         square = mean_square(fitted.spec, X, cost, _SAMPLE_ROWS)
         solver = choose_solver(n_weights, loss.has_kinks, curvature_ratio(loss, y, cost, square))
     if solver == "primal":

@@ -1,16 +1,17 @@
-"""From the nodes of a model file to objects, each entry checked before it is set."""
+"""Nodes of a model file: from objects to nodes, and back, each entry checked before it is set."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy
 
 from .._util.schema import boolean, check_entries, number
-from .._util.sparse import check_sparse
+from .._util.sparse import check_sparse, is_sparse
 from ..engine.spec import Spec, spec_from_file
 from ..exceptions import FileFormatError
 from .classes import (
@@ -26,6 +27,88 @@ from .classes import (
 )
 
 _WRONG = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError)
+_CSR = ("data", "indices", "indptr")
+
+
+def encode(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
+    """The node of a value; `where` is its path, for messages and for the names of arrays."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic) and not isinstance(value, np.str_):
+        value = np.asarray(value)
+    if isinstance(value, np.ndarray):
+        return _encode_array(value, where, arrays)
+    if is_sparse(value):
+        return _encode_csr(value.tocsr(), where, arrays)
+    if isinstance(value, list | tuple):
+        items = [encode(item, f"{where}[{i}]", arrays) for i, item in enumerate(value)]
+        return items if isinstance(value, list) else {"$": "tuple", "items": items}
+    if isinstance(value, slice):
+        return {"$": "slice", "ends": [value.start, value.stop, value.step]}
+    if isinstance(value, Mapping):
+        return _encode_mapping(value, where, arrays)
+    if type(value).__name__ in NAMED_KERNELS:
+        return _encode_kernel(value)
+    return _encode_object(value, where, arrays)
+
+
+def _encode_array(value: np.ndarray, where: str, arrays: dict[str, np.ndarray]) -> Any:
+    if value.dtype.kind in "biuf":
+        arrays[where] = value
+        return {"$": "array", "name": where}
+    strings = value.ravel().tolist()
+    if all(isinstance(item, str) for item in strings):
+        form = "object" if value.dtype.kind == "O" else "str"
+        return {"$": "strings", "items": strings, "shape": list(value.shape), "form": form}
+    raise TypeError(f"{where} is an array of {value.dtype}, which a model file cannot hold.")
+
+
+def _encode_csr(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
+    for name in _CSR:
+        arrays[f"{where}.{name}"] = getattr(value, name)
+    return {"$": "csr", "name": where, "shape": list(value.shape)}
+
+
+def _encode_mapping(value: Mapping, where: str, arrays: dict[str, np.ndarray]) -> Any:
+    items = {k: encode(v, f"{where}[{k!r}]", arrays) for k, v in value.items()}
+    if all(isinstance(key, str) and key != "$" for key in items):
+        return items
+    pairs = [[encode(k, f"{where} (key)", arrays), v] for k, v in items.items()]
+    return {"$": "dict", "items": pairs}
+
+
+def _encode_object(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
+    name = type(value).__name__
+    if listed_class(name) is not type(value):
+        raise TypeError(
+            f"{where} is a {type(value).__module__}.{name}, which a model file cannot hold: it "
+            "stores numbers, strings, arrays and the maps and models of kernelmaps. Use joblib "
+            "for anything else."
+        )
+    node: dict[str, Any] = {"$": "object", "class": name}
+    if isinstance(value, Spec):
+        state = {item: getattr(value, item) for item in SPEC_ENTRIES}
+    elif (stated := state_of(type(value))) is not None:
+        node["version"] = stated.version
+        saved = getattr(value, "_saved", None)
+        state = stated.of(value) if saved is None else saved()
+    else:  # a kernel: its parameters
+        parameters = fields(value) if is_dataclass(value) else ()
+        state = {item.name: getattr(value, item.name) for item in parameters}
+    if hasattr(value, "get_params"):
+        node["params"] = _entries(value.get_params(deep=False), where, arrays)
+    return {**node, "state": _entries(state, where, arrays)}
+
+
+def _entries(values: Mapping[str, Any], where: str, arrays: dict[str, np.ndarray]) -> Any:
+    return {key: encode(item, f"{where}.{key}", arrays) for key, item in values.items()}
+
+
+def _encode_kernel(kernel: Any) -> Any:
+    node = {"$": "kernel", "name": kernel.name, "form": type(kernel).__name__}
+    if node["form"] == "HomogeneousKernel":
+        node |= {"gamma": kernel.gamma, "signed": kernel.signed}
+    return node
 
 
 class Reader:
@@ -98,7 +181,7 @@ class Reader:
         return np.array(items, dtype=str).reshape(shape)
 
     def _read_csr(self, node: Any) -> Any:
-        parts = tuple(self._array(node, end=f".{name}") for name in ("data", "indices", "indptr"))
+        parts = tuple(self._array(node, end=f".{name}") for name in _CSR)
         rows, columns = node["shape"]
         if type(rows) is not int or type(columns) is not int:
             raise TypeError("the shape of a matrix must be whole numbers")
@@ -130,19 +213,15 @@ class Reader:
 
     def _read_object(self, node: Any) -> Any:
         name = node["class"]
-        cls = saved_map_class(name) if self.to_predict and isinstance(name, str) else None
-        if cls is None:
-            cls = listed_class(name) if isinstance(name, str) else None
+        cls: Any = saved_map_class(name) if self.to_predict and isinstance(name, str) else None
+        if cls is None and isinstance(name, str):
+            cls = listed_class(name)
         if cls is None:
             raise FileFormatError(
                 f"the file holds a {name!r:.60}, which this version of kernelmaps does not know. "
                 "If a later version wrote the file, upgrade kernelmaps; if an earlier one did, fit "
                 "and save the model again; import the plug-in if one registers it."
             )
-        return self._object(cls, node)
-
-    def _object(self, cls: Any, node: Any) -> Any:
-        """An instance of a class with the entries of a node."""
         if not isinstance(node["state"], dict):
             raise TypeError("the entries of an object must be a dictionary")
         if cls is Spec:
