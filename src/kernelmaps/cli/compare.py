@@ -184,7 +184,7 @@ def _read(
         reasons = uninformative_columns(rows.columns, rows.X)
         used = [name for name in rows.columns if name not in reasons]
         if used and reasons:
-            rows = rows.of_columns(used)
+            rows = rows.select_columns(used)
             options["drop"] += reasons
             for name, reason in reasons.items():
                 cli.note(f"{name} is left out: {reason}. --columns names the columns to use.")

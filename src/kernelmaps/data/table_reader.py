@@ -24,10 +24,10 @@ from .columns import (
     Column,
     RawColumn,
     RawTable,
-    as_text,
     column_position,
     factorized,
     joined_raw,
+    to_text,
     typed_number_doubts,
 )
 from .dates import (
@@ -172,7 +172,7 @@ class ReadingNotes:
         self._n_cells[how.name, True] += int(cells.counts[~missing].sum())
         if bad.any():
             self._n_cells[how.name, False] += int(cells.counts[bad].sum())
-            examples = cells.where(bad).slice(0, 10).to_pylist()
+            examples = cells.select(bad).slice(0, 10).to_pylist()
             self.unreadable.setdefault(how, {}).update(dict.fromkeys(examples))
             if self.refuses and self._n_cells[how.name, False] > self._n_cells[how.name, True]:
                 form = ISO if how.form == TYPED else how.form
@@ -261,11 +261,11 @@ class TableReader:
             Position of a column → chunks of all its rows, where `chunks` are a sample. Nothing is
             decided from the sample, but that a column of numbers is one, and varies.
         """
-        tables = [RawTable.of(chunk, owner) for chunk in chunks]
+        tables = [RawTable.from_data(chunk, owner) for chunk in chunks]
         names, named = tables[0].names, tables[0].named
         if any(table.names != names for table in tables):
             raise ValueError(f"{owner}: the chunks of X have different columns.")
-        requests = _Requests.of(terms, names, owner, categorical)
+        requests = _Requests.from_terms(terms, names, owner, categorical)
         formats, columns, notes = [], list[Column](), ReadingNotes()
         if "sample_weight" in set(names) - requests.named - requests.dropped:
             notes.doubts["sample_weight"] = [
@@ -277,7 +277,7 @@ class TableReader:
             if column is None or of_numbers:
                 how, read, noted = _decide(raw, name, requests, owner, named)
             if column is not None and (not of_numbers or how.kind == "left out"):
-                parts = [RawTable.of(chunk, owner).column(0, owner) for chunk in column(j)]
+                parts = [RawTable.from_data(chunk, owner).column(0, owner) for chunk in column(j)]
                 how, read, noted = _decide(joined_raw(parts), name, requests, owner, named)
                 if read:
                     read = _read(raw, how, owner, ReadingNotes(refuses=False))
@@ -397,7 +397,7 @@ class TableReader:
             If columns are missing; a ColumnKindError, if most cells of a column cannot be read as
             it was learned.
         """
-        table = RawTable.of(X, owner)
+        table = RawTable.from_data(X, owner)
         all_notes = ReadingNotes() if notes is None else notes
         places = self._places(table, owner, ordered, all_notes)
         columns = []
@@ -411,7 +411,7 @@ class TableReader:
 
     def dates(self, X: Any, owner: str) -> dict[str, np.ndarray]:
         """The columns of dates alone, by name."""
-        table = RawTable.of(X, owner)
+        table = RawTable.from_data(X, owner)
         return {
             how.name: _dates(
                 table.column(table.names.index(how.name), owner), how, owner, ReadingNotes()
@@ -492,7 +492,9 @@ class _Requests:
     dropped: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, terms: Any, names: list[str], owner: str, categorical: Any = None) -> _Requests:
+    def from_terms(
+        cls, terms: Any, names: list[str], owner: str, categorical: Any = None
+    ) -> _Requests:
         requests, in_list = cls(), isinstance(terms, Sequence) and not isinstance(terms, str)
         items: list[tuple[Any, Any]] = []
         if isinstance(terms, Mapping):
@@ -594,7 +596,7 @@ def _level_form(raw: RawColumn) -> str:
     """How the levels of a category are written."""
     if isinstance(raw, np.ndarray):
         return "number" if raw.dtype.kind != "M" else "text"
-    levels = Text(raw.cells.where(raw.cells.present(GAPS)))
+    levels = Text(raw.cells.select(raw.cells.present(GAPS)))
     if not len(levels) or levels.has_codes:
         return "text"
     if levels.cells.are_words(("true", "false")).all():
@@ -638,7 +640,7 @@ def _numbers(raw: RawColumn, how: ColumnFormat, owner: str, notes: ReadingNotes)
                 "them, if they are in another one"
             ]
         return raw.astype(np.float64, copy=False)
-    column, number = as_text(raw), NumberFormat(how.form, how.unit)
+    column, number = to_text(raw), NumberFormat(how.form, how.unit)
     if number == NumberFormat() and column.plain is not None:
         return column.plain
     values = notes.check(how, column.cells, column.numbers(number), owner)
@@ -654,7 +656,7 @@ def _dates(raw: RawColumn, how: ColumnFormat, owner: str, notes: ReadingNotes) -
         if not np.isnan(raw).all():
             raise ColumnKindError(owner, how, "numbers")
         return np.full(len(raw), np.datetime64("NaT", "s"))
-    column = as_text(raw)
+    column = to_text(raw)
     return notes.check(how, column.cells, column.dates(how.form), owner)
 
 

@@ -142,7 +142,7 @@ class TableFile:
     def raw(self, name: str) -> Any:
         """A column as it is stored."""
         (place,) = column_positions(self.table.column_names, [name], self.name)
-        return RawTable.of(self.table, self.name).column(place, self.name)
+        return RawTable.from_data(self.table, self.name).column(place, self.name)
 
 
 def warn_of_gaps(name: str, target: str, gaps: int) -> None:
@@ -238,7 +238,7 @@ class ArrowSource(Source):
         self.n_features = len(self.names)
 
     @classmethod
-    def of(
+    def open(
         cls, data: Any, y: Any, w: Any, exposure: Any = None, *,
         frames: bool = False, columns: Sequence[str] | None = None,
         name: str = "the Parquet dataset",
@@ -309,12 +309,12 @@ class ArrowSource(Source):
         def stacked(names: list[str]) -> np.ndarray:
             return np.column_stack([_values(table.column(name)) for name in names])
 
-        def beside(item: Any) -> Any:
+        def read_values(item: Any) -> Any:
             if isinstance(item, str):
                 return _values(table.column(item))
             return stacked(_names(item)) if _names(item) else values_at(item, rows)
 
-        y, w, exposure = map(beside, (self.y, self.w, self.exposure))
+        y, w, exposure = map(read_values, (self.y, self.w, self.exposure))
         X = table.select(self.features) if self.frames else stacked(self.features)
         positions = None if self.has_target is None else self.numbers[rows] - start
         return Block(X, y, w, number, 0, start, exposure, positions)
@@ -450,11 +450,11 @@ def open_source(
     if path is not None and (is_parquet(path) or is_csv(path)):
         data = parquet_dataset(path) if is_parquet(path) else CsvFile(path)
         where = str(path) if frames else f"the file {str(path)!r}"
-        return ArrowSource.of(data, *beside, frames=frames, columns=columns, name=where)
+        return ArrowSource.open(data, *beside, frames=frames, columns=columns, name=where)
     if path is not None and path.suffix.lower() != ".npy":
         raise ValueError(f"{str(path)!r} is not a file of rows that is read. {known_suffixes()}")
     if package == "pyarrow":
-        return ArrowSource.of(X, *beside, frames=frames, columns=columns)
+        return ArrowSource.open(X, *beside, frames=frames, columns=columns)
     is_dask = package.startswith("dask")
     if (is_dask or isinstance(X, DaskSource)) and not isinstance(exposure, str | None):
         raise ValueError("exposure of a Dask collection must be the name of a column")
@@ -482,7 +482,7 @@ def open_source(
     return replace(source, exposure=exposure)
 
 
-def in_memory(X: Any) -> bool:
+def is_in_memory(X: Any) -> bool:
     """Whether X is an array, a sparse matrix, a frame or a nested list, not read in blocks."""
     if isinstance(X, Source | str | os.PathLike) or callable(X):
         return False
@@ -551,7 +551,7 @@ def open_large_table(
         beside = (y, sample_weight, exposure)
         taken = [*columns, *(name for name in beside if isinstance(name, str))]
         data = ParquetFile(path).dataset(taken)
-        yield ArrowSource.of(data, *beside, frames=True, name=str(path))
+        yield ArrowSource.open(data, *beside, frames=True, name=str(path))
     else:
         # A list holds values: in a table, only a string names a column.
         y, sample_weight, exposure = (

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from .._util.arguments import argument
 from ..exceptions import SuspectColumnWarning
-from .columns import RawColumn, as_text, typed_number_doubts
+from .columns import RawColumn, to_text, typed_number_doubts
 from .text_cells import (
     LABEL_GAPS,
     NUMBER_GAPS,
@@ -47,8 +47,8 @@ def target_values(raw: RawColumn, target: str, where: Where) -> tuple[np.ndarray
             row = where(int(np.argmax(np.isinf(raw))))
             raise ValueError(f"{row}: the target {target!r} holds infinity. Leave the row out.")
         _warn_of(typed_number_doubts(raw), f"the target {target!r}", where)
-        return _as_integers(raw[has_target]), has_target
-    column = as_text(raw)
+        return _to_integers(raw[has_target]), has_target
+    column = to_text(raw)
     if column.plain is None:
         present = np.append(column.cells.present(NUMBER_GAPS), False)
         has_target = present[column.cells.codes]
@@ -95,7 +95,7 @@ def truth_values(words: pa.Array) -> np.ndarray | None:
     return pc.equal(lower, "true").to_numpy(zero_copy_only=False)
 
 
-def _as_integers(values: np.ndarray) -> np.ndarray:
+def _to_integers(values: np.ndarray) -> np.ndarray:
     """Whole numbers as integers, where float64 holds them."""
     if values.dtype.kind != "f":
         return values
@@ -125,7 +125,7 @@ def _exact(numeric: pa.Array, locate: Callable[[int], str]) -> np.ndarray:
             f"{locate(k)} {cell[:50]!r}, which {fault}. Rescale it, or put a letter in front if it "
             "names a class."
         )
-    return _as_integers(values)
+    return _to_integers(values)
 
 
 def _formatted(

@@ -90,7 +90,7 @@ def fold(
     stats
         The statistics that were given, with all rows added.
     """
-    source = source.on_client(client)
+    source = source.with_client(client)
     if isinstance(source, DaskSource):
         if checkpoint is not None:
             raise ValueError(
@@ -119,11 +119,11 @@ def fold(
         # The shift must be known before the first product; all later blocks share it.
         for block in blocks:
             if stats.shift is None:
-                interruptible(_in_parts, centre, block, lambda *_: None, name, on_device)
+                interruptible(_work_in_parts, centre, block, lambda *_: None, name, on_device)
             yield block
 
     def added(block: Block) -> tuple[Block, Any]:
-        return block, _in_parts(add_up, block, lambda a, b: a.merge(b), name, on_device)
+        return block, _work_in_parts(add_up, block, lambda a, b: a.merge(b), name, on_device)
 
     with nullcontext() if on_device is None else on_device.session(_SUMS_MUST_FIT):
         # The session belongs to this thread, and a GPU needs no other.
@@ -133,10 +133,10 @@ def fold(
             _named(name, block, stats.merge, sums)
             saved.added(block)
         saved.finish()
-        return stats if on_device is None else stats.on_host()
+        return stats if on_device is None else stats.to_host()
 
 
-def _in_parts(
+def _work_in_parts(
     work: Callable[[Block], Any], block: Block, join: Any, name: str, on_device: OnDevice | None
 ) -> Any:
     """On a GPU, fewer rows at a time where their features outgrow its memory."""

@@ -25,7 +25,7 @@ float32 carry an error u per entry of their own, so that float64 products would 
 and buy nothing.
 
 **On a GPU.** Blocks of torch tensors are multiplied where they are, and H, m and V are tensors
-there until `on_host` brings them back; shifts and the sums of targets alone stay on the host. The
+there until `to_host` brings them back; shifts and the sums of targets alone stay on the host. The
 algebra is the same. With products in TF32 (see :func:`kernelmaps._util.devices.precision`) the
 factors are rounded to u = 2⁻¹¹ first: |ΔH_ij| ≤ 2u √(H_ii H_jj), and about u/√B of that for a block
 of B rows, since the rounding of different rows is independent.
@@ -125,7 +125,7 @@ class Statistics(Protocol):
             This object, changed.
         """
 
-    def on_host(self) -> Self:
+    def to_host(self) -> Self:
         """Bring sums that lie on a GPU back.
 
         Returns
@@ -351,7 +351,7 @@ class Moments(Statistics):
         bits = 24 if n_rows > 2 else 8
         self.shift = _rounded(block_mean(Z, w), bits)
         if self.target == "real":
-            mean = np.average(as_columns(y), axis=0, weights=w)
+            mean = np.average(to_columns(y), axis=0, weights=w)
             self.y_shift = mean if n_rows > 2 else _rounded(mean, bits)
 
     def partial(self, Z: Any, y: Any = None, sample_weight: Any = None, start: int = 0) -> Self:
@@ -373,7 +373,7 @@ class Moments(Statistics):
             out.m, out.V, out.H = products(Z, Y, w)
             if self.by_class:
                 out.G = class_grams(Z, np.asarray(y).ravel(), out.classes, w)
-        if not is_tensor(Z):  # asking a GPU would wait for it: `on_host` looks at all at once
+        if not is_tensor(Z):  # asking a GPU would wait for it: `to_host` looks at all at once
             out._check_finite()
         return out
 
@@ -391,8 +391,8 @@ class Moments(Statistics):
         if self.H is None:
             self._allocate(other.H)
         elif is_tensor(self.H) != is_tensor(other.H):
-            self.on_host()
-            other = copy.copy(other).on_host()
+            self.to_host()
+            other = copy.copy(other).to_host()
         if not np.array_equal(other.shift, self.shift) or (
             self.target == "real" and not np.array_equal(other.y_shift, self.y_shift)
         ):
@@ -405,7 +405,7 @@ class Moments(Statistics):
                 sums[rows if name in _BY_TARGET else ...] += getattr(other, name)
         return self
 
-    def on_host(self) -> Self:
+    def to_host(self) -> Self:
         for name in _SUMS:
             value = getattr(self, name)
             if is_tensor(value):
@@ -636,7 +636,7 @@ class Moments(Statistics):
         if self.target == "none":
             return None
         if self.target == "real":
-            Y = as_columns(y) - self.y_shift
+            Y = to_columns(y) - self.y_shift
             if Y.shape[1] != len(self.y_shift):
                 raise ValueError(
                     f"a block has {Y.shape[1]} targets, the blocks before had {len(self.y_shift)}"
@@ -779,9 +779,9 @@ class _Composite(Statistics):
             mine.merge(theirs)
         return self
 
-    def on_host(self) -> Self:
+    def to_host(self) -> Self:
         for moments in self.parts:
-            moments.on_host()
+            moments.to_host()
         return self
 
     def state(self) -> storage.Content:
@@ -813,7 +813,7 @@ class FoldMoments(_Composite):
     Parameters
     ----------
     parts : sequence of Moments
-        One for each fold; `of` makes empty ones.
+        One for each fold; `empty` makes those of no rows.
     widths : sequence of int
         Not used here.
     """
@@ -821,7 +821,7 @@ class FoldMoments(_Composite):
     kind = "fold-moments"
 
     @classmethod
-    def of(cls, zero: Moments, n_folds: int) -> Self:
+    def empty(cls, zero: Moments, n_folds: int) -> Self:
         """Make empty folds.
 
         Parameters
@@ -942,12 +942,12 @@ def block_mean(Z: Any, w: np.ndarray | None) -> np.ndarray:
 
 def products(Z: Any, Y: Any, w: np.ndarray | None) -> tuple[Any, Any, Any]:
     """wᵀZ, YZ (None without targets) and ZᵀWZ; of tensors where they are."""
-    m = like(np.ones(Z.shape[0]) if w is None else w, Z) @ Z
+    m = cast_like(np.ones(Z.shape[0]) if w is None else w, Z) @ Z
     V: Any = None
     if Y is not None and is_tensor(Z):
-        V = multiply(like(Y.toarray() if sp.issparse(Y) else Y, Z), Z).double()
+        V = multiply(cast_like(Y.toarray() if sp.issparse(Y) else Y, Z), Z).double()
     elif Y is not None:
-        V = like(Y, Z) @ Z
+        V = cast_like(Y, Z) @ Z
     m = m.double() if is_tensor(m) else np.asarray(m, dtype=np.float64)
     return m, V.toarray() if sp.issparse(V) else V, _gram(Z, w)
 
@@ -979,20 +979,20 @@ def _gram(Z: Any, w: np.ndarray | None) -> Any:
     two threads then do one thread's work. On a GPU, products are in the precision that is chosen.
     """
     if w is not None:
-        root = like(np.sqrt(w), Z)
+        root = cast_like(np.sqrt(w), Z)
         Z = sp.diags_array(root, dtype=root.dtype) @ Z if sp.issparse(Z) else Z * root[:, None]
     if is_tensor(Z):
         return multiply(Z.T, Z)
     return (Z.T @ Z).toarray() if sp.issparse(Z) else Z.T @ Z
 
 
-def like(values: Any, Z: Any) -> Any:
+def cast_like(values: Any, Z: Any) -> Any:
     """Factors of Z in its precision, and where it is; of integers, in float64."""
     if is_tensor(Z):
         return to_device(values, Z.device).to(Z.dtype)
     return values.astype(np.float32 if Z.dtype == np.float32 else np.float64)
 
 
-def as_columns(y: Any) -> np.ndarray:
+def to_columns(y: Any) -> np.ndarray:
     y = np.asarray(y, dtype=np.float64)
     return y[:, None] if y.ndim == 1 else y

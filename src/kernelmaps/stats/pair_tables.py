@@ -315,7 +315,7 @@ def cross_products(
     start = _columns(bases)
     columns = [slice(a, b) for a, b in pairwise(start)]
     gram, new = cached or (np.zeros((start[-1], start[-1])), [True] * len(bases))
-    used = [_in_use(*term) for term in zip(codes, bases, strict=True)]
+    used = [_drop_unused_codes(*term) for term in zip(codes, bases, strict=True)]
     pairs = [(j, k) for k in range(len(bases)) for j in range(k + 1) if new[j] or new[k]]
     gram[0, 0] = weight.sum()
     is_new = np.repeat([True, *new], np.diff([0, *start]))
@@ -371,7 +371,7 @@ def _products_of_rows(
         return np.sum(map_in_threads(multiply, bounds, n_jobs), axis=0)
 
 
-def _in_use(codes: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _drop_unused_codes(codes: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Codes and a basis without the codes that no row has, where there may be many of them."""
     if len(basis) <= _MANY_CODES:
         return codes, basis

@@ -130,7 +130,7 @@ class ConditionalLevels:
 
     def ratio_gram(self, weight: np.ndarray) -> np.ndarray:
         """Rᵀ diag(weight) R for weights that are not negative, and functions of D."""
-        shared = self.sums.by_weight
+        shared = self.sums.shared_grams
         if shared is not None:
             first, grams = shared
             return np.tensordot(weight[first] / self.precision[first] ** 2, grams, 1)

@@ -208,7 +208,7 @@ def penalised_system(
         inverse = invert_by_rows(problem.root, diagonal + RIDGES[0] * mean, mean)
         if inverse is not None:
             return inverse
-    return PenalisedSystem.of(problem, diagonal)
+    return PenalisedSystem.factorise(problem, diagonal)
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ class PenalisedSystem:
     levels: ConditionalLevels | None = None
 
     @classmethod
-    def of(cls, problem: NormalEquations, diagonal: np.ndarray) -> PenalisedSystem:
+    def factorise(cls, problem: NormalEquations, diagonal: np.ndarray) -> PenalisedSystem:
         if problem.levels is None:
             return cls(cholesky_factor(problem.gram, diagonal))
         n = len(problem.gram)

@@ -166,7 +166,7 @@ class LinearProblem:
         W, n_iter = self._weights(self.total, columns, alphas)
         intercepts = [
             problem.y_mean - w @ problem.mean[columns]
-            for w, problem in self._by_problem(W, self.total)
+            for w, problem in self._split_by_problem(W, self.total)
         ]
         coef = W if self.back is None else W @ self.back[:, columns].T
         return coef, np.concatenate(intercepts, axis=-1), n_iter
@@ -223,7 +223,7 @@ class LinearProblem:
             check_rows(model, train)
             for s, columns in enumerate(candidates):
                 W, _ = self._weights(train, columns, alphas)
-                for weights, *both in self._by_problem(W, train, held_out):
+                for weights, *both in self._split_by_problem(W, train, held_out):
                     if both[1].weight > 0:
                         errors[s] += squared_errors(weights, columns, *both).sum(axis=-1)
         return errors / self.total.weight
@@ -236,7 +236,7 @@ class LinearProblem:
         solutions = [solver.weights(self, problem, columns, alphas) for problem in problems]
         return np.concatenate([W for W, _ in solutions], axis=1), max(n for _, n in solutions)
 
-    def _by_problem(self, W: np.ndarray, *stats: Moments) -> Iterator[tuple[Any, ...]]:
+    def _split_by_problem(self, W: np.ndarray, *stats: Moments) -> Iterator[tuple[Any, ...]]:
         """The weights of each problem, of shape (…, t, k), and the statistics of its rows."""
         problems = [self.model._problems(moments) for moments in stats]
         return zip(np.split(W, len(problems[0]), axis=-2), *problems, strict=True)
@@ -297,7 +297,7 @@ class StreamingLinear(rows.StreamingEstimator):
         client: Any, options: rows.FoldOptions,
     ) -> Self:  # fmt: skip
         source = rows.open_rows(self, X, y, sample_weight, reset=True, supervised=True)
-        source, extra = source.on_client(client), None
+        source, extra = source.with_client(client), None
         self._begin(source, map_sample)
         features = self._fitted_maps
         if unlabeled is not None:
@@ -306,7 +306,7 @@ class StreamingLinear(rows.StreamingEstimator):
                     f"{type(self).__name__}: unlabeled= serves the PCA, but n_components is None"
                 )
             extra = rows.open_rows(self, unlabeled, reset=False, supervised=False)
-            extra = extra.on_client(client if extra.parts else None)
+            extra = extra.with_client(client if extra.parts else None)
         several = features.several and self._has_pca()
         if several or self._wants_loo():
             source.keep_chunks()
@@ -339,7 +339,7 @@ class StreamingLinear(rows.StreamingEstimator):
         """Statistics of no rows."""
         zero = Moments(self._target, classes=classes, tag=features.tag, **options)
         by_folds = self._chooses() and isinstance(self.validation, Integral)
-        return FoldMoments.of(zero, int(self.validation)) if by_folds else zero
+        return FoldMoments.empty(zero, int(self.validation)) if by_folds else zero
 
     def _fit_kernel_pca(
         self, source: Source, extra: Source | None, options: rows.FoldOptions
@@ -825,10 +825,10 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
             of them. One against one, the votes for each class, ties broken by the scores of the
             pairs.
         """
-        scores = self._by_class(X)
+        scores = self._class_scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def _by_class(self, X: Any) -> np.ndarray:
+    def _class_scores(self, X: Any) -> np.ndarray:
         """Scores with a column for each class, or one for two classes."""
         scores = 2 * self._linear(X) - 1
         if self._pairwise:
@@ -849,7 +849,7 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
         ndarray of shape (n_samples,), or (n_samples, n_labels) after an indicator matrix
             Labels; of several, the indicators of those with a positive score.
         """
-        scores = self._by_class(X)
+        scores = self._class_scores(X)
         return indicators(scores) if self._multilabel else best_labels(self, scores)
 
     def __sklearn_tags__(self) -> Tags:

@@ -140,7 +140,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, rows.Strea
             The fitted model.
         """
         source = rows.open_rows(self, X, None, sample_weight, reset=True, supervised=False)
-        source, options = source.on_client(client), rows.FoldOptions(checkpoint, checkpoint_every)
+        source, options = source.with_client(client), rows.FoldOptions(checkpoint, checkpoint_every)
         rows.begin_fit(self, source, map_sample)
         features = self._fitted_maps
         self.stats_ = rows.fold_rows(

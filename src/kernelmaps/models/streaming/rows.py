@@ -32,11 +32,11 @@ from ..._util.threads import interruptible, ordered_map, resolve_threads
 from ...data import Block, Source, open_source
 from ...data.columns import check_order, names_of
 from ...data.sources import SlicedSource, sampled_rows
-from ...data.tables import in_memory
+from ...data.tables import is_in_memory
 from ...maps.codes import Codes, codes_of, refuse_plain_codes
 from ...stats import FoldMoments, Moments, choose_block_rows, fold
 from ...stats.folding import OnDevice, check_device, features_of
-from ...stats.moments import like
+from ...stats.moments import cast_like
 
 PathLike = str | os.PathLike[str]
 SAMPLE_ROWS = 4096  # rows on which an unfitted map is fitted
@@ -44,8 +44,10 @@ SAMPLE_ROWS = 4096  # rows on which an unfitted map is fitted
 
 def multiply_rows(Z: Any, matrix: np.ndarray, offset: np.ndarray | None = None) -> Any:
     """Z·matrix + offset, in the precision of the features and where they are."""
-    product = devices.multiply(Z, like(matrix, Z)) if is_tensor(Z) else Z @ like(matrix, Z)
-    return product if offset is None else product + like(offset, product)
+    product = (
+        devices.multiply(Z, cast_like(matrix, Z)) if is_tensor(Z) else Z @ cast_like(matrix, Z)
+    )
+    return product if offset is None else product + cast_like(offset, product)
 
 
 @schema.record
@@ -371,7 +373,7 @@ def _open_tensor(model: Any, X: Any, y: Any, w: Any, supervised: bool) -> Device
 
 def _open_host_rows(model: Any, X: Any, y: Any, w: Any, *, reset: bool, supervised: bool) -> Source:
     """Open any rows; arrays in memory pass scikit-learn's checks, and set its attributes."""
-    if isinstance(X, np.memmap) or not in_memory(X):
+    if isinstance(X, np.memmap) or not is_in_memory(X):
         names = None if reset else getattr(model, "feature_names_in_", None)
         return open_source(X, y, w, columns=names)
     check_sparse(X, type(model).__name__)

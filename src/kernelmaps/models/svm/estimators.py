@@ -361,7 +361,7 @@ class AdditiveSVC(outputs.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         margin = np.where((sign != 0) & (sign * scores >= 0), np.abs(scores), np.inf)
         return int(np.argmin(margin))
 
-    def _by_class(self, scores: Any) -> Any:
+    def _class_scores(self, scores: Any) -> Any:
         """Scores of outputs as the values of `decision_function`."""
         is_refused = self._pairwise and is_foreign(scores)
         refuse_outputs(type(self).__name__, "rows of other array libraries", pairwise=is_refused)
@@ -370,7 +370,7 @@ class AdditiveSVC(outputs.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
     def _score_of_fold(self, scores: np.ndarray, y: np.ndarray, counts: np.ndarray) -> float:
         if self._multilabel:
             return float(np.average((outputs.indicators(scores) == y).all(axis=1), weights=counts))
-        best = outputs.best_codes(self._by_class(scores), len(self.classes_))
+        best = outputs.best_codes(self._class_scores(scores), len(self.classes_))
         return float(np.average(best == y, weights=counts))
 
     # -- predictions ------------------------------------------------------------------------------
@@ -395,7 +395,7 @@ class AdditiveSVC(outputs.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
             One column for two classes, for the second of them. One against one, the votes for each
             class, ties broken by the scores of the pairs.
         """
-        scores = self._by_class(self._scores(X))
+        scores = self._class_scores(self._scores(X))
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> np.ndarray:
@@ -411,7 +411,7 @@ class AdditiveSVC(outputs.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         ndarray of shape (n_samples,), or (n_samples, n_labels) after an indicator matrix
             Labels; of several, the indicators of those with a positive score.
         """
-        scores = self._by_class(self._scores(X))
+        scores = self._class_scores(self._scores(X))
         return outputs.indicators(scores) if self._multilabel else outputs.best_labels(self, scores)
 
     @available_if(_has_probabilities)
