@@ -600,7 +600,7 @@ def sample_rows(X: Any, weight: np.ndarray, before: AdditiveMachine | None = Non
     step = max(1, -(-size // max(_FEWEST, min(2000, size // 32))))
     # One of each `step` rows, at random: every step-th may be of one kind.
     taken = np.arange(0, size, step)
-    taken += np.random.default_rng(0).integers(np.minimum(step, schema.size - taken))
+    taken += np.random.default_rng(0).integers(np.minimum(step, size - taken))
     rows = X[taken if take_all else np.flatnonzero(weight > 0)[taken]]
     missing = _FEWEST - n_counted
     if before is None or missing <= 0 or before.sample is None:
