@@ -20,6 +20,7 @@ from .._util.arguments import argument as argument_in_message
 from .._util.schema import SchemaError, boolean, instance, many, record, saved, text
 from .._util.threads import cached_property
 from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
+from . import text_cells
 from .columns import (
     Column,
     RawColumn,
@@ -46,24 +47,17 @@ from .dates import (
 from .text_cells import (
     CLOCK,
     GAPS,
-    NUMBER_FORMS,
     NUMBER_GAPS,
     TRUTH,
     Categories,
     Cells,
     NumberFormat,
     Text,
-    find_date_format,
-    find_number_format,
-    level_names,
-    number_doubts,
     quoted,
-    unit_doubts,
-    why_category,
-)
+)  # fmt: skip
 
 _FORMS = {
-    "number": NUMBER_FORMS,
+    "number": text_cells.NUMBER_FORMS,
     "category": ("text", "mixed", "number", "boolean"),
     "date": (TYPED, *DATE_FORMS),
     "left out": ("",),
@@ -578,16 +572,16 @@ def _learn_format(raw: RawColumn, name: str, requests: _Requests) -> tuple[Colum
         if raw.dtype.kind == "M":
             return ColumnFormat(name, "date", TYPED, parts=requests.parts_of(name, raw)), []
         return ColumnFormat(name, "number", "plain"), typed_number_doubts(raw)
-    number = find_number_format(raw, codes_too=kind == "number")
+    number = text_cells.find_number_format(raw, codes_too=kind == "number")
     if number is not None:
         settled = number.form == CLOCK and kind is not None
-        doubts = [] if settled else number_doubts(raw, number)
+        doubts = [] if settled else text_cells.number_doubts(raw, number)
         return ColumnFormat(name, "number", number.form, number.unit), doubts
-    date = find_date_format(raw)
+    date = text_cells.find_date_format(raw)
     if date is not None:
         parts = requests.parts_of(name, raw.dates(date[0]))
         return ColumnFormat(name, "date", date[0], parts=parts), date_doubts(*date)
-    mixture = why_category(raw)
+    mixture = text_cells.why_category(raw)
     doubts = [f"is read as a category: it holds {mixture}"] if mixture else []
     return ColumnFormat(name, "category", _level_form(raw)), doubts
 
@@ -644,7 +638,7 @@ def _numbers(raw: RawColumn, how: ColumnFormat, owner: str, notes: ReadingNotes)
     if number == NumberFormat() and column.plain is not None:
         return column.plain
     values = notes.check(how, column.cells, column.numbers(number), owner)
-    if doubts := unit_doubts(column, number):
+    if doubts := text_cells.unit_doubts(column, number):
         notes.doubts.setdefault(how.name, doubts)
     return values
 
@@ -676,7 +670,7 @@ def _levels(raw: RawColumn, how: ColumnFormat, owner: str) -> Column:
                 names = [TRUTH[level] for level in names]
         present = np.ones(len(names), bool)
     else:
-        codes, names = raw.cells.codes, level_names(raw.cells, how.form)
+        codes, names = raw.cells.codes, text_cells.level_names(raw.cells, how.form)
         present = raw.cells.present(GAPS)
     n_rows = len(codes)
     first_row = np.full(len(names) + 1, n_rows)

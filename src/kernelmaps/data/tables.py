@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from .._util.arguments import needed
 from ..exceptions import MissingTargetWarning
+from . import files
 from .columns import (
     RawTable,
     check_order,
@@ -25,18 +26,7 @@ from .columns import (
     is_frame,
 )
 from .dask import DaskSource
-from .files import (
-    CsvFile,
-    ParquetFile,
-    is_csv,
-    is_parquet,
-    known_suffixes,
-    parquet_dataset,
-    refuse_pipe,
-    row_groups,
-    scan_batches,
-    uncompressed_bytes,
-)
+from .files import CsvFile, ParquetFile
 from .sources import (
     Block,
     IterableSource,
@@ -57,9 +47,9 @@ def fits_in_memory(X: Any) -> bool:
     """Whether X names a CSV or Parquet file whose cells are few enough to be read at once."""
     if not isinstance(X, str | os.PathLike) or not Path(X).exists():
         return False
-    if is_parquet(X):
+    if files.is_parquet(X):
         return _parquet_bytes(Path(X)) <= IN_MEMORY_BYTES
-    return is_csv(X) and uncompressed_bytes(X, IN_MEMORY_BYTES) <= IN_MEMORY_BYTES
+    return files.is_csv(X) and files.uncompressed_bytes(X, IN_MEMORY_BYTES) <= IN_MEMORY_BYTES
 
 
 def _parquet_bytes(path: Path) -> int:
@@ -101,9 +91,10 @@ class TableFile:
         columns: Sequence[str] | None = None,
     ) -> TableFile:  # fmt: skip
         """Read a file, or some of its columns."""
-        file = CsvFile(Path(path), encoding) if is_csv(path) else ParquetFile(Path(path))
-        csv = file if isinstance(file, CsvFile) else None
-        return cls(os.fspath(path), file.table(columns), csv)
+        if files.is_csv(path):
+            csv = CsvFile(Path(path), encoding)
+            return cls(os.fspath(path), csv.table(columns), csv)
+        return cls(os.fspath(path), ParquetFile(Path(path)).table(columns))
 
     def locate_row(self, row: int | None) -> str:
         """The file and the line or row, for messages."""
@@ -252,7 +243,7 @@ class ArrowSource(Source):
         else:
             if isinstance(data, pa.Table):
                 data = needed("pyarrow.dataset").dataset(data)
-            fragments, schema = row_groups(data), data.schema
+            fragments, schema = files.row_groups(data), data.schema
         frames = frames and not any(map(pa.types.is_fixed_size_list, schema.types))
         if not fragments and not frames:
             raise ValueError(f"{name} has no rows")
@@ -266,7 +257,7 @@ class ArrowSource(Source):
         if not frames:
             _check_numbers(schema, features)
         if frames and taken:  # all values of these columns, as of a table in memory
-            batches = list(scan_batches(fragments, taken, 1 << 20))
+            batches = list(files.scan_batches(fragments, taken, 1 << 20))
             table = pa.Table.from_batches(batches) if batches else schema.empty_table()
             values = TableFile(name, table).read_targets(y, w, exposure)
             return cls(fragments, features, *values, frames=frames, name=name)
@@ -280,7 +271,7 @@ class ArrowSource(Source):
         return f"{self.name}{size}"
 
     def blocks(self, block_rows: int) -> Iterator[Block]:
-        start, batches = 0, scan_batches(self.fragments, self._columns, block_rows)
+        start, batches = 0, files.scan_batches(self.fragments, self._columns, block_rows)
         # Batches have at most so many rows, and may be empty.
         has_target = self.has_target
         tables = _grouped(batches, block_rows, has_target) if self.frames else filter(len, batches)
@@ -445,14 +436,16 @@ def open_source(
     if path is not None and not path.exists():
         raise FileNotFoundError(f"no file or directory {str(path)!r}")
     if path is not None:
-        refuse_pipe(path)
+        files.refuse_pipe(path)
     package, beside = type(X).__module__.split(".")[0], (y, sample_weight, exposure)
-    if path is not None and (is_parquet(path) or is_csv(path)):
-        data = parquet_dataset(path) if is_parquet(path) else CsvFile(path)
+    if path is not None and (files.is_parquet(path) or files.is_csv(path)):
+        data = files.parquet_dataset(path) if files.is_parquet(path) else CsvFile(path)
         where = str(path) if frames else f"the file {str(path)!r}"
         return ArrowSource.open(data, *beside, frames=frames, columns=columns, name=where)
     if path is not None and path.suffix.lower() != ".npy":
-        raise ValueError(f"{str(path)!r} is not a file of rows that is read. {known_suffixes()}")
+        raise ValueError(
+            f"{str(path)!r} is not a file of rows that is read. {files.known_suffixes()}"
+        )
     if package == "pyarrow":
         return ArrowSource.open(X, *beside, frames=frames, columns=columns)
     is_dask = package.startswith("dask")
@@ -498,7 +491,7 @@ def first_column_without_numbers(X: Any) -> tuple[str, str] | None:
     datasets are found when they are read.
     """
     if isinstance(X, str | os.PathLike):
-        X = parquet_dataset(X) if Path(X).exists() and is_parquet(X) else None
+        X = files.parquet_dataset(X) if Path(X).exists() and files.is_parquet(X) else None
     X = X.to_arrow() if hasattr(X, "to_arrow") else X
     package, types = type(X).__module__.split(".")[0], pa.types
     if package == "pyarrow":
@@ -542,12 +535,12 @@ def open_large_table(
         Of CSV text.
     """
     path = Path(X) if isinstance(X, str | os.PathLike) else None
-    if path is not None and path.exists() and is_csv(path):
+    if path is not None and path.exists() and files.is_csv(path):
         # The file has no name, and is gone with the process, however that ends.
         with tempfile.TemporaryFile() as cells:
             beside = (y, sample_weight, exposure)
             yield _split_into_cells(CsvFile(path, encoding), cells, beside, columns)
-    elif path is not None and columns is not None and is_parquet(path):
+    elif path is not None and columns is not None and files.is_parquet(path):
         beside = (y, sample_weight, exposure)
         taken = [*columns, *(name for name in beside if isinstance(name, str))]
         data = ParquetFile(path).dataset(taken)

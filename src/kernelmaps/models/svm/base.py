@@ -23,6 +23,7 @@ from ...maps.codes import Codes
 from ..inputs import refuse_training_on_gpu, weights_of
 from ..losses import SVM, find_loss, svm_loss
 from ..shapes import Explanation, ShapeFunction
+from . import problem
 from .fitted import AdditiveMachine, FittedMap, sample_rows
 from .inputs import (
     check_rows,
@@ -34,18 +35,7 @@ from .inputs import (
     refuse_table,
     unwrap_map,
 )
-from .problem import (
-    Options,
-    Progress,
-    Targets,
-    check_C,
-    check_size,
-    choose_C,
-    held_out_folds,
-    scaled_C,
-    warn_unless_converged,
-    weigh_costs,
-)
+from .problem import Options, Progress, Targets
 
 # Attributes of a fit that a later one may not have.
 _OF_ONE_FIT = ("Cs_", "cv_scores_", "n_samples_seen_", "_chunks", "_progress")
@@ -123,7 +113,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         check_choice(self, "solver", self.solver, ("auto", "dual", "primal"))
         name = type(self).__name__
         find_loss(name, self.loss, is_classifier(self), SVM)
-        return check_C(name, self.C)
+        return problem.check_C(name, self.C)
 
     def _options(self) -> Options:
         return Options(
@@ -166,7 +156,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
             counts = weights_of(self, sample_weight, len(y))
             targets = self._targets(y, counts)
             rows, fitted = fit_map(name, self.feature_map, X, targets.weight, self.n_jobs)
-        check_size(rows, targets, options)
+        problem.check_size(rows, targets, options)
         start, shape = None, (len(targets.y), len(targets.positive))
         if self.warm_start and getattr(self, "dual_coef_", np.zeros(0)).shape == shape:
             start = self.dual_coef_, self.machine_.offset - targets.centre
@@ -174,15 +164,15 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         if Cs is None:
             C = self._C_for(fitted, rows, targets, options)
         else:
-            folds = held_out_folds(name, self.cv, targets.y, counts, is_classifier(self))
+            folds = problem.held_out_folds(name, self.cv, targets.y, counts, is_classifier(self))
             self.Cs_, self.cv_scores_ = Cs, cross_validate(
                 Cs, folds, rows, targets, counts, self._score_of_fold, fitted, options
             )  # fmt: skip
-            C = choose_C(Cs, self.cv_scores_)
+            C = problem.choose_C(Cs, self.cv_scores_)
         if start is not None:  # duals are proportional to C far from 0
             start = start[0] * min(C / self.C_, 1.0), start[1]
         solution = train(rows, targets, C, fitted, options, start)
-        warn_unless_converged(solution, options)
+        problem.warn_unless_converged(solution, options)
         self._keep(solution, targets, fitted, C, sample_rows(rows, targets.weight))
 
     def _fit_source(self, X: Any, y: Any, sample_weight: Any) -> None:
@@ -196,14 +186,14 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         targets = self._targets(y, weights_of(self, weight, len(y)))
         is_pairwise, has_labels = targets.pairwise, targets.multilabel
         refuse_outputs(name, "rows that come in blocks", pairwise=is_pairwise, labels=has_labels)
-        check_size(outline, targets, options)
+        problem.check_size(outline, targets, options)
         self._forget()
         # All rows are in blocks: the map is fitted to a sample with the ends of all ranges.
         outline, fitted = fit_map(name, self.feature_map, outline, None, self.n_jobs)
         C = self._C_for(fitted, outline[:-2], targets.select(sampled), options)
-        cost = weigh_costs(name, C, targets.weight)
+        cost = problem.weigh_costs(name, C, targets.weight)
         solution = BlockTraining(outline, targets, cost, fitted, options).solve(source, fitted)
-        warn_unless_converged(solution, options)
+        problem.warn_unless_converged(solution, options)
         self._keep(solution, targets, fitted, C, sample_rows(outline[:-2], targets.weight[sampled]))
 
     def _C_for(self, fitted: FittedMap, rows: Any, targets: Targets, options: Options) -> float:
@@ -211,7 +201,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         if not isinstance(self.C, str):
             return float(self.C)
         loss = svm_loss(self.loss, options.epsilon)
-        return scaled_C(fitted.spec, rows, loss, targets.y, targets.weight)
+        return problem.scaled_C(fitted.spec, rows, loss, targets.y, targets.weight)
 
     def _forget(self) -> None:
         """Discard what only another way of fitting has."""
@@ -272,7 +262,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
             C = self.C_  # that of the first chunk
         else:
             C = self._C_for(fitted, rows, targets, options)
-        cost = weigh_costs(name, C, targets.weight)
+        cost = problem.weigh_costs(name, C, targets.weight)
         training: Any = getattr(self, "_chunks", None)
         progress: Any = getattr(self, "_progress", None)  # of a model that was saved
         kind = sparse.issparse(rows), rows.dtype
