@@ -104,26 +104,24 @@ class LeaveOneOut:
         return out
 
 
-@dataclass(frozen=True)
-class RidgeSolver:
+@dataclass(eq=False, repr=False)
+class RidgeModel:
     """Ridge regression on statistics: one factorisation serves all targets, or all α as well."""
 
-    owner: str
-    criteria: ClassVar[tuple[str, ...]] = ("loo", "gcv")
-    alpha_rules: ClassVar[tuple[str, ...]] = ("evidence",)
+    _: KW_ONLY
+    device: Any = None
+    precision: str | None = None
 
-    def check(self, *_: Any) -> None:
-        """Nothing but α, which all models have; any features will do."""
+    _criteria: ClassVar[tuple[str, ...]] = ("loo", "gcv")
+    _alpha_rules: ClassVar[tuple[str, ...]] = ("evidence",)
 
-    check_features = check
-
-    def weights(
+    def _solve_path(
         self, at: LinearProblem, stats: Moments, columns: np.ndarray, alphas: np.ndarray
     ) -> tuple[np.ndarray, int]:
         """Solve the normal equations; one iteration, so to say."""
         return quadratic.ridge_path(stats, columns, alphas, at.diagonal and stats is at.total), 1
 
-    def errors(
+    def _errors_by(
         self, criterion: str, at: LinearProblem, problems: list[Moments],
         candidates: list[np.ndarray], alphas: np.ndarray, second_pass: Any,
     ) -> np.ndarray:  # fmt: skip
@@ -133,21 +131,22 @@ class RidgeSolver:
             return np.array([[sum(s.gcv(a) for s in some) for a in alphas] for some in spectra])
         if second_pass is None:
             raise ValueError(
-                f"{self.owner}: leave-one-out needs a second pass over the rows, which "
+                f"{type(self).__name__}: leave-one-out needs a second pass over the rows, which "
                 "partial_fit, merge and refit do not have; use 'gcv' or a number of folds"
             )
         by_size = [(columns, spectrum_of(at.total, columns, at.diagonal)) for columns in candidates]
         loo = second_pass(LeaveOneOut(at, by_size, alphas))
         return loo.errors / at.total.weight
 
-    def best_alpha(
+    def _best_alpha(
         self, at: LinearProblem, problems: list[Moments], columns: np.ndarray
     ) -> tuple[float, float]:
         """The α of largest evidence, and its logarithm."""
         spectra = self._decompose(at, problems, columns)
         if any(not spectrum.weight > 1 for spectrum in spectra):
             raise ValueError(
-                f"{self.owner}: alpha='evidence' needs at least two rows: one says nothing of noise"
+                f"{type(self).__name__}: alpha='evidence' needs at least two rows: one says "
+                "nothing of noise"
             )
         return quadratic.evidence_alpha(spectra)
 
@@ -266,7 +265,7 @@ def conformal_quantile(scores: Any, level: float, n_targets: int, owner: str) ->
 
 
 @dataclass(eq=False, repr=False)
-class StreamingRidge(StreamingRegression):
+class StreamingRidge(RidgeModel, StreamingRegression):
     """Ridge regression on data larger than memory (Algorithm 3; Algorithm 4 for several kernels).
 
     Minimises Σ w (y − f(x))² + α ‖w‖² over f(x) = wᵀŪᵀ(φ(x) − z̄) + ȳ, where Ū holds the principal
@@ -363,16 +362,8 @@ class StreamingRidge(StreamingRegression):
     {'area': 1.0, 'rooms': 2.0, 'age': 3.0}
     """
 
-    _: KW_ONLY
-    device: Any = None
-    precision: str | None = None
-
     # Without an annotation, which would make a parameter of it: a solution and its posterior.
     _posterior_of = cast("tuple[Any, RidgePosterior] | None", None)
-
-    @property
-    def _solver(self) -> RidgeSolver:
-        return RidgeSolver(type(self).__name__)
 
     def _posterior(self) -> RidgePosterior:
         """The posterior of the model in use; it is computed when it is first asked for."""
@@ -522,7 +513,7 @@ class StreamingRidge(StreamingRegression):
 
 
 @dataclass(eq=False, repr=False)
-class StreamingRidgeClassifier(StreamingClassification):
+class StreamingRidgeClassifier(RidgeModel, StreamingClassification):
     """Ridge classifier on data larger than memory: least squares on ±1 targets, one per class.
 
     With one-hot labels ZᵀY is a grouped sum of rows, so that n D additions serve any number of
@@ -614,14 +605,6 @@ class StreamingRidgeClassifier(StreamingClassification):
     >>> model.feature_names_in_.tolist(), model.predict(frame[:1]).tolist()
     (['east', 'north'], ['right'])
     """
-
-    _: KW_ONLY
-    device: Any = None
-    precision: str | None = None
-
-    @property
-    def _solver(self) -> RidgeSolver:
-        return RidgeSolver(type(self).__name__)
 
 
 # ---- the error of the kernel, in predictions ----------------------------------------------------
