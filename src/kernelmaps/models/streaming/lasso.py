@@ -67,8 +67,8 @@ class LassoModel:
         if pca or groups.shape != kernel.shape or groups.dtype.kind not in "iu":
             raise ValueError(
                 f"{type(self).__name__}: groups must have one integer for each of the "
-                f"{len(kernel)} features, without PCA; got shape {groups.shape} of type {groups.dtype}"
-                f"{' with PCA' * pca}"
+                f"{len(kernel)} features, without PCA; got shape {groups.shape} of type "
+                f"{groups.dtype}{' with PCA' * pca}"
             )
 
     def _solve_path(
