@@ -271,9 +271,10 @@ class ArrowSource(Source):
         return f"{self.name}{size}"
 
     def blocks(self, block_rows: int) -> Iterator[Block]:
-        start, batches = 0, files.scan_batches(self.fragments, self._columns, block_rows)
+        others = (name for item in (self.y, self.w, self.exposure) for name in _names(item))
+        batches = files.scan_batches(self.fragments, [*self.features, *others], block_rows)
         # Batches have at most so many rows, and may be empty.
-        has_target = self.has_target
+        start, has_target = 0, self.has_target
         tables = _grouped(batches, block_rows, has_target) if self.frames else filter(len, batches)
         for number, table in enumerate(tables):
             yield self._block(table, number, start)
@@ -288,11 +289,6 @@ class ArrowSource(Source):
         if not self.frames:
             return super().column(position)
         return replace(self, features=[self.features[position]]).blocks(1 << 18)
-
-    @property
-    def _columns(self) -> list[str]:
-        beside = (column for item in (self.y, self.w, self.exposure) for column in _names(item))
-        return [*self.features, *beside]
 
     def _block(self, table: Any, number: int, start: int) -> Block:
         rows = slice(start, start + table.num_rows)
