@@ -456,8 +456,13 @@ def test_bad_settings_are_refused_before_a_row_is_read(seed, settings, message):
      "StreamingLassoClassifier"],
 )  # fmt: skip
 def test_streaming_models_are_composed(name):
-    """At most five classes of ours and 14 parameters."""
+    """At most five classes of ours, three of them one above the other, and 14 parameters."""
     cls = getattr(km, name)
     ours = [base for base in cls.__mro__ if base.__module__.startswith("kernelmaps.")]
+
+    def depth(base):
+        return 1 + max((depth(above) for above in base.__bases__ if above in ours), default=0)
+
     assert len(ours) <= 5
+    assert depth(cls) <= 3
     assert len(cls._get_param_names()) <= 14

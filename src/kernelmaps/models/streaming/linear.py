@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import block_diag
-from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
@@ -245,7 +245,7 @@ class LinearProblem:
 
 
 @dataclass(eq=False, repr=False)
-class StreamingLinear(rows.StreamingEstimator):
+class StreamingLinear(BaseEstimator):
     """Base of the linear models, whose weights minimise a centred quadratic problem."""
 
     alpha: Any = 1.0
@@ -268,7 +268,13 @@ class StreamingLinear(rows.StreamingEstimator):
 
     _target: ClassVar[Target] = "real"  # of the statistics
     _y_options: ClassVar[dict[str, Any]] = {"multi_output": True}  # of scikit-learn's checks
-    # Without annotations, which would make parameters of them.
+    feature_map_ = property(rows.fitted_maps)
+    n_samples_seen_ = property(rows.count_rows_seen)
+    __getstate__ = rows.portable_state
+    # Without annotations, which would make parameters of them: maps and rows of the fit.
+    _fitted_maps = cast("rows.Features", None)
+    _on_codes = False  # whether the first rows were codes
+    _rows_on = cast("str | None", None)  # device of the tensor that was fitted
     device = cast("Any", None)
     precision = cast("str | None", None)
     _axes = cast("list[np.ndarray] | None", None)  # PCA of each kernel, of several

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -554,29 +554,21 @@ STATE = schema.State(
 )
 
 
-class StreamingEstimator(BaseEstimator):
-    """What the streaming estimators note about their maps and rows."""
+def fitted_maps(model: Any) -> Any:
+    """The fitted map, or the list of fitted maps of several kernels."""
+    validation.check_is_fitted(model, "stats_")
+    return model._fitted_maps.maps
 
-    stats_: Any
-    _fitted_maps = cast("Features", None)
-    _on_codes = False  # whether the first rows were codes
-    _rows_on = cast("str | None", None)  # device of the tensor that was fitted
 
-    @property
-    def feature_map_(self) -> Any:
-        """The fitted map, or the list of fitted maps of several kernels."""
-        validation.check_is_fitted(self, "stats_")
-        return self._fitted_maps.maps
+def count_rows_seen(model: Any) -> int:
+    """Rows in the statistics."""
+    validation.check_is_fitted(model, "stats_")
+    return model.stats_.n
 
-    @property
-    def n_samples_seen_(self) -> int:
-        """Rows in the statistics."""
-        validation.check_is_fitted(self, "stats_")
-        return self.stats_.n
 
-    def __getstate__(self) -> dict[str, Any]:
-        # A process that loads this may see other GPUs, or none.
-        return {k: v for k, v in super().__getstate__().items() if k != "_rows_on"}
+def portable_state(model: Any) -> dict[str, Any]:
+    """The state without the device of the rows: another process may see other GPUs, or none."""
+    return {k: v for k, v in BaseEstimator.__getstate__(model).items() if k != "_rows_on"}
 
 
 def check_mergeable(model: Any, other: Any) -> None:
