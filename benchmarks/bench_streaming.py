@@ -14,6 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 from time import perf_counter, process_time
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -66,22 +67,41 @@ def sgemm_rates() -> tuple[float, float]:
     return 2 * 1260**3 / seconds, 5 * 2 * 1260**3 / used
 
 
+class Piece:
+    """Rows `begin` to `end` of a file, which are read when they are asked for."""
+
+    def __init__(self, X: Any, begin: int, end: int) -> None:
+        self.X, self.begin = X, begin
+        self.dtype, self.ndim, self.shape = np.float32, 2, (end - begin, X.shape[1])
+
+    def __getitem__(self, rows: Any) -> Any:
+        rows = rows[0] if isinstance(rows, tuple) else rows  # Dask asks for columns, too: for all
+        begin, end, _ = rows.indices(self.shape[0])
+        return self.X[slice(self.begin + begin, self.begin + end)]
+
+
+def piece_of(folder: Path, begin: int, end: int) -> tuple[Piece, np.ndarray]:
+    """Some rows of the files in a folder, and their targets."""
+    from kernelmaps.data import open_source
+
+    X = open_source(folder / "X.npy").X
+    return Piece(X, begin, end), np.load(folder / "y.npy")[begin:end]
+
+
 def child(folder: Path, n: int) -> dict[str, float]:
     """Fold the first `n` rows under the limit; rates of SGEMM are taken in between."""
     resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
-    from dataclasses import replace
-
     from kernelmaps.data import open_source
 
     whole = open_source(folder / "X.npy", folder / "y.npy")
     feature_map = fourier_map()
     model = km.StreamingRidgeClassifier(1.0, feature_map)
-    model.fit(replace(whole, end=8192))  # compiled loops, thread pools
+    model.fit(open_source(*piece_of(folder, 0, 8192)))  # compiled loops, thread pools
     before, classes = resident_bytes(), list(range(CLASSES))
     model = km.StreamingRidgeClassifier(1.0, feature_map)
     clock, processor, sgemm = [], [], []
     for a in range(0, n, PIECE):
-        piece = replace(whole, begin=a, end=min(a + PIECE, n))
+        piece = open_source(*piece_of(folder, a, min(a + PIECE, n)))
         start, used = perf_counter(), process_time()
         model.partial_fit(piece, None, classes=classes)
         flops = FLOPS_PER_ROW * piece.n_rows
@@ -175,15 +195,18 @@ def many_classes(bench: Bench, folder: Path, n: int) -> None:
 
 def on_dask(bench: Bench, folder: Path, n: int) -> None:
     """Two worker processes beside two threads of one process, same file, same sums."""
-    from dataclasses import replace
-
     import dask
+    import dask.array as da
     from distributed import Client, LocalCluster
 
     from kernelmaps.data import open_source
     from kernelmaps.stats import Moments, fold
 
-    source = replace(open_source(folder / "X.npy", folder / "y.npy"), end=n)
+    def on_workers(rows: int) -> Any:
+        X, y = piece_of(folder, 0, rows)
+        return open_source(da.from_array(X, (8192, FEATURES)), da.from_array(y, 8192))
+
+    sources = {"here": open_source(*piece_of(folder, 0, n)), "dask": on_workers(n)}
     transform = fourier_map().transform
     seconds: dict[str, float] = {}
     with (
@@ -191,12 +214,11 @@ def on_dask(bench: Bench, folder: Path, n: int) -> None:
         LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
-        warm = replace(source, end=8192)
-        fold(warm, Moments("class"), transform, client=client)
+        fold(on_workers(8192), Moments("class"), transform, client=client)
         for _ in range(1 if bench.quick else 3):
             for side, where in (("here", None), ("dask", client)):
                 start = perf_counter()
-                stats = fold(source, Moments("class"), transform, client=where)
+                stats = fold(sources[side], Moments("class"), transform, client=where)
                 taken = perf_counter() - start
                 if taken < seconds.get(side, np.inf):
                     seconds[side] = taken

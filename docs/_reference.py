@@ -18,6 +18,8 @@ SECTIONS = {
     "export.files": ("Files", "Save and load maps and models without pickle."),
     "export.onnx": ("Export to ONNX", "Graphs for onnxruntime."),
     "export.c": ("Export to C", "C headers without dependencies."),
+    "export.sql": ("Export to SQL", "One SELECT that computes the predictions of a GAM."),
+    "export.tables": ("Export as tables", "Effects of a GAM in CSV and Excel files."),
     "datasets": ("Data", "Loading data, and synthetic data."),
     "data": ("Sources of rows", "Rows of arrays, files, streams and Dask, block by block."),
     "stats": ("Mergeable statistics", "Sums over rows that models are computed from."),

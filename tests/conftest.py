@@ -4,8 +4,11 @@ import gc
 import os
 import random
 import tempfile
+from pathlib import Path
 
 import pytest
+
+_TESTS = Path(__file__).parent
 
 # Pictures are drawn in tests, never shown. Subprocesses inherit the choice.
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -64,7 +67,7 @@ _LONGEST = (
 
 # Files whose loops have parts in common go to one process: each process compiles the parts anew. So
 # do those that read the library's source, which is parsed once.
-_READERS = ("architecture", "hygiene", "plain_words")
+_READERS = ("architecture", "hygiene")
 _TOGETHER = (
     {"tests/models/svm/": "additive"}
     | dict.fromkeys(("tests/common/", "tests/maps/", "tests/engine/"), "maps")
@@ -122,15 +125,27 @@ def pytest_runtest_setup(item):
 
 @pytest.fixture
 def readable(monkeypatch):
-    """Maps are applied by their readable form, for tests of what a map is, not of how it is run.
+    """Maps, codes and kernels in their readable form: for tests of what they are, not how they run.
 
     Sizes and kinds of tables would each be compiled for them. That both forms say the same is the
-    business of `engine/test_apply.py`, of the laws of all maps and of `engine/test_interpreted.py`.
+    business of `engine/`, and of the laws of all maps and kernels in `common/`.
     """
-    import importlib
+    from importlib import import_module
 
-    engine = importlib.import_module("kernelmaps.engine.apply")  # its name is that of a function
-    monkeypatch.setattr(engine, "interpreted", lambda: True)
+    for name in ("engine.apply", "engine.encode", "kernels.additive"):
+        module = import_module(f"kernelmaps.{name}")  # some have the name of a function
+        monkeypatch.setattr(module, "interpreted", lambda: True)
+
+
+_READABLE_FOLDERS = ("cli", "evaluation", "exports", "maps", "plots")
+
+
+@pytest.fixture(autouse=True)
+def readable_but_for_loops(request):
+    """In some folders everything but tests that are marked `compiled` is readable."""
+    folder = request.path.relative_to(_TESTS).parts[0]
+    if folder in _READABLE_FOLDERS and "compiled" not in request.keywords:
+        request.getfixturevalue("readable")
 
 
 @pytest.fixture

@@ -56,6 +56,7 @@ _EXPORTS = {
     "kernelmaps.evaluation.model_report": ["model_report"],
     "kernelmaps.evaluation.methods": ["ColumnSelector", "MeanNormScaler"],
     "kernelmaps.export.files": ["load", "save"],
+    "kernelmaps.export.sql": ["to_sql"],
 }
 _SUBMODULES = [
     "data",

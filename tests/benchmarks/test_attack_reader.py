@@ -9,9 +9,9 @@ from benchmarks.attack_reader import ROWS, STYLES, attack, attack_style, attack_
 
 @pytest.mark.parametrize("style", STYLES)
 def test_no_style_is_misread_without_a_word(style, seed):
-    counts, broken = attack_style(style, 3, seed)
+    counts, broken = attack_style(style, 1, seed)
     assert not broken
-    assert counts.total() >= 6
+    assert counts.total() >= 2
 
 
 def test_the_attack_sees_what_is_wrong():

@@ -1,15 +1,13 @@
 """The harness is fair, counts bytes rightly, and renders what it measured."""
 
-import json
 import time
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from benchmarks import machine, memory, render
-from benchmarks.__main__ import GOALS, ROOMS, races
-from benchmarks.harness import Bench, Row
+from benchmarks import machine, memory
+from benchmarks.harness import Bench
 
 
 @pytest.fixture(autouse=True)
@@ -56,19 +54,6 @@ def test_race_stops_when_the_budget_is_spent():
     assert row.reached is None
 
 
-def test_flops_give_the_limit_of_a_product():
-    row = Bench("test", limits=LIMITS).race(
-        "product", lambda: None, lambda: None, peer="p", repeats=2, flops=("sgemm", 1e9)
-    )
-    assert row.limit == pytest.approx(0.01)
-
-
-def test_measure_holds_a_figure_to_its_bound():
-    bench = Bench("test")
-    assert bench.measure("a", 2.0, "s", at_most=2.5).reached
-    assert not bench.measure("b", 3.0, "s", at_most=2.5).reached
-
-
 def test_bytes_of_csr_count_all_three_arrays():
     matrix = sparse.eye(1000, format="csr")
     expected = matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes
@@ -79,30 +64,3 @@ def test_bytes_of_csr_count_all_three_arrays():
 def test_a_failing_side_says_why():
     with pytest.raises(RuntimeError, match="No module named 'no_such_module'"):
         memory.in_subprocess("no_such_module:f")
-
-
-def test_a_part_of_the_races_leaves_other_rows_as_they_were(tmp_path):
-    bench = Bench("some_room", limits=LIMITS)
-    bench.rows = [Row("a", "p", ratio=1.0), Row("a", "q", ratio=2.0), Row("b", ratio=3.0)]
-    path = bench.save(tmp_path)
-    before = json.loads(path.read_text("utf-8")) | {"date": "2001-02-03"}
-    path.write_text(json.dumps(before), "utf-8")
-    bench.rows = [Row("a", "q", ratio=4.0, date="2002-03-04")]
-    assert bench.save(tmp_path, partly=True) == path
-    rows = json.loads(path.read_text("utf-8"))["rows"]
-    found = [(row["what"], row["peer"], row["ratio"], row["date"]) for row in rows]
-    assert found == [
-        ("a", "p", 1.0, "2001-02-03"), ("b", "", 3.0, "2001-02-03"), ("a", "q", 4.0, "2002-03-04"),
-    ]  # fmt: skip
-    assert "measured 2001-02-03" in render.page_text(tmp_path)
-    bench.save(tmp_path)
-    assert len(json.loads(path.read_text("utf-8"))["rows"]) == 1
-
-
-def test_parts_of_rooms_are_run_by_name():
-    assert races([]) == [(room, "") for room in ROOMS]
-    assert races(["design", *GOALS])[:2] == [("design", ""), ("foundation", "maps")]
-    with pytest.raises(ValueError, match="no benchmark named 'nothing'"):
-        races(["nothing"])
-    with pytest.raises(ValueError, match=r"no part 'nothing' of anchor; there are \['encode'"):
-        races(["anchor:nothing"])

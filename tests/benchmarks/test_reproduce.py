@@ -1,47 +1,7 @@
-"""Reproductions: every entry has a script, every record becomes lines with differences."""
-
-import json
-from pathlib import Path
+"""Parts of the reproductions: small cases with known answers."""
 
 import numpy as np
 import pytest
-
-from benchmarks import reproduce
-from benchmarks.reproductions import ENTRIES
-
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.mark.parametrize("name", ENTRIES)
-def test_every_entry_names_a_script_that_exists(name):
-    script = ROOT / "benchmarks" / f"{ENTRIES[name].module}.py"
-    assert "def main(given" in script.read_text(encoding="utf-8")
-
-
-def test_data_that_are_needed_are_asked_for(monkeypatch):
-    monkeypatch.delenv("KERNELMAPS_DATA", raising=False)
-    with pytest.raises(FileNotFoundError, match="needs the datasets mnist"):
-        reproduce.reproduce("annfm-tables-1-2")
-
-
-def test_the_command_line_lists_shows_and_refuses(capsys):
-    reproduce.main(["--json"])
-    assert set(json.loads(capsys.readouterr().out)) == set(ENTRIES)
-    reproduce.main(["low-dim-maps-table-1", "--stored"])
-    assert "difference" in capsys.readouterr().out
-    with pytest.raises(SystemExit):
-        reproduce.main(["table-99"])
-    assert "there is no table 'table-99'" in capsys.readouterr().err
-
-
-def test_a_script_gets_its_arguments(monkeypatch):
-    """What a script is given is passed to it, and no global state is changed."""
-    from benchmarks import reproduce_low_dim_maps as script
-
-    given = []
-    monkeypatch.setattr(script, "main", given.append)
-    reproduce._run_script("reproduce_low_dim_maps", ["--quick"])
-    assert given == [["--quick"]]
 
 
 def test_votes_of_pairs_are_counted():

@@ -111,6 +111,7 @@ def test_predictions_of_a_gam_need_no_estimator(table, signal, tmp_path):
         assert lines == [[str(value) for value in row] for row in rows]  # as repr: all bits
 
 
+@pytest.mark.compiled
 def test_many_rows_of_a_gam_are_for_the_compiled_loop(table, signal, tmp_path, monkeypatch):
     """Loading it pays for a file of many rows only; a file is read block by block."""
     model, *_, expected = model_of("numbers", table, signal)
@@ -189,6 +190,7 @@ MAPS = [
 ]
 
 
+@pytest.mark.usefixtures("drawn_weights")
 @pytest.mark.parametrize("feature_map", MAPS, ids=repr)
 def test_a_saved_machine_scores_as_its_estimator_does(feature_map, rows, tmp_path):
     model = km.AdditiveSVR(feature_map).fit(rows, np.sin(5 * rows[:, 0]) + rows[:, 1])
@@ -207,6 +209,7 @@ def test_whole_numbers_are_scored_as_by_the_estimator(tmp_path):
     np.testing.assert_allclose(light.predict(X), model.predict(X), rtol=0, atol=64 * ROUNDING)
 
 
+@pytest.mark.usefixtures("drawn_weights")
 @pytest.mark.parametrize("feature_map", [km.SplineMap(), km.HomogeneousMap()], ids=repr)
 def test_many_rows_are_scored_by_loops(feature_map, rows, tmp_path, monkeypatch):
     model = km.AdditiveSVR(feature_map).fit(rows, rows[:, 0])
@@ -255,6 +258,7 @@ SPEAKING_MAPS = {
 }
 
 
+@pytest.mark.usefixtures("drawn_weights")
 @pytest.mark.parametrize("feature_map", SPEAKING_MAPS.values(), ids=SPEAKING_MAPS)
 def test_a_saved_machine_says_what_its_estimator_says(feature_map, rows, tmp_path):
     """Of values outside the domain, negative, missing or infinite."""
@@ -285,6 +289,7 @@ def test_names_of_a_frame_are_those_of_the_messages(rows, tmp_path):
     )
 
 
+@pytest.mark.usefixtures("drawn_weights")
 def test_files_that_do_not_say_whether_negative_values_are_refused(rows, tmp_path):
     """Kernels of columns that differ in it, and files without the entry."""
     mixed = km.kernels.PerFeature(
@@ -382,6 +387,7 @@ def test_a_damaged_machine_is_refused_as_by_its_estimator(rows, tmp_path):
             state[entry] = before
 
 
+@pytest.mark.compiled
 def test_models_that_need_their_estimator_are_predicted_with_it(rows, tmp_path):
     model = km.StreamingRidge(feature_map=km.HomogeneousMap()).fit(rows, rows[:, 0])
     saved, data = save(model, tmp_path / "model.kmap"), write(rows, tmp_path / "new.csv")

@@ -22,6 +22,7 @@ def test_check_kernel_finds_a_bad_kernel(component, message):
         check_kernel(Additive(component))
 
 
+@pytest.mark.usefixtures("readable")
 def test_check_feature_map_runs_scikit_learns_checks():
     check_feature_map(lambda n: km.HomogeneousMap("chi2", n), (3, 9), rate=1)
 

@@ -1,5 +1,7 @@
 """Fast paths against the readable formulas: tables, CSR, integers, threads, other libraries."""
 
+from functools import partial
+from importlib import import_module
 from itertools import pairwise
 
 import array_api_compat.numpy as xp_numpy
@@ -9,13 +11,17 @@ from naive_table import phi
 from scipy import sparse
 
 import kernelmaps as km
-from kernelmaps.engine import Spec, apply, evaluate, record_paths
-from kernelmaps.engine.extent import extent_of, extent_of_rows, first_not_finite
+from kernelmaps._util.sparse import find_not_finite
+from kernelmaps._util.threads import row_blocks
+from kernelmaps.engine import Spec, apply, evaluate, linear, record_paths
+from kernelmaps.engine.extent import extent_of, extent_of_rows
 from kernelmaps.engine.families import waves_arrays
 from kernelmaps.engine.linear import BLAS_COLUMNS, BLAS_VALUES, _partition
 from kernelmaps.engine.piecewise import spec_of, table_of
 from kernelmaps.engine.reference import evaluate_table
 from kernelmaps.engine.table import AFFINE, CODE, EDGES, LOG2, Table
+
+engine_apply = import_module("kernelmaps.engine.apply")  # its name is that of a function
 
 
 def log_waves(signed=False, **arrays):
@@ -185,7 +191,7 @@ def test_integers_of_a_piecewise_map(seed):
     np.testing.assert_allclose(apply(spec_of(table), X), wanted, atol=1e-5)
 
 
-def test_wide_curves_use_the_formula_in_blocks(rows):
+def test_wide_curves_use_the_formula_in_blocks(rows, monkeypatch):
     """A table of thousands of columns would be larger than it is worth."""
     n = 4000
     spec = Spec(
@@ -193,8 +199,9 @@ def test_wide_curves_use_the_formula_in_blocks(rows):
         {"amplitude": np.ones(n), "frequency": np.linspace(0, 3, n), "phase": np.zeros(n)},
         {"gamma": 1.0},
     )
+    monkeypatch.setattr(engine_apply, "row_blocks", partial(row_blocks, budget=2**16))
     with record_paths() as paths:
-        Z = apply(spec, rows, block_bytes=2**16)
+        Z = apply(spec, rows)
         compressed = apply(spec, sparse.csr_matrix(rows))
     assert paths == ["formula:dense", "formula:csr"]
     np.testing.assert_allclose(Z, evaluate(spec, rows), atol=1e-13)
@@ -239,7 +246,7 @@ def test_out_is_used_or_refused(rows):
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
-def test_out_may_overlap_the_rows_or_their_stored_values(rows, form):
+def test_out_may_overlap_the_rows_or_their_stored_values(rows, form, monkeypatch):
     """In blocks of few rows, so that results of the first would change values of the next."""
     spec = km.RandomFourierMap(n_components=4, random_state=0).fit(rows).spec_
     memory, X = np.empty(96 + 4), form(rows + 1)
@@ -249,7 +256,8 @@ def test_out_may_overlap_the_rows_or_their_stored_values(rows, form):
         X.data = memory[4 : 4 + 69]
     else:
         X = memory[4 : 4 + 69].reshape(23, 3)
-    found = apply(spec, X, out=memory[8:].reshape(23, 4), block_bytes=1)
+    monkeypatch.setattr(linear, "BLOCK_BYTES", 1)
+    found = apply(spec, X, out=memory[8:].reshape(23, 4))
     np.testing.assert_array_equal(found, expected)
 
 
@@ -345,7 +353,8 @@ def test_first_value_that_is_not_finite_is_found(value):
     for rows in (X, X.astype(np.float32)):
         assert not extent_of(rows).is_finite
         assert not extent_of_rows(rows).is_finite
-        assert first_not_finite(rows) == (77, 11)
+        assert find_not_finite(rows) == (77, 11)
+        assert find_not_finite(sparse.csr_matrix(rows)) == (77, 11)
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 4, 6])

@@ -1,21 +1,11 @@
-"""What compiled loops take: rows of any strides, indices of any width, numbers by their type."""
-
-import ast
-from pathlib import Path
+"""What compiled loops take: rows of any strides, also read-only ones, and indices of any width."""
 
 import numpy as np
-import pytest
 from scipy import sparse
 
 import kernelmaps as km
 from kernelmaps.engine.table.locate import stored_rows
-
-PACKAGE = Path(km.__file__).parent
-LOOPS = [
-    *(PACKAGE / "engine" / "table").glob("*.py"),
-    PACKAGE / "models" / "solvers" / "_dual_loops.py",
-    PACKAGE / "models" / "rows" / "band_rows.py",
-]
+from kernelmaps.engine.table.stored import flatten
 
 
 def test_csr_rows_with_gaps_between_their_numbers_are_rows_like_others(seed):
@@ -48,39 +38,10 @@ def test_indices_of_64_bits_share_the_loops_of_others():
         assert (kept.indices.tolist(), kept.indptr[-1]) == (indices, end)
 
 
-def _written_out(function, helpers):
-    """Calls of helpers with integers that are written out, or with names that stand for one."""
-    number = {
-        target.id
-        for node in ast.walk(function)
-        if isinstance(node, ast.Assign) and _is_integer(node.value)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    for node in ast.walk(function):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", None) in helpers:
-            names = {getattr(argument, "id", None) for argument in node.args}
-            if number & names or any(_is_integer(argument) for argument in node.args):
-                yield f"{function.name}: {ast.unparse(node)}"
-
-
-def _is_integer(node):
-    return isinstance(node, ast.Constant) and type(node.value) is int
-
-
-@pytest.mark.parametrize("file", LOOPS, ids=lambda file: file.stem)
-def test_no_helper_is_compiled_again_for_an_integer_that_is_written_out(file):
-    """numba takes 0 for a type of its own, so that a loop would be compiled twice."""
-    trees = {path: ast.parse(path.read_text("utf-8")) for path in LOOPS}
-    functions = {path: [n for n in tree.body if isinstance(n, ast.FunctionDef)]
-                 for path, tree in trees.items()}  # fmt: skip
-    helpers = {one.name for found in functions.values() for one in found}
-    assert {"locate_values", "_write", "locate_row", "score", "_add_term"} <= helpers
-    wrong = [call for one in functions[file] for call in _written_out(one, helpers)]
-    assert wrong == []
-
-
-def test_integers_that_are_written_out_are_found():
-    loop = ast.parse("def loop(x):\n    a = 0\n    add(x, a)\n    add(x, 1)\n    add(x, x)")
-    found = list(_written_out(loop.body[0], {"add"}))
-    assert found == ["loop: add(x, a)", "loop: add(x, 1)"]
+def test_rows_that_may_not_be_written_to_share_the_loops_of_others():
+    rows = np.arange(6.0).reshape(2, 3)
+    rows.flags.writeable = False
+    flat = flatten(rows)
+    assert flat.flags.writeable
+    assert np.shares_memory(flat, rows)
+    np.testing.assert_array_equal(flat, rows.ravel())

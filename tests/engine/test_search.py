@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from kernelmaps.engine import encode
-from kernelmaps.engine.encode import _code_bins, _formula, encode_within, fraction_bits
+from kernelmaps.engine.encode import _code_bins, _encode_by_formula, encode_within, fraction_bits
 from kernelmaps.engine.piecewise import spec_of, table_of
 from kernelmaps.engine.table import AFFINE, EDGES, Table
 
@@ -148,7 +148,7 @@ def test_even_codes_of_any_number_are_those_of_the_readable_form(seed, dtype, bi
     ]).astype(dtype)  # fmt: skip
     spec = spec_of(table)
     with np.errstate(over="ignore"):
-        expected, _ = _formula(spec, X, -np.inf, np.inf)
+        expected, _ = _encode_by_formula(spec, X, -np.inf, np.inf)
     np.testing.assert_array_equal(encode(spec, X), expected)
     np.testing.assert_array_equal(
         encode(spec, sparse.csr_matrix(X + 0)).toarray(), expected * (X != 0)
@@ -168,7 +168,7 @@ def test_even_codes_do_not_depend_on_the_range_that_is_asked_for(degree):
     spec, X = spec_of(table), np.array([[0.1], [0.5], [0.9], [1e5], [-1e5], [np.inf], [-np.inf]])
     codes, inside = encode_within(spec, X, 0.4, 0.6)
     assert not inside
-    np.testing.assert_array_equal(codes, _formula(spec, X, 0, 1)[0])
+    np.testing.assert_array_equal(codes, _encode_by_formula(spec, X, 0, 1)[0])
     np.testing.assert_array_equal(encode(spec, sparse.csr_matrix(X)).toarray(), codes)
     assert encode_within(spec, X, -np.inf, np.inf)[1]
 
@@ -186,4 +186,4 @@ def test_even_codes_where_float32_is_coarser_than_bins(seed, bits):
     X = np.stack([near, np.nextafter(near, np.float32(1e9)), np.nextafter(near, np.float32(-1e9))])
     X = np.concatenate([X, 2 * X, -X, 0 * X])
     spec = spec_of(table)
-    np.testing.assert_array_equal(encode(spec, X), _formula(spec, X, -np.inf, np.inf)[0])
+    np.testing.assert_array_equal(encode(spec, X), _encode_by_formula(spec, X, -np.inf, np.inf)[0])

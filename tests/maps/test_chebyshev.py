@@ -45,6 +45,7 @@ def test_recurrence_is_the_fourier_series_it_stands_for(x):
     np.testing.assert_allclose(actual, [coefficient(k, x) for k in range(12)], atol=1e-12)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_thousand_terms_lose_no_accuracy(dtype):
     """Against eq. (12) as printed, in extended precision, over 75 decades."""
@@ -63,6 +64,7 @@ def test_a_thousand_terms_lose_no_accuracy(dtype):
     assert np.all(miss <= np.finfo(dtype).eps * (8 + 2 * np.abs(L)))
 
 
+@pytest.mark.compiled
 def test_table_and_formula_agree(seed):
     """Narrow maps run on tables, wide ones on the recurrence: one result."""
     x = np.exp(np.random.default_rng(seed).uniform(-14, 7, size=(200, 3)))

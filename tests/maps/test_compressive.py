@@ -94,6 +94,7 @@ def test_distances_of_sparse_vectors_are_kept(method, entries, seed):
     assert ratios.max() < high
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("method", ["dense", "dct"])
 def test_projection_of_csr_is_never_dense(method, seed):
     rng = np.random.default_rng(seed)

@@ -69,7 +69,6 @@ BEYOND = MAPS | {
 
 
 @pytest.mark.filterwarnings("ignore::kernelmaps.exceptions.OutOfDomainWarning")
-@pytest.mark.usefixtures("readable")
 @pytest.mark.parametrize("make", BEYOND.values(), ids=BEYOND)
 def test_rows_beyond_the_fitted_range_are_covered(make, seed):
     """Rows three times as large as the fitted ones, and a range that is stated."""
@@ -100,7 +99,6 @@ def test_few_rows_do_not_tell_how_large_values_get(seed):
 
 @pytest.mark.parametrize("make", [MAPS["homogeneous"], MAPS["anchors"]], ids=["cosines", "anchors"])
 @pytest.mark.filterwarnings("ignore::kernelmaps.exceptions.OutOfDomainWarning")
-@pytest.mark.usefixtures("readable")
 def test_values_without_a_limit(make, seed):
     """Lognormal rows: the statement fails no more often than it says, over rows and a new pair.
 

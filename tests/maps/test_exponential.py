@@ -143,6 +143,7 @@ def test_half_the_error_of_scikit_learns_recipe(seed):
     assert km.kernel_error(ours, X).rms < error.rms / 2
 
 
+@pytest.mark.compiled
 def test_the_first_stage_is_never_stored_whole(seed):
     """3000 rows of 12 x 200 columns of c are 57 MB; blocks of them stay within a few MB."""
     import tracemalloc

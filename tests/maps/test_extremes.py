@@ -52,6 +52,7 @@ def test_curves_hold_for_every_normal_number(name):
             assert (np.abs(Z[1:]).max(axis=1) > 0)[~tiny[1:]].all()
 
 
+@pytest.mark.compiled
 def test_small_numbers_are_not_zero():
     """Sizes below the least normal float32 used to become zero in float64."""
     X = np.array([[1e-45], [1e-30], [2.0]])

@@ -6,9 +6,11 @@ from scipy import sparse, stats
 from sklearn.kernel_approximation import RBFSampler
 
 import kernelmaps as km
-from kernelmaps.engine import apply, evaluate, record_paths
+from kernelmaps.engine import apply, evaluate, linear, record_paths
 from kernelmaps.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern, StationaryKernel
 from kernelmaps.maps.fourier import FrequencySampler
+
+pytestmark = pytest.mark.compiled
 
 KERNELS = [Gaussian(2.0), Matern(1.5, 3.0), Laplacian(8.0), Cauchy(4.0)]
 FORMS = ("cosine", "paired")
@@ -227,7 +229,7 @@ def test_agrees_with_scikit_learn_given_the_same_draws(seed):
     np.testing.assert_allclose(apply(spec, X), peer.transform(X), rtol=0, atol=1e-14)
 
 
-def test_no_temporary_is_larger_than_a_block(seed):
+def test_no_temporary_is_larger_than_a_block(seed, monkeypatch):
     """float64 frequencies, float32 rows: turned into float32 tile by tile."""
     import tracemalloc
 
@@ -235,8 +237,9 @@ def test_no_temporary_is_larger_than_a_block(seed):
     spec = draw_fourier(Gaussian(5.0), 4000, 300, random_state=seed)
     out = np.empty((600, 4000), dtype=np.float32)
     apply(spec, X, out=out)
+    monkeypatch.setattr(linear, "BLOCK_BYTES", 2**20)
     tracemalloc.start()
-    apply(spec, X, out=out, block_bytes=2**20)
+    apply(spec, X, out=out)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1.3 * 2**20 < spec.arrays["matrix"].nbytes / 2

@@ -46,7 +46,6 @@ def test_even_sizes_leave_out_the_constant():
     assert fitted.transform(GRID).shape[1] == 4
 
 
-@pytest.mark.usefixtures("readable")
 @pytest.mark.parametrize("kernel", ["chi2", "intersection", "jensen_shannon"])
 def test_error_falls_with_the_size(kernel):
     values = np.geomspace(1, 32, 60)[:, None]
@@ -58,7 +57,7 @@ def test_error_falls_with_the_size(kernel):
     assert np.all(errors[::3][1:] < errors[::3][:-1])
 
 
-@pytest.mark.usefixtures("readable")
+@pytest.mark.compiled
 @pytest.mark.parametrize("kernel", ["chi2", "intersection", "jensen_shannon"])
 def test_error_on_the_digits_falls_and_stays_below_that_of_other_periods(kernel):
     """On rows that the period was not chosen on, hence the tolerance."""
@@ -133,6 +132,7 @@ def test_entries_stored_twice_are_added_before_they_are_mapped():
     assert twice.nnz == 3  # the user's matrix is as it was
 
 
+@pytest.mark.compiled
 def test_uint8_is_looked_up_and_float32_stays(seed):
     X = np.random.default_rng(seed).integers(0, 256, (20, 6)).astype(np.uint8)
     fitted = km.HomogeneousMap().fit(X)
@@ -207,7 +207,6 @@ def test_kernels_with_a_kink_have_more_columns_by_default(seed):
             make(n_components="many").fit(X)
 
 
-@pytest.mark.usefixtures("readable")
 def test_the_default_of_the_intersection_follows_steps_far_from_zero(seed):
     """Values like those of satellite images: steps within a factor of 6, which 5 cosines blur."""
     from sklearn.linear_model import Ridge

@@ -25,6 +25,7 @@ def fitted(points):
     return small(domain=[(0, 1), (0, 1)]).fit(points)
 
 
+@pytest.mark.compiled
 def test_error_is_within_the_certificate(fitted, points):
     with record_paths() as paths:
         phi = fitted.transform(points)

@@ -90,7 +90,6 @@ def test_hermite_derivatives_are_orthonormal(order):
     np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-6)
 
 
-@pytest.mark.usefixtures("readable")
 @pytest.mark.parametrize("n", [1, 2, 4, 12])
 def test_hermite_range_is_that_of_the_gauss_nodes(n):
     """At the nodes, laid over any range, the functions are orthogonal with squares 1/m."""

@@ -11,6 +11,7 @@ VALUES = np.geomspace(1e-6, 1e3, 37)[:, None]
 BYTES = np.arange(1, 256)[:, None] / 255
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("n", [1, 3, 10, 1000])
 @pytest.mark.parametrize("scale", [1.0, 40.0])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

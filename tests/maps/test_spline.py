@@ -25,7 +25,6 @@ def bands(feature_map, X):
     return Z @ difference_matrix(n, feature_map.order)
 
 
-@pytest.mark.usefixtures("readable")
 @pytest.mark.parametrize("degree", DEGREES)
 @pytest.mark.parametrize("order", [0, 1, 2])
 def test_uniform_basis_is_scipys(degree, order, seed):
@@ -74,7 +73,6 @@ def test_ridge_on_the_map_is_the_p_spline(seed):
         np.testing.assert_allclose(Psi @ w, Phi @ v, atol=1e-9)
 
 
-@pytest.mark.usefixtures("readable")
 def test_linear_splines_approximate_the_intersection_kernel():
     """With n intervals the largest error of the scaled kernel is exactly 1/(4n) (errata 3.7)."""
     x = np.linspace(0, 1, 401)[:, None]
@@ -85,7 +83,6 @@ def test_linear_splines_approximate_the_intersection_kernel():
         assert error == pytest.approx(1 / (4 * n), rel=1e-2)
 
 
-@pytest.mark.usefixtures("readable")
 @pytest.mark.parametrize("degree", [1, 2, 3])
 def test_zero_at_zero_has_no_dead_zone(degree):
     """Functions may have a slope at 0; those that are left when all that touch 0 are dropped have
@@ -97,6 +94,7 @@ def test_zero_at_zero_has_no_dead_zone(degree):
     assert np.linalg.norm(Z[1]) / 0.001 > np.linalg.norm(Z[2])
 
 
+@pytest.mark.compiled
 def test_sparse_output_stores_the_band_alone(seed):
     X = data(seed)
     with record_paths() as paths:
@@ -157,7 +155,6 @@ def test_bad_settings(settings, message):
         km.SplineMap(**settings).fit(np.eye(4))
 
 
-@pytest.mark.usefixtures("readable")
 @pytest.mark.parametrize("size", [1e-149, 1e-20, 1e30, 1e148])
 def test_units_do_not_matter(size, seed):
     X = data(seed)

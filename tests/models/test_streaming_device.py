@@ -126,7 +126,7 @@ def test_what_does_not_fit_names_the_parameter(torch, monkeypatch, seed, step, a
 
 
 def test_halves_join_and_give_up_with_a_reason():
-    from kernelmaps._util.devices import in_halves
+    from kernelmaps._util.devices import run_in_halves
 
     def work(limit):
         def on(rows):
@@ -136,11 +136,11 @@ def test_halves_join_and_give_up_with_a_reason():
 
         return on
 
-    pieces = in_halves(work(3), slice(0, 10), lambda a, b: a + b, "test", "")
+    pieces = run_in_halves(work(3), slice(0, 10), lambda a, b: a + b, "test", "")
     assert [p[0] for p in pieces] == sorted(p[0] for p in pieces)
     assert sum(b - a for a, b in pieces) == 10
     with pytest.raises(MemoryError, match=r"Fold: the GPU does not have enough memory.*Buy one"):
-        in_halves(work(0), slice(0, 10), lambda a, b: a + b, "Fold", "Buy one")
+        run_in_halves(work(0), slice(0, 10), lambda a, b: a + b, "Fold", "Buy one")
 
 
 def test_maps_that_name_the_memory_are_halved_too(torch, monkeypatch, seed):
@@ -164,13 +164,13 @@ def test_maps_that_name_the_memory_are_halved_too(torch, monkeypatch, seed):
 
 
 def test_other_errors_are_passed_on():
-    from kernelmaps._util.devices import in_halves, memory_named
+    from kernelmaps._util.devices import memory_named, run_in_halves
 
     def wrong(*_):
         raise RuntimeError("something else")
 
     with pytest.raises(RuntimeError, match="something else"):
-        in_halves(wrong, slice(0, 10), wrong, "Fold", "")
+        run_in_halves(wrong, slice(0, 10), wrong, "Fold", "")
     with pytest.raises(RuntimeError, match="something else"), memory_named("Fold", ""):
         wrong()
 

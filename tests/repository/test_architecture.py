@@ -1,6 +1,5 @@
 """Imports point one way: every edge between rooms is listed here, and no other may exist."""
 
-import re
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -164,81 +163,3 @@ def test_every_room_and_leaf_is_in_the_map_of_contributing():
     found |= {f"`{path.stem}`" for path in SOURCE.glob("[!_]*.py")}
     assert len(found) > 20
     assert sorted(name for name in found if name not in text) == []
-
-
-# Compilers are imported as modules, or by the names of our decorators.
-COMPILERS = {"numba", "triton", "compiling", "njit", "python_fallback", "loop"}
-COMPILED_ELSEWHERE = {"models/losses.py"}  # plain functions that `_dual_loops.py` compiles
-
-
-def compiles(found: Facts) -> bool:
-    """Whether a file with these facts may hold compiled functions."""
-    names = {part for _, _, parts in found.imports for part in parts}
-    names |= {module.split(".")[0] for level, module, _ in found.imports if level == 0}
-    return not names.isdisjoint(COMPILERS)
-
-
-def compiled_files() -> dict[str, Facts]:
-    every = {path.relative_to(SOURCE).as_posix(): facts_of(path) for path in SOURCE.rglob("*.py")}
-    return {
-        name: found
-        for name, found in every.items()
-        if name in COMPILED_ELSEWHERE or compiles(found)
-    }
-
-
-def crowded(found: Facts) -> list[str]:
-    """Functions with more than eight parameters, and where they begin."""
-    return [
-        f"{function.first} {function.name}"
-        for function in found.functions
-        if len(set(function.arguments) - {"typing_context"}) > 8
-    ]
-
-
-def test_compiled_functions_take_at_most_eight_parameters():
-    """More belong into a NamedTuple, which says what they are, and which numba caches as well.
-
-    Kernels of a GPU take such tuples, too.
-    """
-    files = compiled_files()
-    assert {name: crowded(found) for name, found in files.items() if crowded(found)} == {}
-
-
-def test_every_file_with_compiled_functions_is_looked_at():
-    decorated = re.compile(r"^@(njit|loop|python_fallback|intrinsic|overload|triton\.jit)\b", re.M)
-    found = {
-        path.relative_to(SOURCE).as_posix()
-        for path in SOURCE.rglob("*.py")
-        if decorated.search(path.read_text(encoding="utf-8"))
-    }
-    # One of each kind: the expression above sees them all.
-    assert found >= {
-        "engine/_joint_loops.py",  # njit, loop
-        "engine/gpu/kernels.py",  # triton.jit
-        "engine/simd.py",  # intrinsic, python_fallback
-        "engine/table/transform.py",
-        "engine/table/locate.py",
-        "engine/table/update.py",
-        "stats/_pair_loops.py",
-    }
-    assert found | COMPILED_ELSEWHERE <= set(compiled_files())
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "from ..compiling import HELPER, njit",
-        "from .. import compiling",
-        "from ...compiling import python_fallback",
-        "from ..._util.compiling import INNER, loop",
-        "from numba.extending import overload",
-        "def late():\n    import triton.language as tl",
-    ],
-)
-def test_scanner_sees_a_file_that_compiles(line):
-    own = ", ".join("abcdefghi")
-    found = facts(f"{line}\n\n\ndef few(a, b): ...\n\n\ndef many({own}): ...\n")
-    assert compiles(found)
-    assert [name.split()[1] for name in crowded(found)] == ["many"]
-    assert not compiles(facts("from ..compiling import interpreted\nimport numpy as np"))

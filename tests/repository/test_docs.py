@@ -10,7 +10,8 @@ import pytest
 
 import kernelmaps as km
 
-pytestmark = pytest.mark.usefixtures("few_trees")
+# They show maps of many kinds, each of which would be compiled for them alone.
+pytestmark = pytest.mark.usefixtures("few_trees", "readable")
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -45,26 +46,10 @@ def somewhere_else(tmp_path, monkeypatch):
     pyplot.close("all")
 
 
-# They show maps of many kinds, each of which would be compiled for them alone.
-READABLE = {
-    "docs/methods/anchor.md",
-    "examples/plot_anchor_heatmaps.py",
-    "examples/plot_every_map.py",
-}
-
-
-@pytest.fixture
-def readable_where_listed(path, request):
-    """Some pages and examples run by the readable form of their maps."""
-    if name(path) in READABLE:
-        request.getfixturevalue("readable")
-
-
 # The README's code is run by `install/test_core_install.py`, without optional packages.
 WITH_CODE = [page for page in PAGES[1:] if code_blocks(page.read_text("utf-8"))]
 
 
-@pytest.mark.usefixtures("readable_where_listed")
 @pytest.mark.parametrize("path", WITH_CODE, ids=name)
 def test_code_blocks_of_a_page_run_in_order(path):
     namespace = {"__name__": "page"}
@@ -76,7 +61,6 @@ def test_code_blocks_of_a_page_run_in_order(path):
     assert ran > 0
 
 
-@pytest.mark.usefixtures("readable_where_listed")
 @pytest.mark.parametrize("path", EXAMPLES, ids=name)
 def test_gallery_example_runs_and_draws(path):
     from matplotlib import pyplot
@@ -182,10 +166,6 @@ def test_broken_links_are_found():
     assert broken_links(text, ROOT / "docs") == ["gone.md", "lost"]
     text = "[a](performance.md#how-to-read-the-tables) [b](performance.md#nowhere)"
     assert broken_links(text, ROOT / "docs") == ["performance.md#nowhere"]
-
-
-def test_pages_with_readable_maps_exist():
-    assert {*map(name, PAGES), *map(name, EXAMPLES)} >= READABLE
 
 
 def test_code_blocks_are_found():

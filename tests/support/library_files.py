@@ -12,15 +12,13 @@ class Function(NamedTuple):
     name: str
     first: int
     last: int
-    arguments: tuple[str, ...]
 
 
 class Facts(NamedTuple):
-    """Imports as (level, module, names), functions and strings of a file, anywhere in it."""
+    """Imports as (level, module, names) and functions of a file, anywhere in it."""
 
     imports: tuple[tuple[int, str, tuple[str, ...]], ...]
     functions: tuple[Function, ...]
-    strings: tuple[str, ...]
 
 
 @cache
@@ -31,7 +29,7 @@ def facts_of(path: Path) -> Facts:
 
 def facts(source: str) -> Facts:
     """The facts of some code."""
-    imports, functions, strings = [], [], []
+    imports, functions = [], []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             imports += [(0, alias.name, ()) for alias in node.names]
@@ -39,9 +37,6 @@ def facts(source: str) -> Facts:
             names = tuple(alias.name for alias in node.names)
             imports.append((node.level, node.module or "", names))
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            arguments = tuple(item.arg for item in node.args.args)
             last = node.end_lineno or node.lineno
-            functions.append(Function(node.name, node.lineno, last, arguments))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            strings.append(node.value)
-    return Facts(tuple(imports), tuple(functions), tuple(strings))
+            functions.append(Function(node.name, node.lineno, last))
+    return Facts(tuple(imports), tuple(functions))

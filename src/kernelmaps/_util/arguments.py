@@ -63,27 +63,26 @@ def is_number(value: Any, kind: type = Real) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool | timedelta64)
 
 
+def argument_error(owner: Any, name: str, value: Any, requirement: str) -> ValueError:
+    """The error of an argument that is not what it must be."""
+    owner = owner if isinstance(owner, str) else type(owner).__name__
+    return ValueError(f"{owner}: {parameter(name)} must be {requirement}, got {value!r}.")
+
+
 def check_choice(owner: Any, name: str, value: Any, choices: Sequence[Any]) -> None:
     """Refuse what is not one of some words, or of some whole numbers."""
     is_word = isinstance(choices[0], str)
     right_kind = isinstance(value, str) if is_word else is_number(value, Integral)
     if not right_kind or value not in choices:
-        words = ", ".join(map(repr, choices))
-        raise ValueError(
-            f"{_named(owner)}: {parameter(name)} must be one of {words}, got {value!r}."
-        )
+        raise argument_error(owner, name, value, f"one of {', '.join(map(repr, choices))}")
 
 
 def check_count(owner: Any, name: str, value: Any, least: int = 1) -> int:
     """A whole number of at least `least`, or a clear error."""
     if not is_number(value, Integral) or value < least:
-        raise ValueError(
-            f"{_named(owner)}: {parameter(name)} must be an integer >= {least}, got {value!r}."
-        )
+        raise argument_error(owner, name, value, f"an integer >= {least}")
     if int(value) > MOST:
-        raise ValueError(
-            f"{_named(owner)}: {parameter(name)} must be at most {MOST}, got {value!r}."
-        )
+        raise argument_error(owner, name, value, f"at most {MOST}")
     return int(value)
 
 
@@ -92,9 +91,7 @@ def check_number(
 ) -> None:
     """Refuse what is not a number for which `holds` is true; `requirement` says it in words."""
     if not is_number(value) or not holds(float(value)):
-        raise ValueError(
-            f"{_named(owner)}: {parameter(name)} must be {requirement}, got {value!r}."
-        )
+        raise argument_error(owner, name, value, requirement)
 
 
 def check_positive(
@@ -107,9 +104,7 @@ def check_positive(
 def check_flag(owner: Any, name: str, value: Any) -> None:
     """Refuse what is neither True nor False."""
     if not isinstance(value, bool | bool_):
-        raise ValueError(
-            f"{_named(owner)}: {parameter(name)} must be True or False, got {value!r}."
-        )
+        raise argument_error(owner, name, value, "True or False")
 
 
 def refuse_masked(owner: Any, name: str, values: Any) -> None:
@@ -117,8 +112,9 @@ def refuse_masked(owner: Any, name: str, values: Any) -> None:
     if isinstance(values, list | tuple) and any(isinstance(row, ma.MaskedArray) for row in values):
         values = ma.stack(values)
     if isinstance(values, ma.MaskedArray) and ma.is_masked(values):
+        owner = owner if isinstance(owner, str) else type(owner).__name__
         raise ValueError(
-            f"{_named(owner)}: {name} is a masked array with {ma.count_masked(values)} masked "
+            f"{owner}: {name} is a masked array with {ma.count_masked(values)} masked "
             f"entries. Leave out or impute the rows with such entries; {name}.filled(numpy.nan) "
             "makes them NaN, for models that accept missing values."
         )
@@ -137,7 +133,7 @@ def with_parameter(owner: Any, error: Exception) -> Exception:
         if name in str(error) or any(kind is None or _is_a(value, kind[0]) for kind in kinds):
             continue
         words = " or ".join(kind[1] for kind in kinds if kind is not None)
-        return ValueError(f"{_named(owner)}: {parameter(name)} must be {words}, got {value!r}.")
+        return argument_error(owner, name, value, words)
     values = {item.name: getattr(owner, item.name) for item in parameters}
     extreme = {
         name: value
@@ -148,20 +144,16 @@ def with_parameter(owner: Any, error: Exception) -> Exception:
         return error
     kind = type(error) if type(error) in (TypeError, MemoryError) else ValueError
     reasons = ", ".join(argument(name, value) for name, value in extreme.items())
-    return kind(f"{_named(owner)}: {error} Is the reason {reasons}?")
+    return kind(f"{type(owner).__name__}: {error} Is the reason {reasons}?")
 
 
 def _is_a(value: Any, kind: type | tuple[type, ...]) -> bool:
     return is_number(value, kind) if kind in (Integral, Real) else isinstance(value, kind)
 
 
-def _named(owner: Any) -> str:
-    return owner if isinstance(owner, str) else type(owner).__name__
-
-
 EXTRA_OF = {
     "matplotlib": "plot", "dask": "dask", "distributed": "dask", "onnx": "onnx",
-    "onnxruntime": "onnx", "skl2onnx": "onnx", "skops": "skops",
+    "onnxruntime": "onnx", "skl2onnx": "onnx", "skops": "skops", "openpyxl": "excel",
 }  # fmt: skip
 """The smallest extra that installs each optional package."""
 

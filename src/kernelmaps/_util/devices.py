@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from .arguments import check_choice
 from .sparse import is_sparse
 
 PRECISIONS = ("float64", "float32", "tf32")
@@ -73,7 +74,7 @@ def _library(X: Any) -> str:
     return type(X).__module__.partition(".")[0]
 
 
-def on_gpu(X: Any) -> bool:
+def is_on_gpu(X: Any) -> bool:
     """Whether X lies in the memory of a GPU or another device."""
     if _library(X) == "cupyx":  # its sparse matrices are no arrays of the standard
         return True
@@ -85,7 +86,7 @@ def on_gpu(X: Any) -> bool:
 
 def refuse_gpu_array(X: Any, call: str, instead: str, name: str = "X") -> None:
     """TypeError if X lies on a GPU: `call` runs on the processor, and nothing copies by itself."""
-    if on_gpu(X):
+    if is_on_gpu(X):
         place = "a GPU" if _library(X) == "cupyx" else getattr(X, "device", "a GPU")
         raise TypeError(
             f"{call} runs on the processor, and {name} is a {_library(X)} array on {place}. "
@@ -152,8 +153,7 @@ def precision(name: str) -> Iterator[None]:
         "tf32" rounds the factors to 10 bits and sums in float32: relative errors near 5e-4 in
         each product, at several times the speed. It is never used unless it is asked for here.
     """
-    if name not in PRECISIONS:
-        raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}; got {name!r}.")
+    check_choice("precision", "name", name, PRECISIONS)
     token = _tf32.set(name == "tf32")
     try:
         yield
@@ -209,7 +209,7 @@ def memory_named(owner: str, instead: str) -> Iterator[None]:
         raise OutOfMemoryError(message) from error
 
 
-def in_halves(
+def run_in_halves(
     work: Callable[[slice], Result],
     rows: slice,
     join: Callable[[Result, Result], Result],
@@ -265,7 +265,7 @@ def is_sparse_tensor(X: Any) -> bool:
     return is_tensor(X) and str(X.layout) != "torch.strided"
 
 
-def checked_sparse_tensor(X: Any, owner: str) -> Any:
+def check_sparse_tensor(X: Any, owner: str) -> Any:
     """A CSR tensor of two dimensions, floats, whose indices are columns, each once a row."""
     import torch
 

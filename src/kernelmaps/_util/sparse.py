@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .arguments import refuse_masked
+from .threads import row_blocks
 
 
 def is_sparse(X: Any) -> bool:
@@ -30,19 +31,22 @@ def dense(X: Any) -> np.ndarray:
     return X.toarray() if is_sparse(X) else np.asarray(X)
 
 
-def first_bad(X: Any) -> tuple[int, int] | None:
+def find_not_finite(X: Any) -> tuple[int, int] | None:
     """Row and column of a value of an array or CSR matrix that is not finite; None without any."""
-    values = X.data if is_sparse(X) else X
-    if values.dtype.kind != "f" or np.isfinite(values).all():
-        return None
     if is_sparse(X):
-        at = int(np.argmin(np.isfinite(values)))
-        return int(np.searchsorted(X.indptr, at, side="right")) - 1, int(X.indices[at])
-    row = int(np.argmin(np.isfinite(X).all(axis=1)))
-    return row, int(np.argmin(np.isfinite(X[row])))
+        finite = np.isfinite(X.data)
+        at = int(np.argmin(finite)) if not finite.all() else -1
+        row = int(np.searchsorted(X.indptr, at, side="right")) - 1
+        return None if at < 0 else (row, int(X.indices[at]))
+    for rows in row_blocks(len(X), X.shape[1]) if X.dtype.kind == "f" else ():
+        finite = np.isfinite(X[rows])
+        if not finite.all():
+            row, column = np.unravel_index(np.argmin(finite), finite.shape)
+            return rows.start + int(row), int(column)
+    return None
 
 
-def for_compiled_loops(
+def convert_for_loops(
     data: np.ndarray, indices: np.ndarray, indptr: np.ndarray
 ) -> tuple[np.ndarray, ...]:
     """Values, indices and row ends of CSR rows as compiled loops take them.

@@ -243,7 +243,7 @@ def ordered_map(
     with limit_blas(1):
         try:
             for item in items:
-                pending.append(pool.submit(_as_worker, function, item))
+                pending.append(pool.submit(_run_as_worker, function, item))
                 if len(pending) > n_threads:
                     yield pending.popleft().result()
             while pending:
@@ -252,7 +252,7 @@ def ordered_map(
             pool.shutdown(wait=False, cancel_futures=True)  # Ctrl-C does not wait for a block
 
 
-def _as_worker(function: Callable[[Any], Result], item: Any) -> Result:
+def _run_as_worker(function: Callable[[Any], Result], item: Any) -> Result:
     """Run as joblib's workers do: a map's own n_jobs=None then means one thread."""
     import joblib
     from joblib.parallel import ThreadingBackend

@@ -8,6 +8,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from inspect import Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -55,6 +56,7 @@ def main(
 
 
 IMPOSSIBLE, BAD_INPUT, BAD_FILE, INTERRUPTED = 1, 2, 3, 130
+NORMS = ("none", "l1", "l2")
 
 # Control characters that json.dumps leaves as they are.
 _JSON_CONTROLS = {code: f"\\u{code:04x}" for code in range(127, 160)}
@@ -125,6 +127,27 @@ def command(function: Callable[..., None], *, fits: bool = True) -> Callable[...
             fail("interrupted", INTERRUPTED)
 
     return app.command()(guarded)
+
+
+def take_settings(cls: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the fields of a dataclass as options; its first argument is an instance."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def call(**options: Any) -> None:
+            settings = cls(**{name: options.pop(name) for name in signature(cls).parameters})
+            function(settings, **options)
+
+        hints = get_type_hints(function, include_extras=True)
+        hints |= get_type_hints(cls, include_extras=True)
+        _, *own = signature(function).parameters.values()
+        parameters = [*own, *signature(cls).parameters.values()]
+        parameters = [item.replace(annotation=hints[item.name]) for item in parameters]
+        call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        call.__annotations__ = hints
+        return call
+
+    return decorate
 
 
 @contextmanager
@@ -218,12 +241,6 @@ def _for_json(value: Any) -> Any:
 def say(text: Any) -> None:
     """A line, or a rich table, on standard output."""
     plain_console().print(text, soft_wrap=isinstance(text, str), highlight=False)
-
-
-def check_norm(normalize: str) -> None:
-    """Refuse other norms than those that exist."""
-    if normalize not in ("none", "l1", "l2"):
-        raise ValueError(f"--normalize must be l1, l2 or none, got {normalize!r}.")
 
 
 def names(text: str | None) -> list[str] | None:

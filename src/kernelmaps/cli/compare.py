@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from .._util.arguments import check_choice
 from ..data.datasets import load
 from ..data.reading import read_rows
 from ..data.table_reader import uninformative_columns
@@ -176,7 +177,7 @@ def _read(
     Columns that `fit` leaves out (IDs, one value) are left out, with a note, unless `columns`
     names the columns.
     """
-    cli.check_norm(normalize)
+    check_choice("the rows", "normalize", normalize, cli.NORMS)
     options: dict[str, Any] = {"target": target, "columns": cli.names(columns)}
     options |= {"drop": cli.names(drop) or [], "encoding": encoding}
     rows = read_rows(data, **options)

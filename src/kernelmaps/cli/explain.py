@@ -20,7 +20,6 @@ from ..models.shapes import PairFunction
 from ..plots.panels import PairFunctionDisplay, ShapeFunctionDisplay
 from ..plots.shapes import by_importance, importance, output_names
 from . import application as cli
-from .export import feature_names
 from .saved_model import SavedModel
 
 _CLASSES = 6  # whose effects fit next to each other
@@ -103,7 +102,8 @@ def _explain_model(
         shown = {"arrays": len(info.arrays), "size": f"{info.size:,} bytes", "metadata": facts}
         cli.show_json(plain) if as_json else cli.say(two_columns(plain | shown, str(path)))
         return
-    names, domain = _feature_names(model, metadata), metadata.get("range")
+    names = None if hasattr(model, "reader_") else metadata.get("columns")
+    domain = metadata.get("range")
     display = ShapeFunctionDisplay.of_model(
         model, n_features=n_features, names=names, domain=domain
     )
@@ -195,11 +195,6 @@ def _find_output(classes: Sequence[Any] | None, label: str | None) -> int | None
     return names.index(label)
 
 
-def _feature_names(model: Any, metadata: dict[str, Any]) -> Sequence[str] | None:
-    """Names of the features of a model that does not know them itself."""
-    return None if hasattr(model, "reader_") else feature_names(model, metadata)
-
-
 # ---- rows ---------------------------------------------------------------------------------------
 
 
@@ -257,7 +252,7 @@ def _write_page(
         X=blocks,
         rows=None if row is None else [row],
         target=metadata.get("target") or "the target",
-        feature_names=_feature_names(saved.model, metadata),
+        feature_names=None if hasattr(saved.model, "reader_") else metadata.get("columns"),
         domain=metadata.get("range"),
         held_out=metadata.get("held_out"),
     )

@@ -13,13 +13,45 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
 
 from .._util import storage
+from .._util.arguments import check_choice
 from .._util.storage import AnyPath
 from ..engine import Spec
 from ..export.files import load_with_metadata, save
 from ..models.gam.functions import input_names
 from . import application as cli
+from .settings import items
 
 MODEL_SUFFIXES = (".kmap", ".onnx", ".h")
+FORMATS = {
+    "kmap": ".kmap", "onnx": ".onnx", "c": ".h", "sql": ".sql", "csv": ".csv", "xlsx": ".xlsx"
+}  # fmt: skip
+
+FileFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        "-f",
+        help=f"{', '.join(FORMATS)}; by default the suffix says it. Without a file to write, "
+        "one next to MODEL.",
+    ),
+]
+Dialect = Annotated[str, typer.Option(help="Of SQL: ansi, sqlite, duckdb or postgres.")]
+Table = Annotated[
+    str,
+    typer.Option(help="Of SQL: the table with the rows, such as policies or sales.policies."),
+]
+SqlColumns = Annotated[
+    str | None,
+    typer.Option(
+        help="Of SQL: columns that come before the prediction, separated by commas; by default "
+        "those that the model reads."
+    ),
+]
+Terms = Annotated[bool, typer.Option("--terms", help="Of SQL: a column for each term, too.")]
+Step = Annotated[
+    str | None,
+    typer.Option(help="Of tables: widths of the bands of numbers: age=5,power=20, or one for all."),
+]
 
 
 @cli.command
@@ -29,28 +61,58 @@ def export(
         Path | None,
         typer.Argument(
             metavar="TARGET",
-            help="File to write: .onnx (ONNX), .h (C) or .kmap.",
+            help="File to write: .onnx (ONNX), .h (C), .sql, .csv, .xlsx (tables) or .kmap.",
             show_default=False,
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The same, as an option.")] = None,
+    file_format: FileFormat = None,
+    dialect: Dialect = "ansi",
+    table: Table = "data",
+    columns: SqlColumns = None,
+    terms: Terms = False,
+    step: Step = None,
     json: cli.AsJson = False,
 ) -> None:
     """Write a saved map or model in another format; names and the order of classes go with it.
+
+    A GAM as .sql is a SELECT with its predictions, for a database; as .csv or .xlsx it is tables of
+    effects for people.
 
     Examples:
 
     `kernelmaps export model.kmap model.onnx`
 
     `kernelmaps export model.kmap model.h`
+
+    `kernelmaps export claims.kmap --format sql --dialect duckdb --table policies`
+
+    `kernelmaps export claims.kmap tables.csv --step 0.5`
     """
+    suffixes: Sequence[str] = tuple(FORMATS.values())
+    if file_format is not None:
+        check_choice("export", "file_format", file_format, tuple(FORMATS))
+        suffixes = [FORMATS[file_format]]
+        target = target if target or out else model.with_suffix(*suffixes)
     if (target is None) == (out is None):
         raise ValueError("name one file to write, as TARGET or with --out.")
     path = out or target
     assert path is not None
-    cli.check_out(path, "a map or a model", MODEL_SUFFIXES)
+    suffix = cli.check_out(path, "a map or a model" if len(suffixes) > 1 else "that", suffixes)
     content, metadata = load_with_metadata(model)
-    note = write_model(content, path, metadata)
+    note = ""
+    if suffix == ".sql":
+        from ..export.sql import to_sql
+
+        parts = table.split(".")
+        text = to_sql(content, parts, dialect, columns=cli.names(columns), terms=terms)
+        storage.write_file(path, f"{text};\n".encode())
+    elif suffix in (".csv", ".xlsx"):
+        from ..export.tables import write_tables
+
+        write_tables(content, path, step=_parse_step(step))
+    else:
+        note = write_model(content, path, metadata)
     title = content.family if isinstance(content, Spec) else type(content).__name__
     size = path.stat().st_size
     if json:
@@ -60,6 +122,18 @@ def export(
     cli.say(f"{title}: {path} ({size:,} bytes)")
     if note:
         cli.say(note)
+
+
+def _parse_step(text: str | None) -> float | dict[str, float] | None:
+    """A width of bands, or widths by column."""
+    if text is None:
+        return None
+    try:
+        if "=" not in text:
+            return float(text)
+        return {name: float(value) for name, value in items(text, "step")}
+    except ValueError:
+        raise ValueError(f"--step must be a number, or COLUMN=NUMBER, got {text!r}.") from None
 
 
 def write_model(model: Any, path: AnyPath, metadata: Mapping[str, Any] | None = None) -> str:

@@ -8,21 +8,22 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from sklearn.base import clone
 
 import kernelmaps
 
-from .._util.arguments import check_positive
+from .._util.arguments import check_choice, check_positive
 from .._util.display import shortened
 from ..export.files import load
 from ..maps.base import PLUGINS, AdditiveMap, FeatureMap
 from ..models.gam.terms import Term
 from ..models.losses import parse_loss
+from . import application as cli
 
 MODELS = ("gam", "svm", "ridge")
-HOLDOUTS = ("auto", "last", "random", "none")
 _MAPS = "kernelmaps.maps."  # where public maps are defined
 
 
@@ -71,31 +72,88 @@ class FitSettings:
     GAM.
     """
 
-    model: str | None = None
-    map: str | None = None
-    task: str = "auto"
-    C: float | None = None
-    interactions: str | None = None
-    terms: str | None = None
-    constraints: str | None = None
-    smoothing: str | None = None
-    loss: str | None = None
-    max_iter: int | None = None
-    tol: float | None = None
-    exposure: str | None = None
-    sample_weight: str | None = None
-    holdout: str = "auto"
-    stream: bool | None = None
-    normalize: str = "none"
-    encoding: str = "utf-8"
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="gam: a sum of functions of single columns and pairs, whose smoothness is "
+            "estimated; svm: such a sum on a map, with a fixed C; ridge: linear on any map. "
+            "Default: gam; with --map or --C, and for sparse rows: svm.",
+            show_default=False,
+        ),
+    ] = None
+    map: Annotated[
+        str | None,
+        typer.Option(
+            "--map",
+            help="Map and settings, e.g. HomogeneousMap(kernel=chi2,n_components=5), or a map's "
+            ".kmap file. Default: SplineMap (svm), none (ridge).",
+        ),
+    ] = None
+    task: cli.TaskOption = "auto"
+    C: Annotated[
+        float | None,
+        typer.Option(
+            "--C", help="Inverse strength of the regularisation, on a map; 1.", show_default=False
+        ),
+    ] = None
+    interactions: Annotated[
+        str | None,
+        typer.Option(help="GAM: pairs of columns, as auto, a number, or hour:load,age:income."),
+    ] = None
+    terms: Annotated[
+        str | None,
+        typer.Option(
+            help="GAM: terms of single columns, e.g. hour=periodic:24,load=linear,zip=category; "
+            "none leaves a column out."
+        ),
+    ] = None
+    constraints: Annotated[
+        str | None,
+        typer.Option(help="GAM: shapes, e.g. area=increasing+concave,age=convex."),
+    ] = None
+    smoothing: Annotated[
+        str | None,
+        typer.Option(help="GAM: auto, a number (worth as many rows), or area=100,age=10."),
+    ] = None
+    loss: Annotated[
+        str | None,
+        typer.Option(help="Loss: log_loss, poisson, quantile:0.9, …; of an SVM hinge, …"),
+    ] = None
+    max_iter: Annotated[int | None, typer.Option(help="Most steps of the solver.")] = None
+    tol: Annotated[
+        float | None, typer.Option(help="SVM: relative distance to the minimum at which it stops.")
+    ] = None
+    exposure: cli.Exposure = None
+    sample_weight: Annotated[
+        str | None, typer.Option(help="GAM: column of weights of the rows.")
+    ] = None
+    holdout: Annotated[
+        str,
+        typer.Option(
+            help="Rows that are scored, one in five, by a model that has not seen them: the last "
+            "ones, random ones, or none (then the training rows are scored). auto: last, where a "
+            "date orders the rows, else random. The saved model is fitted on all rows.",
+        ),
+    ] = "auto"
+    stream: Annotated[
+        bool | None,
+        typer.Option(
+            "--stream/--in-memory",
+            help="GAM: read the file block by block, so that it may be larger than memory. "
+            "Default: from 256 MiB on.",
+            show_default=False,
+        ),
+    ] = None
+    normalize: cli.Normalize = "none"
+    encoding: cli.Encoding = "utf-8"
 
     def check(self) -> FitSettings:
         """The settings with the model, after those that contradict each other were refused."""
-        if self.model not in (None, *MODELS):
-            raise ValueError(f"the model must be one of {', '.join(MODELS)}, got {self.model!r}.")
-        if self.holdout not in HOLDOUTS:
-            raise ValueError(f"--holdout must be {', '.join(HOLDOUTS)}, got {self.holdout!r}.")
-        check_positive("the model", "C", 1.0 if self.C is None else self.C)
+        if self.model is not None:
+            check_choice("fit", "model", self.model, MODELS)
+        check_choice("fit", "holdout", self.holdout, ("auto", "last", "random", "none"))
+        check_choice("fit", "normalize", self.normalize, cli.NORMS)
+        check_positive("fit", "C", 1.0 if self.C is None else self.C)
         on_map = self.map is not None or self.C is not None
         model = self.model or ("svm" if on_map else "")
         of_tables: tuple[str, ...] = ("interactions", "terms", "constraints", "smoothing")
@@ -147,11 +205,11 @@ class FitSettings:
 
     def _gam_parameters(self, columns: Sequence[str] | None) -> dict[str, Any]:
         terms: dict[str, Any] = dict.fromkeys(columns or (), "auto")
-        terms |= {name: _parse_term(name, kind) for name, kind in _items(self.terms, "terms")}
-        shapes = _items(self.constraints, "constraints")
+        terms |= {name: _parse_term(name, kind) for name, kind in items(self.terms, "terms")}
+        shapes = items(self.constraints, "constraints")
         smoothing: Any = self.smoothing or "auto"
         if "=" in smoothing:
-            pairs = _items(smoothing, "smoothing")
+            pairs = items(smoothing, "smoothing")
             smoothing = {name: _parse_smoothing(value) for name, value in pairs}
         else:
             smoothing = _parse_smoothing(smoothing)
@@ -163,7 +221,7 @@ class FitSettings:
         }
 
 
-def _items(text: str | None, option: str) -> list[tuple[str, str]]:
+def items(text: str | None, option: str) -> list[tuple[str, str]]:
     """Names and values between commas: ``a=b,c=d``."""
     items = []
     for item in filter(str.strip, (text or "").split(",")):

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from .._util.arguments import argument
-from .._util.sparse import first_bad, is_sparse
+from .._util.sparse import find_not_finite, is_sparse
 from .._util.threads import mixed_bits
 from .columns import (
     ColumnSelection,
@@ -91,7 +91,7 @@ class PreparedSource(Source):
         """A block without missing or infinite cells; others are refused by their place."""
         X, y = block.X, None if block.y is None else np.asarray(block.y)
         where = f"{self.describe()}: row {{}} (counted from 0)"
-        place = first_bad(X)
+        place = find_not_finite(X)
         if place is not None:
             row, column = place
             shown = repr(self.columns[column]) if self.columns is not None else str(column)

@@ -41,7 +41,7 @@ from scipy import fft, sparse
 from sklearn.utils import check_array
 
 from .. import kernels
-from .._util.arguments import check_number
+from .._util.arguments import argument_error, check_number
 from .._util.devices import refuse_gpu_array
 from .._util.sparse import check_sparse, dense
 from .._util.threads import power_of_two
@@ -105,7 +105,7 @@ def effective_sparsity(
     (53.0, 1.0)
     """
     if not (basis is None or isinstance(basis, str)) or basis not in BASES:
-        raise ValueError(f"effective_sparsity: basis must be one of {BASES}, got {basis!r}.")
+        raise argument_error("effective_sparsity", "basis", basis, f"one of {BASES}")
     check_number("effective_sparsity", "energy", energy, "in (0, 1]", lambda e: 0 < e <= 1)
     refuse_gpu_array(X, "effective_sparsity", "Pass a sample of the rows as NumPy.")
     check_sparse(X, "effective_sparsity")

@@ -3,11 +3,10 @@
 ===============  ===================================================================
 module           what it holds
 ===============  ===================================================================
-spec             `Spec`: the arrays and numbers that alone determine a map
-schema           what the specs of each family must hold, before any loop reads them
-families         curves of the additive maps, in array-API form
+spec             `Spec`: the arrays and numbers that alone determine a map; what those of each
+                 family must hold, before any loop reads them
+families         curves of the additive maps, in array-API form; formulas of the maps of rows
 piecewise        specs that store a table
-joint            formulas of the maps that act on whole rows
 linear, fourier  projections (matrices and fast transforms), and cosines behind them
 landmarks        kernel values with landmarks, alone or beside cosines of a Gaussian kernel
 reference        readable application of a spec: the oracle, and the GPU path
@@ -34,8 +33,7 @@ from .apply import apply
 from .encode import code_spec, encode
 from .outputs import record_paths
 from .reference import evaluate
-from .schema import FamilySchema, register_schema
-from .spec import Spec
+from .spec import FamilySchema, Spec, register_schema
 
 __all__ = [
     "FamilySchema",

@@ -11,15 +11,15 @@ import scipy
 from .._util.compiling import interpreted
 from .._util.sparse import check_sparse, is_sparse
 from .._util.threads import BLOCK_BYTES, in_threads, limit_threads, row_blocks, rows_per_thread
-from . import gpu, joint
+from . import gpu
 from .extent import Extent, extent_of
-from .families import CURVES
+from .families import CURVES, apply_joint, joint_columns
 from .outputs import check_out, note_path, output_dtype
 from .reference import evaluate, evaluate_table, namespace, real_rows
-from .schema import check_width
-from .spec import Spec
+from .spec import Spec, check_width
 from .table import CODE, Table
 from .table.layout import layout_of
+from .table.stored import flatten
 from .tabulated import PER_FEATURE, code_table_for, n_columns, table_for, zero_at_zero
 
 MAX_READABLE = 2**14  # values up to which the readable form is about as fast as a loop
@@ -33,7 +33,6 @@ def apply(
     out: np.ndarray | None = None,
     n_jobs: int | None = None,
     extent: Extent | None = None,
-    block_bytes: int = BLOCK_BYTES,
 ) -> Any:
     """φ(X) for the map that `spec` is.
 
@@ -50,8 +49,6 @@ def apply(
         Threads; None means all that are available.
     extent : Extent, optional
         Range of the values, if the caller has looked already.
-    block_bytes : int
-        Bound on temporaries.
 
     Returns
     -------
@@ -69,16 +66,16 @@ def apply(
     if out is not None and _overlaps(out, X):
         X = X.copy()  # results of the first rows would change the values of later ones
     if spec.family == "chain":
-        return _apply_chain(spec, X, out, n_jobs, block_bytes)
+        return _apply_chain(spec, X, out, n_jobs)
     if interpreted():
-        return _apply_interpreted(spec, X, out, block_bytes)
+        return _apply_interpreted(spec, X, out)
     if _is_joint(spec):
         note_path(f"joint:{spec.family}")
         with limit_threads(n_jobs):
-            return joint.apply(spec, X, out=out, block_bytes=block_bytes)
+            return apply_joint(spec, X, out)
     if is_sparse(X):
         return _apply_additive_csr(spec, X, out, extent, n_jobs)
-    return _apply_additive_dense(spec, X, out, extent, n_jobs, block_bytes)
+    return _apply_additive_dense(spec, X, out, extent, n_jobs)
 
 
 def _overlaps(out: Any, X: Any) -> bool:
@@ -87,7 +84,7 @@ def _overlaps(out: Any, X: Any) -> bool:
     return any(np.may_share_memory(out, array) for array in parts)
 
 
-def _apply_interpreted(spec: Spec, X: Any, out: Any, block_bytes: int) -> Any:
+def _apply_interpreted(spec: Spec, X: Any, out: Any) -> Any:
     """φ(X) by the readable form, where nothing is compiled; of CSR rows, a block is made dense."""
     note_path(f"reference:{spec.family}")
     shape, dtype = (X.shape[0], stage_columns(spec, X.shape[1])), output_dtype(X.dtype)
@@ -97,7 +94,7 @@ def _apply_interpreted(spec: Spec, X: Any, out: Any, block_bytes: int) -> Any:
     else:
         out = check_out(out, shape, dtype)
     parts = [scipy.sparse.csr_matrix((0, shape[1]), dtype=dtype)]
-    for rows in row_blocks(X.shape[0], 4 * 8 * shape[1], block_bytes):
+    for rows in row_blocks(X.shape[0], 4 * 8 * shape[1]):
         block = X[rows].toarray() if is_sparse(X) else X[rows]
         values = evaluate(spec, block.astype(dtype, copy=False))
         if stored:
@@ -200,7 +197,6 @@ def _apply_additive_dense(
     out: np.ndarray | None,
     extent: Extent | None,
     n_jobs: int | None,
-    block_bytes: int,
 ) -> np.ndarray:
     n, d = X.shape
     dtype = output_dtype(X.dtype)
@@ -208,9 +204,9 @@ def _apply_additive_dense(
     if X.dtype.kind == "u":
         table = code_table_for(spec, 2 ** (8 * X.itemsize), d, out.nbytes // 8)
         if table is None:
-            for rows in row_blocks(n, 4 * d, block_bytes):
+            for rows in row_blocks(n, 4 * d):
                 block = X[rows].astype(dtype)
-                _apply_additive_dense(spec, block, out[rows], None, n_jobs, block_bytes)
+                _apply_additive_dense(spec, block, out[rows], None, n_jobs)
             return out
     else:
         X = np.ascontiguousarray(X, dtype=dtype)
@@ -219,7 +215,7 @@ def _apply_additive_dense(
         _transform_dense(table, X, out, n_jobs)
         return out
     note_path("formula:dense")
-    for rows in row_blocks(n, 4 * 8 * out.shape[1], block_bytes):
+    for rows in row_blocks(n, 4 * 8 * out.shape[1]):
         out[rows] = evaluate(spec, X[rows], xp=np)
     return out
 
@@ -229,7 +225,7 @@ def _transform_dense(table: Table, X: np.ndarray, out: np.ndarray, n_jobs: int |
     from .table.transform import transform_dense, transform_workspace
 
     note_path(f"table:{_BINNINGS[table.binning]}:dense")
-    layout, x, flat = layout_of(table), X.reshape(-1), out.reshape(-1)
+    layout, x, flat = layout_of(table), flatten(X), out.reshape(-1)
     in_threads(
         lambda begin, end: transform_dense(
             layout, x, transform_workspace(layout), begin, end, flat
@@ -338,13 +334,11 @@ def _fill_csr(
     note_path("table:csr-to-dense")
     for rows in row_blocks(X.shape[0], dtype.itemsize * X.shape[1]):
         block = X[rows].toarray().astype(dtype, copy=False)
-        _apply_additive_dense(spec, block, out[rows], None, n_jobs, BLOCK_BYTES)
+        _apply_additive_dense(spec, block, out[rows], None, n_jobs)
     return out
 
 
-def _apply_chain(
-    spec: Spec, X: Any, out: np.ndarray | None, n_jobs: int | None, block_bytes: int
-) -> np.ndarray:
+def _apply_chain(spec: Spec, X: Any, out: np.ndarray | None, n_jobs: int | None) -> np.ndarray:
     """Stage after stage on row blocks, so that no intermediate result is ever stored whole.
 
     Blocks have at least 512 rows, and 1024 before a matrix product, which would otherwise wait for
@@ -355,17 +349,17 @@ def _apply_chain(
     shape = (X.shape[0], stage_columns(spec, X.shape[1]))
     out = check_out(out, shape, output_dtype(X.dtype))
     least = 1024 if tail[0].numbers.get("operator") == "matrix" else 512
-    step = max(least, block_bytes // (2 * output_dtype(X.dtype).itemsize * width))
+    step = max(least, BLOCK_BYTES // (2 * output_dtype(X.dtype).itemsize * width))
     step = max(1, -(-X.shape[0] // max(1, -(-X.shape[0] // step))))
     for start in range(0, X.shape[0], step):
         rows = slice(start, min(X.shape[0], start + step))
         block = X[rows]
         if is_sparse(X) and _full_enough(block, tail[0]):
             block = block.toarray()
-        Z = apply(head, block, n_jobs=n_jobs, block_bytes=block_bytes)
+        Z = apply(head, block, n_jobs=n_jobs)
         for index, stage in enumerate(tail):
             target = out[rows] if index == len(tail) - 1 else None
-            Z = apply(stage, Z, out=target, n_jobs=n_jobs, block_bytes=block_bytes)
+            Z = apply(stage, Z, out=target, n_jobs=n_jobs)
     return out
 
 
@@ -382,7 +376,7 @@ def stage_columns(spec: Spec, n_features: int) -> int:
         for stage in spec.parts:
             n_features = stage_columns(stage, n_features)
         return n_features
-    return joint.n_columns(spec, n_features) if _is_joint(spec) else n_columns(spec, n_features)
+    return joint_columns(spec, n_features) if _is_joint(spec) else n_columns(spec, n_features)
 
 
 def _is_joint(spec: Spec) -> bool:

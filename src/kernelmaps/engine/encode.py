@@ -16,10 +16,10 @@ from . import gpu
 from .outputs import note_path, output_dtype
 from .piecewise import spec_of, stored_table, table_of
 from .reference import namespace, positions, real_rows
-from .schema import check_width
-from .spec import Spec
+from .spec import Spec, check_width
 from .table import AFFINE, CODE, EDGES, Table
 from .table.layout import TOP, Bins, bins_of
+from .table.stored import flatten
 
 _GRAIN = 2**15  # values that are worth a thread
 _MAX_READABLE = 2**16  # values up to which the readable form is faster than loading a loop
@@ -90,7 +90,6 @@ def encode_within(
     upper: Any,
     *,
     n_jobs: int | None = None,
-    out: np.ndarray | None = None,
 ) -> tuple[Any, bool]:
     """Codes of dense rows, and whether all values were in [lower, upper] of their features.
 
@@ -102,11 +101,14 @@ def encode_within(
         return _encode_array_api(spec, X, lower, upper)
     look_up = spec.numbers["binning"] == EDGES and spec.numbers["degree"] == 0
     if interpreted() or (look_up and X.size <= _MAX_READABLE):
-        return _encode_readably(spec, X, lower, upper, out)
+        # Bins are found by comparisons, which are exact in both forms.
+        rows = X.astype(output_dtype(X.dtype), copy=False)
+        codes, inside = _encode_by_formula(spec, rows, lower, upper)
+        return codes.astype(code_dtype(table_of(spec))), inside
     note_path("encode:dense")
     # The precision of transform, so that both put a value into the same bin.
     table = stored_table(spec, output_dtype(X.dtype))
-    out = np.empty(X.shape, code_dtype(table)) if out is None else out
+    out = np.empty(X.shape, code_dtype(table))
     return out, _encode_dense(table, X, (lower, upper), fraction_bits(table), out, n_jobs)
 
 
@@ -127,7 +129,7 @@ def _encode_dense(
     dtype, d = output_dtype(X.dtype), X.shape[1]
     X = np.ascontiguousarray(X, dtype=X.dtype if X.dtype.kind == "u" else dtype)
     bins, encoding = _code_bins(table), _encoding(table, ends, d, bits)
-    x, codes = X.reshape(-1), out.reshape(-1)
+    x, codes = flatten(X), out.reshape(-1)
     inside = in_threads(
         lambda begin, end: encode_dense(bins, encoding, x, locations_for(TILE), begin, end, codes),
         X.shape[0],
@@ -137,20 +139,7 @@ def _encode_dense(
     return all(inside)
 
 
-def _encode_readably(
-    spec: Spec, X: np.ndarray, lower: Any, upper: Any, out: np.ndarray | None
-) -> tuple[np.ndarray, bool]:
-    """The same by the formula: where nothing is compiled, and of few values.
-
-    The bins of a look-up are found by comparisons, which are exact in both forms.
-    """
-    codes, inside = _formula(spec, X.astype(output_dtype(X.dtype), copy=False), lower, upper)
-    out = np.empty(X.shape, code_dtype(table_of(spec))) if out is None else out
-    out[...] = codes
-    return out, inside
-
-
-def _formula(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any, bool]:
+def _encode_by_formula(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any, bool]:
     """Codes as numbers, and whether all values were in range, for floats of any library."""
     note_path("encode:reference")
     xp, table = namespace(X), stored_table(spec, np.dtype(np.float64))
@@ -173,7 +162,7 @@ def _encode_array_api(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any, 
     dtype = np.dtype(np.float64 if X.dtype == xp.float64 else np.float32)
     table = stored_table(spec, dtype)
     if not gpu.usable_for(X):
-        codes, inside = _formula(spec, X, lower, upper)
+        codes, inside = _encode_by_formula(spec, X, lower, upper)
         return xp.astype(codes, getattr(xp, code_dtype(table).name)), inside
     note_path("encode:gpu")
     encoding = _encoding(table, (lower, upper), X.shape[1])

@@ -114,32 +114,21 @@ def _least_size(block: np.ndarray, low: Any, high: Any) -> Any:
     return infinity if bits >= infinity.view(kind) else (bits + kind(1)).view(block.dtype)
 
 
-def first_not_finite(X: np.ndarray) -> tuple[int, int]:
-    """Row and column of the first value that is not finite, of a matrix that has one."""
-    step = max(1, _BLOCK // X.shape[1])
-    for start in range(0, len(X), step):
-        wrong = ~np.isfinite(X[start : start + step])
-        if wrong.any():
-            row, column = np.unravel_index(np.argmax(wrong), wrong.shape)
-            return start + int(row), int(column)
-    raise ValueError("all values are finite")
-
-
 def column_range(X: np.ndarray, n_jobs: int | None = None) -> ColumnRange:
     """Smallest and largest value of each column of a dense matrix."""
 
-    def of(begin: int, end: int) -> np.ndarray:
+    def find_ends(begin: int, end: int) -> np.ndarray:
         rows = X[begin:end]
         if not len(rows):
             return np.repeat([[np.inf], [-np.inf]], X.shape[1], axis=1)
-        return np.stack([_along_columns(np.min, rows), _along_columns(np.max, rows)])
+        return np.stack([_reduce_columns(np.min, rows), _reduce_columns(np.max, rows)])
 
-    parts = in_threads(of, len(X), n_jobs, rows_per_thread(X.shape[1]))
+    parts = in_threads(find_ends, len(X), n_jobs, rows_per_thread(X.shape[1]))
     lows, highs = zip(*parts, strict=True)
     return np.min(lows, axis=0).astype(np.float64), np.max(highs, axis=0).astype(np.float64)
 
 
-def _along_columns(reduce: Callable[..., np.ndarray], rows: np.ndarray) -> np.ndarray:
+def _reduce_columns(reduce: Callable[..., np.ndarray], rows: np.ndarray) -> np.ndarray:
     """The smallest or largest value of each column.
 
     Several short rows are looked at as a long one, since NumPy's loops go along rows.
@@ -153,20 +142,7 @@ def _along_columns(reduce: Callable[..., np.ndarray], rows: np.ndarray) -> np.nd
     return reduce(np.concatenate([ends, rows[split:]]), axis=0)
 
 
-def leaves_domain(
-    columns: tuple[np.ndarray, np.ndarray], domain: tuple[np.ndarray, np.ndarray], policy: str
-) -> np.ndarray:
-    """Columns whose values leave a fitted domain so far that it has to be said.
-
-    `columns` and `domain` are the lower and upper ends. The tail of a test set leaves the range of
-    the training set by a little nearly always, which is passed over unless `policy` is "raise".
-    """
-    (low, high), (lower, upper) = columns, domain
-    slack = 0.0 if policy == "raise" else _TAIL * (upper - lower)
-    return (low < lower - slack) | (high > upper + slack)
-
-
-def not_finite_message(owner: str, value: float, row: int, column: int) -> str:
+def describe_not_finite(owner: str, value: float, row: int, column: int) -> str:
     """The message about a value that is NaN or infinite."""
     what = "NaN" if np.isnan(value) else "infinity (inf)"
     return (
@@ -175,7 +151,7 @@ def not_finite_message(owner: str, value: float, row: int, column: int) -> str:
     )
 
 
-def negative_message(owner: str, low: float, has_signed: bool) -> str:
+def describe_negative(owner: str, low: float, has_signed: bool) -> str:
     """The message about negative values of a map for x >= 0, which may have a setting `signed`."""
     remedy = " or set signed=True (odd extension)" if has_signed else ""
     return (
@@ -184,7 +160,7 @@ def negative_message(owner: str, low: float, has_signed: bool) -> str:
     )
 
 
-def outside_domain(
+def describe_outside_domain(
     owner: str,
     data_range: ColumnRange,
     domain: ColumnRange,
@@ -195,9 +171,11 @@ def outside_domain(
 
     `domain` has one range, or one for each column; without `names`, columns have numbers.
     """
-    n_columns = len(data_range[0])
+    (low, high), n_columns = data_range, len(data_range[0])
     lower, upper = (np.broadcast_to(end, n_columns) for end in domain)
-    outside = leaves_domain(data_range, (lower, upper), policy)
+    # The tail of a test set leaves the range of the training set by a little nearly always.
+    slack = 0.0 if policy == "raise" else _TAIL * (upper - lower)
+    outside = (low < lower - slack) | (high > upper + slack)
     if not outside.any():
         return None
     labels = [column_label(names, j) for j in np.flatnonzero(outside)]
@@ -206,8 +184,8 @@ def outside_domain(
     more = f" ({listed})" if labels[1:] else ""
     message = (
         f"{owner}: {len(labels)} of {n_columns} columns have values outside the "
-        f"fitted domain{more}; column {labels[0]} reaches [{data_range[0][worst]:g}, "
-        f"{data_range[1][worst]:g}] in these rows, fitted [{lower[worst]:g}, {upper[worst]:g}]."
+        f"fitted domain{more}; column {labels[0]} reaches [{low[worst]:g}, "
+        f"{high[worst]:g}] in these rows, fitted [{lower[worst]:g}, {upper[worst]:g}]."
     )
     if policy == "raise":
         raise ValueError(

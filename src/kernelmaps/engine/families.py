@@ -13,6 +13,9 @@ schema of its specs.
 Common to all: arrays `lower` and `upper` (per feature or shared) bound the domain to which values
 are clipped, and the number `signed` asks for the odd extension φ(−x) = −φ(x).
 
+A *joint* family acts on whole rows: it is entered in `FAMILIES` with its number of columns, its
+readable array-API formula, and its fast path for NumPy and CSR rows.
+
 The family ``piecewise`` stores a :class:`~kernelmaps.engine.table.Table` itself: anchors, splines
 and minimax tables are data.
 
@@ -31,8 +34,16 @@ import numpy as np
 
 from .._util.schema import Check, Lengths, SchemaError, integer, number
 from .._util.schema import array as floats
-from .schema import CLIPPED, SIGNED, FamilySchema, check_ends, check_together, register_schema
-from .spec import Spec
+from .outputs import check_out, output_dtype
+from .spec import (
+    CLIPPED,
+    SIGNED,
+    FamilySchema,
+    Spec,
+    check_ends,
+    check_together,
+    register_schema,
+)
 
 Array = Any  # of any array-API namespace
 CurveFunction = Callable[[Any, Spec, Array], Array]
@@ -122,6 +133,40 @@ CURVES: dict[str, CurveFamily] = {
     "chebyshev": CurveFamily(chebyshev, "log"),
     "series": CurveFamily(series, "log"),
 }
+
+
+# ---- maps that act on whole rows -----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class JointFamily:
+    """Three readings of one spec: its width, its formula, its fast path."""
+
+    n_columns: Callable[[Spec, int], int]
+    formula: Callable[[Any, Spec, Any], Any]  # (xp, spec, X) -> φ(X)
+    fast: Callable[[Spec, Any, np.ndarray], np.ndarray]  # (spec, X, out)
+
+
+FAMILIES: dict[str, JointFamily] = {}
+
+
+def joint_columns(spec: Spec, n_features: int) -> int:
+    """Output columns of a joint spec."""
+    return _family(spec).n_columns(spec, n_features)
+
+
+def apply_joint(spec: Spec, X: Any, out: np.ndarray | None = None) -> np.ndarray:
+    """φ(X) by the fast path."""
+    shape = (X.shape[0], joint_columns(spec, X.shape[1]))
+    return _family(spec).fast(spec, X, check_out(out, shape, output_dtype(X.dtype)))
+
+
+def _family(spec: Spec) -> JointFamily:
+    if spec.family not in FAMILIES:
+        raise ValueError(
+            f"unknown map family {spec.family!r}; was the spec made by a newer version?"
+        )
+    return FAMILIES[spec.family]
 
 
 # ---- schemas ------------------------------------------------------------------------------------

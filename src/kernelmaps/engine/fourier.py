@@ -21,21 +21,19 @@ import numpy as np
 from .._util.schema import Lengths, SchemaError, boolean, number
 from .._util.schema import array as floats
 from .._util.sparse import is_sparse
-from .families import array
-from .joint import FAMILIES, JointFamily
+from .families import FAMILIES, JointFamily, array
 from .linear import (
     OPERATOR_ARRAYS,
     OPERATOR_NUMBERS,
     Write,
     check_operator,
-    for_pieces,
     n_outputs,
     project,
+    run_in_pieces,
     takes_rows,
 )
 from .outputs import note_path
-from .schema import CLIPPED, FamilySchema, check_ends, register_schema
-from .spec import Spec
+from .spec import CLIPPED, FamilySchema, Spec, check_ends, register_schema
 
 
 def fourier_spec(operator: Spec, phases: np.ndarray | None) -> Spec:
@@ -74,7 +72,7 @@ def _clipped(xp: Any, spec: Spec, X: Any) -> Any:
     return xp.minimum(xp.maximum(X, lower), upper)
 
 
-def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
+def _fast(spec: Spec, X: Any, out: np.ndarray) -> np.ndarray:
     """Products straight into `out`, then cosines in place while the piece is in the cache."""
     from . import _joint_loops
 
@@ -104,7 +102,7 @@ def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
                 k = slice(columns.start + shift, columns.stop + shift)
                 out[rows, k] *= amplitudes[k]
 
-    for_pieces(spec, X, block_bytes, out.dtype, work)
+    run_in_pieces(spec, X, out.dtype, work)
     return out
 
 

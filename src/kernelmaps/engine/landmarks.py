@@ -40,18 +40,15 @@ from .._util.schema import Lengths, SchemaError, either, number, text
 from .._util.schema import array as floats
 from .._util.sparse import dense, is_sparse
 from .._util.threads import row_blocks
-from . import joint
-from .families import array
-from .joint import FAMILIES, JointFamily
+from .families import FAMILIES, JointFamily, apply_joint, array
 from .linear import project
-from .schema import FamilySchema, check_width, register_schema
-from .spec import Spec
+from .spec import FamilySchema, Spec, check_width, register_schema
 
 
 def landmark_spec(points: np.ndarray, whitening: np.ndarray, gamma: float, random: Spec) -> Spec:
     """Spec of the map with landmarks `points` (rows) and the features `random` beside them."""
     dtype = points.dtype
-    features = joint.apply(random, points, out=None, block_bytes=2**24)
+    features = apply_joint(random, points)
     center = points.mean(axis=0, dtype=np.float64).astype(dtype)
     away = points - center
     arrays = {
@@ -83,24 +80,24 @@ def _formula(xp: Any, spec: Spec, X: Any) -> Any:
     return xp.concat([whitened, beside - whitened @ array(xp, spec, "along", X)], axis=1)
 
 
-def _fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
+def _fast(spec: Spec, X: Any, out: np.ndarray) -> np.ndarray:
     """The same by the fast paths of both parts, on row blocks that keep temporaries small."""
     random = spec.parts[1]
     whitening = spec.arrays["whitening"].astype(out.dtype, copy=False)
     along = spec.arrays["along"].astype(out.dtype, copy=False)
     m, n_whitened = whitening.shape
     width = m + n_whitened + 2 * along.shape[1]
-    for rows in row_blocks(X.shape[0], out.dtype.itemsize * width, max(block_bytes, 2**26)):
+    for rows in row_blocks(X.shape[0], out.dtype.itemsize * width, 2**26):
         block = X[rows]
-        left = _gaussian(spec, block, out.dtype, block_bytes) @ whitening
+        left = _gaussian(spec, block, out.dtype) @ whitening
         beside = np.empty((block.shape[0], along.shape[1]), out.dtype)
-        FAMILIES[random.family].fast(random, block, beside, block_bytes)
+        FAMILIES[random.family].fast(random, block, beside)
         out[rows, :n_whitened] = left
         np.subtract(beside, left @ along, out=out[rows, n_whitened:])
     return out
 
 
-def _gaussian(spec: Spec, block: Any, dtype: np.dtype, block_bytes: int) -> np.ndarray:
+def _gaussian(spec: Spec, block: Any, dtype: np.dtype) -> np.ndarray:
     """k(x, l_i) for rows x."""
     points = spec.parts[0]
     if is_sparse(block):
@@ -113,7 +110,7 @@ def _gaussian(spec: Spec, block: Any, dtype: np.dtype, block_bytes: int) -> np.n
     else:
         away = np.subtract(block, spec.arrays["center"], dtype=dtype)
         exponent = np.empty((len(away), len(spec.arrays["sizes"])), dtype)
-        FAMILIES["projection"].fast(points, away, exponent, block_bytes)
+        FAMILIES["projection"].fast(points, away, exponent)
         exponent *= 2
         squares = np.einsum("ij,ij->i", away, away)
     exponent -= spec.arrays["sizes"].astype(exponent.dtype)
@@ -192,11 +189,11 @@ def _nystroem_formula(xp: Any, spec: Spec, X: Any) -> Any:
     return xp.astype(xp.concat(columns, axis=1), X.dtype)
 
 
-def _nystroem_fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
+def _nystroem_fast(spec: Spec, X: Any, out: np.ndarray) -> np.ndarray:
     """The same by the compiled sums of the kernel, on blocks of rows."""
     kernel, landmarks = _nystroem_kernel(spec.numbers["kernel"]), spec.arrays["landmarks"]
     whitening = spec.arrays["whitening"]
-    for rows in row_blocks(X.shape[0], 8 * (len(landmarks) + X.shape[1]), block_bytes):
+    for rows in row_blocks(X.shape[0], 8 * (len(landmarks) + X.shape[1])):
         block = X[rows].astype(np.float64)
         if whitening.ndim == 2:
             out[rows] = kernel(block, landmarks) @ whitening

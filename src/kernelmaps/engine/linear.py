@@ -22,15 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from .._util.schema import Check, Lengths, SchemaError, text
+from .._util.schema import Check, Lengths, SchemaError, either, text
 from .._util.schema import array as numbers_in
 from .._util.sparse import is_sparse
-from .._util.threads import in_threads, limit_blas, power_of_two
-from .families import array
-from .joint import FAMILIES, JointFamily
+from .._util.threads import BLOCK_BYTES, in_threads, limit_blas, power_of_two
+from .families import FAMILIES, JointFamily, array
 from .outputs import note_path
-from .schema import FamilySchema, register_schema
-from .spec import Spec
+from .spec import FamilySchema, Spec, register_schema
 
 Write = Callable[[slice, np.ndarray, slice], None]
 PIECE_ROWS = 1024
@@ -98,10 +96,9 @@ def dct_matrix(d: int) -> np.ndarray:
     return matrix
 
 
-def for_pieces(
+def run_in_pieces(
     spec: Spec,
     X: Any,
-    block_bytes: int,
     dtype: np.dtype,
     work: Callable[[slice, slice, Write], None],
 ) -> None:
@@ -114,20 +111,18 @@ def for_pieces(
     from numba import get_num_threads
 
     n_threads = get_num_threads()
-    columns, ranges, most = _partition(spec, X, dtype, block_bytes // n_threads, n_threads)
+    columns, ranges, most = _partition(spec, X, dtype, BLOCK_BYTES // n_threads, n_threads)
     ends = sorted({X.shape[0] * k // ranges for k in range(ranges + 1)})
     tasks = [(tile, rows) for tile in columns for rows in pairwise(ends)]
 
-    def run_task(tile: slice, rows: tuple[int, int]) -> None:
-        write = _writer(spec, tile, X, dtype)
-        start, count = rows[0], rows[1] - rows[0]
-        pieces = max(1, round(count / most))  # of equal size: BLAS is slow on short ones
-        for k in range(pieces):
-            work(slice(start + count * k // pieces, start + count * (k + 1) // pieces), tile, write)
-
     def run(first: int, last: int) -> None:
-        for task in tasks[first:last]:
-            run_task(*task)
+        for tile, (start, stop) in tasks[first:last]:
+            write, count = _writer(spec, tile, X, dtype), stop - start
+            pieces = max(1, round(count / most))  # of equal size: BLAS is slow on short ones
+            ends = [start + count * k // pieces for k in range(pieces + 1)]
+            for rows in pairwise(ends):
+                work(slice(*rows), tile, write)
+            del write  # and with it a tile, before the next one is made
 
     with limit_blas(1):
         in_threads(run, len(tasks), n_threads)
@@ -212,10 +207,9 @@ def _csr_rows(X: Any, rows: slice, dtype: np.dtype) -> tuple[np.ndarray, np.ndar
     return X.data[stored].astype(dtype, copy=False), X.indices[stored], ends - ends[0]
 
 
-def _project_fast(spec: Spec, X: Any, out: np.ndarray, block_bytes: int) -> np.ndarray:
+def _project_fast(spec: Spec, X: Any, out: np.ndarray) -> np.ndarray:
     note_path(f"{spec.numbers['operator']}:{'csr' if is_sparse(X) else 'dense'}")
-
-    for_pieces(spec, X, block_bytes, out.dtype, lambda rows, tile, write: write(rows, out, tile))
+    run_in_pieces(spec, X, out.dtype, lambda rows, tile, write: write(rows, out, tile))
     return out
 
 
@@ -227,17 +221,12 @@ FAMILIES["projection"] = JointFamily(lambda spec, d: n_outputs(spec), project, _
 OPERATOR_NUMBERS: dict[str, Check] = {"operator": text(("matrix", "hadamard", "dct"))}
 
 
-def _signs(value: Any, where: str, lengths: Lengths) -> None:
-    """Signs of blocks (B, R, p) for Hadamard transforms, or (d,) for the DCT."""
-    shape = "_ _ _" if getattr(value, "ndim", 1) == 3 else "_"
-    numbers_in("i1", shape, low=-1, high=1)(value, where, lengths)
-
-
 OPERATOR_ARRAYS: dict[str, Check] = {
     "matrix": numbers_in("f8 f4", "_ _", low=-1e150, high=1e150),  # products stay finite
     "rows": numbers_in("i8 i4", "outputs", low=0),
     "gains": numbers_in("f8 f4", "outputs", low=-1e150, high=1e150),
-    "signs": _signs,
+    # Of blocks (B, R, p) for Hadamard transforms, or (d,) for the DCT.
+    "signs": either(tuple(numbers_in("i1", shape, low=-1, high=1) for shape in ("_ _ _", "_"))),
 }
 
 

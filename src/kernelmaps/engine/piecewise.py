@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 
 from .._util.schema import Lengths, SchemaError, array, boolean, integer
-from .schema import FamilySchema, check_together, register_schema
-from .spec import Spec
+from .spec import FamilySchema, Spec, check_together, register_schema
 from .table import AFFINE, CODE, EDGES, LOG2, Table
 
 _NUMBERS = ("binning", "degree", "signed", "zero_at_zero")

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import joint
-from .families import CURVES, array
+from .families import CURVES, FAMILIES, array
 from .piecewise import stored_table
 from .spec import Spec
 from .table import AFFINE, CODE, EDGES, LOG2, Table, code_table
@@ -57,8 +56,8 @@ def evaluate(spec: Spec, X: Array, *, xp: Any = None) -> Array:
         for stage in spec.parts:
             X = evaluate(stage, X, xp=xp)
         return X
-    if spec.family in joint.FAMILIES:
-        return joint.FAMILIES[spec.family].formula(xp, spec, X)
+    if spec.family in FAMILIES:
+        return FAMILIES[spec.family].formula(xp, spec, X)
     if spec.family == "piecewise":
         return evaluate_table(stored_table(spec, np.dtype(np.float64)), X, xp)
     values = curve_values(spec, X, xp)
@@ -128,7 +127,7 @@ def evaluate_sets(table: Table, x: np.ndarray) -> Iterator[np.ndarray]:
         yield from np.split(values, sets.column[1:-1], axis=1)
 
 
-def at_codes(table: Table, n_codes: int, dtype: np.dtype) -> Table:
+def tabulate_codes(table: Table, n_codes: int, dtype: np.dtype) -> Table:
     """Look-up table of the values at the codes 0 … n_codes − 1."""
     values = list(evaluate_sets(table, np.arange(float(n_codes))))
     return code_table(values, table.set_of, dtype, table.zero_at_zero)

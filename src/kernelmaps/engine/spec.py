@@ -1,9 +1,24 @@
-"""Specs: fitted maps as frozen bundles of plain arrays and numbers."""
+"""Specs: fitted maps as frozen bundles of plain arrays and numbers, held to schemas of families.
+
+Compiled loops follow the indices of a spec without looking. Every :class:`Spec` is therefore held
+to the schema of its family (names, types, shapes, ranges and relations) when it is made, wherever
+it comes from: a map's fit, a file, a pickle, a Dask worker or a plug-in. All checks take linear
+time.
+
+A family from outside registers its own schema beside its formula::
+
+    from kernelmaps.engine import FamilySchema, register_schema
+    from kernelmaps._util.schema import array, number
+
+    register_schema("ramp", FamilySchema(arrays={"slope": array("f8", "columns")}))
+
+A family without a schema can be used by the process that made it, but is refused in files.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -11,10 +26,9 @@ from typing import Any
 import numpy as np
 
 from .._util import storage
-from .._util.schema import SchemaError
+from .._util.schema import Check, Lengths, SchemaError, array, boolean, check_entries, optional
 from .._util.threads import cached_property
 from ..exceptions import FileFormatError
-from .schema import DEEPEST, SCHEMAS, check_spec
 
 SPEC_VERSION = 1
 Number = bool | int | float | str | None
@@ -42,7 +56,7 @@ class Spec:
     ------
     ValueError
         If the entries are not those that the family's schema asks for (see
-        :mod:`kernelmaps.engine.schema`): compiled loops rely on their relations.
+        :mod:`kernelmaps.engine.spec`): compiled loops rely on their relations.
     """
 
     family: str
@@ -58,7 +72,20 @@ class Spec:
         object.__setattr__(self, "parts", tuple(self.parts))
         if not isinstance(self.family, str) or not all(isinstance(p, Spec) for p in self.parts):
             raise TypeError("Spec: family must be a string and parts must be Specs.")
-        check_spec(self)
+        self._check()
+
+    def _check(self) -> None:
+        """Raise `SchemaError` if the entries are not what the family asks for."""
+        schema = SCHEMAS.get(self.family)
+        if schema is None:
+            return
+        where = f"the spec of family {self.family!r}"
+        lengths = check_entries(self.arrays, schema.arrays, schema.optional_arrays, where)
+        check_entries(self.numbers, schema.numbers, schema.optional_numbers, where, lengths)
+        least, most = schema.parts
+        if not least <= len(self.parts) <= most:
+            raise SchemaError(f"{where} must have {least} to {most} parts, found {len(self.parts)}")
+        schema.relations(self, lengths)
 
     @cached_property
     def hash(self) -> str:
@@ -152,12 +179,11 @@ class Spec:
         return header, arrays
 
     @classmethod
-    def _from_content(
-        cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray], depth: int = 1
-    ) -> Spec:
-        """Inverse of :meth:`_content`; raises FileFormatError and nothing else."""
-        if depth > DEEPEST:
-            raise FileFormatError(f"the file's spec has more than {DEEPEST} levels of parts.")
+    def _from_content(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Spec:
+        """Inverse of :meth:`_content`; raises FileFormatError and nothing else.
+
+        The container has bounded how deep parts are nested.
+        """
         version = header.get("version")
         if isinstance(version, bool) or not isinstance(version, int):
             raise FileFormatError("the file's spec states no version.")
@@ -175,7 +201,7 @@ class Spec:
                 raise FileFormatError("the file's spec has a malformed part.")
             own = f"{index}/"
             inner = {k.removeprefix(own): v for k, v in arrays.items() if k.startswith(own)}
-            specs.append(cls._from_content(part, inner, depth + 1))
+            specs.append(cls._from_content(part, inner))
         own_arrays = {name: array for name, array in arrays.items() if "/" not in name}
         return spec_from_file(family, own_arrays, numbers, tuple(specs))
 
@@ -222,3 +248,102 @@ def _number(name: str, value: Any) -> Number:
     raise TypeError(
         f"Spec number {name!r} must be a plain bool, int, float, str or None: {value!r}"
     )
+
+
+# ---- schemas of families ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FamilySchema:
+    """Schema of one family of specs.
+
+    Attributes
+    ----------
+    arrays, optional_arrays : mapping of str to check
+        Arrays that a spec must have and may have; no other is accepted.
+    numbers, optional_numbers : mapping of str to check
+        Likewise for its numbers.
+    parts : tuple (least, most)
+        Number of parts.
+    relations : callable (spec, lengths) -> None
+        Raises `SchemaError` where entries contradict each other; `lengths` holds the lengths that
+        the names in the shapes stand for.
+    takes : callable (spec, n_features) -> bool
+        Whether rows of so many features can be mapped.
+    """
+
+    arrays: Mapping[str, Check] = field(default_factory=dict)
+    optional_arrays: Mapping[str, Check] = field(default_factory=dict)
+    numbers: Mapping[str, Check] = field(default_factory=dict)
+    optional_numbers: Mapping[str, Check] = field(default_factory=dict)
+    parts: tuple[int, int] = (0, 0)
+    relations: Callable[[Spec, Lengths], None] = lambda spec, lengths: None
+    takes: Callable[[Spec, int], bool] = lambda spec, n_features: n_features >= 1
+
+
+SCHEMAS: dict[str, FamilySchema] = {}
+
+
+def register_schema(family: str, schema: FamilySchema) -> None:
+    """Hold all specs of a family to a schema.
+
+    Parameters
+    ----------
+    family : str
+        Name of the family; one that has a schema already is refused.
+    schema : FamilySchema
+        What its specs must hold.
+    """
+    if family in SCHEMAS:
+        raise ValueError(f"the family {family!r} has a schema already; choose another name.")
+    SCHEMAS[family] = schema
+
+
+def check_width(spec: Spec, n_features: int) -> None:
+    """Raise ValueError if rows of so many features do not fit a spec."""
+    schema = SCHEMAS.get(spec.family)
+    if schema is not None and not schema.takes(spec, n_features):
+        raise ValueError(
+            f"rows of {n_features} features do not fit this map (family {spec.family!r}): it was "
+            "made for another number of features."
+        )
+
+
+# ---- what several families share ----------------------------------------------------------------
+
+CLIPPED: Mapping[str, Check] = {
+    "lower": array("f8 f4", "features", finite=False),
+    "upper": array("f8 f4", "features", finite=False),
+}
+"""Ends of the range to which values are clipped: both or neither."""
+
+SIGNED: Mapping[str, Check] = {"signed": optional(boolean)}
+
+
+def check_together(spec: Spec, names: tuple[str, ...]) -> bool:
+    """Whether a spec has all of some optional arrays; SchemaError if it has only some of them."""
+    present = [name for name in names if name in spec.arrays]
+    if present and len(present) < len(names):
+        missing = sorted(set(names) - set(present))
+        raise SchemaError(
+            f"the spec of family {spec.family!r} has {present[0]!r}, but lacks {missing[0]!r}"
+        )
+    return bool(present)
+
+
+def check_ends(spec: Spec) -> None:
+    """`lower` and `upper` come together, and in this order."""
+    if check_together(spec, ("lower", "upper")):
+        low, high = spec.arrays["lower"], spec.arrays["upper"]
+        if np.any(low > high):
+            raise SchemaError(f"the spec of family {spec.family!r}: 'lower' is above 'upper'")
+
+
+def _chain_relations(spec: Spec, lengths: Lengths) -> None:
+    """The widths of the stages depend on the rows: see `check_width`, which knows them."""
+    if any(stage.family not in SCHEMAS for stage in spec.parts):
+        names = [stage.family for stage in spec.parts if stage.family not in SCHEMAS]
+        raise SchemaError(f"a chain has the stage {names[0]!r}, a family without a schema")
+
+
+register_schema("chain", FamilySchema(parts=(2, 4), relations=_chain_relations))

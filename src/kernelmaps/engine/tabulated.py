@@ -10,7 +10,7 @@ import numpy as np
 from .extent import Extent
 from .families import CURVES
 from .piecewise import stored_table, table_of
-from .reference import at_codes, curve_values
+from .reference import curve_values, tabulate_codes
 from .spec import Spec
 from .table import AFFINE, CODE, LOG2, Table, code_table
 
@@ -154,7 +154,7 @@ def code_table_for(spec: Spec, n_codes: int, n_features: int, budget: int) -> Ta
 def _code_table(spec: Spec, n_codes: int, n_features: int) -> Table:
     precision = np.dtype(np.float32)
     if spec.family == "piecewise":
-        return at_codes(table_of(spec), n_codes, precision)
+        return tabulate_codes(table_of(spec), n_codes, precision)
     sets = count_curve_sets(spec)
     values = curve_values(spec, np.repeat(np.arange(float(n_codes))[:, None], sets, axis=1), np)
     set_of = _set_of(sets, n_features)

@@ -54,11 +54,6 @@ class Candidate:
         """The unfitted map."""
         return _class(self.name)(**self.settings)
 
-    def code(self) -> str:
-        """The line of Python that makes it."""
-        shown = ", ".join(f"{key}={expression(value)}" for key, value in self.settings.items())
-        return f"{self.name}({shown})" if self.name in PLUGINS else f"km.{self.name}({shown})"
-
 
 def _class(name: str) -> Any:
     """A class of maps of this library, or a registered one."""

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
+from .._util.arguments import check_choice
 from .._util.devices import refuse_gpu_array
 from .._util.sparse import check_sparse, naming_text
 from ..data.table_reader import uninformative_columns
@@ -107,8 +108,7 @@ def decide_task(y: Any, task: str = "auto", *, owner: str = "compare") -> Task:
     >>> print(decide_task([326, 327, 334, 335, 336, 337, 339, 340, 345, 351, 353]))
     regression (11 different whole numbers in 11 rows: most have a value of their own)
     """
-    if task not in TASKS:
-        raise ValueError(f"{owner}: task must be one of {', '.join(TASKS)}; got {task!r}.")
+    check_choice(owner, "task", task, TASKS)
     if y is None:
         return Task("none")
     if task != "auto":

@@ -128,11 +128,7 @@ class Choice(Tabled):
 
     def code(self) -> str:
         """Python that makes the chosen map."""
-        made = self.evidence.candidate.code()
-        if not hasattr(self.map, "steps"):
-            return made
-        before = [maps.expression(step) for _, step in self.map.steps[:-1]]
-        return f"make_pipeline({', '.join([*before, made])})"
+        return maps.expression(self.map)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

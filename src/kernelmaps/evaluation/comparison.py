@@ -18,7 +18,15 @@ from sklearn.pipeline import make_pipeline
 
 import kernelmaps
 
-from .._util.arguments import argument, check_positive, generator, parameter, refuse_masked, seed_of
+from .._util.arguments import (
+    argument,
+    argument_error,
+    check_positive,
+    generator,
+    parameter,
+    refuse_masked,
+    seed_of,
+)
 from .._util.display import track
 from .._util.threads import interruptible, pools
 from ..exceptions import KernelScaleWarning, OutOfDomainWarning
@@ -411,13 +419,9 @@ def _check_arguments(X: Any, cv: int, C: Any, budget: float | None) -> list[floa
     for penalty in penalties:
         check_positive("compare", "C", penalty)
     if not isinstance(cv, int) or cv < 2 or cv > X.shape[0]:
-        raise ValueError(
-            f"compare: {parameter('cv')} must be between 2 and the {X.shape[0]} rows, got {cv!r}."
-        )
-    if budget is not None and not budget > 0:
-        raise ValueError(
-            f"compare: {parameter('budget')} must be a positive number of seconds, got {budget!r}."
-        )
+        raise argument_error("compare", "cv", cv, f"between 2 and the {X.shape[0]} rows")
+    if budget is not None:
+        check_positive("compare", "budget", budget, "a positive number of seconds")
     return penalties
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._util.compiling import HELPER, loop, njit, static
-from .._util.sparse import for_compiled_loops
+from .._util.sparse import convert_for_loops
 
 CHI2, MINIMUM, JENSEN_SHANNON, ABSOLUTE, LOG_CAUCHY, CHI2_DISTANCE = range(6)
 _LOGARITHMIC = (JENSEN_SHANNON, LOG_CAUCHY)
@@ -53,7 +53,7 @@ class Csr(NamedTuple):
 
 def pack_csr(rows: Any) -> Csr:
     """A CSR matrix as the loops take it."""
-    data, indices, indptr = for_compiled_loops(rows.data, rows.indices, rows.indptr)
+    data, indices, indptr = convert_for_loops(rows.data, rows.indices, rows.indptr)
     return Csr(data, indices, indptr, rows.shape[1])
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from .._util.devices import in_halves, is_foreign, memory_named, namespace_of
+from .._util.devices import is_foreign, memory_named, namespace_of, run_in_halves
 from .._util.sparse import check_sparse, naming_text
 from .._util.threads import row_blocks
 
@@ -55,7 +55,7 @@ def sums_over_features(xp: Any, X: Any, Y: Any, term: Callable[[Any, Any], Any])
         sums[rows, :] = xp.sum(term(X[rows, :][:, None, :], Y[None, :, :]), axis=2)
 
     for block in row_blocks(X.shape[0], 8 * Y.shape[0] * X.shape[1], _BLOCK_BYTES):
-        in_halves(fill, block, lambda first, second: None, "exact kernels", FEWER_ROWS)
+        run_in_halves(fill, block, lambda first, second: None, "exact kernels", FEWER_ROWS)
     return sums
 
 

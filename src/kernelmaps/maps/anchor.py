@@ -51,7 +51,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import kernels
 from .._util.arguments import check_choice, check_count, check_number
-from .._util.devices import is_foreign, numpy_dtype, to_host
+from .._util.devices import is_foreign, namespace_of, numpy_dtype, to_host
 from .._util.schema import array, many, number, record, saved
 from .._util.sparse import check_sparse, dense
 from .._util.threads import available_threads, limit_blas, row_blocks
@@ -208,9 +208,7 @@ class AnchorMap(AdditiveMap):
             else:
                 self._check_rows(X, reset=False)
             self._check_domain(X)
-        encoded = Codes(self._encode_csr(X) if codes is None else codes, self.spec_.hash)
-        encoded._accept(encoded.values)
-        return encoded
+        return Codes(self._encode_csr(X) if codes is None else codes, self.spec_.hash)
 
     def _encode_csr(self, X: sparse.csr_matrix) -> Any:
         codes, at_zero = encode(self.spec_, X, n_jobs=self.n_jobs), zero_codes(self.spec_)
@@ -258,15 +256,12 @@ class AnchorMap(AdditiveMap):
                     f"AnchorMap: these are codes of another map ({codes.map_hash[:12]}, this one "
                     f"is {self.spec_.hash[:12]}). Encode the data with this map."
                 )
-            if not codes._in_range:
-                codes._accept(self._check_code_range(codes.values))
-            return _array_or_csr(codes.values)
+            codes = codes.values
         check_sparse(codes, "AnchorMap", "codes")
-        return self._check_code_range(codes)
-
-    def _check_code_range(self, codes: Any) -> Any:
-        """Plain codes in the type of this map; ValueError if it has no such codes."""
-        codes, table = _array_or_csr(codes), table_of(self.spec_)
+        foreign = is_foreign(codes)
+        if not foreign:
+            codes = codes.tocsr() if sparse.issparse(codes) else np.asarray(codes)
+        table = table_of(self.spec_)
         unsigned = numpy_dtype(codes.dtype).kind == "u"
         if codes.ndim != 2 or codes.shape[1] != self.n_features_in_ or not unsigned:
             raise ValueError(
@@ -275,11 +270,13 @@ class AnchorMap(AdditiveMap):
             )
         last = table.bins[table.set_of].astype(np.int64) << fraction_bits(table)
         last -= table.degree == 0
-        largest, foreign = None, is_foreign(codes)
-        stored = codes.data if sparse.issparse(codes) else codes
-        if foreign:
-            largest = to_host(codes).max(axis=0, initial=0)
-        elif stored.size and stored.max() > last.min():  # else all are in range: no need to sort
+        largest, stored = None, codes.data if sparse.issparse(codes) else codes
+        if foreign and len(codes):
+            xp = namespace_of(codes)
+            largest = to_host(xp.max(xp.astype(codes, xp.int64), axis=0))
+        elif (
+            not foreign and stored.size and stored.max() > last.min()
+        ):  # else all are in range: no need to sort
             largest = dense(codes.max(axis=0)).ravel()
         if largest is not None and (largest > last).any():
             column = int(np.argmax(largest > last))
@@ -485,13 +482,6 @@ class AnchorMap(AdditiveMap):
                 f"AnchorMap: n_neighbors={self.n_neighbors} needs at least as many anchors, got "
                 f"{anchors}."
             )
-
-
-def _array_or_csr(codes: Any) -> Any:
-    """An array or a CSR matrix."""
-    if is_foreign(codes):
-        return codes
-    return codes.tocsr() if sparse.issparse(codes) else np.asarray(codes)
 
 
 def anchor_table(

@@ -23,9 +23,15 @@ from sklearn.utils import Tags
 from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from .._util.arguments import check_choice, check_number, check_positive, generator
+from .._util.arguments import (
+    argument_error,
+    check_choice,
+    check_number,
+    check_positive,
+    generator,
+)
 from .._util.devices import (
-    checked_sparse_tensor,
+    check_sparse_tensor,
     is_foreign,
     is_sparse_tensor,
     memory_named,
@@ -35,7 +41,7 @@ from .._util.devices import (
     to_host,
 )
 from .._util.schema import State, boolean, instance, names, optional, size
-from .._util.sparse import check_sparse, dense, naming_text
+from .._util.sparse import check_sparse, dense, find_not_finite, naming_text
 from .._util.storage import all_or_nothing
 from .._util.threads import in_threads, resolve_threads
 from ..certificate import Certificate, rounding_error
@@ -49,12 +55,11 @@ from ..engine.extent import (
     Extent,
     column_label,
     column_range,
+    describe_negative,
+    describe_not_finite,
+    describe_outside_domain,
     extent_of,
     extent_of_rows,
-    first_not_finite,
-    negative_message,
-    not_finite_message,
-    outside_domain,
 )
 from ..engine.outputs import output_dtype
 from ..engine.piecewise import table_of
@@ -216,18 +221,11 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
     def _check_rows(self, X: Any, *, reset: bool) -> tuple[Any, Extent]:
         """Rows as NumPy of a native dtype or CSR, with nothing that φ is not defined for."""
         X = self._native_rows(X, reset=reset)
-        if sparse.issparse(X):
-            values = X.data[None, :]
-            extent = extent_of(values, self.n_jobs)
-        else:
-            values, extent = X, extent_of_rows(X, self.n_jobs)
-        if not extent.is_finite:
-            row, column = first_not_finite(values)
-            value = values[row, column]
-            if sparse.issparse(X):
-                row = int(np.searchsorted(X.indptr, column, side="right")) - 1
-                column = int(X.indices[column])
-            raise ValueError(not_finite_message(type(self).__name__, value, row, column))
+        is_csr = sparse.issparse(X)
+        extent = extent_of(X.data, self.n_jobs) if is_csr else extent_of_rows(X, self.n_jobs)
+        place = None if extent.is_finite else find_not_finite(X)
+        if place is not None:
+            raise ValueError(describe_not_finite(type(self).__name__, X[place], *place))
         self._check_extent(extent.minimum, extent.maximum, X.dtype, reset)
         return X, extent
 
@@ -293,7 +291,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         name = type(self).__name__
         if out is not None:
             raise ValueError(f"{name}: out= cannot be used with sparse tensors.")
-        X = checked_sparse_tensor(X, name)
+        X = check_sparse_tensor(X, name)
         if X.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {X.shape[1]} features, but {name} is expecting {self.n_features_in_}."
@@ -350,7 +348,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         the floating-point numbers."""
         name = type(self).__name__
         if self._non_negative and low < 0:
-            raise ValueError(negative_message(name, low, "signed" in self.get_params()))
+            raise ValueError(describe_negative(name, low, "signed" in self.get_params()))
         largest = max(abs(low), abs(high))
         least, most = EXACT_SIZES
         if np.dtype(dtype) == np.float32:
@@ -390,7 +388,7 @@ class MapOfDomain(FeatureMap):
     def _check_domain(self, X: Any, columns: ColumnRange | None = None) -> None:
         if self.domain_ is None or self.out_of_domain == "extrapolate" or X.shape[0] == 0:
             return
-        message = outside_domain(
+        message = describe_outside_domain(
             type(self).__name__,
             columns or self._column_range(X),
             self._domain_for(X.dtype),
@@ -644,10 +642,7 @@ def resolve_zero(owner: Any, X: Any) -> bool:
     if owner.zero_at_zero == "auto":
         return bool(sparse.issparse(X))
     if not isinstance(owner.zero_at_zero, bool | np.bool_):
-        raise ValueError(
-            f"{type(owner).__name__}: zero_at_zero must be True, False or 'auto', "
-            f"got {owner.zero_at_zero!r}."
-        )
+        raise argument_error(owner, "zero_at_zero", owner.zero_at_zero, "True, False or 'auto'")
     return bool(owner.zero_at_zero)
 
 
@@ -691,10 +686,8 @@ def _given(owner: Any, domain: Any, n_features: int, named: bool) -> tuple[np.nd
         finite = np.isfinite(low).all() and np.isfinite(high).all()
         if finite and (low < high).all() and not named:
             return low.copy(), high.copy()
-    raise ValueError(
-        f"{type(owner).__name__}: domain must be 'auto', 'data' or a pair (low, high) of numbers "
-        f"or arrays with low < high, got {domain!r}."
-    )
+    words = "'auto', 'data' or a pair (low, high) of numbers or arrays with low < high"
+    raise argument_error(owner, "domain", domain, words)
 
 
 def positive_range(X: Any, n_jobs: int | None = None) -> tuple[float, float]:

@@ -78,11 +78,9 @@ class Codes:
 
     Notes
     -----
-    The map compares the codes with the number of its anchors when they are first used, and converts
-    wider integers to the type of its own codes; do not change them afterwards.
+    The map compares the codes with the number of its anchors when they are used, and converts wider
+    integers to the type of its own codes.
     """
-
-    _in_range = False  # whether the map has seen that they are
 
     def __init__(self, values: Any, map_hash: str) -> None:
         check_sparse(values, "Codes", "values")
@@ -96,17 +94,7 @@ class Codes:
             )
         if not isinstance(map_hash, str):
             raise TypeError(f"Codes: map_hash must be the hash of a spec, found {map_hash!r}.")
-        self._values = values
-        self.map_hash = map_hash
-
-    @property
-    def values(self) -> Any:
-        """The plain codes: an array or CSR matrix of unsigned integers."""
-        return self._values
-
-    def _accept(self, values: Any) -> None:
-        """Take the same codes as their map has checked and converted them."""
-        self._values, self._in_range = values, True
+        self.values, self.map_hash = values, map_hash
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -137,10 +125,7 @@ class Codes:
             raise IndexError(
                 f"Codes are indexed by rows (a slice, a mask or indices), not {rows!r}."
             )
-        taken = Codes(self.values[rows], self.map_hash)
-        if self._in_range:
-            taken._accept(taken.values)
-        return taken
+        return Codes(self.values[rows], self.map_hash)
 
     __iter__ = None  # nor row by row
 

@@ -28,7 +28,7 @@ from scipy import sparse
 from scipy.special import roots_legendre
 
 from .. import kernels
-from .._util.arguments import check_count, check_positive
+from .._util.arguments import argument_error, check_count, check_positive
 from .._util.schema import array, number
 from .._util.sparse import dense
 from .._util.threads import evenly_spaced, in_threads, limit_blas, row_blocks, rows_per_thread
@@ -69,10 +69,7 @@ def check_columns(owner: Any, signature: Callable) -> int:
     if owner.n_components == "auto":
         return default_columns(signature)
     if isinstance(owner.n_components, str):
-        raise ValueError(
-            f"{type(owner).__name__}: n_components must be an integer or 'auto', got "
-            f"{owner.n_components!r}."
-        )
+        raise argument_error(owner, "n_components", owner.n_components, "an integer or 'auto'")
     return check_count(owner, "n_components", owner.n_components)
 
 

@@ -108,6 +108,7 @@ class Loss:
     gradient_is_smooth = True  # whether it is more than signs of residuals, of which curves jump
     family = ""  # distribution of the targets, in words
     has_distribution = True  # whether GAMs know the distribution of observations
+    has_variance = True  # whether weights may be inverse variances
     has_scale = True  # whether the likelihood has a scale beside the mean
     link = "identity"  # "log": predictions are exp(η), and rows may have an exposure
     # Share of an upper bound in the curvature; the remainder is the second derivative itself.
@@ -129,6 +130,10 @@ class Loss:
     def derivatives(self, y: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """First derivative by η, and the curvature."""
         raise NotImplementedError
+
+    def with_weights_over(self, unit: float) -> Loss:
+        """The loss for weights that are divided by a unit: a known dispersion is, too."""
+        return self
 
     def start_loss(self) -> Loss:
         """The loss of a model to start from: this one, unless its curvature is that of few rows."""
@@ -252,6 +257,9 @@ class _Dispersed(Loss):
             name = type(self).__name__
             check_positive(name, "dispersion", self.dispersion, "a positive number or None")
 
+    def with_weights_over(self, unit):
+        return self if self.dispersion is None else replace(self, dispersion=self.dispersion / unit)
+
 
 @dataclass(frozen=True)
 class SquaredError(_Dispersed):
@@ -360,7 +368,7 @@ class LogLoss(Loss):
 
     dual_rules = DualRules(_log_loss, _log_loss_conjugate, _log_loss_step, _log_odds)
     family, link, has_scale = "binomial", "logit", False
-    of_labels = True
+    of_labels, has_variance = True, False
     max_curvature = 0.25
 
     @property
@@ -567,7 +575,7 @@ class Quantile(Loss):
 
     quantile: float = 0.5
     family = "asymmetric Laplace"
-    has_distribution = False  # the likelihood is a working one
+    has_distribution = has_variance = False  # the likelihood is a working one
     gradient_is_smooth = False
 
     def __post_init__(self) -> None:

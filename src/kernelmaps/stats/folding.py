@@ -30,7 +30,7 @@ import scipy.sparse as sp
 from .._util import devices, schema, storage
 from .._util.arguments import needed
 from .._util.display import track
-from .._util.sparse import first_bad
+from .._util.sparse import find_not_finite
 from .._util.threads import interruptible, ordered_map, resolve_threads
 from ..data.dask import DaskSource, source_of_partition
 from ..data.sources import Block, Source
@@ -143,7 +143,9 @@ def _work_in_parts(
     if on_device is None:
         return work(block)
     rows = slice(0, len(block))
-    return devices.in_halves(lambda rows: work(block.take(rows)), rows, join, name, _SUMS_MUST_FIT)
+    return devices.run_in_halves(
+        lambda rows: work(block.take(rows)), rows, join, name, _SUMS_MUST_FIT
+    )
 
 
 def _fold_partitions(
@@ -327,7 +329,7 @@ def _check_block(block: Block, name: str) -> None:
     X = block.X
     if devices.is_tensor(X):  # a GPU is asked for one number, unless it is bad
         X = np.zeros((1, 1)) if X.isfinite().all() else devices.to_host(X)
-    place = first_bad(X)
+    place = find_not_finite(X)
     if place is not None:
         row, column = place
         value = "NaN" if np.isnan(X[place]) else "infinity (inf)"

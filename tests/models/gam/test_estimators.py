@@ -162,7 +162,7 @@ def test_bagging_hands_over_arrays_with_gaps(seed):
         ({"loss": "hinge"}, "loss must be one of"),
         ({"loss": "epsilon_insensitive"}, "is a loss of AdditiveSVR"),
         ({"smoothing": None}, "smoothing must be"),
-        ({"weights": [1.0, 2.0]}, "weights must be 'relative' or 'frequency'"),
+        ({"weights": [1.0, 2.0]}, "weights must be one of 'relative', 'frequency'"),
         ({"categorical_features": ["x9"]}, "categorical_features names"),
     ],
 )

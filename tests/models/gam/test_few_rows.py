@@ -215,9 +215,14 @@ def test_a_term_enters_for_its_evidence_alone():
     penalties = Penalties.of_bases([_two_functions(), _two_functions()])
     rho, n = np.full(2, 30.0), 1000.0
     gradient = np.sqrt(n) * np.array([0.0, 5.0, 0.5, 0.5, 0.5])
-    entering = entering_smoothing(penalties, rho, gradient, n, n, 1.0)
+    entering = entering_smoothing(penalties, rho, np.zeros(5), gradient, n, n, 1.0)
     assert entering[0] < np.log(n)
     assert entering[1] == 30.0
+    # A function that is in the model stays as it is, close to where its evidence puts it.
+    beta = -gradient / (n + penalties.diagonal(entering))
+    remaining = gradient + n * beta
+    again = entering_smoothing(penalties, entering, beta, remaining, n, n, 1.0)
+    np.testing.assert_array_equal(again, entering)
 
 
 def _two_functions():

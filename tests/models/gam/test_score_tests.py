@@ -24,7 +24,7 @@ def coded(X, y=None, weight=None):
     """Rows of numbers, the coarse codes of their columns, and the functions of these."""
     n = len(X)
     terms = {j: Term(f"x{j}") for j in range(X.shape[1])}
-    settings = GamSettings(terms, [], frequency_weights=True)
+    settings = GamSettings(terms, [], weights="frequency")
     weight = np.ones(n) if weight is None else weight
     rows = encode_rows(columns_of(X), [y], weight, np.zeros(n), settings)
     counts = [

@@ -1,8 +1,9 @@
-"""Weights of rows: relative by default, frequencies on request."""
+"""Weights of rows: relative by default, frequencies and inverse variances on request."""
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
@@ -81,7 +82,8 @@ def test_weights_of_a_stream_are_those_of_memory(tmp_path, seed, monkeypatch):
     weight = np.random.default_rng(seed).integers(0, 5, 600).astype(float)
     frame = pd.DataFrame({"x": x[:, 0], "y": y, "sample_weight": weight})
     frame.to_parquet(tmp_path / "rows.parquet")
-    for options in ({}, {"weights": "frequency"}, {"loss": "quantile"}):
+    cases = {}, {"weights": "frequency"}, {"weights": "precision"}, {"loss": "quantile"}
+    for options in cases:
         in_memory = km.AdditiveRegressor(**options).fit(frame[["x"]], y, weight)
         with monkeypatch.context() as patch:
             patch.setattr(tables, "IN_MEMORY_BYTES", 0)
@@ -90,3 +92,92 @@ def test_weights_of_a_stream_are_those_of_memory(tmp_path, seed, monkeypatch):
         np.testing.assert_allclose(streamed.edf_, in_memory.edf_, rtol=1e-5)
         X = frame[["x"]]
         np.testing.assert_allclose(streamed.predict(X), in_memory.predict(X), rtol=1e-5)
+        for name in ("dispersion_", "deviance_", "aic_", "reml_"):
+            np.testing.assert_allclose(getattr(streamed, name), getattr(in_memory, name), rtol=1e-5)
+
+
+# -- inverse variances -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "gamma", "poisson"])
+def test_equal_precisions_scale_the_dispersion_alone(seed, loss):
+    X, _, y = waves(seed)
+    y = y if loss == "squared_error" else np.exp(y)
+    plain = km.AdditiveRegressor(loss).fit(X, y)
+    model = clone(plain).set_params(weights="precision")
+    ones = clone(model).fit(X, y, np.ones(len(y)))
+    by_ten = clone(model).fit(X, y, np.full(len(y), 10.0))
+    for of_weights, factor in ((model.fit(X, y), 1.0), (ones, 1.0), (by_ten, 10.0)):
+        np.testing.assert_allclose(of_weights.predict(X), plain.predict(X), rtol=1e-9)
+        np.testing.assert_allclose(of_weights.edf_, plain.edf_, rtol=1e-9)
+        std = of_weights.predict(X, return_std=True)[1]
+        np.testing.assert_allclose(std, plain.predict(X, return_std=True)[1], rtol=1e-6)
+        for name in ("dispersion_", "deviance_", "null_deviance_"):
+            expected = factor * getattr(plain, name)
+            np.testing.assert_allclose(getattr(of_weights, name), expected, rtol=1e-9)
+        assert of_weights.log_likelihood_ == pytest.approx(plain.log_likelihood_, rel=1e-9)
+
+
+def test_known_variances_give_generalised_least_squares(seed):
+    """Each row with its own variance: coefficients, covariance, likelihood, checks."""
+    rng = np.random.default_rng(seed)
+    X, deviation = rng.normal(size=(300, 2)), np.exp(rng.normal(size=300))
+    y = X @ [1.0, 0.5] + deviation * rng.normal(size=300)
+    terms = [km.Term(j, "parametric") for j in range(2)]
+    model = km.AdditiveRegressor(km.losses.SquaredError(1.0), terms=terms, weights="precision")
+    model.fit(X, y, deviation**-2)
+    Z = np.column_stack([np.ones(300), X])
+    covariance = np.linalg.inv(Z.T @ (Z / deviation[:, None] ** 2))
+    fitted = Z @ covariance @ Z.T @ (y / deviation**2)
+    predicted, std = model.predict(X, return_std=True)
+    np.testing.assert_allclose(predicted, fitted, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(std**2, np.sum((Z @ covariance) * Z, axis=1), rtol=1e-4)
+    likelihood = stats.norm.logpdf(y, fitted, deviation).sum()
+    assert model.log_likelihood_ == pytest.approx(likelihood, rel=1e-8)
+    assert model.deviance_ == pytest.approx(np.sum(((y - fitted) / deviation) ** 2), rel=1e-8)
+    # Residuals, each over its deviation, are standard normal up to the leverages.
+    found = model.check(X, y, deviation**-2)
+    np.testing.assert_allclose(found.quantile_residuals, (y - fitted) / deviation, rtol=1e-6)
+    assert found.leverage.sum() == pytest.approx(3, rel=1e-3)
+
+
+def test_rates_with_their_exposures_as_weights_are_counts(seed):
+    """Y ~ Poisson(m μ) is y = Y/m with the variance μ/m."""
+    rng = np.random.default_rng(seed)
+    X, m = rng.random((400, 2)), rng.gamma(1.0, size=400)
+    counts = rng.poisson(m * np.exp(X[:, 0] - 1))
+    model = km.AdditiveRegressor(
+        km.losses.Poisson(dispersion=1), terms=[km.Term(j, "parametric") for j in range(2)]
+    )
+    by_count = clone(model).fit(X, counts, exposure=m).predict(X, return_std=True)
+    by_rate = clone(model).set_params(weights="precision").fit(X, counts / m, m)
+    np.testing.assert_allclose(by_rate.predict(X, return_std=True), by_count, rtol=1e-4)
+
+
+def test_bands_and_tests_of_unequal_variances():
+    """A third column without an effect; variances differ by a factor of e² within one deviation."""
+    held, rejected, dispersions = [], [], []
+    for k in range(25):
+        rng = np.random.default_rng(k)
+        X, weight = rng.random((200, 3)), 3 * np.exp(rng.normal(size=200))
+        f = np.sin(2 * np.pi * X[:, 0]) + X[:, 1]
+        y = f + rng.normal(size=200) / np.sqrt(weight)
+        model = km.AdditiveRegressor(weights="precision", n_jobs=1).fit(X, y, weight)
+        predicted, std = model.predict(X, return_std=True)
+        held.append(np.mean(np.abs(predicted - f) <= 1.96 * std))
+        rejected.append(model.predictor_.terms[2].p_value[0] < 0.05)
+        dispersions.append(model.dispersion_[0])
+    assert 0.88 <= np.mean(held) <= 0.985
+    assert np.mean(rejected) <= 0.1
+    # φ is 1: estimates of 190 degrees of freedom vary by √(2/190), means of 25 by .02.
+    assert np.mean(dispersions) == pytest.approx(1.0, abs=0.05)
+
+
+def test_labels_and_quantiles_have_no_variance(seed):
+    X, _, y = waves(seed, 60)
+    for model, target in (
+        (km.AdditiveClassifier(weights="precision"), y > 0),
+        (km.AdditiveRegressor("absolute_error", weights="precision"), y),
+    ):
+        with pytest.raises(ValueError, match="weights='precision' are inverse variances"):
+            model.fit(X, target)

@@ -11,7 +11,7 @@ from kernelmaps.models.rows.map_bands import bands_of
 from kernelmaps.models.rows.map_tables import make_tables
 
 MAPS = {
-    "splines": km.SplineMap(6),
+    "splines": km.SplineMap(20),  # few of them are not zero: Gram matrices by pairs of entries
     "smooth splines": km.SplineMap(6, order=2),
     "trigonometric": km.TrigonometricMap(3),
     "of sparse rows": km.HomogeneousMap(),

@@ -26,6 +26,10 @@ class MatrixRows:
     def entries_per_row(self):
         return self.n_weights
 
+    @property
+    def gram_cost(self):
+        return self.n_weights**2 / 32
+
     def scores(self, w):
         return self.Z @ w
 

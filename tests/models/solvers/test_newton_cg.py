@@ -81,7 +81,7 @@ def test_a_hessian_is_factorised_once_products_took_as_long(monkeypatch, seed, m
     preconditioner = Preconditioner()
     blocks = preconditioner.prepare(hessian)
     p, n_rows = rows.n_weights, np.count_nonzero(weight)
-    preconditioner.n_products = int((p**2 / 32 + p**3 / 64 / n_rows) / rows.entries_per_row)
+    preconditioner.n_products = int((rows.gram_cost + p**3 / 64 / n_rows) / rows.entries_per_row)
     assert preconditioner.prepare(hessian) is blocks
     preconditioner.n_products += 1
     factorised = preconditioner.prepare(hessian)

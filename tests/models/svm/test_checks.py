@@ -3,6 +3,10 @@
 import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import (
+    check_dict_unchanged,
+    check_estimators_overwrite_params,
+    check_estimators_pickle,
+    check_fit_idempotent,
     check_sample_weight_equivalence_on_dense_data,
     check_sample_weight_equivalence_on_sparse_data,
 )
@@ -10,38 +14,47 @@ from sklearn_checks import broken
 
 import kernelmaps as km
 
-# loss="log_loss": its sigmoid has the threshold of the scores; that of Platt has its own.
-MODELS = [
-    km.AdditiveSVC(loss="log_loss", n_jobs=1),
-    km.AdditiveSVR(n_jobs=1),
-    km.AdditiveSVC(C=[0.1, 1.0], loss="log_loss", cv=2, n_jobs=1),
-]
-IDS = ["SVC", "SVR", "SVC of several C", "SVR of several C"]
-
-
 # The checks predict beyond the rows that they fit, and weigh classes 10 000 000 to 1.
-@pytest.mark.filterwarnings("ignore::kernelmaps.exceptions.OutOfDomainWarning")
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("estimator", MODELS, ids=IDS[:3])
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::kernelmaps.exceptions.OutOfDomainWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+DENSE = check_sample_weight_equivalence_on_dense_data
+SPARSE = check_sample_weight_equivalence_on_sparse_data
+
+
+@pytest.mark.parametrize(
+    "estimator", [km.AdditiveSVC(loss="log_loss", n_jobs=1), km.AdditiveSVR(n_jobs=1)], ids=repr
+)
 def test_estimator_checks(estimator):
     def settings(check):
         if "weight_equivalence" in check:  # to seven digits
-            return {"tol": 2e-16 if estimator.C == 1.0 else 1e-15}
+            return {"tol": 2e-16}
         # Conventions do not depend on the last digits.
-        return {"tol": 0.1} if "class_weight" in check or estimator.C != 1.0 else {}
+        return {"tol": 0.1} if "class_weight" in check else {}
 
     assert broken(estimator, settings) == {}
 
 
 @pytest.mark.parametrize(
     "check",
-    [check_sample_weight_equivalence_on_dense_data, check_sample_weight_equivalence_on_sparse_data],
+    [
+        check_dict_unchanged,
+        check_estimators_overwrite_params,
+        check_estimators_pickle,
+        check_fit_idempotent,
+        DENSE,
+    ],
 )
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "epsilon_insensitive"])
-@pytest.mark.filterwarnings("ignore::kernelmaps.exceptions.OutOfDomainWarning")
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_checks_of_what_is_done_with_several_C(check):
+    model = km.AdditiveSVC(C=[0.1, 1.0], loss="log_loss", cv=2, n_jobs=1, tol=1e-15)
+    check(type(model).__name__, model)
+
+
+@pytest.mark.parametrize(
+    ("loss", "check"), [("hinge", DENSE), ("squared_hinge", SPARSE), ("epsilon_insensitive", DENSE)]
+)
 def test_weights_of_losses_with_corners(loss, check):
-    """Scores, and Platt's probabilities as well."""
     kind = km.AdditiveSVR if loss == "epsilon_insensitive" else km.AdditiveSVC
     options = {"tol": 1e-12, "solver": "dual"}  # which ends at vertices
     if loss == "squared_hinge":  # smooth: Newton's method goes to the last digits
@@ -58,7 +71,7 @@ def test_weights_of_losses_with_corners(loss, check):
         km.AdditiveSVC(C=[0.1, 1.0], cv=3),
         km.AdditiveSVR(C=[0.1, 1.0], cv=3),
     ],
-    ids=IDS,
+    ids=["SVC", "SVR", "SVC of several C", "SVR of several C"],
 )
 def test_rows_of_weight_zero_are_absent(model, seed):
     """Far beyond the range of the others, they move neither knots, folds nor scores of folds."""

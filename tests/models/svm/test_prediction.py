@@ -93,7 +93,7 @@ def test_compiled_prediction_is_the_sum_of_weighted_columns(case, seed):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_vectors_cover_every_shape(bases, dtype, seed):
     """Fewer rows or features than a vector has, and whole vectors with something left over."""
-    n, d = 600, 150  # more than a tile of features
+    n, d = 130, 150  # more than a tile of features
     X, y = data(seed, n=n, d=d)
     X = X.astype(dtype)
     for width in (1, 7, 8, 16, 17, d):

@@ -5,8 +5,8 @@ module       what it holds
 ===========  ===============================================================================
 kernels      Triton kernels: find the bin, evaluate the polynomial, write or add up
 tables       the layout of :mod:`kernelmaps.engine.table`, packed for the kernels
-joint        joint maps: matrix products, and cosines in place
-dispatch     `apply(spec, X)` for rows on a GPU, and `usable_for(X)`
+dispatch     `apply(spec, X)` for rows on a GPU, and `usable_for(X)`; joint maps by matrix
+             products, and cosines in place
 ===========  ===============================================================================
 
 Needs torch with Triton (``pip install 'kernelmaps[gpu]'``). Without it, and for arrays of other

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
+from ..._util.devices import is_tensor, multiply
 from ..._util.threads import power_of_two
-from .. import joint
 from ..extent import Extent
-from ..families import CURVES
+from ..families import CURVES, FAMILIES, joint_columns
+from ..linear import project
 from ..reference import evaluate, namespace, real_rows
 from ..spec import Spec
 from ..table import CODE
 from ..table.layout import Bins, layout_of
 from ..table.stored import LOG2
 from ..tabulated import code_table_for, n_columns, table_for
-from .joint import FORMS
 from .tables import (
     COLUMNS,
     DeviceCodes,
@@ -77,7 +77,7 @@ def _has_triton() -> bool:
         return False
 
 
-def _as_tensors(call: _Call) -> _Call:
+def _convert_cupy(call: _Call) -> _Call:
     """Give CuPy's rows to a function of tensors, and its result back as CuPy's: no copies."""
 
     @wraps(call)
@@ -98,7 +98,7 @@ def _is_cupy(X: Any) -> bool:
     return type(X).__module__.partition(".")[0] == "cupy"
 
 
-@_as_tensors
+@_convert_cupy
 def apply(spec: Spec, X: Any, *, check: int = ANY) -> tuple[Any, bool]:
     """φ(X), and whether a value was found that `check` refuses.
 
@@ -150,7 +150,7 @@ def _launch_transform(table: DeviceTable, X: Any, out: Any, flag: Any, check: in
     kernels.transform[grid](X, out, flag, n, group, table, check, sizes, num_warps=1, **FUSED)
 
 
-@_as_tensors
+@_convert_cupy
 def sums(table: SummedTable, X: Any, check: int) -> tuple[Any, bool]:
     """Sums of a table's columns over the features, and whether a value is refused or outside.
 
@@ -187,7 +187,7 @@ def _launch_sums(table: DeviceSums, X: Any, flag: Any, check: int, empty: Any) -
     return out
 
 
-@_as_tensors
+@_convert_cupy
 def encode(bins: Bins, ends: np.ndarray, unit: float, X: Any, dtype: np.dtype) -> tuple[Any, bool]:
     """Codes of rows, and whether all values were within `ends`, one pair for each feature."""
     xp = namespace(X)
@@ -289,7 +289,7 @@ def _chain(xp: Any, spec: Spec, X: Any, check: int) -> tuple[Any, bool]:
     X = X if X.dtype == xp.uint8 else real_rows(X, xp)
     head, dtype = spec.parts[0], _result(xp, X)
     X = X if X.dtype == xp.uint8 else _floats(xp, X)
-    width = (joint.n_columns if head.family in joint.FAMILIES else n_columns)(head, X.shape[1])
+    width = (joint_columns if head.family in FAMILIES else n_columns)(head, X.shape[1])
     step = max(1024, _CHAIN_BYTES // (8 * width))
     parts, refused = [], False
     for start in range(0, max(1, X.shape[0]), step):
@@ -319,3 +319,61 @@ def _refused(xp: Any, X: Any, check: int) -> bool:
 def _result(xp: Any, X: Any) -> Any:
     """Floats keep their width; bytes become float32."""
     return X.dtype if xp.isdtype(X.dtype, "real floating") else xp.float32
+
+
+# ---- maps that act on whole rows -----------------------------------------------------------------
+
+# Products of matrices, and cosines where the angles stand. Constants stay on the GPU between calls,
+# and products have the precision that was asked for (`_util.devices.precision`).
+
+
+def _linear(xp: Any, spec: Spec, X: Any) -> Any:
+    """Fourier features and projections, without a copy of the angles."""
+    if "lower" in spec.arrays:
+        X = xp.clip(X, _constant(xp, spec, "lower", X), _constant(xp, spec, "upper", X))
+    by_matrix = spec.numbers["operator"] == "matrix"
+    Z = _product(X, _constant(xp, spec, "matrix", X)) if by_matrix else project(xp, spec, X)
+    if spec.family == "projection":
+        return Z
+    if spec.numbers["paired"]:
+        Z = xp.concat([Z, Z], axis=1)
+        half = Z.shape[1] // 2
+        xp.cos(Z[:, :half], out=Z[:, :half])
+        xp.sin(Z[:, half:], out=Z[:, half:])
+    else:
+        Z += _constant(xp, spec, "phases", X)
+        xp.cos(Z, out=Z)
+    if "amplitudes" in spec.arrays:
+        Z *= _constant(xp, spec, "amplitudes", X)
+    Z *= spec.numbers["scale"]
+    return Z
+
+
+def _landmarks(xp: Any, spec: Spec, X: Any) -> Any:
+    """Landmarks and random features beside them, by four products (:mod:`..landmarks`)."""
+    points, random = spec.parts
+    away = X - _constant(xp, spec, "center", X)
+    exponent = 2 * _product(away, _constant(xp, points, "matrix", X))
+    exponent = exponent - xp.sum(away * away, axis=1)[:, None] - _constant(xp, spec, "sizes", X)
+    kernel = xp.exp(spec.numbers["gamma"] * xp.clip(exponent, None, 0))
+    whitened = _product(kernel, _constant(xp, spec, "whitening", X))
+    beside = FORMS[random.family](xp, random, X)
+    return xp.concat(
+        [whitened, beside - _product(whitened, _constant(xp, spec, "along", X))], axis=1
+    )
+
+
+FORMS = {"fourier": _linear, "projection": _linear, "landmarks": _landmarks}
+
+
+def _product(A: Any, B: Any) -> Any:
+    return multiply(A, B) if is_tensor(A) else A @ B  # NumPy's in the tests, which have no GPU
+
+
+def _constant(xp: Any, spec: Spec, name: str, X: Any) -> Any:
+    return _constant_on(xp, spec, name, X.dtype, device_of(X))
+
+
+@lru_cache(maxsize=32)
+def _constant_on(xp: Any, spec: Spec, name: str, dtype: Any, device: Any) -> Any:
+    return xp.asarray(np.array(spec.arrays[name]), dtype=dtype, device=device)

@@ -62,7 +62,7 @@ def _read(f, bins):
 
 
 @triton.jit
-def _within(x, low, high):
+def _clip(x, low, high):
     return tl.minimum(tl.maximum(x, low), high)
 
 
@@ -70,7 +70,7 @@ def _within(x, low, high):
 def _bin_between_edges(size, at, bins):
     """A cell has the number of edges before it; its own are compared."""
     leading = ((size - at.origin).to(tl.int64, bitcast=True) >> bins.shift).to(tl.int32)
-    cell = bins.before + at.cell + _within(leading - at.key, 0, at.last_cell)
+    cell = bins.before + at.cell + _clip(leading - at.key, 0, at.last_cell)
     b, most = tl.load(cell), tl.load(cell + 1)
     edges = bins.edges + at.edge
     for _ in tl.static_range(bins.halvings):
@@ -91,15 +91,15 @@ def _find_bin(x, at, bins):
         size = x.to(tl.float64)
         if bins.signed:
             size = tl.abs(size)
-        size = _within(size, at.low, at.high)
+        size = _clip(size, at.low, at.high)
         if bins.kind == AFFINE:
             t = (size - at.origin) * at.factor
-            b = _within(t, 0.0, at.top.to(tl.float64)).to(tl.int32)
+            b = _clip(t, 0.0, at.top.to(tl.float64)).to(tl.int32)
             u = t - b.to(tl.float64)
         elif bins.kind == LOG2:
             bits = size.to(tl.int64, bitcast=True)
             leading = bits >> bins.shift
-            b = _within((leading - bins.start).to(tl.int32), 0, at.top)
+            b = _clip((leading - bins.start).to(tl.int32), 0, at.top)
             u = (bits - (leading << bins.shift)).to(tl.float64) * bins.unit.to(tl.float64)
         else:
             b = _bin_between_edges(size, at, bins)
@@ -303,6 +303,6 @@ def encode(x_ptr, out_ptr, flag_ptr, count, d, table, VALUES: tl.constexpr):
     at = _read(f, table.bins)
     code, u = _find_bin(x, at, table.bins)
     if table.bins.position:
-        t = _within(code.to(tl.float64) + u, 0.0, at.top.to(tl.float64) + 1.0)
+        t = _clip(code.to(tl.float64) + u, 0.0, at.top.to(tl.float64) + 1.0)
         code = (t * table.unit.to(tl.float64) + 0.5).to(tl.int32)
     tl.store(out_ptr + v, code.to(out_ptr.dtype.element_ty), inside)

@@ -13,13 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._util.compiling import INNER, loop, njit
-from ..simd import add, item, polynomial, store, zeros
+from ..simd import add, item, polynomial, prefetch, store, zeros
 from .layout import Bins, LocalPolynomials, bins_of, pieces_of, polynomials_of
 from .locate import Locations, locate_dense, locate_stored, locations_for
 from .stored import CODE, Table
 
 TILE = 128  # most features at a time
 BLOCK = 2048  # rows at a time, while the loop goes over the features
+AHEAD = 3  # rows whose values are prefetched: wide ones take 0.6 to 0.8 of the time without
 _TILE_BYTES = 2**19  # coefficients at a time: a part of a second-level cache
 
 
@@ -96,6 +97,9 @@ def dot_dense(table, x, work, begin, end, out):
             n = table.tile if d - j > table.tile else d - j
             for i in range(top, bottom):
                 at = i * d + j
+                # Parts of rows lie too far apart for the processor to read ahead by itself.
+                for k in range(0, n if n < d else 0, 64 // x.itemsize):
+                    prefetch(x, at + AHEAD * d + k)
                 locate_dense(table.bins, x, at, j, n, one, work.locations)
                 _add_sums(table.values, work, n, table.outputs, i, out)
 

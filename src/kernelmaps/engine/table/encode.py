@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._util.compiling import INNER, loop, njit
-from ..simd import item
+from ..simd import item, put, read
 from .layout import TOP
 from .locate import locate_dense, locate_stored
 
@@ -29,11 +29,12 @@ class Encoding(NamedTuple):
 @njit(**INNER)
 def _code(bins, unit, locations, k, j):
     """The code of the located value k, of feature j: that of the last bin at most."""
-    b, top = np.int64(item(locations.piece, k)), bins.integers[TOP, j]
+    b = np.int64(item(locations.piece, k))
     if not bins.position:
         return b
-    t = b + item(locations.u, k)
-    return np.int64(min(max(t, 0.0), top + 1.0) * unit + 0.5)
+    t, end = b + item(locations.u, k), read(bins.integers, TOP * bins.numbers.shape[1] + j) + 1.0
+    t = t if t > 0.0 else 0.0
+    return np.int64((t if t < end else end) * unit + 0.5)
 
 
 @loop(_nrt=False)
@@ -49,9 +50,10 @@ def encode_dense(bins, encoding, x, locations, begin, end, out):
             locate_dense(bins, x, at, j, n, n_rows, locations)
             for first in range(0, n * n_rows, n):
                 for k in range(n):
-                    value = np.float64(x[at + first + k])
-                    inside &= ends[0, j + k] <= value <= ends[1, j + k]
-                    out[at + first + k] = _code(bins, encoding.unit, locations, first + k, j + k)
+                    value = np.float64(read(x, at + first + k))
+                    inside &= (read(ends, j + k) <= value) & (value <= read(ends, d + j + k))
+                    code = _code(bins, encoding.unit, locations, first + k, j + k)
+                    put(out, at + first + k, code)
     return inside
 
 
@@ -63,4 +65,4 @@ def encode_stored(bins, encoding, rows, locations, begin, end, out):
         locate_stored(bins, rows, a, n, locations)
         for k in range(n):
             j = np.int64(item(rows.indices, a + k))
-            out[a + k] = _code(bins, encoding.unit, locations, k, j)
+            put(out, a + k, _code(bins, encoding.unit, locations, k, j))

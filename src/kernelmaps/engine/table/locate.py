@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._util.compiling import INNER, njit
-from ..._util.sparse import for_compiled_loops
+from ..._util.sparse import convert_for_loops
 from ..simd import item, put, read
 from .layout import (
     CELL,
@@ -137,4 +137,4 @@ def locate_stored(bins, stored, at, n, locations):
 
 def stored_rows(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> Stored:
     """CSR rows as the loops take them."""
-    return Stored(*for_compiled_loops(data, indices, indptr))
+    return Stored(*convert_for_loops(data, indices, indptr))

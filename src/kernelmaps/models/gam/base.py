@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from ..._util.arguments import argument, check_count, generator, refuse_masked
+from ..._util.arguments import argument, check_choice, check_count, generator, refuse_masked
 from ..._util.devices import is_foreign
 from ..._util.schema import SchemaError, State, array, boolean, instance, integer, number
 from ..._util.sparse import check_sparse
@@ -47,6 +47,7 @@ from ..losses import GAM, BinomialCounts, Loss, find_loss
 from ..shapes import Explanation, PairFunction, ShapeFunction
 from .comparison import fit_statistics
 from .design import MAX_EXACT_ROWS, build_design, describe_merged_levels, encode_rows
+from .effect_tables import effect_tables
 from .fitting import fit_outputs
 from .inference import build_predictor
 from .interactions import search_pairs
@@ -61,8 +62,8 @@ from .training_rows import (
     Sample,
     TrainingRows,
     count_levels,
+    fit_scale,
     one_against_rest,
-    relative_scale,
     take_sample,
 )
 
@@ -145,11 +146,11 @@ class GeneralizedAdditiveModel(BaseEstimator):
     def _check_parameters(self) -> None:
         _ = self._loss  # an unknown name is refused
         check_count(self, "max_iter", self.max_iter)
-        if self.weights not in ("relative", "frequency"):
+        check_choice(self, "weights", self.weights, ("relative", "frequency", "precision"))
+        if self.weights == "precision" and not self._loss.has_variance:
             raise ValueError(
-                f"{type(self).__name__}: weights must be 'relative' or 'frequency' (a weight "
-                f"counts repeated rows), got {self.weights!r}. Weights of rows are passed to fit "
-                "as sample_weight."
+                f"{type(self).__name__}: weights='precision' are inverse variances, which "
+                f"loss={self.loss!r} does not know. Use 'relative' or 'frequency'."
             )
 
     def _offsets(self, n: int, offset: Any, exposure: Any = None) -> np.ndarray:
@@ -251,7 +252,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         rows = encode_rows(*of_sample)
         categories = [j for j, book in enumerate(rows.books) if book.kind == "category"]
         if categories and not sample.complete:
-            frequency = settings.frequency_weights
+            frequency = settings.weights == "frequency"
             levels = count_levels(source, self.reader_, checks, categories, frequency)
             rows = encode_rows(*of_sample, levels)
         n_jobs = self.n_jobs if source.parts is None else 1  # Dask runs its tasks in threads
@@ -280,8 +281,12 @@ class GeneralizedAdditiveModel(BaseEstimator):
         location: float,
     ) -> None:  # fmt: skip
         """Fit all outputs, whose targets are less a location, and keep the fitted model."""
-        if not settings.frequency_weights:
-            rows = rows.with_relative_weights()
+        sums, rows = rows.weight_sums, rows.in_units_of_fit(settings.weights)
+        unit, log_densities = 1.0, 0.0
+        if settings.weights == "precision":  # φ is for rows of weight 1; densities have a factor √w
+            unit = float(sums[0] / rows.total_weight)
+            log_densities = 0.5 * float(sums[2] - sums[3] * np.log(unit))
+        losses = [loss.with_weights_over(unit) for loss in losses]
         # Matrices of single terms are small: threads of BLAS would cost more than they bring.
         with limit_blas(1):
             design = build_design(rows, losses, settings)
@@ -294,11 +299,11 @@ class GeneralizedAdditiveModel(BaseEstimator):
                 model, losses, settings.pairs, location, self.reader_, self.loss,
                 getattr(self, "classes_", None),
             )  # fmt: skip
-            self.__dict__.update(fit_statistics(model, losses))
+            self.__dict__.update(fit_statistics(model, losses, unit, log_densities))
         fits = model.fits
         self.n_iter_ = max(fit.n_iter for fit in fits)
         self.objective_ = np.array([fit.objective for fit in fits])
-        self.dispersion_ = np.array([fit.dispersion for fit in fits])
+        self.dispersion_ = np.array([unit * fit.dispersion for fit in fits])
         self.edf_ = np.array([fit.edf.sum() for fit in fits])
         self._n_rows = n_rows
         if not all(fit.converged for fit in fits):
@@ -421,19 +426,21 @@ class GeneralizedAdditiveModel(BaseEstimator):
         """Check one output on rows; `y` are its targets, or successes in trials."""
         weight = weights_of(self, sample_weight, len(y))
         weight = self._scaled_weights(weight, np.ones(len(y)) if trials is None else trials)
-        loss = self._loss.for_targets(y, weight)
+        loss, dispersion = self._loss.for_targets(y, weight), self.dispersion_[output]
+        if self.weights == "precision":
+            weight, dispersion = np.ones(len(y)), dispersion / np.maximum(weight, 1e-300)
         if trials is not None:
             loss = BinomialCounts(trials=trials)
         return FitToCheck(
-            self.predictor_, output, loss, float(self.dispersion_[output]),
-            float(self._residual_df[output]), float(self.edf_[output]), columns, y, weight, offset,
+            self.predictor_, output, loss, dispersion, float(self._residual_df[output]),
+            float(self.edf_[output]), columns, y, weight, offset,
         ).check(generator(random_state))  # fmt: skip
 
     def _scaled_weights(self, weight: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Weights of rows, which count so often, in units of the fit."""
         if self.weights != "relative":
             return weight
-        return weight * relative_scale(weight @ counts, weight**2 @ counts)
+        return weight * fit_scale("relative", weight @ counts, weight**2 @ counts)
 
     @property
     def _effective_rows(self) -> float:
@@ -572,6 +579,47 @@ class GeneralizedAdditiveModel(BaseEstimator):
         }
         statistic = "F" if loss.estimates_dispersion else "chi²"
         return summarise(type(self).__name__, model, facts, self._output_names(), statistic)
+
+    def to_tables(self, step: Any = None, X: Any = None, *, exposure: Any = None) -> dict[str, Any]:
+        """Return the terms as tables of effects: a row for each band of numbers, or each level.
+
+        With these tables and a pencil, or in a spreadsheet, the score of a row is the sum of
+        ``intercept_`` and of the effect that each term has for it; with a log link the prediction
+        is exp(intercept) times the relativities. It is the prediction of the model for the row
+        whose numbers are replaced by the column "value" of their bands. A pair is a grid of the
+        bands or levels of its columns, and adds to these.
+
+        Parameters
+        ----------
+        step : float or dict, optional
+            Width of the bands of all columns of numbers; or, by column, a width or a list of
+            numbers where bands begin. The first and the last band are open. By default about 20
+            bands of a round width between the first and the last percentile of the training rows.
+        X : frame, array-like of shape (n_samples, n_features), or path of a CSV or Parquet file
+            Rows to sum the exposure over. By default it is the weight of the training rows, which
+            the model keeps by bins: close to that of bands that divide them, and of cells of pairs.
+        exposure : array-like of shape (n_samples,), optional
+            What each row of `X` was exposed to; 1 by default.
+
+        Returns
+        -------
+        dict of str to pandas.DataFrame
+            By name of term, with the columns ``band`` (intervals that begin with their left end)
+            or ``level``, ``effect`` (as in `eval_terms`), with a log or logit link ``relativity``
+            (its exponential), ``standard_error`` and ``exposure``; of numbers also ``value``, the
+            mean of the training rows in the band, where the effect and its error are taken. Rows
+            "missing" and "other" (levels that training rows did not show) stand last. Of pairs
+            there is ``band of age`` and so on; for more than two classes there is ``class``.
+        """
+        check_is_fitted(self)
+        owner = f"{type(self).__name__}.to_tables"
+        if X is None and exposure is not None:
+            raise ValueError(f"{owner}: exposure= is that of rows: pass them as X=.")
+        rows = None if X is None else self._columns(X)
+        if rows is not None:
+            n = len(rows[0])
+            exposure = np.ones(n) if exposure is None else self._row_values(exposure, n, "exposure")
+        return effect_tables(self.predictor_, step, self._output_names(), rows, exposure)
 
     def explain(self, x: Any, output: int | None = None) -> Explanation:
         """Explain one row: what each term adds to its score.

@@ -103,11 +103,11 @@ class CurveOptions:
     max_bins_smooth: int = 3  # values of a column, up to which there are no steps between them
     min_bases_rough: int = 2  # affordable ones: with fewer rows, a column alone shows little
     n_smoothest: int = 6  # functions with a smoothing parameter of their own, if rows are many
-    # Functions that a curve keeps: this many times the edf that its column alone uses, and more.
+    # Functions that a curve keeps: this many times the edf that its column alone uses, and as many
+    # as there are rows for, at least this number. With few rows for each column that saves time,
+    # with many a curve keeps all: strong effects of other columns may hide that it is wiggly.
     functions_per_edf: float = 1.5
-    # The second number is that of rows per column, over `rows_per_basis`, within these bounds.
     min_more_functions: int = 2
-    more_functions: int = 8
 
 
 BASES = BasisOptions()
@@ -560,8 +560,8 @@ def curve_basis(
             best, taken = (rough, 0) if rough.likelihood[0] > better else (best, taken)
     basis = best.bases[taken]
     if term.n_bases is None:
-        more = min(CURVES.more_functions, max(CURVES.min_more_functions, affordable))
-        basis = basis.smoothest(int(CURVES.functions_per_edf * best.edf[taken] + more))
+        of_column = CURVES.functions_per_edf * best.edf[taken]
+        basis = basis.smoothest(int(of_column + max(CURVES.min_more_functions, affordable)))
     if n_rows >= CURVES.many_rows:
         return basis.with_two_smoothing_parameters(CURVES.n_smoothest)
     return basis

@@ -240,7 +240,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
 
     def _settings(self) -> GamSettings:
         settings = super()._settings()
-        return replace(settings, frequency_weights=True) if self._counts_trials else settings
+        return replace(settings, weights="frequency") if self._counts_trials else settings
 
     def _offsets(self, n: int, offset: Any, exposure: Any = None) -> np.ndarray:
         if offset is not None and hasattr(self, "classes_") and len(self.classes_) > 2:

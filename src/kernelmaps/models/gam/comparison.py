@@ -49,14 +49,18 @@ _DF_OF_OTHER = 1.0
 _HEADS = ("model", "residual df", "deviance", "df", "difference")
 
 
-def fit_statistics(model: FittedDesign, losses: Sequence[Loss]) -> dict[str, float]:
+def fit_statistics(
+    model: FittedDesign, losses: Sequence[Loss], unit: float, log_densities: float
+) -> dict[str, float]:
     """Statistics of all outputs together, by attribute, without another pass over the rows.
 
+    Deviances are multiplied by a unit; `log_densities` is a part of the log-likelihood.
     `_corrected_edf` are the degrees of freedom with those that the estimation of the smoothing
     parameters uses (`edf2` in mgcv).
     """
     penalties = Penalties.of_bases(model.design.bases)
-    residual = null = log_likelihood = parameters = reml = edf = 0.0
+    residual = null = parameters = edf = 0.0
+    log_likelihood, reml = log_densities, -log_densities
     for loss, fit, totals in zip(losses, model.fits, model.design.totals, strict=True):
         penalty = penalties.diagonal(fit.rho)
         value = fit.objective - 0.5 * float(penalty @ fit.beta**2)  # without penalties
@@ -67,7 +71,7 @@ def fit_statistics(model: FittedDesign, losses: Sequence[Loss]) -> dict[str, flo
         reml += _reml_score(loss, fit, totals, value, penalty)
         edf += float(fit.edf.sum()) + fit.smoothing_edf
     return {
-        "deviance_": 2 * float(residual), "null_deviance_": 2 * float(null),
+        "deviance_": 2 * unit * float(residual), "null_deviance_": 2 * unit * float(null),
         "log_likelihood_": float(log_likelihood), "aic_": 2 * float(parameters - log_likelihood),
         "reml_": float(reml), "_corrected_edf": edf,
     }  # fmt: skip

@@ -145,7 +145,7 @@ def _fit_codebooks(
     def fit(j: int, max_levels: int | None = None) -> Codebook:
         if j in levels:
             return levels[j].codebook(columns[j].name, max_levels)
-        return fit_codebook(columns[j], weight, settings.frequency_weights, max_levels)
+        return fit_codebook(columns[j], weight, settings.weights == "frequency", max_levels)
 
     books = [fit(j) for j in range(len(columns))]
     largest, limit = large_factor(books, settings), max_further_levels(books, settings)

@@ -176,6 +176,8 @@ def _initial_smoothing(
             given = given.get(term.columns[0]) if term.pair is None else None
         start = design.total_weight if given is None else max(given, 1e-300)
         rho += [np.log(start)] * count
+        if given is None and term.basis.has_null_space:
+            rho[-1] -= REML.free_null_space
         fixed += [given is not None] * count
     return np.array(rho, float), np.array(fixed, bool)
 

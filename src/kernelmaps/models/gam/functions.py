@@ -113,7 +113,7 @@ def values_at(numbers: np.ndarray, book: Codebook, term: Any, values: np.ndarray
 def _places(book: Codebook, term: Any, axis: int) -> _Piece:
     """The places of a column's values among the coarse codes of a pair."""
     codes = term.coarse[axis][:, None].astype(np.float64)
-    if not _is_interpolated(term, axis):
+    if not is_interpolated(term, axis):
         return _steps(book, codes)
     nodes = term.positions[axis]
     if last_code(term, axis):
@@ -131,11 +131,11 @@ def _places(book: Codebook, term: Any, axis: int) -> _Piece:
 
 def last_code(term: Any, axis: int) -> int:
     """The last coarse code of a column that a pair is linear in, where its place is 1; else 0."""
-    linear = bool(term.linear) and term.linear[axis] and _is_interpolated(term, axis)
+    linear = bool(term.linear) and term.linear[axis] and is_interpolated(term, axis)
     return len(term.positions[axis]) if linear else 0
 
 
-def _is_interpolated(term: Any, axis: int) -> bool:
+def is_interpolated(term: Any, axis: int) -> bool:
     """Whether a pair is interpolated between the coarse codes of a column."""
     return bool(term.positions) and len(term.positions[axis]) > 1
 
@@ -177,14 +177,14 @@ def _interpolated(term: Any, places: Any, xp: Any) -> Any:
             share = place[:, None]
             sides = [(np.array([1]), 1.0 - share), (np.array([last]), share)]
         else:
-            if term.extrapolation == "linear" and _is_interpolated(term, axis):
+            if term.extrapolation == "linear" and is_interpolated(term, axis):
                 missing = np.isnan(place)
                 place = np.where(missing, 0.0, place)
                 code = np.where(missing, 0, np.clip(place, 1, size - 2).astype(np.int64))
             else:
                 code = xp.astype(place, xp.int64)
             sides = [(code, 1.0)]
-            if _is_interpolated(term, axis):
+            if is_interpolated(term, axis):
                 share = (place - xp.astype(code, places.dtype))[:, None]
                 sides = [(code, 1.0 - share), (xp.minimum(code + 1, xp.asarray(size - 1)), share)]
         corners = [

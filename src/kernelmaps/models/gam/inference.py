@@ -233,20 +233,20 @@ def _fitted_term(i: int, outputs: Sequence[_Output], unseen: NewLevels) -> Fitte
         tests.append(output.test(i))
         if has_increments:
             increments.append(shown.increment_errors())
-    at_codes = np.stack(values, axis=-1)
+    tabulate_codes = np.stack(values, axis=-1)
     if term.shapes:
-        at_codes = enforce_direction(at_codes, term.shapes)
+        tabulate_codes = enforce_direction(tabulate_codes, term.shapes)
     main_parts: tuple[np.ndarray, ...] = ()
     if pair is not None:
-        at_codes = at_codes.reshape(pair.first.size, pair.second.size, -1)
+        tabulate_codes = tabulate_codes.reshape(pair.first.size, pair.second.size, -1)
         main_parts = tuple(
             np.stack([o.projections[i].moved(axis, o.fit.beta[span]) for o in outputs], axis=-1)
             for axis in (0, 1)
         )
     statistic, reference_df, p_value = np.array(tests).T
     return FittedTerm(
-        term.name, term.kind, term.columns, at_codes,
-        np.sqrt(np.stack(errors, axis=-1) ** 2 + unseen.by_code()).reshape(at_codes.shape),
+        term.name, term.kind, term.columns, tabulate_codes,
+        np.sqrt(np.stack(errors, axis=-1) ** 2 + unseen.by_code()).reshape(tabulate_codes.shape),
         term.counts, np.array([output.edf(i) for output in outputs]), statistic, p_value,
         np.stack([np.exp(output.fit.rho[smoothing]) for output in outputs], axis=-1),
         reference_df, coarse=() if pair is None else (pair.first.of_code, pair.second.of_code),

@@ -172,9 +172,9 @@ def new_levels(
         deviation = _level_deviation(term, axis)
         scale = np.array([_variance_scale(fit, span, smoothing) for fit in fits])
         for code in (MISSING, OTHER):
-            at_codes = np.zeros((len(counts), len(deviation)))
-            at_codes[code] = deviation
-            functions.append((at_codes if axis == 0 else at_codes.T).reshape(-1, 1))
+            tabulate_codes = np.zeros((len(counts), len(deviation)))
+            tabulate_codes[code] = deviation
+            functions.append((tabulate_codes if axis == 0 else tabulate_codes.T).reshape(-1, 1))
             share = _new_share(counts, code, isinstance(term.basis, LevelBasis))
             variances.append(share * scale[:, None])
     of_all = np.hstack(variances)

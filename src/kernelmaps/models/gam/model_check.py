@@ -213,13 +213,14 @@ class GamCheck:
 class FitToCheck:
     """One output of a fitted model and its dispersion, with rows and their targets.
 
-    `weight` are the weights of the rows in units of the fit, `offset` is added to the scores.
+    `weight` are the weights of the rows in units of the fit, `offset` is added to the scores. The
+    dispersion is that of each row, if weights are precisions.
     """
 
     predictor: AdditivePredictor
     output: int
     loss: Loss
-    dispersion: float
+    dispersion: Any
     residual_df: float
     edf: float
     columns: Sequence[Column]

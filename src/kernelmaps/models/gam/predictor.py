@@ -509,7 +509,7 @@ class AdditivePredictor:
         The cells of a pair are means over their rows.
         """
         values = [term.values.copy() for term in self.terms]
-        for pair, axis, single, term in self._moved_parts:
+        for pair, axis, single, term in self.moved_parts:
             values[single] += term.values
             coarse, n_coarse = self.terms[pair].coarse[axis], values[pair].shape[axis]
             weight = np.bincount(coarse, term.counts, n_coarse)
@@ -521,7 +521,7 @@ class AdditivePredictor:
         return tuple(replace(term, values=of_term, main_parts=()) for term, of_term in pairs)
 
     @cached_property
-    def _moved_parts(self) -> list[_MovedPart]:
+    def moved_parts(self) -> list[_MovedPart]:
         """What moves from pairs to the terms of single columns to be shown."""
         single = {term.columns[0]: t for t, term in enumerate(self.terms) if not term.coarse}
         return [
@@ -534,9 +534,9 @@ class AdditivePredictor:
     def contributions(self, columns: Sequence[Column]) -> np.ndarray:
         """Values of the terms as they are shown: shape (n_samples, n_terms, n_outputs)."""
         values = self._fitted.values(columns)
-        if self._moved_parts:
-            moved_values = self._table([moved.term for moved in self._moved_parts]).values(columns)
-            for k, (pair, _, single, _) in enumerate(self._moved_parts):
+        if self.moved_parts:
+            moved_values = self._table([moved.term for moved in self.moved_parts]).values(columns)
+            for k, (pair, _, single, _) in enumerate(self.moved_parts):
                 values[:, pair] -= moved_values[:, k]
                 values[:, single] += moved_values[:, k]
         return values

@@ -68,10 +68,11 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     categorical_features : sequence of int, str or bool, optional
         Columns of numbers that are categories. Text, and the categories of a frame, are categories
         anyway.
-    weights : {"relative", "frequency"}, default="relative"
+    weights : {"relative", "frequency", "precision"}, default="relative"
         What `sample_weight` means. "relative": scaled so that the weights sum to the effective
         number of rows, (Σw)²/Σw² (Kish); equal weights of any size change nothing. "frequency": a
-        weight counts as so many repeated rows.
+        weight counts as so many repeated rows. "precision": inverse variances, up to a factor; each
+        row counts once, and the dispersion is that of rows of weight 1.
     max_iter : int, default=200
         Newton steps, at most.
     n_jobs : int, optional

@@ -144,8 +144,8 @@ class GamSettings:
     n_jobs : int or None
     owner : str
         Estimator, for messages.
-    frequency_weights : bool
-        Whether a weight counts repeated rows; else weights are relative.
+    weights : {"relative", "frequency", "precision"}
+        What weights of rows are: relative, numbers of repeated rows, or inverse variances.
     """
 
     terms: dict[int, Term]
@@ -156,7 +156,7 @@ class GamSettings:
     max_iter: int = 100
     n_jobs: int | None = None
     owner: str = "AdditiveModel"
-    frequency_weights: bool = False
+    weights: str = "relative"
 
 
 def resolve_settings(model: Any, columns: TableReader) -> GamSettings:
@@ -172,7 +172,7 @@ def resolve_settings(model: Any, columns: TableReader) -> GamSettings:
     return GamSettings(
         terms, pairs, max_pairs, _resolve_smoothing(model.smoothing, columns, owner),
         _resolve_constraints(model.constraints, columns, owner), int(model.max_iter),
-        model.n_jobs, owner, model.weights == "frequency",
+        model.n_jobs, owner, model.weights,
     )  # fmt: skip
 
 

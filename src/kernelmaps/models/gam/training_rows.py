@@ -89,11 +89,18 @@ class RowsInMemory:
     def total_weight(self) -> float:
         return float(self.weight.sum())
 
-    def with_relative_weights(self) -> RowsInMemory:
-        """The rows with weights that sum to the effective number of rows."""
+    @property
+    def weight_sums(self) -> np.ndarray:
+        """Sums of w, w² and log w, and the number of rows, of those of positive weight."""
+        w = self.weight[self.weight > 0]
+        return np.array([w.sum(), w @ w, np.log(w).sum(), len(w)])
+
+    def in_units_of_fit(self, weights: str) -> RowsInMemory:
+        """The rows with the weights that a fit takes; `weights` says what they are."""
         # In units of the largest, equal weights of any size become exactly one.
-        weight = self.weight / self.weight.max()
-        return replace(self, weight=weight * relative_scale(weight.sum(), weight @ weight))
+        unit = 1.0 if weights == "frequency" else self.weight.max()
+        rows = replace(self, weight=self.weight / unit)
+        return replace(rows, weight=rows.weight * fit_scale(weights, *rows.weight_sums))
 
     def output_sums(self, losses: Sequence[Loss]) -> OutputSums:
         """Sums of weights and of negative gradients over the codes of columns, by output."""
@@ -139,9 +146,17 @@ class RowsInMemory:
         return sums_by_pair(pairs, coarse, self.codes, values, self.n_jobs)
 
 
-def relative_scale(total: float, total_square: float) -> float:
-    """The factor by which weights sum to the effective number of rows, (Σw)²/Σw² (Kish 1965)."""
-    return float(total / total_square)
+def fit_scale(
+    weights: str, total: float, squares: float, log_sum: float = 0.0, n_rows: float = 0.0
+) -> float:
+    """The factor of all weights in a fit, from their sums.
+
+    By it, relative weights sum to the effective number of rows, (Σw)²/Σw² (Kish 1965), and
+    precisions to the number of rows.
+    """
+    if weights == "frequency":
+        return 1.0
+    return float(n_rows / total if weights == "precision" else total / squares)
 
 
 @dataclass
@@ -149,7 +164,8 @@ class OutputSums:
     """Sums over the codes of columns of each output's negative gradients at its intercept.
 
     For squared loss these are the residuals of the constant model. `totals` are sums over all
-    rows, by output, `squared_weight` is Σw², and `n_without_target` counts rows that were left out.
+    rows, by output, `weight_sums` those of `RowsInMemory`, and `n_without_target` counts rows that
+    were left out.
     `ranges` are those of the rows, see `RowsInMemory`.
     """
 
@@ -157,7 +173,7 @@ class OutputSums:
     losses: Sequence[Loss]
     intercepts: Sequence[float]
     totals: list[LossTotals]
-    squared_weight: float = 0.0
+    weight_sums: np.ndarray | float = 0.0
     n_without_target: int = 0
     ranges: np.ndarray | float = -np.inf
 
@@ -179,7 +195,7 @@ class OutputSums:
         return OutputSums(by_output, self.losses, self.intercepts, [NO_ROWS] * len(by_output))
 
     def update(self, rows: RowsInMemory) -> OutputSums:
-        self.squared_weight += float(rows.weight @ rows.weight)
+        self.weight_sums = self.weight_sums + rows.weight_sums
         self.n_without_target += rows.n_without_target
         if rows.ranges is not None:
             self.ranges = np.maximum(self.ranges, rows.ranges)
@@ -193,7 +209,7 @@ class OutputSums:
     def merge(self, other: OutputSums) -> OutputSums:
         for sums, more in zip(self.by_output, other.by_output, strict=True):
             sums.merge(more)
-        self.squared_weight += other.squared_weight
+        self.weight_sums = self.weight_sums + other.weight_sums
         self.n_without_target += other.n_without_target
         self.ranges = np.maximum(self.ranges, other.ranges)
         self.totals = [a + b for a, b in zip(self.totals, other.totals, strict=True)]
@@ -208,8 +224,7 @@ class OutputSums:
         """The sums for weights that are multiplied by a factor."""
         by_output = [sums.scaled(factor) for sums in self.by_output]
         totals = [item.scaled(factor) for item in self.totals]
-        square = factor**2 * self.squared_weight
-        return replace(self, by_output=by_output, totals=totals, squared_weight=square)
+        return replace(self, by_output=by_output, totals=totals)
 
 
 @dataclass(frozen=True)
@@ -464,10 +479,14 @@ class RowsFromStream:
     def total_weight(self) -> float:
         return self.first_pass.weight
 
-    def with_relative_weights(self) -> RowsFromStream:
-        """The rows with weights that sum to the effective number of rows."""
-        scale = relative_scale(self.first_pass.weight, self.first_pass.squared_weight)
-        encoder = replace(self.encoder, weight_scale=scale * self.encoder.weight_scale)
+    @property
+    def weight_sums(self) -> np.ndarray:
+        return np.asarray(self.first_pass.weight_sums)
+
+    def in_units_of_fit(self, weights: str) -> RowsFromStream:
+        """The rows with the weights that a fit takes."""
+        scale = fit_scale(weights, *self.weight_sums)
+        encoder = replace(self.encoder, weight_scale=scale)
         return replace(self, encoder=encoder, first_pass=self.first_pass.scaled(scale))
 
     def sum_over_chunks(self, function: Callable[[RowsInMemory], Any]) -> Any:

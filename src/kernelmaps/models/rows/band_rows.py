@@ -198,6 +198,24 @@ def add_block_products(bands, factors, stride, out):
 
 
 @loop(fastmath=True, _nrt=False)
+def add_pair_products(bands, factors, row_length, out):
+    """out += a half of Σ factors[i] Φ_i Φ_iᵀ, whose transpose is the other half.
+
+    A product of two entries is added once, that of an entry with itself by half. `out` is flat,
+    with `row_length` numbers for each weight.
+    """
+    for i in range(factors.size):
+        if factors[i] != 0:
+            end = item(bands.indptr, i + 1)
+            for t in range(item(bands.indptr, i), end):
+                row = item(bands.first, t) * row_length
+                for s in range(t, end):
+                    factor = factors[i] * (0.5 if s == t else 1.0)
+                    place = row + item(bands.first, s)
+                    _add_outer_product(bands, t, s, factor, place, row_length, out)
+
+
+@loop(fastmath=True, _nrt=False)
 def write_dense(bands, factors, stride, width, n_weights, out):
     """Write the rows whose factor is not zero, times the factor, one after the other.
 
@@ -347,8 +365,37 @@ class BandRows:
             blocks = self._transforms @ blocks @ self._transforms.transpose(0, 2, 1)
         return blocks
 
+    @property
+    def gram_cost(self) -> float:
+        """Work for a row of `gram`, in units of that for an entry of a product with a vector."""
+        return min(self._pairs_cost, self.n_weights**2 / 32)
+
+    @property
+    def _pairs_cost(self) -> float:
+        """Products of pairs of entries, four at a time; of whole rows, BLAS takes 32."""
+        return self.entries_per_row**2 / 4
+
     def gram(self, weight: np.ndarray) -> np.ndarray:
-        """ψ(X)ᵀ W ψ(X) for W ≥ 0, by products of dense matrices; other rows are left out."""
+        """ψ(X)ᵀ W ψ(X) for W ≥ 0; other rows are left out."""
+        n_weights, by_pairs = self.n_weights, self._pairs_cost <= self.gram_cost
+        gram = self._multiply_pairs(weight) if by_pairs else self._multiply_rows(weight)
+        if self._transforms is not None:  # of the rows, and, transposed, of the columns
+            for _ in range(2):
+                gram = self._transforms @ gram.reshape(self.n_features, self.width, -1)
+                gram = gram.reshape((n_weights,) * 2).T
+        return np.ascontiguousarray(gram)
+
+    def _multiply_pairs(self, weight: np.ndarray) -> np.ndarray:
+        """Φᵀ W Φ by products of the entries of a row."""
+        n, stride, size = self.n_features, self.tables.stride, self.tables.n_weights
+        flat = aligned((size + _VECTOR) * (size + 1), np.dtype(np.float64))
+        for rows, bands in self:
+            add_pair_products(bands, weight[rows], size, flat)
+        half = flat[: size**2].reshape(n, stride, n, stride)[:, : self.width, :, : self.width]
+        return (half + half.transpose(2, 3, 0, 1)).reshape((self.n_weights,) * 2)
+
+    def _multiply_rows(self, weight: np.ndarray) -> np.ndarray:
+        """The same by products of dense matrices."""
         n_weights, roots = self.n_weights, np.sqrt(weight)
         gram = np.zeros((n_weights, n_weights))
         for rows, bands in self:
@@ -357,8 +404,4 @@ class BandRows:
             write_dense(bands, roots[rows], self.tables.stride, self.width, n_weights, flat)
             dense = flat[: n_rows * n_weights].reshape(n_rows, n_weights)
             gram += dense.T @ dense
-        if self._transforms is not None:  # of the rows, and, transposed, of the columns
-            for _ in range(2):
-                gram = self._transforms @ gram.reshape(self.n_features, self.width, -1)
-                gram = gram.reshape((n_weights,) * 2).T
-        return np.ascontiguousarray(gram)
+        return gram

@@ -199,6 +199,11 @@ class TermRows:
         return LevelSums(border, border[:, 0].copy())
 
     @property
+    def has_cached_problem(self) -> bool:
+        """Whether the Gram matrix of all coefficients is cached."""
+        return self.gram_cache is not None and self.gram_cache.has(self.bases)
+
+    @property
     def are_few(self) -> bool:
         """Whether there are far fewer rows than coefficients, so that Z is small beside ZᵀZ."""
         n_coefficients = 1 + sum(basis.n_functions for basis in self.bases)

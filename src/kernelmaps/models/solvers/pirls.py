@@ -15,9 +15,11 @@ The working problem of squared loss is the problem itself: there, 1 is one REML 
 
 A curve has many basis functions, and estimated smoothing parameters leave little of most of them.
 Steps are taken in the *active set* of coefficients that penalties leave something of
-(:meth:`.reml.Penalties.active_set`); the others are zero. With very many coefficients, the set
-begins with the null spaces of terms alone (straight lines, mostly), and range spaces enter it by
-what they promise to gain (:func:`.reml.entering_smoothing`).
+(:meth:`.reml.Penalties.active_set`); the others are zero. The set begins with the smoothest
+functions of each term, or with very many coefficients with the null spaces of terms alone (straight
+lines, mostly). Once smoothing parameters stay, other ones may promise a gain, those of a wiggly
+curve that strong effects have hidden (:func:`.reml.entering_smoothing`): then they are estimated
+again, with the functions that these need. With very many coefficients, each step looks for them.
 """
 
 from __future__ import annotations
@@ -36,7 +38,6 @@ from .reml import (
     REML,
     Penalties,
     WorkingFit,
-    best_of_two_starts,
     coarse_smoothing,
     entering_smoothing,
     estimate_smoothing,
@@ -71,7 +72,7 @@ class PirlsOptions:
     squared_tol: float = 0.1
     # Coefficients from which on terms are screened: REML costs the cube of those in the model.
     screen_above: int = 1000
-    max_screenings: int = 6  # for squared loss; what enters later is hardly more than noise
+    max_searches: int = 6  # for what enters; later it is hardly more than noise
     reml_steps_screened: int = 15  # at the end; further ones move edf by a few per cent of all
     # An active set shrinks if at most this share of it remains; each change costs a few more steps
     # (x1.1 to x1.3 of the time on 20,000 rows with 1).
@@ -217,20 +218,23 @@ class ActiveSet:
         return ActiveSet.of(self.all_rows, self.all_penalties, indices)
 
     def enlarged(
-        self, rho: np.ndarray, loss: Loss, beta: np.ndarray, working_weight: float,
-        dispersion: float,
+        self, rho: np.ndarray, fixed: np.ndarray, beta: np.ndarray, gradient: np.ndarray,
+        working_weight: float, dispersion: float,
     ) -> tuple[ActiveSet, np.ndarray]:  # fmt: skip
-        """The active set with the terms that promise to gain at some β, and their ρ."""
-        penalties, rows = self.all_penalties, self.all_rows
-        gradient = rows.gradient(loss, self.scatter(beta))
+        """The active set with what promises to gain at some β, and the smoothing parameters.
+
+        `gradient` holds the derivatives of the losses by all coefficients.
+        """
+        penalties = self.all_penalties
         entering = entering_smoothing(
-            penalties, rho, gradient, working_weight, rows.total_weight, dispersion
-        )
-        rho = np.where(self.penalties.ranks > 0, rho, entering)
-        indices = np.union1d(self.indices, penalties.active_set(rho, working_weight, screened=True))
-        if len(indices) == len(self.indices):
+            penalties, rho, self.scatter(beta), gradient, working_weight,
+            self.rows.total_weight, dispersion,
+        )  # fmt: skip
+        rho = np.where(fixed, rho, entering)
+        needed = penalties.active_set(rho, working_weight, self.screened)
+        if np.isin(needed, self.indices).all():
             return self, rho
-        return ActiveSet.of(rows, penalties, indices), rho
+        return ActiveSet.of(self.all_rows, penalties, np.union1d(self.indices, needed)), rho
 
     def scatter(self, values: np.ndarray) -> np.ndarray:
         """A vector or matrix of the set in all coefficients: zero for the others."""
@@ -268,23 +272,40 @@ def _fit_squared(
     """One working problem: REML in an active set, which grows until it has all that it needs."""
     tol = REML.rough_tol if warm else PIRLS.squared_tol
     active = ActiveSet.of(rows, penalties, np.arange(len(penalties.scale)))
-    n, phi = rows.total_weight, loss.dispersion
-    if active.screened and _may_restrict(rows, fixed):
-        fit, problem, active, mean = _fit_screened(active, loss, rho, fixed, warm, tol)
-    else:
+    n, phi, may_restrict = rows.total_weight, loss.dispersion, _may_restrict(rows, fixed)
+    screened, entered = active.screened and may_restrict, fixed
+    all_problem = None
+    if not screened or (isinstance(rows, TermRows) and rows.has_cached_problem):
         all_problem, mean = rows.squared_problem()
-        if not warm:
-            rho = coarse_smoothing(all_problem, penalties, rho, phi, fixed)
-        if _may_restrict(rows, fixed):
-            active = active.updated(rho, n, final=True)
-        while True:
+    if not warm and screened:
+        rho = _without_range_spaces(penalties, rho, fixed)
+    elif not warm and all_problem is not None:
+        rho = coarse_smoothing(all_problem, penalties, rho, phi, fixed)
+    if may_restrict:
+        active = active.updated(rho, n, final=True)
+    for n_left in range(PIRLS.max_searches, -1, -1):
+        if all_problem is None:
+            problem, mean = active.rows.squared_problem()
+        else:
             problem = all_problem.restricted(active.indices)
-            fit = estimate_smoothing(problem, active.penalties, rho, phi, fixed, tol=tol)
-            needed = penalties.active_set(fit.rho, n)
-            if np.isin(needed, active.indices).all():
-                break
-            rho, indices = fit.rho, np.union1d(active.indices, needed)
-            active = ActiveSet.of(rows, penalties, indices)
+        loop_tol = REML.rough_tol if screened else tol
+        fit = estimate_smoothing(problem, active.penalties, rho, phi, fixed, tol=loop_tol)
+        if not (n_left and may_restrict):
+            break
+        beta = active.scatter(fit.beta)
+        if all_problem is None:
+            beta[0] += mean
+            gradient = rows.gradient(loss, beta)
+        else:
+            gradient = all_problem.product(beta) - all_problem.rhs
+        larger, rho = active.enlarged(fit.rho, entered, fit.beta, gradient, n, fit.dispersion)
+        if larger is active and np.array_equal(rho, fit.rho):
+            break
+        entered = entered | (rho != fit.rho)
+        active = larger.updated(rho, n, final=True)
+    if screened and tol < REML.rough_tol:
+        few = PIRLS.reml_steps_screened
+        fit = estimate_smoothing(problem, active.penalties, fit.rho, phi, fixed, few, tol)
     deviations = smoothing_deviations(fit, problem, active.penalties, ~fixed, phi is None)
     beta = constrained_minimum(fit.beta, fit.inverse, rows.constraints).copy()
     system = problem.product(beta) + active.penalties.diagonal(fit.rho) * beta
@@ -301,44 +322,6 @@ def _fit_squared(
 def _smoothing_edf(fit: WorkingFit, problem: NormalEquations, deviations: np.ndarray) -> float:
     """tr(CCᵀG)/φ."""
     return float(np.sum(deviations * problem.product(deviations)) / fit.dispersion)
-
-
-def _fit_screened(
-    active: ActiveSet, loss: Loss, rho: np.ndarray, fixed: np.ndarray, warm: bool, tol: float
-) -> tuple[WorkingFit, NormalEquations, ActiveSet, float]:
-    """The same for very many coefficients: terms enter until none promises to gain."""
-    rows, cached = active.all_rows, None
-    n, cache = rows.total_weight, rows.gram_cache if isinstance(rows, TermRows) else None
-    if cache is not None and cache.has(rows.bases):  # the Gram matrix of all coefficients
-        cached = rows.squared_problem()
-    if not warm:
-        rho = _without_range_spaces(active.all_penalties, rho, fixed)
-    active = active.updated(rho, n, final=True)
-    for screening in range(PIRLS.max_screenings + 1):
-        if cached is None:
-            problem, mean = active.rows.squared_problem()
-        else:
-            problem, mean = cached[0].restricted(active.indices), cached[1]
-        if screening or warm:
-            fit = estimate_smoothing(
-                problem, active.penalties, rho, loss.dispersion, fixed, tol=REML.rough_tol
-            )
-        else:
-            fit = best_of_two_starts(problem, active.penalties, rho, loss.dispersion, fixed)
-        if screening == PIRLS.max_screenings:
-            break
-        beta = fit.beta.copy()
-        beta[0] += mean
-        larger, rho = active.enlarged(fit.rho, loss, beta, n, fit.dispersion)
-        if larger is active:
-            break
-        active = larger.updated(rho, n, final=True)
-    if tol < REML.rough_tol:
-        few = PIRLS.reml_steps_screened
-        fit = estimate_smoothing(
-            problem, active.penalties, fit.rho, loss.dispersion, fixed, few, tol
-        )
-    return fit, problem, active, mean
 
 
 # ---- other losses -------------------------------------------------------------------------------
@@ -420,25 +403,32 @@ def _performance_step(
         active = active.updated(fit.rho, solution.problem.working_weight, selection.settled)
     objective = Objective(active.rows, loss, active.penalties.diagonal(fit.rho))
     point = _step_to_minimum(objective, state.point, solution, active)
+    larger = active
+    may_grow = _may_restrict(active.all_rows, selection.fixed)
+    may_grow &= selection.n_searches < PIRLS.max_searches
+    if may_grow and (active.screened or selection.settled):
+        gradient = active.all_rows.gradient(loss, active.scatter(point.beta))
+        larger, rho = active.enlarged(
+            selection.rho, selection.fixed | selection.entered, point.beta, gradient,
+            problem.working_weight, fit.dispersion,
+        )  # fmt: skip
+        selection.n_searches += 1
+        selection.entered |= rho != selection.rho
+        selection.settled &= larger is active and np.array_equal(rho, selection.rho)
+        selection.rho = rho
     decrements: list[float] = []
     converged = False
-    near_end = selection.settled or (selection.warm and active.rows.in_memory)
-    if near_end and objective.allows_quasi_newton:
+    warm = selection.warm and larger is active and active.rows.in_memory
+    if (selection.settled or warm) and objective.allows_quasi_newton:
         inverse, end = solution.inverse_in(active), options.quasi_newton_end * options.tol
         point, decrements, ended = quasi_newton_steps(objective, point, inverse.dot, end)
         # If a working problem left nothing to gain, its smoothing parameters are those of the fit.
         negligible = decrements[0] < PIRLS.negligible_decrement * fit.dispersion
         converged = ended and (selection.settled or negligible)
-    may_grow = active.screened and _may_restrict(active.all_rows, selection.fixed)
-    if may_grow and not (selection.settled or converged):
-        larger, selection.rho = active.enlarged(
-            selection.rho, loss, point.beta, solution.problem.working_weight, fit.dispersion
-        )
-        if larger is not active:
-            point = larger.rows.at(loss, active.scatter(point.beta)[larger.indices])
-            active = larger
+    if larger is not active:
+        point = larger.rows.at(loss, active.scatter(point.beta)[larger.indices])
     n_steps = state.n_steps + 1 + len(decrements)
-    return PirlsState(active, point, loss, solution, state.n_hessians + 1, n_steps, converged)
+    return PirlsState(larger, point, loss, solution, state.n_hessians + 1, n_steps, converged)
 
 
 def _step_to_minimum(
@@ -532,6 +522,8 @@ class SmoothingSelection:
         φ where it is known.
     warm : bool
         Whether they come from a fit of nearly the same model.
+    n_searches : int
+        How often others were searched for that promise to gain.
     settled, converged : bool
         Whether they stay from now on, and whether they are the estimates, up to small changes of
         the edf.
@@ -545,6 +537,7 @@ class SmoothingSelection:
     def __post_init__(self) -> None:
         self.settled = bool(self.fixed.all())
         self._edf: np.ndarray | float = np.inf
+        self.n_searches, self.entered = 0, np.zeros(len(self.rho), bool)
         self._n_iter, self.converged = 0, True
 
     def step(self, problem: NormalEquations, penalties: Penalties) -> WorkingFit:
@@ -553,11 +546,9 @@ class SmoothingSelection:
         The fit has the ρ before rounding, except the last one: it has the final ρ.
         """
         self._n_iter += 1
-        if self._n_iter == 1 and not self.warm:
-            self.rho = coarse_smoothing(problem, penalties, self.rho, self.dispersion, self.fixed)
-        limits = (
-            (PIRLS.reml_steps_warm, REML.rough_tol) if self.warm else (PIRLS.reml_steps, REML.tol)
-        )
+        limits = PIRLS.reml_steps, REML.tol
+        if self.warm or self._n_iter == 1:
+            limits = PIRLS.reml_steps_warm, REML.rough_tol
         fit = estimate_smoothing(problem, penalties, self.rho, self.dispersion, self.fixed, *limits)
         self.rho = np.where(self.fixed, self.rho, np.round(fit.rho, PIRLS.rho_decimals))
         edf = penalties.ranks - fit.traces

@@ -80,9 +80,10 @@ class RemlOptions:
     rough_tol: float = 1.0
     # Functions of each smoothing parameter in the model that a search starts with.
     coarse_functions: int = 3
-    # By how much smaller ρ of null spaces is in the second of two starting points: e⁻⁶ of a
-    # penalty that weighs as much as all rows leaves the difference of two columns nearly free whose
-    # correlation is 0.99. (3 and 9 ended near the same minima in tables of 141 rows.)
+    # Searches start from smoothing parameters that weigh as much as all rows, those of null spaces
+    # e⁻⁶ of that. Collinear columns may have large effects that nearly cancel each other; from
+    # penalised lines, each of which explains little by itself, a search ends at a minimum without
+    # these effects, whose ℓ may be higher by a hundred. (3 and 9 ended near the same minima.)
     free_null_space: float = 6.0
     # Penalty, in units of the sum of the working weights, beyond which a coefficient is left out:
     # less than a hundredth of it would remain.
@@ -385,41 +386,10 @@ def coarse_smoothing(
     They cost a fraction of those of the model with all functions, and mostly are close to them.
     """
     active = np.flatnonzero(penalties.order_within < REML.coarse_functions)
-    if 2 * (len(active) - penalties.n_levels) <= penalties.n_dense:
-        problem, penalties = problem.restricted(active), penalties.restricted(active)
-    elif not _may_be_collinear(_free_null_spaces(penalties, fixed)):
+    if 2 * (len(active) - penalties.n_levels) > penalties.n_dense:
         return rho
-    return best_of_two_starts(problem, penalties, rho, dispersion, fixed).rho
-
-
-def best_of_two_starts(
-    problem: NormalEquations, penalties: Penalties, rho: np.ndarray,
-    dispersion: float | None = None, fixed: np.ndarray | None = None,
-) -> WorkingFit:  # fmt: skip
-    """Minimise ℓ − log p roughly from ρ and from nearly free null spaces; take the lower minimum.
-
-    Collinear columns may have large effects that nearly cancel each other. From penalised lines,
-    each of which explains little by itself, a search ends at a minimum without these effects, whose
-    ℓ may be higher by a hundred.
-    """
-    fit = estimate_smoothing(problem, penalties, rho, dispersion, fixed, tol=REML.rough_tol)
-    null_spaces = _free_null_spaces(penalties, fixed)
-    if not _may_be_collinear(null_spaces):
-        return fit
-    start = np.where(null_spaces, rho - REML.free_null_space, rho)
-    second = estimate_smoothing(problem, penalties, start, dispersion, fixed, tol=REML.rough_tol)
-    prior = penalties.prior_of(null_spaces, problem)
-    return min(fit, second, key=lambda fit: prior.penalised_criterion(fit.criterion, fit.rho))
-
-
-def _free_null_spaces(penalties: Penalties, fixed: np.ndarray | None) -> np.ndarray:
-    """Smoothing parameters of null spaces that are estimated."""
-    null_spaces = penalties.in_null_space & (penalties.ranks > 0)
-    return null_spaces if fixed is None else null_spaces & ~fixed
-
-
-def _may_be_collinear(null_spaces: np.ndarray) -> bool:
-    return np.count_nonzero(null_spaces) > 1
+    problem, penalties = problem.restricted(active), penalties.restricted(active)
+    return estimate_smoothing(problem, penalties, rho, dispersion, fixed, tol=REML.rough_tol).rho
 
 
 def estimate_smoothing(
@@ -522,33 +492,40 @@ _MIN_GAIN = 1.0  # of log-likelihood: what a parameter gains by chance, about
 
 
 def entering_smoothing(
-    penalties: Penalties, rho: np.ndarray, gradient: np.ndarray, working_weight: float,
-    total_weight: float, dispersion: float,
+    penalties: Penalties, rho: np.ndarray, beta: np.ndarray, gradient: np.ndarray,
+    working_weight: float, total_weight: float, dispersion: float,
 ) -> np.ndarray:  # fmt: skip
-    r"""ρ of the terms that a model of many columns should get, as it was for the others.
+    r"""ρ where a term by itself promises to gain by another one, and as it was for the others.
 
-    A term outside of the active set has a smoothing parameter at its upper bound, and no gradient
-    leads back from there. With :math:`g_i` the derivatives of the losses by its coefficients and w
-    the sum of the working weights, which is their curvature in a natural basis, its penalised REML
-    criterion alone is, relative to the model without it,
+    A term that has vanished has no gradient that leads back, and a curve that is stiff beside
+    strong effects may be far from a lower minimum, where it is wiggly. With :math:`g_i` the
+    derivatives of the losses by the coefficients and w the sum of the working weights, which is
+    their curvature in a natural basis, the penalised REML criterion of a term is, with all others
+    as they are and relative to the model without it,
 
     .. math:: 2ℓ(ρ) - 2\log p(ρ)
-              = \sum_i \Bigl(\log(1 + w/d_i) - \frac{g_i^2}{φ(w + d_i)}\Bigr) - 2\log p(ρ),
-              \qquad d_i = e^ρ s_i.
+              = \sum_i \Bigl(\log(1 + w/d_i) - \frac{(wβ_i - g_i)^2}{φ(w + d_i)}\Bigr)
+              - 2\log p(ρ), \qquad d_i = e^ρ s_i.
 
-    The term enters if the smallest value on a grid is negative enough.
+    The smallest value on a grid is taken if it is far enough below that at ρ. Null spaces, which
+    share a variance, stay.
     """
     prior = penalties.prior
     assert prior is not None
     rate, weight = prior.rate(total_weight, working_weight), prior.range_weight(total_weight)
-    best, best_rho = np.full(penalties.count, -2 * _MIN_GAIN), rho.copy()
+    explained = (working_weight * beta - gradient) ** 2 / dispersion
+
+    def criterion(rho: np.ndarray) -> np.ndarray:
+        diagonal = np.maximum(penalties.diagonal(rho), 1e-300)
+        changes = np.log1p(working_weight / diagonal) - explained / (working_weight + diagonal)
+        deviation = np.exp(0.5 * (prior.offset - rho))
+        prior_term = weight * np.log1p(np.sqrt(working_weight) * deviation) + rate * deviation
+        return penalties.sum_by_group(changes) + 2 * prior_term
+
+    best, best_rho = criterion(rho) - 2 * _MIN_GAIN, rho
     for deviation in _DEVIATIONS:
         trial = prior.offset + np.log(working_weight) - 2 * np.log(deviation)
-        diagonal = np.maximum(penalties.diagonal(trial), 1e-300)
-        explained = gradient**2 / (dispersion * (working_weight + diagonal))
-        changes = np.log1p(working_weight / diagonal) - explained
-        prior_term = weight * np.log1p(deviation) + rate * deviation / np.sqrt(working_weight)
-        value = penalties.sum_by_group(changes) + 2 * prior_term
-        better = value < best
-        best[better], best_rho[better] = value[better], trial[better]
-    return best_rho
+        value = criterion(trial)
+        best_rho = np.where(value < best, trial, best_rho)
+        best = np.minimum(value, best)
+    return np.where(penalties.is_unscreened, rho, best_rho)

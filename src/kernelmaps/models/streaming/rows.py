@@ -25,7 +25,7 @@ from sklearn.utils import Tags, validation
 
 from ..._util import devices, schema
 from ..._util.arguments import check_count, refuse_masked
-from ..._util.devices import is_tensor, on_gpu, to_host
+from ..._util.devices import is_on_gpu, is_tensor, to_host
 from ..._util.schema import array, instance, integer, optional, saved
 from ..._util.sparse import check_sparse, dense, naming_text
 from ..._util.threads import interruptible, ordered_map, resolve_threads
@@ -286,8 +286,8 @@ def _folds_in_place(X: Any, device: Any, owner: str) -> bool:
     TypeError for arrays of other libraries on a GPU, which are not folded there.
     """
     if is_tensor(X):
-        return on_gpu(X) or device is not None
-    if on_gpu(X):
+        return is_on_gpu(X) or device is not None
+    if is_on_gpu(X):
         library = type(X).__module__.partition(".")[0]
         raise TypeError(
             f"{owner} folds torch tensors where they are, and X is a {library} array on "

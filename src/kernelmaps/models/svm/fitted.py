@@ -15,14 +15,14 @@ import numpy as np
 
 from ..._util import schema
 from ..._util.compiling import interpreted
-from ..._util.sparse import dense, is_sparse
+from ..._util.sparse import dense, find_not_finite, is_sparse
 from ..._util.threads import cached_property, in_threads
 from ...engine import Spec, apply, code_spec, extent
 from ...engine.apply import sums_array_api
 from ...engine.families import CURVES
 from ...engine.outputs import check_loop
 from ...engine.piecewise import spec_of
-from ...engine.reference import at_codes
+from ...engine.reference import tabulate_codes
 from ...engine.schema import check_width
 from ...engine.table import CODE, Table
 from ...engine.tabulated import has_table, n_columns, zero_at_zero
@@ -132,12 +132,12 @@ class SavedMap:
         """Refuse values of float64 rows, or warn of them, in the words of the map."""
         name, largest = self.saved_class, extent.EXACT_SIZES[1]
         low, high = extent.column_range(X)
-        if not (np.isfinite(low).all() and np.isfinite(high).all()):
-            row, column = extent.first_not_finite(X)
-            raise ValueError(extent.not_finite_message(name, X[row, column], row, column))
+        place = find_not_finite(X)
+        if place is not None:
+            raise ValueError(extent.describe_not_finite(name, X[place], *place))
         if self.refuses_negative and (low < 0).any():
             has_signed = "signed" in self.saved_parameters
-            raise ValueError(extent.negative_message(name, float(low.min()), has_signed))
+            raise ValueError(extent.describe_negative(name, float(low.min()), has_signed))
         if max(-low.min(), high.max()) > largest:
             raise ValueError(
                 f"{name}: values beyond ±{largest:g} leave the sizes for which its results are "
@@ -147,7 +147,7 @@ class SavedMap:
             return
         lower, upper = (np.asarray(end, np.float64) for end in self.domain_)
         known = self._known_names if self.feature_names_in_ is None else self.feature_names_in_
-        message = extent.outside_domain(
+        message = extent.describe_outside_domain(
             self.saved_class, (low, high), (lower, upper), self.out_of_domain, known
         )
         if message is not None and not self._warned:
@@ -466,7 +466,7 @@ class AdditiveMachine:
             codes = 1 << 8 * X.dtype.itemsize
             n_bytes = codes * X.shape[1] * self.n_outputs * 4
             if X.dtype.kind == "u" and table.binning != CODE and n_bytes <= _CODE_BYTES:
-                table = at_codes(table, codes, np.dtype(np.float64))
+                table = tabulate_codes(table, codes, np.dtype(np.float64))
             self._cache[key] = summed_table(table, precision)
         return self._cache[key]
 

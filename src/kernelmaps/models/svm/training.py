@@ -22,10 +22,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.sparsefuncs import min_max_axis
 
 from ..._util.display import track
+from ..._util.sparse import find_not_finite
 from ..._util.threads import power_of_two, run_interruptibly
 from ...data import Block, Source, open_source
 from ...data.sources import IterableSource, RowSample, sampled_rows
-from ...engine.extent import column_range, extent_of, first_not_finite
+from ...engine.extent import column_range
 from ..losses import LOSSES, svm_loss
 from ..rows.band_rows import BandRows
 from ..rows.map_bands import TwoValuedColumns, bands_of
@@ -364,11 +365,10 @@ def _check_block(owner: str, block: Block) -> None:
             f"{owner}: the data carry no targets: pass y, or chunks (X, y), or the name of the "
             "column that holds them."
         )
-    values = block.X.data[None, :] if sparse.issparse(block.X) else block.X
-    if not extent_of(np.ascontiguousarray(values)).is_finite:
-        row, column = first_not_finite(values)
-        place = "" if sparse.issparse(block.X) else f", row {block.row + row}, column {column}"
-        raise ValueError(f"{owner}: Input X contains NaN or infinity (chunk {block.chunk}{place}).")
+    place = find_not_finite(block.X)
+    if place is not None:
+        where = f"chunk {block.chunk}, row {block.row + place[0]}, column {place[1]}"
+        raise ValueError(f"{owner}: Input X contains NaN or infinity ({where}).")
 
 
 class BlockTraining:

@@ -1,0 +1,84 @@
+"""Export of the effects of a GAM as tables that people read: CSV and Excel files."""
+
+from __future__ import annotations
+
+import re
+from io import BytesIO
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._util.arguments import needed
+from .._util.display import printable
+from .._util.storage import AnyPath, write_file
+from .sql import fitted_predictor
+
+__all__ = ["write_tables"]
+
+
+def write_tables(model: Any, path: AnyPath, *, step: Any = None) -> None:
+    """Write the intercept and the effects of all terms to a file.
+
+    Parameters
+    ----------
+    model : fitted AdditiveRegressor or AdditiveClassifier
+        The model, whose `to_tables` says what the columns are.
+    path : str or Path
+        A ``.csv`` file has all terms one below the other, an ``.xlsx`` file a sheet for each.
+    step : float or dict, optional
+        Width of the bands of numbers, or widths by column, as in `to_tables`.
+    """
+    import pandas as pd
+
+    tables = _all_tables(model, step)
+    content = BytesIO()
+    if Path(path).suffix.lower() == ".csv":
+        _joined(tables).to_csv(content, index=False)
+    else:
+        needed("openpyxl")
+        with pd.ExcelWriter(content, engine="openpyxl") as writer:
+            for k, (name, frame) in enumerate(tables.items()):
+                title = re.sub(r"[\[\]:*?/\\]", "_", printable(f"{k} {name}"))[:31].rstrip("'")
+                frame.to_excel(writer, sheet_name=title, index=False)
+            for cell in chain.from_iterable(chain(*writer.book.worksheets)):
+                if cell.data_type == "f":  # text is never a formula
+                    cell.data_type = "s"
+    write_file(path, content.getvalue())
+
+
+def _all_tables(model: Any, step: Any) -> dict[str, Any]:
+    """The table of the intercept, and those of the terms, with bands and levels as text."""
+    import pandas as pd
+
+    predictor = fitted_predictor(model, "write_tables")
+    tables = model.to_tables(step)
+    first = next(iter(tables.values()))
+    data: dict[str, Any] = {"effect": predictor.intercept}
+    if len(predictor.intercept) > 1:
+        data = {"class": predictor.classes} | data
+    if predictor.link != "identity":
+        data["relativity"] = np.exp(predictor.intercept)
+    data["standard_error"] = predictor.posterior.factors[:, 0].astype(np.float64)
+    data["exposure"] = first["exposure"].sum() / len(predictor.intercept)
+    for frame in tables.values():
+        for name in frame.select_dtypes(exclude="number"):
+            frame[name] = [printable(str(label)) for label in frame[name]]
+    return {"(intercept)": pd.DataFrame(data), **tables}
+
+
+def _joined(tables: dict[str, Any]) -> Any:
+    """All tables in one: bands and levels are in the same column, those of second columns next."""
+    import pandas as pd
+
+    frames = []
+    for name, frame in tables.items():
+        names: dict[str, str] = {}
+        for starts, shown in ((("band", "level"), "band or level"), ("value", "value")):
+            heads = [head for head in frame.columns if head.startswith(starts)]
+            names |= dict(zip(heads, (shown, f"second {shown}")))
+        frames.append(frame.rename(columns=names).assign(term=name))
+    joined = pd.concat(frames)
+    first = [name for name in ("term", "band or level", "second band or level") if name in joined]
+    return joined[[*first, *joined.columns.difference(first, sort=False)]]
