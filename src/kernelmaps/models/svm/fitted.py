@@ -23,8 +23,9 @@ from ...engine.families import CURVES
 from ...engine.outputs import check_loop
 from ...engine.piecewise import spec_of
 from ...engine.reference import tabulate_codes
-from ...engine.schema import check_width
+from ...engine.spec import check_width
 from ...engine.table import CODE, Table
+from ...engine.table.stored import flatten
 from ...engine.tabulated import has_table, n_columns, zero_at_zero
 from ...exceptions import OutOfDomainWarning
 from ..outputs import best_codes, class_probabilities, sigmoid
@@ -658,7 +659,7 @@ def add_sums(table: Any, X: Any, out: np.ndarray, n_jobs: int | None = None) -> 
     check_loop(X, table.features, out, (X.shape[0], table.outputs))
     grain = max(1, _GRAIN // (X.shape[1] * out.shape[1]))
     flat, stored = out.reshape(-1), is_sparse(X)
-    rows = stored_rows(X.data, X.indices, X.indptr) if stored else X.reshape(-1)
+    rows = stored_rows(X.data, X.indices, X.indptr) if stored else flatten(X)
     loop = dot_stored if stored else dot_dense
 
     def work(begin: int, end: int) -> None:
