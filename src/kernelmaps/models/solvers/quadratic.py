@@ -198,9 +198,7 @@ def inverse_root(
     if not diagonal:
         A = _part(stats.scatter(), columns)
         if _has_factor(A, alpha):
-            with _explain_failure():
-                shifted = A + alpha * np.eye(len(A))
-                factor, _ = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
+            factor, _ = _cholesky(A, alpha)
             return solve_triangular(factor, np.eye(len(A)), lower=True, check_finite=False).T
     spectrum = spectrum_of(stats, columns, diagonal)
     scale = np.sqrt(spectrum._inverse(alpha))
@@ -267,11 +265,14 @@ def _cholesky_solution(A: np.ndarray, B: np.ndarray, alpha: float) -> np.ndarray
         shifted.diagonal().add_(alpha)
         factor = torch.linalg.cholesky(shifted)
         return to_host(torch.cholesky_solve(to_device(B.T, device), factor)).T
-    shifted = A.copy()
-    shifted[np.diag_indices_from(shifted)] += alpha
+    return cho_solve(_cholesky(A, alpha), B.T, check_finite=False).T
+
+
+def _cholesky(A: np.ndarray, alpha: float) -> tuple[np.ndarray, bool]:
+    """The factor of A + αI, as SciPy's routines take it."""
+    shifted = A + alpha * np.eye(len(A))
     with _explain_failure():
-        factor = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
-    return cho_solve(factor, B.T, check_finite=False).T
+        return cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
 
 
 def squared_errors(W: np.ndarray, columns: np.ndarray, train: Moments, rows: Moments) -> np.ndarray:
