@@ -94,16 +94,6 @@ def test_linear_splines_with_penalised_differences_have_the_error_of_interpolati
     assert (tmp_path / "additive_figure_1.png").exists()
 
 
-def test_an_attack_that_finds_more_than_the_bound_is_counted():
-    attack = attack_certificates.Attack
-    every = [attack(0.5, 1.0, "a"), attack(2.0, 1.0, "b"), attack(float("nan"), 1.0, "c")]
-    figures, failed = attack_certificates.summary("table", every)
-    assert [one.map for one in failed] == ["b", "c"]
-    assert figures["broken"] == 2
-    shares = [attack(0.0, 0.05, "x"), attack(0.2, 0.05, "x")]
-    assert attack_certificates.summary("rows", shares)[0]["broken"] == 1
-
-
 NEW_CASES = ("relative", "inner", "kernel_lists", "signed")
 
 

@@ -5,7 +5,6 @@ import os
 import re
 import shlex
 import sys
-import warnings
 from importlib import import_module
 
 import numpy as np
@@ -19,8 +18,6 @@ from kernelmaps._util import storage
 from kernelmaps.cli import fit as fitting
 from kernelmaps.cli import saved_model
 from kernelmaps.cli.settings import parse_map
-from kernelmaps.data.files import compressed, open_text
-from kernelmaps.data.reading import held_out
 from kernelmaps.evaluation import comparison
 from kernelmaps.export.files import open_info
 from kernelmaps.models.svm import fitted as svm_fitted
@@ -116,17 +113,6 @@ def test_compare_prints_a_table_and_writes_a_report(csv, tmp_path):
     assert page.startswith("<!doctype html>")
     assert "rows = km.datasets.read_rows(" in page
     assert "target='label')" in page
-
-
-def test_compare_as_json_has_all_parts(csv):
-    options = ("-t", "d", "--drop", "label", "--task", "regression", *QUICK, "--json")
-    printed = json.loads(run("compare", csv, *options))
-    assert printed["task"] == "regression"
-    row = next(row for row in printed["rows"] if row["label"] == "HomogeneousMap 3")
-    assert row["error_max"] > row["error_rms"] > 0
-    assert row["score"] <= 1
-    assert row["columns"] == 9
-    assert row["bytes"] == 80 * 9 * 8
 
 
 def test_ctrl_c_keeps_and_prints_what_is_done(csv, monkeypatch):
@@ -360,20 +346,6 @@ def test_a_model_file_from_the_future_is_refused(ridge, csv, tmp_path):
         assert_refused(3, "Upgrade kernelmaps", *arguments)
 
 
-def test_a_full_disk_leaves_the_old_model_intact(csv, ridge, tmp_path, monkeypatch):
-    out = tmp_path / "m.kmap"
-    out.write_bytes(ridge.read_bytes())
-
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    arguments = ["fit", csv, "-t", "label", "--model", "ridge", "-o", out]
-    assert_refused(1, "No space left on device", *arguments)
-    assert out.read_bytes() == ridge.read_bytes()
-    assert [item.name for item in tmp_path.iterdir()] == ["m.kmap"]
-
-
 # ---- data larger than memory, columns to leave out, folders that are not there ------------------
 
 
@@ -553,19 +525,6 @@ def test_predictions_are_written_as_the_suffix_says(suffix, csv, ridge, tmp_path
     assert read_columns(out, ["label"])["label"] == expected[1:]
 
 
-@pytest.mark.parametrize("suffix", ["gz", "bz2", "xz", "zst"])
-def test_compressed_tables_are_read(suffix, csv, ridge, tmp_path):
-    path = tmp_path / f"mine.csv.{suffix}"
-    path.write_bytes(b"".join(compressed(path, [csv.read_bytes()])))
-    assert path.read_bytes()[:20] != csv.read_bytes()[:20]
-    expected = run("predict", ridge, csv)
-    assert run("predict", ridge, path) == expected
-    run("predict", ridge, path, "-o", path)  # the input is read before it is replaced
-    with open_text(path) as stream:
-        assert stream.read().splitlines() == expected.splitlines()
-    assert os.listdir(tmp_path) == [path.name]
-
-
 @pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".xz", ".zst"])
 def test_predictions_that_fail_leave_the_file_as_it_was(suffix, csv, ridge, tmp_path, monkeypatch):
     def blocks(self, *arguments, **options):
@@ -620,25 +579,6 @@ def test_the_saved_model_is_fitted_on_all_rows(csv, tmp_path):
     assert told[0].pop("held_out")["rows"] > 0
     assert told[1].pop("held_out") is None
     assert told[0] == told[1]
-
-
-@pytest.mark.parametrize("form", ["gam", "streamed"])
-def test_held_out_rows_of_classes_that_no_other_row_has_count_as_wrong(form, tmp_path):
-    n = 200
-    held = held_out(0, n)
-    y = np.where(np.arange(n) % 2, "odd", "even").astype(object)
-    y[np.flatnonzero(held)[:5]] = [f"rare {k}" for k in range(5)]
-    frame = pd.DataFrame({"a": np.arange(n) % 2 + 0.5, "b": np.arange(n) % 7 / 7, "label": y})
-    path = tmp_path / f"rare.{'parquet' if form == 'streamed' else 'csv'}"
-    frame.to_parquet(path) if form == "streamed" else frame.to_csv(path, index=False)
-    model = "ridge" if form == "streamed" else form
-    options = ["--map", "SplineMap"] if model == "ridge" else []
-    out = tmp_path / "m.kmap"
-    result = invoke("fit", path, "-t", "label", "--model", model, *options, "-o", out, "--json")
-    told, m = json.loads(result.stdout), int(held.sum())
-    assert f"5 of {m} held-out rows are of classes that no other row has" in result.stderr
-    assert told["scored_rows"] == m
-    assert told["score"] == pytest.approx(1 - 5 / m)
 
 
 @pytest.mark.parametrize(
@@ -714,42 +654,6 @@ def test_long_work_says_what_it_does_without_a_terminal(csv, tmp_path):
     result = invoke("fit", csv, "-t", "label", "--model", "ridge", "-o", tmp_path / "m.kmap")
     assert "reading mine.csv" in result.stderr
     assert "fitting StreamingRidgeClassifier on all 120 rows" in result.stderr
-
-
-@pytest.mark.filterwarnings("default::UserWarning")
-def test_warnings_of_other_libraries_are_lines_as_well_and_come_once(csv, tmp_path, monkeypatch):
-    def warn(*arguments, **options):
-        for stacklevel in (1, 2):
-            warnings.warn("of another\n  library", UserWarning, stacklevel=stacklevel)
-        raise ValueError("and no more")
-
-    monkeypatch.setattr("kernelmaps.cli.fit.fit_file", warn)
-    result = invoke("fit", csv, "-t", "label", "-o", tmp_path / "m.kmap")
-    assert result.stderr.splitlines() == ["warning: of another library", "error: and no more"]
-
-
-def test_notes_of_a_comparison_speak_of_options(tmp_path):
-    path = tmp_path / "mine.csv"
-    rng = np.random.default_rng(0)
-    lines = [
-        "a,b,y",
-        *(f"{a:.3f},{b:.3f},{c}" for a, b, c in zip(*rng.random((2, 90)), [0, 1, 2] * 30)),
-    ]
-    path.write_text("\n".join(lines))
-    text = run("compare", path, "--maps", "HomogeneousMap", "--kernels", "chi2", "--sizes", "3",
-               "--report", tmp_path / "r.html")  # fmt: skip
-    assert "--task changes it" in " ".join(text.split())
-    assert "--task changes it" in (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "task=" not in text
-
-
-def test_predict_names_the_columns_that_leave_the_range(csv, tmp_path):
-    model, new = tmp_path / "m.kmap", tmp_path / "new.csv"
-    new.write_text("a,b,c,d\n90,0.2,80,0.4\n")
-    for extra in (("--C", "1"), ("--model", "ridge", "--map", "SplineMap")):
-        run("fit", csv, "-t", "label", "-o", model, *extra)
-        told = " ".join(invoke("predict", model, new).stderr.split())
-        assert "2 of 4 columns have values outside the fitted domain ('a', 'c')" in told, told
 
 
 # ---- stationary kernels in a ridge model --------------------------------------------------------

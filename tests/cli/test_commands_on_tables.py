@@ -376,15 +376,6 @@ def test_a_target_of_text_offers_no_regression(tmp_path):
     )
 
 
-def test_a_column_that_gives_the_target_away_is_pointed_out(tmp_path):
-    columns = cells()
-    columns["log"] = [f"{np.log(float(fare)):.6f}" for fare in columns["fare"]]
-    path = write(tmp_path / "d.csv", columns)
-    result = invoke("fit", path, "-t", "fare", "-o", tmp_path / "m.kmap")
-    assert "column 'log' orders the rows as 'fare' does" in result.stderr
-    assert "column 'area' orders" not in result.stderr
-
-
 def test_a_table_is_exported_with_its_features_and_a_word_on_dates(model, rides, tmp_path):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
@@ -504,24 +495,6 @@ def test_a_file_read_block_by_block_gives_the_model_of_memory(
         np.testing.assert_allclose(*found, rtol=1e-6)
 
 
-def test_later_blocks_may_hold_words_gaps_and_new_levels(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "BLOCK", 100)
-    columns = cells()
-    columns["area"][250] = "huge"
-    columns["city"][350:353] = ["Oslo"] * 3
-    columns["fare"][120] = ""
-    columns["note"] = [str(k % 7) if k < 200 else "abc"[k % 3] for k in range(N)]
-    path = write(tmp_path / "rides.csv", columns)
-    told, said = streamed(path, "-t", "fare", "--drop", "tip", "-o", tmp_path / "m.kmap")
-    assert "column 'area' holds numbers: 'huge' counted as missing" in said
-    assert "1 row without 'fare' left out" in said
-    assert told["rows"] == N - 1
-    assert told["kinds"]["note"] == "category"
-    assert told["kinds"]["area"] == "number"
-    books = {book.name: book for book in km.load(tmp_path / "m.kmap").predictor_.books}
-    assert "Oslo" in books["city"].levels
-
-
 def test_whole_numbers_stay_classes_and_large_files_stream_by_themselves(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "IN_MEMORY_BYTES", 100)
     path = labelled(tmp_path / "d.csv", lambda n: [str(k % 13 // 7) for k in range(n)])
@@ -529,28 +502,6 @@ def test_whole_numbers_stay_classes_and_large_files_stream_by_themselves(tmp_pat
     assert "read block by block" in " ".join(result.stdout.split())
     assert km.load(tmp_path / "m.kmap").classes_.tolist() == [0, 1]
     assert km.load(tmp_path / "m.kmap").classes_.dtype.kind == "i"
-
-
-def test_targets_of_later_blocks_are_checked(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "BLOCK", 100)
-    columns = cells()
-    columns["fare"][300] = "free"
-    path = write(tmp_path / "rides.csv", columns)
-    out = tmp_path / "m.kmap"
-    asked = "fit", path, "-o", out, "--stream"
-    assert_refused(2, "'fare' holds numbers, and 'free' beside them", *asked, "-t", "fare")
-    assert_refused(2, "has no target", *asked)
-
-
-@pytest.mark.parametrize(
-    ("text", "match"),
-    [("", "is empty"), ("a,b,fare\n", "has no rows"), ("a,a,fare\n1,2,3\n", "more than once")],
-)
-@pytest.mark.parametrize("how", ["--stream", "--in-memory"])
-def test_files_without_rows_are_refused_alike_however_they_are_read(text, match, how, tmp_path):
-    path = tmp_path / "rides.csv"
-    path.write_text(text)
-    assert_refused(2, match, "fit", path, "-t", "fare", "-o", tmp_path / "m.kmap", how)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
@@ -762,6 +713,16 @@ def test_exposures_are_remembered(tmp_path):
     np.testing.assert_array_equal(np.array(rates, float), model.predict(X))
 
 
+def test_a_surface_is_named_by_its_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.random((200, 3)), columns=["east", "north", "age"])
+    frame["y"] = np.sin(6 * frame["east"]) * frame["north"] + frame["age"]
+    path, out = tmp_path / "d.csv", tmp_path / "m.kmap"
+    frame.to_csv(path, index=False)
+    run("fit", path, "-t", "y", "--terms", "east:north=surface,age=linear", "-o", out)
+    assert km.load(out).term_names_ == ["age", "east × north"]
+
+
 def test_losses_have_their_parameter_behind_a_colon(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.random(300)})
@@ -800,15 +761,6 @@ def test_weights_are_a_column_only_where_they_are_named(tmp_path):
         assert not invoke("predict", out, path).stderr  # the column is not a new one
     options = ["--model", "svm", "--sample-weight", "a"]
     assert_refused(2, "--sample-weight means nothing for --model svm", "fit", path, *options)
-
-
-def test_average_precision_of_a_rare_class_is_shown(tmp_path):
-    rng = np.random.default_rng(0)
-    a = rng.normal(size=3000)
-    rare = rng.random(3000) < 0.04 * np.exp(a) / np.exp(0.5)
-    pd.DataFrame({"a": a, "fraud": np.where(rare, "yes", "no")}).to_csv(tmp_path / "d.csv")
-    shown = " ".join(run("fit", tmp_path / "d.csv", "-t", "fraud").split())
-    assert "average precision of the rarer class" in shown
 
 
 def test_tables_that_changed_are_refused_or_warned_of_by_column(sales, tmp_path):

@@ -166,12 +166,6 @@ def test_a_model_on_a_map_from_outside_is_saved(outside, data, tmp_path):
     np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
 
 
-def test_a_map_that_was_not_registered_is_not_saved(tmp_path):
-    fitted = OutsideMap("chi2", 5).fit([[0.5], [1.0]])
-    with pytest.raises(TypeError, match="which a model file cannot hold"):
-        km.save(fitted, tmp_path / "map.kmap")
-
-
 def test_what_is_no_map_is_not_registered(outside):
     from kernelmaps.maps import register
 

@@ -54,16 +54,6 @@ def test_failures_of_the_disk_are_not_taken_for_damage(tmp_path, monkeypatch):
         CsvFile(path).table()
 
 
-@pytest.mark.parametrize("options", [[], ["--stream"]], ids=["memory", "stream"])
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_commands_exit_as_for_any_bad_input(tmp_path, damage, options):
-    path = damaged(tmp_path, ".gz", damage)
-    result = CliRunner().invoke(load_commands(), ["fit", str(path), "-t", "y", *options])
-    assert result.exit_code == 2
-    assert "rows.csv.gz' is damaged" in result.stderr
-    assert "Aborted" not in result.stderr
-
-
 @pytest.mark.parametrize(
     ("error", "code"),
     [(EOFError("short"), 2), (OSError("a page is damaged"), 2), (OSError(28, "No space left"), 1)],

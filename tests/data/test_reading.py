@@ -10,7 +10,6 @@ from sklearn.preprocessing import normalize
 
 from kernelmaps._util.sparse import dense
 from kernelmaps.data.reading import Rows
-from kernelmaps.data.tables import TableFile
 from kernelmaps.datasets import read_rows
 
 X = np.array([[0.5, 1.0], [2.0, 0.0], [0.0, 3.25]])
@@ -128,18 +127,6 @@ def test_a_missing_value_of_the_target_is_named(tmp_path):
     assert_refused(path, r"line 3: the target 'y' is missing \(rows without it: 2\)")
 
 
-def test_lines_are_counted_as_an_editor_does(tmp_path):
-    """Empty lines count, and a cell may have several."""
-    text = 'a,b,y\n\n1,2,0\n\n"3\n",4,1\n5,six,0\n'
-    path = write_csv(tmp_path / "gaps.csv", text)
-    assert_refused(path, r"line 7, column 'b': the cell holds 'six'", target="y")
-    path = write_csv(tmp_path / "short.csv", "\na,b\n\n1,2\n\n3\n")
-    assert_refused(path, "line 6: 1 cells where the header has 2")
-    path = write_csv(tmp_path / "target.csv", "a,y\n1,\n2,1\n\n3,1e999\n")
-    with pytest.raises(ValueError, match="line 5: the target 'y' holds '1e999'"):
-        TableFile.read(path).read_targets("y")
-
-
 def test_ragged_repeated_and_empty_tables_are_refused(tmp_path):
     assert_refused(
         write_csv(tmp_path / "bad.csv", "a,b\n1,2\n3\n"), "line 3: 1 cells where the header has 2"
@@ -147,18 +134,6 @@ def test_ragged_repeated_and_empty_tables_are_refused(tmp_path):
     assert_refused(write_csv(tmp_path / "bad.csv", "a,a\n1,2\n"), r"columns \['a'\] more than once")
     assert_refused(write_csv(tmp_path / "bad.csv", ""), "is empty")
     assert_refused(write_csv(tmp_path / "bad.csv", "a,b\n"), "no rows")
-
-
-def test_a_text_column_in_parquet_is_named(tmp_path):
-    pd = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
-    pd.DataFrame({"a": [1.0], "city": ["Rome"]}).to_parquet(tmp_path / "bad.parquet")
-    assert_refused(tmp_path / "bad.parquet", "column 'city' holds text")
-
-
-def test_no_such_file_or_dataset():
-    with pytest.raises(FileNotFoundError, match=r"no file 'nowhere.csv', nor a dataset.*digits"):
-        read_rows("nowhere.csv")
 
 
 def test_columns_that_are_no_features_are_dropped(tmp_path):
@@ -259,26 +234,3 @@ def test_labels_with_underscores_are_text(tmp_path):
 
 
 # ---- damaged text and files ---------------------------------------------------------------------
-
-
-def test_text_that_is_not_utf8_is_refused(tmp_path):
-    (tmp_path / "latin.csv").write_bytes("größe,y\n1,2\n".encode("latin-1"))
-    assert_refused(tmp_path / "latin.csv", "latin.csv is not UTF-8 text")
-
-
-def test_columns_are_found_without_comparing_each_with_all(tmp_path):
-    """Columns are found by a table; comparing each with all took 21 s for 20,000."""
-
-    class Name(str):
-        comparisons = 0
-        __hash__ = str.__hash__
-
-        def __eq__(self, other):
-            Name.comparisons += 1
-            return str.__eq__(self, other)
-
-    width = 500
-    names = [Name(f"column{j}") for j in range(width)]
-    path = write_csv(tmp_path / "wide.csv", f"{','.join(names)},y\n{'1,' * width}0\n")
-    assert read_rows(path, columns=names).X.shape == (1, width)
-    assert width <= Name.comparisons < 20 * width  # each with all: 250 times the width

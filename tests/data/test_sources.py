@@ -226,15 +226,6 @@ def test_parquet_text_columns_are_refused(table):
         open_source(pa.table({"x": [1.0, 2.0], "name": ["a", "b"]}))
 
 
-def test_truncated_file_is_refused(table, tmp_path):
-    np.save(tmp_path / "X.npy", table[0])
-    source = open_source(tmp_path / "X.npy")
-    data = (tmp_path / "X.npy").read_bytes()
-    (tmp_path / "X.npy").write_bytes(data[:-100])
-    with pytest.raises(ValueError, match=r"X.npy. is not a readable .npy file"):
-        list(source.blocks(16))
-
-
 # ---- tables -------------------------------------------------------------------------------------
 
 

@@ -124,7 +124,7 @@ def worst_pair(table, seed, size=300):
     rng = np.random.default_rng(seed)
 
     def error(u, v):
-        x, y = grid.at(np.clip(u, 0, 1)), grid.at(np.clip(v, 0, 1))
+        x, y = grid.place(np.clip(u, 0, 1)), grid.place(np.clip(v, 0, 1))
         miss = grid.component(x, y) - np.sum(table(x) * table(y), axis=1)
         return np.abs(miss) / grid.tolerance(x, y)
 
@@ -162,7 +162,7 @@ def test_without_a_proof_there_is_no_bound_but_the_largest_error_found(seed):
     design = km.design_map(own, 2, domain=(0, 2), method="minimax", cache=False)
     assert not design.certificate.proved
     assert "largest error found (no bound is proved" in design.summary()
-    stated = str(design.certificate.for_map("absolute", "values in [0, 2]"))
+    stated = str(design.certificate.summarise("absolute", "values in [0, 2]"))
     assert "at most" not in stated
     assert "no bound is proved" in stated
 

@@ -259,21 +259,6 @@ def test_codes_of_many_values_between_uneven_anchors(gpu, anchors, monkeypatch, 
     np.testing.assert_array_equal(found, codes_of(spec, X))
 
 
-def test_codes_next_to_half_a_code_are_those_of_the_processor(gpu, monkeypatch):
-    from kernelmaps.engine import encode as codes_of
-    from kernelmaps.engine import gpu as room
-    from kernelmaps.engine.encode import _encode_array_api
-
-    monkeypatch.setattr(room, "usable_for", lambda X: True)
-    X = np.linspace(0.1, 0.7, 50, dtype=np.float32)[:, None]
-    spec = km.AnchorMap("chi2", 12, anchors="uniform", n_neighbors=2).fit(X).spec_
-    lo, scale = spec.arrays["origin"][0], spec.arrays["resolution"][0]
-    half = (lo + (np.arange(11 * 256) + 0.5) / (256 * scale)).astype(np.float32)[:, None]
-    np.testing.assert_array_equal(
-        _encode_array_api(spec, half, -np.inf, np.inf)[0], codes_of(spec, half)
-    )
-
-
 def test_products_without_a_kernel_of_their_own(gpu, seed):
     X = histograms(seed)
     spec = km.RandomOrthoprojector(6, random_state=0).fit(X).spec_

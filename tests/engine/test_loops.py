@@ -1,11 +1,16 @@
 """What compiled loops take: rows of any strides, also read-only ones, and indices of any width."""
 
+from functools import partial
+
+import numba
 import numpy as np
 from scipy import sparse
 
 import kernelmaps as km
+from kernelmaps.engine.table import dot, encode, transform
 from kernelmaps.engine.table.locate import stored_rows
-from kernelmaps.engine.table.stored import flatten
+from kernelmaps.kernels import _loops
+from kernelmaps.models.solvers import _dual_loops
 
 
 def test_csr_rows_with_gaps_between_their_numbers_are_rows_like_others(seed):
@@ -38,10 +43,32 @@ def test_indices_of_64_bits_share_the_loops_of_others():
         assert (kept.indices.tolist(), kept.indptr[-1]) == (indices, end)
 
 
-def test_rows_that_may_not_be_written_to_share_the_loops_of_others():
-    rows = np.arange(6.0).reshape(2, 3)
-    rows.flags.writeable = False
-    flat = flatten(rows)
-    assert flat.flags.writeable
-    assert np.shares_memory(flat, rows)
-    np.testing.assert_array_equal(flat, rows.ravel())
+def test_rows_that_are_read_only_share_the_loops_of_others(seed, monkeypatch):
+    """Those of pandas are, and arrays of both kinds are of different types to numba."""
+    rng, types = np.random.default_rng(seed), []
+    rows, y = rng.random((300, 10)), rng.integers(0, 2, 300)
+    read_only = rows.copy()
+    read_only.flags.writeable = False
+
+    def record(loop, *args):
+        types[-1].add(tuple(map(numba.typeof, args)))
+        return loop(*args)
+
+    for module, name in (
+        (transform, "transform_dense"), (encode, "encode_dense"), (dot, "dot_dense"),
+        (_dual_loops, "visit_examples"), (_loops, "dense_sums"),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, partial(record, getattr(module, name)))
+    model, codes = (
+        km.AdditiveSVC(km.SplineMap(), 1.0, solver="dual"),
+        km.AnchorMap(anchors="uniform").fit(rows),
+    )
+    for X in (rows, read_only):
+        types.append(set())
+        model.fit(X, y).decision_function(X)
+        model.feature_map_.transform(X)
+        km.engine.encode(codes.spec_, X)
+        km.kernels.chi2(X)
+    assert len(types[0]) > 4
+    assert types[0] == types[1]
+    assert rows.flags.writeable

@@ -456,26 +456,6 @@ def test_a_tie_is_at_most_a_point():
     assert "(exact) has 0.905, which is a statistical tie." in " ".join(result.use_this())
 
 
-def test_the_table_says_where_an_exact_machine_has_a_higher_score():
-    """It is not recommended, but what it has more is part of the advice."""
-    scores = {"exact": 0.99, "best": 0.95, "plain linear": 0.8}
-    text = " ".join(str(_results(scores)).split())
-    assert "because it has the best score, exact kernel machines aside." in text
-    assert "The best exact kernel machine (exact) has 0.990, which is 0.040 higher." in text
-    assert "= exact" not in text  # nothing is tied with it
-    assert "exact kernel machine" not in str(_results(scores | {"exact": 0.9}))
-
-
-@pytest.mark.parametrize("quick", ["best", "quick"])
-def test_the_advice_says_among_how_many_where_some_did_not_finish(quick):
-    words = " of the 3 methods that finished, exact kernel machines aside"
-    result = _results({**SCORES, "slow": 0.5}, dict.fromkeys(SCORES, 9.0) | {quick: 1.0})
-    assert "that finished" not in result.use_this()[0]
-    result.frame.loc["slow", "status"] = "unfinished"
-    reason = "best score" if quick == "best" else "tied with the best"
-    assert reason + words in result.use_this()[0]
-
-
 def test_the_program_of_the_recommendation_runs_and_gives_its_score(data, tmp_path, capsys):
     X, y = data
     np.savez(tmp_path / "rows.npz", X=X, y=y)
@@ -607,18 +587,6 @@ def test_candidates_can_run():
     assert candidates(km.kernels.Laplacian(), (8,), all_variants=False)[0].variant == "iid"
 
 
-def test_a_terminal_of_80_columns_shows_whole_names():
-    labels = [
-        "RandomFourierMap orthogonal 1024, gaussian",
-        "sklearn AdditiveChi2Sampler 15, gaussian",
-    ]
-    result = _results(dict.fromkeys(labels, 0.5))
-    printed = text_of(result.table(), width=80)
-    words = " ".join(printed.split())
-    assert "RandomFourierMap 1024, gaussian" in words or "RandomFourierMap 1024," in words
-    assert "sk. AdditiveChi2 15," in words
-
-
 # ---- MeanNormScaler -----------------------------------------------------------------------------
 
 
@@ -650,10 +618,3 @@ def test_polynomial_kernels_have_scikit_learns_maps_next_to_them(data):
     assert 0 < comparison.measure_error(peer, problem).relative < 1
     assert "exact polynomial" in [method.label for method in listed]
     assert [item.name for item in candidates(fit_kernel("polynomial", X), (64,))] == ["NystroemMap"]
-
-
-def test_splines_come_with_their_default_settings():
-    [usual] = [item for item in candidates(None, (3, 5)) if item.name == "SplineMap"]
-    assert usual.make().get_params() == km.SplineMap().get_params()
-    larger = [item for item in candidates(None, (12,)) if item.name == "SplineMap"]
-    assert [item.size for item in larger] == [12]

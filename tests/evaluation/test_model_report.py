@@ -52,7 +52,7 @@ def test_the_page_has_every_function_and_pair(regression):
     model, _, _, data, _ = regression
     shapes = {shape.name: shape for shape in model.shape_functions_}
     assert {found["name"] for found in data["shapes"]} == set(shapes)
-    display = ShapeFunctionDisplay.of_model(model)
+    display = ShapeFunctionDisplay.from_model(model)
     np.testing.assert_allclose(data["range"], display.limits, rtol=1e-3)
     for found, panel in zip(data["shapes"], display.panels, strict=True):
         shape = shapes[found["name"]]

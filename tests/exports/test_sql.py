@@ -310,7 +310,7 @@ def test_other_arguments_are_refused(models, arguments, problem):
 
 def test_what_is_no_gam_is_refused(models):
     for what in (fitted_map("SplineMap"), fitted_model("StreamingRidge"), "model.kmap"):
-        with pytest.raises(TypeError, match=f"is for GAMs .*{type(what).__name__} has no tables"):
+        with pytest.raises(TypeError, match=f"is for GAMs .*: {type(what).__name__} has no tables"):
             km.to_sql(what, TABLE)
     with pytest.raises(ValueError, match="this AdditiveRegressor is not fitted: call fit first"):
         km.to_sql(km.AdditiveRegressor(), TABLE)

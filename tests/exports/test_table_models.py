@@ -319,6 +319,16 @@ def test_a_loss_with_a_logarithmic_link_is_one_entry(monkeypatch, tmp_path):
     assert not hasattr(model, "partial_fit")  # it is of tables alone
 
 
+def test_a_surface_is_part_of_a_graph():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.random((200, 2)), columns=["east", "north"])
+    y = np.sin(6 * X["east"]) * X["north"]
+    X.iloc[:20, 1] = np.nan
+    model = km.AdditiveRegressor(terms=[km.Term(("east", "north"), "surface")]).fit(X, y)
+    (actual,) = run_in_onnx(model, X, by_column(X))
+    np.testing.assert_allclose(actual.ravel(), model.predict(X), rtol=1e-9, atol=1e-12)
+
+
 def test_inputs_of_a_graph_have_the_names_of_the_columns():
     """Whatever these are; skl2onnx replaces all but letters and digits."""
     names = ["a b", "a_b", "c/d", "été", "1", "x", "<b>"]

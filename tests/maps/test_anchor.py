@@ -443,26 +443,6 @@ def test_constant_columns_have_one_exact_anchor(anchors, k):
         assert (feature_map.transform(X + np.array([0, 0.1, 0])) == Z).all()
 
 
-@pytest.mark.parametrize("k", [1, 2])
-def test_values_outside_the_range(k):
-    X = rows(0)
-    outside = X.copy()
-    outside[3, 1] = 7.0
-    clipped = X.copy()
-    clipped[3, 1] = X[:, 1].max()
-    feature_map = km.AnchorMap(n_neighbors=k).fit(X)
-    with pytest.warns(OutOfDomainWarning, match="column 1 reaches"):
-        Z = feature_map.transform(outside)
-    assert (feature_map.transform(clipped) == Z).all()
-    with pytest.warns(OutOfDomainWarning):
-        codes = km.AnchorMap(n_neighbors=k).fit(X).encode(outside)
-    assert (codes.values == feature_map.encode(clipped).values).all()
-    with pytest.raises(ValueError, match="outside the fitted domain; column 1"):
-        km.AnchorMap(n_neighbors=k, out_of_domain="raise").fit(X).encode(outside)
-    silent = km.AnchorMap(n_neighbors=k, out_of_domain="extrapolate").fit(X)
-    assert (silent.transform(outside) == Z).all()
-
-
 def test_rounding_to_float32_leaves_no_domain(recwarn):
     """The largest value of a column, rounded up to float32, is still that column's largest."""
     X = rows(0)
@@ -493,14 +473,17 @@ def test_refuses_codes_of_another_map():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_neighbors": 41}, "n_neighbors=41 needs at least as many anchors, got 40"),
+        ({"n_neighbors": 41}, "n_neighbors must be at most the number of anchors, 40, got 41"),
         (
             {"n_neighbors": 3, "anchors": [0.1, 0.2]},
-            "n_neighbors=3 needs at least as many anchors, got 2",
+            "n_neighbors must be at most the number of anchors, 2, got 3",
         ),
         ({"n_anchors": 70000}, "at most 65536"),
         ({"n_anchors": 0}, "n_anchors must be an integer >= 1"),
-        ({"weights": "linear", "n_neighbors": 3}, "interpolates between n_neighbors=2"),
+        (
+            {"weights": "linear", "n_neighbors": 3},
+            "n_neighbors must be 2 for weights='linear', got 3",
+        ),
         ({"weights": "gauss"}, "weights must be one of"),
         ({"anchors": "even"}, "anchors must be one of"),
         ({"energy": 0.0}, r"energy must be in \(0, 1\]"),
@@ -508,7 +491,10 @@ def test_refuses_codes_of_another_map():
         ({"rank": 0}, "rank must be an integer >= 1"),
         ({"anchors": [0.1, 0.1, 0.5]}, "distinct numbers"),
         ({"anchors": [0.1, np.nan]}, "finite numbers of shape"),
-        ({"anchors": [[0.1, 0.2]]}, "anchors has 1 rows, but X has 4 features"),
+        (
+            {"anchors": [[0.1, 0.2]]},
+            "anchors must be 4 rows, one for each feature of X, got '1 rows'",
+        ),
         ({"feature_range": (1, 0)}, "finite low <= high"),
         ({"out_of_domain": "ignore"}, "out_of_domain must be one of"),
     ],
@@ -543,3 +529,23 @@ def test_the_default_anchors_follow_the_kernel(seed):
     assert km.kernel_error(own, X).rms < 0.3 * km.kernel_error(even, X).rms
     signed = km.AnchorMap(lambda x, y: np.exp(-((x - y) ** 2)), 9).fit(X - 0.5)
     np.testing.assert_allclose(np.diff(signed.anchors_[0], 2), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_values_outside_the_range(k):
+    X = rows(0)
+    outside = X.copy()
+    outside[3, 1] = 7.0
+    clipped = X.copy()
+    clipped[3, 1] = X[:, 1].max()
+    feature_map = km.AnchorMap(n_neighbors=k).fit(X)
+    with pytest.warns(OutOfDomainWarning, match="column 1 reaches"):
+        Z = feature_map.transform(outside)
+    assert (feature_map.transform(clipped) == Z).all()
+    with pytest.warns(OutOfDomainWarning):
+        codes = km.AnchorMap(n_neighbors=k).fit(X).encode(outside)
+    assert (codes.values == feature_map.encode(clipped).values).all()
+    with pytest.raises(ValueError, match="outside the fitted domain; column 1"):
+        km.AnchorMap(n_neighbors=k, out_of_domain="raise").fit(X).encode(outside)
+    silent = km.AnchorMap(n_neighbors=k, out_of_domain="extrapolate").fit(X)
+    assert (silent.transform(outside) == Z).all()

@@ -195,16 +195,3 @@ def test_signed_values_by_odd_extension():
 def test_bad_parameters(options, message):
     with pytest.raises(ValueError, match=message):
         km.ChebyshevMap(**options).fit(VALUES)
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (-1.0, "Negative values in data passed to ChebyshevMap.*signed=True"),
-        (np.nan, r"contains NaN \(row 1, column 0\): ChebyshevMap"),
-        (np.inf, r"contains infinity \(inf\) \(row 1, column 0\): ChebyshevMap"),
-    ],
-)
-def test_bad_values(value, message):
-    with pytest.raises(ValueError, match=message):
-        km.ChebyshevMap().fit([[1.0], [value]])

@@ -188,9 +188,9 @@ def test_rules_for_sigma_see_the_measurements(rule, seed):
 
 def test_more_measurements_than_features_are_refused():
     for method in ("dense", "independent", "dct"):
-        with pytest.raises(ValueError, match=r"n_components=5 is more than the 4 features"):
+        with pytest.raises(ValueError, match=r"n_components must be at most 4, .*, got 5"):
             km.RandomOrthoprojector(5, method=method).fit(np.eye(4))
-    with pytest.raises(ValueError, match=r"n_measurements=5 is more than the 4 features"):
+    with pytest.raises(ValueError, match=r"n_measurements must be at most 4, .*, got 5"):
         km.CompressiveFourierMap(5).fit(np.eye(4))
 
 
@@ -204,7 +204,7 @@ def test_product_kernels_are_refused(kernel):
     ("shape", "measured"), [((2, 5), False), ((3, 9), True), ((4,), False), ((5, 4), False)]
 )
 def test_measurement_matrix_of_wrong_shape_is_refused(shape, measured):
-    with pytest.raises(ValueError, match=r"measurement_matrix must have shape|2D array"):
+    with pytest.raises(ValueError, match=r"measurement_matrix must be of shape|2D array"):
         km.CompressiveFourierMap(2, 4, measurement_matrix=np.ones(shape), measured=measured).fit(
             np.eye(4)
         )
@@ -219,7 +219,10 @@ def test_empty_measurement_matrix_is_refused():
     ("parameters", "message"),
     [
         ({"projection": "fft"}, "projection must be one of"),
-        ({"n_components": 7, "form": "paired"}, "CompressiveFourierMap: the paired form"),
+        (
+            {"n_components": 7, "form": "paired"},
+            "CompressiveFourierMap: n_components must be even",
+        ),
         ({"measurement_matrix": "dct"}, "dct|2D array"),
         ({"n_measurements": 0}, "n_measurements must be an integer >= 1"),
     ],
@@ -300,14 +303,6 @@ def test_measurements_follow_from_the_largest_slope(kernel, diameter, slope):
     exponent = np.log(4 / q) + 2 * k * np.log(12 / delta * np.e * d / (2 * k))
     expected = exponent / (delta**2 / 16 - delta**3 / 48)
     assert required(epsilon, q, k, d, diameter, kernel).m == pytest.approx(expected, rel=0.05)
-
-
-def test_theorems_are_loose_where_the_paper_works():
-    """Errata 4.8 and 4.9: m beyond d, and M far beyond the 6000 of the experiments."""
-    sizes = required(0.1, 0.1, 10, 784, 20.0, Gaussian(10.0))
-    assert sizes.m > 784
-    assert not sizes.feasible
-    assert 1e5 < sizes.M < 3e5 < sizes.M_ambient
 
 
 def test_kernels_without_second_moment_are_refused():

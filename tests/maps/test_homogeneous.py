@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.pipeline import make_pipeline
-from sklearn.svm import LinearSVC
 
 import kernelmaps as km
 from kernelmaps.engine import record_paths
@@ -141,18 +139,6 @@ def test_uint8_is_looked_up_and_float32_stays(seed):
     assert paths == ["table:code:dense"]
     assert Z.dtype == np.float32
     np.testing.assert_allclose(Z, fitted.transform(X.astype(float)), rtol=1e-6, atol=1e-5)
-
-
-def test_names_dataframes_and_pipelines(seed):
-    pandas = pytest.importorskip("pandas")
-    rng = np.random.default_rng(seed)
-    frame = pandas.DataFrame(rng.random((40, 2)), columns=["red", "blue"])
-    fitted = km.HomogeneousMap("chi2", 3).set_output(transform="pandas").fit(frame)
-    names = [f"{name}_chi2_{j}" for name in ("red", "blue") for j in range(3)]
-    assert list(fitted.transform(frame).columns) == names
-    labels = frame["red"] > frame["blue"]
-    model = make_pipeline(km.HomogeneousMap(), LinearSVC(C=10.0)).fit(frame, labels)
-    assert model.score(frame, labels) > 0.9
 
 
 @pytest.mark.parametrize(

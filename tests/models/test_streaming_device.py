@@ -143,38 +143,6 @@ def test_halves_join_and_give_up_with_a_reason():
         run_in_halves(work(0), slice(0, 10), lambda a, b: a + b, "Fold", "Buy one")
 
 
-def test_maps_that_name_the_memory_are_halved_too(torch, monkeypatch, seed):
-    X, y = problem(seed)
-    fitted = features().fit(X)
-    whole = km.StreamingRidge(feature_map=fitted).fit(X, y)
-    inner, longest = type(fitted)._foreign_rows, []
-
-    def small_gpu(self, rows):
-        longest.append(len(rows))
-        if len(rows) > 500:
-            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
-        return inner(self, rows)
-
-    monkeypatch.setattr(type(fitted), "_foreign_rows", small_gpu)
-    model = km.StreamingRidge(feature_map=fitted, device="cpu", block_rows=1200).fit(X, y)
-    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=0, atol=1e-8)
-    assert max(longest) == 1200
-    with pytest.raises(MemoryError, match=r"RandomFourierMap: the GPU .* fewer rows"):
-        fitted.transform(torch.asarray(X))
-
-
-def test_other_errors_are_passed_on():
-    from kernelmaps._util.devices import memory_named, run_in_halves
-
-    def wrong(*_):
-        raise RuntimeError("something else")
-
-    with pytest.raises(RuntimeError, match="something else"):
-        run_in_halves(wrong, slice(0, 10), wrong, "Fold", "")
-    with pytest.raises(RuntimeError, match="something else"), memory_named("Fold", ""):
-        wrong()
-
-
 def test_tf32_is_asked_for_or_absent(torch):
     from kernelmaps._util.devices import multiply, precision
 
@@ -222,15 +190,6 @@ def test_without_torch_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ImportError, match=r"pip install 'kernelmaps\[gpu\]"):
         model.fit(X, y)
-
-
-def test_products_go_where_they_belong(torch):
-    from kernelmaps._util.devices import multiply
-
-    A, B, Z = torch.rand(5, 3), torch.rand(3, 4), torch.full((5, 8), 7.0)
-    multiply(A, B, out=Z[:, :4])
-    torch.testing.assert_close(Z[:, :4], A @ B)
-    assert bool((Z[:, 4:] == 7).all())
 
 
 @pytest.mark.parametrize("options", [{}, {"validation": "loo", "alpha": [0.1, 1.0]}])
@@ -316,16 +275,6 @@ def test_classes_of_tensors_are_tensors(torch, classes, seed):
     voting = km.StreamingRidgeClassifier(feature_map=features(), device="cpu", multi_class="ovo")
     voting.fit(rows, labels)
     np.testing.assert_array_equal(np.asarray(voting.predict(rows)), voting.predict(X))
-
-
-def test_the_place_of_the_rows_does_not_travel(torch, seed):
-    import pickle
-
-    X, y = problem(seed, 200)
-    model = km.StreamingRidge(feature_map=features(), device="cpu").fit(torch.asarray(X), y)
-    assert model._rows_on == "cpu"
-    assert pickle.loads(pickle.dumps(model))._rows_on is None
-    assert model.fit(X, y)._rows_on is None
 
 
 def test_tensors_that_are_no_rows_are_refused(torch, monkeypatch):

@@ -44,13 +44,3 @@ def test_a_pipe_is_written_to(figure, tmp_path, name, kind):
         os.close(end)
     assert os.listdir(tmp_path) == [name]
     assert stat.S_ISFIFO(path.stat().st_mode)
-
-
-def test_a_failure_leaves_the_file_as_it_was(figure, tmp_path):
-    path = tmp_path / "old.abc"
-    path.write_bytes(b"old")
-    with pytest.raises(ValueError, match="'abc' is not supported"):
-        write_figure(figure, path)
-    assert path.read_bytes() == b"old"
-    with pytest.raises(FileNotFoundError, match="there is no folder"):
-        write_figure(figure, tmp_path / "none" / "a.png")

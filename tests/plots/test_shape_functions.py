@@ -118,17 +118,17 @@ def test_names_come_from_the_frame(rows):
 
 def test_the_picture_of_a_file_is_the_same_display(ridge, tmp_path):
     pytest.importorskip("matplotlib")
-    display = ShapeFunctionDisplay.of_model(ridge, n_features=2, names=["$x^2$", "b", "c"])
+    display = ShapeFunctionDisplay.from_model(ridge, n_features=2, names=["$x^2$", "b", "c"])
     path = display.save(tmp_path / "shapes.png")
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
 def test_unknown_features_and_models_are_refused(model, rows):
     with pytest.raises(ValueError, match="no feature 'weight' among age, income, height"):
-        ShapeFunctionDisplay.of_model(model, features=["weight"], names=NAMES)
+        ShapeFunctionDisplay.from_model(model, features=["weight"], names=NAMES)
     joint = km.StreamingRidge(feature_map=km.RandomFourierMap(n_components=8)).fit(*rows)
     with pytest.raises(ValueError, match="StreamingRidge on RandomFourierMap is not a sum"):
-        ShapeFunctionDisplay.of_model(joint)
+        ShapeFunctionDisplay.from_model(joint)
 
 
 def test_the_value_of_a_missing_feature_is_drawn_beside_the_curve():
@@ -184,7 +184,7 @@ def test_ridge_models_of_a_frame_keep_its_names():
 
 
 def test_a_display_draws_the_functions_that_it_has_now(model):
-    display = ShapeFunctionDisplay.of_model(model, names=NAMES)
+    display = ShapeFunctionDisplay.from_model(model, names=NAMES)
     display.shapes = display.shapes[:2]
     display.plot()
     assert len(display.axes_) == len(display.panels) == 2
@@ -193,7 +193,7 @@ def test_a_display_draws_the_functions_that_it_has_now(model):
 def test_simultaneous_bands_are_wider(rows):
     model = km.AdditiveRegressor().fit(*rows)
     single, all_at_once = (
-        ShapeFunctionDisplay.of_model(model, features=[0], simultaneous=simultaneous).panels[0]
+        ShapeFunctionDisplay.from_model(model, features=[0], simultaneous=simultaneous).panels[0]
         for simultaneous in (False, True)
     )
     shape = model.shape_functions_[0]
@@ -210,7 +210,7 @@ def test_partial_residuals_scatter_around_the_function(rows):
     terms = model.eval_terms(X)
     expected = y - model.intercept_ - terms[:, 1] - terms[:, 2]
     np.testing.assert_allclose(check.partial_residuals["x0"], expected, atol=1e-9)
-    panel = ShapeFunctionDisplay.of_model(model, features=["x0"], check=check).panels[0]
+    panel = ShapeFunctionDisplay.from_model(model, features=["x0"], check=check).panels[0]
     np.testing.assert_allclose(panel["points"], np.column_stack([X[:, 0], expected]), atol=1e-9)
     display = ShapeFunctionDisplay.from_estimator(model, features=["x0"], check=check)
     assert len(display.axes_[0].get_lines()[1].get_xdata()) == len(y)
@@ -219,7 +219,7 @@ def test_partial_residuals_scatter_around_the_function(rows):
 def test_partial_residuals_of_levels_stand_at_their_places():
     X, y = table_with_gaps(0)
     model = km.AdditiveRegressor(categorical_features=[1]).fit(X, y)
-    display = ShapeFunctionDisplay.of_model(model, check=model.check(X, y))
+    display = ShapeFunctionDisplay.from_model(model, check=model.check(X, y))
     panel = next(panel for panel in display.panels if panel["levels"] is not None)
     assert [panel["levels"][int(k)] for k in panel["points"][:, 0]] == [
         str(int(c)) for c in X[:, 1]
@@ -230,7 +230,7 @@ def test_partial_residuals_of_levels_stand_at_their_places():
 
 def test_slopes_are_drawn_in_place_of_curves(rows):
     model = km.AdditiveRegressor().fit(*rows)
-    display = ShapeFunctionDisplay.of_model(model, features=[0, 1], derivative=True)
+    display = ShapeFunctionDisplay.from_model(model, features=[0, 1], derivative=True)
     assert [shape.name for shape in display.shapes] == ["slope of x0", "slope of x1"]
     slope = display.shapes[0]
     assert np.abs(slope.values - 2 * np.cos(2 * slope.grid))[5:-5].mean() < 0.2

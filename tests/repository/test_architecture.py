@@ -5,7 +5,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
-from library_files import Facts, facts, facts_of
+from library_files import Facts, facts_of
 
 import kernelmaps
 
@@ -125,35 +125,6 @@ def test_no_two_files_of_a_room_import_each_other(room):
 def test_listed_edges_have_no_cycle():
     order = list(TopologicalSorter(EDGES).static_order())
     assert order.index("kernels") < order.index("maps") < order.index("models") < order.index("cli")
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "from kernelmaps.maps import base",
-        "from ..maps.base import FeatureMap",
-        "import kernelmaps.maps",
-        "from kernelmaps import HomogeneousMap",
-        "import kernelmaps as km",
-        "def late():\n    from ..maps import homogeneous",
-    ],
-)
-def test_scanner_sees_an_edge_that_points_back(line):
-    assert len(forbidden_edges(facts(line), "kernelmaps.kernels.homogeneous")) == 1
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "import numpy as np",
-        "from .base import Kernel",
-        "from ..exceptions import FileFormatError",
-        "from kernelmaps import __version__",
-        "from kernelmaps._util.threads import resolve_threads",
-    ],
-)
-def test_scanner_lets_listed_edges_pass(line):
-    assert forbidden_edges(facts(line), "kernelmaps.kernels.homogeneous") == []
 
 
 def test_every_room_and_leaf_is_in_the_map_of_contributing():

@@ -106,14 +106,6 @@ def test_formulas_are_understood(monkeypatch):
     assert unknown == []
 
 
-def test_readme_shows_code_and_the_test_command():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert code_blocks(text)
-    assert "make test" in text
-    run = ROOT / ".ci" / "run"  # not in the source distribution
-    assert not run.exists() or "make test" in run.read_text(encoding="utf-8")
-
-
 def test_pictures_that_pages_show_exist():
     missing = [
         f"{name(page)}: {target}"
@@ -159,15 +151,3 @@ def broken_links(text: str, folder: Path) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_links_between_pages_lead_somewhere(page):
     assert broken_links(page.read_text("utf-8"), page.parent) == []
-
-
-def test_broken_links_are_found():
-    text = "[a](gone.md#b) {doc}`lost` {doc}`API <generated/api>` [c](https://x.org) {doc}`index`"
-    assert broken_links(text, ROOT / "docs") == ["gone.md", "lost"]
-    text = "[a](performance.md#how-to-read-the-tables) [b](performance.md#nowhere)"
-    assert broken_links(text, ROOT / "docs") == ["performance.md#nowhere"]
-
-
-def test_code_blocks_are_found():
-    page = "a\n```python\nx = 1\n```\n\n- b\n\n  ```python\n  y = 2\n  ```\n```sh\nls\n```\n"
-    assert code_blocks(page) == [(3, "x = 1\n"), (9, "y = 2\n")]

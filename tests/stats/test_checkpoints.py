@@ -14,7 +14,7 @@ from mutations import Mutator
 from kernelmaps._util import storage
 from kernelmaps.data import open_source
 from kernelmaps.exceptions import FileFormatError
-from kernelmaps.stats import FoldMoments, Moments, fold, load_stats
+from kernelmaps.stats import FoldMoments, Moments, fold
 
 ROWS, BLOCK = 200, 10
 STAGES = ("before", "written", "replaced")
@@ -238,31 +238,3 @@ def test_checkpoint_of_another_fold_is_refused(tmp_path, options, message):
     fold_rows(open_source(*data()), tmp_path / "fold.km")
     with pytest.raises(ValueError, match=message):
         fold_rows(open_source(*data()), tmp_path / "fold.km", **options)
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [("stats", None), ("identity", "x"), ("position", -3), ("digest", 1), ("more", 1)],
-)
-def test_checkpoint_with_another_header_is_refused(checkpoint, key, value):
-    header, arrays = storage.read(checkpoint)
-    storage.write(checkpoint, header.pop("kind"), {**header, key: value}, arrays)
-    with pytest.raises(FileFormatError, match=f"cannot be used: the checkpoint.*{key}"):
-        folded(checkpoint)
-    with pytest.raises(FileFormatError, match="not statistics"):
-        load_stats(checkpoint)
-
-
-def test_interrupted_write_leaves_the_checkpoint_before(checkpoint, tmp_path, monkeypatch):
-    before = checkpoint.read_bytes()
-
-    def full_disk(*_):
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr(os, "fsync", full_disk)
-    with pytest.raises(OSError, match="no space"):
-        folded(checkpoint)
-    monkeypatch.undo()
-    assert checkpoint.read_bytes() == before
-    assert [p.name for p in tmp_path.iterdir()] == [checkpoint.name]
-    assert folded(checkpoint).n == ROWS

@@ -137,23 +137,6 @@ def test_a_worker_that_dies_is_retried(rows, client, tmp_path):
     assert set(client.scheduler_info(n_workers=-1)["workers"]) != before  # one is new
 
 
-def test_a_task_that_fails_twice_is_retried(rows, client, tmp_path):
-    X, y, _ = rows
-
-    def flaky(X, folder=str(tmp_path)):
-        for name in ("first", "second"):
-            try:
-                os.close(os.open(f"{folder}/{name}", os.O_CREAT | os.O_EXCL))
-            except FileExistsError:
-                continue
-            raise OSError("the file system blinked")
-        return MAP.transform(X)
-
-    exact = fold(open_source(X, y), Moments("class"), MAP.transform, block_rows=200)
-    source = open_source(da.from_array(X, (200, 6)), y)
-    assert_equal_sums(fold(source, Moments("class"), flaky, block_rows=200, client=client), exact)
-
-
 def test_tasks_carry_specs_and_statistics_never_rows(rows, monkeypatch):
     """Sizes of what a task gets beside its partition, and of what comes out of it."""
     sizes, merged = [], []
@@ -250,14 +233,6 @@ def test_bad_row_names_its_partition(rows):
 def test_collections_that_do_not_fit_are_refused(rows, make, message):
     with pytest.raises(ValueError, match=message):
         make(*rows[:2])
-
-
-def test_missing_column_of_a_dataframe_is_named():
-    frames = pytest.importorskip("dask.dataframe")
-    pandas = pytest.importorskip("pandas")
-    X = frames.from_pandas(pandas.DataFrame({"a": [1.0], "b": [2.0]}), npartitions=1)
-    with pytest.raises(ValueError, match="no column 'label'; it has 'a', 'b'"):
-        open_source(X, "label")
 
 
 def unknown(X):

@@ -157,21 +157,3 @@ def test_empty_chunks_are_the_identity(seed):
 
 
 # ---- progress -----------------------------------------------------------------------------------
-
-
-def test_progress_bar_knows_its_length(seed, tmp_path, monkeypatch):
-    bars = []
-
-    def watched(iterable, description, total=None, enabled=None):
-        items = list(iterable)
-        bars.append((description, total, enabled, len(items)))
-        return iter(items)
-
-    monkeypatch.setattr("kernelmaps.stats.folding.track", watched)
-    X = rows(seed)[0]
-    fold(open_source(X), Moments(), name="array", block_rows=64)
-    fold(open_source(iter([X, X])), Moments(), progress=True, name="stream")
-    assert bars == [("array", 8, None, 8), ("stream", None, True, 2)]
-    for _ in range(2):
-        fold(open_source(X), Moments(), block_rows=64, checkpoint=tmp_path / "c")
-    assert bars[-1] == ("fold", 0, None, 0)  # a resumed fold counts what remains

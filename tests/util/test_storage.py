@@ -236,18 +236,6 @@ def test_a_link_to_a_pipe_is_followed(pipe, tmp_path):
     assert os.read(end, 100) == b"bytes"
 
 
-def test_a_character_device_is_written_to_and_stays():
-    main, other = os.openpty()
-    try:
-        path = os.ttyname(other)
-        storage.write_file(path, b"bytes")
-        assert stat.S_ISCHR(os.stat(path).st_mode)
-        assert os.read(main, 100) == b"bytes"
-    finally:
-        os.close(main)
-        os.close(other)
-
-
 def test_standard_output_may_be_a_pipe_without_a_name():
     script = "from kernelmaps._util import storage; storage.write_file('/dev/stdout', b'bytes')"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)

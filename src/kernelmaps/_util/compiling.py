@@ -28,6 +28,17 @@ def static(value: int) -> tuple[None, ...]:
     return (None,) * int(value)
 
 
+def make_read_only(array: Any) -> Any:
+    """A view of rows as loops take them: read-only, whether the rows are or not.
+
+    The two are different types to numba. Rows of a pandas table, or of a file that is mapped into
+    memory, would have loops of their own, which take a second or two to compile.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def interpreted() -> bool:
     """Whether numba's compiler is switched off (``NUMBA_DISABLE_JIT=1``): readable forms run then.
 

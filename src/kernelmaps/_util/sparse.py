@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .arguments import refuse_masked
+from .compiling import make_read_only
 from .threads import row_blocks
 
 
@@ -57,7 +58,7 @@ def convert_for_loops(
     most = np.iinfo(np.int32).max
     if indptr[-1] <= most and indices.max(initial=0) <= most:
         indices, indptr = (np.asarray(array, np.int32) for array in (indices, indptr))
-    return tuple(np.ascontiguousarray(array) for array in (data, indices, indptr))
+    return tuple(make_read_only(np.ascontiguousarray(array)) for array in (data, indices, indptr))
 
 
 def check_sparse(X: Any, owner: str, name: str = "X") -> None:

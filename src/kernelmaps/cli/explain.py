@@ -18,7 +18,7 @@ from ..evaluation.model_report import model_report, take
 from ..export.files import load_with_metadata, open_info
 from ..models.shapes import PairFunction
 from ..plots.panels import PairFunctionDisplay, ShapeFunctionDisplay
-from ..plots.shapes import by_importance, importance, output_names
+from ..plots.shapes import importance, output_names, sort_by_importance
 from . import application as cli
 from .saved_model import SavedModel
 
@@ -104,7 +104,7 @@ def _explain_model(
         return
     names = None if hasattr(model, "reader_") else metadata.get("columns")
     domain = metadata.get("range")
-    display = ShapeFunctionDisplay.of_model(
+    display = ShapeFunctionDisplay.from_model(
         model, n_features=n_features, names=names, domain=domain
     )
     display.title = title = f"{type(model).__name__}: {path}"
@@ -121,7 +121,7 @@ def _explain_model(
         cli.show_json(plain | {"file": asdict(info)})
         return
     n_terms = int(model.n_features_in_) if summary is None else len(summary.rows)
-    functions = by_importance([*display.shapes, *pairs])[:n_features]
+    functions = sort_by_importance([*display.shapes, *pairs])[:n_features]
     cli.say(_tabulate_terms(title, functions, display.classes, summary, output, n_terms))
     cli.say(f"file: {info.size:,} bytes, kernelmaps {info.version}, SHA-256 {info.digest[:12]}")
     try:

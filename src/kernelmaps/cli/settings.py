@@ -103,8 +103,8 @@ class FitSettings:
     terms: Annotated[
         str | None,
         typer.Option(
-            help="GAM: terms of single columns, e.g. hour=periodic:24,load=linear,zip=category; "
-            "none leaves a column out."
+            help="GAM: terms of single columns, e.g. hour=periodic:24,load=linear,zip=category, "
+            "east:north=surface; none leaves a column out."
         ),
     ] = None
     constraints: Annotated[
@@ -204,8 +204,11 @@ class FitSettings:
         return getattr(kernelmaps, kind)(feature_map=feature_map, alpha=1 / C)
 
     def _gam_parameters(self, columns: Sequence[str] | None) -> dict[str, Any]:
-        terms: dict[str, Any] = dict.fromkeys(columns or (), "auto")
-        terms |= {name: _parse_term(name, kind) for name, kind in items(self.terms, "terms")}
+        terms: dict[Any, Any] = dict.fromkeys(columns or (), "auto")
+        for name, kind in items(self.terms, "terms"):
+            is_surface = kind == "surface"
+            key = tuple(map(str.strip, name.split(":"))) if is_surface else name
+            terms[key] = kind if is_surface else _parse_term(name, kind)
         shapes = items(self.constraints, "constraints")
         smoothing: Any = self.smoothing or "auto"
         if "=" in smoothing:

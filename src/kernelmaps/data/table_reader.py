@@ -70,7 +70,7 @@ _ID = re.compile(
     r"|^Unnamed: \d+$|^__index_level_\d+__$"
 )
 # Kinds of terms whose column must hold numbers.
-_CURVES = ("spline", "linear", "parametric", "periodic")
+_CURVES = ("spline", "linear", "parametric", "periodic", "surface")
 _CONSTANT = "all its values are the same"
 _NUMERIC_ID = "its values are all different, and its name is that of an ID"
 _DROPPED = "terms leaves it out"
@@ -497,7 +497,9 @@ class _Requests:
             pairs = (term if isinstance(term, tuple) else [term] for term in terms)
             sides = [item for pair in pairs for item in pair]
             items = [(getattr(x, "column", x), getattr(x, "kind", "auto")) for x in sides]
-        for item, kind in items:
+        # The columns of a surface stand in a tuple.
+        wide = ((item if isinstance(item, tuple) else (item,), kind) for item, kind in items)
+        for item, kind in ((column, kind) for columns, kind in wide for column in columns):
             name, date_part = _column_and_part(item, names, owner)
             if date_part:
                 requests.parts.setdefault(name, []).append(date_part)

@@ -121,7 +121,7 @@ class DesignCertificate(Proof):
         largest = number_words(self.found)
         return f"{largest} is the largest error found (no bound is proved: {self.bound_method})"
 
-    def for_map(self, error: str, domain: str) -> Certificate:
+    def summarise(self, error: str, domain: str) -> Certificate:
         """The part that a fitted map carries."""
         return Certificate(self.bound, error, domain, self.bound_method, found=self.found)
 
@@ -181,7 +181,7 @@ def curvature(signature: Function, span: float) -> tuple[float, bool, str]:
     return 1.01 * largest, convex and settled, "the signature is convex"
 
 
-def between_grid(problem: CosineProblem, cosines: Cosines) -> Proof:
+def bound_between_grid(problem: CosineProblem, cosines: Cosines) -> Proof:
     """A bound on the weighted error everywhere on the domain."""
     frequencies, weights = cosines
     if problem.points is not None:
@@ -223,7 +223,7 @@ def certify_cosines(
         optimal = problem.max_error(moved) > error * (1 - 1e-4)
     facts = {"alternations": peaks, "needed": n_columns + 1, "locally_optimal": optimal}
     facts["bound_to_zero"] = _bound_to_zero(problem, cosines)
-    return make_certificate(between_grid(problem, cosines), error, lower_bound, **facts)
+    return make_certificate(bound_between_grid(problem, cosines), error, lower_bound, **facts)
 
 
 def _bound_to_zero(problem: CosineProblem, cosines: Cosines) -> float:
@@ -235,9 +235,9 @@ def _bound_to_zero(problem: CosineProblem, cosines: Cosines) -> float:
     if not problem.kernel.homogeneous or problem.error != "absolute":
         return np.inf
     if problem.tail:
-        return between_grid(problem, cosines).bound
+        return bound_between_grid(problem, cosines).bound
     span = max(problem.span, 60.0 / problem.kernel.gamma)
-    return between_grid(replace(problem, points=None, span=span, tail=True), cosines).bound
+    return bound_between_grid(replace(problem, points=None, span=span, tail=True), cosines).bound
 
 
 _STEPS = 1400  # cells of the grid of a table's proof, in each direction
@@ -255,7 +255,7 @@ def bound_table_everywhere(table: RankTable) -> Proof:
         return Proof(table.max_error if complete else np.inf, table.max_error, words)
     # Values between those of the grids, which are alike for all tables.
     places = np.random.default_rng(0).random(400)
-    values = np.r_[grid.at(places), (table.nodes[1:] + table.nodes[:-1]) / 2]
+    values = np.r_[grid.place(places), (table.nodes[1:] + table.nodes[:-1]) / 2]
     largest = max(table.max_error, table.error_on(np.sort(values)))
     derivative = _curvature_beside_the_kink(grid) if grid.rough else _fourth_derivative(grid)
     if np.isinf(derivative):
@@ -298,7 +298,7 @@ def _smooth_bound(table: RankTable, fourth: float) -> float:
     index = np.arange(-1, _STEPS + 2)
     basis = chebyshev.chebvander(2 * index / _STEPS - 1, table.coefficients.shape[0] - 1)
     P = basis @ table.coefficients
-    k = _of_lags(grid.kernel.signature(h * np.arange(_STEPS + 3.0)))
+    k = _lag_matrix(grid.kernel.signature(h * np.arange(_STEPS + 3.0)))
     share = _shares_of_units(grid, h, first, fourth)
     margin = h**4 * (fourth + _polynomial_derivatives(table, float(span))) / 12
     worst = 0.0
@@ -315,7 +315,7 @@ def _smooth_bound(table: RankTable, fourth: float) -> float:
     return worst
 
 
-def _of_lags(values: np.ndarray) -> np.ndarray:
+def _lag_matrix(values: np.ndarray) -> np.ndarray:
     """The matrix of values[|i − j|], a view: it stays in the processor's cache."""
     both = np.concatenate([values[:0:-1], values])
     return np.lib.stride_tricks.sliding_window_view(both, values.size)[::-1]
@@ -329,7 +329,7 @@ def _shares_of_units(
         k = grid.kernel.signature(h * np.arange(float(_STEPS)))
         steepest = abs(k[0]) ** 0.75 * fourth**0.25  # |k'| ≤ ∫|ω| ≤ (∫1)^¾ (∫ω⁴)^¼
         floor = k - h * steepest  # lags of a cell are within a step of its corner's
-        inverse = _of_lags(1 / floor if np.all(floor > 0) else np.full(_STEPS, np.inf))
+        inverse = _lag_matrix(1 / floor if np.all(floor > 0) else np.full(_STEPS, np.inf))
         return lambda rows, columns: inverse[rows, columns]
     power = grid.kernel.gamma / 2 if grid.error == "absolute" and grid.log else 0.0
     envelope = np.exp(power * (first + h * np.arange(1, _STEPS + 1)))

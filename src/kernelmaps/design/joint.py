@@ -46,7 +46,7 @@ from scipy.ndimage import maximum_filter
 from scipy.optimize import nnls
 
 from .._util import storage
-from .._util.arguments import check_count
+from .._util.arguments import argument_error, check_count
 from .._util.display import track
 from .._util.threads import cached_property, limit_blas
 from ..engine import Spec, apply
@@ -217,7 +217,7 @@ def bound_everywhere(
     curvatures: list[float] = []
     proved, kink = True, False
     for axis, omega in enumerate(frequencies.T):
-        flat = along_axis(problem.signature, axis, n)
+        flat = restrict_to_axis(problem.signature, axis, n)
         bound, sure, _ = curvature(flat, spans[axis])
         kinked = has_kink(flat, spans[axis])
         kink |= kinked
@@ -241,7 +241,7 @@ def bound_everywhere(
     return Proof(bound, largest, words), _rms(problem, lags, miss)
 
 
-def along_axis(signature: Callable, axis: int, axes: int) -> Callable[[np.ndarray], np.ndarray]:
+def restrict_to_axis(signature: Callable, axis: int, axes: int) -> Callable:
     """The signature along one axis, the other lags zero."""
 
     def one(lag: np.ndarray) -> np.ndarray:
@@ -327,7 +327,7 @@ def resolve_signatures(kernel: Any, axes: int) -> Target:
             return kernel.signature(np.sqrt(np.sum(lag**2, axis=-1)))
 
     different = 1 if trusted else axes  # one and the same along every axis
-    single = [along_axis(joint, axis, axes) for axis in range(different)]
+    single = [restrict_to_axis(joint, axis, axes) for axis in range(different)]
     return Target(name, joint, single * (axes // different), is_product, trusted)
 
 
@@ -654,11 +654,8 @@ def design_joint_map(
     """
     check_count("design_joint_map", "n_components", n_components)
     if len(domain) not in (2, 3) or any(not high > low for low, high in domain):
-        raise ValueError(
-            "design_joint_map: domain holds two or three ranges (low, high) with low < high; got "
-            f"{domain!r}. Evaluation sets grow too fast beyond three dimensions: use "
-            "RandomFourierMap there."
-        )
+        words = "two or three ranges (low, high) with low < high (RandomFourierMap takes more)"
+        raise argument_error("design_joint_map", "domain", domain, words)
     if periods is not None and len(periods) != len(domain):
         raise ValueError("design_joint_map: give one period (or None) per axis.")
     target = resolve_signatures(kernel, len(domain))

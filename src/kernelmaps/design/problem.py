@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._util.arguments import argument, parameter
+from .._util.arguments import argument, argument_error
 from .._util.threads import cached_property
 from ..exceptions import DesignError
 from ..kernels import AdditiveKernel, HomogeneousKernel, Kernel, StationaryKernel, get
@@ -309,10 +309,7 @@ def build_problem(
         )
     is_function = callable(error)
     if not is_function and error not in ERRORS:
-        raise ValueError(
-            f"design_map: {parameter('error')} must be one of {ERRORS} or a function, got "
-            f"{error!r}."
-        )
+        raise argument_error("design_map", "error", error, f"one of {ERRORS} or a function")
     if error == "relative":
         smallest = float(np.min(feature.signature(np.linspace(0, span, 501))))
         if smallest <= 0:
@@ -337,25 +334,21 @@ def check_domain(domain: Any, homogeneous: bool) -> tuple[np.ndarray | None, np.
     points = None
     if isinstance(domain, str):
         if domain != "universal" or not homogeneous:
-            raise ValueError(
-                "design_map: domain must be a pair (m, b), a set of values or, for homogeneous "
-                f"kernels, 'universal'; got {domain!r}."
-            )
+            words = "a pair (m, b), a set of values or, for homogeneous kernels, 'universal'"
+            raise argument_error("design_map", "domain", domain, words)
         return None, None
     values = np.unique(np.asarray(domain, dtype=np.float64).ravel())
     if not np.all(np.isfinite(values)):
-        raise ValueError(f"design_map: the domain must be finite, got {domain!r}.")
+        raise argument_error("design_map", "domain", domain, "finite")
     if homogeneous and values.size > 2:
         values = values[values > 0]  # φ(0) = 0 is exact and needs no design
     if np.size(domain) == 2 and not np.all(np.diff(np.asarray(domain, dtype=float)) > 0):
-        raise ValueError(f"design_map: the domain (m, b) needs m < b, got {domain!r}.")
+        raise argument_error("design_map", "domain", domain, "(m, b) with m < b")
     if values.size < 2 or (homogeneous and values[0] <= 0):
-        raise ValueError(
-            f"design_map: the domain of a homogeneous kernel needs 0 < m < b, got {domain!r}: m is "
-            "the smallest non-zero value, since zero itself is mapped to zero exactly."
-            if homogeneous
-            else f"design_map: the domain needs two different values, got {domain!r}."
-        )
+        words = "of two different values at least"
+        if homogeneous:  # zero itself is mapped to zero exactly
+            words = "0 < m < b for a homogeneous kernel, with m the smallest value that is not 0"
+        raise argument_error("design_map", "domain", domain, words)
     if values.size > 2:
         place = np.log(values) if homogeneous else values
         difference = np.abs(place[:, None] - place[None, :]).ravel()

@@ -301,7 +301,7 @@ def _table_spec(
 def _tabulate(table: RankTable) -> tuple[np.ndarray, np.ndarray]:
     """Bins along the (logarithmic) domain, and polynomials on them that are exact to rounding."""
     for bins in 2 ** np.arange(6, 13):
-        edges = table.kernel.at(np.linspace(0, 1, bins + 1))
+        edges = table.kernel.place(np.linspace(0, 1, bins + 1))
         coef, miss = local_polynomials(table, edges, _DEGREE)
         if miss <= 4e-13:
             break

@@ -177,7 +177,7 @@ class GridKernel:
         """
         if self.rough or (self.values is not None and self.values.size <= 96):
             return self.spread(129)
-        return self.at(0.5 - 0.5 * np.cos(np.pi * np.arange(72) / 71))
+        return self.place(0.5 - 0.5 * np.cos(np.pi * np.arange(72) / 71))
 
     @cached_property
     def allowed(self) -> np.ndarray:
@@ -192,7 +192,7 @@ class GridKernel:
         if self.rough or self.values is not None:
             return self.spread(1025 if self.values is None else 1500)
         ends = 0.5 - 0.5 * np.cos(np.pi * np.arange(300) / 299)
-        return self.at(np.union1d(np.linspace(0, 1, 700), ends))
+        return self.place(np.union1d(np.linspace(0, 1, 700), ends))
 
     def spread(self, size: int) -> np.ndarray:
         """An even grid in x, or in log x where equal ratios count alike; of a set, its values.
@@ -203,14 +203,14 @@ class GridKernel:
         ratios = self.log and self.error != "absolute"
         if self.values is None:
             even = np.linspace(0.0, 1.0, size)
-            return self.at(even) if ratios else np.linspace(self.low, self.high, size)
+            return self.place(even) if ratios else np.linspace(self.low, self.high, size)
         if self.values.size <= size:
             return self.values
         place = self.values if self.rough and not ratios else self.position(self.values)
         targets = np.linspace(place[0], place[-1], size)
         return self.values[np.unique(np.argmin(np.abs(place[:, None] - targets), axis=0))]
 
-    def at(self, position: np.ndarray) -> np.ndarray:
+    def place(self, position: np.ndarray) -> np.ndarray:
         """Values at positions in [0, 1] along the (logarithmic) domain, ends exact."""
         if self.log:
             inner = np.exp(np.log(self.low) + position * np.log(self.high / self.low))
@@ -219,7 +219,7 @@ class GridKernel:
         return np.clip(inner, self.low, self.high)
 
     def position(self, x: np.ndarray) -> np.ndarray:
-        """Inverse of :meth:`at`, in [−1, 1] for polynomials."""
+        """Inverse of :meth:`place`, in [−1, 1] for polynomials."""
         if self.log:
             return 2 * np.log(x / self.low) / np.log(self.high / self.low) - 1
         return 2 * (x - self.low) / (self.high - self.low) - 1
@@ -374,7 +374,7 @@ def eigen_table(kernel: GridKernel, n_columns: int) -> RankTable:
     # A kernel of lower rank leaves columns of zeros: its other eigenvalues are rounding.
     some = values > points.size * np.finfo(float).eps * np.max(values)
     root = np.where(some, np.sqrt(np.where(some, values, 1.0)), np.inf)
-    return _from_values(kernel, cross @ (d[:, None] * vectors) / root)
+    return _fit_table(kernel, cross @ (d[:, None] * vectors) / root)
 
 
 def minimax_table(kernel: GridKernel, n_columns: int, curves: Sequence[Curve] = ()) -> RankTable:
@@ -412,7 +412,7 @@ def minimax_table(kernel: GridKernel, n_columns: int, curves: Sequence[Curve] = 
     tables = [eigen_table(kernel, n_columns)]
     for curve in curves:
         tables.append(
-            _from_values(kernel, _pad_columns(curve(best_table.nodes), n_columns), best_table.nodes)
+            _fit_table(kernel, _pad_columns(curve(best_table.nodes), n_columns), best_table.nodes)
         )
     return min([best_table, *tables], key=lambda table: table.max_error)
 
@@ -441,7 +441,7 @@ def _leading(gram: np.ndarray, d: np.ndarray, count: int) -> tuple[np.ndarray, n
     return values[keep], vectors[:, keep]
 
 
-def _from_values(
+def _fit_table(
     kernel: GridKernel, values: np.ndarray, nodes: np.ndarray | None = None
 ) -> RankTable:
     """A table through values on the nodes."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from .._util.compiling import interpreted
+from .._util.compiling import interpreted, make_read_only
 from .._util.sparse import check_sparse, is_sparse
 from .._util.threads import BLOCK_BYTES, in_threads, limit_threads, row_blocks, rows_per_thread
 from . import gpu
@@ -19,7 +19,6 @@ from .reference import evaluate, evaluate_table, namespace, real_rows
 from .spec import Spec, check_width
 from .table import CODE, Table
 from .table.layout import layout_of
-from .table.stored import flatten
 from .tabulated import PER_FEATURE, code_table_for, n_columns, table_for, zero_at_zero
 
 MAX_READABLE = 2**14  # values up to which the readable form is about as fast as a loop
@@ -225,7 +224,7 @@ def _transform_dense(table: Table, X: np.ndarray, out: np.ndarray, n_jobs: int |
     from .table.transform import transform_dense, transform_workspace
 
     note_path(f"table:{_BINNINGS[table.binning]}:dense")
-    layout, x, flat = layout_of(table), flatten(X), out.reshape(-1)
+    layout, x, flat = layout_of(table), make_read_only(X.reshape(-1)), out.reshape(-1)
     in_threads(
         lambda begin, end: transform_dense(
             layout, x, transform_workspace(layout), begin, end, flat

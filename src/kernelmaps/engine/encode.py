@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from .._util.compiling import interpreted
+from .._util.compiling import interpreted, make_read_only
 from .._util.sparse import check_sparse, is_sparse
 from .._util.threads import in_threads
 from . import gpu
@@ -19,7 +19,6 @@ from .reference import namespace, positions, real_rows
 from .spec import Spec, check_width
 from .table import AFFINE, CODE, EDGES, Table
 from .table.layout import TOP, Bins, bins_of
-from .table.stored import flatten
 
 _GRAIN = 2**15  # values that are worth a thread
 _MAX_READABLE = 2**16  # values up to which the readable form is faster than loading a loop
@@ -129,7 +128,7 @@ def _encode_dense(
     dtype, d = output_dtype(X.dtype), X.shape[1]
     X = np.ascontiguousarray(X, dtype=X.dtype if X.dtype.kind == "u" else dtype)
     bins, encoding = _code_bins(table), _encoding(table, ends, d, bits)
-    x, codes = flatten(X), out.reshape(-1)
+    x, codes = make_read_only(X.reshape(-1)), out.reshape(-1)
     inside = in_threads(
         lambda begin, end: encode_dense(bins, encoding, x, locations_for(TILE), begin, end, codes),
         X.shape[0],

@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 
 from .._util.arguments import (
     argument,
+    argument_error,
     check_choice,
     check_count,
     check_number,
@@ -255,9 +256,7 @@ def choose(
     if budget is not None:
         check_positive("choose", "budget", budget, "a positive number of seconds")
     if isinstance(families, str):
-        raise ValueError(
-            f"choose: families must be a list of names, got {families!r}: use [{families!r}]."
-        )
+        raise argument_error("choose", "families", families, "a list of names")
     requirements = {"max_error": max_error, "error": error, "confidence": confidence}
     random_state = seed_of(random_state)
     rows, columns = _read_rows(X, kernel)

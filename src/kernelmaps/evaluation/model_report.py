@@ -19,7 +19,7 @@ from .._util.threads import evenly_spaced
 from ..exceptions import OutOfDomainWarning
 from ..models.gam.predictor import warn_without_exposure
 from ..plots.panels import PairFunctionDisplay, ShapeFunctionDisplay
-from ..plots.shapes import by_importance, importance, output_names, shape_functions
+from ..plots.shapes import importance, output_names, shape_functions, sort_by_importance
 from .reports import fill_template, plain_panels, round_numbers
 from .scores import PredictionScores
 
@@ -129,9 +129,9 @@ def _describe(
 ) -> dict[str, Any]:
     """What a page tells of a model, and of all rows."""
     model, judged = report_rows.model, report_rows.judged
-    functions = ShapeFunctionDisplay(by_importance(shapes)[:_TERMS])
-    pairs = PairFunctionDisplay(by_importance(getattr(model, "pair_functions_", []))[:_TERMS])
-    terms = by_importance([*shapes, *getattr(model, "pair_functions_", [])])
+    functions = ShapeFunctionDisplay(sort_by_importance(shapes)[:_TERMS])
+    pairs = PairFunctionDisplay(sort_by_importance(getattr(model, "pair_functions_", []))[:_TERMS])
+    terms = sort_by_importance([*shapes, *getattr(model, "pair_functions_", [])])
     if judged is not None:
         held_out = {"rows": report_rows.n, "scores": judged.scores()}
     return {

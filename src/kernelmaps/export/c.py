@@ -360,6 +360,12 @@ static inline double {name}_level(int column, const char *text)
 def _table_model(name: str, model: Any) -> str:
     """The body of a header for a fitted model of a table: terms, names of levels, probabilities."""
     table = model.predictor_
+    for term in table.terms:
+        if term.kind == "surface":
+            raise ValueError(
+                f"to_c: the surface {term.name!r} has no form in C: fit the model without it, or "
+                "export it as .onnx."
+            )
     body = f"  {name}_scores(x, out);\n"
     if model._link == "log":
         body += f"  out[0] = exp(out[0]); /* {model.loss}: a logarithmic link */\n"

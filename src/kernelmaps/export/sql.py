@@ -34,7 +34,6 @@ from ..models.gam.predictor import AdditivePredictor, FittedTerm
 
 __all__ = ["to_sql"]
 
-_BRANCHES = 16  # of a CASE; more are nested, so that a row passes few of 255
 _MAX_EXPONENT = 700.0  # beyond it databases overflow, some with an error
 _MAX_NAME = 60  # bytes of a name that is made here: PostgreSQL cuts names after 63
 _EXACT_INTEGERS = 2.0**53  # levels beyond are compared as text
@@ -168,8 +167,8 @@ def fitted_predictor(model: Any, caller: str) -> AdditivePredictor:
         )
     if not isinstance(predictor, AdditivePredictor):
         raise TypeError(
-            f"{caller} is for GAMs (AdditiveRegressor, AdditiveClassifier), and a "
-            f"{type(model).__name__} has no tables of terms: export it as .onnx or .h."
+            f"{caller} is for GAMs (AdditiveRegressor, AdditiveClassifier): "
+            f"{type(model).__name__} has no tables of terms; export it as .onnx or .h."
         )
     for term in predictor.terms:
         if term.kind not in _TERMS:
@@ -228,18 +227,6 @@ def _polynomial(x: str, coef: np.ndarray, left: float, width: float) -> str:
     return text
 
 
-def _case_of_pieces(x: str, pieces: Sequence[tuple[float, str]], first: Sequence[str] = ()) -> str:
-    """The expression of the first piece whose upper end is above x."""
-    if len(pieces) > _BRANCHES:
-        size = -(-len(pieces) // _BRANCHES)
-        groups = [pieces[k : k + size] for k in range(0, len(pieces), size)]
-        pieces = [(group[-1][0], _case_of_pieces(x, group)) for group in groups]
-    if len(pieces) == 1 and not first:
-        return pieces[0][1]
-    branches = [f"WHEN {x} < {_real(end)} THEN {value}" for end, value in pieces[:-1]]
-    return _case([*first, *branches], pieces[-1][1])
-
-
 def _curve(x: str, table: Table, feature: int, column: int, missing: float) -> str:
     """A function of numbers: one branch for each bin, and for the ends where it is constant."""
     s = int(table.set_of[feature])
@@ -254,7 +241,8 @@ def _curve(x: str, table: Table, feature: int, column: int, missing: float) -> s
     if np.isfinite(table.clip_high[s]):
         pieces.append((np.inf, _real(coef[-1].sum())))
     infinite = f"WHEN ABS({x}) > {_real(np.finfo(np.float64).max)} THEN NULL"
-    return _case_of_pieces(x, pieces, [f"WHEN {x} IS NULL THEN {_real(missing)}", infinite])
+    branches = [f"WHEN {x} < {_real(end)} THEN {value}" for end, value in pieces[:-1]]
+    return _case([f"WHEN {x} IS NULL THEN {_real(missing)}", infinite, *branches], pieces[-1][1])
 
 
 def _date_features(how: ColumnFormat, date: str, dialect: Dialect) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._util.compiling import interpreted
+from .._util.compiling import interpreted, make_read_only
 from .._util.devices import is_foreign, namespace_of
 from .._util.threads import BLOCK_BYTES, in_threads, row_blocks
 from .base import Kernel, Rows, sums_over_features
@@ -164,7 +164,8 @@ def compiled_sums(
         tiles = -(-out.shape[0] // _loops.TILE) * -(-out.shape[1] // _loops.TILE)
         terms = tuple(_row_terms(rows, code == _loops.JENSEN_SHANNON) for rows in (X, Y))
         rule = _loops.make_rule(code, parameter, X.dtype)
-        sum_rows = partial(_loops.dense_sums, rule, X, Y, terms, symmetric, out)
+        x, y = make_read_only(X), make_read_only(Y)
+        sum_rows = partial(_loops.dense_sums, rule, x, y, terms, symmetric, out)
         in_threads(sum_rows, tiles, n_jobs)
     return out
 

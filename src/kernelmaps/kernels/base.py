@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -72,6 +73,7 @@ class Kernel(ABC):
     """
 
     name: str
+    parameter_name: ClassVar[str | None] = None  # of its one free number
 
     def with_parameter(self, value: float) -> Self:
         """Return the kernel with another value of its one free number.
@@ -88,7 +90,9 @@ class Kernel(ABC):
         Kernel
             The changed kernel.
         """
-        raise TypeError(f"the kernel {self.name!r} has no parameter to set.")
+        if self.parameter_name is None:
+            raise TypeError(f"the kernel {self.name!r} has no parameter to set.")
+        return replace(self, **{self.parameter_name: value})  # type: ignore[type-var]
 
     def __call__(self, X: Rows, Y: Rows | None = None, *, n_jobs: int | None = None) -> np.ndarray:
         """Gram matrix K[i, j] = k(X[i], Y[j]); exactly symmetric when Y is None.
@@ -102,7 +106,7 @@ class Kernel(ABC):
             Threads, as in scikit-learn; None means all that are available.
         """
         if is_foreign(X):
-            return self._in_array_api(self._gram_array_api, X, Y)
+            return self._evaluate_array_api(self._gram_array_api, X, Y)
         X, Y = self._checked(X, Y)
         return self._gram(X, Y, n_jobs)
 
@@ -120,7 +124,7 @@ class Kernel(ABC):
             The diagonal of the Gram matrix.
         """
         if is_foreign(X):
-            return self._in_array_api(lambda xp, X, Y: self._diag_array_api(xp, X), X, None)
+            return self._evaluate_array_api(lambda xp, X, Y: self._diag_array_api(xp, X), X, None)
         return self._diag(self._checked(X)[0])
 
     def squared_distance(
@@ -141,7 +145,7 @@ class Kernel(ABC):
             Squared distances.
         """
         if is_foreign(X):
-            return self._in_array_api(self._distance_array_api, X, Y)
+            return self._evaluate_array_api(self._distance_array_api, X, Y)
         X, Y = self._checked(X, Y)
         distance = self._squared_distance(X, Y, n_jobs)
         if Y is None:
@@ -164,7 +168,7 @@ class Kernel(ABC):
         np.maximum(distance, 0, out=distance)
         return distance.astype(X.dtype, copy=False)
 
-    def _in_array_api(self, form: Callable[[Any, Any, Any], Any], X: Any, Y: Any) -> Any:
+    def _evaluate_array_api(self, form: Callable[[Any, Any, Any], Any], X: Any, Y: Any) -> Any:
         """A form in float64 on the rows' own device, in the rows' precision."""
         xp = namespace_of(X)
         if Y is not None and (not is_foreign(Y) or X.device != Y.device):

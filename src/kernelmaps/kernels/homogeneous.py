@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import log
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -76,6 +76,7 @@ class HomogeneousKernel(AdditiveKernel):
     point_mass: float = 0.0
     code: int | None = field(default=None, compare=False)
     distance_code: int | None = field(default=None, compare=False)
+    parameter_name: ClassVar[str] = "gamma"
 
     def __post_init__(self) -> None:
         check_positive(self.name, "gamma", self.gamma)
@@ -94,9 +95,6 @@ class HomogeneousKernel(AdditiveKernel):
             The changed kernel.
         """
         return replace(self, **changes)
-
-    def with_parameter(self, value: float) -> HomogeneousKernel:
-        return self.replace(gamma=value)
 
     def signature(self, lam: np.ndarray) -> np.ndarray:
         """Evaluate κ(λ) = c(e^{−λ/2}, e^{λ/2}), which does not depend on γ.
@@ -140,15 +138,15 @@ class HomogeneousKernel(AdditiveKernel):
         a, b = (xp.abs(x), xp.abs(y)) if self.signed else (x, y)
         both = (a > 0) & (b > 0)
         if xp is np and np.all(both):
-            value = self._of_positive(a, b)
+            value = self._evaluate_positive(a, b)
         else:
-            value = self._of_positive(
+            value = self._evaluate_positive(
                 *(xp.where(both, size, xp.ones_like(size)) for size in (a, b))
             )
             value = xp.where(both, value, xp.zeros_like(value))
         return xp.sign(x) * xp.sign(y) * value if self.signed else value
 
-    def _of_positive(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def _evaluate_positive(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """c(a, b) of values above zero."""
         xp = namespace_of(a)
         plain = self.component_function is not None and self.gamma == 1
@@ -344,14 +342,12 @@ class Exponential(UnitDiagonal):
     base: Kernel = chi2
     gamma: float = 1.0
     name = "exponential"
+    parameter_name = "gamma"
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, Kernel):
             raise TypeError(f"Exponential: base must be a kernel, got {self.base!r}.")
         check_positive(self, "gamma", self.gamma)
-
-    def with_parameter(self, value: float) -> Self:
-        return replace(self, gamma=value)
 
     def _check_values(self, X: Any, name: str) -> None:
         self.base._check_values(X, name)
@@ -383,14 +379,12 @@ class Polynomial(Kernel):
     gamma: float = 1.0
     coef0: float = 1.0
     name = "polynomial"
+    parameter_name = "gamma"
 
     def __post_init__(self) -> None:
         check_count(self, "degree", self.degree)
         check_positive(self, "gamma", self.gamma)
         check_number(self, "coef0", self.coef0, ">= 0", lambda c: c >= 0)
-
-    def with_parameter(self, value: float) -> Self:
-        return replace(self, gamma=value)
 
     def _power(self, products: Any) -> Any:
         return (self.gamma * products + self.coef0) ** self.degree

@@ -50,7 +50,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from .. import kernels
-from .._util.arguments import check_choice, check_count, check_number
+from .._util.arguments import argument_error, check_choice, check_count, check_number
 from .._util.devices import is_foreign, namespace_of, numpy_dtype, to_host
 from .._util.schema import array, many, number, record, saved
 from .._util.sparse import check_sparse, dense
@@ -264,10 +264,8 @@ class AnchorMap(AdditiveMap):
         table = table_of(self.spec_)
         unsigned = numpy_dtype(codes.dtype).kind == "u"
         if codes.ndim != 2 or codes.shape[1] != self.n_features_in_ or not unsigned:
-            raise ValueError(
-                f"AnchorMap: codes must be unsigned integers of shape (n, {self.n_features_in_}), "
-                f"got {codes.dtype} {tuple(codes.shape)}."
-            )
+            words = f"unsigned integers of shape (n, {self.n_features_in_})"
+            raise argument_error(self, "codes", (codes.dtype, tuple(codes.shape)), words)
         last = table.bins[table.set_of].astype(np.int64) << fraction_bits(table)
         last -= table.degree == 0
         largest, stored = None, codes.data if sparse.issparse(codes) else codes
@@ -291,7 +289,7 @@ class AnchorMap(AdditiveMap):
         """Bound on the error of one feature, or None if none is known; see the class."""
         check_is_fitted(self)
         if getattr(self, "_certificate", None) is None:
-            table, (anchors, left_out, lower, upper) = table_of(self.spec_), self._by_set()
+            table, (anchors, left_out, lower, upper) = table_of(self.spec_), self._group_by_set()
             first = np.unique(table.set_of, return_index=True)[1]
             kernels_of = [self.kernel_.feature(d) for d in first]
             # Values below the range take the row of its end, which the certificate has to cover.
@@ -308,7 +306,7 @@ class AnchorMap(AdditiveMap):
     def certificate_(self, value: AnchorCertificate | None) -> None:
         self._certificate = value
 
-    def _by_set(self) -> tuple[list[np.ndarray], np.ndarray, np.ndarray, np.ndarray]:
+    def _group_by_set(self) -> tuple[list[np.ndarray], np.ndarray, np.ndarray, np.ndarray]:
         """Anchors, what is left out and range (the widest of its features) of each set."""
         set_of = table_of(self.spec_).set_of
         anchors = [self.anchors_[d] for d in np.unique(set_of, return_index=True)[1]]
@@ -406,14 +404,11 @@ class AnchorMap(AdditiveMap):
         except (TypeError, ValueError):
             rows = []
         if not rows or any(r.ndim != 1 or not r.size or not np.isfinite(r).all() for r in rows):
-            raise ValueError(
-                f"AnchorMap: anchors must be one of {PLACEMENTS}, or finite numbers of shape (N,) "
-                f"or (n_features, N), or n_features arrays of them; got {self.anchors!r}."
-            )
+            words = f"one of {PLACEMENTS}, or finite numbers of shape (N,) or (n_features, N)"
+            raise argument_error(self, "anchors", self.anchors, words)
         if not shared and len(rows) != n_features:
-            raise ValueError(
-                f"AnchorMap: anchors has {len(rows)} rows, but X has {n_features} features."
-            )
+            words = f"{n_features} rows, one for each feature of X"
+            raise argument_error(self, "anchors", f"{len(rows)} rows", words)
         if any((np.diff(row) == 0).any() for row in rows):
             raise ValueError("AnchorMap: anchors must be distinct numbers, but some are repeated.")
         self._check_counts(max(len(row) for row in rows))
@@ -425,15 +420,13 @@ class AnchorMap(AdditiveMap):
             pairs = zip(data_range, given, strict=True)
             ends = [f if w is None else np.asarray(w, float) for f, w in pairs]
             low, high = (np.array(np.broadcast_to(end, data_range[0].shape)) for end in ends)
+            fits = np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()
         except (TypeError, ValueError):
-            raise ValueError(
-                "AnchorMap: feature_range must be (low, high), each a number, None or an array of "
-                f"{len(data_range[0])} numbers (the features of X); got {self.feature_range!r}."
-            ) from None
-        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
-            raise ValueError(
-                f"AnchorMap: feature_range needs finite low <= high, got {self.feature_range!r}."
-            )
+            fits = False
+        if not fits:
+            words = "(low, high) with finite low <= high, each None, a number, or one for each of "
+            words += f"the {len(data_range[0])} features of X"
+            raise argument_error(self, "feature_range", self.feature_range, words)
         return low, high
 
     @property
@@ -463,9 +456,7 @@ class AnchorMap(AdditiveMap):
             check_choice(self, "anchors", self.anchors, PLACEMENTS)
             self._check_counts(n)
         if self.weights == "linear" and k != 2:
-            raise ValueError(
-                f"AnchorMap: weights='linear' interpolates between n_neighbors=2 anchors, got {k}."
-            )
+            raise argument_error(self, "n_neighbors", k, "2 for weights='linear'")
         check_number(self, "energy", self.energy, "in (0, 1]", lambda energy: 0 < energy <= 1)
         if self.rank is not None:
             check_count(self, "rank", self.rank)
@@ -473,15 +464,11 @@ class AnchorMap(AdditiveMap):
     def _check_counts(self, anchors: int) -> None:
         """Refuse more anchors than codes have, and fewer than neighbours."""
         if anchors > MAX_ANCHORS:
-            raise ValueError(
-                f"AnchorMap: codes have two bytes, so that there are at most {MAX_ANCHORS} "
-                f"anchors, got {anchors}."
-            )
+            words = f"at most {MAX_ANCHORS}: codes have two bytes"
+            raise argument_error(self, "n_anchors", anchors, words)
         if anchors < self.n_neighbors:
-            raise ValueError(
-                f"AnchorMap: n_neighbors={self.n_neighbors} needs at least as many anchors, got "
-                f"{anchors}."
-            )
+            words = f"at most the number of anchors, {anchors}"
+            raise argument_error(self, "n_neighbors", self.n_neighbors, words)
 
 
 def anchor_table(

@@ -65,7 +65,7 @@ from scipy import sparse
 from scipy.interpolate import BSpline
 from scipy.special import factorial
 
-from .._util.arguments import check_choice, check_count, check_flag
+from .._util.arguments import argument_error, check_choice, check_count, check_flag
 from .._util.compiling import interpreted
 from .._util.schema import array
 from .._util.sparse import dense
@@ -176,7 +176,7 @@ class SplineMap(AdditiveMap):
         """The table of Ψ, and with it the band Φ that training and prediction work on."""
         n, p = self.n_bases, self.degree
         extend = self.out_of_domain == "extrapolate"
-        taps = _with_ends(block) if extend else block
+        taps = _extend_ends(block) if extend else block
         first = np.clip(np.arange(n - p + 2 * extend) - extend, 0, n - p - 1).astype(np.int32)
         sparse_band = self.order == 0 and not zero
         shared, index = np.unique(mix_of, return_inverse=True)
@@ -211,10 +211,7 @@ class SplineMap(AdditiveMap):
         n = check_count(self, "n_bases", self.n_bases)
         p = check_count(self, "degree", self.degree, least=1)
         if n <= p:
-            raise ValueError(
-                f"SplineMap: n_bases must be larger than degree, got n_bases={n} and degree={p}: "
-                "splines of degree p on one interval are already p + 1 functions."
-            )
+            raise argument_error(self, "n_bases", n, f"larger than degree={p}")
         check_choice(self, "order", self.order, ORDERS)
         if self.sparse_output and (self.order != 0 or self.zero_at_zero is True):
             raise ValueError(
@@ -238,7 +235,7 @@ def _taps(n_intervals: int, degree: int) -> np.ndarray:
     return coef
 
 
-def _with_ends(block: np.ndarray) -> np.ndarray:
+def _extend_ends(block: np.ndarray) -> np.ndarray:
     """One more interval on either side, where the basis goes on along its slope."""
     start, stop = np.zeros_like(block[0]), np.zeros_like(block[0])
     powers = np.arange(block.shape[1])[:, None]
@@ -438,10 +435,8 @@ class HermiteMap(AdditiveMap):
     def _learn(self, X: Any) -> Spec:
         n = check_count(self, "n_bases", self.n_bases)
         if n > _MAX_BASES:
-            raise ValueError(
-                f"HermiteMap: n_bases must be at most {_MAX_BASES}, got {n}: higher polynomials "
-                "differ by more than their rounding errors. Use SplineMap for finer functions."
-            )
+            words = f"at most {_MAX_BASES} (SplineMap has finer functions)"
+            raise argument_error(self, "n_bases", n, words)
         check_choice(self, "order", self.order, ORDERS[1:])
         zero = resolve_zero(self, X)
         low, high = (np.asarray(end, dtype=np.float64) for end in self._column_range(X))

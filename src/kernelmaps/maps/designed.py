@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from .._util.arguments import check_choice, check_count
+from .._util.arguments import argument_error, check_choice, check_count
 from .._util.schema import number, optional, pair
 from ..certificate import Certificate
 from ..design.api import METHODS, Design, design_map
@@ -147,7 +147,7 @@ class DesignedMap(AdditiveMap):
         """The design's certificate in units of the data, down to zero where that is known."""
         design, proof = self.design_, self.design_.certificate
         absolute = self._homogeneous and design.error == "absolute"
-        inner = proof.for_map(design.error, self._where(absolute))
+        inner = proof.summarise(design.error, self._describe_domain(absolute))
         if absolute and np.isfinite(proof.bound_to_zero):
             top = "1, in proportion for others" if self.range_ is None else f"{self.range_[1]:g}"
             to_zero = Certificate(
@@ -197,7 +197,7 @@ class DesignedMap(AdditiveMap):
         ratio = (float(np.max(limits)) / unit) ** self.kernel_.gamma
         return self.certificate_.bound * (ratio if self.range_ is None else max(ratio, 1.0))
 
-    def _where(self, absolute: bool) -> str:
+    def _describe_domain(self, absolute: bool) -> str:
         """Where the design's own bound holds, in words."""
         if self.range_ is None:
             return "all values up to 1"
@@ -245,11 +245,8 @@ class DesignedMap(AdditiveMap):
         named, homogeneous = isinstance(self.domain, str), self._homogeneous
         is_valid = self.domain in ("data", "universal") if named else np.shape(self.domain) == (2,)
         if not is_valid:
-            more = "" if named else " JointDesignedMap takes one pair for each coordinate."
-            raise ValueError(
-                "DesignedMap: domain must be 'data', 'universal' or a pair (m, b), got "
-                f"{self.domain!r}.{more}"
-            )
+            words = "'data', 'universal' or a pair (m, b) (JointDesignedMap takes several)"
+            raise argument_error(self, "domain", self.domain, words)
         if named and self.domain == "universal":
             self.range_, self.domain_ = None, None
             return 1.0, "universal"
@@ -359,7 +356,7 @@ class JointDesignedMap(MapOfDomain, JointMap):
         self.domain_ = self.design_.ends
         where = " x ".join(f"[{low:g}, {high:g}]" for low, high in domain)
         angle = np.abs(self.design_.frequencies) @ np.abs(domain).max(axis=1)
-        self.certificate_ = self.design_.certificate.for_map("absolute", where).with_rounding(
+        self.certificate_ = self.design_.certificate.summarise("absolute", where).with_rounding(
             float(self.design_.weights.sum()), self.design_.n_columns, angle=float(angle.max())
         )
         return self.design_.make_spec(clip=self.out_of_domain != "extrapolate")
@@ -370,10 +367,8 @@ class JointDesignedMap(MapOfDomain, JointMap):
         """Range of each coordinate; a whole period where there is one."""
         named = isinstance(self.domain, str)
         if self.domain != "data" if named else np.shape(self.domain) != (X.shape[1], 2):
-            raise ValueError(
-                "JointDesignedMap: domain must be 'data' or one pair (low, high) for each of "
-                f"the {X.shape[1]} features, got {self.domain!r}."
-            )
+            words = f"'data' or one pair (low, high) for each of the {X.shape[1]} features"
+            raise argument_error(self, "domain", self.domain, words)
         if not named:
             return [(float(low), float(high)) for low, high in self.domain]
         domains = []

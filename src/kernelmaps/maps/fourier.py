@@ -93,7 +93,14 @@ from sklearn.base import clone
 from sklearn.utils import check_array
 
 from .. import kernels
-from .._util.arguments import DefaultParts, check_choice, check_count, check_positive, generator
+from .._util.arguments import (
+    DefaultParts,
+    argument_error,
+    check_choice,
+    check_count,
+    check_positive,
+    generator,
+)
 from .._util.schema import instance, integer, number
 from .._util.sparse import dense
 from .._util.threads import limit_blas, power_of_two
@@ -253,10 +260,8 @@ def _check_choices(owner: str, kernel: Any, n_components: int, sampling: str, fo
     check_choice(owner, "sampling", sampling, SAMPLINGS)
     check_choice(owner, "form", form, FORMS)
     if form == "paired" and n_components % 2:
-        raise ValueError(
-            f"{owner}: the paired form has a sine for every cosine, so n_components must be even; "
-            f"got {n_components}. Use {n_components + 1}, or form='cosine'."
-        )
+        words = "even for form='paired', which has a sine for every cosine"
+        raise argument_error(owner, "n_components", n_components, words)
     if sampling in ("orthogonal", "structured") and not getattr(kernel, "isotropic", False):
         raise ValueError(
             f"{owner}: sampling={sampling!r} rotates frequencies, which only isotropic kernels "
@@ -411,10 +416,8 @@ class RandomOrthoprojector(JointMap):
     def _learn(self, X: Any) -> Spec:
         m = check_count(self, "n_components", self.n_components)
         if m > X.shape[1]:
-            raise ValueError(
-                f"RandomOrthoprojector: n_components={m} is more than the {X.shape[1]} features of "
-                f"X, which a projection reduces. Use at most {X.shape[1]}."
-            )
+            words = f"at most {X.shape[1]}, the number of features of X"
+            raise argument_error(self, "n_components", m, words)
         self.kernel_ = Linear()
         rng, dtype = generator(self.random_state), output_dtype(X.dtype)
         check_choice(self, "method", self.method, METHODS)
@@ -574,11 +577,8 @@ class CompressiveFourierMap(JointMap):
             return None, 1.0
         m = check_count(self, "n_measurements", self.n_measurements)
         if m > d:
-            raise ValueError(
-                f"CompressiveFourierMap: n_measurements={m} is more than the {d} features of X; "
-                f"compress to at most {d}, or use RandomFourierMap. If X already are measurements, "
-                "say measured=True."
-            )
+            words = f"at most {d}, the features of X (measured=True takes these as they are)"
+            raise argument_error(self, "n_measurements", m, words)
         check_choice(self, "projection", self.projection, METHODS)
         return draw_orthoprojector(self.projection, m, d, rng, dtype), 1.0
 
@@ -593,10 +593,8 @@ class CompressiveFourierMap(JointMap):
         m, d = matrix.shape
         if (m if self.measured else d) != n_columns or m > d or not matrix.any():
             shape = f"({n_columns}, d)" if self.measured else f"(m, {n_columns})"
-            raise ValueError(
-                f"CompressiveFourierMap: measurement_matrix must have shape {shape} with m <= d, "
-                f"for the {n_columns} columns of X, and not all zero; got {matrix.shape}."
-            )
+            words = f"of shape {shape} with m <= d for the columns of X, and not all zero"
+            raise argument_error(self, name, matrix.shape, words)
         return matrix, float(np.sqrt(d) / np.linalg.norm(matrix))
 
 
@@ -764,12 +762,9 @@ class ExponentialMap(DefaultParts, JointMap):
         count = check_count(self, "n_landmarks", self.n_landmarks)
         is_odd = self.form == "paired" and (columns - count) % 2
         if count >= columns or count > n_rows or is_odd:
-            raise ValueError(
-                f"ExponentialMap: n_landmarks={count} must be fewer than the n_components="
-                f"{columns} columns, of which they are a part (by an even number if "
-                f"form='paired'), and no more than the {n_rows} fitted rows. Use "
-                "n_landmarks='auto'."
-            )
+            words = f"less than n_components={columns} (by an even number if form='paired') and at "
+            words += f"most {n_rows}, the fitted rows"
+            raise argument_error(self, "n_landmarks", count, words)
         return count
 
     def _default_part(self, name: str) -> Any:

@@ -79,14 +79,14 @@ class Series(NamedTuple):
     kernel: kernels.HomogeneousKernel
     columns: int
 
-    def of_period(self, period: float) -> Cosines:
+    def expand(self, period: float) -> Cosines:
         """Frequencies and non-negative weights."""
         if self.kernel.point_mass == 1:  # Hellinger: the constant is exact
             return np.zeros(1), np.ones(1)
-        frequencies, weights = self.of_periods(np.array([period]))
+        frequencies, weights = self.expand_all(np.array([period]))
         return frequencies[:, 0], weights[:, 0]
 
-    def of_periods(self, periods: np.ndarray) -> Cosines:
+    def expand_all(self, periods: np.ndarray) -> Cosines:
         """Frequencies and weights as columns, one for each period."""
         odd, pairs = self.columns % 2, self.columns // 2
         orders = (np.arange(pairs + 1) if odd else np.arange(pairs) + 0.5)[:, None]
@@ -100,7 +100,7 @@ class Series(NamedTuple):
 
     def misfits(self, periods: np.ndarray, lags: np.ndarray = _LAGS) -> np.ndarray:
         """Approximate minus exact signature at log-ratios (rows) for each period (columns)."""
-        frequencies, weights = self.of_periods(periods)
+        frequencies, weights = self.expand_all(periods)
         cosines = np.cos(lags[:, None, None] * frequencies)
         return np.einsum("lfp,fp->lp", cosines, weights) - self.kernel.signature(lags)[:, None]
 
@@ -111,12 +111,12 @@ class Series(NamedTuple):
         size may do worse than a smaller one, whose series it takes.
         """
         if self.kernel.point_mass == 1:
-            return 2 * np.pi, self.of_period(2 * np.pi)
+            return 2 * np.pi, self.expand(2 * np.pi)
         sizes = range(self.columns, max(0, self.columns - _SIZES), -1)
         candidates = [self._replace(columns=size) for size in sizes]
         refined = [(*one._refined(pairs), one) for one in candidates]
         _, period, one = min(refined, key=lambda item: item[0])
-        return period, one.of_period(period)
+        return period, one.expand(period)
 
     def _refined(self, pairs: np.ndarray) -> tuple[float, float]:
         """Smallest worst error of the pairs, and its period."""
@@ -277,7 +277,7 @@ class HomogeneousMap(AdditiveMap):
             else:
                 check_positive(self, "period", self.period, "a positive number or 'auto'")
                 self.period_ = float(self.period)
-                cosines = series.of_period(self.period_)
+                cosines = series.expand(self.period_)
             self.frequencies_, self.weights_ = cosines
             if kernel.replace(signed=False, gamma=1.0).grows:
                 self.certificate_ = _certificate(kernel, *cosines)

@@ -30,7 +30,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import kernels
-from .._util.arguments import check_choice, check_count, check_flag, generator
+from .._util.arguments import (
+    argument_error,
+    check_choice,
+    check_count,
+    check_flag,
+    generator,
+)
 from .._util.devices import refuse_gpu_array
 from .._util.schema import number
 from .._util.sparse import dense
@@ -181,12 +187,12 @@ class NystroemMap(JointMap):
                 f"{kernel!r} is not. Use chi2, intersection, jensen_shannon or hellinger."
             )
         if not isinstance(kernel, kernels.StationaryKernel):
-            return self._without_length(kernel, X, rng)
+            return self._resolve_gamma(kernel, X, rng)
         resolved = resolve_kernel("NystroemMap", self.kernel, self.sigma, X, rng)
         warn_if_degenerate("NystroemMap", resolved, X, SCALE_ADVICE)
         return resolved
 
-    def _without_length(self, kernel: Any, X: Any, rng: np.random.Generator) -> Any:
+    def _resolve_gamma(self, kernel: Any, X: Any, rng: np.random.Generator) -> Any:
         """A kernel that has no length scale; that of "exp_chi2" takes its γ from the rows."""
         is_exponential = isinstance(kernel, Exponential)
         if self.sigma not in ("auto", None):
@@ -205,10 +211,7 @@ class NystroemMap(JointMap):
             return min(max(columns, _ADDITIVE_LANDMARKS) if self.additive else columns, n_rows)
         count = check_count(self, "n_landmarks", self.n_landmarks)
         if count < columns:
-            raise ValueError(
-                f"NystroemMap: n_landmarks={count} landmarks have no more columns than that, but "
-                f"n_components={columns}. Raise n_landmarks, or leave it out."
-            )
+            raise argument_error(self, "n_landmarks", count, f"at least n_components={columns}")
         return min(count, n_rows)
 
     def _chosen(self, X: Any, count: int, rng: np.random.Generator) -> np.ndarray:

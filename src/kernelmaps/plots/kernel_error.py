@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._util.arguments import argument_error
 from .._util.sparse import dense
 from ..maps.base import AdditiveMap, FeatureMap
-from .shapes import without_names
+from .shapes import drop_names
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -166,10 +167,8 @@ def kernel_error_grid(
         phi, exact = dense(estimator.transform(X[:n_points])), estimator.kernel_(X[:n_points])
         x = np.arange(len(phi))
     elif not 0 <= feature < estimator.n_features_in_:
-        raise ValueError(
-            f"KernelErrorDisplay: feature must be one of the {estimator.n_features_in_} of "
-            f"{name}, from 0 on; got {feature!r}."
-        )
+        words = f"one of the {estimator.n_features_in_} of {name}, from 0 on"
+        raise argument_error("KernelErrorDisplay", "feature", feature, words)
     else:
         x = np.linspace(*(domain or _domain_of(estimator, feature)), n_points)
         phi = _features_of(estimator, feature, x)
@@ -187,9 +186,7 @@ def _features_of(estimator: AdditiveMap, feature: int, x: np.ndarray) -> np.ndar
     )
     grid[:, feature] = x
     columns = np.concatenate([[0], np.cumsum(estimator._columns_per_feature())])
-    return dense(without_names(estimator).transform(grid))[
-        :, columns[feature] : columns[feature + 1]
-    ]
+    return dense(drop_names(estimator).transform(grid))[:, columns[feature] : columns[feature + 1]]
 
 
 def _domain_of(estimator: AdditiveMap, feature: int) -> tuple[float, float]:

@@ -116,10 +116,10 @@ class CheckDisplay(PanelDisplay):
             }
         ]  # fmt: skip
         for name, values in {"fitted": self.fitted, **self.columns}.items():
-            panels.append(self._against(name, values))
+            panels.append(self._make_panel(name, values))
         return panels
 
-    def _against(self, name: str, values: np.ndarray) -> dict[str, Any]:
+    def _make_panel(self, name: str, values: np.ndarray) -> dict[str, Any]:
         """Residuals against the values of a column."""
         levels, residuals = None, self.residuals
         if values.dtype == object:

@@ -18,7 +18,7 @@ from .._util.arguments import check_count, is_number
 from .._util.display import printable, shortened
 from .._util.threads import evenly_spaced
 from ..models.shapes import PairFunction, ShapeFunction
-from .shapes import by_importance, output_names, shape_functions
+from .shapes import output_names, shape_functions, sort_by_importance
 
 _COLORS = ("#2a6f97", "#d1495b", "#66a182", "#edae49", "#7d5ba6", "#8d6e63", "#00798c", "#b5651d",
            "#6b7a8f", "#c06c84")  # fmt: skip
@@ -272,17 +272,17 @@ class ShapeFunctionDisplay(PanelDisplay):
         columns : int
             Panels in a row of a new figure.
         **options : dict
-            Which functions, and how: see :meth:`of_model`.
+            Which functions, and how: see :meth:`from_model`.
 
         Returns
         -------
         ShapeFunctionDisplay
             Drawn, with `axes_` and `figure_`.
         """
-        return cls.of_model(estimator, **options).plot(axes, columns=columns)
+        return cls.from_model(estimator, **options).plot(axes, columns=columns)
 
     @classmethod
-    def of_model(
+    def from_model(
         cls,
         estimator: Any,
         *,
@@ -328,7 +328,7 @@ class ShapeFunctionDisplay(PanelDisplay):
             _require(len(names) == count, f"names (of all {count} features)", names)
         check_count("ShapeFunctionDisplay", "n_features", n_features)
         shapes = shape_functions(estimator, names=names, domain=domain)
-        selected = by_importance(shapes)[:n_features]
+        selected = sort_by_importance(shapes)[:n_features]
         if features is not None:
             _require(len(features) > 0, f"features (of {len(shapes)})", features)
             selected = [_shape_of(shapes, feature) for feature in features]

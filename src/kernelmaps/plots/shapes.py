@@ -86,7 +86,7 @@ def linear_shape_functions(
         domain = getattr(feature_map, "domain_", None) or (np.zeros(1), np.ones(1))
     low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), d) for end in domain)
     grid = low + np.linspace(0, 1, _POINTS)[:, None] * (high - low)
-    Z = dense(without_names(feature_map).transform(grid))
+    Z = dense(drop_names(feature_map).transform(grid))
     ends = np.cumsum([0, *feature_map._columns_per_feature()])
     shapes = []
     for j in range(d):
@@ -129,7 +129,7 @@ def importance(shape: ShapeFunction | PairFunction) -> float:
     return shape.importance
 
 
-def by_importance(functions: Iterable[Any]) -> list[Any]:
+def sort_by_importance(functions: Iterable[Any]) -> list[Any]:
     """Functions of features or of pairs, the most important first."""
     return sorted(functions, key=lambda function: -importance(function))
 
@@ -145,7 +145,7 @@ def output_names(model: Any) -> list[str] | None:
     return None if classes is None or len(classes) <= 2 else [str(item) for item in classes]
 
 
-def without_names(feature_map: AdditiveMap) -> AdditiveMap:
+def drop_names(feature_map: AdditiveMap) -> AdditiveMap:
     """The same map for rows without names of columns, such as a grid."""
     plain = copy.copy(feature_map)
     plain.__dict__.pop("feature_names_in_", None)

@@ -86,36 +86,6 @@ def test_the_degrees_of_freedom_include_smoothing_parameters(seed):
     assert estimated.edf_[0] + 0.1 < estimated._corrected_edf < estimated.edf_[0] + 5
 
 
-def test_the_table_has_text_and_numbers(seed):
-    X, y = data(seed)
-    table = km.anova(free(terms=lines(0)).fit(X, y), free(terms=lines(0, 1)).fit(X, y))
-    text = str(table).split("\n")
-    assert text[1:3] == ["  model 1: x0", "  model 2: x0, x1"]
-    assert text[4].split() == ["model", "residual", "df", "deviance", "df", "difference", "F", "p"]
-    assert table.to_frame()["residual_df"].tolist() == pytest.approx([58, 57], rel=1e-6)
-    assert "<th>difference</th>" in table._repr_html_()
-
-
-def test_models_that_cannot_be_compared_are_refused(seed):
-    X, y = data(seed)
-    one, two = free(terms=lines(0)).fit(X, y), free(terms=lines(0, 1)).fit(X, y)
-    with pytest.raises(ValueError, match="two models or more"):
-        km.anova(one)
-    with pytest.raises(ValueError, match="model 2 has no term 'x1'"):
-        km.anova(two, one)
-    with pytest.raises(ValueError, match=r"different rows.*60 and 50 rows"):
-        km.anova(one, free(terms=lines(0, 1)).fit(X[:50], y[:50]))
-    with pytest.raises(ValueError, match="different rows, targets or weights"):
-        km.anova(one, free(terms=lines(0, 1)).fit(X, y + X[:, 0]))
-    with pytest.raises(ValueError, match="different losses, 'squared_error' and 'gamma'"):
-        km.anova(one, free(loss="gamma", terms=lines(0, 1)).fit(X, np.exp(y)))
-    with pytest.raises(TypeError, match="got StreamingRidge"):
-        km.anova(one, km.StreamingRidge())
-    three = km.AdditiveClassifier().fit(X, np.digitize(y, [-0.5, 0.5]))
-    with pytest.raises(ValueError, match="one against the rest"):
-        km.anova(three, three)
-
-
 # -- statistics of a fit ---------------------------------------------------------------------------
 
 

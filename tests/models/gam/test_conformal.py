@@ -46,26 +46,6 @@ def test_intervals_cover_whatever_the_distribution(loss):
     assert np.mean(y > high) == pytest.approx(0.05, abs=0.05)
 
 
-def test_what_cannot_be_calibrated_is_refused():
-    rng = np.random.default_rng(0)
-    X, y = skewed(rng, 200)
-    model = km.AdditiveRegressor("quantile").fit(X, y)
-    for calibration in (X, (X, y, y), {"X": X}, {"X": X, "y": y, "weight": y}):
-        with pytest.raises(
-            ValueError, match=r"a tuple \(X, y\) of further rows, or a dict of X, y"
-        ):
-            model.predict_interval(X, calibration=calibration)
-    with pytest.raises(ValueError, match=r"10 rows of calibration are too few.*: pass 39 or more"):
-        model.predict_interval(X, calibration=(X[:10], y[:10]))
-    assert model.predict_interval(X, calibration=(X[:39], y[:39])).shape == (200, 2)
-    with pytest.raises(ValueError, match="level must be between 0 and 1"):
-        model.predict_interval(X, 95)
-    few = km.AdditiveRegressor("quantile").fit(X[:30], y[:30])
-    with pytest.raises(ValueError, match=r"30 rows of the fit are too few for a level of 0\.95"):
-        few.predict_interval(X)
-    assert few.predict_interval(X, 0.9).shape == (200, 2)
-
-
 def test_rows_of_calibration_have_exposures_and_offsets(seed):
     """y over its mean has one distribution, no gamma: rows of all exposures have the level."""
     rng = np.random.default_rng(seed)

@@ -185,19 +185,6 @@ def test_curves_continue_with_their_slope_if_asked_for(seed):
     np.testing.assert_allclose(model.predict(inside), terms)
 
 
-def test_slopes_that_do_not_exist_are_refused():
-    X, y = np.arange(20.0)[:, None], np.arange(20.0)
-    for term, match in (
-        (
-            km.Term(0, extrapolation="cubic"),
-            r"extrapolation='cubic'; choose one of .'auto', 'constant', 'linear'.",
-        ),
-        (km.Term(0, "periodic", extrapolation="linear"), "has no slope to extrapolate with"),
-    ):
-        with pytest.raises(ValueError, match=match):
-            km.AdditiveRegressor(terms=[term]).fit(X, y)
-
-
 def test_means_of_coarse_bins_are_those_of_their_rows(seed):
     rng = np.random.default_rng(seed)
     values = np.round(rng.lognormal(0, 2, 3000))

@@ -98,15 +98,6 @@ def test_a_varying_coefficient_is_linear_in_its_column(seed):
     assert np.abs(above - 2 * middle + below).max() < 0.15
 
 
-def test_pairs_that_cannot_be_linear_are_refused(seed):
-    rng, X, _ = groups(seed, 100, 3)
-    y = rng.normal(size=100)
-    with pytest.raises(ValueError, match="linear in 'site', which does not hold numbers"):
-        km.AdditiveRegressor(interactions=[("x", km.Term("site", "linear"))]).fit(X, y)
-    with pytest.raises(ValueError, match="a Term of a pair may only be 'linear'"):
-        km.AdditiveRegressor(interactions=[("site", km.Term("x", n_bases=9))]).fit(X, y)
-
-
 def test_levels_that_a_pair_merges_are_reported(seed):
     """Of 300 equally frequent levels, a pair has 254: the others are 15 % of the rows."""
     rng = np.random.default_rng(seed)

@@ -372,24 +372,16 @@ def test_simultaneous_bands_cover_whole_curves():
     assert 0.9 < np.mean(slopes) < 0.998  # slopes share the smoothness, which errs on the safe side
 
 
-def test_bands_without_errors_and_slopes_of_levels_are_refused(seed):
+def test_simultaneous_bands_of_levels_are_bonferronis(seed):
     rng = np.random.default_rng(seed)
     X, y = noisy_wave(rng)
     levels = pd.DataFrame({"level": np.where(X[:, 0] > 0.5, "high", "low")})
     shape = km.AdditiveRegressor().fit(levels, y).shape_functions_[0]
     lower, upper = shape.band(simultaneous=True)
     single = shape.band()[1] - shape.values
-    # Bonferroni's value for two levels.
     assert np.allclose(
         (upper - lower) / 2 / single, stats.t.ppf(0.9875, 298) / stats.t.ppf(0.975, 298), rtol=1e-3
     )
-    with pytest.raises(ValueError, match="'level' has levels or a single value, and no slope"):
-        shape.derivative()
-    with pytest.raises(ValueError, match="level must be between 0 and 1, got 95"):
-        shape.band(95)
-    svm = km.AdditiveSVR().fit(X, y).shape_functions_[0]
-    with pytest.raises(ValueError, match="'x0' has no standard errors"):
-        svm.band()
 
 
 # -- varying coefficients -------------------------------------------------------------------------

@@ -220,17 +220,6 @@ def test_weights_of_a_factor(seed):
     np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), atol=1e-6)
 
 
-def test_a_saved_model_is_the_same(seed, tmp_path):
-    X, y, _, _ = table(seed, 1500)
-    model = km.AdditiveRegressor().fit(X, y)
-    km.save(model, tmp_path / "model.kmap")
-    loaded = km.load(tmp_path / "model.kmap")
-    assert is_eliminated(loaded)
-    for a, b in zip(*(m.predict(X, return_std=True) for m in (model, loaded)), strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert str(loaded.summary()) == str(model.summary())
-
-
 def test_terms_add_up_and_are_centred(seed):
     X, y, _, _ = table(seed, 1500)
     model = km.AdditiveRegressor().fit(X, y)

@@ -98,31 +98,6 @@ def test_binomial_counts_are_single_trials(seed):
     assert again.predictor_.terms[0].counts.sum() == 200
 
 
-def test_wrong_counts_and_offsets_are_refused(seed):
-    _, X, eta, offset = rows(seed, 50)
-    for y, trials in (([3] * 50, [2] * 50), ([0.5] * 50, [1] * 50), ([-1] * 50, [1] * 50)):
-        with pytest.raises(ValueError, match="whole numbers of successes"):
-            km.AdditiveClassifier().fit(X, y, trials=trials)
-    with pytest.raises(ValueError, match="class_weight is for labels"):
-        km.AdditiveClassifier(class_weight="balanced").fit(X, np.ones(50), trials=np.ones(50) * 2)
-    with pytest.raises(ValueError, match="offset must hold 50 finite numbers"):
-        km.AdditiveRegressor().fit(X, eta, offset=offset[:20])
-    with pytest.raises(ValueError, match=r"offset must hold 50 finite numbers.*\(50, 2\)"):
-        km.AdditiveRegressor().fit(X, eta, offset=np.ones((50, 2)))
-    with pytest.raises(ValueError, match=r"offset must hold 50 finite numbers.*row 3 has nan"):
-        km.AdditiveRegressor().fit(X, eta, offset=np.where(np.arange(50) == 3, np.nan, offset))
-    with pytest.raises(ValueError, match=r"trials must hold 50 finite numbers.*\(20,\)"):
-        km.AdditiveClassifier().fit(X, np.ones(50), trials=np.ones(20))
-    for model, y in ((km.AdditiveRegressor(), eta), (km.AdditiveClassifier(), eta > 1)):
-        with pytest.raises(ValueError, match="X has 50 rows, y has 10"):
-            model.fit(X, y).check(X, y[:10])
-    with pytest.raises(ValueError, match="offset= is for two classes"):
-        km.AdditiveClassifier().fit(X, np.arange(50) % 3, offset=offset)
-    chunks = [(X.iloc[:25], eta[:25]), (X.iloc[25:], eta[25:])]
-    with pytest.raises(ValueError, match="offset= is for rows in memory"):
-        km.AdditiveRegressor().fit(chunks, offset=offset)
-
-
 def test_weights_of_unknown_classes_are_reported(seed):
     _, X, eta, _ = rows(seed, 50)
     model = km.AdditiveClassifier(class_weight={0: 1, 1: 2, 7: 3})

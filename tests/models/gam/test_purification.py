@@ -157,11 +157,3 @@ def test_a_pair_without_its_columns_is_shown_as_it_is(seed):
     shown = model.predictor_.pure_terms[0]
     np.testing.assert_array_equal(shown.values, model.predictor_.terms[0].values)
     np.testing.assert_allclose(model.eval_terms(X)[:, 0] + model.intercept_, model.predict(X))
-
-
-def test_pure_pairs_are_saved(tmp_path, seed):
-    X, y = correlated(seed, 600)
-    model = km.AdditiveRegressor(interactions=[("a", "b")]).fit(X, y)
-    km.save(model, tmp_path / "model.kmap")
-    again = km.load(tmp_path / "model.kmap")
-    np.testing.assert_array_equal(again.eval_terms(X), model.eval_terms(X))

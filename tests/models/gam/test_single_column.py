@@ -247,6 +247,20 @@ def test_a_wiggly_curve_is_found_beside_a_strong_effect(seed, size, loss):
     assert np.mean(errors) < 1.5 * 40
 
 
+def test_outliers_in_a_long_tail_are_no_steps(seed):
+    """Of x, log x and x², with a noise of heavy tails that grows with x, and an effect of x.
+
+    Steps would follow single rows: the three curves would use 11 to 16 degrees of freedom.
+    """
+    rng, used = np.random.default_rng(seed), []
+    for _ in range(8):
+        x = rng.lognormal(0, 1, 300)
+        y = x + 0.5 * x * rng.standard_t(3, 300)
+        model = km.AdditiveRegressor().fit(np.column_stack([x, np.log(x), x**2]), y)
+        used.append(model.edf_[0] - 1)
+    assert np.median(used) < 10
+
+
 @pytest.mark.parametrize("jump", [0.0, 1.5])
 def test_a_value_that_many_rows_share_may_lie_off_the_curve(seed, jump):
     """Half of the rows hold zero, and the values begin right beside it."""

@@ -143,14 +143,6 @@ def test_pairs_and_constraints_from_a_file(tmp_path, seed, loss, small_chunks):
     assert "size × shop" in ours.term_names_
 
 
-def test_wide_tables_keep_no_pairs(tmp_path, seed, small_chunks, monkeypatch):
-    X, rate, _ = table(seed)
-    path = stored(tmp_path, X.assign(y=rate), "parquet")
-    plain = km.AdditiveRegressor().fit(path)
-    monkeypatch.setattr(training_rows, "PAIR_TABLE_BYTES", 100)
-    assert_same(plain, km.AdditiveRegressor().fit(path), X)
-
-
 def test_chunks_of_any_kind(seed, small_chunks):
     X, rate, rng = table(seed)
     y = rate + 0.3 * rng.normal(size=len(X))
@@ -196,16 +188,6 @@ def test_rows_without_a_target_are_left_out_of_a_stream(seed, cls, kind, small_c
     assert ours._n_rows == 2299
     with pytest.raises(ValueError, match="the rows of the stream list have no target"):
         cls().fit([(X[:700], np.full(700, np.nan))])
-
-
-def test_numbers_from_npy(tmp_path, seed, small_chunks):
-    rng = np.random.default_rng(seed)
-    X = rng.random((2000, 3))
-    y = np.sin(6 * X[:, 0]) + X[:, 1]
-    np.save(tmp_path / "X.npy", X)
-    np.save(tmp_path / "y.npy", y)
-    ours = km.AdditiveRegressor().fit(tmp_path / "X.npy", tmp_path / "y.npy")
-    assert_same(km.AdditiveRegressor().fit(X, y), ours, X)
 
 
 def test_dask_frames_of_uneven_partitions(seed):
@@ -371,13 +353,6 @@ def test_chunks_of_a_generator_are_kept_for_further_passes(seed, small_chunks):
         assert_same(clone(model).fit(X, y), once, X, tol=1e-6)
 
 
-def test_chunks_of_other_columns_are_refused(seed):
-    X, rate, _ = table(seed, 500)
-    chunks = [(X, rate), (X[["age", "size", "shop", "flat"]], rate)]
-    with pytest.raises(ValueError, match="the chunks of X have different columns"):
-        km.AdditiveRegressor().fit(chunks)
-
-
 def test_a_list_of_labels_beside_a_file_holds_labels(tmp_path, seed):
     """They are strings, as names of columns are."""
     X, rate, _ = table(seed, 300)
@@ -386,21 +361,6 @@ def test_a_list_of_labels_beside_a_file_holds_labels(tmp_path, seed):
     options = {"smoothing": "auto"}
     expected = km.AdditiveClassifier(**options).fit(path, labels)
     assert_same(km.AdditiveClassifier(**options).fit(path, list(labels)), expected, X)
-
-
-def test_exposures_beside_a_generator(seed):
-    X, rate, rng = table(seed, 300)
-    y, exposure = rng.poisson(np.exp(0.1 * rate)), rng.uniform(0.5, 2, 300)
-    once = km.AdditiveRegressor(loss="poisson").fit(iter([(X, y)]), exposure=exposure)
-    held = km.AdditiveRegressor(loss="poisson").fit(X, y, exposure=exposure)
-    assert_same(held, once, X, tol=1e-6)
-
-
-def test_a_named_exposure_needs_names_of_columns():
-    dask = pytest.importorskip("dask.array")
-    X, y = dask.ones((300, 2), chunks=100), dask.ones(300, chunks=100)
-    with pytest.raises(ValueError, match="exposure='e' names a column"):
-        km.AdditiveRegressor(loss="poisson").fit(X, y, exposure="e")
 
 
 def test_a_class_that_the_sample_does_not_have_is_learned(seed, monkeypatch):

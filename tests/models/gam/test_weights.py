@@ -171,13 +171,3 @@ def test_bands_and_tests_of_unequal_variances():
     assert np.mean(rejected) <= 0.1
     # φ is 1: estimates of 190 degrees of freedom vary by √(2/190), means of 25 by .02.
     assert np.mean(dispersions) == pytest.approx(1.0, abs=0.05)
-
-
-def test_labels_and_quantiles_have_no_variance(seed):
-    X, _, y = waves(seed, 60)
-    for model, target in (
-        (km.AdditiveClassifier(weights="precision"), y > 0),
-        (km.AdditiveRegressor("absolute_error", weights="precision"), y),
-    ):
-        with pytest.raises(ValueError, match="weights='precision' are inverse variances"):
-            model.fit(X, target)

@@ -175,13 +175,3 @@ def test_lists_are_named_by_their_places(seed, tmp_path):
         pytest.raises(ValueError, match=r"columns that are not expected: 'a\[3\]'"),
     ):
         model.predict(longer)
-
-
-def test_csv_is_read_in_blocks_of_the_asked_size(seed, tmp_path):
-    frame = table(seed)
-    path = written(frame, tmp_path, "csv")
-    sizes = [len(block) for block in km.data.open_source(path, "price").blocks(50)]
-    assert sizes == [50, 50, 20]
-    frame.assign(kind="a").to_csv(path, index=False)
-    with pytest.raises(ValueError, match="column 'kind' has type string; features must be numbers"):
-        km.StreamingRidge().fit(path, "price")

@@ -149,16 +149,6 @@ def test_codes_pass_cross_validation_with_a_frozen_map(seed):
     np.testing.assert_allclose(scores, cross_val_score(on_codes, X, y, cv=3), atol=1e-4)
 
 
-def test_a_stored_model_still_knows_codes(seed, tmp_path):
-    feature_map, _, codes, y = problem(seed)
-    model = km.StreamingRidge(0.1, feature_map).fit(codes, y)
-    km.save(model, tmp_path / "model.kmap")
-    loaded = km.load(tmp_path / "model.kmap")
-    np.testing.assert_array_equal(loaded.predict(codes), model.predict(codes))
-    with pytest.raises(ValueError, match="nothing tells codes from values"):
-        loaded.predict(codes.values)
-
-
 # ---- what is refused ----------------------------------------------------------------------------
 
 
@@ -193,22 +183,6 @@ def test_codes_of_another_map_are_refused(seed):
     plain = km.StreamingRidge().fit(X, y)
     with pytest.raises(TypeError, match="feature_map is None"):
         plain.predict(codes)
-
-
-def test_codes_that_the_map_cannot_have_made_are_refused(seed):
-    feature_map, _, codes, y = problem(seed)
-    narrow = Codes(codes.values[:, :3], codes.map_hash)
-    with pytest.raises(ValueError, match=r"unsigned integers of shape \(n, 5\)"):
-        km.StreamingRidge(feature_map=feature_map).fit(narrow, y)
-    high = codes.values.copy()
-    high[-1, 2] = 200
-    with pytest.raises(ValueError, match="StreamingRidge: AnchorMap: column 2 has the code 200"):
-        km.StreamingRidge(feature_map=feature_map, block_rows=BLOCK).fit(
-            Codes(high, codes.map_hash), y
-        )
-    model = km.StreamingRidge(feature_map=feature_map).fit(codes, y)
-    with pytest.raises(ValueError, match=r"Ridge: .* of shape \(n, 5\), got uint8 \(300, 3\)"):
-        model.predict(narrow)
 
 
 def test_plain_bytes_are_refused_by_a_model_of_codes(seed):

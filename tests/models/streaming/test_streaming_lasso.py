@@ -340,15 +340,6 @@ def test_the_largest_useful_alpha_is_the_documented_one(seed):
     assert model.refit(alpha=largest * 0.99).coef_.any()
 
 
-@pytest.mark.parametrize("ratio", [0.2, 0.7])
-def test_elastic_net_for_classes_is_that_of_signs(seed, ratio):
-    X, y = labels(seed)
-    model = km.StreamingLassoClassifier(0.1, l1_ratio=ratio, **TIGHT).fit(X, y)
-    each = [ElasticNet(0.1, l1_ratio=ratio, **TIGHT).fit(X, signed(y, label)) for label in "abc"]
-    np.testing.assert_allclose(model.coef_, [net.coef_ for net in each], atol=1e-6)
-    np.testing.assert_allclose(model.intercept_, [net.intercept_ for net in each], atol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("multi_class", "ratio"), [("ovr", 0), ("ovr", 0.4), ("ovo", 0), ("ovo", 0.4)]
 )
@@ -370,22 +361,6 @@ def test_group_penalties_for_classes_satisfy_their_optimality_conditions(seed, m
     assert dropped
 
 
-def test_group_lasso_for_classes_drops_the_kernel_that_says_nothing(seed):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(900, 4))
-    y = np.digitize(np.sin(2 * X[:, 0]) + np.cos(X[:, 1]), [0.0, 1.0])
-    kernels = [
-        (slice(0, 2), RBFSampler(gamma=0.5, n_components=30, random_state=0)),
-        (slice(2, 4), RBFSampler(gamma=0.5, n_components=30, random_state=1)),
-    ]
-    model = km.StreamingLassoClassifier(
-        0.02, kernels, l1_ratio=0, groups="kernels", n_components=15
-    ).fit(X, y)
-    assert not model.coef_[:, 30:].any()
-    assert np.all(np.linalg.norm(model.coef_[:, :30], axis=1) > 0.1)
-    assert model.score(X, y) > 0.5
-
-
 @pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
 @pytest.mark.parametrize("settings", [{}, {"l1_ratio": 0.4, "groups": GROUPS}])
 def test_sparse_classifiers_merge_and_go_through_files(seed, tmp_path, settings, multi_class):
@@ -401,16 +376,6 @@ def test_sparse_classifiers_merge_and_go_through_files(seed, tmp_path, settings,
     loaded.merge(make().partial_fit(X[140:], y[140:], classes=list("abc")))
     np.testing.assert_allclose(loaded.coef_, whole.coef_, atol=1e-7)
     assert loaded.n_iter_ >= 1
-
-
-def test_alpha_for_classes_is_chosen_on_folds(seed):
-    X, y = labels(seed)
-    alphas = [1.0, 0.05, 1e-3]
-    model = km.StreamingLassoClassifier(alphas, validation=4).fit(X, y)
-    errors = model.cv_results_["mean_squared_error"][0]
-    assert model.alpha_ == alphas[int(np.argmin(errors))] != 1.0
-    single = km.StreamingLassoClassifier(model.alpha_).fit(X, y)
-    np.testing.assert_allclose(model.coef_, single.coef_, atol=1e-5)
 
 
 def test_sparse_classifiers_refuse_what_they_cannot_do(seed):

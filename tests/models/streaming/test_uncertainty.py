@@ -1,10 +1,7 @@
 """Standard deviations, intervals and bounds of StreamingRidge, against exact models in memory."""
 
-import pickle
-
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from scipy.linalg import helmert
 from scipy.optimize import minimize
 from scipy.stats import binom
@@ -227,17 +224,6 @@ def test_several_kernels_with_a_pca_each_have_deviations(seed):
     spread = 1 / 300 + (P @ np.linalg.inv(P.T @ P + 0.3 * np.eye(13)) * P).sum(axis=1)
     _, std = model.predict(X, return_std=True)
     np.testing.assert_allclose(std**2, spread * model.noise_variance_, rtol=1e-7)
-
-
-def test_sparse_rows_files_and_copies_have_the_same_deviations(seed, tmp_path):
-    X, y = regression(seed)
-    X = np.where(X > 1, X, 0.0)
-    model = km.StreamingRidge("evidence").fit(sp.csr_array(X), y)
-    expected = model.predict(X, return_std=True)
-    np.testing.assert_allclose(model.predict(sp.csr_array(X), return_std=True), expected, rtol=1e-9)
-    km.save(model, tmp_path / "model.kmap")
-    for copy in (km.load(tmp_path / "model.kmap"), pickle.loads(pickle.dumps(model))):
-        np.testing.assert_allclose(copy.predict(X, return_std=True), expected, rtol=1e-9)
 
 
 def test_tensors_have_deviations_where_they_are(seed):

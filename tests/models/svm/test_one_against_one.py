@@ -69,15 +69,6 @@ def test_folds_are_scored_by_votes(flowers):
     assert model.cv_scores_.max() > 0.9
 
 
-def test_it_goes_through_files(flowers, tmp_path):
-    X, y = flowers
-    model = km.AdditiveSVC(multi_class="ovo", random_state=0).fit(X, y)
-    km.save(model, tmp_path / "model.kmap")
-    loaded = km.load(tmp_path / "model.kmap")
-    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
-    assert not hasattr(loaded, "predict_proba")
-
-
 @pytest.mark.usefixtures("readable")
 def test_codes_and_sparse_rows(seed):
     """As Newton's method on plain values, for which no loops are compiled."""

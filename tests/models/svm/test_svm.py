@@ -12,7 +12,6 @@ from sklearn.linear_model import Ridge
 
 import kernelmaps as km
 from kernelmaps.engine.table import CODE
-from kernelmaps.inspection import ShapeFunctionDisplay
 from kernelmaps.models.inputs import coded_labels
 from kernelmaps.models.rows.map_bands import bands_of
 from kernelmaps.models.rows.map_tables import make_tables, rows_of
@@ -258,26 +257,6 @@ def test_coded_labels_are_those_of_numpy(seed, kind, few):
     assert classes.dtype == wanted[0].dtype
 
 
-def test_arrays_and_lists_are_checked_alike(seed):
-    X, score = data(seed)
-    X, y = X.astype(np.float64), labels(score)
-    model = km.AdditiveSVC(random_state=0, **ONE).fit(X, y)
-    listed = km.AdditiveSVC(random_state=0, **ONE).fit(X.tolist(), y.tolist())
-    np.testing.assert_array_equal(model.machine_.weights, listed.machine_.weights)
-    assert model.n_features_in_ == listed.n_features_in_ == X.shape[1]
-    frame = pytest.importorskip("pandas").DataFrame(
-        X, columns=[f"column {j}" for j in range(X.shape[1])]
-    )
-    model.fit(frame, y)
-    assert not hasattr(model.fit(X, y), "feature_names_in_")
-    for wrong, targets in ((X, y[:-1]), (X[0], y), (X[:0], y[:0])):
-        with pytest.raises(ValueError):
-            model.fit(wrong, targets)
-    X[3, 1] = np.nan
-    with pytest.raises(ValueError, match="NaN"):
-        model.fit(X, y)
-
-
 def test_additive_data_are_learned(seed):
     X, score = data(seed, n=600)
     unit = km.SplineMap(domain=(0, 1))
@@ -301,33 +280,6 @@ def test_codes_of_anchors(seed):
         km.AdditiveSVC().fit(anchors.encode(X), y)
     with pytest.raises(ValueError, match="was fitted on values"):
         values.predict(anchors.encode(X))
-
-
-def test_shapes_and_their_display(seed):
-    X, score = data(seed)
-    model = km.AdditiveSVC(**ONE).fit(X, labels(score))
-    shapes = model.shape_functions_
-    assert [s.name for s in shapes] == ["x0", "x1", "x2", "x3"]
-    grid = np.tile(X.mean(0), (len(shapes[1].grid), 1))
-    grid[:, 1] = shapes[1].grid
-    np.testing.assert_allclose(model.eval_terms(grid)[:, 1], shapes[1].values, atol=1e-6)
-    assert shapes[0].density.sum() == pytest.approx(1)
-    display = ShapeFunctionDisplay.from_estimator(model, n_features=3)
-    assert len(display.axes_) == 3
-    assert display.axes_[0].get_title() in ("x0", "x1")
-    import matplotlib.pyplot as plt
-
-    plt.close(display.figure_)
-
-
-@pytest.mark.parametrize("column", [np.zeros(150), np.full(150, 7.0), np.arange(150) % 2.0])
-def test_columns_without_variety(column, seed):
-    X, score = data(seed)
-    X = np.column_stack([X, column])
-    model = km.AdditiveSVC(**ONE).fit(X, labels(score))
-    assert model.score(X, labels(score)) > 0.8
-    if np.ptp(column) == 0:
-        np.testing.assert_allclose(model.eval_terms(X)[:, 4], 0, atol=1e-6)
 
 
 # ---- the edges --------------------------------------------------------------------------------
@@ -403,22 +355,6 @@ def test_large_constants_and_nearly_constant_columns(feature_map, constant, seed
         model.fit(np.column_stack([X, own]), y)
         assert abs(model.score(np.column_stack([X, own]), y) - expected) < 0.02
         assert len(model.shape_functions_) == X.shape[1] + 1
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"features": []}, {"features": [None]}, {"features": [99]}, {"n_features": 0}, {"names": "a"}],
-)
-def test_a_display_of_nothing(wrong, seed):
-    X, score = data(seed)
-    model = km.AdditiveSVC().fit(X, score > np.median(score))
-    with pytest.raises(ValueError, match=r"cannot be|must be an integer"):
-        ShapeFunctionDisplay.from_estimator(model, **wrong)
-    display = ShapeFunctionDisplay.of_model(model)
-    with pytest.raises(ValueError, match="columns must be an integer"):
-        display.plot(columns=0)
-    with pytest.raises(ValueError, match="one for each of"):
-        display.plot(axes=[])
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "log_loss"])

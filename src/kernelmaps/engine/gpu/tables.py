@@ -95,13 +95,13 @@ class DeviceCodes(NamedTuple):
 
 def bins_on(bins: Bins, put: Any) -> DeviceBins:
     """Where values fall, on the GPU that `put` copies arrays to."""
-    crowd = int(np.diff(bins.before).max(initial=0))
+    most_edges = int(np.diff(bins.before).max(initial=0))
     return DeviceBins(
         constexpr(int(bins.binning)),
         constexpr(bins.signed),
         constexpr(bins.zero_at_zero),
         constexpr(bins.position),
-        constexpr(crowd.bit_length()),
+        constexpr(most_edges.bit_length()),
         put(bins.numbers.ravel()),
         put(bins.integers.ravel().astype(np.int32)),
         put(bins.edges),

@@ -54,7 +54,7 @@ def summed_table(table: Table, dtype: np.dtype) -> SummedTable:
     values = polynomials_of(first, blocks, dtype, bool(bins.mirror))
     with np.errstate(over="ignore"):  # ends beyond the range of float32
         ends = np.stack([table.clip_low, table.clip_high])[:, table.set_of].astype(dtype)
-    ends = np.float64(ends if table.binning != CODE else ends[:, :0])
+    ends = np.ascontiguousarray(ends if table.binning != CODE else ends[:, :0], np.float64)
     tile = _TILE_BYTES // (values.coef.nbytes // table.n_features)
     tile = max(16, min(TILE, tile))
     return SummedTable(bins, values, ends, table.n_features, int(table.width[0]), tile)

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sized
 from dataclasses import dataclass, fields, replace
 from math import prod
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -237,17 +236,3 @@ def aligned(size: int, dtype: Any) -> np.ndarray:
     raw = np.zeros(n_bytes + _LINE, np.uint8)
     begin = -raw.__array_interface__["data"][0] % _LINE
     return raw[begin : begin + n_bytes].view(dtype)
-
-
-def flatten(X: np.ndarray) -> np.ndarray:
-    """The numbers of dense rows one after the other, as loops take them: a view of C-ordered rows.
-
-    Arrays that may not be written to (memory maps, what joblib hands to its workers) are another
-    type to numba, for which every loop would be compiled again. Loops only read these numbers, so
-    that the view of such an array may say that it is writable.
-    """
-    flat = X.reshape(-1)
-    if flat.flags.writeable:
-        return flat
-    interface = flat.__array_interface__ | {"data": (flat.ctypes.data, False)}
-    return np.asarray(SimpleNamespace(__array_interface__=interface, owner=flat))

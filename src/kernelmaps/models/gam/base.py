@@ -536,7 +536,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
     def pair_functions_(self) -> list[PairFunction]:
         """What pairs of columns add beyond the functions of the columns, one heat map each.
 
-        Their means are zero for each value of either column, but for what chance explains.
+        Their means are zero for each value of either column, but for what chance explains. Surfaces
+        are here, too, on a grid: cells far from all rows have no density.
         """
         check_is_fitted(self)
         return pair_functions(self.predictor_, self.reader_.value_names)

@@ -49,7 +49,8 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         trend, which goes on with its slope, and parts that repeat: "day (month)", "day (weekday)"
         and "day (hour)". ``{"day": "linear"}`` makes the trend a straight line,
         ``{"day (month)": None}`` leaves a part out, and ``{"day": "trend"}`` all that are not
-        named, too.
+        named, too. ``{("east", "north"): "surface"}`` is one smooth function of two columns on one
+        scale in the place of their curves.
     interactions : "auto", int or list of pairs, optional
         Pairs of columns that get a term of their own; ``("site", Term("x", "linear"))`` has a slope
         of x for each site. "auto" looks for at most 40, a number for at most as many. A pair is

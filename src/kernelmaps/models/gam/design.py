@@ -15,8 +15,9 @@ from ..rows.basis import Basis, LevelBasis, TermBasis, coefficient_slices
 from .bases import category_basis, column_targets, curve_basis, empty_basis, linear_basis
 from .codebooks import CODING, OTHER, Codebook, LevelCounts, encode_columns, fit_codebook
 from .functions import STRAIGHT, values_at
-from .pairs import build_pair, pair_codes
-from .terms import GamSettings, LinearSides, Pair, constraint_rows
+from .pairs import CoarseCodes, build_pair, pair_codes
+from .surfaces import build_surface, cells_with_rows, distinct_points
+from .terms import GamSettings, LinearSides, Pair, Term, constraint_rows
 from .training_rows import DesignTerm, RowsInMemory, TrainingRows
 
 MAX_TERMS = 5000  # of single columns: a Newton step of REML takes their cube, 10 s on one core
@@ -241,7 +242,23 @@ def build_design(
         )  # fmt: skip
         return _at_values(design_term, rows) if isinstance(rows, RowsInMemory) else design_term
 
+    def build_surface_term(columns: Pair, term: Term) -> DesignTerm:
+        name = " × ".join(books[j].name for j in columns)
+        if isinstance(rows, RowsInMemory) and len(rows.weight) <= MAX_EXACT_ROWS:
+            values = np.column_stack([rows.values_of(j) for j in columns])
+            points = distinct_points(values, rows.weight)
+        else:
+            first, second = (CoarseCodes.all_of(books[j]) for j in columns)
+            (table,) = rows.pair_counts([columns], [(first, second)])
+            points = cells_with_rows([books[j].nodes for j in columns], table)
+        where = f"{settings.owner}: the surface {name!r}"
+        surface, basis = build_surface(columns, points, term.n_bases, where)
+        return DesignTerm(
+            name, "surface", columns, basis, points.counts, extrapolation="linear", surface=surface
+        )
+
     terms = tuple(map_in_threads(build, list(settings.terms), settings.n_jobs))
+    terms += tuple(build_surface_term(*item) for item in settings.surfaces.items())
     counts, totals = tuple(sums.by_output[0].singles), tuple(sums.totals)
     design = AdditiveDesign(rows, counts, terms, settings.n_jobs, totals)
     return design.with_pairs(list(settings.pairs), requested=settings.pairs)
@@ -292,6 +309,15 @@ def _check_settings(books: Sequence[Codebook], settings: GamSettings) -> None:
                 f"{owner}: {name!r} has a constraint, which a pair with another column "
                 "would undo. Leave one of them out."
             )
+    for columns in settings.surfaces:
+        for j in columns:
+            if not len(books[j].nodes):
+                raise ValueError(
+                    f"{owner}: a surface needs numbers, and column {books[j].name!r} holds none."
+                )
+        if columns in settings.pairs:
+            names = " and ".join(repr(books[j].name) for j in columns)
+            raise ValueError(f"{owner}: {names} have a surface and a pair: leave one of them out.")
     for pair, sides in settings.pairs.items():
         for j, linear in zip(pair, sides, strict=True):
             if linear and not len(books[j].nodes):

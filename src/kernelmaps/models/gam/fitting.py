@@ -173,7 +173,7 @@ def _initial_smoothing(
         if term.kind == "parametric":
             given = REML.no_penalty
         elif isinstance(given, dict):
-            given = given.get(term.columns[0]) if term.pair is None else None
+            given = given.get(term.columns[0]) if len(term.columns) == 1 else None
         start = design.total_weight if given is None else max(given, 1e-300)
         rho += [np.log(start)] * count
         if given is None and term.basis.has_null_space:

@@ -10,7 +10,8 @@ dimensions, which the engine does not have: its two features are the places of v
 coarse codes of its columns. A level of a category has its code as its place, and so has the mean of
 a bin of numbers; between the means of two bins places go along a straight line, and the pair is
 interpolated (bilinearly) between their cells. If a pair is linear in a column, places are 0 at its
-first bin and 1 at its last one, and go on beyond.
+first bin and 1 at its last one, and go on beyond. The two features of a surface are its coordinates
+themselves, and it is the thin-plate spline through its values at knots.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class TermFunctions(NamedTuple):
     missing: np.ndarray
 
 
+_LEAST_SQUARE = 1e-30  # added to squared distances whose logarithm is taken
 # One function: edges, coefficients (bins, 2, columns), the ends beyond which it is constant, and
 # its values where the column is missing.
 _Piece = tuple[np.ndarray, np.ndarray, float, float, np.ndarray]
@@ -66,7 +68,9 @@ def functions_of(books: Sequence[Codebook], terms: Sequence[Any]) -> TermFunctio
     pieces: list[_Piece] = []
     for term in terms:
         columns.extend(term.columns)
-        if term.coarse:
+        if term.kind == "surface":
+            pieces.extend(_coordinate(nodes) for nodes in term.positions[0].T)
+        elif term.coarse:
             pieces.extend(_places(books[j], term, axis) for axis, j in enumerate(term.columns))
         else:
             pieces.append(_curve(books[term.columns[0]], term, term.values))
@@ -108,6 +112,38 @@ def values_at(numbers: np.ndarray, book: Codebook, term: Any, values: np.ndarray
     share = (x - edges[left]) / (edges[left + 1] - edges[left])
     at_numbers = coef[left, 0] + share[:, None] * coef[left, 1]
     return np.where(np.isnan(numbers)[:, None], missing, at_numbers)
+
+
+def _coordinate(nodes: np.ndarray) -> _Piece:
+    """A number as it is."""
+    ends = np.array([nodes.min(), nodes.max()])
+    return ends, np.array([[[ends[0]], [np.ptp(ends)]]]), -np.inf, np.inf, np.array([np.nan])
+
+
+def thin_plate_functions(points: Any, knots: np.ndarray, xp: Any = np) -> Any:
+    """r² log r of the distances of points (n, 2) from knots, ones, and both coordinates.
+
+    Lengths are in units of the spread of the knots.
+    """
+    centre, scale = knots.mean(axis=0), np.sqrt(2 * knots.var(axis=0).sum())
+    knots, points = (knots - centre) / scale, (points - centre) / scale
+    squares = (points[:, :1] - knots[:, 0]) ** 2 + (points[:, 1:] - knots[:, 1]) ** 2
+    radial = squares * xp.log(squares + _LEAST_SQUARE)
+    return xp.concat([radial, 0 * points[:, :1] + 1.0, points], axis=1)
+
+
+def thin_plate_matrix(knots: np.ndarray) -> np.ndarray:
+    """The matrix whose solutions are the coefficients of splines with given values at the knots."""
+    functions = thin_plate_functions(knots, knots)
+    planes = functions[:, len(knots) :]
+    return np.block([[functions], [planes.T, np.zeros((3, 3))]])
+
+
+def surface_values(term: Any, points: Any, xp: Any = np) -> Any:
+    """A surface at points (n_samples, 2), NaN where a coordinate is missing."""
+    values = thin_plate_functions(points, term.positions[0], xp) @ term.spline_coefficients
+    total = points[:, :1] + points[:, 1:]
+    return xp.where(total != total, term.values[:1], values)
 
 
 def _places(book: Codebook, term: Any, axis: int) -> _Piece:
@@ -159,10 +195,12 @@ def term_values(terms: Sequence[Any], function_values: Any, xp: Any) -> Iterator
     """Values (n_samples, n_outputs) of one term after the other, from those of the functions."""
     begin = 0
     for term in terms:
-        width = 2 if term.coarse else term.values.shape[1]
+        width = len(term.columns) if len(term.columns) > 1 else term.values.shape[1]
         values = function_values[:, begin : begin + width]
         begin += width
-        yield _interpolated(term, values, xp) if term.coarse else values
+        if len(term.columns) > 1:
+            values = (_interpolated if term.coarse else surface_values)(term, values, xp)
+        yield values
 
 
 def _interpolated(term: Any, places: Any, xp: Any) -> Any:

@@ -79,7 +79,7 @@ def build_predictor(
     """
     n, books = model.design.total_weight, model.design.books
     slices = [
-        (term, span, smoothing)
+        (term.as_stored(), span, smoothing)
         for term, span, smoothing in model.design.slices()
         if term.pair is None
         or term.columns in requested
@@ -219,7 +219,7 @@ def _fitted_term(i: int, outputs: Sequence[_Output], unseen: NewLevels) -> Fitte
     """A term of all outputs; its errors and edf are those of its displayed function."""
     term, span, smoothing = outputs[0].slices[i]
     pair, basis = term.pair, term.basis
-    has_increments = pair is None and term.kind != "category"
+    has_increments = len(term.columns) == 1 and term.kind != "category"
     values, errors, increments, tests = [], [], [], []
     for output in outputs:
         shown, fit = output.displayed(i), output.fit
@@ -252,7 +252,7 @@ def _fitted_term(i: int, outputs: Sequence[_Output], unseen: NewLevels) -> Fitte
         reference_df, coarse=() if pair is None else (pair.first.of_code, pair.second.of_code),
         main_parts=main_parts,
         increment_errors=np.stack(increments, axis=-1) if has_increments else None,
-        positions=() if pair is None else pair.positions,
+        positions=pair.positions if pair else (term.surface.knots,) if term.surface else (),
         linear=() if pair is None else pair.linear,
         n_functions=basis.n_functions, extrapolation=term.extrapolation, period=term.period,
     )  # fmt: skip

@@ -154,7 +154,7 @@ class InteractionSearch:
         variance = {
             term.columns[0]: max(float(np.sum(fit.beta[span] ** 2)) for fit in model.fits)
             for term, span, _ in design.slices()
-            if term.pair is None
+            if len(term.columns) == 1
             and np.count_nonzero(design.counts[term.columns[0]]) > 1
             and term.columns[0] not in self.settings.constraints
         }

@@ -40,13 +40,20 @@ from ..losses import GAM, LOSSES, Loss, find_loss
 from ..outputs import best_codes, class_probabilities, sigmoid
 from ..shapes import tabulated_importance
 from .codebooks import Codebook
-from .functions import TermFunctions, functions_of, term_values
+from .functions import (
+    TermFunctions,
+    functions_of,
+    surface_values,
+    term_values,
+    thin_plate_matrix,
+)
 
 _BLOCK_BYTES = 2**21  # of temporaries, which stay in a cache
 # Values of functions, for all rows of a file, that are computed by NumPy: it takes 85 ns more for
 # each than the compiled loop (20,000 rows of 60 columns), and loading that takes 1.1 s.
 _MAX_READABLE_OF_FILE = 2**23
 _NAMED_COLUMNS = 5  # in a warning
+_MAX_CONDITION = 1e15  # of the equations of a surface, whose knots are no rounding errors apart
 _BY_CODE = either((array("f8", "codes outputs"), array("f8", "codes second outputs")))
 
 
@@ -58,12 +65,13 @@ class FittedTerm:
     ----------
     name : str
         Of the column, or ``"a × b"``.
-    kind : {"spline", "linear", "parametric", "category", "periodic", "pair"}
+    kind : {"spline", "linear", "parametric", "category", "periodic", "pair", "surface"}
     columns : tuple of int
         One column, or two.
     values, errors : ndarray of shape (n_codes, n_outputs) or (n_first, n_second, n_outputs)
         The function at its codes, centred over the training rows, and the standard errors of the
-        function that is shown (see `AdditivePredictor.pure_terms`).
+        function that is shown (see `AdditivePredictor.pure_terms`). The codes of a surface are its
+        knots, after one for rows without a coordinate.
     counts : ndarray of shape (n_codes,) or (n_first, n_second)
         Weight of the training rows with these codes.
     edf, statistic, p_value : ndarray of shape (n_outputs,)
@@ -84,7 +92,7 @@ class FittedTerm:
         For columns of numbers: standard errors of the differences between neighbouring bins.
     positions : tuple of ndarray
         For pairs: the means of the coarse bins of both columns, between which values are
-        interpolated; a column without any has steps.
+        interpolated; a column without any has steps. For surfaces: the knots.
     linear : tuple of bool
         For pairs: whether they are linear in each column, beyond the training rows, too.
     n_functions : int
@@ -96,7 +104,9 @@ class FittedTerm:
     """
 
     name: str = saved(text())
-    kind: str = saved(text(("spline", "linear", "parametric", "category", "periodic", "pair")))
+    kind: str = saved(
+        text(("spline", "linear", "parametric", "category", "periodic", "pair", "surface"))
+    )
     columns: tuple[int, ...] = saved(anything)
     values: np.ndarray = saved(_BY_CODE)
     errors: np.ndarray = saved(_BY_CODE)
@@ -118,16 +128,18 @@ class FittedTerm:
     period: float = saved(number(low=0), default=0.0)
 
     def _check_state(self) -> None:
-        where, n_columns = f"the term {self.name!r}", 1 + (self.kind == "pair")
-        n_sides, increments = 2 * (n_columns == 2), self.increment_errors
+        where, is_pair = f"the term {self.name!r}", self.kind == "pair"
+        is_surface = self.kind == "surface"
+        n_columns, n_sides = 1 + (is_pair or is_surface), 2 * is_pair
+        increments = self.increment_errors
         valid = (
             _is_tuple(self.columns, int, (n_columns,))
             and min(self.columns) >= 0
-            and self.values.ndim == 1 + n_columns
+            and self.values.ndim == 2 + is_pair
             and self.errors.shape == self.values.shape
             and self.counts.shape == self.values.shape[:-1]
             and _is_tuple(self.coarse, np.ndarray, (n_sides,))
-            and _is_tuple(self.positions, np.ndarray, (0, n_sides))
+            and _is_tuple(self.positions, np.ndarray, (1,) if is_surface else (0, n_sides))
             and _is_tuple(self.main_parts, np.ndarray, (0, n_sides))
             and _is_tuple(self.linear, bool, (0, n_sides))
             and (increments is None or n_columns == 1)
@@ -135,6 +147,10 @@ class FittedTerm:
         )
         if not valid:
             raise SchemaError(f"{where} has parts of other columns or codes")
+        if is_surface:
+            array("f8", f"{len(self.values) - 1} 2")(self.positions[0], where, {})
+            if not np.linalg.cond(thin_plate_matrix(self.positions[0])) < _MAX_CONDITION:
+                raise SchemaError(f"the knots of {where} coincide, or lie on a line")
         for axis, codes in enumerate(self.coarse):
             size = self.values.shape[axis]
             array("u1", "_", high=size - 1)(codes, where, {})
@@ -144,6 +160,12 @@ class FittedTerm:
                     raise SchemaError(f"the positions of {where} are not in order")
             for part in self.main_parts[axis : axis + 1]:
                 array("f8", f"{len(codes)} {self.values.shape[-1]}")(part, where, {})
+
+    @cached_property
+    def spline_coefficients(self) -> np.ndarray:
+        """Coefficients of a surface in `thin_plate_functions`, by output."""
+        values = np.vstack([self.values[1:], np.zeros((3, self.values.shape[1]))])
+        return np.linalg.solve(thin_plate_matrix(self.positions[0]), values)
 
     @property
     def importance(self) -> float:
@@ -285,7 +307,8 @@ class TermTable:
         """
         table, used, missing = self.functions
         numbers = {j: self.books[j].numbers(columns[j], self.owner) for j in set(used.tolist())}
-        row_bytes = 8 * (len(used) + 2 * table.n_columns)
+        n_radial = sum(len(t.positions[0]) for t in self.terms if t.kind == "surface")
+        row_bytes = 8 * (len(used) + 2 * table.n_columns + 2 * n_radial)
         for rows in row_blocks(len(columns[0]), row_bytes, _BLOCK_BYTES):
             block = np.stack([numbers[j][rows] for j in used.tolist()], axis=1)
             values = apply_table(table, block, missing, max_readable)
@@ -378,6 +401,8 @@ class AdditivePredictor:
             if max(term.columns) >= len(self.books):
                 raise SchemaError(f"the term {term.name!r} is of a column that is not there")
             sizes = [self.books[j].n_codes for j in term.columns]
+            if term.kind == "surface" and all(self.books[j].kind == "number" for j in term.columns):
+                sizes = [len(term.values)]  # of its knots
             in_term = [len(c) for c in term.coarse] if term.coarse else [len(term.values)]
             if sizes != in_term or term.values.shape[-1] != n_outputs:
                 raise SchemaError(f"the term {term.name!r} does not fit its column or the outputs")
@@ -460,7 +485,12 @@ class AdditivePredictor:
         """
         counts: Counter[str] = Counter()
         periodic = {j for term in self.terms if term.kind == "periodic" for j in term.columns}
-        sloped = {term.name for term in self.terms if term.extrapolation == "linear"}
+        sloped = {
+            self.books[j].name
+            for term in self.terms
+            if term.extrapolation == "linear"
+            for j in term.columns
+        }
         for j in sorted({j for term in self.terms for j in term.columns} - periodic):
             if self.books[j].kind == "number" and not columns[j].is_category:
                 values, (low, high) = columns[j].values, self.books[j].training_range
@@ -523,7 +553,7 @@ class AdditivePredictor:
     @cached_property
     def moved_parts(self) -> list[_MovedPart]:
         """What moves from pairs to the terms of single columns to be shown."""
-        single = {term.columns[0]: t for t, term in enumerate(self.terms) if not term.coarse}
+        single = {t.columns[0]: at for at, t in enumerate(self.terms) if len(t.columns) == 1}
         return [
             _MovedPart(t, axis, single[column], replace(self.terms[single[column]], values=values))
             for t, term in enumerate(self.terms)
@@ -552,6 +582,10 @@ class AdditivePredictor:
         variances = self._table(at_ends).values(columns) ** 2
         variances += self._term_variances(self._continued, columns)
         variances -= self._term_variances(self._ended, columns)
+        of_surfaces = [t for t, term in enumerate(self.terms) if term.kind == "surface"]
+        if of_surfaces:  # errors at knots say little about those between them
+            exact = self._term_variances(self._fitted, columns)
+            variances[:, of_surfaces] = exact[:, of_surfaces]
         bias = self._continued.values(columns) - self._fitted.values(columns)
         return np.sqrt(np.maximum(variances, 0.0) + bias**2)
 
@@ -566,6 +600,17 @@ class AdditivePredictor:
                 for k, factor in enumerate(factors):
                     variances[rows, t, k] = np.sum((design[:, used] @ factor[used]) ** 2, axis=1)
         return variances
+
+    def surface_at(self, t: int, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Values and standard errors (n, n_outputs) of a surface at points."""
+        term, bases = self.terms[t], self.posterior.bases
+        functions = surface_values(replace(term, values=bases[t].astype(np.float64)), points)
+        first = 1 + sum(basis.shape[1] for basis in bases[:t])
+        used = [0, *range(first, first + functions.shape[1])]
+        design = np.hstack([np.ones((len(points), 1)), functions])
+        factors = self.posterior.cholesky_factors()
+        errors = [np.linalg.norm(design @ factor[used], axis=1) for factor in factors]
+        return surface_values(term, points), np.stack(errors, axis=1)
 
     def score_errors(self, columns: Sequence[Column], as_fitted: bool = False) -> np.ndarray:
         r"""Standard errors of the scores of rows: shape (n_samples, n_outputs).

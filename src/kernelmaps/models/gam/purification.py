@@ -224,7 +224,7 @@ def _cell_products(sides: tuple[Side, Side], weight: np.ndarray) -> np.ndarray:
 
 def pair_sides(slices: Slices) -> dict[int, tuple[Side, Side]]:
     """The columns of pairs, by the positions of the pairs."""
-    single = {term.columns[0]: i for i, (term, _, _) in enumerate(slices) if term.pair is None}
+    single = {term.columns[0]: i for i, (term, _, _) in enumerate(slices) if len(term.columns) == 1}
     sides = {}
     for i, (term, _, _) in enumerate(slices):
         if term.pair is not None:

@@ -20,6 +20,7 @@ PAIRS_NOTE = (
     "as in plots; p of a column is that of the column together with its pairs"
 )
 _DENSITY_BINS = 24  # of the histogram below a curve
+_SURFACE_SIDE = 40  # points of the grid of a surface along each column
 ValueNames = Mapping[str, Mapping[float, str]]
 """Names of the values of some columns, such as weekdays."""
 
@@ -131,8 +132,12 @@ def shape_functions(
 
 
 def pair_functions(model: AdditivePredictor, names: ValueNames) -> list[PairFunction]:
-    """The functions of pairs."""
-    return [_pair(term, model, names) for term in model.pure_terms if len(term.columns) == 2]
+    """The functions of pairs, and surfaces on a grid."""
+    return [
+        _pair(term, model, names) if term.coarse else _surface(t, model)
+        for t, term in enumerate(model.pure_terms)
+        if len(term.columns) == 2
+    ]
 
 
 def _shape(
@@ -175,6 +180,27 @@ def _pair(term: FittedTerm, model: AdditivePredictor, names: ValueNames) -> Pair
     first, second = labels
     across = model.books[term.columns[0]].name
     return PairFunction(term.name, first, second, values, errors, density, term.importance, across)
+
+
+def _surface(t: int, model: AdditivePredictor) -> PairFunction:
+    """A surface on a grid; places that are far from its knots count as having no rows."""
+    term = model.terms[t]
+    knots = term.positions[0]
+    sides = [np.linspace(*ends, _SURFACE_SIDE) for ends in zip(knots.min(0), knots.max(0))]
+    points = np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1).reshape(-1, 2)
+    values, errors = (part.reshape(*map(len, sides), -1) for part in model.surface_at(t, points))
+    to_knots = np.linalg.norm(points[:, None] - knots, axis=2)
+    between = np.linalg.norm(knots[:, None] - knots, axis=2) + np.diag(np.full(len(knots), np.inf))
+    nearest, reach = to_knots.argmin(axis=1), 2 * between.min(axis=1)
+    is_near = to_knots.min(axis=1) <= np.maximum(reach[nearest], np.diff(sides, axis=1).max())
+    shares = term.counts[1:] / max(float(term.counts.sum()), 1e-300)
+    cells = np.bincount(nearest[is_near], minlength=len(knots))
+    density = np.where(is_near, (shares / np.maximum(cells, 1))[nearest], 0.0)
+    first, second = (tuple(f"{value:.4g}" for value in side) for side in sides)
+    return PairFunction(
+        term.name, first, second, _of_single_output(values), _of_single_output(errors),
+        density.reshape(values.shape[:2]), term.importance, model.books[term.columns[0]].name,
+    )  # fmt: skip
 
 
 def _cell_label(book: Codebook, coarse: np.ndarray, cell: int, names: Mapping[float, str]) -> str:

@@ -17,23 +17,25 @@ from .codebooks import Codebook
 Pair = tuple[int, int]
 LinearSides = tuple[bool, bool]  # whether a pair is linear in its first and in its second column
 
-_KINDS = ("auto", "spline", "linear", "parametric", "category", "periodic")
+_KINDS = ("auto", "spline", "linear", "parametric", "category", "periodic", "surface")
 SHAPES = ("increasing", "decreasing", "convex", "concave")
 MAX_AUTO_PAIRS = 40  # that interactions="auto" looks for
 
 
 @dataclass(frozen=True)
 class Term:
-    """One function of one column.
+    """One function of one column, or a surface of two.
 
     Parameters
     ----------
-    column : str or int
-        Name or position of the column.
-    kind : {"auto", "spline", "linear", "parametric", "category", "periodic"}, default="auto"
+    column : str, int or tuple of two
+        Name or position of the column; both of a surface.
+    kind : {"auto", "spline", "linear", "parametric", "category", "periodic", "surface"}
         A smooth curve, a straight line whose slope is shrunk, one without a penalty (as in least
         squares), one value for each level, or a smooth curve around a circle;
-        "auto" is a spline for numbers and a category for everything else.
+        "auto", the default, is a spline for numbers and a category for everything else. A
+        "surface" is a thin-plate spline of two columns on one scale, such as places in kilometres:
+        as smooth in all directions, whatever the axes.
     n_bases : int, optional
         Splines of the curve. By default 40, 80 from 10,000 rows on, and fewer, down to 10, where
         all columns together would have more than one for four rows; only the smoothest
@@ -41,6 +43,7 @@ class Term:
         to two where columns are many. The
         penalty, not this number, decides how smooth the curve is. The smallest and the largest
         value may lie off the curve if many rows share them (zeros, say) and the targets show it.
+        Of a surface, the number of knots: by default 100, and 250 from 10,000 rows on.
     degree : int, default=3
         Of the splines.
     order : {1, 2}, default=2
@@ -118,6 +121,13 @@ class Term:
             raise ValueError(f"{where}: n_bases must exceed degree={self.degree}.")
         if self.period is not None and not (self.kind == "periodic" and 0 < self.period < np.inf):
             raise ValueError(f"{where}: period is for kind='periodic' and must be positive.")
+        if (self.kind == "surface") != isinstance(self.column, tuple):
+            raise ValueError(
+                f"{where} is {self.kind!r}: a surface has two columns, and all else one, as in "
+                "Term(('x', 'y'), 'surface') and Term('x', 'spline')."
+            )
+        if self.kind == "surface" and self != Term(self.column, "surface", self.n_bases):
+            raise ValueError(f"{where} is a surface, which takes n_bases= alone.")
         if self.extrapolation == "linear" and self.kind in ("category", "periodic"):
             raise ValueError(f"{where} is {self.kind!r}, and has no slope to extrapolate with.")
         return self
@@ -131,6 +141,8 @@ class GamSettings:
     ----------
     terms : dict of int to Term
         By column.
+    surfaces : dict of (int, int) to Term
+        By columns.
     pairs : dict of (int, int) to (bool, bool)
         Pairs to include, and whether they are linear in their first and in their second column.
     max_pairs : int
@@ -157,31 +169,33 @@ class GamSettings:
     n_jobs: int | None = None
     owner: str = "AdditiveModel"
     weights: str = "relative"
+    surfaces: dict[Pair, Term] = field(default_factory=dict)
 
 
 def resolve_settings(model: Any, columns: TableReader) -> GamSettings:
     """The settings of an estimator, for the columns that it reads."""
     owner = type(model).__name__
-    terms, pairs = _resolve_terms(model.terms, columns, owner)
+    terms, pairs, surfaces = _resolve_terms(model.terms, columns, owner)
     more_pairs, max_pairs = _resolve_interactions(model.interactions, columns, owner)
     pairs |= more_pairs
-    if not (terms or pairs):
+    if not (terms or pairs or surfaces):
         raise ValueError(
             f"{owner}: terms leaves out all {len(columns.columns)} columns. Keep one, or a pair."
         )
     return GamSettings(
         terms, pairs, max_pairs, _resolve_smoothing(model.smoothing, columns, owner),
         _resolve_constraints(model.constraints, columns, owner), int(model.max_iter),
-        model.n_jobs, owner, model.weights,
+        model.n_jobs, owner, model.weights, surfaces,
     )  # fmt: skip
 
 
 def _resolve_terms(
     given: Any, columns: TableReader, owner: str
-) -> tuple[dict[int, Term], dict[Pair, LinearSides]]:
-    """Terms by the position of their column, and pairs that were asked for, with linear sides.
+) -> tuple[dict[int, Term], dict[Pair, LinearSides], dict[Pair, Term]]:
+    """Terms by the position of their column, pairs with linear sides, and surfaces.
 
     A mapping changes the terms of some columns (None leaves a column out), a list names all terms.
+    The columns of a surface in a mapping have no other term, unless it names one.
     The year and the day of dates are periodic by default, and their trends continue.
     """
     names, periods, trends = columns.feature_names, columns.periods, columns.trends
@@ -200,18 +214,33 @@ def _resolve_terms(
     defaults = {j: resolve("periodic" if n in periods else "auto", j) for j, n in enumerate(names)}
     terms: dict[int, Term] = {}
     pairs: dict[Pair, LinearSides] = {}
+    surfaces: dict[Pair, Term] = {}
+
+    def add_surface(term: Term) -> None:
+        if not isinstance(term.check(owner).column, tuple) or len(set(term.column)) != 2:
+            raise ValueError(f"{owner}: a surface has two columns, got {term.column!r}.")
+        first, second = sorted(columns.position(column, owner, "terms") for column in term.column)
+        surfaces[first, second] = term
+
     if given is None:
-        return defaults, pairs
+        return defaults, pairs, surfaces
     if isinstance(given, Mapping):
+        for key in (key for key in given if isinstance(key, tuple)):
+            value = given[key]
+            add_surface(replace(value, column=key) if isinstance(value, Term) else Term(key, value))
+            for column in key:
+                defaults.pop(columns.position(column, owner, "terms"), None)
         for key, value in given.items():
+            if isinstance(key, tuple):
+                continue
             if value is None and key in columns.left_out:
                 continue
             j = columns.position(key, owner, "terms")
             if value is None:
-                del defaults[j]
+                defaults.pop(j, None)
             elif value not in ("auto", "trend"):
                 defaults[j] = resolve(value, j)
-        return defaults, pairs
+        return dict(sorted(defaults.items())), pairs, surfaces
     if isinstance(given, str) or not isinstance(given, Sequence) or not len(given):
         raise ValueError(
             f"{owner}: terms must be a list of columns, pairs of columns and Terms, or a mapping "
@@ -221,9 +250,12 @@ def _resolve_terms(
         if isinstance(item, tuple) and len(item) == 2:
             pairs |= _resolve_pair(item, columns, owner, "terms")
             continue
+        if isinstance(item, Term) and (item.kind == "surface" or isinstance(item.column, tuple)):
+            add_surface(item)
+            continue
         j = columns.position(getattr(item, "column", item), owner, "terms")
         terms[j] = resolve(item, j) if isinstance(item, Term) else defaults[j]
-    return dict(sorted(terms.items())), pairs
+    return dict(sorted(terms.items())), pairs, surfaces
 
 
 def _resolve_pair(

@@ -36,6 +36,7 @@ from ..rows.normal_equations import NormalEquations
 from ..rows.term_rows import StreamedTermRows, SumOverChunks, TermRows, fold_chunks
 from .codebooks import SAMPLE_ROWS, Codebook, LevelCounts, encode_columns, value_range
 from .pairs import CoarseCodes, PairCodes, PairTerm, sums_by_pair
+from .surfaces import Surface
 from .terms import Pair
 
 PAIR_TABLE_BYTES = 1 << 28  # of all tables of pairs of codes; if they need more, none are kept
@@ -46,7 +47,8 @@ NO_ROWS = LossTotals(0.0, 0.0, 0.0, 0.0)
 class DesignTerm:
     """A term of the model matrix: the columns that its codes come from, and its basis.
 
-    A term with `fixed_effects`, values at its codes by output, has no functions: it is an offset.
+    The codes of a `pair` or a `surface` are cells of the codes of two columns. A term with
+    `fixed_effects`, values at its codes by output, has no functions: it is an offset.
     """
 
     name: str
@@ -59,10 +61,19 @@ class DesignTerm:
     extrapolation: str = "constant"
     period: float = 0.0
     fixed_effects: tuple[np.ndarray, ...] = ()
+    surface: Surface | None = None
 
     def codes(self, codes: Sequence[np.ndarray]) -> np.ndarray:
         """Codes of the term from those of the columns."""
-        return codes[self.columns[0]] if self.pair is None else self.pair.codes(codes)
+        cells = self.pair or self.surface
+        return codes[self.columns[0]] if cells is None else cells.codes(codes)
+
+    def as_stored(self) -> DesignTerm:
+        """The term as it is stored: a surface at its knots."""
+        if self.surface is None or not isinstance(self.basis, TermBasis):
+            return self
+        basis = replace(self.basis, values=self.surface.values, at_rows=None)
+        return replace(self, basis=basis, counts=self.surface.counts)
 
 
 @dataclass(frozen=True)
@@ -88,6 +99,12 @@ class RowsInMemory:
     @property
     def total_weight(self) -> float:
         return float(self.weight.sum())
+
+    def values_of(self, column: int) -> np.ndarray:
+        """Values of a column of numbers, NaN where they are missing; the means of its bins."""
+        numbers = self.numbers.get(column)
+        nodes = self.books[column].nodes
+        return np.append(np.nan, nodes)[self.codes[column]] if numbers is None else numbers
 
     @property
     def weight_sums(self) -> np.ndarray:
@@ -511,7 +528,7 @@ class RowsFromStream:
         sums = self.first_pass.by_output[0]
         # Sums over the codes of columns do for curves and small factors.
         only_columns = all(
-            term.pair is None and isinstance(term.basis, TermBasis) and not term.fixed_effects
+            len(term.columns) == 1 and isinstance(term.basis, TermBasis) and not term.fixed_effects
             for term in terms
         )
         enough = only_columns and (sums.with_pairs or len(terms) < 2)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..._util.compiling import interpreted, static
+from ..._util.compiling import interpreted, make_read_only, static
 from ...engine.encode import fixed_point
 from ...engine.reference import evaluate_sets
 from ...engine.table import AFFINE, CODE
 from ...engine.table.layout import bins_of, polynomials_of
 from ...engine.table.locate import locations_for, stored_rows
-from ...engine.table.stored import aligned, flatten
+from ...engine.table.stored import aligned
 from ...engine.table.update import Basis, RowArrays, RowWorkspace, Squares
 from .map_bands import Bands
 
@@ -78,7 +78,7 @@ def rows_of(X: Any) -> RowArrays:
         stored = stored_rows(X.data, X.indices, X.indptr)
         return RowArrays(*stored, static(True), X.shape[1])
     none = np.zeros(0, np.int32)
-    return RowArrays(flatten(X), none, none, static(False), X.shape[1])
+    return RowArrays(make_read_only(X.reshape(-1)), none, none, static(False), X.shape[1])
 
 
 def make_tables(

@@ -1,7 +1,7 @@
 r"""Dual coordinate descent on rows that come in blocks, for data that do not fit into memory.
 
 The dual variables of all examples stay in memory (one number per example and class), the rows come
-in blocks and go again.  A visit to a block runs a few epochs of :mod:`.dual` on it, while the
+in blocks and go again.  A turn of a block runs a few epochs of :mod:`.dual` on it, while the
 contributions of all other blocks are in the weights: coordinate descent on the same dual, whose
 coordinates are merely taken in another order.  The end is the same certified duality gap, summed
 over one more pass without steps, so that the objective is that of a fit in memory to `tol`.

@@ -38,7 +38,7 @@ from .levels import BlockCovariance, ConditionalLevels, IndexBlocks, block_sums
 # Ridges, in units of G's mean diagonal: the first one with which G + diag(d) has a Cholesky factor
 # is added, since columns without rows make G singular.
 RIDGES = 1e-10, 1e-7, 1e-4
-# The ridge in units of the mean of d where G is zero, as that of a hinge loss far from its corner:
+# The ridge in units of the mean of d where G is zero, as that of a hinge loss far from its kink:
 # it keeps the step of an intercept, which has no penalty, finite.
 RIDGE_WITHOUT_CURVATURE = 1e-6
 # Penalties are raised if they are less, in units of the mean diagonal of XᵀX: with p coefficients,

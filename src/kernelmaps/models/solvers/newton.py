@@ -7,7 +7,7 @@ P. Its Hessian then serves for some quasi-Newton steps (L-BFGS), which take exac
 gradient costs a pass over the rows, a Hessian that and a product for each pair of terms.
 
 A loss may give an upper bound in the place of its second derivative (a majorizer, for losses with a
-corner): steps then cannot raise P, but are short. Full steps lower the share of the bound, until
+kink): steps then cannot raise P, but are short. Full steps lower the share of the bound, until
 the last ones are Newton's.
 """
 

@@ -7,7 +7,7 @@ r"""Penalised iteratively re-weighted least squares (PIRLS) with estimated smoot
    at β, take some Newton steps on ρ = log λ towards the penalised REML estimate for it
    (:mod:`.reml`), and go to its minimum, halving the step while the penalised loss would rise.
    Repeat until the effective degrees of freedom of all terms stay the same. A loss with nearly a
-   corner begins with that of a wider one (:meth:`..losses.Loss.start_loss`).
+   kink begins with that of a wider one (:meth:`..losses.Loss.start_loss`).
 2. *Newton's method* for these smoothing parameters, to the minimum (:mod:`.newton`).
 3. The posterior covariance, from the last working problem.
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..._util import schema
-from ..._util.compiling import interpreted
+from ..._util.compiling import interpreted, make_read_only
 from ..._util.sparse import dense, find_not_finite, is_sparse
 from ..._util.threads import cached_property, in_threads
 from ...engine import Spec, apply, code_spec, extent
@@ -25,7 +25,6 @@ from ...engine.piecewise import spec_of
 from ...engine.reference import tabulate_codes
 from ...engine.spec import check_width
 from ...engine.table import CODE, Table
-from ...engine.table.stored import flatten
 from ...engine.tabulated import has_table, n_columns, zero_at_zero
 from ...exceptions import OutOfDomainWarning
 from ..outputs import best_codes, class_probabilities, sigmoid
@@ -659,7 +658,7 @@ def add_sums(table: Any, X: Any, out: np.ndarray, n_jobs: int | None = None) -> 
     check_loop(X, table.features, out, (X.shape[0], table.outputs))
     grain = max(1, _GRAIN // (X.shape[1] * out.shape[1]))
     flat, stored = out.reshape(-1), is_sparse(X)
-    rows = stored_rows(X.data, X.indices, X.indptr) if stored else flatten(X)
+    rows = stored_rows(X.data, X.indices, X.indptr) if stored else make_read_only(X.reshape(-1))
     loop = dot_stored if stored else dot_dense
 
     def work(begin: int, end: int) -> None:
