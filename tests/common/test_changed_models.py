@@ -59,9 +59,3 @@ def test_a_gam_whose_number_of_features_was_changed(name):
     for call in (model.predict, model.eval_terms):
         with pytest.raises(ValueError, match="expecting 6 features"):
             call(rows()[:, :3])
-
-
-def test_codes_cannot_be_replaced():
-    codes = fitted_map("AnchorMap").encode(rows())
-    with pytest.raises(AttributeError):
-        codes.values = np.full_like(codes.values, 255)

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 import kernelmaps as km
 from kernelmaps._util.display import text_of
 from kernelmaps.evaluation import comparison, methods
-from kernelmaps.evaluation.candidates import candidates, fit_kernel, kernel_code
+from kernelmaps.evaluation.candidates import candidates, expression, fit_kernel, kernel_code
 from kernelmaps.evaluation.results import Comparison, make_frame, tied
 
 pytestmark = pytest.mark.usefixtures("few_trees")
@@ -540,7 +540,7 @@ def test_the_task_is_said_and_can_be_changed(data):
 def test_code_makes_the_same_map(data):
     for kernel in (km.kernels.chi2, km.kernels.Gaussian(2.0), km.kernels.Exponential(gamma=0.5)):
         for candidate in candidates(kernel, (3,), 0):
-            made = eval(candidate.code(), {"km": km})
+            made = eval(expression(candidate.make()), {"km": km})
             assert repr(made) == repr(candidate.make())
 
 

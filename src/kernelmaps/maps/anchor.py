@@ -269,7 +269,7 @@ class AnchorMap(AdditiveMap):
         last = table.bins[table.set_of].astype(np.int64) << fraction_bits(table)
         last -= table.degree == 0
         largest, stored = None, codes.data if sparse.issparse(codes) else codes
-        if foreign and len(codes):
+        if foreign and codes.shape[0]:
             xp = namespace_of(codes)
             largest = to_host(xp.max(xp.astype(codes, xp.int64), axis=0))
         elif (

@@ -26,7 +26,7 @@ centred, and the score of an example is
 
 Where s = 0, W is w, and the bias is the intercept of the model.
 
-**An epoch** (:meth:`CoordinateDescent.run_epoch`) goes through the active examples in random order, and
+**An epoch** (:meth:`CoordinateDescent.run_epoch`) takes the active examples in random order, and
 minimises over one α_i at a time (:func:`._dual_loops.visit_examples`).
 
 **Shrinking**: an example whose α_i stays at a bound, where the derivative of the dual is larger
@@ -66,8 +66,8 @@ NO_SHRINKING = 1e30  # a threshold that no derivative reaches
 class DescentConstants:
     """Constants of coordinate descent.
 
-    In parentheses: updates of examples with other values, relative to those with the default, as the
-    geometric mean of 20 fits to 2000 rows (five losses, C from 0.001 to 1, rare and frequent
+    In parentheses: updates of examples with other values, relative to those with the default, as
+    the geometric mean of 20 fits to 2000 rows (five losses, C from 0.001 to 1, rare and frequent
     classes, numbers and counts), and the worst of them where it matters. Differences below 0.07 are
     noise: another choice among equal variables in `_largest` makes as much.
     """
