@@ -55,7 +55,7 @@ OTHER_SENSE = {
     ("AnchorMap", "weights"): "weights of the neighbours of a value, not of rows",
     ("AdditiveRegressor", "weights"): "what sample_weight means, not the weights",
     ("AdditiveClassifier", "weights"): "what sample_weight means, not the weights",
-    ("of", "n_folds"): "how many sums are kept; nothing is split by a splitter",
+    ("empty", "n_folds"): "how many sums are kept; nothing is split by a splitter",
 }
 
 

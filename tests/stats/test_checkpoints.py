@@ -31,7 +31,7 @@ def data():
 
 def folded(path=None, n_jobs=1, function=None, every=1):
     X, y = data()
-    stats = FoldMoments.of(Moments("class"), 3)
+    stats = FoldMoments.empty(Moments("class"), 3)
     options = {} if path is None else {"checkpoint": path, "checkpoint_every": every}
     return fold(open_source(X, y), stats, function, block_rows=BLOCK, n_jobs=n_jobs, **options)
 

@@ -79,7 +79,7 @@ def test_dask_array_without_a_cluster(rows, scheduler, dtype):
     "zero",
     [
         Moments("class"),
-        FoldMoments.of(Moments("class"), 3),
+        FoldMoments.empty(Moments("class"), 3),
         KernelMoments([Moments(), Moments()], [5, 15]),
     ],
 )

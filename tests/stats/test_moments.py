@@ -6,8 +6,7 @@ import scipy.sparse as sp
 
 from kernelmaps.exceptions import FileFormatError
 from kernelmaps.stats import FoldMoments, KernelMoments, Moments, load_stats
-from kernelmaps.stats.composite import fold_of_row, stats_from_state
-from kernelmaps.stats.moments import BLOCK_ROWS
+from kernelmaps.stats.moments import BLOCK_ROWS, fold_of_row, stats_from_state
 
 TARGETS = ["none", "real", "class"]
 KINDS = [*TARGETS, "folds", "kernels"]
@@ -27,7 +26,7 @@ def data(seed, n=400, d=7, target="real"):
 
 def empty(kind):
     if kind == "folds":
-        return FoldMoments.of(Moments("class"), 3)
+        return FoldMoments.empty(Moments("class"), 3)
     if kind == "kernels":
         return KernelMoments([Moments("real"), Moments("real")], [3, 4])
     return Moments(kind)
@@ -163,7 +162,7 @@ def test_minus_undoes_merge(seed):
 
 def test_folds_partition_the_rows_and_are_of_similar_size(seed):
     Z, y, _ = data(seed, n=3000, target="class")
-    folds = FoldMoments.of(Moments("class"), 5).update(Z, y)
+    folds = FoldMoments.empty(Moments("class"), 5).update(Z, y)
     assert_same(folds.total(), Moments("class").update(Z, y))
     sizes = np.array([part.n for part in folds.parts])
     assert np.all(np.abs(sizes - 600) < 5 * np.sqrt(600))
@@ -268,7 +267,7 @@ def test_unlike_statistics_are_refused(other, message):
 
 def test_unlike_composites_are_refused():
     with pytest.raises(ValueError, match="of 2 parts cannot be merged into FoldMoments of 3"):
-        FoldMoments.of(Moments(), 3).merge(FoldMoments.of(Moments(), 2))
+        FoldMoments.empty(Moments(), 3).merge(FoldMoments.empty(Moments(), 2))
 
 
 def test_blocks_of_another_width_are_refused():

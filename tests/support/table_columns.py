@@ -6,7 +6,7 @@ from kernelmaps.data.table_reader import TableReader
 
 def columns_of(X, categorical=None):
     """All columns of a table; none is left out for what it holds."""
-    terms = dict.fromkeys(RawTable.of(X, "Model").names, "auto")
+    terms = dict.fromkeys(RawTable.from_data(X, "Model").names, "auto")
     return TableReader.learn_and_read([X], "Model", categorical, terms)[1]
 
 

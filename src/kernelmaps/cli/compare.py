@@ -9,7 +9,8 @@ import numpy as np
 import typer
 
 from .._util.arguments import check_choice
-from ..data import load, read_rows
+from ..data.datasets import load
+from ..data.reading import read_rows
 from ..data.table_reader import uninformative_columns
 from ..evaluation.choice import choose as choose_map
 from ..evaluation.comparison import compare as compare_methods
@@ -184,7 +185,7 @@ def _read(
         reasons = uninformative_columns(rows.columns, rows.X)
         used = [name for name in rows.columns if name not in reasons]
         if used and reasons:
-            rows = rows.of_columns(used)
+            rows = rows.select_columns(used)
             options["drop"] += reasons
             for name, reason in reasons.items():
                 cli.note(f"{name} is left out: {reason}. --columns names the columns to use.")

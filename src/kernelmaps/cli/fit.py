@@ -21,7 +21,7 @@ from sklearn.base import clone
 from .._util.display import two_columns
 from .._util.sparse import dense
 from .._util.storage import AnyPath
-from ..data import Source, read_rows
+from ..data import Source
 from ..data.columns import ColumnSelection, no_target
 from ..data.files import is_csv, is_parquet
 from ..data.reading import (
@@ -30,6 +30,7 @@ from ..data.reading import (
     column_names,
     open_rows,
     read_columns,
+    read_rows,
     rows_where,
 )
 from ..data.sources import SlicedSource, values_at

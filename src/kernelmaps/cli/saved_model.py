@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from .._util.storage import AnyPath
-from ..data import read_rows, tables
+from ..data import tables
 from ..data.columns import column_positions, no_target
 from ..data.files import is_csv, is_parquet, open_table
+from ..data.reading import read_rows
 from ..data.text_cells import quoted
 from ..exceptions import SuspectColumnWarning
 from ..export.files import load_with_metadata

@@ -251,7 +251,7 @@ class RawTable:
     columns: Any
 
     @classmethod
-    def of(cls, X: Any, owner: str) -> RawTable:
+    def from_data(cls, X: Any, owner: str) -> RawTable:
         """From a frame (pandas, Polars, pyarrow) or an array; refuses two columns of one name."""
         if not is_frame(X):
             X = dense(X) if hasattr(X, "shape") else np.asarray(X)
@@ -381,7 +381,7 @@ def _from_arrow(values: Any, name: str, owner: str) -> RawColumn:
         if isinstance(levels, np.ndarray):
             names = pa.array([level_name(item) for item in levels], pa.string())
         else:
-            names = as_text(levels).array
+            names = to_text(levels).array
         names = pc.fill_null(pc.utf8_trim_whitespace(names), "")  # a gap may be a declared level
         codes = pc.fill_null(values.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
         return Categories(names, codes, kind.ordered)
@@ -421,10 +421,10 @@ def joined_raw(parts: Sequence[RawColumn]) -> RawColumn:
         codes = [np.where(p.codes < 0, -1, p.codes + begin) for p, begin in zip(some, begins)]
         levels = pa.concat_arrays([part.distinct for part in some])
         return Categories(levels, np.concatenate(codes), some[0].ordered)
-    return Text(pa.concat_arrays([as_text(part).array.cast(pa.string()) for part in parts]))
+    return Text(pa.concat_arrays([to_text(part).array.cast(pa.string()) for part in parts]))
 
 
-def as_text(raw: RawColumn) -> Text:
+def to_text(raw: RawColumn) -> Text:
     """A column of any form as text; numbers and dates as they are usually written."""
     if isinstance(raw, Text):
         return raw
@@ -452,5 +452,5 @@ def typed_number_doubts(raw: np.ndarray) -> list[str]:
 
 def _date_doubts(numbers: np.ndarray) -> list[str]:
     # A float has no marks of thousands.
-    doubts = number_doubts(as_text(numbers), NumberFormat())
+    doubts = number_doubts(to_text(numbers), NumberFormat())
     return [doubt for doubt in doubts if doubt.endswith("for a date")]

@@ -19,9 +19,9 @@ from .sources import (
     RowSample,
     SlicedSource,
     Source,
-    as_rows,
     check_lengths,
     default_target,
+    to_rows,
 )
 
 RETRIES = 3  # for errors of a task; a task lost with its worker is rescheduled by Dask itself
@@ -63,7 +63,7 @@ class DaskSource(Source):
             X = X.rechunk({1: -1})
             rows, width = X.chunks[0], X.shape[1]
         beside = {"y": y, "weights": w, "exposure": exposure}
-        pieces = [self._beside(values, what, rows) for what, values in beside.items()]
+        pieces = [self._align_values(values, what, rows) for what, values in beside.items()]
         lengths_known = not any(map(math.isnan, rows))
         starts = np.cumsum([0, *(rows if lengths_known else [RESERVED_ROWS] * len(rows))])
         self.parts = list(zip(_partitions(X), *pieces, starts.tolist()))
@@ -71,7 +71,7 @@ class DaskSource(Source):
         self.n_features, self.frames = width, frames
 
     @staticmethod
-    def _beside(values: Any, what: str, rows: tuple[Any, ...]) -> list[Any]:
+    def _align_values(values: Any, what: str, rows: tuple[Any, ...]) -> list[Any]:
         """Targets or weights, cut where X is cut."""
         if values is None:
             return [None] * len(rows)
@@ -97,7 +97,7 @@ class DaskSource(Source):
     def describe(self) -> str:
         return f"the Dask collection of {len(self.parts)} partitions"
 
-    def on_client(self, client: Any) -> DaskSource:
+    def with_client(self, client: Any) -> DaskSource:
         source = copy.copy(self)
         source.client = client
         return source
@@ -154,7 +154,7 @@ def source_of_partition(
     """A partition as a source, where its rows are."""
     X, *beside, start = partition
     y, w, exposure = (None if values is None else np.asarray(values) for values in beside)
-    rows = as_rows(X, frames)
+    rows = to_rows(X, frames)
     return SlicedSource(rows, y, w, first=start, chunk=chunk, exposure=exposure, frames=frames)
 
 

@@ -26,7 +26,9 @@ import pyarrow.csv
 
 from .._util.arguments import needed
 from .._util.threads import cached_property
-from .columns import unnamed
+from .columns import advice_on_text, unnamed
+from .targets import finite_numbers
+from .text_cells import Text
 
 CSV = (".csv", ".tsv")
 
@@ -141,6 +143,7 @@ def known_suffixes() -> str:
 
 _BLOCK_BYTES = 1 << 24  # of text that is parsed at a time; no row may be longer
 _LONGEST = 1 << 17  # bytes of a cell: longer ones are rows that a quotation mark has swallowed
+_LEARNED_ROWS = 1 << 14  # which say whether a column holds numbers
 _MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 _UTF8 = "utf-8"
 
@@ -221,11 +224,34 @@ class CsvFile:
             if not some:
                 yield reader.schema.empty_table()
 
-    def locate_row(self, row: int | None) -> str:
+    # In the place of a fragment of a dataset, whose columns are numbers or labels.
+
+    @cached_property
+    def physical_schema(self) -> Any:
+        """Columns whose first cells are numbers must hold numbers; others are text."""
+        first = next(self.blocks(rows=_LEARNED_ROWS))
+        numbers = [Text(column.combine_chunks()).plain is not None for column in first.columns]
+        kinds = [pa.float64() if number else pa.string() for number in numbers]
+        return pa.schema(list(zip(first.column_names, kinds, strict=True)))
+
+    def to_batches(self, columns: list[str], batch_size: int, **_: Any) -> Iterator[Any]:
+        """Blocks of typed columns."""
+        start = 0
+        for table in self.blocks(columns, batch_size):
+            arrays = {name: table.column(name).combine_chunks() for name in columns}
+            for name, array in arrays.items():
+                if pa.types.is_floating(self.physical_schema.field(name).type):
+                    locate_row = partial(self.locate_row, start=start)
+                    numbers = finite_numbers(Text(array), name, locate_row, advice_on_text())
+                    arrays[name] = pa.array(numbers)
+            yield pa.record_batch(arrays)
+            start += table.num_rows
+
+    def locate_row(self, row: int | None, start: int = 0) -> str:
         """The file, and the line that a row begins on, as an editor counts them."""
         if row is None:
             return str(self.path)
-        place = row + int(self._has_header)
+        place = start + row + int(self._has_header)
         line = next(number for k, (number, _) in enumerate(self._lines()) if k == place)
         return f"{self.path}, line {line}"
 

@@ -222,7 +222,7 @@ class Rows:
     target: str | None = None
     extra_columns: dict[str, list[Any]] = field(default_factory=dict)
 
-    def of_columns(self, columns: Sequence[str]) -> Rows:
+    def select_columns(self, columns: Sequence[str]) -> Rows:
         """Select columns by name.
 
         Parameters
@@ -318,7 +318,7 @@ def read_rows(
     if not with_target:
         rows = replace(rows, y=None, target=None)
     if columns is not None and rows.columns != list(columns):
-        rows = rows.of_columns(columns)
+        rows = rows.select_columns(columns)
     if drop and rows.columns is None:
         raise ValueError(f"{rows.name} has no names of columns, so that none can be left out.")
     if need_target and rows.y is None:

@@ -205,7 +205,7 @@ class Source:
     def keep_chunks(self) -> None:
         """Keep what can be read only once in a temporary file, so that it can be read again."""
 
-    def on_client(self, client: Any) -> Source:
+    def with_client(self, client: Any) -> Source:
         """Return the same rows, to be worked on by a Dask client; of Dask collections alone.
 
         Parameters
@@ -286,7 +286,7 @@ class SlicedSource(Source):
 
     def rows_at(self, rows: slice) -> Any:
         """Some rows, as the fold takes them."""
-        return as_rows(_sliced(self.X, rows), self.frames)
+        return to_rows(_sliced(self.X, rows), self.frames)
 
     def blocks(self, block_rows: int) -> Iterator[Block]:
         for a in range(0, self.n_rows, block_rows):
@@ -364,7 +364,7 @@ class IterableSource(Source):
         if names is not None:
             self.names = names if self.names is None else self.names
             check_order(names, self.names, f"chunk {index}")
-        X = as_rows(X, self.frames)
+        X = to_rows(X, self.frames)
         if len(X.shape) != 2:
             raise ValueError(f"chunk {index} must have two dimensions, found shape {X.shape}")
         rows, beside = slice(start, start + X.shape[0]), []
@@ -530,7 +530,7 @@ def check_lengths(n_rows: int, **beside: Any) -> None:
             raise ValueError(f"X and {name} have inconsistent numbers of rows: {n_rows} and {n}")
 
 
-def as_rows(X: Any, frames: bool = False) -> Any:
+def to_rows(X: Any, frames: bool = False) -> Any:
     """One block as an ndarray or a CSR array of numbers; with `frames`, columns as they are."""
     check_sparse(X, "the data")
     if frames:

@@ -20,14 +20,15 @@ from .._util.arguments import argument as argument_in_message
 from .._util.schema import SchemaError, boolean, instance, many, record, saved, text
 from .._util.threads import cached_property
 from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
+from . import text_cells
 from .columns import (
     Column,
     RawColumn,
     RawTable,
-    as_text,
     column_position,
     factorized,
     joined_raw,
+    to_text,
     typed_number_doubts,
 )
 from .dates import (
@@ -46,24 +47,17 @@ from .dates import (
 from .text_cells import (
     CLOCK,
     GAPS,
-    NUMBER_FORMS,
     NUMBER_GAPS,
     TRUTH,
     Categories,
     Cells,
     NumberFormat,
     Text,
-    find_date_format,
-    find_number_format,
-    level_names,
-    number_doubts,
     quoted,
-    unit_doubts,
-    why_category,
-)
+)  # fmt: skip
 
 _FORMS = {
-    "number": NUMBER_FORMS,
+    "number": text_cells.NUMBER_FORMS,
     "category": ("text", "mixed", "number", "boolean"),
     "date": (TYPED, *DATE_FORMS),
     "left out": ("",),
@@ -172,7 +166,7 @@ class ReadingNotes:
         self._n_cells[how.name, True] += int(cells.counts[~missing].sum())
         if bad.any():
             self._n_cells[how.name, False] += int(cells.counts[bad].sum())
-            examples = cells.where(bad).slice(0, 10).to_pylist()
+            examples = cells.select(bad).slice(0, 10).to_pylist()
             self.unreadable.setdefault(how, {}).update(dict.fromkeys(examples))
             if self.refuses and self._n_cells[how.name, False] > self._n_cells[how.name, True]:
                 form = ISO if how.form == TYPED else how.form
@@ -261,11 +255,11 @@ class TableReader:
             Position of a column → chunks of all its rows, where `chunks` are a sample. Nothing is
             decided from the sample, but that a column of numbers is one, and varies.
         """
-        tables = [RawTable.of(chunk, owner) for chunk in chunks]
+        tables = [RawTable.from_data(chunk, owner) for chunk in chunks]
         names, named = tables[0].names, tables[0].named
         if any(table.names != names for table in tables):
             raise ValueError(f"{owner}: the chunks of X have different columns.")
-        requests = _Requests.of(terms, names, owner, categorical)
+        requests = _Requests.from_terms(terms, names, owner, categorical)
         formats, columns, notes = [], list[Column](), ReadingNotes()
         if "sample_weight" in set(names) - requests.named - requests.dropped:
             notes.doubts["sample_weight"] = [
@@ -277,7 +271,7 @@ class TableReader:
             if column is None or of_numbers:
                 how, read, noted = _decide(raw, name, requests, owner, named)
             if column is not None and (not of_numbers or how.kind == "left out"):
-                parts = [RawTable.of(chunk, owner).column(0, owner) for chunk in column(j)]
+                parts = [RawTable.from_data(chunk, owner).column(0, owner) for chunk in column(j)]
                 how, read, noted = _decide(joined_raw(parts), name, requests, owner, named)
                 if read:
                     read = _read(raw, how, owner, ReadingNotes(refuses=False))
@@ -397,7 +391,7 @@ class TableReader:
             If columns are missing; a ColumnKindError, if most cells of a column cannot be read as
             it was learned.
         """
-        table = RawTable.of(X, owner)
+        table = RawTable.from_data(X, owner)
         all_notes = ReadingNotes() if notes is None else notes
         places = self._places(table, owner, ordered, all_notes)
         columns = []
@@ -411,7 +405,7 @@ class TableReader:
 
     def dates(self, X: Any, owner: str) -> dict[str, np.ndarray]:
         """The columns of dates alone, by name."""
-        table = RawTable.of(X, owner)
+        table = RawTable.from_data(X, owner)
         return {
             how.name: _dates(
                 table.column(table.names.index(how.name), owner), how, owner, ReadingNotes()
@@ -492,7 +486,9 @@ class _Requests:
     dropped: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, terms: Any, names: list[str], owner: str, categorical: Any = None) -> _Requests:
+    def from_terms(
+        cls, terms: Any, names: list[str], owner: str, categorical: Any = None
+    ) -> _Requests:
         requests, in_list = cls(), isinstance(terms, Sequence) and not isinstance(terms, str)
         items: list[tuple[Any, Any]] = []
         if isinstance(terms, Mapping):
@@ -578,16 +574,16 @@ def _learn_format(raw: RawColumn, name: str, requests: _Requests) -> tuple[Colum
         if raw.dtype.kind == "M":
             return ColumnFormat(name, "date", TYPED, parts=requests.parts_of(name, raw)), []
         return ColumnFormat(name, "number", "plain"), typed_number_doubts(raw)
-    number = find_number_format(raw, codes_too=kind == "number")
+    number = text_cells.find_number_format(raw, codes_too=kind == "number")
     if number is not None:
         settled = number.form == CLOCK and kind is not None
-        doubts = [] if settled else number_doubts(raw, number)
+        doubts = [] if settled else text_cells.number_doubts(raw, number)
         return ColumnFormat(name, "number", number.form, number.unit), doubts
-    date = find_date_format(raw)
+    date = text_cells.find_date_format(raw)
     if date is not None:
         parts = requests.parts_of(name, raw.dates(date[0]))
         return ColumnFormat(name, "date", date[0], parts=parts), date_doubts(*date)
-    mixture = why_category(raw)
+    mixture = text_cells.why_category(raw)
     doubts = [f"is read as a category: it holds {mixture}"] if mixture else []
     return ColumnFormat(name, "category", _level_form(raw)), doubts
 
@@ -596,7 +592,7 @@ def _level_form(raw: RawColumn) -> str:
     """How the levels of a category are written."""
     if isinstance(raw, np.ndarray):
         return "number" if raw.dtype.kind != "M" else "text"
-    levels = Text(raw.cells.where(raw.cells.present(GAPS)))
+    levels = Text(raw.cells.select(raw.cells.present(GAPS)))
     if not len(levels) or levels.has_codes:
         return "text"
     if levels.cells.are_words(("true", "false")).all():
@@ -640,11 +636,11 @@ def _numbers(raw: RawColumn, how: ColumnFormat, owner: str, notes: ReadingNotes)
                 "them, if they are in another one"
             ]
         return raw.astype(np.float64, copy=False)
-    column, number = as_text(raw), NumberFormat(how.form, how.unit)
+    column, number = to_text(raw), NumberFormat(how.form, how.unit)
     if number == NumberFormat() and column.plain is not None:
         return column.plain
     values = notes.check(how, column.cells, column.numbers(number), owner)
-    if doubts := unit_doubts(column, number):
+    if doubts := text_cells.unit_doubts(column, number):
         notes.doubts.setdefault(how.name, doubts)
     return values
 
@@ -656,7 +652,7 @@ def _dates(raw: RawColumn, how: ColumnFormat, owner: str, notes: ReadingNotes) -
         if not np.isnan(raw).all():
             raise ColumnKindError(owner, how, "numbers")
         return np.full(len(raw), np.datetime64("NaT", "s"))
-    column = as_text(raw)
+    column = to_text(raw)
     return notes.check(how, column.cells, column.dates(how.form), owner)
 
 
@@ -676,7 +672,7 @@ def _levels(raw: RawColumn, how: ColumnFormat, owner: str) -> Column:
                 names = [TRUTH[level] for level in names]
         present = np.ones(len(names), bool)
     else:
-        codes, names = raw.cells.codes, level_names(raw.cells, how.form)
+        codes, names = raw.cells.codes, text_cells.level_names(raw.cells, how.form)
         present = raw.cells.present(GAPS)
     n_rows = len(codes)
     first_row = np.full(len(names) + 1, n_rows)

@@ -16,29 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._util.arguments import needed
-from .._util.threads import cached_property
 from ..exceptions import MissingTargetWarning
+from . import files
 from .columns import (
     RawTable,
-    advice_on_text,
     check_order,
     check_selection,
     column_positions,
     is_frame,
 )
 from .dask import DaskSource
-from .files import (
-    CsvFile,
-    ParquetFile,
-    is_csv,
-    is_parquet,
-    known_suffixes,
-    parquet_dataset,
-    refuse_pipe,
-    row_groups,
-    scan_batches,
-    uncompressed_bytes,
-)
+from .files import CsvFile, ParquetFile
 from .sources import (
     Block,
     IterableSource,
@@ -50,8 +38,7 @@ from .sources import (
     sliced_source,
     values_at,
 )
-from .targets import finite_numbers, number_values, target_values
-from .text_cells import Text
+from .targets import number_values, target_values
 
 IN_MEMORY_BYTES = 1 << 28  # of a file, uncompressed, up to which it is read at once
 
@@ -60,9 +47,9 @@ def fits_in_memory(X: Any) -> bool:
     """Whether X names a CSV or Parquet file whose cells are few enough to be read at once."""
     if not isinstance(X, str | os.PathLike) or not Path(X).exists():
         return False
-    if is_parquet(X):
+    if files.is_parquet(X):
         return _parquet_bytes(Path(X)) <= IN_MEMORY_BYTES
-    return is_csv(X) and uncompressed_bytes(X, IN_MEMORY_BYTES) <= IN_MEMORY_BYTES
+    return files.is_csv(X) and files.uncompressed_bytes(X, IN_MEMORY_BYTES) <= IN_MEMORY_BYTES
 
 
 def _parquet_bytes(path: Path) -> int:
@@ -104,9 +91,10 @@ class TableFile:
         columns: Sequence[str] | None = None,
     ) -> TableFile:  # fmt: skip
         """Read a file, or some of its columns."""
-        file = CsvFile(Path(path), encoding) if is_csv(path) else ParquetFile(Path(path))
-        csv = file if isinstance(file, CsvFile) else None
-        return cls(os.fspath(path), file.table(columns), csv)
+        if files.is_csv(path):
+            csv = CsvFile(Path(path), encoding)
+            return cls(os.fspath(path), csv.table(columns), csv)
+        return cls(os.fspath(path), ParquetFile(Path(path)).table(columns))
 
     def locate_row(self, row: int | None) -> str:
         """The file and the line or row, for messages."""
@@ -145,7 +133,7 @@ class TableFile:
     def raw(self, name: str) -> Any:
         """A column as it is stored."""
         (place,) = column_positions(self.table.column_names, [name], self.name)
-        return RawTable.of(self.table, self.name).column(place, self.name)
+        return RawTable.from_data(self.table, self.name).column(place, self.name)
 
 
 def warn_of_gaps(name: str, target: str, gaps: int) -> None:
@@ -200,41 +188,6 @@ def _assign_columns(
     return y, named, [n for n in names if n not in named] if columns is None else list(columns)
 
 
-_LEARNED_ROWS = 1 << 14  # of a CSV file, which say whether a column holds numbers
-
-
-@dataclass(frozen=True)
-class CsvFragment:
-    """A CSV file of numbers and labels in the place of a fragment of a dataset."""
-
-    file: CsvFile
-
-    @cached_property
-    def physical_schema(self) -> Any:
-        """Columns whose first cells are numbers must hold numbers; others are text."""
-        first = next(self.file.blocks(rows=_LEARNED_ROWS))
-        numbers = [Text(column.combine_chunks()).plain is not None for column in first.columns]
-        kinds = [pa.float64() if number else pa.string() for number in numbers]
-        return pa.schema(list(zip(first.column_names, kinds, strict=True)))
-
-    def to_batches(self, columns: list[str], batch_size: int, **_: Any) -> Iterator[Any]:
-        start = 0
-        for table in self.file.blocks(columns, batch_size):
-            arrays = {name: self._typed(table.column(name), name, start) for name in columns}
-            yield pa.record_batch(arrays)
-            start += table.num_rows
-
-    def _typed(self, column: Any, name: str, start: int) -> Any:
-        text = column.combine_chunks()
-        if not pa.types.is_floating(self.physical_schema.field(name).type):
-            return text
-
-        def locate_row(row: int | None) -> str:
-            return self.file.locate_row(None if row is None else start + row)
-
-        return pa.array(finite_numbers(Text(text), name, locate_row, advice_on_text()))
-
-
 @dataclass
 class ArrowSource(Source):
     """Record batches of a dataset, as rows of numbers or, with `frames`, as pyarrow tables.
@@ -264,7 +217,7 @@ class ArrowSource(Source):
     name: str = "the Parquet dataset"
 
     def __post_init__(self) -> None:
-        countable = not any(isinstance(fragment, CsvFragment) for fragment in self.fragments)
+        countable = not any(isinstance(fragment, CsvFile) for fragment in self.fragments)
         self.n_rows = sum(map(count_rows, self.fragments)) if countable else None
         if self.has_target is not None:
             self.numbers = np.flatnonzero(self.has_target)
@@ -276,7 +229,7 @@ class ArrowSource(Source):
         self.n_features = len(self.names)
 
     @classmethod
-    def of(
+    def open(
         cls, data: Any, y: Any, w: Any, exposure: Any = None, *,
         frames: bool = False, columns: Sequence[str] | None = None,
         name: str = "the Parquet dataset",
@@ -285,12 +238,12 @@ class ArrowSource(Source):
 
         `columns` are the names of the features, in their order; by default all others.
         """
-        if isinstance(data, CsvFragment):
+        if isinstance(data, CsvFile):
             fragments, schema = [data], data.physical_schema
         else:
             if isinstance(data, pa.Table):
                 data = needed("pyarrow.dataset").dataset(data)
-            fragments, schema = row_groups(data), data.schema
+            fragments, schema = files.row_groups(data), data.schema
         frames = frames and not any(map(pa.types.is_fixed_size_list, schema.types))
         if not fragments and not frames:
             raise ValueError(f"{name} has no rows")
@@ -304,7 +257,7 @@ class ArrowSource(Source):
         if not frames:
             _check_numbers(schema, features)
         if frames and taken:  # all values of these columns, as of a table in memory
-            batches = list(scan_batches(fragments, taken, 1 << 20))
+            batches = list(files.scan_batches(fragments, taken, 1 << 20))
             table = pa.Table.from_batches(batches) if batches else schema.empty_table()
             values = TableFile(name, table).read_targets(y, w, exposure)
             return cls(fragments, features, *values, frames=frames, name=name)
@@ -318,9 +271,10 @@ class ArrowSource(Source):
         return f"{self.name}{size}"
 
     def blocks(self, block_rows: int) -> Iterator[Block]:
-        start, batches = 0, scan_batches(self.fragments, self._columns, block_rows)
+        others = (name for item in (self.y, self.w, self.exposure) for name in _names(item))
+        batches = files.scan_batches(self.fragments, [*self.features, *others], block_rows)
         # Batches have at most so many rows, and may be empty.
-        has_target = self.has_target
+        start, has_target = 0, self.has_target
         tables = _grouped(batches, block_rows, has_target) if self.frames else filter(len, batches)
         for number, table in enumerate(tables):
             yield self._block(table, number, start)
@@ -336,23 +290,18 @@ class ArrowSource(Source):
             return super().column(position)
         return replace(self, features=[self.features[position]]).blocks(1 << 18)
 
-    @property
-    def _columns(self) -> list[str]:
-        beside = (column for item in (self.y, self.w, self.exposure) for column in _names(item))
-        return [*self.features, *beside]
-
     def _block(self, table: Any, number: int, start: int) -> Block:
         rows = slice(start, start + table.num_rows)
 
         def stacked(names: list[str]) -> np.ndarray:
             return np.column_stack([_values(table.column(name)) for name in names])
 
-        def beside(item: Any) -> Any:
+        def read_values(item: Any) -> Any:
             if isinstance(item, str):
                 return _values(table.column(item))
             return stacked(_names(item)) if _names(item) else values_at(item, rows)
 
-        y, w, exposure = map(beside, (self.y, self.w, self.exposure))
+        y, w, exposure = map(read_values, (self.y, self.w, self.exposure))
         X = table.select(self.features) if self.frames else stacked(self.features)
         positions = None if self.has_target is None else self.numbers[rows] - start
         return Block(X, y, w, number, 0, start, exposure, positions)
@@ -483,16 +432,18 @@ def open_source(
     if path is not None and not path.exists():
         raise FileNotFoundError(f"no file or directory {str(path)!r}")
     if path is not None:
-        refuse_pipe(path)
+        files.refuse_pipe(path)
     package, beside = type(X).__module__.split(".")[0], (y, sample_weight, exposure)
-    if path is not None and (is_parquet(path) or is_csv(path)):
-        data = parquet_dataset(path) if is_parquet(path) else CsvFragment(CsvFile(path))
+    if path is not None and (files.is_parquet(path) or files.is_csv(path)):
+        data = files.parquet_dataset(path) if files.is_parquet(path) else CsvFile(path)
         where = str(path) if frames else f"the file {str(path)!r}"
-        return ArrowSource.of(data, *beside, frames=frames, columns=columns, name=where)
+        return ArrowSource.open(data, *beside, frames=frames, columns=columns, name=where)
     if path is not None and path.suffix.lower() != ".npy":
-        raise ValueError(f"{str(path)!r} is not a file of rows that is read. {known_suffixes()}")
+        raise ValueError(
+            f"{str(path)!r} is not a file of rows that is read. {files.known_suffixes()}"
+        )
     if package == "pyarrow":
-        return ArrowSource.of(X, *beside, frames=frames, columns=columns)
+        return ArrowSource.open(X, *beside, frames=frames, columns=columns)
     is_dask = package.startswith("dask")
     if (is_dask or isinstance(X, DaskSource)) and not isinstance(exposure, str | None):
         raise ValueError("exposure of a Dask collection must be the name of a column")
@@ -520,7 +471,7 @@ def open_source(
     return replace(source, exposure=exposure)
 
 
-def in_memory(X: Any) -> bool:
+def is_in_memory(X: Any) -> bool:
     """Whether X is an array, a sparse matrix, a frame or a nested list, not read in blocks."""
     if isinstance(X, Source | str | os.PathLike) or callable(X):
         return False
@@ -536,7 +487,7 @@ def first_column_without_numbers(X: Any) -> tuple[str, str] | None:
     datasets are found when they are read.
     """
     if isinstance(X, str | os.PathLike):
-        X = parquet_dataset(X) if Path(X).exists() and is_parquet(X) else None
+        X = files.parquet_dataset(X) if Path(X).exists() and files.is_parquet(X) else None
     X = X.to_arrow() if hasattr(X, "to_arrow") else X
     package, types = type(X).__module__.split(".")[0], pa.types
     if package == "pyarrow":
@@ -580,16 +531,16 @@ def open_large_table(
         Of CSV text.
     """
     path = Path(X) if isinstance(X, str | os.PathLike) else None
-    if path is not None and path.exists() and is_csv(path):
+    if path is not None and path.exists() and files.is_csv(path):
         # The file has no name, and is gone with the process, however that ends.
         with tempfile.TemporaryFile() as cells:
             beside = (y, sample_weight, exposure)
             yield _split_into_cells(CsvFile(path, encoding), cells, beside, columns)
-    elif path is not None and columns is not None and is_parquet(path):
+    elif path is not None and columns is not None and files.is_parquet(path):
         beside = (y, sample_weight, exposure)
         taken = [*columns, *(name for name in beside if isinstance(name, str))]
         data = ParquetFile(path).dataset(taken)
-        yield ArrowSource.of(data, *beside, frames=True, name=str(path))
+        yield ArrowSource.open(data, *beside, frames=True, name=str(path))
     else:
         # A list holds values: in a table, only a string names a column.
         y, sample_weight, exposure = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import pyarrow.compute as pc
 
 from .._util.arguments import argument
 from ..exceptions import SuspectColumnWarning
-from .columns import RawColumn, as_text, typed_number_doubts
+from .columns import RawColumn, to_text, typed_number_doubts
 from .text_cells import (
     LABEL_GAPS,
     NUMBER_GAPS,
@@ -48,19 +47,24 @@ def target_values(raw: RawColumn, target: str, where: Where) -> tuple[np.ndarray
             row = where(int(np.argmax(np.isinf(raw))))
             raise ValueError(f"{row}: the target {target!r} holds infinity. Leave the row out.")
         _warn_of(typed_number_doubts(raw), f"the target {target!r}", where)
-        return _as_integers(raw[has_target]), has_target
-    column = as_text(raw)
+        return _to_integers(raw[has_target]), has_target
+    column = to_text(raw)
     if column.plain is None:
         present = np.append(column.cells.present(NUMBER_GAPS), False)
         has_target = present[column.cells.codes]
     else:
         has_target = ~np.isnan(column.plain)
     numeric = pc.utf8_trim_whitespace(column.array.filter(pa.array(has_target)))
-    place = _Place(has_target, target, where)
+    rows = np.flatnonzero(has_target)
+
+    def locate(k: int) -> str:
+        """Where the k-th target stands that is refused."""
+        return f"{where(int(rows[k]))}: the target {target!r} holds"
+
     is_plain = Text(numeric).plain is not None and not column.has_codes
     how = NumberFormat() if is_plain else find_number_format(column)
     if how is not None:
-        values = _exact(numeric, place) if is_plain else _formatted(column, how, place)
+        values = _exact(numeric, locate) if is_plain else _formatted(column, how, rows, locate)
         doubts = [*number_doubts(column, how), *unit_doubts(column, how)]
         _warn_of(doubts, f"the target {target!r}", where)
         return values, has_target
@@ -83,19 +87,6 @@ def _warn_of(doubts: Iterable[str], subject: str, where: Where) -> None:
         warnings.warn(f"{where(None)}: {'; '.join(sentences)}.", SuspectColumnWarning, stacklevel=4)
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Where a target stands that is refused: the k-th of the rows that have one."""
-
-    has_target: np.ndarray
-    target: str
-    where: Where
-
-    def __call__(self, k: int) -> str:
-        row = int(np.flatnonzero(self.has_target)[k])
-        return f"{self.where(row)}: the target {self.target!r} holds"
-
-
 def truth_values(words: pa.Array) -> np.ndarray | None:
     """Cells that are all true or false, as booleans; else None."""
     lower = pc.utf8_lower(words)
@@ -104,7 +95,7 @@ def truth_values(words: pa.Array) -> np.ndarray | None:
     return pc.equal(lower, "true").to_numpy(zero_copy_only=False)
 
 
-def _as_integers(values: np.ndarray) -> np.ndarray:
+def _to_integers(values: np.ndarray) -> np.ndarray:
     """Whole numbers as integers, where float64 holds them."""
     if values.dtype.kind != "f":
         return values
@@ -115,7 +106,7 @@ def _as_integers(values: np.ndarray) -> np.ndarray:
     return values.astype(np.int64) if are_integers else values
 
 
-def _exact(numeric: pa.Array, place: _Place) -> np.ndarray:
+def _exact(numeric: pa.Array, locate: Callable[[int], str]) -> np.ndarray:
     """Plain numbers; one that no type represents exactly is refused."""
     try:
         return pc.replace_substring_regex(numeric, r"\.0*$", "").cast(pa.int64()).to_numpy()
@@ -131,21 +122,23 @@ def _exact(numeric: pa.Array, place: _Place) -> np.ndarray:
         fault = "neither a 64-bit integer nor a float64 represents exactly"
         fault = fault if finite else "is not a finite number"
         raise ValueError(
-            f"{place(k)} {cell[:50]!r}, which {fault}. Rescale it, or put a letter in front if it "
+            f"{locate(k)} {cell[:50]!r}, which {fault}. Rescale it, or put a letter in front if it "
             "names a class."
         )
-    return _as_integers(values)
+    return _to_integers(values)
 
 
-def _formatted(column: Text, how: NumberFormat, place: _Place) -> np.ndarray:
+def _formatted(
+    column: Text, how: NumberFormat, rows: np.ndarray, locate: Callable[[int], str]
+) -> np.ndarray:
     """Numbers with units or grouped digits; other cells among them are refused."""
-    codes = column.cells.codes[place.has_target]
+    codes = column.cells.codes[rows]
     values = column.numbers(how)[codes]
     bad = np.flatnonzero(np.isnan(values))
     if len(bad):
         cells = column.cells.distinct.take(pa.array(np.unique(codes[bad]))).to_pylist()
         raise ValueError(
-            f"{place(int(bad[0]))} numbers, and {quoted(cells)} beside them. Correct these cells, "
+            f"{locate(int(bad[0]))} numbers, and {quoted(cells)} beside them. Correct these cells, "
             "or put a letter in front of all if they name classes."
         )
     return values

@@ -125,7 +125,7 @@ class Cells:
     codes: np.ndarray
 
     @classmethod
-    def of(cls, text: pa.Array) -> Cells:
+    def encode(cls, text: pa.Array) -> Cells:
         """Encode a column of strings."""
         encoded = pc.utf8_trim_whitespace(text).dictionary_encode()
         codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
@@ -145,7 +145,7 @@ class Cells:
         """Which of the different cells are not missing."""
         return ~self.are_words(gaps)
 
-    def where(self, mask: np.ndarray) -> pa.Array:
+    def select(self, mask: np.ndarray) -> pa.Array:
         """Some of the different cells."""
         return self.distinct.filter(pa.array(mask))
 
@@ -186,7 +186,7 @@ class Text:
     @cached_property
     def cells(self) -> Cells:
         """The different cells."""
-        return Cells.of(self.array)
+        return Cells.encode(self.array)
 
     @cached_property
     def plain(self) -> np.ndarray | None:
@@ -316,14 +316,14 @@ def split_unit(before: str, after: str) -> tuple[str, int] | None:
     if not power and before:
         power = _CURRENCY_POWERS.get(word, 0)
     unit = before + (rest if power else after)
-    if word.lower().replace(".", "") in ("am", "pm") or not all(map(_in_units, unit[:-1])):
+    if word.lower().replace(".", "") in ("am", "pm") or not all(map(_is_unit_mark, unit[:-1])):
         return None
     if unit[-1:] in tuple("23²³"):  # m2
         return (unit, power) if unit[-2:-1].isalpha() else None
-    return (unit.rstrip("."), power) if not unit or _in_units(unit[-1]) else None
+    return (unit.rstrip("."), power) if not unit or _is_unit_mark(unit[-1]) else None
 
 
-def _in_units(mark: str) -> bool:
+def _is_unit_mark(mark: str) -> bool:
     if mark.isnumeric():
         return mark in "²³"
     return mark.isalpha() or mark in _UNIT_MARKS or unicodedata.category(mark) == "Sc"
@@ -363,7 +363,7 @@ def _count_unreadable(column: Text, values: np.ndarray) -> tuple[int, bool, np.n
 
 
 def _all_in_brackets(column: Text) -> bool:
-    cells = column.cells.where(column.cells.present(NUMBER_GAPS))
+    cells = column.cells.select(column.cells.present(NUMBER_GAPS))
     return len(cells) > 0 and bool(_match(cells, _ACCOUNTING).all())
 
 
@@ -393,7 +393,7 @@ def number_doubts(column: Text, how: NumberFormat) -> list[str]:
         return []
     for part in (Text(column.array.slice(0, _CELLS_TRIED)), column):
         is_number = True if part.plain is not None else ~np.isnan(part.numbers(how))
-        cells = part.cells.where(part.cells.present(NUMBER_GAPS) & is_number)
+        cells = part.cells.select(part.cells.present(NUMBER_GAPS) & is_number)
         whole = pc.replace_substring_regex(cells, _WHOLE, r"\1")
         patterns = {
             instead: pattern
@@ -450,7 +450,7 @@ def unit_doubts(column: Text, how: NumberFormat) -> list[str]:
     bare = bare & readable & (values != 0)
     if how.unit and bare.any():
         doubts.append(
-            f"holds {quoted(column.cells.where(bare))} without the unit {how.unit!r} that other "
+            f"holds {quoted(column.cells.select(bare))} without the unit {how.unit!r} that other "
             "cells have: write the unit, or convert these numbers"
         )
     return doubts
@@ -494,7 +494,7 @@ def why_category(column: Text) -> str:
             return f"numbers in several units ({quoted(sorted(named))})" if several else ""
         is_most = 2 * bad <= cells.counts[present].sum()
         if is_most and (present & ~unreadable).sum() >= _MIN_READABLE_CELLS:
-            return f"{kind}, and {quoted(cells.where(unreadable))} beside them"
+            return f"{kind}, and {quoted(cells.select(unreadable))} beside them"
     return ""
 
 

@@ -69,10 +69,10 @@ def numbers_in_text(owner: Any, y: Any) -> Any:
         return y
     name, column = type(owner).__name__, str(getattr(y, "name", None) or "y")
 
-    def where(row: int | None) -> str:
+    def locate_row(row: int | None) -> str:
         return name if row is None else f"{name}, row {row}"
 
-    return number_values(raw_column(values, column, name), column, where)
+    return number_values(raw_column(values, column, name), column, locate_row)
 
 
 def missing_targets(y: Any) -> np.ndarray:

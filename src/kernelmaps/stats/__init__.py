@@ -5,9 +5,8 @@ What is listed here is public. Other rooms of the package import the rest from i
 
 from ..data.sources import Source
 from ..data.tables import open_source
-from .composite import FoldMoments, KernelMoments, load_stats
 from .folding import choose_block_rows, fold
-from .moments import Moments
+from .moments import FoldMoments, KernelMoments, Moments, load_stats
 from .pair_tables import CodeSums
 
 __all__ = [

@@ -27,28 +27,15 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from .._util import storage
+from .._util import devices, schema, storage
 from .._util.arguments import needed
-from .._util.devices import (
-    PRECISIONS,
-    is_tensor,
-    memory_named,
-    numpy_dtype,
-    precision,
-    resolve,
-    run_in_halves,
-    to_device,
-    to_host,
-)
 from .._util.display import track
-from .._util.schema import Check, SchemaError, check_entries, instance, integer, text
 from .._util.sparse import find_not_finite
 from .._util.threads import interruptible, ordered_map, resolve_threads
 from ..data.dask import DaskSource, source_of_partition
 from ..data.sources import Block, Source
 from ..exceptions import FileFormatError
-from .composite import stats_from_state
-from .moments import BLOCK_ROWS
+from .moments import BLOCK_ROWS, stats_from_state
 
 BLOCK_BYTES = 64 << 20
 _SUMS_MUST_FIT = "The sums have to fit: use fewer components, or leave device out"
@@ -103,7 +90,7 @@ def fold(
     stats
         The statistics that were given, with all rows added.
     """
-    source = source.on_client(client)
+    source = source.with_client(client)
     if isinstance(source, DaskSource):
         if checkpoint is not None:
             raise ValueError(
@@ -132,11 +119,11 @@ def fold(
         # The shift must be known before the first product; all later blocks share it.
         for block in blocks:
             if stats.shift is None:
-                interruptible(_in_parts, centre, block, lambda *_: None, name, on_device)
+                interruptible(_work_in_parts, centre, block, lambda *_: None, name, on_device)
             yield block
 
     def added(block: Block) -> tuple[Block, Any]:
-        return block, _in_parts(add_up, block, lambda a, b: a.merge(b), name, on_device)
+        return block, _work_in_parts(add_up, block, lambda a, b: a.merge(b), name, on_device)
 
     with nullcontext() if on_device is None else on_device.session(_SUMS_MUST_FIT):
         # The session belongs to this thread, and a GPU needs no other.
@@ -146,17 +133,19 @@ def fold(
             _named(name, block, stats.merge, sums)
             saved.added(block)
         saved.finish()
-        return stats if on_device is None else stats.on_host()
+        return stats if on_device is None else stats.to_host()
 
 
-def _in_parts(
+def _work_in_parts(
     work: Callable[[Block], Any], block: Block, join: Any, name: str, on_device: OnDevice | None
 ) -> Any:
     """On a GPU, fewer rows at a time where their features outgrow its memory."""
     if on_device is None:
         return work(block)
     rows = slice(0, len(block))
-    return run_in_halves(lambda rows: work(block.take(rows)), rows, join, name, _SUMS_MUST_FIT)
+    return devices.run_in_halves(
+        lambda rows: work(block.take(rows)), rows, join, name, _SUMS_MUST_FIT
+    )
 
 
 def _fold_partitions(
@@ -192,7 +181,7 @@ def features_of(block: Block, transform: Transform | None, name: str) -> Any:
     if transform is None:
         return block.X
     Z = _named(name, block, transform, block.X)
-    if is_tensor(Z):
+    if devices.is_tensor(Z):
         return Z
     return Z.tocsr() if sp.issparse(Z) else np.asarray(Z)
 
@@ -222,9 +211,9 @@ def choose_block_rows(n_features: int, n_outputs: int, itemsize: int) -> int:
 # ---- checkpoints --------------------------------------------------------------------------------
 
 CHECKPOINT_KIND = "fold-checkpoint"
-_CHECKPOINT_ENTRIES: dict[str, Check] = {
-    "kind": text((CHECKPOINT_KIND,)), "identity": instance((dict,)), "stats": instance((dict,)),
-    "position": integer(), "digest": text(),
+_CHECKPOINT_ENTRIES: dict[str, schema.Check] = {
+    "kind": schema.text((CHECKPOINT_KIND,)), "identity": schema.instance((dict,)),
+    "stats": schema.instance((dict,)), "position": schema.integer(), "digest": schema.text(),
 }  # fmt: skip
 
 
@@ -258,9 +247,9 @@ class Checkpoint:
             return blocks
         try:
             header, arrays = storage.read(self.path, CHECKPOINT_KIND)
-            check_entries(header, _CHECKPOINT_ENTRIES, {}, "the checkpoint")
+            schema.check_entries(header, _CHECKPOINT_ENTRIES, {}, "the checkpoint")
             stats = stats_from_state(header["stats"], arrays)
-        except (FileFormatError, SchemaError) as error:
+        except (FileFormatError, schema.SchemaError) as error:
             raise FileFormatError(
                 f"{self.name}: the checkpoint cannot be used: {error} Delete it to start again."
             ) from error
@@ -305,7 +294,7 @@ class Checkpoint:
         arrays = [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
         for array in [*arrays, block.y, block.w]:
             if array is not None:
-                array = np.ascontiguousarray(to_host(array))  # of a tensor, a copy
+                array = np.ascontiguousarray(devices.to_host(array))  # of a tensor, a copy
                 self._digest.update(str((array.shape, array.dtype.str)).encode())
                 objects = repr(array.tolist()).encode() if array.dtype.hasobject else None
                 self._digest.update(objects or array.reshape(-1).view(np.uint8))
@@ -338,8 +327,8 @@ def _named(
 
 def _check_block(block: Block, name: str) -> None:
     X = block.X
-    if is_tensor(X):  # a GPU is asked for one number, unless it is bad
-        X = np.zeros((1, 1)) if X.isfinite().all() else to_host(X)
+    if devices.is_tensor(X):  # a GPU is asked for one number, unless it is bad
+        X = np.zeros((1, 1)) if X.isfinite().all() else devices.to_host(X)
     place = find_not_finite(X)
     if place is not None:
         row, column = place
@@ -395,15 +384,15 @@ class OnDevice:
                 f"{self.owner}: sparse rows are not folded on a device. Leave device out, or pass "
                 "blocks of dense rows"
             )
-        device = resolve(self.device, self.owner)
+        device = devices.resolve(self.device, self.owner)
         while len(self._pending) > AHEAD:  # every block on its way to a GPU holds memory
             self._pending.popleft().synchronize()
-        wide = numpy_dtype(X.dtype) not in _SHORT
+        wide = devices.numpy_dtype(X.dtype) not in _SHORT
         double = self.arithmetic == "float64" if self.arithmetic else wide
-        if is_tensor(X):  # one that is there already stays
+        if devices.is_tensor(X):  # one that is there already stays
             rows = X.to(device).double() if double else X.to(device).float()
         else:
-            rows = to_device(X, device, np.float64 if double else np.float32)
+            rows = devices.to_device(X, device, np.float64 if double else np.float32)
         Z = rows if self.transform is None else self.transform(rows)
         if device.type == "cuda":
             import torch
@@ -414,7 +403,8 @@ class OnDevice:
     @contextmanager
     def session(self, instead: str) -> Iterator[None]:
         """Around all blocks: how products are computed, and what to do `instead` without memory."""
-        with precision(self.arithmetic or "float32"), memory_named(self.owner, instead):
+        multiplying = devices.precision(self.arithmetic or "float32")
+        with multiplying, devices.memory_named(self.owner, instead):
             yield
 
     @staticmethod
@@ -429,9 +419,10 @@ class OnDevice:
 
 def check_device(device: Any, arithmetic: str | None, owner: str) -> None:
     """Refuse a device that is not there before any row is read."""
-    if arithmetic is not None and arithmetic not in PRECISIONS:
+    if arithmetic is not None and arithmetic not in devices.PRECISIONS:
         raise ValueError(
-            f"{owner}: precision must be None or one of {', '.join(PRECISIONS)}; got {arithmetic!r}"
+            f"{owner}: precision must be None or one of {', '.join(devices.PRECISIONS)}; got "
+            f"{arithmetic!r}"
         )
     if device is not None:
-        resolve(device, owner)
+        devices.resolve(device, owner)

@@ -25,7 +25,7 @@ float32 carry an error u per entry of their own, so that float64 products would 
 and buy nothing.
 
 **On a GPU.** Blocks of torch tensors are multiplied where they are, and H, m and V are tensors
-there until `on_host` brings them back; shifts and the sums of targets alone stay on the host. The
+there until `to_host` brings them back; shifts and the sums of targets alone stay on the host. The
 algebra is the same. With products in TF32 (see :func:`kernelmaps._util.devices.precision`) the
 factors are rounded to u = 2⁻¹¹ first: |ΔH_ij| ≤ 2u √(H_ii H_jj), and about u/√B of that for a block
 of B rows, since the rounding of different rows is independent.
@@ -36,28 +36,19 @@ of B rows, since the rounding of different rows is independent.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from functools import partial
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial, reduce
 from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from .._util import storage
+from .._util import schema, storage
 from .._util.arguments import check_choice
 from .._util.devices import is_tensor, multiply, to_device, to_host
-from .._util.schema import (
-    SchemaError,
-    State,
-    array,
-    boolean,
-    integer,
-    labels,
-    number,
-    optional,
-    text,
-)
 from .._util.sparse import check_sparse
+from .._util.threads import mixed_bits
 from ..exceptions import FileFormatError
 
 BLOCK_ROWS = 8192  # longest float32 product: see "Precision" in the docstring of `moments`
@@ -134,7 +125,7 @@ class Statistics(Protocol):
             This object, changed.
         """
 
-    def on_host(self) -> Self:
+    def to_host(self) -> Self:
         """Bring sums that lie on a GPU back.
 
         Returns
@@ -260,26 +251,26 @@ class Moments(Statistics):
     """
 
     kind = "moments"
-    _state: ClassVar[State] = State(
+    _state: ClassVar[schema.State] = schema.State(
         {
-            "target": text(("none", "real", "class")),
-            "tag": text(),
-            "n": integer(),
-            "weight": number(low=0),
-            "closed": boolean,
-            "shift": optional(array("f8", "features")),
-            "m": optional(array("f8", "features")),
-            "H": optional(array("f8", "features features")),
-            "V": optional(array("f8", "targets features", least=0)),
-            "y_shift": array("f8", "targets", least=0),
-            "b": array("f8", "targets", least=0),
-            "yy": array("f8", "targets", least=0),
-            "classes": optional(labels),
+            "target": schema.text(("none", "real", "class")),
+            "tag": schema.text(),
+            "n": schema.integer(),
+            "weight": schema.number(low=0),
+            "closed": schema.boolean,
+            "shift": schema.optional(schema.array("f8", "features")),
+            "m": schema.optional(schema.array("f8", "features")),
+            "H": schema.optional(schema.array("f8", "features features")),
+            "V": schema.optional(schema.array("f8", "targets features", least=0)),
+            "y_shift": schema.array("f8", "targets", least=0),
+            "b": schema.array("f8", "targets", least=0),
+            "yy": schema.array("f8", "targets", least=0),
+            "classes": schema.optional(schema.labels),
         },
         allowed={
-            "by_class": boolean,
-            "multilabel": boolean,
-            "G": optional(array("f8", "targets features features", least=0)),
+            "by_class": schema.boolean,
+            "multilabel": schema.boolean,
+            "G": schema.optional(schema.array("f8", "targets features features", least=0)),
         },
     )
     by_class = multilabel = False  # of files that do not say it
@@ -294,9 +285,11 @@ class Moments(Statistics):
         }  # fmt: skip
         for name, is_expected in expected.items():
             if (getattr(self, name) is not None) != is_expected:
-                raise SchemaError(f"Moments: {name!r} is missing, or does not belong to the others")
+                raise schema.SchemaError(
+                    f"Moments: {name!r} is missing, or does not belong to the others"
+                )
         if has_sums and self.classes is not None and len(self.V) != len(self.classes):
-            raise SchemaError("Moments: 'classes' and 'V' have different lengths")
+            raise schema.SchemaError("Moments: 'classes' and 'V' have different lengths")
 
     def __init__(
         self,
@@ -358,7 +351,7 @@ class Moments(Statistics):
         bits = 24 if n_rows > 2 else 8
         self.shift = _rounded(block_mean(Z, w), bits)
         if self.target == "real":
-            mean = np.average(as_columns(y), axis=0, weights=w)
+            mean = np.average(to_columns(y), axis=0, weights=w)
             self.y_shift = mean if n_rows > 2 else _rounded(mean, bits)
 
     def partial(self, Z: Any, y: Any = None, sample_weight: Any = None, start: int = 0) -> Self:
@@ -380,7 +373,7 @@ class Moments(Statistics):
             out.m, out.V, out.H = products(Z, Y, w)
             if self.by_class:
                 out.G = class_grams(Z, np.asarray(y).ravel(), out.classes, w)
-        if not is_tensor(Z):  # asking a GPU would wait for it: `on_host` looks at all at once
+        if not is_tensor(Z):  # asking a GPU would wait for it: `to_host` looks at all at once
             out._check_finite()
         return out
 
@@ -398,8 +391,8 @@ class Moments(Statistics):
         if self.H is None:
             self._allocate(other.H)
         elif is_tensor(self.H) != is_tensor(other.H):
-            self.on_host()
-            other = copy.copy(other).on_host()
+            self.to_host()
+            other = copy.copy(other).to_host()
         if not np.array_equal(other.shift, self.shift) or (
             self.target == "real" and not np.array_equal(other.y_shift, self.y_shift)
         ):
@@ -412,7 +405,7 @@ class Moments(Statistics):
                 sums[rows if name in _BY_TARGET else ...] += getattr(other, name)
         return self
 
-    def on_host(self) -> Self:
+    def to_host(self) -> Self:
         for name in _SUMS:
             value = getattr(self, name)
             if is_tensor(value):
@@ -643,7 +636,7 @@ class Moments(Statistics):
         if self.target == "none":
             return None
         if self.target == "real":
-            Y = as_columns(y) - self.y_shift
+            Y = to_columns(y) - self.y_shift
             if Y.shape[1] != len(self.y_shift):
                 raise ValueError(
                     f"a block has {Y.shape[1]} targets, the blocks before had {len(self.y_shift)}"
@@ -651,21 +644,21 @@ class Moments(Statistics):
             WY = Y if w is None else Y * w[:, None]
             out.y_shift, out.b, out.yy = self.y_shift, WY.sum(axis=0), (WY * Y).sum(axis=0)
             return WY.T
-        labels = np.asarray(y)
+        y = np.asarray(y)
         if self.multilabel:
-            if labels.ndim != 2:
+            if y.ndim != 2:
                 raise ValueError(
                     "labels must be an indicator matrix, as in the first block, found shape "
-                    f"{labels.shape}"
+                    f"{y.shape}"
                 )
-            if not np.isin(labels, (0, 1)).all():
+            if not np.isin(y, (0, 1)).all():
                 raise ValueError("an indicator matrix of labels must hold zeros and ones alone")
-            out.classes = np.arange(labels.shape[1])
-            indicators = sp.csr_array(labels.T.astype(np.float64))
+            out.classes = np.arange(y.shape[1])
+            indicators = sp.csr_array(y.T.astype(np.float64))
         else:
-            if labels.ndim != 1 and labels.shape[1:] != (1,):
-                raise ValueError(f"labels must be a vector, found shape {labels.shape}")
-            out.classes, codes = np.unique(labels.ravel(), return_inverse=True)
+            if y.ndim != 1 and y.shape[1:] != (1,):
+                raise ValueError(f"labels must be a vector, found shape {y.shape}")
+            out.classes, codes = np.unique(y.ravel(), return_inverse=True)
             n = len(codes)
             shape = len(out.classes), n
             indicators = sp.csr_array((np.ones(n), (codes, np.arange(n))), shape=shape)
@@ -723,6 +716,217 @@ def _rounded(mean: np.ndarray, bits: int) -> np.ndarray:
     return np.ldexp(np.rint(np.ldexp(fraction, bits)), power - bits)
 
 
+# ---- several moments at once --------------------------------------------------------------------
+#
+# Per group of columns (kernels) or of rows (folds). A tuple of monoids is a monoid, so these have
+# the same methods as `Moments` and use the same fold, the same checkpoint and the same tree
+# reduction.
+
+
+class _Composite(Statistics):
+    """Base of the tuples of moments: subclasses say how a block is split."""
+
+    _state: ClassVar[schema.State] = schema.State(
+        {"parts": schema.many(schema.instance((Moments,)), least=1)}
+    )
+    widths: Sequence[int] = ()  # of groups of columns, where these are what is split
+
+    def _check_state(self) -> None:
+        """Raise schema.SchemaError if the parts do not belong together."""
+        if len({moments.target for moments in self.parts}) > 1:
+            raise schema.SchemaError(f"{type(self).__name__}: parts have different targets")
+
+    def __init__(self, parts: Sequence[Moments], widths: Sequence[int] = ()) -> None:
+        self.parts, self.widths = list(parts), [int(width) for width in widths]
+
+    def _split(self, Z: Any, y: Any, w: Any, start: int) -> list[tuple[Any, Any, Any]]:
+        raise NotImplementedError
+
+    @property
+    def tag(self) -> str:
+        """Content hash of the map that made the features."""
+        return self.parts[0].tag
+
+    @property
+    def n(self) -> int:
+        """Rows of positive weight."""
+        return self.parts[0].n
+
+    @property
+    def shift(self) -> np.ndarray | None:
+        """What the sums are about, a number for each feature; None before the first row."""
+        return self.parts[0].shift
+
+    def zero(self) -> Self:
+        return type(self)([moments.zero() for moments in self.parts], self.widths)
+
+    def centre_on(self, Z: Any, y: Any = None, sample_weight: Any = None) -> None:
+        for moments, block in zip(self.parts, self._split(Z, y, sample_weight, 0)):
+            moments.centre_on(*block)
+
+    def partial(self, Z: Any, y: Any = None, sample_weight: Any = None, start: int = 0) -> Self:
+        blocks = self._split(Z, y, sample_weight, start)
+        parts = [moments.partial(*block) for moments, block in zip(self.parts, blocks)]
+        return type(self)(parts, self.widths)
+
+    def merge(self, other: Self) -> Self:
+        if type(self) is not type(other) or len(self.parts) != len(other.parts):
+            raise ValueError(
+                f"{type(other).__name__} of {len(getattr(other, 'parts', []))} parts cannot be "
+                f"merged into {type(self).__name__} of {len(self.parts)}"
+            )
+        for mine, theirs in zip(self.parts, other.parts):
+            mine.merge(theirs)
+        return self
+
+    def to_host(self) -> Self:
+        for moments in self.parts:
+            moments.to_host()
+        return self
+
+    def state(self) -> storage.Content:
+        states = [moments.state() for moments in self.parts]
+        arrays = {
+            f"{i}/{name}": values
+            for i, (_, sums) in enumerate(states)
+            for name, values in sums.items()
+        }
+        header = {"kind_of_stats": self.kind, "widths": self.widths}
+        return header | {"parts": [head for head, _ in states]}, arrays
+
+    @classmethod
+    def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
+        by_part: list[dict[str, np.ndarray]] = [{} for _ in header["parts"]]
+        for name, values in arrays.items():
+            part, _, of_part = name.partition("/")
+            by_part[int(part)][of_part] = values
+        return cls(list(map(Moments.from_state, header["parts"], by_part)), header["widths"])
+
+
+class FoldMoments(_Composite):
+    """Moments of k disjoint sets of rows, from one pass: exact k-fold cross-validation.
+
+    Row number i belongs to fold h(i) mod k, with h a fixed mixing of the bits of i: the folds
+    do not depend on the chunks, threads or workers, and a periodic or sorted file does not end up
+    with unequal folds. Training sums of fold f are ``total().minus(parts[f])``.
+
+    Parameters
+    ----------
+    parts : sequence of Moments
+        One for each fold; `empty` makes those of no rows.
+    widths : sequence of int
+        Not used here.
+    """
+
+    kind = "fold-moments"
+
+    @classmethod
+    def empty(cls, zero: Moments, n_folds: int) -> Self:
+        """Make empty folds.
+
+        Parameters
+        ----------
+        zero : Moments
+            What each fold is like.
+        n_folds : int
+            Number of folds, k.
+
+        Returns
+        -------
+        FoldMoments
+            k folds without rows.
+        """
+        return cls([zero.zero() for _ in range(n_folds)])
+
+    @property
+    def n(self) -> int:
+        """Rows of positive weight, of all folds."""
+        return sum(moments.n for moments in self.parts)
+
+    def total(self) -> Moments:
+        """Add all folds up.
+
+        Returns
+        -------
+        Moments
+            Sums over all rows.
+        """
+        return reduce(Moments.merge, self.parts, self.parts[0].zero())
+
+    def centre_on(self, Z: Any, y: Any = None, sample_weight: Any = None) -> None:
+        # One shift for all folds, so that their sums add without being moved.
+        for moments in self.parts:
+            moments.centre_on(Z, y, sample_weight)
+
+    def _split(self, Z: Any, y: Any, w: Any, start: int) -> list[tuple[Any, Any, Any]]:
+        fold = fold_of_row(np.arange(start, start + Z.shape[0]), len(self.parts))
+        rows = (np.flatnonzero(fold == f) for f in range(len(self.parts)))
+        return [(Z[taken], *(v if v is None else v[taken] for v in (y, w))) for taken in rows]
+
+
+class KernelMoments(_Composite):
+    """Moments of several groups of columns, without the products between groups.
+
+    For the first pass of Algorithm 4, which needs the PCA of each kernel alone: Σ D_k² numbers
+    instead of (Σ D_k)².
+
+    Parameters
+    ----------
+    parts : sequence of Moments
+        One for each group.
+    widths : sequence of int
+        Columns of each group.
+    """
+
+    kind = "kernel-moments"
+
+    _state = _Composite._state.extended({"widths": schema.many(schema.integer(0))})
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        if len(self.widths) != len(self.parts):
+            raise schema.SchemaError("KernelMoments: 'widths' and 'parts' have different lengths")
+
+    def _split(self, Z: Any, y: Any, w: Any, start: int) -> list[tuple[Any, Any, Any]]:
+        ends = np.cumsum(self.widths)
+        return [(Z[:, end - width : end], y, w) for width, end in zip(self.widths, ends)]
+
+
+def fold_of_row(rows: np.ndarray, n_folds: int) -> np.ndarray:
+    """Fold of each row number: its mixed bits modulo the number of folds."""
+    return (mixed_bits(rows) % np.uint64(n_folds)).astype(np.int64)
+
+
+def stats_from_state(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
+    """Rebuild whichever statistics a header describes."""
+    kinds = {cls.kind: cls for cls in (Moments, FoldMoments, KernelMoments)}
+    try:
+        stats = kinds[header["kind_of_stats"]].from_state(header, arrays)
+        stats._check_state()
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise FileFormatError(f"the statistics are malformed: {error!r}") from error
+    return stats
+
+
+def load_stats(path: storage.AnyPath) -> Any:
+    """Read any statistics that were written by their ``save``.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    Moments, FoldMoments or KernelMoments
+        Whatever the file holds.
+    """
+    header, arrays = storage.read(path)
+    if "kind_of_stats" not in header:
+        raise FileFormatError(f"{os.fspath(path)!r} holds a {header['kind']!r}, not statistics.")
+    return stats_from_state(header, arrays)
+
+
 # ---- products of blocks: dense, sparse, and on a GPU ------------------------------------------
 
 
@@ -738,12 +942,12 @@ def block_mean(Z: Any, w: np.ndarray | None) -> np.ndarray:
 
 def products(Z: Any, Y: Any, w: np.ndarray | None) -> tuple[Any, Any, Any]:
     """wᵀZ, YZ (None without targets) and ZᵀWZ; of tensors where they are."""
-    m = like(np.ones(Z.shape[0]) if w is None else w, Z) @ Z
+    m = cast_like(np.ones(Z.shape[0]) if w is None else w, Z) @ Z
     V: Any = None
     if Y is not None and is_tensor(Z):
-        V = multiply(like(Y.toarray() if sp.issparse(Y) else Y, Z), Z).double()
+        V = multiply(cast_like(Y.toarray() if sp.issparse(Y) else Y, Z), Z).double()
     elif Y is not None:
-        V = like(Y, Z) @ Z
+        V = cast_like(Y, Z) @ Z
     m = m.double() if is_tensor(m) else np.asarray(m, dtype=np.float64)
     return m, V.toarray() if sp.issparse(V) else V, _gram(Z, w)
 
@@ -775,20 +979,20 @@ def _gram(Z: Any, w: np.ndarray | None) -> Any:
     two threads then do one thread's work. On a GPU, products are in the precision that is chosen.
     """
     if w is not None:
-        root = like(np.sqrt(w), Z)
+        root = cast_like(np.sqrt(w), Z)
         Z = sp.diags_array(root, dtype=root.dtype) @ Z if sp.issparse(Z) else Z * root[:, None]
     if is_tensor(Z):
         return multiply(Z.T, Z)
     return (Z.T @ Z).toarray() if sp.issparse(Z) else Z.T @ Z
 
 
-def like(values: Any, Z: Any) -> Any:
+def cast_like(values: Any, Z: Any) -> Any:
     """Factors of Z in its precision, and where it is; of integers, in float64."""
     if is_tensor(Z):
         return to_device(values, Z.device).to(Z.dtype)
     return values.astype(np.float32 if Z.dtype == np.float32 else np.float64)
 
 
-def as_columns(y: Any) -> np.ndarray:
+def to_columns(y: Any) -> np.ndarray:
     y = np.asarray(y, dtype=np.float64)
     return y[:, None] if y.ndim == 1 else y

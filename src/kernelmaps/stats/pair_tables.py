@@ -169,14 +169,10 @@ class CodeSums:
                 f"CodeSums: columns have {other.sizes} codes, expected {self.sizes}: merge sums "
                 "of the same coding"
             )
-        self.weight += other.weight
-        self.target += other.target
-        self.square += other.square
-        self.count += other.count
-        for sums, added in zip(self.singles + self.targets, other.singles + other.targets):
+        for name in ("weight", "target", "square", "count"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for sums, added in zip(self._tables, other._tables, strict=True):
             sums += added
-        for place, table in self.pairs.items():
-            table += other.pairs[place]
         return self
 
     def scaled(self, factor: float) -> CodeSums:
@@ -192,13 +188,16 @@ class CodeSums:
         CodeSums
             New sums.
         """
-        sums = self.zero()
-        sums.weight, sums.target = factor * self.weight, factor * self.target
-        sums.square, sums.count = factor * self.square, self.count
-        sums.singles = [factor * table for table in self.singles]
-        sums.targets = [factor * table for table in self.targets]
-        sums.pairs = {place: factor * table for place, table in self.pairs.items()}
+        sums = self.zero().merge(self)
+        for name in ("weight", "target", "square"):
+            setattr(sums, name, factor * getattr(sums, name))
+        for table in sums._tables:
+            table *= factor
         return sums
+
+    @property
+    def _tables(self) -> list[np.ndarray]:
+        return [*self.singles, *self.targets, *self.pairs.values()]
 
     def products(
         self, bases: Sequence[np.ndarray], columns: Sequence[int] | None = None
@@ -316,7 +315,7 @@ def cross_products(
     start = _columns(bases)
     columns = [slice(a, b) for a, b in pairwise(start)]
     gram, new = cached or (np.zeros((start[-1], start[-1])), [True] * len(bases))
-    used = [_in_use(*term) for term in zip(codes, bases, strict=True)]
+    used = [_drop_unused_codes(*term) for term in zip(codes, bases, strict=True)]
     pairs = [(j, k) for k in range(len(bases)) for j in range(k + 1) if new[j] or new[k]]
     gram[0, 0] = weight.sum()
     is_new = np.repeat([True, *new], np.diff([0, *start]))
@@ -372,7 +371,7 @@ def _products_of_rows(
         return np.sum(map_in_threads(multiply, bounds, n_jobs), axis=0)
 
 
-def _in_use(codes: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _drop_unused_codes(codes: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Codes and a basis without the codes that no row has, where there may be many of them."""
     if len(basis) <= _MANY_CODES:
         return codes, basis

@@ -129,7 +129,7 @@ def test_gram_matrices_of_levels_that_share_a_weight(seed, shared):
     rng = np.random.default_rng(seed)
     weight = rng.integers(1, 4, 5000) + 0.0 if shared else rng.uniform(1, 4, 5000)
     levels = ConditionalLevels(LevelSums(rng.normal(size=(5000, 6)), weight), 0.7)
-    assert (levels.sums.by_weight is not None) == shared
+    assert (levels.sums.shared_grams is not None) == shared
     ratios = levels.border / (weight + 0.7)[:, None]
     for w in (levels.precision, np.full(5000, 0.7), 0.49 / levels.precision):
         np.testing.assert_allclose(levels.ratio_gram(w), ratios.T @ (w[:, None] * ratios))

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.linalg import lapack
 
 from kernelmaps.models.rows.normal_equations import NormalEquations
 from kernelmaps.models.solvers.linear_systems import (
@@ -12,8 +11,8 @@ from kernelmaps.models.solvers.linear_systems import (
 )
 
 
-@pytest.mark.parametrize("size", [1, 2, 64, 65, 130, 259])
-def test_inverses_by_blocks_are_those_of_lapack(size, seed):
+@pytest.mark.parametrize("size", [1, 2, 130])
+def test_inverses_are_symmetric_and_leave_the_factor(size, seed):
     """Their errors are those of rounding, at most the condition number times 1e-16."""
     rng = np.random.default_rng(seed)
     root = rng.normal(size=(2 * size, size))
@@ -21,9 +20,9 @@ def test_inverses_by_blocks_are_those_of_lapack(size, seed):
     factor = cholesky_factor(gram, diagonal)
     before = np.tril(factor)
     inverse = cholesky_inverse(factor)
-    expected = lapack.dpotri(factor, lower=1)[0]
+    expected = np.linalg.inv(before @ before.T)
     tolerance = 1e-14 * np.linalg.cond(gram + np.diag(diagonal)) * np.abs(expected).max()
-    np.testing.assert_allclose(np.tril(inverse), np.tril(expected), atol=tolerance, rtol=0)
+    np.testing.assert_allclose(inverse, expected, atol=tolerance, rtol=0)
     np.testing.assert_array_equal(inverse, inverse.T)
     np.testing.assert_array_equal(np.tril(factor), before)  # the factor can be used again
 

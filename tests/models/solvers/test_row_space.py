@@ -11,9 +11,13 @@ from kernelmaps.models.rows.basis import TermBasis
 from kernelmaps.models.rows.normal_equations import NormalEquations
 from kernelmaps.models.rows.term_rows import TermRows
 from kernelmaps.models.solvers.levels import IndexBlocks, block_sums
-from kernelmaps.models.solvers.linear_systems import penalised_system
+from kernelmaps.models.solvers.linear_systems import (
+    LEAST_PENALTY,
+    LowRankCovariance,
+    invert_by_rows,
+    penalised_system,
+)
 from kernelmaps.models.solvers.pirls import fit_penalised
-from kernelmaps.models.solvers.row_space import LEAST_PENALTY, LowRankCovariance, invert_by_rows
 
 # Digits that LEAST_PENALTY loses, of the 16 that there are.
 TOL = 1e-16 / LEAST_PENALTY**2

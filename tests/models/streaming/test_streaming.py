@@ -19,7 +19,7 @@ from sklearn_checks import broken
 import kernelmaps as km
 from kernelmaps.models.solvers import quadratic
 from kernelmaps.stats import Moments
-from kernelmaps.stats.composite import fold_of_row
+from kernelmaps.stats.moments import fold_of_row
 
 MAP = RBFSampler(gamma=0.1, n_components=40, random_state=0)
 

@@ -186,12 +186,12 @@ def test_dual_norm_and_threshold(seed, ratio):
     """vᵀw ≤ Ω*(v) Ω(w), with equality for v − w at the w that a proximal step leaves (Moreau)."""
     rng = np.random.default_rng(seed)
     v, other = rng.normal(size=4), rng.normal(size=(100, 4))
-    penalty = GroupPenalty.of(np.zeros(4, dtype=int), ratio)
+    penalty = GroupPenalty.from_groups(np.zeros(4, dtype=int), ratio)
     norm = penalty.dual_norm(v, 0.0)
     assert all(v @ w <= norm * penalty.value(w) * (1 + 1e-12) for w in other)
     np.testing.assert_allclose(penalty.dual_norm(3 * v, 0.0), 3 * norm)
     assert penalty.dual_norm(v, 2 * norm) == 2 * norm
-    several = GroupPenalty.of(np.repeat([0, 1], 4), ratio)
+    several = GroupPenalty.from_groups(np.repeat([0, 1], 4), ratio)
     np.testing.assert_allclose(several.dual_norm(np.append(v / 3, v), 0.0), norm)
     w = _thresholded(v, 0.5 * norm * ratio, 0.5 * norm * (1 - ratio) * 2)
     np.testing.assert_allclose(penalty.dual_norm(v - w, 0.0), 0.5 * norm)
@@ -212,7 +212,7 @@ def test_one_group_with_both_penalties(seed):
     """The steps of the sparse group lasso end at the exact minimum where there is no l1."""
     rng = np.random.default_rng(seed)
     root, r = rng.normal(size=(9, 5)), rng.normal(size=5)
-    block = _Group.of(root.T @ root / 9, np.arange(5))
+    block = _Group.from_columns(root.T @ root / 9, np.arange(5))
     exact = block.minimum(r, np.zeros(5), 0.0, 0.1, 0.0)
     np.testing.assert_allclose(
         block._accelerated(r, np.zeros(5), 0.0, 0.1, 1e-13), exact, atol=1e-9
@@ -413,3 +413,21 @@ def test_bad_settings_are_refused_before_a_row_is_read(seed, settings, message):
 
     with pytest.raises(ValueError, match=f"^StreamingLasso: .*{message}"):
         km.StreamingLasso(0.1, **settings).fit(chunks)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["StreamingPCA", "StreamingRidge", "StreamingRidgeClassifier", "StreamingLasso",
+     "StreamingLassoClassifier"],
+)  # fmt: skip
+def test_streaming_models_are_composed(name):
+    """At most five classes of ours, three of them one above the other, and 14 parameters."""
+    cls = getattr(km, name)
+    ours = [base for base in cls.__mro__ if base.__module__.startswith("kernelmaps.")]
+
+    def depth(base):
+        return 1 + max((depth(above) for above in base.__bases__ if above in ours), default=0)
+
+    assert len(ours) <= 5
+    assert depth(cls) <= 3
+    assert len(cls._get_param_names()) <= 14

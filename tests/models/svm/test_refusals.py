@@ -125,11 +125,11 @@ CALLS = {
     "weights of text": (lambda: SVR().fit(X, target, ["a"] * 60), ">= 0.*could not convert"),
     "weights too few": (lambda: SVR().fit(X, target, np.ones(59)), r"60 finite numbers.*\(59,\)"),
     # Chunks.
-    "classes missing": (lambda: SVC().partial_fit(X, y), "classes must be passed at the first"),
+    "classes missing": (lambda: SVC().partial_fit(X, y), "classes must be passed on the first"),
     "columns": (lambda: continued(SVC(), X[:, :2], three), "2 features, but AdditiveSVC is exp"),
     "label": (lambda: continued(SVC(), X[:1], [7]), r"labels \[7\], which were not among the"),
     "other classes": (
-        lambda: continued(SVC(), X, y, classes=[0, 1]), "are not those of the first call",
+        lambda: continued(SVC(), X, y, classes=[0, 1]), "is not the same as on last call",
     ),
     "type": (
         lambda: continued(SVR(), X.astype(np.float32), target),

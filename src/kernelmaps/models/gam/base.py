@@ -30,7 +30,7 @@ from ...data.table_reader import ReadingNotes, TableReader
 from ...data.tables import (
     TableFile,
     fits_in_memory,
-    in_memory,
+    is_in_memory,
     load_table,
     open_large_table,
     warn_of_gaps,
@@ -183,7 +183,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         self._check_parameters()
         if fits_in_memory(X):
             X, y, sample_weight, exposure = load_table(X, y, sample_weight, exposure)
-        if is_frame(X) or in_memory(X):
+        if is_frame(X) or is_in_memory(X):
             X, y, sample_weight, exposure, offset = self._with_targets(
                 X, y, sample_weight, exposure, offset
             )

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._util.storage import all_or_nothing
 from ...data.columns import is_frame
 from ...data.sources import Source
-from ...data.tables import in_memory
+from ...data.tables import is_in_memory
 from ..inputs import coded_labels, targets_of, weights_of
 from ..losses import BinomialCounts, Loss
 from .base import GeneralizedAdditiveModel
@@ -192,7 +192,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         self, X: Any, y: Any, sample_weight: Any, trials: Any, offset: Any
     ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray | None]:
         """Rows of successes and rows of failures, with their numbers as weights."""
-        if not (is_frame(X) or in_memory(X)):
+        if not (is_frame(X) or is_in_memory(X)):
             raise ValueError(
                 "AdditiveClassifier: trials= is for rows in memory. Load the file as a frame."
             )

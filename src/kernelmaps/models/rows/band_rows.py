@@ -273,12 +273,7 @@ class BandRows:
     @property
     def entries_per_row(self) -> float:
         """Numbers that a product reads of a row."""
-        return self._band_size * self.X.size / max(self.n_rows, 1)
-
-    @property
-    def _band_size(self) -> int:
-        values = self.tables.basis.values
-        return values.n_columns
+        return self.tables.basis.values.n_columns * self.X.size / max(self.n_rows, 1)
 
     @cached_property
     def _transforms(self) -> np.ndarray | None:
@@ -292,7 +287,7 @@ class BandRows:
 
     def __iter__(self) -> Blocks:
         check_stop()
-        size = 8 * self.X.size * self._band_size
+        size = 8 * self.entries_per_row * self.n_rows
         return iter(self._stored if size <= MEMORY_LIMIT else self._computed())
 
     @cached_property

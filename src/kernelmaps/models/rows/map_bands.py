@@ -168,7 +168,7 @@ class TwoValuedColumns:
         return np.cumsum(self.is_two_valued) - 1
 
     @cached_property
-    def _per_feature(self) -> int:
+    def _codes_per_feature(self) -> int:
         """Columns of two values that share a feature."""
         return int(self.map_bands.widths[~self.is_two_valued].max(initial=1))
 
@@ -176,7 +176,7 @@ class TwoValuedColumns:
     def _place(self) -> tuple[np.ndarray, np.ndarray]:
         """The feature of each column, and its function there (zero for other columns)."""
         others = ~self.is_two_valued
-        shared, function = np.divmod(self._code, self._per_feature)
+        shared, function = np.divmod(self._code, self._codes_per_feature)
         feature = np.where(others, np.cumsum(others) - 1, np.count_nonzero(others) + shared)
         return feature, np.where(others, 0, function)
 
@@ -226,7 +226,7 @@ class TwoValuedColumns:
             np.zeros(len(np.unique(features)), int),
             origin=np.zeros(1),
             resolution=np.ones(1),
-            width=np.array([self._per_feature]),
+            width=np.array([self._codes_per_feature]),
             first=[functions],
             edges=[np.arange(len(lengths) + 1.0)] if binning == EDGES else None,
         )

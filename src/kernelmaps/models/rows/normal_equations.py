@@ -36,7 +36,7 @@ class LevelSums:
         return LevelSums(self.border + other.border, self.weight + other.weight)
 
     @cached_property
-    def by_weight(self) -> tuple[np.ndarray, np.ndarray] | None:
+    def shared_grams(self) -> tuple[np.ndarray, np.ndarray] | None:
         """One level of each weight, and BᵀB of all levels that share it; None if few share one.
 
         Levels of as many rows, each of weight one, have the same weight: sums over them need not be

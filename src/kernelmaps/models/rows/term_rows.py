@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -321,15 +320,23 @@ class StreamedTermRows:
     in_memory = False
 
     def at(self, loss: Loss, beta: np.ndarray) -> EvaluationFromStream:
-        return EvaluationFromStream(beta, *self.fold(partial(_evaluate, self.bases, loss, beta)))
+        bases = self.bases
+
+        def evaluate(rows: TermRows) -> tuple[float, NormalEquations]:
+            evaluation = replace(rows, bases=bases).at(loss, beta)
+            return evaluation.value, evaluation.working_problem()
+
+        return EvaluationFromStream(beta, *self.fold(evaluate))
 
     def gradient(self, loss: Loss, beta: np.ndarray) -> np.ndarray:
-        return self.fold(partial(_gradient, self.bases, loss, beta))
+        bases = self.bases
+        return self.fold(lambda rows: replace(rows, bases=bases).gradient(loss, beta))
 
     def squared_problem(self) -> tuple[NormalEquations, float]:
         if self.problem_from_bins is not None:
             return self.problem_from_bins(self.bases), self.mean
-        return self.fold(partial(_squared_problem, self.bases, self.mean)), self.mean
+        bases, mean = self.bases, self.mean
+        return self.fold(lambda rows: replace(rows, bases=bases).squared_problem(mean)[0]), mean
 
     def restricted(self, active: np.ndarray) -> StreamedTermRows:
         constraints = None if self.constraints is None else self.constraints[:, active]
@@ -337,21 +344,6 @@ class StreamedTermRows:
 
     def initial_intercept(self, loss: Loss) -> float:
         return self.sample.initial_intercept(loss)
-
-
-def _evaluate(
-    bases: Sequence[Basis], loss: Loss, beta: np.ndarray, rows: TermRows
-) -> tuple[float, NormalEquations]:
-    evaluation = replace(rows, bases=bases).at(loss, beta)
-    return evaluation.value, evaluation.working_problem()
-
-
-def _gradient(bases: Sequence[Basis], loss: Loss, beta: np.ndarray, rows: TermRows) -> np.ndarray:
-    return replace(rows, bases=bases).gradient(loss, beta)
-
-
-def _squared_problem(bases: Sequence[Basis], mean: float, rows: TermRows) -> NormalEquations:
-    return replace(rows, bases=bases).squared_problem(mean)[0]
 
 
 LossEvaluation = EvaluationInMemory | EvaluationFromStream

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._util.threads import run_interruptibly
 from ..rows.map_tables import BasisTables, rows_of
 from ._dual_loops import PassTotals, SVMProblem
 from .dual import CoordinateDescent, GapCertificate, Solution, descend
@@ -143,13 +144,12 @@ class DescentOverBlocks:
         One for each group of outputs.
     read : callable
         Gives the blocks (rows, number of the first row), from the beginning.
-    for_groups : callable
-        Calls a function with every group (in threads, say).
+    n_threads : int
     """
 
     groups: list[BlockDescent]
     read: Callable[[], Iterator[tuple[Any, int]]]
-    for_groups: Callable[[Callable[[BlockDescent], Any]], list[Any]]
+    n_threads: int
 
     def run_epoch(self) -> GapCertificate:
         """A few epochs on each block; estimated primal values and gaps of all outputs."""
@@ -161,25 +161,25 @@ class DescentOverBlocks:
     def balance_and_certify(self) -> GapCertificate:
         """Make s zero, across blocks if need be; primal values and gaps there."""
         if self.groups[0].options.fit_intercept:
-            for is_balanced in self._on_blocks(BlockDescent.balance_block):
+            for is_balanced in self._visit_blocks(BlockDescent.balance_block):
                 if all(is_balanced):
                     break
         return self._certificate(self._joined_totals(BlockDescent.block_totals))
 
-    def _on_blocks(self, work: Callable[[BlockDescent], Any]) -> Iterator[list[Any]]:
+    def _visit_blocks(self, work: Callable[[BlockDescent], Any]) -> Iterator[list[Any]]:
         """Load every block into every group; what `work` returns for each group."""
         for X, start in self.read():
 
-            def on_block(group: BlockDescent, X: Any = X, start: int = start) -> Any:
+            def visit(group: BlockDescent, X: Any = X, start: int = start) -> Any:
                 group.load(X, start)
                 return work(group)
 
-            yield self.for_groups(on_block)
+            yield run_interruptibly(visit, self.groups, self.n_threads)
 
     def _joined_totals(self, work: Callable[[BlockDescent], PassTotals]) -> list[PassTotals]:
         """Totals over all blocks, of each group."""
         return [
-            reduce(PassTotals.merge, parts) for parts in zip(*self._on_blocks(work), strict=True)
+            reduce(PassTotals.merge, parts) for parts in zip(*self._visit_blocks(work), strict=True)
         ]
 
     def _certificate(self, totals: list[PassTotals]) -> GapCertificate:

@@ -27,6 +27,7 @@ included, with a clipped to [0, c] and balanced: it never gets worse.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -206,8 +207,11 @@ class InteriorPointFit:
 
     def _step(self, point: Iterate) -> Iterate | None:
         """The next point; None where the predictor's end or rounding errors leave nothing to do."""
-        system = StepSystem.of(self, point)
-        predictor = system.direction(0.0, 0.0, CONSTANTS.predictor_residual)
+        weight = 1 / (point.slack / point.dual + point.hinge / point.complement)
+        hessian = CentredHessian.from_weight(self.rows, weight.sum(axis=0), self.fit_intercept)
+        precondition = self.preconditioner.prepare(hessian)
+        find_direction = partial(self._direction, point, weight, hessian, precondition)
+        predictor = find_direction(0.0, 0.0, CONSTANTS.predictor_residual)
         self._note_primal(point.moved(1.0, predictor))
         self._note_dual(point.dual + predictor.dual)
         self.n_iter += 1
@@ -216,7 +220,7 @@ class InteriorPointFit:
         length = min(1.0, point.largest_step(predictor))
         left = point.moved(length, predictor).complementarity / point.complementarity
         target = left**CONSTANTS.centring_power * point.complementarity
-        corrector = system.direction(
+        corrector = find_direction(
             target - predictor.dual * predictor.slack,
             target - predictor.complement * predictor.hinge,
             CONSTANTS.residual,
@@ -224,47 +228,33 @@ class InteriorPointFit:
         length = min(1.0, CONSTANTS.boundary * point.largest_step(corrector))
         return point.moved(length, corrector) if length > _LEAST_STEP else None
 
-
-@dataclass(frozen=True)
-class StepSystem:
-    """The linear system of a step from a point, and its preconditioner."""
-
-    fit: InteriorPointFit
-    point: Iterate
-    weight: np.ndarray  # of each hinge: (t/a + ξ/(c − a))⁻¹
-    hessian: CentredHessian
-    precondition: Solve
-
-    @classmethod
-    def of(cls, fit: InteriorPointFit, point: Iterate) -> StepSystem:
-        weight = 1 / (point.slack / point.dual + point.hinge / point.complement)
-        hessian = CentredHessian.from_weight(fit.rows, weight.sum(axis=0), fit.fit_intercept)
-        return cls(fit, point, weight, hessian, fit.preconditioner.prepare(hessian))
-
-    def direction(self, of_slack: Any, of_hinge: Any, residual_share: float) -> Iterate:
+    def _direction(
+        self, point: Iterate, weight: np.ndarray, hessian: CentredHessian, precondition: Solve,
+        of_slack: Any, of_hinge: Any, residual_share: float,
+    ) -> Iterate:  # fmt: skip
         """The Newton direction to a t = `of_slack` and (c − a) ξ = `of_hinge`.
 
-        In both, the product of changes is left out.
+        In both, the product of changes is left out. `weight` holds (t/a + ξ/(c − a))⁻¹ of each
+        hinge, whose sums over the hinges of a row weigh the Hessian.
         """
-        fit, (_, _, scores, slack, hinge, dual, complement) = self.fit, self.point
-        rows, sign, hessian, weights = fit.rows, fit.sign, self.hessian, self.point.weights
-        shortfall = fit.margin - sign * scores + of_slack / dual - of_hinge / complement
-        alpha = np.sum(sign * (dual + self.weight * shortfall), axis=0)
+        (weights, _, scores, slack, hinge, dual, complement), sign = point, self.sign
+        shortfall = self.margin - sign * scores + of_slack / dual - of_hinge / complement
+        alpha = np.sum(sign * (dual + weight * shortfall), axis=0)
         total = float(alpha.sum()) if hessian.total else 0.0
-        enough = residual_share * fit.gap
+        enough = residual_share * self.gap
         d_weights, n_products = conjugate_gradients(
             hessian.product,
-            self.precondition,
-            rows.adjoint(alpha) - weights - total * hessian.mean,
+            precondition,
+            self.rows.adjoint(alpha) - weights - total * hessian.mean,
             0.0,
             lambda residual: 0.5 * float(residual @ residual) <= enough,
         )
-        fit.preconditioner.n_products += n_products
-        d_scores, d_intercept = rows.scores(d_weights), 0.0
+        self.preconditioner.n_products += n_products
+        d_scores, d_intercept = self.rows.scores(d_weights), 0.0
         if hessian.total:
             d_intercept = (total - float(hessian.weight @ d_scores)) / hessian.total
         d_scores = d_scores + d_intercept
-        d_dual = self.weight * (shortfall - sign * d_scores)
+        d_dual = weight * (shortfall - sign * d_scores)
         return Iterate(
             d_weights, d_intercept, d_scores,
             (of_slack - slack * d_dual) / dual - slack,

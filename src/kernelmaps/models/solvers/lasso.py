@@ -69,7 +69,7 @@ def lasso_path(
     if groups is None or l1_ratio == 1:
         out[order], n_iter = _elastic_net_path(stats, columns, alphas[order], l1_ratio, **limits)
     else:
-        penalty = GroupPenalty.of(groups, l1_ratio)
+        penalty = GroupPenalty.from_groups(groups, l1_ratio)
         out[order], n_iter = _group_lasso_path(stats, columns, alphas[order], penalty, **limits)
     return out, n_iter
 
@@ -132,7 +132,7 @@ class GroupPenalty:
     l1_ratio: float
 
     @classmethod
-    def of(cls, groups: np.ndarray, l1_ratio: float) -> GroupPenalty:
+    def from_groups(cls, groups: np.ndarray, l1_ratio: float) -> GroupPenalty:
         """From the group of each column."""
         _, sizes = np.unique(groups, return_counts=True)
         order = np.argsort(groups, kind="stable")
@@ -180,7 +180,7 @@ def _group_lasso_path(
     A = stats.scatter()[np.ix_(columns, columns)] / stats.weight
     B, yy = stats.cross()[:, columns] / stats.weight, stats.y_scatter() / stats.weight
     ends = penalty.starts + penalty.sizes
-    blocks = [_Group.of(A, penalty.order[a:b]) for a, b in zip(penalty.starts, ends)]
+    blocks = [_Group.from_columns(A, penalty.order[a:b]) for a, b in zip(penalty.starts, ends)]
     sweeps = 1
     out = np.empty((len(alphas), B.shape[0], len(columns)))
     for target, b in enumerate(B):
@@ -207,7 +207,7 @@ class _Group:
     axes: np.ndarray
 
     @classmethod
-    def of(cls, A: np.ndarray, columns: np.ndarray) -> _Group:
+    def from_columns(cls, A: np.ndarray, columns: np.ndarray) -> _Group:
         block = A[np.ix_(columns, columns)]
         values, axes = eigh(block)
         keep = significant(values)

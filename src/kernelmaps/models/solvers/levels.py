@@ -29,9 +29,6 @@ from ..._util.threads import cached_property
 from ..rows.normal_equations import LevelSums
 
 _BLOCK_LEVELS = 2048  # whose products are held at a time: some MB, for hundreds of coefficients
-# Coefficients up to which sums over blocks are products of dense matrices, whose operations take
-# less time than it takes to make a sparse one (12 against 55 µs with 40, 190 against 110 with 200).
-_DENSE_UP_TO = 128
 
 
 @dataclass(frozen=True)
@@ -78,14 +75,8 @@ def block_sums(
     V: np.ndarray, d: np.ndarray, u: np.ndarray, blocks: IndexBlocks
 ) -> tuple[np.ndarray, np.ndarray]:
     """Sums of d_i V_il² d_l and of u_i V_il u_l over pairs of blocks, for a symmetric V."""
-    if len(V) <= _DENSE_UP_TO:
-        member = (np.arange(blocks.count)[:, None] == blocks.index).astype(np.float64)
-        by_block, by_u = member * d, member * u
-        return by_block @ (V * V) @ by_block.T, by_u @ V @ by_u.T
-    by_block = blocks.rows(d)
-    squares = by_block @ (by_block @ (V * V)).T
-    by_block = blocks.rows(u)
-    return squares, by_block @ (by_block @ V).T
+    by_d, by_u = blocks.rows(d), blocks.rows(u)
+    return by_d @ (by_d @ (V * V)).T, by_u @ (by_u @ V).T
 
 
 @dataclass(frozen=True)
@@ -139,7 +130,7 @@ class ConditionalLevels:
 
     def ratio_gram(self, weight: np.ndarray) -> np.ndarray:
         """Rᵀ diag(weight) R for weights that are not negative, and functions of D."""
-        shared = self.sums.by_weight
+        shared = self.sums.shared_grams
         if shared is not None:
             first, grams = shared
             return np.tensordot(weight[first] / self.precision[first] ** 2, grams, 1)

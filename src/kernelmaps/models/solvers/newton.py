@@ -20,7 +20,7 @@ import numpy as np
 
 from ..losses import Loss
 from ..rows.normal_equations import NormalEquations
-from ..rows.term_rows import EvaluationInMemory, LossEvaluation, SolverRows
+from ..rows.term_rows import LossEvaluation, SolverRows
 from .linear_systems import constrained_minimum, penalised_system
 
 Solve = Callable[[np.ndarray], np.ndarray]  # a system with a Hessian
@@ -60,18 +60,6 @@ class Objective:
     def at(self, beta: np.ndarray) -> LossEvaluation:
         """Evaluate the losses: one pass over the rows."""
         return self.rows.at(self.loss, beta)
-
-    def between(
-        self, start: LossEvaluation | None, end: LossEvaluation, beta: np.ndarray, share: float
-    ) -> LossEvaluation:
-        """Evaluate the losses at β, which lies at that share of the way between two points.
-
-        Linear predictors of rows in memory are those of the two points: no pass over the rows.
-        """
-        if not (isinstance(start, EvaluationInMemory) and isinstance(end, EvaluationInMemory)):
-            return self.at(beta)
-        eta = start.eta + share * (end.eta - start.eta)
-        return EvaluationInMemory.of(end.rows, self.loss, beta, eta)
 
     def value(self, point: LossEvaluation) -> float:
         """P."""
@@ -158,25 +146,22 @@ def damped_step(
     """
     highest = objective.value(point)
     highest += 1e-12 * abs(highest)
-    step = halved_step(objective, point.beta, target, highest, options, point)
+    step = halved_step(objective, point.beta, target, highest, options)
     return step or (point, False)
 
 
 def halved_step(
     objective: Objective, beta: np.ndarray, target: np.ndarray, highest: float,
-    options: NewtonOptions = NEWTON, start: LossEvaluation | None = None,
+    options: NewtonOptions = NEWTON,
 ) -> tuple[LossEvaluation, bool] | None:  # fmt: skip
     """The longest of ever shorter steps to a P of at most `highest`; None if there is none.
 
-    `start` holds the losses at `beta`, if they are known. If half a step leads to a higher P than
-    all of it, P falls all the way, since it is convex, and shorter steps lead higher still.
+    If half a step leads to a higher P than all of it, P falls all the way, since it is convex, and
+    shorter steps lead higher still.
     """
-    trial = full = objective.at(target)
     value_of_longer = np.inf
     for halvings in range(options.max_halvings):
-        if halvings:
-            length = 0.5**halvings
-            trial = objective.between(start, full, beta + length * (target - beta), length)
+        trial = objective.at(beta + 0.5**halvings * (target - beta) if halvings else target)
         value = objective.value(trial)
         if np.isfinite(value) and value <= highest:
             return trial, halvings == 0

@@ -198,9 +198,7 @@ def inverse_root(
     if not diagonal:
         A = _part(stats.scatter(), columns)
         if _has_factor(A, alpha):
-            with _in_words():
-                shifted = A + alpha * np.eye(len(A))
-                factor, _ = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
+            factor, _ = _cholesky(A, alpha)
             return solve_triangular(factor, np.eye(len(A)), lower=True, check_finite=False).T
     spectrum = spectrum_of(stats, columns, diagonal)
     scale = np.sqrt(spectrum._inverse(alpha))
@@ -236,7 +234,7 @@ def _part(A: np.ndarray, columns: np.ndarray) -> np.ndarray:
 
 
 @contextmanager
-def _in_words() -> Iterator[None]:
+def _explain_failure() -> Iterator[None]:
     """ValueError for matrices that cannot be factored: those of a file or of tampered sums."""
     try:
         yield
@@ -250,7 +248,7 @@ def _eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues (ascending) and eigenvectors, on the device that solves."""
     device = solving_device()
     if device is None:
-        with _in_words():
+        with _explain_failure():
             return host_eigh(A, driver="evd", check_finite=False)
     import torch
 
@@ -267,11 +265,14 @@ def _cholesky_solution(A: np.ndarray, B: np.ndarray, alpha: float) -> np.ndarray
         shifted.diagonal().add_(alpha)
         factor = torch.linalg.cholesky(shifted)
         return to_host(torch.cholesky_solve(to_device(B.T, device), factor)).T
-    shifted = A.copy()
-    shifted[np.diag_indices_from(shifted)] += alpha
-    with _in_words():
-        factor = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
-    return cho_solve(factor, B.T, check_finite=False).T
+    return cho_solve(_cholesky(A, alpha), B.T, check_finite=False).T
+
+
+def _cholesky(A: np.ndarray, alpha: float) -> tuple[np.ndarray, bool]:
+    """The factor of A + αI, as SciPy's routines take it."""
+    shifted = A + alpha * np.eye(len(A))
+    with _explain_failure():
+        return cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
 
 
 def squared_errors(W: np.ndarray, columns: np.ndarray, train: Moments, rows: Moments) -> np.ndarray:

@@ -20,65 +20,58 @@ from ..solvers.lasso import lasso_path
 from .linear import LinearProblem, StreamingClassification, StreamingRegression
 
 
-@dataclass(frozen=True)
-class LassoSolver:
-    """The lasso and its relatives on statistics, each target for itself.
+@dataclass(eq=False, repr=False)
+class LassoModel:
+    """The lasso and its relatives on statistics, each target for itself."""
 
-    Attributes
-    ----------
-    owner : str
-        Name of the estimator, for messages.
-    l1_ratio, groups, max_iter, tol
-        Those of `StreamingLasso`.
-    target_scale : float
-        Factor by which the targets of the penalised problem are larger than those of the
-        statistics.
-    """
+    _: KW_ONLY
+    l1_ratio: float = 1.0
+    groups: Sequence[int] | np.ndarray | str | None = None
+    max_iter: int = 10_000
+    tol: float = 1e-6
 
-    owner: str
-    l1_ratio: float
-    groups: Any
-    max_iter: int
-    tol: float
-    target_scale: float = 1.0
-    criteria: ClassVar[tuple[str, ...]] = ()
-    alpha_rules: ClassVar[tuple[str, ...]] = ()
+    @property
+    def n_iter_(self) -> int:
+        """Iterations that the solution took."""
+        return self._solved().n_iter  # type: ignore[attr-defined]
 
-    def check(self) -> None:
-        """Refuse parameters that no data could fit."""
+    # Factor by which the targets of the penalised problem are larger than those of the statistics.
+    _target_scale: ClassVar[float] = 1.0
+
+    def _check_penalty(self) -> None:
+        name = type(self).__name__
         if self.groups is None:
             what = "in (0, 1] without groups (for 0, use a ridge model)"
-            check_number(self.owner, "l1_ratio", self.l1_ratio, what, lambda v: 0 < v <= 1)
+            check_number(self, "l1_ratio", self.l1_ratio, what, lambda v: 0 < v <= 1)
         else:
-            check_number(self.owner, "l1_ratio", self.l1_ratio, "in [0, 1]", lambda v: 0 <= v <= 1)
-        check_count(self.owner, "max_iter", self.max_iter)
-        check_number(self.owner, "tol", self.tol, ">= 0", lambda v: v >= 0)
+            check_number(self, "l1_ratio", self.l1_ratio, "in [0, 1]", lambda v: 0 <= v <= 1)
+        check_count(self, "max_iter", self.max_iter)
+        check_number(self, "tol", self.tol, ">= 0", lambda v: v >= 0)
         if isinstance(self.groups, str) and self.groups != "kernels":
             raise ValueError(
-                f"{self.owner}: groups must be None, 'kernels' or the group of each feature, got "
+                f"{name}: groups must be None, 'kernels' or the group of each feature, got "
                 f"{self.groups!r}"
             )
         if self.groups is not None and self.l1_ratio == 1:
             warnings.warn(
-                f"{self.owner}: with l1_ratio=1 groups have no effect. Use l1_ratio=0 for the "
-                "group lasso, or a number between for the sparse group lasso",
+                f"{name}: with l1_ratio=1 groups have no effect. Use l1_ratio=0 for the group "
+                "lasso, or a number between for the sparse group lasso",
                 UserWarning,
                 stacklevel=5,
             )
 
-    def check_features(self, kernel: np.ndarray, pca: bool) -> None:
-        """Refuse groups of other features."""
+    def _check_features(self, kernel: np.ndarray, pca: bool) -> None:
         if self.groups is None or isinstance(self.groups, str):
             return
         groups = np.asarray(self.groups)
         if pca or groups.shape != kernel.shape or groups.dtype.kind not in "iu":
             raise ValueError(
-                f"{self.owner}: groups must have one integer for each of the {len(kernel)} "
-                f"features, without PCA; got shape {groups.shape} of type {groups.dtype}"
-                f"{' with PCA' * pca}"
+                f"{type(self).__name__}: groups must have one integer for each of the "
+                f"{len(kernel)} features, without PCA; got shape {groups.shape} of type "
+                f"{groups.dtype}{' with PCA' * pca}"
             )
 
-    def weights(
+    def _solve_path(
         self, at: LinearProblem, stats: Moments, columns: np.ndarray, alphas: np.ndarray
     ) -> tuple[np.ndarray, int]:
         """Weights of all α.
@@ -86,20 +79,20 @@ class LassoSolver:
         Targets s times as large have weights s times as large, and a loss s² times as large: a
         norm of them has to be weighted 1/s, a square 1.
         """
-        self.check_features(at.kernel, at.back is not None)
+        self._check_features(at.kernel, at.back is not None)
         groups = None
         if self.groups is not None:
             groups = at.kernel if isinstance(self.groups, str) else np.asarray(self.groups)
             groups = groups[columns]
-        l1, other = self.l1_ratio / self.target_scale, 1.0 - self.l1_ratio
-        other = other if groups is None else other / self.target_scale
+        l1, other = self.l1_ratio / self._target_scale, 1.0 - self.l1_ratio
+        other = other if groups is None else other / self._target_scale
         factor = l1 + other
         limits = {"max_iter": self.max_iter, "tol": self.tol}
         return lasso_path(stats, columns, alphas * factor, l1 / factor, groups, **limits)
 
 
 @dataclass(eq=False, repr=False)
-class StreamingLasso(StreamingRegression):
+class StreamingLasso(LassoModel, StreamingRegression):
     """Lasso, elastic net, group lasso or sparse group lasso on data larger than memory.
 
     Minimises, each target for itself, over the weights w and the intercept b
@@ -204,25 +197,9 @@ class StreamingLasso(StreamingRegression):
     ['a', 'b']
     """
 
-    _: KW_ONLY
-    l1_ratio: float = 1.0
-    groups: Sequence[int] | np.ndarray | str | None = None
-    max_iter: int = 10_000
-    tol: float = 1e-6
-
-    @property
-    def _solver(self) -> LassoSolver:
-        name = type(self).__name__
-        return LassoSolver(name, self.l1_ratio, self.groups, self.max_iter, self.tol)
-
-    @property
-    def n_iter_(self) -> int:
-        """Iterations that the solution took."""
-        return self._solved().n_iter
-
 
 @dataclass(eq=False, repr=False)
-class StreamingLassoClassifier(StreamingClassification):
+class StreamingLassoClassifier(LassoModel, StreamingClassification):
     """Lasso, elastic net or (sparse) group lasso for classes, on data larger than memory.
 
     Least squares on targets y = ±1, with few weights: minimises, each class against the rest (or
@@ -327,19 +304,5 @@ class StreamingLassoClassifier(StreamingClassification):
     """
 
     alpha: Any = 0.01
-    _: KW_ONLY
-    l1_ratio: float = 1.0
-    groups: Sequence[int] | np.ndarray | str | None = None
-    max_iter: int = 10_000
-    tol: float = 1e-6
-
-    @property
-    def _solver(self) -> LassoSolver:
-        # The statistics have targets 0 and 1, half as far apart as −1 and 1.
-        limits = self.max_iter, self.tol
-        return LassoSolver(type(self).__name__, self.l1_ratio, self.groups, *limits, 2.0)
-
-    @property
-    def n_iter_(self) -> int:
-        """Iterations that the solution took."""
-        return self._solved().n_iter
+    # The statistics have targets 0 and 1, half as far apart as −1 and 1.
+    _target_scale = 2.0

@@ -1,9 +1,10 @@
 """Bases of the linear models with quadratic loss, from one pass (two for several kernels' PCA).
 
 `LinearProblem` gives the models of all sizes and all α as functions of the sums, and the best. What
-differs between the models is the penalty: a *solver* computes the weights (`weights`), checks its
-parameters (`check`, `check_features`) and may have criteria other than folds to choose by
-(`criteria`, `errors`) and rules for α (`alpha_rules`, `best_alpha`).
+differs between the models is the penalty: their other base class (`RidgeModel`, `LassoModel`)
+computes the weights (`_solve_path`), checks its parameters (`_check_penalty`, `_check_features`),
+and may have criteria other than folds to choose by (`_criteria`, `_errors_by`) and rules for α
+(`_alpha_rules`, `_best_alpha`).
 
 `StreamingRegression` and `StreamingClassification` have fit, partial_fit and predict. Classes are
 targets 0 and 1 in the statistics; what is learned is that of targets −1 and 1. Rows with any number
@@ -22,7 +23,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import block_diag
-from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
@@ -166,7 +167,7 @@ class LinearProblem:
         W, n_iter = self._weights(self.total, columns, alphas)
         intercepts = [
             problem.y_mean - w @ problem.mean[columns]
-            for w, problem in self._by_problem(W, self.total)
+            for w, problem in self._split_by_problem(W, self.total)
         ]
         coef = W if self.back is None else W @ self.back[:, columns].T
         return coef, np.concatenate(intercepts, axis=-1), n_iter
@@ -179,8 +180,8 @@ class LinearProblem:
         size, results = 0, None
         if model._has_alpha_rule():
             problems = model._problems(self.total)
-            rule = model._solver.best_alpha
-            alphas, values = np.array([rule(self, problems, columns) for columns in candidates]).T
+            chosen = [model._best_alpha(self, problems, columns) for columns in candidates]
+            alphas, values = np.array(chosen).T
             size = int(np.argmax(values))
             alpha = float(alphas[size])
             results = {"alpha": alphas, "n_components": sizes, f"log_{model.alpha}": values}
@@ -201,11 +202,11 @@ class LinearProblem:
         self, candidates: list[np.ndarray], alphas: np.ndarray, second_pass: Any
     ) -> np.ndarray:
         """Mean squared error of every size and α on rows that were not used."""
-        model, solver, validation = self.model, self.model._solver, self.model.validation
+        model, validation = self.model, self.model.validation
         name = type(model).__name__
-        if validation in solver.criteria:
+        if validation in model._criteria:
             problems = model._problems(self.total)
-            return solver.errors(validation, self, problems, candidates, alphas, second_pass)
+            return model._errors_by(validation, self, problems, candidates, alphas, second_pass)
         if not isinstance(validation, Integral) or not self.folds:
             raise ValueError(
                 f"{name}: the statistics were folded without folds, so validation={validation} "
@@ -223,7 +224,7 @@ class LinearProblem:
             check_rows(model, train)
             for s, columns in enumerate(candidates):
                 W, _ = self._weights(train, columns, alphas)
-                for weights, *both in self._by_problem(W, train, held_out):
+                for weights, *both in self._split_by_problem(W, train, held_out):
                     if both[1].weight > 0:
                         errors[s] += squared_errors(weights, columns, *both).sum(axis=-1)
         return errors / self.total.weight
@@ -232,19 +233,20 @@ class LinearProblem:
         self, stats: Moments, columns: np.ndarray, alphas: np.ndarray
     ) -> tuple[np.ndarray, int]:
         """Weights of shape (n_alphas, n_outputs, k) of all problems; the most iterations of one."""
-        solver, problems = self.model._solver, self.model._problems(stats)
-        solutions = [solver.weights(self, problem, columns, alphas) for problem in problems]
+        model = self.model
+        problems = model._problems(stats)
+        solutions = [model._solve_path(self, problem, columns, alphas) for problem in problems]
         return np.concatenate([W for W, _ in solutions], axis=1), max(n for _, n in solutions)
 
-    def _by_problem(self, W: np.ndarray, *stats: Moments) -> Iterator[tuple[Any, ...]]:
+    def _split_by_problem(self, W: np.ndarray, *stats: Moments) -> Iterator[tuple[Any, ...]]:
         """The weights of each problem, of shape (…, t, k), and the statistics of its rows."""
         problems = [self.model._problems(moments) for moments in stats]
         return zip(np.split(W, len(problems[0]), axis=-2), *problems, strict=True)
 
 
 @dataclass(eq=False, repr=False)
-class StreamingLinear(rows.StreamingEstimator):
-    """Base of the linear models, whose `_solver` minimises a centred quadratic problem."""
+class StreamingLinear(BaseEstimator):
+    """Base of the linear models, whose weights minimise a centred quadratic problem."""
 
     alpha: Any = 1.0
     feature_map: Any = None
@@ -266,17 +268,27 @@ class StreamingLinear(rows.StreamingEstimator):
 
     _target: ClassVar[Target] = "real"  # of the statistics
     _y_options: ClassVar[dict[str, Any]] = {"multi_output": True}  # of scikit-learn's checks
-    # Without annotations, which would make parameters of them.
+    feature_map_ = property(rows.fitted_maps)
+    n_samples_seen_ = property(rows.count_rows_seen)
+    __getstate__ = rows.portable_state
+    # Without annotations, which would make parameters of them: maps and rows of the fit.
+    _fitted_maps = cast("rows.Features", None)
+    _on_codes = False  # whether the first rows were codes
+    _rows_on = cast("str | None", None)  # device of the tensor that was fitted
     device = cast("Any", None)
     precision = cast("str | None", None)
     _axes = cast("list[np.ndarray] | None", None)  # PCA of each kernel, of several
     _pca_stats = cast("Moments | None", None)  # where unlabelled rows joined the PCA
     _solution = cast("LinearSolution | None", None)  # None until it is asked for
 
-    @property
-    def _solver(self) -> Any:
-        """The solver with the parameters of this estimator."""
-        raise NotImplementedError
+    _criteria: ClassVar[tuple[str, ...]] = ()
+    _alpha_rules: ClassVar[tuple[str, ...]] = ()
+
+    def _check_penalty(self) -> None:
+        """Refuse parameters of the penalty that no data could fit."""
+
+    def _check_features(self, kernel: np.ndarray, pca: bool) -> None:
+        """Refuse parameters of the penalty that do not fit the features."""
 
     def _problems(self, stats: Moments) -> list[Moments]:
         """The statistics of each problem that is solved by itself: one of all targets."""
@@ -297,7 +309,7 @@ class StreamingLinear(rows.StreamingEstimator):
         client: Any, options: rows.FoldOptions,
     ) -> Self:  # fmt: skip
         source = rows.open_rows(self, X, y, sample_weight, reset=True, supervised=True)
-        source, extra = source.on_client(client), None
+        source, extra = source.with_client(client), None
         self._begin(source, map_sample)
         features = self._fitted_maps
         if unlabeled is not None:
@@ -306,7 +318,7 @@ class StreamingLinear(rows.StreamingEstimator):
                     f"{type(self).__name__}: unlabeled= serves the PCA, but n_components is None"
                 )
             extra = rows.open_rows(self, unlabeled, reset=False, supervised=False)
-            extra = extra.on_client(client if extra.parts else None)
+            extra = extra.with_client(client if extra.parts else None)
         several = features.several and self._has_pca()
         if several or self._wants_loo():
             source.keep_chunks()
@@ -330,7 +342,7 @@ class StreamingLinear(rows.StreamingEstimator):
                 f"{type(self).__name__}: {source.describe()} has no targets. Give y, the name of "
                 "the target in the file, or chunks (X, y)"
             )
-        self._solver.check_features(self._fitted_maps.kernel_of_feature, self._has_pca())
+        self._check_features(self._fitted_maps.kernel_of_feature, self._has_pca())
         is_column = self._target == "class" and y.shape[1:] == (1,)  # of labels
         self._y_ndim, self._solution = 1 if is_column else y.ndim, None
         self._pca_stats = self._axes = None
@@ -339,7 +351,7 @@ class StreamingLinear(rows.StreamingEstimator):
         """Statistics of no rows."""
         zero = Moments(self._target, classes=classes, tag=features.tag, **options)
         by_folds = self._chooses() and isinstance(self.validation, Integral)
-        return FoldMoments.of(zero, int(self.validation)) if by_folds else zero
+        return FoldMoments.empty(zero, int(self.validation)) if by_folds else zero
 
     def _fit_kernel_pca(
         self, source: Source, extra: Source | None, options: rows.FoldOptions
@@ -467,7 +479,7 @@ class StreamingLinear(rows.StreamingEstimator):
 
     def _has_alpha_rule(self) -> bool:
         """Whether α is not a number, but a rule by which the sums give one."""
-        return isinstance(self.alpha, str) and self.alpha in self._solver.alpha_rules
+        return isinstance(self.alpha, str) and self.alpha in self._alpha_rules
 
     def _chooses(self) -> bool:
         """Whether rows that are left out have to choose."""
@@ -492,13 +504,13 @@ class StreamingLinear(rows.StreamingEstimator):
             except (TypeError, ValueError):
                 valid = False
             if not valid:
-                rules = "".join(f" or {rule!r}" for rule in self._solver.alpha_rules)
+                rules = "".join(f" or {rule!r}" for rule in self._alpha_rules)
                 raise ValueError(
                     f"{name}: alpha must be a number >= 0, several such{rules}, got {self.alpha!r}"
                 )
         if not self._sizes():
             raise ValueError(f"{name}: n_components must be a size, or several, got none")
-        criteria, validation = self._solver.criteria, self.validation
+        criteria, validation = self._criteria, self.validation
         folds = is_number(validation, Integral) and int(validation) >= 2
         if not folds and not (isinstance(validation, str) and validation in criteria):
             words = " or " * bool(criteria) + ", ".join(map(repr, criteria))
@@ -506,7 +518,7 @@ class StreamingLinear(rows.StreamingEstimator):
                 f"{name}: validation must be a number of folds of at least 2{words}, got "
                 f"{validation!r}"
             )
-        self._solver.check()
+        self._check_penalty()
 
     # ---- what is learned --------------------------------------------------------------------
 
@@ -825,10 +837,10 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
             of them. One against one, the votes for each class, ties broken by the scores of the
             pairs.
         """
-        scores = self._by_class(X)
+        scores = self._class_scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def _by_class(self, X: Any) -> np.ndarray:
+    def _class_scores(self, X: Any) -> np.ndarray:
         """Scores with a column for each class, or one for two classes."""
         scores = 2 * self._linear(X) - 1
         if self._pairwise:
@@ -849,7 +861,7 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
         ndarray of shape (n_samples,), or (n_samples, n_labels) after an indicator matrix
             Labels; of several, the indicators of those with a positive score.
         """
-        scores = self._by_class(X)
+        scores = self._class_scores(X)
         return indicators(scores) if self._multilabel else best_labels(self, scores)
 
     def __sklearn_tags__(self) -> Tags:

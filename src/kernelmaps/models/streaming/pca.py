@@ -13,7 +13,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 from scipy.linalg import LinAlgWarning
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -34,7 +34,7 @@ class PrincipalAxes:
 
 
 @dataclass(eq=False, repr=False)
-class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, rows.StreamingEstimator):
+class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Principal component analysis on data larger than memory (Algorithm 2).
 
     H = Σ z zᵀ and m = Σ z are summed block by block; the components are the leading eigenvectors
@@ -109,7 +109,13 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, rows.Strea
     precision: str | None = None
 
     _state = rows.STATE.extended(allowed={"axes": optional(instance((PrincipalAxes,)))})
-    # Without an annotation, which would make a parameter of it.
+    feature_map_ = property(rows.fitted_maps)
+    n_samples_seen_ = property(rows.count_rows_seen)
+    __getstate__ = rows.portable_state
+    # Without annotations, which would make parameters of them: maps and rows of the fit.
+    _fitted_maps = cast("rows.Features", None)
+    _on_codes = False  # whether the first rows were codes
+    _rows_on = cast("str | None", None)  # device of the tensor that was fitted
     _axes = cast("PrincipalAxes | None", None)  # None until they are asked for
 
     @all_or_nothing
@@ -140,7 +146,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, rows.Strea
             The fitted model.
         """
         source = rows.open_rows(self, X, None, sample_weight, reset=True, supervised=False)
-        source, options = source.on_client(client), rows.FoldOptions(checkpoint, checkpoint_every)
+        source, options = source.with_client(client), rows.FoldOptions(checkpoint, checkpoint_every)
         rows.begin_fit(self, source, map_sample)
         features = self._fitted_maps
         self.stats_ = rows.fold_rows(

@@ -23,7 +23,7 @@ from ..._util.devices import concatenate, is_tensor, to_host
 from ..._util.sparse import dense
 from ...certificate import Certificate
 from ...stats import Moments
-from ...stats.moments import as_columns, like
+from ...stats.moments import cast_like, to_columns
 from ..solvers import quadratic
 from ..solvers.quadratic import Spectrum, spectrum_of
 from . import rows
@@ -78,7 +78,7 @@ class LeaveOneOut:
         self.errors += other.errors
         return self
 
-    def on_host(self) -> Self:
+    def to_host(self) -> Self:
         """Errors are numbers of the host already."""
         return self
 
@@ -90,7 +90,7 @@ class LeaveOneOut:
         C = dense(Z if self.projection is None else Z @ self.projection.astype(kind))
         C = C - self.mean.astype(kind)
         one_hot = self.classes is not None and not self.multilabel
-        Y = (np.asarray(y)[:, None] == self.classes if one_hot else as_columns(y)) - self.y_mean
+        Y = (np.asarray(y)[:, None] == self.classes if one_hot else to_columns(y)) - self.y_mean
         for s, (columns, spectrum) in enumerate(self.spectra):
             P = C[:, columns]
             P = P if spectrum.axes is None else P @ spectrum.axes.astype(kind)
@@ -104,26 +104,24 @@ class LeaveOneOut:
         return out
 
 
-@dataclass(frozen=True)
-class RidgeSolver:
+@dataclass(eq=False, repr=False)
+class RidgeModel:
     """Ridge regression on statistics: one factorisation serves all targets, or all α as well."""
 
-    owner: str
-    criteria: ClassVar[tuple[str, ...]] = ("loo", "gcv")
-    alpha_rules: ClassVar[tuple[str, ...]] = ("evidence",)
+    _: KW_ONLY
+    device: Any = None
+    precision: str | None = None
 
-    def check(self, *_: Any) -> None:
-        """Nothing but α, which all models have; any features will do."""
+    _criteria: ClassVar[tuple[str, ...]] = ("loo", "gcv")
+    _alpha_rules: ClassVar[tuple[str, ...]] = ("evidence",)
 
-    check_features = check
-
-    def weights(
+    def _solve_path(
         self, at: LinearProblem, stats: Moments, columns: np.ndarray, alphas: np.ndarray
     ) -> tuple[np.ndarray, int]:
         """Solve the normal equations; one iteration, so to say."""
         return quadratic.ridge_path(stats, columns, alphas, at.diagonal and stats is at.total), 1
 
-    def errors(
+    def _errors_by(
         self, criterion: str, at: LinearProblem, problems: list[Moments],
         candidates: list[np.ndarray], alphas: np.ndarray, second_pass: Any,
     ) -> np.ndarray:  # fmt: skip
@@ -133,21 +131,22 @@ class RidgeSolver:
             return np.array([[sum(s.gcv(a) for s in some) for a in alphas] for some in spectra])
         if second_pass is None:
             raise ValueError(
-                f"{self.owner}: leave-one-out needs a second pass over the rows, which "
+                f"{type(self).__name__}: leave-one-out needs a second pass over the rows, which "
                 "partial_fit, merge and refit do not have; use 'gcv' or a number of folds"
             )
         by_size = [(columns, spectrum_of(at.total, columns, at.diagonal)) for columns in candidates]
         loo = second_pass(LeaveOneOut(at, by_size, alphas))
         return loo.errors / at.total.weight
 
-    def best_alpha(
+    def _best_alpha(
         self, at: LinearProblem, problems: list[Moments], columns: np.ndarray
     ) -> tuple[float, float]:
         """The α of largest evidence, and its logarithm."""
         spectra = self._decompose(at, problems, columns)
         if any(not spectrum.weight > 1 for spectrum in spectra):
             raise ValueError(
-                f"{self.owner}: alpha='evidence' needs at least two rows: one says nothing of noise"
+                f"{type(self).__name__}: alpha='evidence' needs at least two rows: one says "
+                "nothing of noise"
             )
         return quadratic.evidence_alpha(spectra)
 
@@ -197,7 +196,7 @@ class RidgePosterior:
     alpha: float
 
     @classmethod
-    def of(
+    def from_sums(
         cls, at: LinearProblem, columns: np.ndarray, alpha: float, W: np.ndarray
     ) -> RidgePosterior:
         """The posterior from the sums; W of shape (t, k) are the weights on `columns`."""
@@ -230,7 +229,7 @@ class RidgePosterior:
         P = rows.multiply_rows(Z, self.root, -self.offset)
         return (P * P).sum(axis=1)[:, None] + 1.0 / self.weight
 
-    def with_means(self, Z: Any, coef: np.ndarray, intercept: np.ndarray) -> Any:
+    def predict_with_spread(self, Z: Any, coef: np.ndarray, intercept: np.ndarray) -> Any:
         """The predictions of all targets, and g(z) as a last column."""
         means, spread = rows.multiply_rows(Z, coef.T, intercept), self.spread(Z)
         return concatenate([means, spread]) if is_tensor(means) else np.hstack([means, spread])
@@ -238,7 +237,7 @@ class RidgePosterior:
 
 def deviations(variance: np.ndarray, spread: Any) -> Any:
     """√variance of each target times √spread of each row, where the rows are."""
-    return like(np.sqrt(variance), spread) * spread**0.5
+    return cast_like(np.sqrt(variance), spread) * spread**0.5
 
 
 def conformal_quantile(scores: Any, level: float, n_targets: int, owner: str) -> np.ndarray:
@@ -247,7 +246,7 @@ def conformal_quantile(scores: Any, level: float, n_targets: int, owner: str) ->
     The score of a new exchangeable row has each rank among m + 1 with the same probability, hence
     it is at most this one with a probability of at least `level`.
     """
-    scores = np.sort(as_columns(scores), axis=0)
+    scores = np.sort(to_columns(scores), axis=0)
     m = len(scores)
     if scores.shape[1] != n_targets or not (np.isfinite(scores) & (scores >= 0)).all():
         raise ValueError(
@@ -266,7 +265,7 @@ def conformal_quantile(scores: Any, level: float, n_targets: int, owner: str) ->
 
 
 @dataclass(eq=False, repr=False)
-class StreamingRidge(StreamingRegression):
+class StreamingRidge(RidgeModel, StreamingRegression):
     """Ridge regression on data larger than memory (Algorithm 3; Algorithm 4 for several kernels).
 
     Minimises Σ w (y − f(x))² + α ‖w‖² over f(x) = wᵀŪᵀ(φ(x) − z̄) + ȳ, where Ū holds the principal
@@ -363,16 +362,8 @@ class StreamingRidge(StreamingRegression):
     {'area': 1.0, 'rooms': 2.0, 'age': 3.0}
     """
 
-    _: KW_ONLY
-    device: Any = None
-    precision: str | None = None
-
     # Without an annotation, which would make a parameter of it: a solution and its posterior.
     _posterior_of = cast("tuple[Any, RidgePosterior] | None", None)
-
-    @property
-    def _solver(self) -> RidgeSolver:
-        return RidgeSolver(type(self).__name__)
 
     def _posterior(self) -> RidgePosterior:
         """The posterior of the model in use; it is computed when it is first asked for."""
@@ -388,7 +379,7 @@ class StreamingRidge(StreamingRegression):
                 index = counts.index(count) if count in counts else 0
                 columns = candidates[index]
                 W = solution.coef if at.back is None else solution.coef @ at.back[:, columns]
-                posterior = RidgePosterior.of(at, columns, solution.alpha, W)
+                posterior = RidgePosterior.from_sums(at, columns, solution.alpha, W)
             self._posterior_of = solution, posterior
         return self._posterior_of[1]
 
@@ -401,7 +392,9 @@ class StreamingRidge(StreamingRegression):
     def _means_and_spread(self, X: Any) -> tuple[Any, Any]:
         """Predictions of shape (n, t), and g(z) of shape (n, 1), in one pass over the rows."""
         solution, posterior = self._solved(), self._posterior()
-        columns = partial(posterior.with_means, coef=solution.coef, intercept=solution.intercept)
+        columns = partial(
+            posterior.predict_with_spread, coef=solution.coef, intercept=solution.intercept
+        )
         outputs = rows.map_blocks(self, X, columns)
         return outputs[:, :-1], outputs[:, -1:]
 
@@ -497,7 +490,7 @@ class StreamingRidge(StreamingRegression):
         refuse_masked(self, "y", y)
         refuse_masked(self, "sample_weight", sample_weight)
         means, spread = map(to_host, self._means_and_spread(X))
-        Y = as_columns(to_host(y))
+        Y = to_columns(to_host(y))
         if Y.shape != means.shape:
             raise ValueError(
                 f"{name}.conformity_scores: y has shape {np.shape(y)}, and the predictions of X "
@@ -510,7 +503,7 @@ class StreamingRidge(StreamingRegression):
             )
         residuals = np.abs(Y - means)
         if leave_one_out:
-            w = 1.0 if sample_weight is None else as_columns(sample_weight)
+            w = 1.0 if sample_weight is None else to_columns(sample_weight)
             # A row that alone determines its fit has leverage 1.
             unexplained = np.maximum(1.0 - w * spread, np.finfo(np.float64).eps)
             residuals, spread = residuals / unexplained, spread / unexplained
@@ -520,7 +513,7 @@ class StreamingRidge(StreamingRegression):
 
 
 @dataclass(eq=False, repr=False)
-class StreamingRidgeClassifier(StreamingClassification):
+class StreamingRidgeClassifier(RidgeModel, StreamingClassification):
     """Ridge classifier on data larger than memory: least squares on ±1 targets, one per class.
 
     With one-hot labels ZᵀY is a grouped sum of rows, so that n D additions serve any number of
@@ -612,14 +605,6 @@ class StreamingRidgeClassifier(StreamingClassification):
     >>> model.feature_names_in_.tolist(), model.predict(frame[:1]).tolist()
     (['east', 'north'], ['right'])
     """
-
-    _: KW_ONLY
-    device: Any = None
-    precision: str | None = None
-
-    @property
-    def _solver(self) -> RidgeSolver:
-        return RidgeSolver(type(self).__name__)
 
 
 # ---- the error of the kernel, in predictions ----------------------------------------------------

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,11 +32,11 @@ from ..._util.threads import interruptible, ordered_map, resolve_threads
 from ...data import Block, Source, open_source
 from ...data.columns import check_order, names_of
 from ...data.sources import SlicedSource, sampled_rows
-from ...data.tables import in_memory
+from ...data.tables import is_in_memory
 from ...maps.codes import Codes, codes_of, refuse_plain_codes
 from ...stats import FoldMoments, Moments, choose_block_rows, fold
 from ...stats.folding import OnDevice, check_device, features_of
-from ...stats.moments import like
+from ...stats.moments import cast_like
 
 PathLike = str | os.PathLike[str]
 SAMPLE_ROWS = 4096  # rows on which an unfitted map is fitted
@@ -44,8 +44,10 @@ SAMPLE_ROWS = 4096  # rows on which an unfitted map is fitted
 
 def multiply_rows(Z: Any, matrix: np.ndarray, offset: np.ndarray | None = None) -> Any:
     """Z·matrix + offset, in the precision of the features and where they are."""
-    product = devices.multiply(Z, like(matrix, Z)) if is_tensor(Z) else Z @ like(matrix, Z)
-    return product if offset is None else product + like(offset, product)
+    product = (
+        devices.multiply(Z, cast_like(matrix, Z)) if is_tensor(Z) else Z @ cast_like(matrix, Z)
+    )
+    return product if offset is None else product + cast_like(offset, product)
 
 
 @schema.record
@@ -371,7 +373,7 @@ def _open_tensor(model: Any, X: Any, y: Any, w: Any, supervised: bool) -> Device
 
 def _open_host_rows(model: Any, X: Any, y: Any, w: Any, *, reset: bool, supervised: bool) -> Source:
     """Open any rows; arrays in memory pass scikit-learn's checks, and set its attributes."""
-    if isinstance(X, np.memmap) or not in_memory(X):
+    if isinstance(X, np.memmap) or not is_in_memory(X):
         names = None if reset else getattr(model, "feature_names_in_", None)
         return open_source(X, y, w, columns=names)
     check_sparse(X, type(model).__name__)
@@ -552,29 +554,21 @@ STATE = schema.State(
 )
 
 
-class StreamingEstimator(BaseEstimator):
-    """What the streaming estimators note about their maps and rows."""
+def fitted_maps(model: Any) -> Any:
+    """The fitted map, or the list of fitted maps of several kernels."""
+    validation.check_is_fitted(model, "stats_")
+    return model._fitted_maps.maps
 
-    stats_: Any
-    _fitted_maps = cast("Features", None)
-    _on_codes = False  # whether the first rows were codes
-    _rows_on = cast("str | None", None)  # device of the tensor that was fitted
 
-    @property
-    def feature_map_(self) -> Any:
-        """The fitted map, or the list of fitted maps of several kernels."""
-        validation.check_is_fitted(self, "stats_")
-        return self._fitted_maps.maps
+def count_rows_seen(model: Any) -> int:
+    """Rows in the statistics."""
+    validation.check_is_fitted(model, "stats_")
+    return model.stats_.n
 
-    @property
-    def n_samples_seen_(self) -> int:
-        """Rows in the statistics."""
-        validation.check_is_fitted(self, "stats_")
-        return self.stats_.n
 
-    def __getstate__(self) -> dict[str, Any]:
-        # A process that loads this may see other GPUs, or none.
-        return {k: v for k, v in super().__getstate__().items() if k != "_rows_on"}
+def portable_state(model: Any) -> dict[str, Any]:
+    """The state without the device of the rows: another process may see other GPUs, or none."""
+    return {k: v for k, v in BaseEstimator.__getstate__(model).items() if k != "_rows_on"}
 
 
 def check_mergeable(model: Any, other: Any) -> None:

@@ -23,29 +23,9 @@ from ...maps.codes import Codes
 from ..inputs import refuse_training_on_gpu, weights_of
 from ..losses import SVM, find_loss, svm_loss
 from ..shapes import Explanation, ShapeFunction
+from . import inputs, problem
 from .fitted import AdditiveMachine, FittedMap, sample_rows
-from .inputs import (
-    check_rows,
-    check_rows_and_targets,
-    fit_map,
-    is_out_of_core,
-    naming_gams,
-    native_rows,
-    refuse_table,
-    unwrap_map,
-)
-from .problem import (
-    Options,
-    Progress,
-    Targets,
-    check_C,
-    check_size,
-    choose_C,
-    held_out_folds,
-    scaled_C,
-    warn_unless_converged,
-    weigh_costs,
-)
+from .problem import Options, Progress, Targets
 
 # Attributes of a fit that a later one may not have.
 _OF_ONE_FIT = ("Cs_", "cv_scores_", "n_samples_seen_", "_chunks", "_progress")
@@ -114,7 +94,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
     # -- parameters -------------------------------------------------------------------------------
 
     def _default_part(self, name: str) -> Any:
-        return unwrap_map(None) if name == "feature_map" else None
+        return inputs.unwrap_map(None) if name == "feature_map" else None
 
     def _check_parameters(self) -> np.ndarray | None:
         """Refuse parameters that have no meaning; the values of C, if there are several."""
@@ -123,7 +103,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         check_choice(self, "solver", self.solver, ("auto", "dual", "primal"))
         name = type(self).__name__
         find_loss(name, self.loss, is_classifier(self), SVM)
-        return check_C(name, self.C)
+        return problem.check_C(name, self.C)
 
     def _options(self) -> Options:
         return Options(
@@ -146,8 +126,8 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         name = type(self).__name__
         refuse_training_on_gpu(self, "fit", X, y, sample_weight)
         Cs = self._check_parameters()
-        refuse_table(name, X)
-        if not is_out_of_core(X):
+        inputs.refuse_table(name, X)
+        if not inputs.is_out_of_core(X):
             self._fit_rows(X, y, sample_weight, Cs)
             return
         if Cs is not None:
@@ -161,12 +141,12 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         from .training import cross_validate, train
 
         name, options = type(self).__name__, self._options()
-        with naming_gams(X):
-            X, y = check_rows_and_targets(self, X, y)
+        with inputs.naming_gams(X):
+            X, y = inputs.check_rows_and_targets(self, X, y)
             counts = weights_of(self, sample_weight, len(y))
             targets = self._targets(y, counts)
-            rows, fitted = fit_map(name, self.feature_map, X, targets.weight, self.n_jobs)
-        check_size(rows, targets, options)
+            rows, fitted = inputs.fit_map(name, self.feature_map, X, targets.weight, self.n_jobs)
+        problem.check_size(rows, targets, options)
         start, shape = None, (len(targets.y), len(targets.positive))
         if self.warm_start and getattr(self, "dual_coef_", np.zeros(0)).shape == shape:
             start = self.dual_coef_, self.machine_.offset - targets.centre
@@ -174,15 +154,15 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         if Cs is None:
             C = self._C_for(fitted, rows, targets, options)
         else:
-            folds = held_out_folds(name, self.cv, targets.y, counts, is_classifier(self))
+            folds = problem.held_out_folds(name, self.cv, targets.y, counts, is_classifier(self))
             self.Cs_, self.cv_scores_ = Cs, cross_validate(
                 Cs, folds, rows, targets, counts, self._score_of_fold, fitted, options
             )  # fmt: skip
-            C = choose_C(Cs, self.cv_scores_)
+            C = problem.choose_C(Cs, self.cv_scores_)
         if start is not None:  # duals are proportional to C far from 0
             start = start[0] * min(C / self.C_, 1.0), start[1]
         solution = train(rows, targets, C, fitted, options, start)
-        warn_unless_converged(solution, options)
+        problem.warn_unless_converged(solution, options)
         self._keep(solution, targets, fitted, C, sample_rows(rows, targets.weight))
 
     def _fit_source(self, X: Any, y: Any, sample_weight: Any) -> None:
@@ -196,14 +176,14 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         targets = self._targets(y, weights_of(self, weight, len(y)))
         is_pairwise, has_labels = targets.pairwise, targets.multilabel
         refuse_outputs(name, "rows that come in blocks", pairwise=is_pairwise, labels=has_labels)
-        check_size(outline, targets, options)
+        problem.check_size(outline, targets, options)
         self._forget()
         # All rows are in blocks: the map is fitted to a sample with the ends of all ranges.
-        outline, fitted = fit_map(name, self.feature_map, outline, None, self.n_jobs)
+        outline, fitted = inputs.fit_map(name, self.feature_map, outline, None, self.n_jobs)
         C = self._C_for(fitted, outline[:-2], targets.select(sampled), options)
-        cost = weigh_costs(name, C, targets.weight)
+        cost = problem.weigh_costs(name, C, targets.weight)
         solution = BlockTraining(outline, targets, cost, fitted, options).solve(source, fitted)
-        warn_unless_converged(solution, options)
+        problem.warn_unless_converged(solution, options)
         self._keep(solution, targets, fitted, C, sample_rows(outline[:-2], targets.weight[sampled]))
 
     def _C_for(self, fitted: FittedMap, rows: Any, targets: Targets, options: Options) -> float:
@@ -211,7 +191,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         if not isinstance(self.C, str):
             return float(self.C)
         loss = svm_loss(self.loss, options.epsilon)
-        return scaled_C(fitted.spec, rows, loss, targets.y, targets.weight)
+        return problem.scaled_C(fitted.spec, rows, loss, targets.y, targets.weight)
 
     def _forget(self) -> None:
         """Discard what only another way of fitting has."""
@@ -241,12 +221,12 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
     def _check_chunk(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """One chunk of rows; its values are still to be checked."""
         name, first = type(self).__name__, not hasattr(self, "machine_")
-        if isinstance(X, Codes) or is_out_of_core(X):
+        if isinstance(X, Codes) or inputs.is_out_of_core(X):
             raise TypeError(
                 f"{name}.partial_fit takes one chunk of rows, an array or a CSR matrix, got "
                 f"{type(X).__name__}; use fit for files, streams and codes."
             )
-        refuse_table(name, X)
+        inputs.refuse_table(name, X)
         if not first and self.machine_.on_codes:
             raise ValueError(
                 f"{name}.partial_fit continues with values, but the model was fitted on codes. Fit "
@@ -254,8 +234,8 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
             )
         if not hasattr(self, "n_samples_seen_"):
             self._check_parameters()
-        with naming_gams(X):
-            return check_rows(self, X, y, reset=first)
+        with inputs.naming_gams(X):
+            return inputs.check_rows(self, X, y, reset=first)
 
     def _fit_chunk(self, X: Any, targets: Targets) -> None:
         """Learn from one chunk."""
@@ -263,24 +243,23 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
 
         name, options = type(self).__name__, self._options()
         before = getattr(self, "machine_", None)
-        with naming_gams(X):
+        with inputs.naming_gams(X):
             if before is None:
-                rows, fitted = fit_map(name, self.feature_map, X, targets.weight, self.n_jobs)
+                rows, fitted = inputs.fit_map(
+                    name, self.feature_map, X, targets.weight, self.n_jobs
+                )
             else:
                 rows, fitted = before.fitted.block(X), before.fitted
         if before is not None and isinstance(self.C, str):
             C = self.C_  # that of the first chunk
         else:
             C = self._C_for(fitted, rows, targets, options)
-        cost = weigh_costs(name, C, targets.weight)
+        cost = problem.weigh_costs(name, C, targets.weight)
         training: Any = getattr(self, "_chunks", None)
         progress: Any = getattr(self, "_progress", None)  # of a model that was saved
-        kind, first = (sparse.issparse(rows), rows.dtype), None
-        if training is not None:
-            first = training.kind
-        elif progress is not None:
-            first = progress.sparse, np.dtype(progress.dtype)
-        if first not in (None, kind):  # its tables are in use
+        kind = sparse.issparse(rows), rows.dtype
+        first = kind if training is None and progress is None else (training or progress).kind
+        if first != kind:  # its tables are in use
             found, expected = (
                 f"{'sparse' if s else 'dense'} {dtype}" for s, dtype in (kind, first)
             )
@@ -313,7 +292,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         if is_foreign(X):
             with memory_named(type(self).__name__, "Pass fewer rows at a time."):
                 return self.machine_.foreign_scores(X)
-        rows = native_rows(self, self.machine_, X)
+        rows = inputs.native_rows(self, self.machine_, X)
         self.machine_.check(rows)
         return self.machine_.scores(rows, self.n_jobs)
 
@@ -336,7 +315,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         """
         check_is_fitted(self)
         refuse_gpu_array(X, f"{type(self).__name__}.eval_terms", "Pass X.cpu().numpy().")
-        rows = native_rows(self, self.machine_, X)
+        rows = inputs.native_rows(self, self.machine_, X)
         self.machine_.check(rows)
         terms = self.machine_.terms(rows, self.n_jobs)
         terms = terms - self.machine_.summary.term_means.astype(terms.dtype)
@@ -439,7 +418,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = bool(
-            getattr(unwrap_map(self.feature_map), "_non_negative", False)
+            getattr(inputs.unwrap_map(self.feature_map), "_non_negative", False)
         )
         return tags
 

@@ -10,24 +10,18 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import (
+    _check_partial_fit_first_call,
+    check_classification_targets,
+)
 from sklearn.utils.validation import check_is_fitted
 
 from ..._util.arguments import check_choice, check_number
 from ..._util.devices import is_foreign
 from ..._util.schema import boolean, labels, number
 from ..._util.storage import all_or_nothing
+from .. import outputs
 from ..inputs import coded_labels, real_targets, refuse_training_on_gpu, weights_of
-from ..outputs import (
-    ScoresAnywhere,
-    best_codes,
-    best_labels,
-    class_pairs,
-    class_probabilities,
-    count_votes,
-    indicators,
-    sigmoid,
-)
 from .base import AdditiveSVM, refuse_outputs, takes_chunks
 from .inputs import is_indicators
 from .problem import Targets
@@ -45,7 +39,7 @@ def _has_probabilities(model: AdditiveSVC) -> bool:
 
 
 @dataclass(eq=False, repr=False)
-class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
+class AdditiveSVC(outputs.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
     r"""Support vector classifier that is a sum of one-dimensional functions.
 
     It is a linear machine on an additive feature map, :math:`f(x) = b + \sum_j g_j(x_j)` with
@@ -243,18 +237,9 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         X, y = self._check_chunk(X, y)
         check_classification_targets(y)
         name = f"{type(self).__name__}.partial_fit"
-        if first and classes is None:
-            raise ValueError(
-                f"{name}: classes must be passed at the first call: all labels that will ever "
-                "occur."
-            )
         if first:
-            self.classes_ = np.unique(classes)
-        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(
-                f"{name}: classes={np.unique(classes)} are not those of the first call, "
-                f"{self.classes_}."
-            )
+            self.__dict__.pop("classes_", None)
+        _check_partial_fit_first_call(self, classes)
         if len(self.classes_) < 2:
             raise ValueError(f"{name}: needs at least 2 classes.")
         unseen = np.setdiff1d(y, self.classes_)
@@ -355,7 +340,7 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
     def _outputs(self) -> np.ndarray:
         """The code that each output calls +1; of pairs, both codes."""
         if self._pairwise:
-            return class_pairs(len(self.classes_))
+            return outputs.class_pairs(len(self.classes_))
         return np.ones(1) if self._has_one_score else np.arange(len(self.classes_))
 
     def _kind_of_outputs(self) -> tuple[str, np.ndarray | None, bool]:
@@ -371,21 +356,21 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
     def _output_to_explain(self, scores: np.ndarray) -> int:
         if not self._pairwise:
             return super()._output_to_explain(scores)
-        winner = int(np.argmax(count_votes(scores[None], len(self.classes_))[0]))
+        winner = int(np.argmax(outputs.count_votes(scores[None], len(self.classes_))[0]))
         sign = (self._outputs() == winner) @ [-1, 1]  # of scores that speak for this class
         margin = np.where((sign != 0) & (sign * scores >= 0), np.abs(scores), np.inf)
         return int(np.argmin(margin))
 
-    def _by_class(self, scores: Any) -> Any:
+    def _class_scores(self, scores: Any) -> Any:
         """Scores of outputs as the values of `decision_function`."""
         is_refused = self._pairwise and is_foreign(scores)
         refuse_outputs(type(self).__name__, "rows of other array libraries", pairwise=is_refused)
-        return count_votes(scores, len(self.classes_)) if self._pairwise else scores
+        return outputs.count_votes(scores, len(self.classes_)) if self._pairwise else scores
 
     def _score_of_fold(self, scores: np.ndarray, y: np.ndarray, counts: np.ndarray) -> float:
         if self._multilabel:
-            return float(np.average((indicators(scores) == y).all(axis=1), weights=counts))
-        best = best_codes(self._by_class(scores), len(self.classes_))
+            return float(np.average((outputs.indicators(scores) == y).all(axis=1), weights=counts))
+        best = outputs.best_codes(self._class_scores(scores), len(self.classes_))
         return float(np.average(best == y, weights=counts))
 
     # -- predictions ------------------------------------------------------------------------------
@@ -410,7 +395,7 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
             One column for two classes, for the second of them. One against one, the votes for each
             class, ties broken by the scores of the pairs.
         """
-        scores = self._by_class(self._scores(X))
+        scores = self._class_scores(self._scores(X))
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> np.ndarray:
@@ -426,8 +411,8 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         ndarray of shape (n_samples,), or (n_samples, n_labels) after an indicator matrix
             Labels; of several, the indicators of those with a positive score.
         """
-        scores = self._by_class(self._scores(X))
-        return indicators(scores) if self._multilabel else best_labels(self, scores)
+        scores = self._class_scores(self._scores(X))
+        return outputs.indicators(scores) if self._multilabel else outputs.best_labels(self, scores)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -446,8 +431,8 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
             Probabilities, in the order of `classes_`. Those of the labels of an indicator matrix
             do not sum to one: each is that of the label by itself.
         """
-        p = sigmoid(self._scores(X))
-        return p if self._multilabel else class_probabilities(p)
+        p = outputs.sigmoid(self._scores(X))
+        return p if self._multilabel else outputs.class_probabilities(p)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -456,7 +441,7 @@ class AdditiveSVC(ScoresAnywhere, ClassifierMixin, AdditiveSVM):
 
 
 @dataclass(eq=False, repr=False)
-class AdditiveSVR(ScoresAnywhere, RegressorMixin, AdditiveSVM):
+class AdditiveSVR(outputs.ScoresAnywhere, RegressorMixin, AdditiveSVM):
     r"""Support vector regressor, or ridge, that is a sum of one-dimensional functions.
 
     It is a linear machine on an additive feature map, :math:`f(x) = b + \sum_j g_j(x_j)` with

@@ -13,35 +13,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..._util import schema
 from ..._util.compiling import interpreted, make_read_only
-from ..._util.schema import (
-    SchemaError,
-    State,
-    array,
-    boolean,
-    instance,
-    labels,
-    names,
-    number,
-    optional,
-    record,
-    saved,
-    size,
-    text,
-)
 from ..._util.sparse import dense, find_not_finite, is_sparse
 from ..._util.threads import cached_property, in_threads
-from ...engine import Spec, apply, code_spec
+from ...engine import Spec, apply, code_spec, extent
 from ...engine.apply import sums_array_api
-from ...engine.extent import (
-    DOMAIN,
-    EXACT_SIZES,
-    OUT_OF_DOMAIN,
-    column_range,
-    describe_negative,
-    describe_not_finite,
-    describe_outside_domain,
-)
 from ...engine.families import CURVES
 from ...engine.outputs import check_loop
 from ...engine.piecewise import spec_of
@@ -126,12 +103,12 @@ class SavedMap:
     saved_class: str  # name of the class that was saved, for messages
     saved_parameters: frozenset[str]  # names of its parameters
     used_parameters = ("out_of_domain",)
-    _state: ClassVar[State] = State(
-        required={"spec_": instance((Spec,)), "n_features_in_": size("features")},
+    _state: ClassVar[schema.State] = schema.State(
+        required={"spec_": schema.instance((Spec,)), "n_features_in_": schema.size("features")},
         allowed={
-            "domain_": optional(DOMAIN),
-            "feature_names_in_": names,
-            "refuses_negative": boolean,
+            "domain_": schema.optional(extent.DOMAIN),
+            "feature_names_in_": schema.names,
+            "refuses_negative": schema.boolean,
         },
     )
     spec_: Spec
@@ -153,23 +130,24 @@ class SavedMap:
 
     def check(self, X: np.ndarray) -> None:
         """Refuse values of float64 rows, or warn of them, in the words of the map."""
-        low, high = column_range(X)
+        name, largest = self.saved_class, extent.EXACT_SIZES[1]
+        low, high = extent.column_range(X)
         place = find_not_finite(X)
         if place is not None:
-            raise ValueError(describe_not_finite(self.saved_class, X[place], *place))
+            raise ValueError(extent.describe_not_finite(name, X[place], *place))
         if self.refuses_negative and (low < 0).any():
             has_signed = "signed" in self.saved_parameters
-            raise ValueError(describe_negative(self.saved_class, float(low.min()), has_signed))
-        if max(-low.min(), high.max()) > EXACT_SIZES[1]:
+            raise ValueError(extent.describe_negative(name, float(low.min()), has_signed))
+        if max(-low.min(), high.max()) > largest:
             raise ValueError(
-                f"{self.saved_class}: values beyond ±{EXACT_SIZES[1]:g} leave the sizes for which "
-                "its results are exact. Divide X by a constant of that order."
+                f"{name}: values beyond ±{largest:g} leave the sizes for which its results are "
+                "exact. Divide X by a constant of that order."
             )
         if self.domain_ is None or self.out_of_domain == "extrapolate":
             return
         lower, upper = (np.asarray(end, np.float64) for end in self.domain_)
         known = self._known_names if self.feature_names_in_ is None else self.feature_names_in_
-        message = describe_outside_domain(
+        message = extent.describe_outside_domain(
             self.saved_class, (low, high), (lower, upper), self.out_of_domain, known
         )
         if message is not None and not self._warned:
@@ -179,12 +157,12 @@ class SavedMap:
     def _check_state(self) -> None:
         if self.refuses_negative is None:  # columns differ in it: the map itself knows which
             raise ValueError("refuses_negative is not stated")
-        if self.out_of_domain not in ("auto", *OUT_OF_DOMAIN):
+        if self.out_of_domain not in ("auto", *extent.OUT_OF_DOMAIN):
             raise ValueError("out_of_domain is unknown")
         check_width(self.spec_, self.n_features_in_)
 
 
-@record
+@schema.record
 class Summary:
     """What is kept of a sample of the training rows: files and pickles hold no rows.
 
@@ -204,23 +182,25 @@ class Summary:
         Type of the rows.
     """
 
-    low: np.ndarray = saved(array("f8", "features"))
-    high: np.ndarray = saved(array("f8", "features"))
-    density: np.ndarray = saved(array("f8", f"features {_DENSITY_BINS}", low=0, high=1))
-    term_means: np.ndarray = saved(array("f8", "features outputs"))
-    importances: np.ndarray = saved(array("f8 f4", "features", low=0))
-    least: float = saved(number(low=0))
-    dtype: str = saved(text(("float64", "float32", "uint8", "uint16", "uint32")))
+    low: np.ndarray = schema.saved(schema.array("f8", "features"))
+    high: np.ndarray = schema.saved(schema.array("f8", "features"))
+    density: np.ndarray = schema.saved(
+        schema.array("f8", f"features {_DENSITY_BINS}", low=0, high=1)
+    )
+    term_means: np.ndarray = schema.saved(schema.array("f8", "features outputs"))
+    importances: np.ndarray = schema.saved(schema.array("f8 f4", "features", low=0))
+    least: float = schema.saved(schema.number(low=0))
+    dtype: str = schema.saved(schema.text(("float64", "float32", "uint8", "uint16", "uint32")))
 
     def _check_state(self) -> None:
         if np.any(self.low > self.high):
-            raise SchemaError("Summary: 'low' is above 'high'")
+            raise schema.SchemaError("Summary: 'low' is above 'high'")
 
 
 def _fitted_map(value: Any, where: str, lengths: Any) -> None:
     """The check of the map of a machine."""
     if not isinstance(value, SavedMap) and not hasattr(value, "_columns_per_feature"):
-        raise SchemaError(f"{where} must be an AdditiveMap, found a {type(value).__name__}")
+        raise schema.SchemaError(f"{where} must be an AdditiveMap, found a {type(value).__name__}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,18 +242,18 @@ class AdditiveMachine:
     feature_names: Any = None
     sample: Any = None
 
-    _state: ClassVar[State] = State(
+    _state: ClassVar[schema.State] = schema.State(
         required={
             "feature_map": _fitted_map,
-            "on_codes": boolean,
-            "weights": array("f8 f4", "features bases outputs"),
-            "offset": array("f8", "outputs"),
-            "tol": number(above=0),
-            "outputs": text(("numbers", "classes", "pairs", "labels")),
-            "classes": optional(labels),
-            "log_odds": boolean,
-            "feature_names": optional(names),
-            "summary": instance((Summary,)),
+            "on_codes": schema.boolean,
+            "weights": schema.array("f8 f4", "features bases outputs"),
+            "offset": schema.array("f8", "outputs"),
+            "tol": schema.number(above=0),
+            "outputs": schema.text(("numbers", "classes", "pairs", "labels")),
+            "classes": schema.optional(schema.labels),
+            "log_odds": schema.boolean,
+            "feature_names": schema.optional(schema.names),
+            "summary": schema.instance((Summary,)),
         }
     )
 
@@ -311,7 +291,7 @@ class AdditiveMachine:
         """Raise ValueError if entries that were loaded contradict each other."""
         n_features, n_bases, n_outputs = self.weights.shape
         feature_map, means, (smallest, largest) = (
-            self.feature_map, self.summary.term_means, EXACT_SIZES
+            self.feature_map, self.summary.term_means, extent.EXACT_SIZES
         )  # fmt: skip
         ends = np.abs([self.summary.low, self.summary.high])
         largest_sum = max(np.abs(a).max() for a in (self.weights, self.offset, means))
@@ -503,7 +483,7 @@ class AdditiveMachine:
         stored = self.sample.data if is_sparse(self.sample) else self.sample
         rows = self.sample.toarray() if is_sparse(self.sample) else self.sample
         ends = np.float64([rows.min(axis=0), rows.max(axis=0)])
-        low, high = np.where(np.abs(ends) < EXACT_SIZES[0], 0.0, ends)
+        low, high = np.where(np.abs(ends) < extent.EXACT_SIZES[0], 0.0, ends)
         counts = [
             np.histogram(rows[:, j], _density_edges(float(a), float(b)))[0]
             for j, (a, b) in enumerate(zip(low, high, strict=True))

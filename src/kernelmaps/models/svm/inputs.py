@@ -19,7 +19,7 @@ from ..._util.arguments import refuse_masked
 from ..._util.sparse import check_sparse, dense, naming_text
 from ...data import Source
 from ...data.files import is_csv
-from ...data.tables import first_column_without_numbers, in_memory
+from ...data.tables import first_column_without_numbers, is_in_memory
 from ...engine.tabulated import zero_at_zero
 from ...maps.base import AdditiveMap, JointMap
 from ...maps.bases import SplineMap
@@ -35,7 +35,7 @@ def is_out_of_core(X: Any) -> bool:
     """Whether X is read block by block; a memory map is an array, unless opened as a source."""
     if isinstance(X, Codes | np.memmap):
         return False
-    return isinstance(X, Source) or not in_memory(X)
+    return isinstance(X, Source) or not is_in_memory(X)
 
 
 def refuse_table(owner: str, X: Any) -> None:

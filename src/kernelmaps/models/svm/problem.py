@@ -147,6 +147,11 @@ class Progress:
     sparse: bool = saved(boolean)
     dtype: str = saved(text(("float64", "float32", "uint8", "uint16", "uint32")))
 
+    @property
+    def kind(self) -> tuple[bool, np.dtype]:
+        """Whether the chunks were CSR, and the type of their values."""
+        return self.sparse, np.dtype(self.dtype)
+
 
 # κ of ``C="scale"``. Cross-validated accuracy on 1500 rows of six tables (0/1 columns like those of
 # DNA, spambase, magic, adult one-hot, pendigits, usps), cubic splines, squared hinge loss: it is

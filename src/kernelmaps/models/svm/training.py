@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -299,24 +299,6 @@ def join_solutions(solutions: Sequence[Solution]) -> Solution:
 # ---- rows that come in blocks -------------------------------------------------------------------
 
 
-class FirstPass(NamedTuple):
-    """What a first pass over the data tells.
-
-    Attributes
-    ----------
-    y, weight : ndarray of shape (n,)
-    sampled : ndarray of int
-        Numbers of some rows of positive weight, at random.
-    outline : array or CSR
-        These rows, with the columns' smallest and largest values as two more rows.
-    """
-
-    y: np.ndarray
-    weight: np.ndarray
-    sampled: np.ndarray
-    outline: Any
-
-
 def open_rereadable(owner: str, X: Any, y: Any, sample_weight: Any) -> Source:
     """Open data that can be read again and again."""
     source = open_source(X, y, sample_weight)
@@ -343,8 +325,12 @@ def read_blocks(source: Source) -> Iterator[Block]:
             yield block
 
 
-def read_once(owner: str, source: Source) -> FirstPass:
-    """One pass: labels, ranges, a sample; refuses rows that no map accepts."""
+def read_once(owner: str, source: Source) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
+    """One pass over the data, which refuses rows that no map accepts.
+
+    Returns targets and weights, the numbers of some rows of positive weight, at random, and these
+    rows, with the columns' smallest and largest values as two more rows.
+    """
     ys, weights, ends, sample, n_counted = [], [], [], RowSample(_MOST_SAMPLED), 0
     for block in read_blocks(source):
         with naming_gams(block.X):
@@ -370,7 +356,7 @@ def read_once(owner: str, source: Source) -> FirstPass:
         outline = sparse.vstack([rows, sparse.csr_matrix(outer)], format="csr")
     else:
         outline = np.vstack([rows, outer])
-    return FirstPass(y, weight, sampled, outline)
+    return y, weight, sampled, outline
 
 
 def _check_block(owner: str, block: Block) -> None:
@@ -414,17 +400,13 @@ class BlockTraining:
             self.states.append(BlockDescent(tables, rows, problem, of_group))
         self.n_threads = options.n_threads
 
-    def for_states(self, work: Callable[[BlockDescent], Any]) -> list[Any]:
-        """Call a function with every state, in as many threads as are allowed."""
-        return run_interruptibly(work, self.states, self.n_threads)
-
     def solve(self, source: Source, fitted: FittedMap) -> Solution:
         """Solve with all rows of a source."""
 
         def read() -> Iterator[tuple[Any, int]]:
             return ((fitted.block(block.X), block.start) for block in read_blocks(source))
 
-        solutions = DescentOverBlocks(self.states, read, self.for_states).solve()
+        solutions = DescentOverBlocks(self.states, read, self.n_threads).solve()
         for solution, state in zip(solutions, self.states, strict=True):
             solution.weights = unpack_weights(solution.weights, state.tables, state.n_outputs)
         return join_solutions(solutions)
@@ -451,7 +433,9 @@ class BlockTraining:
         Those of earlier chunks stay. Returns the means over the chunks of weights and offsets.
         """
         most = min(max_iter, _MOST_EPOCHS)
-        self.for_states(lambda state: state.learn(rows, targets.y, cost, most))
+        run_interruptibly(
+            lambda state: state.learn(rows, targets.y, cost, most), self.states, self.n_threads
+        )
         weights = [unpack_weights(s.average(share), s.tables, s.n_outputs) for s in self.states]
         offset = np.concatenate([state.mean_intercept for state in self.states])
         return np.concatenate(weights, axis=2), offset
