@@ -311,7 +311,7 @@ def test_every_fitted_attribute_is_stated_or_left_out_on_purpose(name, path):
         stated |= {"reader_", "classes_", "feature_names_in_", "n_features_in_"}
     assert public - stated - set(NOT_SAVED) == set()
     again = saved(model, path)
-    assert set(model._state.required) <= set(model._state.of(again))
+    assert set(model._state.required) <= set(model._state.entries_of(again))
     for k in public & stated:
         one, other = getattr(model, k), getattr(again, k)
         if isinstance(one, np.ndarray):

@@ -247,8 +247,8 @@ class Mutator:
             key = self.pick(["dtype", "shape", "offset", "name"])
             item[key] = self.pick([*WILD, [10**12], [2**40, 2**40], [-1], "<f16", "|O"])
         text = json.dumps(head).encode()
-        rest = body[storage._aligned(length) :]
-        whole = text + b" " * (storage._aligned(len(text)) - len(text)) + rest
+        rest = body[storage._align(length) :]
+        whole = text + b" " * (storage._align(len(text)) - len(text)) + rest
         digest = storage.hashlib.sha256(whole).digest()
         return storage._PREFIX.pack(storage.MAGIC, storage.VERSION, len(text), digest) + whole
 

@@ -98,7 +98,7 @@ class State:
         usual = f"_{name}" if self.private and not name.endswith("_") else name
         return self.attributes.get(name, usual)
 
-    def of(self, owner: Any) -> dict[str, Any]:
+    def entries_of(self, owner: Any) -> dict[str, Any]:
         """The entries of an instance; none if it is not fitted."""
         attributes = vars(owner)
         pairs = ((name, self.attribute(name)) for name in (*self.required, *self.allowed))

@@ -108,7 +108,7 @@ def from_bytes(data: bytes, kind: str | None = None, *, source: str = "the data"
         )
     try:
         stored_kind, header, table = _read_head(body, head_length)
-        arrays = _read_arrays(body, _aligned(head_length), table)
+        arrays = _read_arrays(body, _align(head_length), table)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise FileFormatError(f"{source} has an unreadable header: {error}") from error
     if kind is not None and stored_kind != kind:
@@ -202,7 +202,7 @@ def _payload(
     head = json.dumps(
         {"kind": kind, "header": dict(header), "arrays": table}, sort_keys=True, allow_nan=True
     ).encode()
-    return len(head), b"".join([head, b" " * (_aligned(len(head)) - len(head)), *chunks])
+    return len(head), b"".join([head, b" " * (_align(len(head)) - len(head)), *chunks])
 
 
 def _read_head(body: memoryview, length: int) -> tuple[str, dict[str, Any], list[Any]]:
@@ -259,7 +259,7 @@ def _read_arrays(body: memoryview, base: int, table: list[Any]) -> dict[str, np.
     }
 
 
-def _aligned(length: int) -> int:
+def _align(length: int) -> int:
     # The body follows a 52-byte prefix; aligning within the body is enough for numpy views.
     return length + (-length % _ALIGN)
 

@@ -173,7 +173,7 @@ def is_series(y: Any) -> bool:
     return _package(y) in ("pandas", "polars", "pyarrow") and not is_frame(y)
 
 
-def unnamed(position: int) -> str:
+def default_name(position: int) -> str:
     """The name of a column without one, as pandas gives it."""
     return f"Unnamed: {position}"
 
@@ -261,7 +261,7 @@ class RawTable:
         X = X.to_arrow() if _package(X) == "polars" else X
         is_pandas = hasattr(X, "iloc")
         given = X.columns if is_pandas else X.column_names
-        names = [str(name) or unnamed(j) for j, name in enumerate(given)]
+        names = [str(name) or default_name(j) for j, name in enumerate(given)]
         named = all(isinstance(name, str) for name in given)
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
@@ -329,7 +329,7 @@ def raw_column(values: Any, name: str, owner: str) -> RawColumn:
         items = np.asarray(values, dtype=object).tolist()
         nested = next((item for item in items if isinstance(item, _NESTED)), None)
         if nested is not None:
-            raise _nested(name, type(nested).__name__, owner)
+            raise _nested_error(name, type(nested).__name__, owner)
         texts = [None if is_missing(item) else level_name(item) for item in items]
         array = _strings(texts, name, owner)
     return _from_arrow(array, name, owner)
@@ -354,7 +354,7 @@ def _strings(items: list[str | None], name: str, owner: str) -> pa.Array:
 _NESTED = (list, dict, set, complex, np.ndarray)
 
 
-def _nested(name: str, kind: Any, owner: str) -> TypeError:
+def _nested_error(name: str, kind: Any, owner: str) -> TypeError:
     return TypeError(
         f"{owner}: column {name!r} holds values that are neither numbers nor names of levels "
         f"({kind}). Turn them into columns of numbers or text, or leave the column out."
@@ -405,7 +405,7 @@ def _from_arrow(values: Any, name: str, owner: str) -> RawColumn:
     try:
         return Text(values.cast(pa.large_string() if values.nbytes >= _LARGE else pa.string()))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise _nested(name, kind, owner) from None
+        raise _nested_error(name, kind, owner) from None
 
 
 def joined_raw(parts: Sequence[RawColumn]) -> RawColumn:
@@ -432,11 +432,11 @@ def to_text(raw: RawColumn) -> Text:
         return Text(raw.distinct.take(pa.array(raw.codes, mask=raw.codes < 0)))
     if raw.dtype.kind == "M":
         return Text(pa.array(np.datetime_as_string(raw), pa.string(), mask=np.isnat(raw)))
-    codes, levels = factorized(raw)
+    codes, levels = factorize_levels(raw)
     return Text(pa.array(levels, pa.string()).take(pa.array(codes, mask=codes < 0)))
 
 
-def factorized(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
+def factorize_levels(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
     """Codes (−1: missing) and names of the levels of numbers or dates."""
     encoded = pa.array(values, from_pandas=True).dictionary_encode()
     codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)

@@ -26,7 +26,7 @@ import pyarrow.csv
 
 from .._util.arguments import needed
 from .._util.threads import cached_property
-from .columns import advice_on_text, unnamed
+from .columns import advice_on_text, default_name
 from .targets import finite_numbers
 from .text_cells import Text
 
@@ -195,7 +195,7 @@ class CsvFile:
         cells = self._first[1]
         if not self._has_header:
             return [f"x{j}" for j in range(len(cells))]
-        names = [cell.strip() or unnamed(j) for j, cell in enumerate(cells)]
+        names = [cell.strip() or default_name(j) for j, cell in enumerate(cells)]
         twice = sorted(name for name, count in Counter(names).items() if count > 1)
         if twice:
             raise ValueError(f"{self.path} has the columns {twice} more than once.")
@@ -204,7 +204,7 @@ class CsvFile:
     def table(self, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows of some columns, or of all, as strings; empty lines are no rows."""
         with self._errors_with_lines(), open_bytes(self.path) as stream:
-            table = _checked(pa.csv.read_csv(stream, *self._options(columns)))
+            table = _refuse_long_cells(pa.csv.read_csv(stream, *self._options(columns)))
         return table.slice(int(self._has_header))
 
     def blocks(self, columns: Sequence[str] | None = None, rows: int = 1 << 16) -> Iterator[Any]:
@@ -216,7 +216,7 @@ class CsvFile:
             pa.csv.open_csv(stream, *self._options(columns)) as reader,
         ):
             for batch in reader:
-                table = _checked(pa.table(batch.slice(skip)))
+                table = _refuse_long_cells(pa.table(batch.slice(skip)))
                 skip = max(skip - batch.num_rows, 0)
                 for start in range(0, table.num_rows, rows):
                     yield table.slice(start, rows)
@@ -323,7 +323,7 @@ class CsvFile:
         )
 
 
-def _checked(table: Any) -> Any:
+def _refuse_long_cells(table: Any) -> Any:
     """A table, none of whose cells is very long."""
     for name, column in zip(table.column_names, table.columns):
         if (pc.max(pc.binary_length(column)).as_py() or 0) > _LONGEST:

@@ -85,9 +85,9 @@ class PreparedSource(Source):
         return self.source.describe()
 
     def blocks(self, block_rows: int) -> Iterator[Block]:
-        return map(self._prepared, self.source.blocks(block_rows))
+        return map(self._check_block, self.source.blocks(block_rows))
 
-    def _prepared(self, block: Block) -> Block:
+    def _check_block(self, block: Block) -> Block:
         """A block without missing or infinite cells; others are refused by their place."""
         X, y = block.X, None if block.y is None else np.asarray(block.y)
         where = f"{self.describe()}: row {{}} (counted from 0)"
@@ -104,10 +104,10 @@ class PreparedSource(Source):
         if gaps.any():
             row = block.start + int(np.argmax(gaps))
             raise ValueError(f"{where.format(row)}: the target {self.target or 'y'!r} is missing.")
-        return replace(block, X=_normalized(X, self.normalize), y=y)
+        return replace(block, X=_normalize_rows(X, self.normalize), y=y)
 
 
-def _normalized(X: Any, norm: str) -> Any:
+def _normalize_rows(X: Any, norm: str) -> Any:
     """Rows of norm 1, if there is a norm; rows of zeros stay as they are."""
     if norm == "none":
         return X
@@ -253,7 +253,7 @@ class Rows:
         Rows
             The scaled rows.
         """
-        return self if norm == "none" else replace(self, X=_normalized(self.X, norm))
+        return self if norm == "none" else replace(self, X=_normalize_rows(self.X, norm))
 
 
 def read_rows(

@@ -72,7 +72,7 @@ class Block:
             They, with their targets, weights and exposures.
         """
         y, w, exposure = (values_at(item, rows) for item in (self.y, self.w, self.exposure))
-        block = replace(self, X=_sliced(self.X, rows), y=y, w=w, exposure=exposure)
+        block = replace(self, X=_take_rows(self.X, rows), y=y, w=w, exposure=exposure)
         if isinstance(rows, slice):
             return replace(block, row=self.row + rows.start, start=self.start + rows.start)
         return replace(block, positions=rows if self.positions is None else self.positions[rows])
@@ -245,7 +245,7 @@ class StoredRows:
 
     path: Path
 
-    def _mapped(self) -> np.ndarray:
+    def _map_file(self) -> np.ndarray:
         try:
             return np.load(self.path, mmap_mode="r", allow_pickle=False)
         except (ValueError, EOFError) as error:
@@ -253,10 +253,10 @@ class StoredRows:
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        return self._mapped().shape
+        return self._map_file().shape
 
     def __getitem__(self, rows: slice) -> np.ndarray:
-        return np.array(self._mapped()[rows])
+        return np.array(self._map_file()[rows])
 
 
 @dataclass(frozen=True)
@@ -286,7 +286,7 @@ class SlicedSource(Source):
 
     def rows_at(self, rows: slice) -> Any:
         """Some rows, as the fold takes them."""
-        return to_rows(_sliced(self.X, rows), self.frames)
+        return to_rows(_take_rows(self.X, rows), self.frames)
 
     def blocks(self, block_rows: int) -> Iterator[Block]:
         for a in range(0, self.n_rows, block_rows):
@@ -335,7 +335,7 @@ class IterableSource(Source):
         weakref.finalize(self, stream.close)
         for item in self.chunks:
             pickle.dump(item, stream, pickle.HIGHEST_PROTOCOL)
-        self.chunks, self.once = partial(_unpickled, stream, stream.tell()), False
+        self.chunks, self.once = partial(_unpickle, stream, stream.tell()), False
 
     def blocks(self, block_rows: int) -> Iterator[Block]:
         start, width = 0, None
@@ -382,7 +382,7 @@ class IterableSource(Source):
         return Block(X, y, w, index, 0, start, exposure)
 
 
-def _unpickled(stream: Any, end: int) -> Iterator[Any]:
+def _unpickle(stream: Any, end: int) -> Iterator[Any]:
     """Objects of a file that this process has written; several iterators may read it."""
     position = 0
     while position < end:
@@ -555,7 +555,7 @@ def _sliceable(X: Any) -> Any:
     return X if ready else np.asarray(X)
 
 
-def _sliced(X: Any, rows: slice | np.ndarray) -> Any:
+def _take_rows(X: Any, rows: slice | np.ndarray) -> Any:
     if hasattr(X, "iloc"):
         return X.iloc[rows]
     by_position = isinstance(rows, np.ndarray) and hasattr(X, "combine_chunks")  # pyarrow
@@ -565,7 +565,7 @@ def _sliced(X: Any, rows: slice | np.ndarray) -> Any:
 def values_at(values: Any, rows: slice | np.ndarray) -> Any:
     """Targets or weights of some rows, where there are any."""
     refuse_masked("the data", "targets or weights", values)
-    return None if values is None else np.asarray(_sliced(values, rows))
+    return None if values is None else np.asarray(_take_rows(values, rows))
 
 
 def is_table(X: Any) -> bool:

@@ -26,7 +26,7 @@ from .columns import (
     RawColumn,
     RawTable,
     column_position,
-    factorized,
+    factorize_levels,
     joined_raw,
     to_text,
     typed_number_doubts,
@@ -659,7 +659,7 @@ def _dates(raw: RawColumn, how: ColumnFormat, owner: str, notes: ReadingNotes) -
 def _levels(raw: RawColumn, how: ColumnFormat, owner: str) -> Column:
     """Codes of levels, in the order of appearance, or of the ordered categories of a frame."""
     if isinstance(raw, np.ndarray):
-        codes, names = factorized(raw)
+        codes, names = factorize_levels(raw)
         if raw.dtype.kind in "fiu" and names:
             if how.form == "text":
                 # No level of fit is such a number: 01067 was read as 1067, or words were encoded.

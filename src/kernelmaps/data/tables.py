@@ -253,7 +253,7 @@ class ArrowSource(Source):
         column_positions(schema.names, taken, name)
         features = [column for column in schema.names if column not in taken]
         if columns is not None:
-            features = _selected(schema, features, expected, name)
+            features = _select_columns(schema, features, expected, name)
         if not frames:
             _check_numbers(schema, features)
         if frames and taken:  # all values of these columns, as of a table in memory
@@ -275,7 +275,9 @@ class ArrowSource(Source):
         batches = files.scan_batches(self.fragments, [*self.features, *others], block_rows)
         # Batches have at most so many rows, and may be empty.
         start, has_target = 0, self.has_target
-        tables = _grouped(batches, block_rows, has_target) if self.frames else filter(len, batches)
+        tables = (
+            _group_batches(batches, block_rows, has_target) if self.frames else filter(len, batches)
+        )
         for number, table in enumerate(tables):
             yield self._block(table, number, start)
             start += table.num_rows
@@ -317,7 +319,7 @@ def count_rows(fragment: Any) -> int:
     return fragment.count_rows() if groups is None else sum(group.num_rows for group in groups)
 
 
-def _grouped(batches: Iterator[Any], rows: int, mask: np.ndarray | None) -> Iterator[Any]:
+def _group_batches(batches: Iterator[Any], rows: int, mask: np.ndarray | None) -> Iterator[Any]:
     """Small batches together as tables of up to `rows`; of a mask, where it is true."""
     group, start = list[Any](), 0
     for batch in batches:
@@ -341,7 +343,7 @@ def _value_names(schema: Any, columns: list[str]) -> dict[str, list[str]]:
     }
 
 
-def _selected(schema: Any, header: list[str], names: list[str], where: str) -> list[str]:
+def _select_columns(schema: Any, header: list[str], names: list[str], where: str) -> list[str]:
     """Columns that hold the values of these names, in their order."""
     value_names = _value_names(schema, header)
     column_of = {value: column for column, values in value_names.items() for value in values}

@@ -64,7 +64,9 @@ def target_values(raw: RawColumn, target: str, where: Where) -> tuple[np.ndarray
     is_plain = Text(numeric).plain is not None and not column.has_codes
     how = NumberFormat() if is_plain else find_number_format(column)
     if how is not None:
-        values = _exact(numeric, locate) if is_plain else _formatted(column, how, rows, locate)
+        values = (
+            _exact(numeric, locate) if is_plain else _parse_formatted(column, how, rows, locate)
+        )
         doubts = [*number_doubts(column, how), *unit_doubts(column, how)]
         _warn_of(doubts, f"the target {target!r}", where)
         return values, has_target
@@ -128,7 +130,7 @@ def _exact(numeric: pa.Array, locate: Callable[[int], str]) -> np.ndarray:
     return _to_integers(values)
 
 
-def _formatted(
+def _parse_formatted(
     column: Text, how: NumberFormat, rows: np.ndarray, locate: Callable[[int], str]
 ) -> np.ndarray:
     """Numbers with units or grouped digits; other cells among them are refused."""

@@ -55,7 +55,7 @@ _GROUP = r"'’\s\x{A0}\x{2009}\x{202F}"  # between three digits each, as the co
 _EXPONENT = r"(?:[eE][+-]?\d+)?"
 
 
-def _grouped(mark: str) -> str:
+def _grouped_digits(mark: str) -> str:
     """Pattern of whole numbers, whose digits one mark may group; no group begins with a zero."""
     marks = (mark, "['’]", _BLANK)
     groups = [rf"[1-9]\d{{0,2}}(?:{separator}\d{{3}})+" for separator in marks]
@@ -64,8 +64,8 @@ def _grouped(mark: str) -> str:
 
 _DIGITS = {
     "plain": rf"(?:\d+\.?\d*|\.\d+){_EXPONENT}",
-    "1,234.5": rf"(?:(?:{_grouped(',')})(?:\.\d*)?|\.\d+){_EXPONENT}",
-    "1.234,5": rf"(?:(?:{_grouped('[.]')})(?:,\d*)?|,\d+){_EXPONENT}",
+    "1,234.5": rf"(?:(?:{_grouped_digits(',')})(?:\.\d*)?|\.\d+){_EXPONENT}",
+    "1.234,5": rf"(?:(?:{_grouped_digits('[.]')})(?:,\d*)?|,\d+){_EXPONENT}",
 }
 _POWERS = {
     "k": 3, "tsd": 3, "thousand": 3, "tausend": 3, "lakh": 5, "lakhs": 5, "mio": 6, "mln": 6,
@@ -207,14 +207,14 @@ class Text:
         return bool(_match(self.array.take(pa.array(places)), _LEADING_ZERO).any())
 
     @cached_property
-    def _remembered(self) -> dict[str, Any]:
+    def _parsed_cells(self) -> dict[str, Any]:
         return {}
 
     def parsed(self, form: str) -> tuple[np.ndarray, pa.Array, np.ndarray]:
         """The different cells as numbers of a form, their units, and powers of ten."""
-        if form not in self._remembered:
-            self._remembered[form] = numbers_in(self.cells.distinct, form)
-        return self._remembered[form]
+        if form not in self._parsed_cells:
+            self._parsed_cells[form] = numbers_in(self.cells.distinct, form)
+        return self._parsed_cells[form]
 
     def numbers(self, how: NumberFormat) -> np.ndarray:
         """The different cells as numbers of one format and unit; NaN where they are not such."""
@@ -228,13 +228,13 @@ class Text:
         Text that comes where dates had a type is read in the formats that leave no doubt, each
         cell by itself: what a cell means must not depend on the others that come with it.
         """
-        if form not in self._remembered:
+        if form not in self._parsed_cells:
             dates = np.full(len(self.cells.distinct), np.datetime64("NaT", "s"))
             for one in CERTAIN_FORMS if form == TYPED else dict.fromkeys((form, ISO)):
                 if np.isnat(dates).any():
                     dates = np.where(np.isnat(dates), parse_dates(self.cells.distinct, one), dates)
-            self._remembered[form] = dates
-        return self._remembered[form]
+            self._parsed_cells[form] = dates
+        return self._parsed_cells[form]
 
     @cached_property
     def number_forms(self) -> list[str]:

@@ -109,7 +109,7 @@ def feature_kernel(
     Cosines need a signature, tables do not.
     """
     if callable(kernel) and not isinstance(kernel, Kernel | str | type):
-        name, signature = getattr(kernel, "__name__", "signature"), partial(_checked, kernel)
+        name, signature = getattr(kernel, "__name__", "signature"), partial(_call_signature, kernel)
         if not homogeneous:
             return lag_kernel(name, signature)
         kernel = HomogeneousKernel(name, signature)
@@ -144,7 +144,7 @@ def _evaluate_difference(signature: Function, x: np.ndarray, y: np.ndarray) -> n
     return signature(np.abs(y - x))
 
 
-def _checked(function: Function, lag: np.ndarray) -> np.ndarray:
+def _call_signature(function: Function, lag: np.ndarray) -> np.ndarray:
     """A user's signature, of |λ|."""
     values = np.asarray(function(np.abs(lag)), dtype=np.float64)
     if values.shape != np.shape(lag) or not np.all(np.isfinite(values)):

@@ -163,7 +163,7 @@ def sums_array_api(table: Table, X: Any, check: int = gpu.FINITE) -> tuple[Any, 
     xp = namespace(X)
     if gpu.usable_for(X):
         note_path("gpu:sums")
-        return gpu.sums(_summed(table, _precision(xp, X)), X, check)
+        return gpu.sums(_sum_table(table, _precision(xp, X)), X, check)
     note_path("reference:sums")
     X, outputs = real_rows(X, xp), int(table.width[0])
     ends = (end[table.set_of] for end in (table.clip_low, table.clip_high))
@@ -180,10 +180,10 @@ def sums_array_api(table: Table, X: Any, check: int = gpu.FINITE) -> tuple[Any, 
 
 
 @lru_cache(maxsize=16)
-def _summed(table: Table, dtype: np.dtype) -> Any:
-    from .table.dot import summed_table
+def _sum_table(table: Table, dtype: np.dtype) -> Any:
+    from .table.dot import sum_table
 
-    return summed_table(table, dtype)
+    return sum_table(table, dtype)
 
 
 def _precision(xp: Any, X: Any) -> np.dtype:

@@ -50,7 +50,7 @@ def _n_columns(spec: Spec, n_features: int) -> int:
 
 
 def _formula(xp: Any, spec: Spec, X: Any) -> Any:
-    angles = project(xp, spec, _clipped(xp, spec, X))
+    angles = project(xp, spec, _clip_rows(xp, spec, X))
     if spec.numbers["paired"]:
         values = xp.concat([xp.cos(angles), xp.sin(angles)], axis=1)
     else:
@@ -60,7 +60,7 @@ def _formula(xp: Any, spec: Spec, X: Any) -> Any:
     return spec.numbers["scale"] * values
 
 
-def _clipped(xp: Any, spec: Spec, X: Any) -> Any:
+def _clip_rows(xp: Any, spec: Spec, X: Any) -> Any:
     """Rows within the box, where the spec has one."""
     if "lower" not in spec.arrays:
         return X
@@ -77,7 +77,7 @@ def _fast(spec: Spec, X: Any, out: np.ndarray) -> np.ndarray:
     from . import _joint_loops
 
     note_path(f"{spec.numbers['operator']}:{'csr' if is_sparse(X) else 'dense'}")
-    X = _clipped(np, spec, X)
+    X = _clip_rows(np, spec, X)
     wave = _joint_loops.wave(spec.numbers["scale"], out.dtype)
     paired, half = spec.numbers["paired"], n_outputs(spec)
     turns = None  # phases, reduced to [0, 1)

@@ -122,7 +122,7 @@ def evaluate_sets(table: Table, x: np.ndarray) -> Iterator[np.ndarray]:
     """Values (numbers, columns) at some numbers, of one set of a table after the other."""
     step = max(1, _SET_VALUES // (len(x) * int(table.width.max())))
     for begin in range(0, len(table.origin), step):
-        sets = table.by_set(slice(begin, begin + step))
+        sets = table.take_sets(slice(begin, begin + step))
         values = evaluate_table(sets, np.repeat(x[:, None], sets.n_features, axis=1), np)
         yield from np.split(values, sets.column[1:-1], axis=1)
 

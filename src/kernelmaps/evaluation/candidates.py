@@ -203,17 +203,17 @@ def fit_kernel(name: Any, X: Any, random_state: Any = 0) -> Kernel:
     rows = X[np.sort(rng.permutation(X.shape[0])[:300])]
     if isinstance(kernel, Polynomial):
         mean = float(np.mean(row_norms(rows, squared=True)))
-        return replace(kernel, gamma=_rounded(0.5 / mean if mean > 0 else 1.0), coef0=0.5)
+        return replace(kernel, gamma=_round(0.5 / mean if mean > 0 else 1.0), coef0=0.5)
     if isinstance(kernel, Exponential):
         squared = kernel.base.squared_distance(rows)
         mean = float(squared.sum() / max(1, len(squared) * (len(squared) - 1)))
-        return kernels.Exponential(kernel.base, gamma=_rounded(1 / mean if mean > 0 else 1.0))
+        return kernels.Exponential(kernel.base, gamma=_round(1 / mean if mean > 0 else 1.0))
     assert isinstance(kernel, StationaryKernel)  # by get_sort
     fitted = fit_length("compare", kernel, "auto", rows, rng)
-    return fitted.with_length(_rounded(fitted.length))
+    return fitted.with_length(_round(fitted.length))
 
 
-def _rounded(value: float) -> float:
+def _round(value: float) -> float:
     """Three digits: enough for a width, and short in tables."""
     return float(f"{value:.3g}")
 

@@ -91,7 +91,7 @@ def kernel_error(map: Any, X: Any, Y: Any = None, *, kernel: Any = None) -> Kern
     >>> km.kernel_error(km.DesignedMap("chi2", 7), X).max < 1e-3
     True
     """
-    map = _fitted(map, X)
+    map = _fit_if_needed(map, X)
     truth = _kernel_of(map, kernel)
     left = _rows(map.transform(X))
     right = left if Y is None else _rows(map.transform(Y))
@@ -144,7 +144,7 @@ class _ErrorSums:
         return KernelError(self.largest, rms, relative, bias, self.pairs, parts or {}, size)
 
 
-def _fitted(map: Any, X: Any) -> Any:
+def _fit_if_needed(map: Any, X: Any) -> Any:
     try:
         check_is_fitted(map)
     except NotFittedError:

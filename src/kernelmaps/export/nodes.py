@@ -91,7 +91,7 @@ def _encode_object(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any
     elif (stated := state_of(type(value))) is not None:
         node["version"] = stated.version
         saved = getattr(value, "_saved", None)
-        state = stated.of(value) if saved is None else saved()
+        state = stated.entries_of(value) if saved is None else saved()
     else:  # a kernel: its parameters
         parameters = fields(value) if is_dataclass(value) else ()
         state = {item.name: getattr(value, item.name) for item in parameters}

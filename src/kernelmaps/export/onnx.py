@@ -240,11 +240,11 @@ def _formula(xp: Trace, model: Any, X: Any) -> list[Traced]:
     if hasattr(model, "spec_"):
         return [evaluate(model.spec_, X, xp=xp)]
     if name == "StreamingPCA":
-        Z = _mapped(xp, model, X)
+        Z = _map_rows(xp, model, X)
         return [(Z - model.mean_.astype(X.dtype)) @ model.components_.T]
     linear = isinstance(model, StreamingLinear)
     if linear:
-        scores = _mapped(xp, model, X) @ np.atleast_2d(model.coef_).T
+        scores = _map_rows(xp, model, X) @ np.atleast_2d(model.coef_).T
         scores = scores + np.atleast_1d(model.intercept_).astype(X.dtype)
     else:
         scores = _additive_scores(xp, model, X)
@@ -274,7 +274,7 @@ def _additive_scores(xp: Trace, model: Any, X: Any) -> Traced:
     return xp.sum(by_feature, axis=1) + offset.astype(X.dtype)
 
 
-def _mapped(xp: Trace, model: Any, X: Traced) -> Traced:
+def _map_rows(xp: Trace, model: Any, X: Traced) -> Traced:
     """φ(X) of a streaming model: none, one map, or several side by side."""
     blocks = []
     for group in model._fitted_maps.parts:

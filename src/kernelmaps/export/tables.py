@@ -35,7 +35,7 @@ def write_tables(model: Any, path: AnyPath, *, step: Any = None) -> None:
     tables = _all_tables(model, step)
     content = BytesIO()
     if Path(path).suffix.lower() == ".csv":
-        _joined(tables).to_csv(content, index=False)
+        _join_tables(tables).to_csv(content, index=False)
     else:
         needed("openpyxl")
         with pd.ExcelWriter(content, engine="openpyxl") as writer:
@@ -68,7 +68,7 @@ def _all_tables(model: Any, step: Any) -> dict[str, Any]:
     return {"(intercept)": pd.DataFrame(data), **tables}
 
 
-def _joined(tables: dict[str, Any]) -> Any:
+def _join_tables(tables: dict[str, Any]) -> Any:
     """All tables in one: bands and levels are in the same column, those of second columns next."""
     import pandas as pd
 

@@ -183,7 +183,7 @@ class FrequencySampler:
     def iid(self, n: int, d: int) -> np.ndarray:
         """n frequencies in d dimensions as rows."""
         frequencies = self.kernel.sample_frequencies(n, d, self.rng)
-        return self._checked("sample_frequencies", frequencies, (n, d))
+        return self._check_values("sample_frequencies", frequencies, (n, d))
 
     def orthogonal(self, n: int, d: int) -> np.ndarray:
         """The same, orthogonal in blocks of d."""
@@ -211,9 +211,9 @@ class FrequencySampler:
         if quantile in (None, kernels.StationaryKernel.radius_quantile):
             return np.linalg.norm(self.iid(n, d), axis=1)
         radii = self.kernel.radius_quantile(np.maximum(self.rng.random(n), 2.0**-54), d)
-        return self._checked("radius_quantile", radii, (n,))
+        return self._check_values("radius_quantile", radii, (n,))
 
-    def _checked(self, method: str, numbers: Any, shape: tuple[int, ...]) -> np.ndarray:
+    def _check_values(self, method: str, numbers: Any, shape: tuple[int, ...]) -> np.ndarray:
         """What a kernel's method returned, if it is finite numbers of this shape."""
         numbers = np.asarray(numbers, dtype=np.float64)
         if numbers.shape != shape or not np.isfinite(numbers).all():

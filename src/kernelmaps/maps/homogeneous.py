@@ -114,11 +114,11 @@ class Series(NamedTuple):
             return 2 * np.pi, self.expand(2 * np.pi)
         sizes = range(self.columns, max(0, self.columns - _SIZES), -1)
         candidates = [self._replace(columns=size) for size in sizes]
-        refined = [(*one._refined(pairs), one) for one in candidates]
+        refined = [(*one._refine(pairs), one) for one in candidates]
         _, period, one = min(refined, key=lambda item: item[0])
         return period, one.expand(period)
 
-    def _refined(self, pairs: np.ndarray) -> tuple[float, float]:
+    def _refine(self, pairs: np.ndarray) -> tuple[float, float]:
         """Smallest worst error of the pairs, and its period."""
         best, periods, step = (np.inf, 0.0), _PERIODS, _PERIODS[1] / _PERIODS[0]
         for _ in range(1 + _ROUNDS):

@@ -151,7 +151,7 @@ class Loss:
         """
         return 0.0
 
-    def after_step(self, is_full: bool) -> Loss:
+    def add_majorizer(self, is_full: bool) -> Loss:
         """With the majorizer's share for the next Newton step, after a full or a damped one."""
         return self
 
@@ -627,7 +627,7 @@ class SmoothedQuantile(Quantile):
         """That of the median: smoothing parameters of a wide loss of other quantiles overfit."""
         return replace(self, quantile=0.5, width=START_WIDTH * self.spread)
 
-    def after_step(self, is_full):
+    def add_majorizer(self, is_full):
         share = self.majorizer_share / 10 if is_full else min(1.0, 100 * self.majorizer_share)
         return replace(self, majorizer_share=share)
 

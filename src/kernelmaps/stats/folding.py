@@ -109,13 +109,13 @@ def fold(
     def centre(block: Block) -> None:
         if stats.shift is None:  # known after the first of several parts
             Z = features_of(block, transform, name)
-            _named(name, block, stats.centre_on, Z, block.y, block.w)
+            _name_errors(name, block, stats.centre_on, Z, block.y, block.w)
 
     def add_up(block: Block) -> Any:
         Z = features_of(block, transform, name)
-        return _named(name, block, stats.partial, Z, block.y, block.w, block.start)
+        return _name_errors(name, block, stats.partial, Z, block.y, block.w, block.start)
 
-    def centred() -> Iterator[Block]:
+    def centre_blocks() -> Iterator[Block]:
         # The shift must be known before the first product; all later blocks share it.
         for block in blocks:
             if stats.shift is None:
@@ -128,9 +128,10 @@ def fold(
     with nullcontext() if on_device is None else on_device.session(_SUMS_MUST_FIT):
         # The session belongs to this thread, and a GPU needs no other.
         threads = resolve_threads(n_jobs)
-        results = map(added, centred()) if on_device else ordered_map(added, centred(), threads)
+        centred = centre_blocks()
+        results = map(added, centred) if on_device else ordered_map(added, centred, threads)
         for block, sums in results:
-            _named(name, block, stats.merge, sums)
+            _name_errors(name, block, stats.merge, sums)
             saved.added(block)
         saved.finish()
         return stats if on_device is None else stats.to_host()
@@ -180,7 +181,7 @@ def features_of(block: Block, transform: Transform | None, name: str) -> Any:
     _check_block(block, name)
     if transform is None:
         return block.X
-    Z = _named(name, block, transform, block.X)
+    Z = _name_errors(name, block, transform, block.X)
     if devices.is_tensor(Z):
         return Z
     return Z.tocsr() if sp.issparse(Z) else np.asarray(Z)
@@ -315,7 +316,7 @@ class Checkpoint:
 # ---- messages -----------------------------------------------------------------------------------
 
 
-def _named(
+def _name_errors(
     name: str, block: Block, function: Callable[..., Result], *args: Any, **kw: Any
 ) -> Result:
     """Call; a ValueError learns which estimator and which chunk it comes from."""

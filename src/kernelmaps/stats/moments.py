@@ -349,10 +349,10 @@ class Moments(Statistics):
             return  # only rows of weight zero: nothing is known yet
         n_rows = Z.shape[0] if w is None else np.count_nonzero(w)
         bits = 24 if n_rows > 2 else 8
-        self.shift = _rounded(block_mean(Z, w), bits)
+        self.shift = _round_mean(block_mean(Z, w), bits)
         if self.target == "real":
             mean = np.average(to_columns(y), axis=0, weights=w)
-            self.y_shift = mean if n_rows > 2 else _rounded(mean, bits)
+            self.y_shift = mean if n_rows > 2 else _round_mean(mean, bits)
 
     def partial(self, Z: Any, y: Any = None, sample_weight: Any = None, start: int = 0) -> Self:
         if Z.shape[0] == 0 or self.shift is None:
@@ -366,7 +366,7 @@ class Moments(Statistics):
         w = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         out.n = Z.shape[0] if w is None else int(np.count_nonzero(w))
         out.weight = float(Z.shape[0] if w is None else w.sum())
-        Z = self._shifted(Z)
+        Z = self._shift_rows(Z)
         out.shift = np.zeros_like(self.shift) if sp.issparse(Z) else self.shift
         Y = self._targets(out, y, w)
         with np.errstate(over="ignore", invalid="ignore"):  # told below, with the column
@@ -622,7 +622,7 @@ class Moments(Statistics):
         options = {name: getattr(self, name) for name in _OPTIONS}
         return type(self)(**options, classes=classes)
 
-    def _shifted(self, Z: Any) -> Any:
+    def _shift_rows(self, Z: Any) -> Any:
         if is_tensor(Z):
             return Z - to_device(self.shift, Z.device).to(Z.dtype)
         if sp.issparse(Z):  # summed about 0: in float64, where float32 would cancel later
@@ -711,7 +711,7 @@ class Moments(Statistics):
                 )
 
 
-def _rounded(mean: np.ndarray, bits: int) -> np.ndarray:
+def _round_mean(mean: np.ndarray, bits: int) -> np.ndarray:
     fraction, power = np.frexp(mean.astype(np.float64))
     return np.ldexp(np.rint(np.ldexp(fraction, bits)), power - bits)
 

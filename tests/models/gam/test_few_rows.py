@@ -212,7 +212,7 @@ def test_screened_terms_are_those_that_all_of_them_lead_to(monkeypatch, loss):
 
 def test_a_term_enters_for_its_evidence_alone():
     """A gradient of some standard errors brings a curve in, one within them does not."""
-    penalties = Penalties.of_bases([_two_functions(), _two_functions()])
+    penalties = Penalties.from_bases([_two_functions(), _two_functions()])
     rho, n = np.full(2, 30.0), 1000.0
     gradient = np.sqrt(n) * np.array([0.0, 5.0, 0.5, 0.5, 0.5])
     entering = entering_smoothing(penalties, rho, np.zeros(5), gradient, n, n, 1.0)

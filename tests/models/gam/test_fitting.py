@@ -35,7 +35,7 @@ def three_columns(seed, loss, n=3000):
 def test_new_smoothing_parameters_are_those_of_the_full_problem(seed, dispersion):
     """With the others fixed; so are coefficients, solutions and degrees of freedom."""
     rows = three_columns(seed, "squared_error")
-    problem, penalties = rows.squared_problem()[0], Penalties.of_bases(rows.bases)
+    problem, penalties = rows.squared_problem()[0], Penalties.from_bases(rows.bases)
     rho = np.full(penalties.count, 1.0)
     fixed = np.arange(penalties.count) < 4  # a curve and a straight line for each of two columns
     full = estimate_smoothing(problem, penalties, rho, dispersion, fixed, tol=ADDING.reml_tol)
@@ -59,9 +59,9 @@ def test_new_smoothing_parameters_are_those_of_the_full_problem(seed, dispersion
 def test_a_rough_fit_of_added_terms_is_nearly_the_exact_one(seed, loss):
     """For squared loss all but negligible coefficients; else nine tenths of what new terms gain."""
     rows = three_columns(seed, loss)
-    kind, penalties = make_loss(loss, rows.y), Penalties.of_bases(rows.bases)
+    kind, penalties = make_loss(loss, rows.y), Penalties.from_bases(rows.bases)
     small = TermRows(rows.codes[:2], rows.bases[:2], rows.y, rows.weight, rows.offset)
-    count = Penalties.of_bases(small.bases).count
+    count = Penalties.from_bases(small.bases).count
     before = fit_penalised(small, kind, np.full(count, 8.0))
     rho = np.concatenate([before.rho, np.full(penalties.count - count, 8.0)])
     beta = np.concatenate([before.beta, np.zeros(len(penalties.scale) - len(before.beta))])
@@ -88,7 +88,7 @@ def hessians(monkeypatch):
 
 def test_the_last_steps_have_exact_gradients_and_an_earlier_hessian(seed, hessians):
     rows = three_columns(seed, "log_loss")
-    penalties, kind = Penalties.of_bases(rows.bases), make_loss("log_loss", rows.y)
+    penalties, kind = Penalties.from_bases(rows.bases), make_loss("log_loss", rows.y)
     fit = fit_penalised(rows, kind, np.full(penalties.count, 8.0))
     assert fit.converged
     assert len(hessians) < fit.n_iter
@@ -102,7 +102,7 @@ def test_the_last_steps_have_exact_gradients_and_an_earlier_hessian(seed, hessia
 def test_a_warm_start_needs_one_hessian(seed, hessians):
     """From the coefficients and smoothing parameters of an earlier fit, to a minimum."""
     rows, kind = three_columns(seed, "log_loss"), make_loss("log_loss", np.ones(2))
-    before = fit_penalised(rows, kind, np.full(Penalties.of_bases(rows.bases).count, 8.0))
+    before = fit_penalised(rows, kind, np.full(Penalties.from_bases(rows.bases).count, 8.0))
     hessians.clear()
     fit = fit_penalised(rows, kind, before.rho, beta=before.beta + 0.01)
     assert fit.converged

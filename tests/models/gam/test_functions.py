@@ -151,9 +151,9 @@ def test_what_prediction_keeps_is_not_pickled(seed):
     fitted = model(rng, 1)
     before = pickle.dumps(fitted)
     fitted.scores(rows(rng, fitted.books, 5))
-    assert "_fitted" in vars(fitted)
+    assert "_prediction_terms" in vars(fitted)
     assert len(pickle.dumps(fitted)) == len(before)
-    assert "_fitted" not in vars(pickle.loads(pickle.dumps(fitted)))
+    assert "_prediction_terms" not in vars(pickle.loads(pickle.dumps(fitted)))
 
 
 def test_a_file_without_terms_is_refused(seed):

@@ -46,7 +46,7 @@ def test_the_sum_over_coefficients_is_the_restricted_likelihood(seed):
     candidates, signal, codes, y = one_column(seed)
     n, basis = len(y), candidates[0]
     Z = np.column_stack([np.ones(n), basis.values[codes]])
-    penalties = Penalties.of_bases([basis])
+    penalties = Penalties.from_bases([basis])
     problem = NormalEquations(Z.T @ Z, Z.T @ y, float(y @ y), float(n))
     fits = [
         penalised_fit(problem, penalties, np.array([np.log(n * smoothing), 0.0]))

@@ -58,7 +58,7 @@ def rows_of(
 
 def problems(seed: int):
     rows, dense_rows = rows_of(seed, "squared_error")
-    penalties = [Penalties.of_bases(r.bases) for r in (rows, dense_rows)]
+    penalties = [Penalties.from_bases(r.bases) for r in (rows, dense_rows)]
     # The prior on smoothing parameters takes functions of a mean square of one.
     penalties[1] = replace(penalties[1], prior=penalties[0].prior)
     problems_of_both = (r.squared_problem()[0] for r in (rows, dense_rows))

@@ -44,7 +44,7 @@ def rows_for(loss, seed, n=800):
 def test_gradient_vanishes_at_the_end(loss, seed):
     rows = rows_for(loss, seed)
     kind = make_loss(loss, rows.y)
-    penalties = Penalties.of_bases(rows.bases)
+    penalties = Penalties.from_bases(rows.bases)
     rho = np.log(np.array([5.0, 2.0, 3.0]))[: penalties.count]
     fixed = np.ones(penalties.count, bool)
     fit = fit_penalised(rows, kind, rho, fixed, max_iter=3000)
@@ -67,7 +67,7 @@ def test_repeated_rows_are_weights(seed):
     twice = [np.repeat(c, rows.weight.astype(int)) for c in rows.codes]
     y, offset = (np.repeat(v, rows.weight.astype(int)) for v in (rows.y, rows.offset))
     copies = TermRows(twice, rows.bases, y, np.ones(len(y)), offset)
-    start = np.zeros(Penalties.of_bases(rows.bases).count)
+    start = np.zeros(Penalties.from_bases(rows.bases).count)
     first = fit_penalised(rows, make_loss("log_loss", rows.y), start)
     second = fit_penalised(copies, make_loss("log_loss", y), start)
     np.testing.assert_allclose(first.beta, second.beta, rtol=1e-5, atol=1e-6)
@@ -129,7 +129,7 @@ def test_the_covariance_is_that_of_the_minimum(loss, seed):
     """Also where smoothing parameters are given, and quasi-Newton steps need one Hessian only."""
     rows = rows_for(loss, seed)
     kind = make_loss(loss, rows.y)
-    penalties = Penalties.of_bases(rows.bases)
+    penalties = Penalties.from_bases(rows.bases)
     rho = np.log(np.array([5.0, 2.0, 3.0]))[: penalties.count]
     fit = fit_penalised(rows, kind, rho, np.ones(penalties.count, bool))
     problem = rows.at(kind, fit.beta).working_problem()

@@ -15,7 +15,7 @@ from kernelmaps.models.solvers.lasso import (
     GroupPenalty,
     _Group,
     _group_minimum,
-    _thresholded,
+    _threshold,
     lasso_path,
 )
 from kernelmaps.stats import Moments
@@ -193,11 +193,11 @@ def test_dual_norm_and_threshold(seed, ratio):
     assert penalty.dual_norm(v, 2 * norm) == 2 * norm
     several = GroupPenalty.from_groups(np.repeat([0, 1], 4), ratio)
     np.testing.assert_allclose(several.dual_norm(np.append(v / 3, v), 0.0), norm)
-    w = _thresholded(v, 0.5 * norm * ratio, 0.5 * norm * (1 - ratio) * 2)
+    w = _threshold(v, 0.5 * norm * ratio, 0.5 * norm * (1 - ratio) * 2)
     np.testing.assert_allclose(penalty.dual_norm(v - w, 0.0), 0.5 * norm)
     np.testing.assert_allclose((v - w) @ w, 0.5 * norm * penalty.value(w))
     larger = norm * (1 + 1e-12)
-    assert not _thresholded(v, larger * ratio, larger * (1 - ratio) * 2).any()
+    assert not _threshold(v, larger * ratio, larger * (1 - ratio) * 2).any()
 
 
 def test_one_group_in_the_eigenbasis(seed):
@@ -215,7 +215,7 @@ def test_one_group_with_both_penalties(seed):
     block = _Group.from_columns(root.T @ root / 9, np.arange(5))
     exact = block.minimum(r, np.zeros(5), 0.0, 0.1, 0.0)
     np.testing.assert_allclose(
-        block._accelerated(r, np.zeros(5), 0.0, 0.1, 1e-13), exact, atol=1e-9
+        block._minimise_fista(r, np.zeros(5), 0.0, 0.1, 1e-13), exact, atol=1e-9
     )
     assert not block.minimum(r, exact, np.abs(r).max(), 0.0, 0.0).any()
 

@@ -8,7 +8,7 @@ from sklearn import datasets
 import kernelmaps as km
 from kernelmaps.engine.reference import evaluate_table
 from kernelmaps.engine.table import AFFINE, CODE, EDGES, Table
-from kernelmaps.engine.table.dot import summed_table
+from kernelmaps.engine.table.dot import sum_table
 from kernelmaps.exceptions import OutOfDomainWarning
 from kernelmaps.models.svm.fitted import add_sums
 
@@ -229,7 +229,7 @@ def test_sums_at_the_ends_of_bins_are_those_of_the_readable_form(seed, dtype, bi
     )
     X = np.clip(np.concatenate([X, np.nextafter(X, low), np.nextafter(X, high)]), low, high)
     expected = evaluate_table(table, X.astype(np.float64), np).sum(axis=1)
-    terms = summed_table(table, np.dtype(dtype))
+    terms = sum_table(table, np.dtype(dtype))
     found = np.zeros((len(X), 1))
     add_sums(terms, X, found, 1)
     size = max(float(np.abs(own).max()) for own in sets)

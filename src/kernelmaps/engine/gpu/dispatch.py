@@ -120,14 +120,14 @@ def _apply(xp: Any, spec: Spec, X: Any, check: int) -> tuple[Any, bool]:
         return _chain(xp, spec, X, check)
     if spec.family in FORMS:
         Z, dtype = FORMS[spec.family](xp, spec, _floats(xp, X)), _result(xp, X)
-        return Z if Z.dtype == dtype else xp.astype(Z, dtype), _refused(xp, X, check)
+        return Z if Z.dtype == dtype else xp.astype(Z, dtype), _has_refused_values(xp, X, check)
     if X.dtype != xp.uint8:
         X = real_rows(X, xp)
     if spec.family != "piecewise" and spec.family not in CURVES:
-        return evaluate(spec, X, xp=xp), _refused(xp, X, check)
+        return evaluate(spec, X, xp=xp), _has_refused_values(xp, X, check)
     table = _table_for(xp, spec, X)
     if table is None:
-        return evaluate(spec, real_rows(X, xp), xp=xp), _refused(xp, X, check)
+        return evaluate(spec, real_rows(X, xp), xp=xp), _has_refused_values(xp, X, check)
     flag = _flag(xp, X, check)
     out = xp.empty((X.shape[0], table.width), dtype=_result(xp, X), device=device_of(X))
     if X.shape[0]:
@@ -307,7 +307,7 @@ def _floats(xp: Any, X: Any) -> Any:
     return X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float32)
 
 
-def _refused(xp: Any, X: Any, check: int) -> bool:
+def _has_refused_values(xp: Any, X: Any, check: int) -> bool:
     if check == ANY or not xp.isdtype(X.dtype, "real floating"):
         return False
     wrong = ~xp.all(xp.isfinite(X))

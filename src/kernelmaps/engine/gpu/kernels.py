@@ -164,7 +164,7 @@ def _columns(block, piece, u, begin, count, COLUMNS: tl.constexpr):
 
 
 @triton.jit
-def _refused(x, CHECK: tl.constexpr):
+def _is_refused(x, CHECK: tl.constexpr):
     """Which values are not finite (CHECK 1), or negative, too (2); none for CHECK 0.
 
     Those in float32's last octave, which no table of octaves has, are refused as well.
@@ -227,7 +227,7 @@ def transform(
         top = (tl.program_id(0).to(tl.int64) * SIZES.steps + step) * group
         left = (tl.minimum(n - top, group) * d).to(tl.int32)
         x = tl.load(x_ptr + top * d + k, k < left, other=0)
-        wrong = wrong | _refused(x, CHECK)
+        wrong = wrong | _is_refused(x, CHECK)
         piece, u = _find(_real(x), at, table.bins)
         if table.banded:
             # A piece has columns from `away` on: those before and behind are of other pieces.
@@ -271,7 +271,7 @@ def dot(
         feature = tl.minimum(f, d - 1)
         at = _read(feature, table.bins)
         x = tl.load(x_ptr + i[:, None] * d + f, used, other=0)
-        wrong = wrong | _refused(x, CHECK)
+        wrong = wrong | _is_refused(x, CHECK)
         if table.bounded:
             size = _real(x)
             low, high = tl.load(table.low + feature), tl.load(table.high + feature)

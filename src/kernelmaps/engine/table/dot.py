@@ -42,7 +42,7 @@ class SumWorkspace(NamedTuple):
     sums: np.ndarray  # T: of a row, the columns that fill vectors included
 
 
-def summed_table(table: Table, dtype: np.dtype) -> SummedTable:
+def sum_table(table: Table, dtype: np.dtype) -> SummedTable:
     """The layout of a table of outputs, with coefficients in the precision of `dtype`.
 
     The ends of its range are rounded as rows of that precision are.

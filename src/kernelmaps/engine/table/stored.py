@@ -108,7 +108,7 @@ class Table:
         start = int(self.coef_start[s])
         return self.coef[start : start + prod(shape)].reshape(shape)
 
-    def by_set(self, sets: Any) -> Table:
+    def take_sets(self, sets: Any) -> Table:
         """The table of one feature for each of some sets, which a slice or their indices name."""
         of_sets = {name: getattr(self, name)[sets] for name in (*_OF_SETS, *_STARTS)}
         column = np.concatenate([[0], np.cumsum(of_sets["width"], dtype=np.int64)])

@@ -126,7 +126,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     def _log_exposure(self, exposure: Any, n: int) -> np.ndarray:
         return np.zeros(n)
 
-    def _after_fit(
+    def _finish_fit(
         self, columns: Sequence[Column], y: np.ndarray, weight: np.ndarray, offset: np.ndarray
     ) -> None:
         """Learn what is left to learn from rows of the fit: all of them, or a sample."""
@@ -198,7 +198,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             settings = self._settings()
             rows = encode_rows(columns, targets, weight, offsets, settings)
             self._fit_rows(rows, losses, settings, int(np.count_nonzero(weight)), location)
-            self._after_fit(columns, targets[0] + location, weight, offsets)
+            self._finish_fit(columns, targets[0] + location, weight, offsets)
         else:
             owner = type(self).__name__
             if offset is not None:
@@ -274,14 +274,14 @@ class GeneralizedAdditiveModel(BaseEstimator):
         few = len(rows.weight) <= MAX_EXACT_ROWS and n_rows == np.count_nonzero(rows.weight)
         training = replace(rows, books=streamed.books) if few else streamed
         self._fit_rows(training, losses, settings, n_rows, checks.location)
-        self._after_fit(sample.columns, y + checks.location, weight, offset)
+        self._finish_fit(sample.columns, y + checks.location, weight, offset)
 
     def _fit_rows(
         self, rows: TrainingRows, losses: Sequence[Loss], settings: GamSettings, n_rows: int,
         location: float,
     ) -> None:  # fmt: skip
         """Fit all outputs, whose targets are less a location, and keep the fitted model."""
-        sums, rows = rows.weight_sums, rows.in_units_of_fit(settings.weights)
+        sums, rows = rows.weight_sums, rows.scale_weights(settings.weights)
         unit, log_densities = 1.0, 0.0
         if settings.weights == "precision":  # φ is for rows of weight 1; densities have a factor √w
             unit = float(sums[0] / rows.total_weight)
@@ -341,7 +341,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         """Learn how the columns of X are read, and read them."""
         owner = type(self).__name__
         reader, columns = TableReader.learn_and_read(
-            [self._checked(X)], owner, self.categorical_features, self.terms
+            [self._check_input(X)], owner, self.categorical_features, self.terms
         )
         self._set_reader(reader)
         reader.warn(owner, stacklevel=5)
@@ -366,12 +366,12 @@ class GeneralizedAdditiveModel(BaseEstimator):
             notes.unexpected.clear()  # a file may hold the target, too
             notes.warn(type(self).__name__, stacklevel=4)
         else:
-            columns = self.reader_.read(self._checked(X), type(self).__name__)
+            columns = self.reader_.read(self._check_input(X), type(self).__name__)
         if warns:
             warn_beyond(type(self).__name__, self.predictor_.count_beyond(columns), stacklevel=4)
         return columns
 
-    def _checked(self, X: Any) -> Any:
+    def _check_input(self, X: Any) -> Any:
         """A frame as it is; an array of numbers, with NaN where they are missing, or of objects."""
         owner = type(self).__name__
         if is_foreign(X):
@@ -647,7 +647,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         scores = self.predictor_.intercept + values.sum(axis=0)
         k = int(np.argmax(scores)) if output is None else output
         names = self.reader_.value_names
-        cells = [_in_words(column, names.get(column.name, {})) for column in columns]
+        cells = [_describe_first_cell(column, names.get(column.name, {})) for column in columns]
         cells_by_term = [
             ", ".join(cells[j] for j in term.columns) for term in self.predictor_.terms
         ]
@@ -677,7 +677,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         return tags
 
 
-def _in_words(column: Column, names: Mapping[float, str]) -> str:
+def _describe_first_cell(column: Column, names: Mapping[float, str]) -> str:
     """The first cell of a column as text: a level, a number, or the name that a number has."""
     if column.is_category:
         return column.levels[column.codes[0]] if column.codes[0] >= 0 else "missing"

@@ -227,7 +227,7 @@ def fit_codebook(
     `max_levels` is the largest number of levels, those of the most rows.
     """
     if column.is_category:
-        return LevelCounts.of(column, weight, frequency).codebook(column.name, max_levels)
+        return LevelCounts.from_column(column, weight, frequency).codebook(column.name, max_levels)
     values, positive = column.values, weight > 0
     if not positive.all():
         values, weight = values[positive], weight[positive]
@@ -298,7 +298,7 @@ class LevelCounts:
     n_rows: Counter[str]
 
     @classmethod
-    def of(cls, column: Column, weight: np.ndarray, frequency: bool) -> LevelCounts:
+    def from_column(cls, column: Column, weight: np.ndarray, frequency: bool) -> LevelCounts:
         """Those of rows of positive weight; `frequency`: integer weights count rows."""
         present = (column.codes >= 0) & (weight > 0)
         codes, weight, n_levels = column.codes[present], weight[present], len(column.levels)

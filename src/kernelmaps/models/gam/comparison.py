@@ -58,7 +58,7 @@ def fit_statistics(
     `_corrected_edf` are the degrees of freedom with those that the estimation of the smoothing
     parameters uses (`edf2` in mgcv).
     """
-    penalties = Penalties.of_bases(model.design.bases)
+    penalties = Penalties.from_bases(model.design.bases)
     residual = null = parameters = edf = 0.0
     log_likelihood, reml = log_densities, -log_densities
     for loss, fit, totals in zip(losses, model.fits, model.design.totals, strict=True):

@@ -240,7 +240,7 @@ def build_design(
             book.name, term.kind, (j,), basis, targets.counts,
             shapes=shapes, extrapolation=extrapolation, period=term.period or 0.0,
         )  # fmt: skip
-        return _at_values(design_term, rows) if isinstance(rows, RowsInMemory) else design_term
+        return _tabulate_term(design_term, rows) if isinstance(rows, RowsInMemory) else design_term
 
     def build_surface_term(columns: Pair, term: Term) -> DesignTerm:
         name = " × ".join(books[j].name for j in columns)
@@ -264,7 +264,7 @@ def build_design(
     return design.with_pairs(list(settings.pairs), requested=settings.pairs)
 
 
-def _at_values(term: DesignTerm, rows: RowsInMemory) -> DesignTerm:
+def _tabulate_term(term: DesignTerm, rows: RowsInMemory) -> DesignTerm:
     """A term whose functions are known at the values of rows, if these are few.
 
     Functions are centred over the values.

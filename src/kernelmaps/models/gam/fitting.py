@@ -213,7 +213,7 @@ def _project(term: DesignTerm, values: np.ndarray) -> np.ndarray:
 
 def fit_added_terms(rows: SolverRows, loss: Loss, start: WarmStart) -> RoughFit:
     """Fit rows roughly: the edf of old terms stay as they were."""
-    all_penalties = Penalties.of_bases(rows.bases)
+    all_penalties = Penalties.from_bases(rows.bases)
     # All coefficients of new terms, and those of the others that penalties leave something of.
     is_active = _is_new(all_penalties, start)
     is_active[all_penalties.active_set(start.rho, rows.total_weight)] = True

@@ -199,11 +199,11 @@ def term_values(terms: Sequence[Any], function_values: Any, xp: Any) -> Iterator
         values = function_values[:, begin : begin + width]
         begin += width
         if len(term.columns) > 1:
-            values = (_interpolated if term.coarse else surface_values)(term, values, xp)
+            values = (_interpolate_pair if term.coarse else surface_values)(term, values, xp)
         yield values
 
 
-def _interpolated(term: Any, places: Any, xp: Any) -> Any:
+def _interpolate_pair(term: Any, places: Any, xp: Any) -> Any:
     """A pair at places (n_samples, 2) among the codes of its columns."""
     *sizes, n_outputs = term.values.shape
     cells = xp.astype(term.values.reshape(-1, n_outputs), places.dtype)

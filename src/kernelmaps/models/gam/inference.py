@@ -90,7 +90,7 @@ def build_predictor(
     for k, (loss, all_coefficients) in enumerate(zip(losses, model.fits, strict=True)):
         df = max(n - float(all_coefficients.edf.sum()), 1.0)
         df = df if loss.estimates_dispersion else np.inf
-        outputs.append(_Output.of(slices, fits[k], df, effects[k] if effects else None))
+        outputs.append(_Output.from_fit(slices, fits[k], df, effects[k] if effects else None))
     unseen = [
         new_levels(term, [books[j].kind == "category" for j in term.columns], fits, span, smoothing)
         for term, span, smoothing in slices
@@ -128,11 +128,11 @@ class _Output:
     levels: LevelEffects | None
 
     @classmethod
-    def of(
+    def from_fit(
         cls, slices: Slices, fit: PenalisedFit, residual_df: float, levels: LevelEffects | None
     ) -> _Output:
         projections = {
-            i: Projection.of(slices[i][0], sides, fit.beta[slices[i][1]])
+            i: Projection.from_term(slices[i][0], sides, fit.beta[slices[i][1]])
             for i, sides in pair_sides(slices).items()
         }
         penalty = np.zeros(len(fit.beta))
@@ -159,7 +159,7 @@ class _Output:
                     edf += -moved if i == at else moved
         return edf
 
-    def displayed(self, i: int) -> DisplayedFunction:
+    def displayed_function(self, i: int) -> DisplayedFunction:
         """The displayed function of a term: the sum of its parts."""
         fit, term = self.fit, self.slices[i][0]
         parts, sampling = displayed_parts(i, self.slices, self.projections)
@@ -222,7 +222,7 @@ def _fitted_term(i: int, outputs: Sequence[_Output], unseen: NewLevels) -> Fitte
     has_increments = len(term.columns) == 1 and term.kind != "category"
     values, errors, increments, tests = [], [], [], []
     for output in outputs:
-        shown, fit = output.displayed(i), output.fit
+        shown, fit = output.displayed_function(i), output.fit
         if isinstance(basis, LevelBasis):
             assert output.levels is not None
             values.append(output.levels.values)
@@ -246,7 +246,8 @@ def _fitted_term(i: int, outputs: Sequence[_Output], unseen: NewLevels) -> Fitte
     statistic, reference_df, p_value = np.array(tests).T
     return FittedTerm(
         term.name, term.kind, term.columns, tabulate_codes,
-        np.sqrt(np.stack(errors, axis=-1) ** 2 + unseen.by_code()).reshape(tabulate_codes.shape),
+        np.sqrt(np.stack(errors, axis=-1) ** 2 + unseen.variances_at_codes())
+        .reshape(tabulate_codes.shape),
         term.counts, np.array([output.edf(i) for output in outputs]), statistic, p_value,
         np.stack([np.exp(output.fit.rho[smoothing]) for output in outputs], axis=-1),
         reference_df, coarse=() if pair is None else (pair.first.of_code, pair.second.of_code),
@@ -333,7 +334,7 @@ def wald_test(
     where columns are missing in the same rows, the data do not tell the effects of their missing
     values apart, and the difference of these keeps the variance of its prior.
     """
-    along, kappa = _along_identified(beta, covariance, prior)
+    along, kappa = _project_identified(beta, covariance, prior)
     used = kappa >= min(0.5, kappa.max())
     rank, statistic = int(np.count_nonzero(used)), float(np.sum(along[used] ** 2))
     if residual_df == np.inf:
@@ -346,11 +347,11 @@ def random_effects_test(
     beta: np.ndarray, covariance: np.ndarray, prior: np.ndarray, residual_df: float = np.inf
 ) -> TermTest:
     """The test of a variance, from a posterior and the variances of its prior, φ/D."""
-    along, kappa = _along_identified(beta, covariance, prior)
+    along, kappa = _project_identified(beta, covariance, prior)
     return mixture_test(float(np.sum(kappa * along**2)), kappa**2, residual_df)
 
 
-def _along_identified(
+def _project_identified(
     beta: np.ndarray, covariance: np.ndarray, prior: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients along directions of the posterior variance 1, and κ, the edf of each direction.

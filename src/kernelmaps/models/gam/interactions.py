@@ -130,7 +130,7 @@ class InteractionSearch:
             larger = self._add_pairs(design, pairs)
             is_complete = larger.n_pairs == design.n_pairs
             finest = PAIRS.max_functions if is_complete else PAIR_SEARCH.n_functions_in_search
-            larger = _refined(larger, _pair_edf(model), finest)
+            larger = _refine(larger, _pair_edf(model), finest)
             tried |= set(pairs)
             if larger.sizes == model.design.sizes:
                 break
@@ -224,7 +224,7 @@ def _without_vanished(model: RoughModel, n_requested: int) -> AdditiveDesign:
     return replace(design, terms=tuple(t for t in design.terms if t.columns not in vanished))
 
 
-def _refined(
+def _refine(
     design: AdditiveDesign, edf: dict[tuple[int, ...], float], finest: int
 ) -> AdditiveDesign:
     """Twice as many functions, `finest` at most, for pairs that use nearly all that they have.

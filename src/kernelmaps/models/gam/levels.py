@@ -141,7 +141,7 @@ class NewLevels(NamedTuple):
     functions: np.ndarray
     variances: np.ndarray
 
-    def by_code(self) -> np.ndarray:
+    def variances_at_codes(self) -> np.ndarray:
         """Variances at the codes, of shape (n_codes, n_outputs)."""
         return self.functions**2 @ self.variances.T
 

@@ -244,11 +244,11 @@ class FitToCheck:
         quantile = self._quantile_residuals(eta, rng)
         partial = model.contributions(columns)[:, :, k]
         partial += self.loss.working_residuals(y, eta)[:, None]
-        of_columns = {
+        by_column = {
             term.name: partial[:, t] for t, term in enumerate(model.terms) if len(term.columns) == 1
         }
         return GamCheck(
-            model.estimator, eta, residuals, quantile, leverage, distance, shown, of_columns, basis,
+            model.estimator, eta, residuals, quantile, leverage, distance, shown, by_column, basis,
             concurvity, _findings(basis, concurvity, quantile, leverage, distance),
         )  # fmt: skip
 

@@ -506,12 +506,12 @@ class AdditivePredictor:
         return TermTable(self.books, tuple(terms), self.estimator, self.posterior.bases)
 
     @cached_property
-    def _fitted(self) -> TermTable:
+    def _prediction_terms(self) -> TermTable:
         """The terms as predictions take them."""
         return self._table(self.terms)
 
     @cached_property
-    def _continued(self) -> TermTable:
+    def _continuing_terms(self) -> TermTable:
         """The terms, curves and pairs going on with the slopes at their ends."""
         kinds = "spline", "pair"
         return self._table(
@@ -519,18 +519,18 @@ class AdditivePredictor:
         )
 
     @cached_property
-    def _ended(self) -> TermTable:
+    def _constant_terms(self) -> TermTable:
         """The terms, all constant beyond the training rows."""
         return self._table([replace(t, extrapolation="constant", linear=()) for t in self.terms])
 
     @property
     def functions(self) -> TermFunctions:
         """The terms as a table of the engine."""
-        return self._fitted.functions
+        return self._prediction_terms.functions
 
     def scores(self, columns: Sequence[Column], max_readable: int = MAX_READABLE) -> np.ndarray:
         """Scores of rows: shape (n_samples, n_outputs)."""
-        return self._fitted.sums(columns, self.intercept, max_readable)
+        return self._prediction_terms.sums(columns, self.intercept, max_readable)
 
     @cached_property
     def pure_terms(self) -> tuple[FittedTerm, ...]:
@@ -563,7 +563,7 @@ class AdditivePredictor:
 
     def contributions(self, columns: Sequence[Column]) -> np.ndarray:
         """Values of the terms as they are shown: shape (n_samples, n_terms, n_outputs)."""
-        values = self._fitted.values(columns)
+        values = self._prediction_terms.values(columns)
         if self.moved_parts:
             moved_values = self._table([moved.term for moved in self.moved_parts]).values(columns)
             for k, (pair, _, single, _) in enumerate(self.moved_parts):
@@ -578,15 +578,15 @@ class AdditivePredictor:
 
         Beyond the training rows they grow as those of `score_errors` do.
         """
-        at_ends = [replace(t, values=t.errors, main_parts=()) for t in self._ended.terms]
+        at_ends = [replace(t, values=t.errors, main_parts=()) for t in self._constant_terms.terms]
         variances = self._table(at_ends).values(columns) ** 2
-        variances += self._term_variances(self._continued, columns)
-        variances -= self._term_variances(self._ended, columns)
+        variances += self._term_variances(self._continuing_terms, columns)
+        variances -= self._term_variances(self._constant_terms, columns)
         of_surfaces = [t for t, term in enumerate(self.terms) if term.kind == "surface"]
         if of_surfaces:  # errors at knots say little about those between them
-            exact = self._term_variances(self._fitted, columns)
+            exact = self._term_variances(self._prediction_terms, columns)
             variances[:, of_surfaces] = exact[:, of_surfaces]
-        bias = self._continued.values(columns) - self._fitted.values(columns)
+        bias = self._continuing_terms.values(columns) - self._prediction_terms.values(columns)
         return np.sqrt(np.maximum(variances, 0.0) + bias**2)
 
     def _term_variances(self, table: TermTable, columns: Sequence[Column]) -> np.ndarray:
@@ -624,11 +624,11 @@ class AdditivePredictor:
         without a code counts as the mean that the fit has for it.
         """
         levels, codes = self.posterior.levels, self._level_codes(columns)
-        factors, table = self.posterior.cholesky_factors(), self._continued
+        factors, table = self.posterior.cholesky_factors(), self._continuing_terms
         errors = np.empty((len(columns[0]), len(factors)))
         left_out: list[int] = []
         if as_fitted:
-            table, left_out = self._fitted, list(self.posterior.new_levels)
+            table, left_out = self._prediction_terms, list(self.posterior.new_levels)
         for rows, design in table.design(columns):
             design[:, left_out] = 0.0
             for k, factor in enumerate(factors):
@@ -643,7 +643,7 @@ class AdditivePredictor:
 
     def _missed_by_ends(self, columns: Sequence[Column]) -> np.ndarray:
         """What the slopes of curves that predictions end would add beyond the training rows."""
-        return self._continued.sums(columns, self.intercept) - self.scores(columns)
+        return self._continuing_terms.sums(columns, self.intercept) - self.scores(columns)
 
     def score_draws(
         self, columns: Sequence[Column], n_draws: int, rng: np.random.Generator
@@ -657,7 +657,7 @@ class AdditivePredictor:
         draws = np.tile(self.scores(columns), (n_draws, 1, 1))
         normal = [rng.normal(size=(len(factor), n_draws)) for factor in factors]
         draws += rng.normal(size=(n_draws, 1, len(factors))) * self._missed_by_ends(columns)
-        for rows, design in self._continued.design(columns):
+        for rows, design in self._continuing_terms.design(columns):
             for k, (factor, drawn) in enumerate(zip(factors, normal, strict=True)):
                 deviations = design @ factor
                 if levels is not None:
@@ -681,11 +681,11 @@ class AdditivePredictor:
 
     def model_matrix(self, columns: Sequence[Column]) -> np.ndarray:
         """Functions of the posterior for rows, the intercept first: one column each."""
-        return np.concatenate([design for _, design in self._fitted.design(columns)])
+        return np.concatenate([design for _, design in self._prediction_terms.design(columns)])
 
     def function_covariance(self, columns: Sequence[Column]) -> np.ndarray:
         """Covariance over rows of the functions of the posterior, without the intercept."""
-        gram = sum(design.T @ design for _, design in self._fitted.design(columns))
+        gram = sum(design.T @ design for _, design in self._prediction_terms.design(columns))
         gram = np.asarray(gram) / len(columns[0])
         return gram[1:, 1:] - np.outer(gram[0, 1:], gram[0, 1:])
 

@@ -79,7 +79,9 @@ class Side(NamedTuple):
     gram: np.ndarray
 
     @classmethod
-    def of(cls, slices: Slices, position: int, codes: CoarseCodes, weight: np.ndarray) -> Side:
+    def from_codes(
+        cls, slices: Slices, position: int, codes: CoarseCodes, weight: np.ndarray
+    ) -> Side:
         """That of a column, whose coarse codes have these weights."""
         if position < 0:
             basis = empty_basis(len(codes.of_code))
@@ -124,7 +126,7 @@ class Projection:
     deviations: Sequence[np.ndarray]
 
     @classmethod
-    def of(cls, term: DesignTerm, sides: tuple[Side, Side], beta: np.ndarray) -> Projection:
+    def from_term(cls, term: DesignTerm, sides: tuple[Side, Side], beta: np.ndarray) -> Projection:
         """That of a pair with some coefficients; `sides` are its columns."""
         assert isinstance(term.basis, TermBasis)
         weight, functions = term.counts, term.basis.values
@@ -142,13 +144,13 @@ class Projection:
 
     def pure_part(self, functions: np.ndarray, span: slice) -> DisplayedPart:
         """The pair without what moves."""
-        return DisplayedPart(functions + self._in_cells(self.to_main), span)
+        return DisplayedPart(functions + self._evaluate_cells(self.to_main), span)
 
     def pure_deviations(self) -> np.ndarray:
         """Deviations of the pair that come from the sample of rows: those of what moves."""
-        return self._in_cells(self.deviations)
+        return self._evaluate_cells(self.deviations)
 
-    def _in_cells(self, moved: Sequence[np.ndarray]) -> np.ndarray:
+    def _evaluate_cells(self, moved: Sequence[np.ndarray]) -> np.ndarray:
         """Minus the functions of the sides with some coefficients, in the cells of the pair."""
         first, second = (side.coarse @ part for side, part in zip(self.sides, moved, strict=True))
         no_functions = np.zeros((len(first) * len(second), 1))
@@ -198,7 +200,7 @@ def _regression(
     gram[1 : 1 + n_first, 1 : 1 + n_first] = sides[0].gram
     gram[1 + n_first :, 1 + n_first :] = sides[1].gram
     problem = NormalEquations(gram, np.append(0.0, products @ beta), square, total)
-    penalties = Penalties.of_bases([side.basis for side in sides])
+    penalties = Penalties.from_bases([side.basis for side in sides])
     start = np.full(penalties.count, np.log(total))
     fit = estimate_smoothing(problem, penalties, start, tol=PIRLS.squared_tol)
     inverse = fit.inverse.dense[1:, 1:]
@@ -229,7 +231,9 @@ def pair_sides(slices: Slices) -> dict[int, tuple[Side, Side]]:
     for i, (term, _, _) in enumerate(slices):
         if term.pair is not None:
             first, second = (
-                Side.of(slices, single.get(column, -1), codes, term.counts.sum(axis=1 - axis))
+                Side.from_codes(
+                    slices, single.get(column, -1), codes, term.counts.sum(axis=1 - axis)
+                )
                 for axis, (column, codes) in enumerate(
                     zip(term.columns, (term.pair.first, term.pair.second), strict=True)
                 )

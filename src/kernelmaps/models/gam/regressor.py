@@ -362,7 +362,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         ]
         return np.column_stack([ends[0][:, 0], ends[-1][:, 1]])
 
-    def _after_fit(
+    def _finish_fit(
         self, columns: Sequence[Column], y: np.ndarray, weight: np.ndarray, offset: np.ndarray
     ) -> None:
         """Quantiles of the leave-one-out residuals of a quantile loss, for intervals."""

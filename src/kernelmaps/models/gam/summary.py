@@ -143,10 +143,10 @@ def pair_functions(model: AdditivePredictor, names: ValueNames) -> list[PairFunc
 def _shape(
     term: FittedTerm, book: Codebook, names: Mapping[float, str], residual_df: float
 ) -> ShapeFunction:
-    values, errors = _of_single_output(term.values), _of_single_output(term.errors)
+    values, errors = _drop_output_axis(term.values), _drop_output_axis(term.errors)
     counts = term.counts / max(float(term.counts.sum()), 1e-300)
     missing = np.stack([values[MISSING], errors[MISSING]]) if counts[MISSING] > 0 else None
-    increments = None if term.increment_errors is None else _of_single_output(term.increment_errors)
+    increments = None if term.increment_errors is None else _drop_output_axis(term.increment_errors)
     codes: Any
     labels = None
     if book.kind == "number":
@@ -176,7 +176,7 @@ def _pair(term: FittedTerm, model: AdditivePredictor, names: ValueNames) -> Pair
         labels.append(tuple(_cell_label(book, coarse, int(k), value_names) for k in with_rows))
     cells = np.ix_(*used)
     density = term.counts[cells] / max(float(term.counts.sum()), 1e-300)
-    values, errors = _of_single_output(term.values)[cells], _of_single_output(term.errors)[cells]
+    values, errors = _drop_output_axis(term.values)[cells], _drop_output_axis(term.errors)[cells]
     first, second = labels
     across = model.books[term.columns[0]].name
     return PairFunction(term.name, first, second, values, errors, density, term.importance, across)
@@ -198,7 +198,7 @@ def _surface(t: int, model: AdditivePredictor) -> PairFunction:
     density = np.where(is_near, (shares / np.maximum(cells, 1))[nearest], 0.0)
     first, second = (tuple(f"{value:.4g}" for value in side) for side in sides)
     return PairFunction(
-        term.name, first, second, _of_single_output(values), _of_single_output(errors),
+        term.name, first, second, _drop_output_axis(values), _drop_output_axis(errors),
         density.reshape(values.shape[:2]), term.importance, model.books[term.columns[0]].name,
     )  # fmt: skip
 
@@ -213,6 +213,6 @@ def _cell_label(book: Codebook, coarse: np.ndarray, cell: int, names: Mapping[fl
     return " … ".join(names.get(end // 1, f"{end:.4g}") for end in ends)
 
 
-def _of_single_output(values: np.ndarray) -> np.ndarray:
+def _drop_output_axis(values: np.ndarray) -> np.ndarray:
     """Without the axis of outputs where there is one output only."""
     return values[..., 0] if values.shape[-1] == 1 else values

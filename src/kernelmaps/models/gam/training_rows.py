@@ -112,7 +112,7 @@ class RowsInMemory:
         w = self.weight[self.weight > 0]
         return np.array([w.sum(), w @ w, np.log(w).sum(), len(w)])
 
-    def in_units_of_fit(self, weights: str) -> RowsInMemory:
+    def scale_weights(self, weights: str) -> RowsInMemory:
         """The rows with the weights that a fit takes; `weights` says what they are."""
         # In units of the largest, equal weights of any size become exactly one.
         unit = 1.0 if weights == "frequency" else self.weight.max()
@@ -379,7 +379,7 @@ def _count_in_chunk(
     chunk = rows_with_target(chunk)
     where, notes = f"{checks.owner}, chunk {chunk.chunk}", ReadingNotes(refuses=False)
     read, weight = reader.read(chunk.X, where, ordered=False, notes=notes), checks(chunk)[1]
-    return [LevelCounts.of(read[j], weight, frequency) for j in columns]
+    return [LevelCounts.from_column(read[j], weight, frequency) for j in columns]
 
 
 def count_labels(source: Source, checks: RowChecks) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -500,7 +500,7 @@ class RowsFromStream:
     def weight_sums(self) -> np.ndarray:
         return np.asarray(self.first_pass.weight_sums)
 
-    def in_units_of_fit(self, weights: str) -> RowsFromStream:
+    def scale_weights(self, weights: str) -> RowsFromStream:
         """The rows with the weights that a fit takes."""
         scale = fit_scale(weights, *self.weight_sums)
         encoder = replace(self.encoder, weight_scale=scale)
@@ -553,10 +553,10 @@ def _fold_terms(
     function: Callable[[TermRows], Any],
 ) -> Any:  # fmt: skip
     """The sum over chunks of a function of their rows with some terms."""
-    return rows.sum_over_chunks(partial(_on_terms, terms, output, function))
+    return rows.sum_over_chunks(partial(_call_on_terms, terms, output, function))
 
 
-def _on_terms(
+def _call_on_terms(
     terms: Sequence[DesignTerm], output: int, function: Callable[[TermRows], Any],
     rows: RowsInMemory,
 ) -> Any:  # fmt: skip

@@ -288,13 +288,13 @@ class BandRows:
     def __iter__(self) -> Blocks:
         check_stop()
         size = 8 * self.entries_per_row * self.n_rows
-        return iter(self._stored if size <= MEMORY_LIMIT else self._computed())
+        return iter(self._stored_blocks if size <= MEMORY_LIMIT else self._compute_blocks())
 
     @cached_property
-    def _stored(self) -> list[tuple[slice, Any]]:
-        return list(self._computed())
+    def _stored_blocks(self) -> list[tuple[slice, Any]]:
+        return list(self._compute_blocks())
 
-    def _computed(self) -> Blocks:
+    def _compute_blocks(self) -> Blocks:
         rows = rows_of(self.X)
         workspace = workspace_for(self.tables, rows)
         step = max(1, int(BLOCK_VALUES / max(self.entries_per_row, 1)))
@@ -313,21 +313,21 @@ class BandRows:
     def _laid_out(self, w: np.ndarray) -> np.ndarray:
         """Weights of the bands as loops take them."""
         flat = self._zeros()
-        self._by_feature(flat)[:] = self.band_weights(w)
+        self._view_features(flat)[:] = self.band_weights(w)
         return flat
 
     def _zeros(self) -> np.ndarray:
         """Weights or sums of the loops, [feature][function]; vectors may touch what follows."""
         return aligned(self.tables.n_weights + _VECTOR, np.dtype(np.float64))
 
-    def _by_feature(self, flat: np.ndarray) -> np.ndarray:
+    def _view_features(self, flat: np.ndarray) -> np.ndarray:
         """Weights or sums of the loops as [feature][function]: a view."""
         tables = self.tables
         return flat[: tables.n_weights].reshape(-1, tables.stride)[:, : self.width]
 
-    def _transformed(self, flat: np.ndarray) -> np.ndarray:
+    def _transform_sums(self, flat: np.ndarray) -> np.ndarray:
         """R times sums of bands."""
-        sums = self._by_feature(flat)
+        sums = self._view_features(flat)
         if self._transforms is None:
             return sums.ravel()
         return np.matmul(self._transforms, sums[:, :, None]).ravel()
@@ -344,14 +344,14 @@ class BandRows:
         flat = self._zeros()
         for rows, bands in self:
             add_rows(bands, values[rows], flat)
-        return self._transformed(flat)
+        return self._transform_sums(flat)
 
     def product(self, weight: np.ndarray, w: np.ndarray, shift: float = 0.0) -> np.ndarray:
         """ψ(X)ᵀ W (ψ(X) w − shift); rows without a weight are left out."""
         v, score, flat = self._laid_out(w), np.zeros(1), self._zeros()
         for rows, bands in self:
             add_products(bands, weight[rows], v, float(shift), score, flat)
-        return self._transformed(flat)
+        return self._transform_sums(flat)
 
     def blocks(self, weight: np.ndarray) -> np.ndarray:
         """The block of ψ(X)ᵀ W ψ(X) of each feature, [feature][function][function]."""

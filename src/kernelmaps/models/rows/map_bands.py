@@ -58,7 +58,7 @@ class Bands:
     def select(self, features: np.ndarray) -> Bands:
         """The bands of some features alone."""
         sets = self.table.set_of[features]
-        return replace(self, table=self.table.by_set(sets), transform_of=self.transform_of[sets])
+        return replace(self, table=self.table.take_sets(sets), transform_of=self.transform_of[sets])
 
     def join(self, table: Table) -> Bands:
         """The bands of these features, and those of others whose table is that of ψ itself."""

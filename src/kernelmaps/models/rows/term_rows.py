@@ -107,7 +107,7 @@ class TermRows:
 
     def at(self, loss: Loss, beta: np.ndarray) -> EvaluationInMemory:
         """Evaluate the losses of all rows at some coefficients."""
-        return EvaluationInMemory.of(self, loss, beta, self.scores(beta))
+        return EvaluationInMemory.from_scores(self, loss, beta, self.scores(beta))
 
     def gradient(self, loss: Loss, beta: np.ndarray) -> np.ndarray:
         return self.at(loss, beta).gradient()
@@ -254,7 +254,9 @@ class EvaluationInMemory:
     eta: np.ndarray
 
     @classmethod
-    def of(cls, rows: Any, loss: Loss, beta: np.ndarray, eta: np.ndarray) -> EvaluationInMemory:
+    def from_scores(
+        cls, rows: Any, loss: Loss, beta: np.ndarray, eta: np.ndarray
+    ) -> EvaluationInMemory:
         return cls(beta, float(rows.weight @ loss.value(rows.y, eta)), rows, loss, eta)
 
     def working_problem(self) -> NormalEquations:

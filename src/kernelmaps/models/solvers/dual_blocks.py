@@ -153,7 +153,7 @@ class DescentOverBlocks:
 
     def run_epoch(self) -> GapCertificate:
         """A few epochs on each block; estimated primal values and gaps of all outputs."""
-        totals = self._joined_totals(BlockDescent.run_block_epochs)
+        totals = self._join_totals(BlockDescent.run_block_epochs)
         for group in self.groups:
             group.update_intercept()
         return self._certificate(totals)
@@ -164,7 +164,7 @@ class DescentOverBlocks:
             for is_balanced in self._visit_blocks(BlockDescent.balance_block):
                 if all(is_balanced):
                     break
-        return self._certificate(self._joined_totals(BlockDescent.block_totals))
+        return self._certificate(self._join_totals(BlockDescent.block_totals))
 
     def _visit_blocks(self, work: Callable[[BlockDescent], Any]) -> Iterator[list[Any]]:
         """Load every block into every group; what `work` returns for each group."""
@@ -176,7 +176,7 @@ class DescentOverBlocks:
 
             yield run_interruptibly(visit, self.groups, self.n_threads)
 
-    def _joined_totals(self, work: Callable[[BlockDescent], PassTotals]) -> list[PassTotals]:
+    def _join_totals(self, work: Callable[[BlockDescent], PassTotals]) -> list[PassTotals]:
         """Totals over all blocks, of each group."""
         return [
             reduce(PassTotals.merge, parts) for parts in zip(*self._visit_blocks(work), strict=True)

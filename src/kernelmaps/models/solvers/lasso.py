@@ -221,11 +221,11 @@ class _Group:
         """Minimise ½ wᵀA_g w − rᵀw + l1 ‖w‖₁ + l2 ‖w‖₂; exactly if l1 is 0."""
         if l1 == 0:
             return self.axes @ _group_minimum(self.values, self.axes.T @ r, l2)
-        if not len(self.values) or not _thresholded(r, l1, l2).any():
+        if not len(self.values) or not _threshold(r, l1, l2).any():
             return np.zeros_like(r)
-        return self._accelerated(r, start, l1, l2, tol)
+        return self._minimise_fista(r, start, l1, l2, tol)
 
-    def _accelerated(
+    def _minimise_fista(
         self, r: np.ndarray, start: np.ndarray, l1: float, l2: float, tol: float
     ) -> np.ndarray:
         """FISTA (Beck and Teboulle 2009), whose momentum is dropped where it points uphill.
@@ -239,7 +239,7 @@ class _Group:
         momentum = 1.0
         for _ in range(INNER_STEPS):
             moved = ahead - (self.A @ ahead - r) / curvature
-            new = _thresholded(moved, l1 / curvature, l2 / curvature)
+            new = _threshold(moved, l1 / curvature, l2 / curvature)
             if (ahead - new) @ (new - w) > 0:
                 momentum = 1.0
             larger = (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
@@ -325,7 +325,7 @@ def _group_minimum(values: np.ndarray, r: np.ndarray, l2: float) -> np.ndarray:
     return r * nu / (values * nu + l2)
 
 
-def _thresholded(v: np.ndarray, l1: float, l2: float) -> np.ndarray:
+def _threshold(v: np.ndarray, l1: float, l2: float) -> np.ndarray:
     """argmin ‖w − v‖²/2 + l1 ‖w‖₁ + l2 ‖w‖₂: a threshold of each entry, then one of the norm."""
     v = _soft_threshold(v, l1)
     size = np.linalg.norm(v)

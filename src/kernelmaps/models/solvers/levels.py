@@ -151,15 +151,15 @@ class ConditionalLevels:
 
     def adjoint(self, values: np.ndarray) -> np.ndarray:
         """Rᵀ times a vector or matrix of levels."""
-        return self.border.T @ _divided(values, self.precision)
+        return self.border.T @ _divide_rows(values, self.precision)
 
     def means(self, beta: np.ndarray) -> np.ndarray:
         """R times a vector or matrix of the other coefficients."""
-        return _divided(self.border @ beta, self.precision)
+        return _divide_rows(self.border @ beta, self.precision)
 
     def extended(self, beta: np.ndarray, rhs: np.ndarray) -> np.ndarray:
         """All coefficients, θ = D⁻¹(r − Bβ), for the right side of all coefficients."""
-        theta = _divided(rhs[self.border.shape[1] :], self.precision) - self.means(beta)
+        theta = _divide_rows(rhs[self.border.shape[1] :], self.precision) - self.means(beta)
         return np.concatenate([beta, theta])
 
     def covariance_with(self, dense: np.ndarray) -> np.ndarray:
@@ -174,7 +174,7 @@ class ConditionalLevels:
         return variances
 
 
-def _divided(values: np.ndarray, by: np.ndarray) -> np.ndarray:
+def _divide_rows(values: np.ndarray, by: np.ndarray) -> np.ndarray:
     """Rows of a vector or matrix divided by numbers."""
     return values / (by if values.ndim == 1 else by[:, None])
 

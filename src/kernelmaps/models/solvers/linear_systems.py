@@ -255,7 +255,7 @@ def scatter(values: np.ndarray, active: np.ndarray, size: int) -> np.ndarray:
     return scattered
 
 
-def rearranged(rows: np.ndarray, source: np.ndarray, target: np.ndarray) -> np.ndarray:
+def rearrange_rows(rows: np.ndarray, source: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Rows of an active set in another one: zero where the first has no coefficient."""
     out = np.zeros((len(target), *rows.shape[1:]))
     _, to, origin = np.intersect1d(target, source, assume_unique=True, return_indices=True)

@@ -124,7 +124,7 @@ def minimise(
         objective = replace(objective, loss=next_loss)
         point, is_full = damped_step(objective, point, minimum, options)
         n_iter += 1
-        next_loss = objective.loss.after_step(is_full)
+        next_loss = objective.loss.add_majorizer(is_full)
         value = objective.value(point)
         converged = before - value <= options.tol * options.size_of(value)
         if not converged and objective.allows_quasi_newton:

@@ -32,7 +32,7 @@ from ..._util.threads import limit_blas
 from ..losses import Loss
 from ..rows.normal_equations import NormalEquations
 from ..rows.term_rows import LossEvaluation, SolverRows, TermRows
-from .linear_systems import Covariance, blas_threads, constrained_minimum, rearranged, scatter
+from .linear_systems import Covariance, blas_threads, constrained_minimum, rearrange_rows, scatter
 from .newton import NewtonOptions, Objective, damped_step, halved_step, minimise, quasi_newton_steps
 from .reml import (
     REML,
@@ -158,7 +158,7 @@ def fit_penalised(
         Coefficients for a warm start, of a fit with almost the same terms and with these smoothing
         parameters.
     """
-    penalties = Penalties.of_bases(rows.bases)
+    penalties = Penalties.from_bases(rows.bases)
     fixed = np.zeros(len(rho), bool) if fixed is None else fixed
     # Screening leaves about one coefficient for each term.
     n_coefficients = min(penalties.n_dense, max(PIRLS.screen_above, 2 * len(rows.bases)))
@@ -193,7 +193,7 @@ class ActiveSet:
     penalties: Penalties
 
     @classmethod
-    def of(cls, rows: SolverRows, penalties: Penalties, indices: np.ndarray) -> ActiveSet:
+    def from_indices(cls, rows: SolverRows, penalties: Penalties, indices: np.ndarray) -> ActiveSet:
         if len(indices) == len(penalties.scale):
             return cls(rows, penalties, indices, rows, penalties)
         return cls(
@@ -215,7 +215,7 @@ class ActiveSet:
         most = len(self.indices) if final else PIRLS.shrink_below * len(self.indices)
         if len(indices) >= most and np.isin(indices, self.indices).all():
             return self
-        return ActiveSet.of(self.all_rows, self.all_penalties, indices)
+        return ActiveSet.from_indices(self.all_rows, self.all_penalties, indices)
 
     def enlarged(
         self, rho: np.ndarray, fixed: np.ndarray, beta: np.ndarray, gradient: np.ndarray,
@@ -234,7 +234,9 @@ class ActiveSet:
         needed = penalties.active_set(rho, working_weight, self.screened)
         if np.isin(needed, self.indices).all():
             return self, rho
-        return ActiveSet.of(self.all_rows, penalties, np.union1d(self.indices, needed)), rho
+        return ActiveSet.from_indices(
+            self.all_rows, penalties, np.union1d(self.indices, needed)
+        ), rho
 
     def scatter(self, values: np.ndarray) -> np.ndarray:
         """A vector or matrix of the set in all coefficients: zero for the others."""
@@ -246,7 +248,7 @@ def unscreened_smoothing(rows: SolverRows, fixed: np.ndarray) -> np.ndarray:
 
     `fixed` as in `fit_penalised`.
     """
-    penalties = Penalties.of_bases(rows.bases)
+    penalties = Penalties.from_bases(rows.bases)
     if penalties.n_dense > PIRLS.screen_above and _may_restrict(rows, fixed):
         return penalties.is_unscreened
     return np.ones(penalties.count, bool)
@@ -271,7 +273,7 @@ def _fit_squared(
 ) -> PenalisedFit:  # fmt: skip
     """One working problem: REML in an active set, which grows until it has all that it needs."""
     tol = REML.rough_tol if warm else PIRLS.squared_tol
-    active = ActiveSet.of(rows, penalties, np.arange(len(penalties.scale)))
+    active = ActiveSet.from_indices(rows, penalties, np.arange(len(penalties.scale)))
     n, phi, may_restrict = rows.total_weight, loss.dispersion, _may_restrict(rows, fixed)
     screened, entered = active.screened and may_restrict, fixed
     all_problem = None
@@ -487,7 +489,7 @@ def _posterior(state: PirlsState, selection: SmoothingSelection) -> PenalisedFit
     return PenalisedFit(
         active.scatter(state.point.beta), active.indices,
         solution.inverse_in(active).scaled(fit.dispersion),
-        rearranged(deviations, fitted.indices, active.indices),
+        rearrange_rows(deviations, fitted.indices, active.indices),
         _smoothing_edf(fit, solution.problem, deviations), fit.rho, edf, fit.dispersion,
         objective.value(state.point), state.n_steps, state.converged, selection.converged,
     )  # fmt: skip
@@ -497,14 +499,14 @@ def _initial_active_set(
     rows: SolverRows, penalties: Penalties, selection: SmoothingSelection
 ) -> ActiveSet:
     """All coefficients; or those of given smoothing parameters, or the smoothest functions."""
-    active = ActiveSet.of(rows, penalties, np.arange(len(penalties.scale)))
+    active = ActiveSet.from_indices(rows, penalties, np.arange(len(penalties.scale)))
     if not _may_restrict(rows, selection.fixed):
         return active
     if active.screened and not selection.warm:
         selection.rho = _without_range_spaces(penalties, selection.rho, selection.fixed)
     elif not selection.warm:
         smoothest = np.flatnonzero(penalties.order_within < REML.coarse_functions)
-        return ActiveSet.of(rows, penalties, smoothest)
+        return ActiveSet.from_indices(rows, penalties, smoothest)
     return active.updated(selection.rho, rows.total_weight, final=True)
 
 

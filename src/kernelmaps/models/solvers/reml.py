@@ -35,7 +35,7 @@ from ..._util.threads import cached_property
 from ..rows.basis import Basis, count_levels
 from ..rows.normal_equations import LevelSums, NormalEquations
 from .levels import BlockCovariance, IndexBlocks
-from .linear_systems import Covariance, penalised_system, rearranged
+from .linear_systems import Covariance, penalised_system, rearrange_rows
 from .smoothing_prior import PriorParameterisation, SmoothingPrior
 
 
@@ -130,7 +130,7 @@ class Penalties:
     n_levels: int = 0
 
     @classmethod
-    def of_bases(cls, bases: Sequence[Basis]) -> Penalties:
+    def from_bases(cls, bases: Sequence[Basis]) -> Penalties:
         """Those of all terms, after an intercept without one."""
         scale, index, variance = [np.zeros(1)], [np.full(1, -1)], [np.zeros(1)]
         in_null_space: list[bool] = []
@@ -300,10 +300,10 @@ class WorkingFit:
         other, active = (at[: len(at) - penalties.n_levels] for at in (other, active))
         alone = 1 / (penalties.diagonal(self.rho)[other] + working_weight)
         alone[np.isin(other, active)] = 0.0
-        dense = rearranged(rearranged(self.inverse.dense, active, other).T, active, other)
+        dense = rearrange_rows(rearrange_rows(self.inverse.dense, active, other).T, active, other)
         levels = self.inverse.levels
         if levels is not None:
-            border = rearranged(levels.border.T, active, other).T
+            border = rearrange_rows(levels.border.T, active, other).T
             levels = replace(levels, sums=LevelSums(border, levels.weight))
         return BlockCovariance(dense + np.diag(alone), levels)
 

@@ -33,7 +33,7 @@ class LassoModel:
     @property
     def n_iter_(self) -> int:
         """Iterations that the solution took."""
-        return self._solved().n_iter  # type: ignore[attr-defined]
+        return self._find_solution().n_iter  # type: ignore[attr-defined]
 
     # Factor by which the targets of the penalised problem are larger than those of the statistics.
     _target_scale: ClassVar[float] = 1.0

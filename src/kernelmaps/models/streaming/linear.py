@@ -522,7 +522,7 @@ class StreamingLinear(BaseEstimator):
 
     # ---- what is learned --------------------------------------------------------------------
 
-    def _solved(self) -> LinearSolution:
+    def _find_solution(self) -> LinearSolution:
         check_is_fitted(self, "stats_")
         if self._solution is None:  # after partial_fit or merge: solved when first asked for
             self._solve()
@@ -532,24 +532,24 @@ class StreamingLinear(BaseEstimator):
     @property
     def alpha_(self) -> float:
         """Regularisation in use."""
-        return self._solved().alpha
+        return self._find_solution().alpha
 
     @property
     def n_components_(self) -> Any:
         """PCA size in use: None, an int, or one per kernel."""
-        return self._solved().n_components
+        return self._find_solution().n_components
 
     @property
     def cv_results_(self) -> dict[str, Any]:
         """Candidates and their mean squared errors on rows left out."""
-        results = self._solved().cv_results
+        results = self._find_solution().cv_results
         if results is None:
             raise AttributeError("there was nothing to choose: alpha and n_components are single")
         return results
 
     def _linear(self, X: Any) -> np.ndarray:
         """φ(X) βᵀ + intercept, block by block; float32 features give float32."""
-        solution = self._solved()
+        solution = self._find_solution()
         outputs = partial(rows.multiply_rows, matrix=solution.coef.T, offset=solution.intercept)
         return rows.map_blocks(self, X, outputs)
 
@@ -623,13 +623,13 @@ class StreamingRegression(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Stre
     @property
     def coef_(self) -> np.ndarray:
         """β, on the features."""
-        coef = self._solved().coef
+        coef = self._find_solution().coef
         return coef[0] if self._y_ndim == 1 else coef
 
     @property
     def intercept_(self) -> Any:
         """ȳ − βᵀz̄."""
-        intercept = self._solved().intercept
+        intercept = self._find_solution().intercept
         return float(intercept[0]) if self._y_ndim == 1 else intercept
 
     def predict(self, X: Any) -> np.ndarray:
@@ -813,13 +813,13 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
     @property
     def coef_(self) -> np.ndarray:
         """β for targets ±1, on the features."""
-        coef = 2.0 * self._solved().coef  # from targets 0 and 1 to −1 and 1
+        coef = 2.0 * self._find_solution().coef  # from targets 0 and 1 to −1 and 1
         return coef[1:] if self._has_one_score else coef
 
     @property
     def intercept_(self) -> np.ndarray:
         """Intercepts for targets ±1."""
-        intercept = 2.0 * self._solved().intercept - 1.0
+        intercept = 2.0 * self._find_solution().intercept - 1.0
         return intercept[1:] if self._has_one_score else intercept
 
     def decision_function(self, X: Any) -> np.ndarray:

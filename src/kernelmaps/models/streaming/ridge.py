@@ -367,7 +367,7 @@ class StreamingRidge(RidgeModel, StreamingRegression):
 
     def _posterior(self) -> RidgePosterior:
         """The posterior of the model in use; it is computed when it is first asked for."""
-        solution = self._solved()
+        solution = self._find_solution()
         if self._posterior_of is None or self._posterior_of[0] is not solution:
             sizes = self._sizes()
             with rows.solve_on_device(self):
@@ -391,7 +391,7 @@ class StreamingRidge(RidgeModel, StreamingRegression):
 
     def _means_and_spread(self, X: Any) -> tuple[Any, Any]:
         """Predictions of shape (n, t), and g(z) of shape (n, 1), in one pass over the rows."""
-        solution, posterior = self._solved(), self._posterior()
+        solution, posterior = self._find_solution(), self._posterior()
         columns = partial(
             posterior.predict_with_spread, coef=solution.coef, intercept=solution.intercept
         )

@@ -247,16 +247,16 @@ class DeviceRows(SlicedSource):
         return self.X[rows]
 
     def head(self, rows: int) -> Block | None:
-        return self._copied(np.arange(min(rows, self.n_rows)))
+        return self._copy_rows(np.arange(min(rows, self.n_rows)))
 
     def sample(self, rows: int) -> Block | None:
         taken, ends = sampled_rows(self.n_rows, rows), np.zeros(0, np.int64)
         if len(taken) < self.n_rows and 2 * self.n_features <= rows:
             found = [to_host(find(dim=0)) for find in (self.X.argmin, self.X.argmax)]
             ends = np.unique(np.concatenate(found))
-        return self._copied(np.concatenate([taken, ends]))
+        return self._copy_rows(np.concatenate([taken, ends]))
 
-    def _copied(self, rows: np.ndarray) -> Block:
+    def _copy_rows(self, rows: np.ndarray) -> Block:
         X = self.X[devices.to_device(rows, self.X.device)]
         y, w = (None if values is None else values[rows] for values in (self.y, self.w))
         return Block(copy_to_host(X), y, w)

@@ -385,7 +385,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
     def _saved(self) -> dict[str, Any]:
         """What a file holds."""
         live = {"progress": self._chunks.progress()} if hasattr(self, "_chunks") else {}
-        return {**self._state.of(self), **live}
+        return {**self._state.entries_of(self), **live}
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without rows, and without numbers of single rows.

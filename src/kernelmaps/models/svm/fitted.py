@@ -281,7 +281,7 @@ class AdditiveMachine:
 
     def _saved(self) -> dict[str, Any]:
         self.summary  # noqa: B018 - computed now, from the sample
-        return self._state.of(self)
+        return self._state.entries_of(self)
 
     def __getstate__(self) -> dict[str, Any]:
         """The entries of a file: no rows."""
@@ -456,7 +456,7 @@ class AdditiveMachine:
 
         Integers look the values themselves up, where these fit the caches.
         """
-        from ...engine.table.dot import summed_table
+        from ...engine.table.dot import sum_table
 
         table, precision = self.score_table(), np.dtype(self.precision(X))
         if table is None or interpreted():
@@ -467,7 +467,7 @@ class AdditiveMachine:
             n_bytes = codes * X.shape[1] * self.n_outputs * 4
             if X.dtype.kind == "u" and table.binning != CODE and n_bytes <= _CODE_BYTES:
                 table = tabulate_codes(table, codes, np.dtype(np.float64))
-            self._cache[key] = summed_table(table, precision)
+            self._cache[key] = sum_table(table, precision)
         return self._cache[key]
 
     # -- description ------------------------------------------------------------------------------
