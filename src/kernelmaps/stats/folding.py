@@ -127,8 +127,7 @@ def fold(
 
     with nullcontext() if on_device is None else on_device.session(_SUMS_MUST_FIT):
         # The session belongs to this thread, and a GPU needs no other.
-        threads = resolve_threads(n_jobs)
-        centred = centre_blocks()
+        threads, centred = resolve_threads(n_jobs), centre_blocks()
         results = map(added, centred) if on_device else ordered_map(added, centred, threads)
         for block, sums in results:
             _name_errors(name, block, stats.merge, sums)
