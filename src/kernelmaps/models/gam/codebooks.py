@@ -86,8 +86,7 @@ class Codebook:
         ordered = (np.diff(self.nodes) > 0).all() and (np.diff(self.edges) > 0).all()
         named = isinstance(levels, tuple) and all(isinstance(level, str) for level in levels)
         one_kind = not (levels if is_number else len(self.nodes))
-        fits_byte = not is_number or self.n_codes <= CODING.max_codes
-        if not (named and bins_fit and ordered and one_kind and fits_byte):
+        if not (named and bins_fit and ordered and one_kind):
             raise SchemaError(f"the codes of column {self.name!r} are not as they should be")
 
     @property

@@ -376,6 +376,8 @@ class AdditivePredictor:
         As the estimator was given it.
     classes : ndarray, optional
         Labels of a classifier.
+    edits : tuple of str
+        What was changed after the fit, in words.
     """
 
     reader: TableReader = saved(instance((TableReader,)))
@@ -385,8 +387,11 @@ class AdditivePredictor:
     posterior: Posterior = saved(instance((Posterior,)))
     loss: str | Loss = saved(either((instance((Loss,)), text())))
     classes: np.ndarray | None = saved(optional(labels), default=None)
+    edits: tuple[str, ...] = saved(anything, default=())
 
     def _check_state(self) -> None:
+        if not _is_tuple(self.edits, str, (len(self.edits),)):
+            raise SchemaError("the edits of the model must be a tuple of sentences")
         for items, kind in ((self.books, Codebook), (self.terms, FittedTerm)):
             if not items or not _is_tuple(items, kind, (len(items),)):
                 raise SchemaError(f"the model must hold a tuple of {kind.__name__}")
