@@ -440,7 +440,7 @@ def test_a_table_is_edited(model, rides, tmp_path):
     options = ["--term", "area", "--effect", "0", "--between", "60,80"]
     run("edit", model, out, *options, "--data", rides, "--refit-intercept")
     expected = km.load(model).edit("area", 0.0, between=(60, 80))
-    edited, X = km.load(out), pd.read_csv(rides)
+    edited, X = km.load(out), pd.read_csv(rides).drop(columns=["fare", "tip"])
     shift = edited.predict(X) - expected.predict(X)
     np.testing.assert_allclose(shift, shift[0], atol=1e-9)
     assert "deviance of 400 rows" in edited.edits_[0]
@@ -448,7 +448,8 @@ def test_a_table_is_edited(model, rides, tmp_path):
     assert plain["edits"] == km.load(out).edits_
     assert plain["edits"][1] == "city: Bern = 0.5"
     predictions = run("predict", out, rides)
-    assert float(predictions.splitlines()[1]) == pytest.approx(km.load(out).predict(X)[0])
+    first = float(predictions.splitlines()[1].split(",")[1])
+    assert first == pytest.approx(km.load(out).predict(X)[0])
     for option, words in (("x", "--effect must be a number, or LEVEL=NUMBER"),
                           ("Rome=1", "column 'city' has no level 'Rome'")):  # fmt: skip
         assert_refused(2, words, "edit", model, out, "--term", "city", "--effect", option)

@@ -253,7 +253,7 @@ def _set_levels(
             raise ValueError(f"{owner}: the effect of {key!r} must be a number, got {value!r}.")
         new[codes[str(key)]] = value
     shown = [
-        f"{key} = {np.array2string(np.asarray(value), precision=6)}"
+        f"{key} = {', '.join(f'{number:g}' for number in np.ravel(value))}"
         for key, value in effect.items()
     ]
     more = len(shown) - _NAMED_LEVELS
