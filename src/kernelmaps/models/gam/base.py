@@ -302,8 +302,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
             model = fit_outputs(design, losses, settings)
         with limit_blas(1):
             given: str | Loss = self.loss
-            if self._loss.is_free:
-                losses = [fit.loss for fit in model.fits]
+            if self._loss.parameter:
+                losses = [fit.loss.with_dispersion(fit.dispersion) for fit in model.fits]
                 totals = tuple(rows.loss_totals(losses))
                 model = replace(model, design=replace(model.design, totals=totals))
                 given = self._loss.adopt_parameter(losses[0])
@@ -311,7 +311,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
                 model, losses, settings.pairs, location, self.reader_, given,
                 getattr(self, "classes_", None),
             )  # fmt: skip
-            self.__dict__.update(fit_statistics(model, losses, unit, log_densities))
+            statistics = fit_statistics(model, losses, self._loss.n_free, unit, log_densities)
+            self.__dict__.update(statistics)
         fits = model.fits
         self.n_iter_ = max(fit.n_iter for fit in fits)
         self.objective_ = np.array([fit.objective for fit in fits])
