@@ -429,6 +429,33 @@ def test_fewer_distinct_values_than_anchors_are_the_anchors():
     assert km.kernel_error(feature_map, X).max < 1e-14
 
 
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("n_neighbors", [1, 2])
+def test_few_values_are_the_anchors_by_default(make, n_neighbors):
+    """Each value is an anchor (the trivial cover of section 3.2), and the map is exact."""
+    rng = np.random.default_rng(0)
+    binary, chess = rng.integers(0, 2, (600, 2)), rng.integers(1, 9, (600, 2))
+    X = make(np.column_stack([binary, chess, rng.random((600, 1))]).astype(np.float64))
+    feature_map = km.AnchorMap("chi2", 12, n_neighbors=n_neighbors, energy=1).fit(X)
+    exact = feature_map.anchors_[:4]
+    assert [a.tolist() for a in exact] == 2 * [[0, 1]] + 2 * [list(range(1, 9))]
+    assert feature_map.ranks_[:4].tolist() == [1, 1, 8, 8]
+    assert len(feature_map.anchors_[4]) == 12
+    Z, columns = feature_map.transform(X[:, :]), X[:, :4]
+    Z = Z.toarray() if sparse.issparse(Z) else Z
+    dense = columns.toarray() if sparse.issparse(columns) else columns
+    np.testing.assert_allclose(Z[:, :18] @ Z[:, :18].T, km.kernels.chi2(dense), atol=1e-12)
+
+
+def test_few_values_leave_a_given_range_covered_and_few_rows_spaced():
+    X = np.repeat([1.0, 2.0, 4.0], 20)[:, None]
+    assert km.AnchorMap(feature_range=(0, 3)).fit(X).anchors_[0].tolist() == [0, 1, 2, 3]
+    # Averages of three anchors would not tell three values apart.
+    assert len(km.AnchorMap(n_neighbors=3).fit(X).anchors_[0]) == 40
+    # As many values as rows are not few values.
+    assert len(km.AnchorMap().fit(X[::20]).anchors_[0]) == 40
+
+
 @pytest.mark.parametrize("anchors", ["uniform", "sqrt", "kmeans"])
 @pytest.mark.parametrize("k", [1, 2])
 def test_constant_columns_have_one_exact_anchor(anchors, k):
