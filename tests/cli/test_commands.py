@@ -118,7 +118,7 @@ def test_compare_prints_a_table_and_writes_a_report(csv, tmp_path):
 def test_ctrl_c_keeps_and_prints_what_is_done(csv, monkeypatch):
     done = []
 
-    def interrupted(method, problem, seconds):
+    def interrupted(method, problem):
         if len(done) == 2:
             raise KeyboardInterrupt
         done.append(method.label)

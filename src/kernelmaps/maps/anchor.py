@@ -321,14 +321,10 @@ class AnchorMap(AdditiveMap):
         self.kernel_ = self._resolved_kernel()
         if isinstance(self.kernel_, kernels.PerFeature):
             self.kernel_.check_width(X.shape[1], "AnchorMap")
-            self._refuse_negative_columns(X)
+            self.kernel_._check_values(X, "X")
         features, (low, high) = self._place(X)
         for d, anchors in enumerate(features):
-            if anchors[0] < 0 and self.kernel_.feature(d).non_negative:
-                raise ValueError(
-                    f"AnchorMap: the anchors of column {d} go down to {anchors[0]:g}, but the "
-                    "kernel is defined for x >= 0."
-                )
+            self.kernel_.feature(d)._check_values(anchors, f"the anchors of column {d}")
         self.domain_ = (low, high)
         # Features with the same kernel and the same anchors share their table.
         index: dict[tuple[kernels.AdditiveKernel, bytes], int] = {}
@@ -348,29 +344,16 @@ class AnchorMap(AdditiveMap):
         self.ranks_ = np.diff(spec.arrays["column"])
         return spec
 
-    def _refuse_negative_columns(self, X: Any) -> None:
-        """Refuse negative values of the features whose kernel is defined for values >= 0 only."""
-        if self._non_negative or X.shape[0] == 0:
-            return  # refused for all features at once
-        low = dense(self._column_range(X)[0]).ravel()
-        wrong = [d for d in np.flatnonzero(low < 0) if self.kernel_.feature(d).non_negative]
-        if wrong:
-            raise ValueError(
-                "Negative values in data passed to AnchorMap: column "
-                f"{self._column_name(wrong[0])} goes down to {low[wrong[0]]:g}, but its kernel is "
-                "defined for x >= 0."
-            )
-
     def _check_rows(self, X: Any, *, reset: bool) -> tuple[Any, Extent]:
         X, extent = super()._check_rows(X, reset=reset)
         if not reset and isinstance(self.kernel_, kernels.PerFeature):
-            self._refuse_negative_columns(X)
+            self.kernel_._check_values(X, "X")
         return X, extent
 
     def _foreign_rows(self, X: Any) -> Any:
         X = super()._foreign_rows(X)
         if isinstance(self.kernel_, kernels.PerFeature):
-            self._refuse_negative_columns(X)
+            self.kernel_._check_values(X, "X")
         return X
 
     def _place(self, X: Any) -> tuple[list[np.ndarray], tuple[np.ndarray, np.ndarray]]:

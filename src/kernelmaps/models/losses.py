@@ -28,6 +28,7 @@ import numpy as np
 import scipy  # whose parts are loaded when they are used
 
 from .._util.arguments import argument, check_number, check_positive, parameter
+from .outputs import best_codes, class_probabilities, sigmoid
 
 # Width, in units of the targets' interquartile range, over which absolute losses are smoothed: a
 # tenth of the standard error of the median of 1,000 rows.
@@ -60,6 +61,31 @@ class LossTotals(NamedTuple):
 
     def __add__(self, other: Any) -> LossTotals:
         return LossTotals(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+class Link(NamedTuple):
+    """A link: its inverse, a function of η, and the derivative of that as a function of the mean.
+
+    Attributes
+    ----------
+    function, inverse, slope : callable
+        η of the mean, the mean of η, and dμ/dη of the mean.
+    """
+
+    function: Callable[[Any], Any]
+    inverse: Callable[[Any], Any]
+    slope: Callable[[Any], Any]
+
+
+LINKS = {
+    "identity": Link(lambda mean: mean, lambda eta: eta, np.ones_like),
+    "log": Link(np.log, np.exp, lambda mean: mean),
+    "logit": Link(
+        lambda mean: scipy.special.logit(mean), lambda eta: scipy.special.expit(eta),
+        lambda mean: mean * (1 - mean),
+    ),
+}  # fmt: skip
+"""Links of losses whose predictions are numbers. Exports write the same functions."""
 
 
 class DualRules(NamedTuple):
@@ -110,7 +136,8 @@ class Loss:
     has_distribution = True  # whether GAMs know the distribution of observations
     has_variance = True  # whether weights may be inverse variances
     has_scale = True  # whether the likelihood has a scale beside the mean
-    link = "identity"  # "log": predictions are exp(η), and rows may have an exposure
+    link = "identity"  # a name in `LINKS`, or what classifiers have in its place
+    parameter = ""  # the field that is estimated with the smoothing parameters where it is None
     # Share of an upper bound in the curvature; the remainder is the second derivative itself.
     majorizer_share = 0.0
 
@@ -122,6 +149,70 @@ class Loss:
     def for_targets(self, y: np.ndarray, weight: np.ndarray) -> Loss:
         """The loss in units of the targets of a fit."""
         return self
+
+    # -- predictions ------------------------------------------------------------------------------
+
+    def mean(self, eta: np.ndarray) -> np.ndarray:
+        """The inverse of the link."""
+        with np.errstate(over="ignore"):  # far beyond the training rows
+            return LINKS[self.link].inverse(eta)
+
+    def mean_slope(self, eta: np.ndarray) -> np.ndarray:
+        """Derivative of the mean by η."""
+        return LINKS[self.link].slope(self.mean(eta))
+
+    @property
+    def takes_exposure(self) -> bool:
+        """Whether a row's mean may be a multiple of what it was exposed to."""
+        return self.link == "log"
+
+    def positive_codes(self, n_classes: int) -> list[float]:
+        """The class (its index) that each output calls +1; none where targets are indices."""
+        raise NotImplementedError
+
+    def n_outputs(self, n_classes: int) -> int:
+        """Number of scores of a row, for a classifier."""
+        return max(len(self.positive_codes(n_classes)), 1)
+
+    def probabilities(self, scores: np.ndarray) -> np.ndarray:
+        """Probabilities of all classes from scores (n, n_outputs), for a classifier."""
+        raise NotImplementedError
+
+    def best_codes(self, scores: np.ndarray, n_classes: int) -> np.ndarray:
+        """Indices of the most probable classes."""
+        return np.argmax(self.probabilities(scores), axis=1)
+
+    # -- an estimated parameter -------------------------------------------------------------------
+
+    @property
+    def is_free(self) -> bool:
+        """Whether its parameter is to be estimated."""
+        return bool(self.parameter) and getattr(self, self.parameter) is None
+
+    def estimate_parameter(
+        self, y: np.ndarray, eta: np.ndarray, weight: np.ndarray, edf: float
+    ) -> Loss:
+        """The loss with the most likely parameter for rows with these scores.
+
+        `edf` are the degrees of freedom that the scores use: the likelihood is the restricted one.
+        """
+        raise NotImplementedError
+
+    def parameter_distance(self, other: Any) -> float:
+        """How far two parameters are apart: about the relative difference."""
+        raise NotImplementedError
+
+    def describe_parameter(self) -> str:
+        """The parameter as text."""
+        return f"{getattr(self, self.parameter):.4g}"
+
+    def adopt_parameter(self, other: Loss) -> Loss:
+        """With the estimate that another loss holds, if the own parameter is to be estimated."""
+        if not self.is_free or type(other) is not type(self):
+            return self
+        return replace(self, **{self.parameter: getattr(other, self.parameter)})
+
+    # -- rows of a fit ----------------------------------------------------------------------------
 
     def value(self, y: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """ℓ(y, η)."""
@@ -393,6 +484,15 @@ class LogLoss(Loss):
 
     def observation_distribution(self, eta, error, dispersion, residual_df):
         return scipy.stats.bernoulli(scipy.special.expit(eta))
+
+    def positive_codes(self, n_classes):
+        return [float(k) for k in range(n_classes)] if n_classes > 2 else [1.0]
+
+    def probabilities(self, scores):
+        return class_probabilities(sigmoid(scores))
+
+    def best_codes(self, scores, n_classes):
+        return best_codes(scores, n_classes)
 
 
 @dataclass(frozen=True)

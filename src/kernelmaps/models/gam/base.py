@@ -139,6 +139,12 @@ class GeneralizedAdditiveModel(BaseEstimator):
         return find_loss(type(self).__name__, self.loss, self._of_labels, GAM)
 
     @property
+    def loss_(self) -> Loss:
+        """The loss as an object, with the parameter that was estimated."""
+        check_is_fitted(self)
+        return self.predictor_.fitted_loss
+
+    @property
     def _link(self) -> str:
         """ "log" where predictions are exp(f), "logit" for classes, else "identity"."""
         return self._loss.link
@@ -295,8 +301,14 @@ class GeneralizedAdditiveModel(BaseEstimator):
         else:
             model = fit_outputs(design, losses, settings)
         with limit_blas(1):
+            given: str | Loss = self.loss
+            if self._loss.is_free:
+                losses = [fit.loss for fit in model.fits]
+                totals = tuple(rows.loss_totals(losses))
+                model = replace(model, design=replace(model.design, totals=totals))
+                given = self._loss.adopt_parameter(losses[0])
             self.predictor_ = build_predictor(
-                model, losses, settings.pairs, location, self.reader_, self.loss,
+                model, losses, settings.pairs, location, self.reader_, given,
                 getattr(self, "classes_", None),
             )  # fmt: skip
             self.__dict__.update(fit_statistics(model, losses, unit, log_densities))
@@ -333,7 +345,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
         warnings.warn(type(self).__name__ + problem, category, stacklevel=6)
 
     def _settings(self) -> GamSettings:
-        return resolve_settings(self, self.reader_)
+        settings = resolve_settings(self, self.reader_)
+        return replace(settings, estimates_parameter=self._loss.is_free)
 
     # -- rows -------------------------------------------------------------------------------------
 
@@ -426,7 +439,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         """Check one output on rows; `y` are its targets, or successes in trials."""
         weight = weights_of(self, sample_weight, len(y))
         weight = self._scaled_weights(weight, np.ones(len(y)) if trials is None else trials)
-        loss, dispersion = self._loss.for_targets(y, weight), self.dispersion_[output]
+        loss, dispersion = self.loss_.for_targets(y, weight), self.dispersion_[output]
         if self.weights == "precision":
             weight, dispersion = np.ones(len(y)), dispersion / np.maximum(weight, 1e-300)
         if trials is not None:
@@ -450,7 +463,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     @property
     def _residual_df(self) -> np.ndarray:
         """Effective number of rows less the degrees of freedom, of each output; ∞ if φ is known."""
-        if not self._loss.estimates_dispersion:
+        if not self.loss_.estimates_dispersion:
             return np.full(len(self.edf_), np.inf)
         return np.maximum(self._effective_rows - self.edf_, 1.0)
 
@@ -558,7 +571,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             Prints as text; notebooks show it as HTML; `to_frame` has the numbers.
         """
         check_is_fitted(self)
-        model, loss = self.predictor_, self._loss
+        model, loss = self.predictor_, self.loss_
         intercepts = [
             f"{value:.4g} (se {error:.2g})"
             for value, error in zip(model.intercept, model.posterior.factors[:, 0], strict=True)
@@ -570,6 +583,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
             "degrees of freedom": ", ".join(f"{value:.1f}" for value in self.edf_),
             "dispersion": ", ".join(f"{value:.4g}" for value in self.dispersion_),
         }
+        if loss.parameter:
+            facts[loss.parameter] = loss.describe_parameter()
         if units := [f"{c.name} in {c.unit}" for c in self.reader_.columns if c.unit]:
             facts["units"] = ", ".join(units)
         facts |= {
@@ -662,7 +677,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
         if not hasattr(self, "predictor_"):
             return
         model = self.predictor_
-        if (model.estimator, model.loss) != (type(self).__name__, self.loss):
+        same_loss = self._loss.adopt_parameter(model.fitted_loss) == model.fitted_loss
+        if model.estimator != type(self).__name__ or not same_loss:
             raise SchemaError(f"the fitted object is that of {model.estimator}, {model.loss!r}")
         if len(self.edf_) != len(model.intercept):
             raise SchemaError("the model has another number of outputs")

@@ -187,7 +187,7 @@ def anova(*models: Any) -> AnovaTable:
     _check_models(models)
     largest = models[-1]
     n_rows, dispersion = largest._effective_rows, float(largest.dispersion_[0])
-    estimated = largest._loss.estimates_dispersion
+    estimated = largest.loss_.estimates_dispersion
     records: list[dict[str, Any]] = []
     for k, model in enumerate(models):
         edf = float(model.edf_[0])
@@ -249,6 +249,11 @@ def _check_models(models: Sequence[Any]) -> None:
         which = f"anova: models {k} and {k + 1}"
         if small._loss != large._loss:
             raise ValueError(f"{which} have different losses, {small.loss!r} and {large.loss!r}.")
+        if small.loss_ != large.loss_:
+            raise ValueError(
+                f"{which} have different estimates, {small.loss_!r} and {large.loss_!r}, and with "
+                f"these different likelihoods. Fit all of them with loss={large.loss_!r}."
+            )
         of_rows = [(m._n_rows, m._effective_rows, m.null_deviance_) for m in (small, large)]
         if not np.allclose(*of_rows, rtol=_SAME_DEVIANCE, atol=0):
             raise ValueError(

@@ -37,7 +37,6 @@ from ...data.table_reader import TableReader
 from ...engine.apply import MAX_READABLE, apply_table
 from ...exceptions import OutOfDomainWarning
 from ..losses import GAM, LOSSES, Loss, find_loss
-from ..outputs import best_codes, class_probabilities, sigmoid
 from ..shapes import tabulated_importance
 from .codebooks import Codebook
 from .functions import (
@@ -387,6 +386,7 @@ class AdditivePredictor:
     classes: np.ndarray | None = saved(optional(labels), default=None)
 
     def _check_state(self) -> None:
+        _ = self.fitted_loss  # an unknown one is refused
         for items, kind in ((self.books, Codebook), (self.terms, FittedTerm)):
             if not items or not _is_tuple(items, kind, (len(items),)):
                 raise SchemaError(f"the model must hold a tuple of {kind.__name__}")
@@ -394,7 +394,7 @@ class AdditivePredictor:
             raise SchemaError("the model has other columns than its reader")
         n_outputs = 1
         if self.classes is not None:
-            n_outputs = 1 if len(self.classes) == 2 else len(self.classes)
+            n_outputs = self.fitted_loss.n_outputs(len(self.classes))
         if len(self.intercept) != n_outputs or (self.classes is not None and len(self.classes) < 2):
             raise SchemaError("the model has another number of outputs")
         for term in self.terms:
@@ -413,7 +413,6 @@ class AdditivePredictor:
             raise SchemaError("the posterior is of another number of outputs")
         if levels is not None and self.terms[levels.term].kind != "category":
             raise SchemaError("the posterior has levels of a term that is no category")
-        _ = self.link  # an unknown loss is refused
 
     # -- what it stands for -----------------------------------------------------------------------
 
@@ -422,10 +421,15 @@ class AdditivePredictor:
         """The name of the estimator that predicts in the same way."""
         return "AdditiveRegressor" if self.classes is None else "AdditiveClassifier"
 
+    @cached_property
+    def fitted_loss(self) -> Loss:
+        """The loss as an object, with the parameter that was estimated."""
+        return find_loss(self.estimator, self.loss, self.classes is not None, GAM)
+
     @property
     def link(self) -> str:
         """ "log" where predictions are exp(f), "logit" for classes, else "identity"."""
-        return find_loss(self.estimator, self.loss, self.classes is not None, GAM).link
+        return self.fitted_loss.link
 
     @property
     def reader_(self) -> TableReader:
@@ -444,7 +448,7 @@ class AdditivePredictor:
         """Predict f(x), the exposure times exp(f(x)), or classes for the rows of a table."""
         scores = self._scores_of_table(X)
         if exposure is not None:
-            check_exposure_has_use(self.link)
+            check_exposure_has_use(self.fitted_loss)
             scores = scores + log_exposures(exposure, len(scores))[:, None]
         return self.predictions(scores)
 
@@ -457,13 +461,12 @@ class AdditivePredictor:
     def predictions(self, scores: np.ndarray) -> np.ndarray:
         """The inverse of the link, or the most probable classes, of scores (n, n_outputs)."""
         if self.classes is not None:
-            return self.classes[best_codes(scores, len(self.classes))]
-        with np.errstate(over="ignore"):  # far beyond the training rows
-            return np.exp(scores[:, 0]) if self.link == "log" else scores[:, 0]
+            return self.classes[self.fitted_loss.best_codes(scores, len(self.classes))]
+        return self.fitted_loss.mean(scores[:, 0])
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Probabilities of the classes from scores (n_samples, n_outputs)."""
-        return class_probabilities(sigmoid(scores))
+        return self.fitted_loss.probabilities(scores)
 
     @cached_property
     def rows_beyond(self) -> Counter[str]:
@@ -703,13 +706,13 @@ def log_exposures(exposure: np.ndarray, n_rows: int) -> np.ndarray:
     return np.log(exposure)
 
 
-def check_exposure_has_use(link: str) -> None:
-    """Raise ValueError if predictions with this link are not multiples of an exposure."""
-    if link != "log":
-        usable = [argument("loss", name) for name, loss in LOSSES.items() if loss.link == "log"]
+def check_exposure_has_use(loss: Loss) -> None:
+    """Raise ValueError if predictions with this loss are not multiples of an exposure."""
+    if not loss.takes_exposure:
+        usable = [argument("loss", name) for name, kind in LOSSES.items() if kind.takes_exposure]
         raise ValueError(
             f"AdditiveRegressor: {parameter('exposure')} is for {' and '.join(usable)}, whose "
-            f"predictions are exp(f); this model has the link {link!r}."
+            f"predictions are multiples of it; this model has the link {loss.link!r}."
         )
 
 

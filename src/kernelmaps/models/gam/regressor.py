@@ -177,7 +177,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             The fitted model.
         """
         if exposure is not None:
-            check_exposure_has_use(self._link)
+            check_exposure_has_use(self._loss)
         self._fit(X, y, sample_weight, exposure, offset)
         self._exposed = exposure is not None or offset is not None
         return self
@@ -217,7 +217,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     def _log_exposure(self, exposure: Any, n: int) -> np.ndarray:
         if exposure is None:
             return np.zeros(n)
-        check_exposure_has_use(self._link)
+        check_exposure_has_use(self._loss)
         if isinstance(exposure, str):
             raise ValueError(
                 f"AdditiveRegressor: exposure={exposure!r} names a column, which is for files. "
@@ -257,7 +257,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         if not return_std:
             return predictions
         errors = self._score_errors(X)[:, 0]
-        return predictions, predictions * errors if self._link == "log" else errors
+        return predictions, self.loss_.mean_slope(scores[:, 0]) * errors
 
     def posterior_draws(
         self, X: Any, n_draws: int = 100, *, exposure: Any = None, offset: Any = None,
@@ -333,7 +333,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             of_calibration = self._intervals(rows["X"], level, *beside)
             y = self._numbers(targets_of(self, rows["y"], len(of_calibration)))
             return conformal_interval(intervals, of_calibration, y, level, owner)
-        if self._loss.has_distribution:
+        if self.loss_.has_distribution:
             return intervals
         residuals, zeros = self._residual_quantiles, np.zeros((len(self._residual_quantiles), 2))
         intervals = conformal_interval(intervals, zeros, residuals, level, owner, "rows of the fit")
@@ -348,7 +348,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         """Intervals by the distribution of the loss; twice the prediction where it has none."""
         scores = self._scores(X)[:, 0]
         scores = scores + self._offsets(len(scores), offset, exposure)
-        loss = self._loss
+        loss = self.loss_
         if not loss.has_distribution:
             return np.column_stack([scores, scores])
         errors, variation = self._score_errors(X)[:, 0], (self.dispersion_[0], self._residual_df[0])
@@ -367,10 +367,10 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     ) -> None:
         """Quantiles of the leave-one-out residuals of a quantile loss, for intervals."""
         self._residual_quantiles = np.zeros(0)
-        if self._loss.has_distribution:
+        if self.loss_.has_distribution:
             return
         weight = self._scaled_weights(weight, np.ones(len(y)))
-        loss = self._loss.for_targets(y, weight)
+        loss = self.loss_.for_targets(y, weight)
         positive = np.flatnonzero(weight)
         rows = positive[evenly_spaced(len(positive), MAX_RESIDUAL_ROWS)]
         columns, y, weight = [column.take(rows) for column in columns], y[rows], weight[rows]
@@ -444,12 +444,12 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         warn_without_exposure(self, "AdditiveRegressor.score", exposure, offset)
         y = self._numbers(y)
         weight = weights_of(self, sample_weight, len(y))
-        if self._link != "log":
+        if self._link == "identity":
             predictions = self.predict(X, exposure=exposure, offset=offset)
             return float(r2_score(y, predictions, sample_weight=weight))
         offsets = self._offsets(len(y), offset, exposure)
         eta = self._scores(X)[:, 0] + offsets
-        return self._loss.deviance_explained(y, eta, weight, offsets)
+        return self.loss_.deviance_explained(y, eta, weight, offsets)
 
 
 def _calibration_rows(calibration: Any) -> dict[str, Any]:
