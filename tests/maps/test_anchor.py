@@ -405,21 +405,7 @@ def test_certificate_is_theorem_1_for_chi2():
     assert hellinger.bound == pytest.approx(np.sqrt(1 / 80))  # of √ε, as errata 0.8 has it
 
 
-# Bad input
-
-
-def test_refuses_what_is_no_mercer_kernel():
-    X = rows(0)
-    with pytest.raises(ValueError, match=r"not symmetric: c\(.*\) = .*, but c\("):
-        km.AnchorMap(lambda x, y: x * np.ones_like(y)).fit(X)
-    with pytest.raises(ValueError, match=r"most negative eigenvalue of its matrix is -\d"):
-        km.AnchorMap(lambda x, y: np.abs(x - y)).fit(X)
-    with pytest.raises(ValueError, match=r"most negative eigenvalue .* -\d"):
-        km.AnchorMap(lambda x, y: np.abs(x - y), n_anchors=3000).fit(X)
-    with pytest.raises(ValueError, match="component is nan at the anchors"):
-        km.AnchorMap(lambda x, y: np.full(np.broadcast(x, y).shape, np.nan)).fit(X)
-    with pytest.raises(ValueError, match="needs an additive kernel"):
-        km.AnchorMap("gaussian").fit(X)
+# Few values, and those outside the range
 
 
 def test_fewer_distinct_values_than_anchors_are_the_anchors():
@@ -478,70 +464,6 @@ def test_rounding_to_float32_leaves_no_domain(recwarn):
     feature_map.encode(X.astype(np.float32))
     assert (np.float64(X.astype(np.float32)) > feature_map.domain_[1]).any()
     assert not recwarn.list
-
-
-def test_refuses_codes_of_another_map():
-    X = rows(0)
-    feature_map, other = km.AnchorMap().fit(X), km.AnchorMap(n_anchors=41).fit(X)
-    with pytest.raises(ValueError, match="codes of another map"):
-        feature_map.decode(other.encode(X))
-    wrong = feature_map.encode(X).values.copy()
-    wrong[5, 2] = 40
-    with pytest.raises(ValueError, match=r"column 2 has the code 40, but .* end at 39"):
-        feature_map.decode(wrong)
-    with pytest.raises(ValueError, match="column 0 has the code 99"):
-        feature_map.decode(sparse.csr_matrix(np.uint8([[99, 0, 0, 0]])))
-    with pytest.raises(ValueError, match="unsigned integers of shape"):
-        feature_map.decode(X)
-    with pytest.raises(ValueError, match="unsigned integers of shape"):
-        feature_map.decode(feature_map.encode(X).values[:, :2])
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"n_neighbors": 41}, "n_neighbors must be at most the number of anchors, 40, got 41"),
-        (
-            {"n_neighbors": 3, "anchors": [0.1, 0.2]},
-            "n_neighbors must be at most the number of anchors, 2, got 3",
-        ),
-        ({"n_anchors": 70000}, "at most 65536"),
-        ({"n_anchors": 0}, "n_anchors must be an integer >= 1"),
-        (
-            {"weights": "linear", "n_neighbors": 3},
-            "n_neighbors must be 2 for weights='linear', got 3",
-        ),
-        ({"weights": "gauss"}, "weights must be one of"),
-        ({"anchors": "even"}, "anchors must be one of"),
-        ({"energy": 0.0}, r"energy must be in \(0, 1\]"),
-        ({"energy": 1.5}, r"energy must be in \(0, 1\]"),
-        ({"rank": 0}, "rank must be an integer >= 1"),
-        ({"anchors": [0.1, 0.1, 0.5]}, "distinct numbers"),
-        ({"anchors": [0.1, np.nan]}, "finite numbers of shape"),
-        (
-            {"anchors": [[0.1, 0.2]]},
-            "anchors must be 4 rows, one for each feature of X, got '1 rows'",
-        ),
-        ({"feature_range": (1, 0)}, "finite low <= high"),
-        ({"out_of_domain": "ignore"}, "out_of_domain must be one of"),
-    ],
-)
-def test_bad_parameters(options, message):
-    with pytest.raises(ValueError, match=message):
-        km.AnchorMap(**options).fit(rows(0))
-
-
-def test_bad_ranges():
-    with pytest.raises(ValueError, match="Negative values"):
-        km.AnchorMap("chi2").fit(rows(0) - 0.5)
-    with pytest.raises(ValueError, match=r"table of .* split points"):
-        placing.kmeans(np.arange(70000.0), np.ones(70000, int), 65536)
-
-
-def test_refuses_energy_that_few_anchors_do_not_have(monkeypatch):
-    monkeypatch.setattr("kernelmaps.design.anchors.DENSE_LIMIT", 32)
-    with pytest.raises(ValueError, match=r"31 columns on 500 anchors hold 0\.98.* less energy"):
-        square_root(km.kernels.intersection.component, np.linspace(0, 1, 500), energy=0.9999)
 
 
 def test_the_default_anchors_follow_the_kernel(seed):
