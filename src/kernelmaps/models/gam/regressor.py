@@ -423,8 +423,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     ) -> float:  # fmt: skip
         """Return R², or the share of the deviance that is explained (D²).
 
-        D² is for losses with a link, such as ``"poisson"``: one minus the deviance of the predictions over
-        that of the best constant rate, as in scikit-learn's `d2_tweedie_score`.
+        D² is for losses with a link, such as ``"poisson"``: one minus the deviance of the
+        predictions over that of the best constant rate, as in scikit-learn's `d2_tweedie_score`.
 
         Parameters
         ----------
