@@ -24,16 +24,7 @@ from kernelmaps.models.svm import fitted as svm_fitted
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
-COMMANDS = [
-    "demo",
-    "compare",
-    "choose",
-    "fit",
-    "predict",
-    "evaluate",
-    "export",
-    "explain",
-]
+COMMANDS = ["demo", "compare", "choose", "fit", "predict", "evaluate", "export", "explain"]
 
 
 @pytest.fixture(scope="module")

@@ -98,8 +98,7 @@ def quantile_or_half_of_the_mean(distances):
 
 
 @pytest.mark.parametrize(
-    ("rule", "typical"),
-    [("scale", np.mean), ("local", quantile_or_half_of_the_mean)],
+    ("rule", "typical"), [("scale", np.mean), ("local", quantile_or_half_of_the_mean)]
 )
 def test_gamma_from_the_data(rule, typical, seed):
     X = rows(seed)
