@@ -25,10 +25,10 @@ from ..._util.schema import SchemaError, State, array, boolean, instance, intege
 from ..._util.sparse import check_sparse
 from ..._util.threads import limit_blas
 from ...data.columns import Column, is_frame, is_series
+from ...data.files import open_table
 from ...data.sources import Source
 from ...data.table_reader import ReadingNotes, TableReader
 from ...data.tables import (
-    TableFile,
     fits_in_memory,
     is_in_memory,
     load_table,
@@ -375,7 +375,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
         Values beyond the training rows are warned of, unless another part of the call does it.
         """
         if isinstance(X, str | os.PathLike):
-            table, notes = TableFile.read(X).table, ReadingNotes()
+            file: Any = open_table(X)
+            table, notes = file.table(), ReadingNotes()
             columns = self.reader_.read(table, type(self).__name__, ordered=False, notes=notes)
             notes.unexpected.clear()  # a file may hold the target, too
             notes.warn(type(self).__name__, stacklevel=4)
