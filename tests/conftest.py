@@ -125,15 +125,15 @@ def pytest_runtest_setup(item):
 
 @pytest.fixture
 def readable(monkeypatch):
-    """Maps, codes and kernels in their readable form: for tests of what they are, not how they run.
+    """Maps and codes in their readable form: for tests of what they are, not how they run.
 
     Sizes and kinds of tables would each be compiled for them. That both forms say the same is the
-    business of `engine/`, and of the laws of all maps and kernels in `common/`.
+    business of `engine/`, and of the laws of all maps in `common/`.
     """
     from importlib import import_module
 
-    for name in ("engine.apply", "engine.encode", "kernels.additive"):
-        module = import_module(f"kernelmaps.{name}")  # some have the name of a function
+    for name in ("apply", "encode"):
+        module = import_module(f"kernelmaps.engine.{name}")  # its name is that of a function
         monkeypatch.setattr(module, "interpreted", lambda: True)
 
 

@@ -80,12 +80,7 @@ MAPS = {
         0.4,
         0.1,
     ),
-    "nystroem": (
-        lambda n: km.NystroemMap("exp_chi2", n, random_state=0),
-        (5, 40),
-        0.4,
-        1e-6,
-    ),
+    "nystroem": (lambda n: km.NystroemMap("exp_chi2", n, random_state=0), (5, 40), 0.4, 1e-6),
     "nystroem-laplacian-rpcholesky": (
         lambda n: km.NystroemMap("laplacian", n, landmarks="rpcholesky", random_state=0),
         (5, 40),

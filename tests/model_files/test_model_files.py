@@ -591,11 +591,7 @@ def machine(model):
         ("SplineMap", lambda m: m.pop("params"), "malformed 'object'"),
         ("AnchorMap", lambda m: m["state"]["anchors_"].pop(), "of 6 features, found 5"),
         ("AnchorMap", lambda m: m["params"].update(kernel="nobody"), "nobody"),
-        (
-            "AdditiveSVC",
-            lambda m: machine(m).update(offset=machine(m)["weights"]),
-            "twice|two",
-        ),
+        ("AdditiveSVC", lambda m: machine(m).update(offset=machine(m)["weights"]), "twice|two"),
         ("AdditiveSVC", lambda m: machine(m).update(on_codes=True), "has no codes"),
         ("AdditiveSVC", lambda m: m["state"]["classes_"]["items"].pop(), "malformed"),
         ("AdditiveSVC", lambda m: m["params"].update(tol=-1), "tol must be"),

@@ -103,11 +103,7 @@ def huge_weights(state, arrays):
         ),
         (lambda: km.SplineMap(n_jobs=1).fit(rows()), far_band, "reaches beyond the last column"),
         (lambda: fitted_model("AdditiveSVR"), huge_weights, "overflow in a sum"),
-        (
-            lambda: fitted_model("AdditiveRegressor"),
-            lambda s, a: s.pop("n_rows"),
-            "lacks 'n_rows'",
-        ),
+        (lambda: fitted_model("AdditiveRegressor"), lambda s, a: s.pop("n_rows"), "lacks 'n_rows'"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )

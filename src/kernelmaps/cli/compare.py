@@ -53,9 +53,8 @@ def compare(
 ) -> None:
     """Compare maps, kernels and sizes on your data, and say which to use and why.
 
-    Methods that usually cost little come first, as long as there is time. Columns are standardised
-    for kernels such as the Gaussian; a width after the name (gaussian:0.5) is taken on the rows as
-    they are.
+    Small maps come first, as long as there is time. Columns are standardised for kernels such as
+    the Gaussian; a width after the name (gaussian:0.5) is taken on the rows as they are.
     Ctrl-C ends early and shows what was finished.
 
     Examples:

@@ -347,6 +347,10 @@ class ParquetFile:
             return list(needed("pyarrow.parquet").read_schema(self.path).names)
         return list(self.dataset().schema.names)
 
+    def locate_row(self, row: int | None) -> str:
+        """The file, and a row of it."""
+        return f"{self.path}" if row is None else f"{self.path}, row {row} (counted from 0)"
+
     def dataset(self, columns: Sequence[str] | None = None) -> Any:
         """A dataset of pyarrow, with some columns or all."""
         data = parquet_dataset(self.path)

@@ -47,7 +47,6 @@ from .methods import scale_rows, select_columns
 
 ADDITIVE_SIZES = (1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 15, 19, 25, 33)
 JOINT_SIZES = tuple(2**power for power in range(6, 15))
-_BLOCKS = 16
 _MARGIN = 1.1  # over the largest error seen: the chosen one is the luckiest of many candidates
 _PATIENCE = 20.0  # seconds for one candidate, after which no other one of its family is tried
 # Families in the order of their cost: series are formulas, designs are looked up, anchors need
@@ -289,32 +288,20 @@ def upper_bound(largest: np.ndarray, confidence: float, n_fresh: int | None = No
 
     What is asked for is a level that all n fresh draws stay below with probability c: its tail
     probability p satisfies :math:`e^{-np} = c`. It lies beyond the N rows seen, so that the tail
-    has to be continued, in two ways of which the larger is taken.
-
-    *Gumbel.* The rows are cut into B blocks; the blocks' maxima have location μ and scale β from
-    their mean and standard deviation, and the level is
-    :math:`μ + β (\log (B n / N) - \log(-\log c))`.
-
-    *Pareto.* With the k largest row errors :math:`r_1 ≥ … ≥ r_k` and Hill's estimate ξ of their
-    decay, the level is :math:`r_k (k n / (N · {-\log c}))^{ξ}`, which guards against outlying rows.
+    has to be continued: with the k largest row errors :math:`r_1 ≥ … ≥ r_k` and Hill's estimate ξ
+    of their decay, the level is :math:`r_k (k n / (N · {-\log c}))^{ξ}`.
 
     Never less than 1.1 times the largest error that was seen: the map that is chosen is the one
     that got away with the fewest columns, and fresh rows may leave the range that it was fitted on.
     """
     share = 1.0 if n_fresh is None else n_fresh / len(largest)
-    blocks = np.array(
-        [block.max() for block in np.array_split(largest, min(_BLOCKS, len(largest)))]
-    )
-    scale = np.sqrt(6) / np.pi * blocks.std(ddof=1)
-    location = blocks.mean() - np.euler_gamma * scale
-    gumbel = location + scale * (np.log(len(blocks) * share) - np.log(-np.log(confidence)))
     k = min(len(largest) - 1, max(4, round(np.sqrt(len(largest)))))
     top = np.sort(largest)[-k - 1 :]
     pareto = 0.0
     if top[0] > 0:
         decay = float(np.mean(np.log(top[1:] / top[0])))
         pareto = top[0] * (k * share / -np.log(confidence)) ** decay
-    return float(max(gumbel, pareto, _MARGIN * blocks.max()))
+    return float(max(pareto, _MARGIN * top[-1]))
 
 
 class _Search:

@@ -258,7 +258,8 @@ def _scale(model: Any, target: str) -> str:
         what = "the log-odds" if has_odds else "the score"
         which = f"class {classes[1]}" if len(classes) == 2 else "each class against the others"
         return f"{what} of {which}"
-    return f"the logarithm of {target}" if link == "log" else target
+    scales = {"log": f"the logarithm of {target}", "logit": f"the log-odds of {target}"}
+    return scales.get(link, target)
 
 
 def _facts(model: Any, held_out: dict[str, Any] | None, given: bool) -> list[list[str]]:

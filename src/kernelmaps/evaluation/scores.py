@@ -10,6 +10,7 @@ import numpy as np
 
 from ..data.columns import joined_columns
 from ..exceptions import OutOfDomainWarning
+from ..models.losses import LINKS
 
 CHECKED_ROWS = 20_000  # that a model is checked on: memory for all their columns
 
@@ -120,7 +121,7 @@ class PredictionScores:
     def scores(self) -> dict[str, float]:
         """Scores of all rows, the main one first.
 
-        R² or accuracy; of models with a logarithmic link (Poisson, gamma) the share of the deviance
+        R² or accuracy; of models with another link than the identity the share of the deviance
         that they explain.
         """
         truth, predicted = self.truth, self.predicted
@@ -155,12 +156,13 @@ class PredictionScores:
         return scores
 
     def _deviance_explained(self) -> dict[str, float]:
-        """Share of the deviance that predictions explain, of models with a logarithmic link."""
-        if getattr(self.model, "_link", "identity") != "log":
+        """Share of the deviance that predictions explain, of models with a link."""
+        if getattr(self.model, "_link", "identity") == "identity":
             return {}
         ones, offset = np.ones(self.rows), np.concatenate(self._offset)
-        loss = self.model._loss
-        return {"d2": loss.deviance_explained(self.truth, np.log(self.predicted), ones, offset)}
+        loss = self.model.loss_
+        eta = LINKS[loss.link].function(self.predicted)
+        return {"d2": loss.deviance_explained(self.truth, eta, ones, offset)}
 
     def check(self, blocks: Iterable[Any]) -> Any:
         """The `check` of a generalised additive model on the first rows, which are read again.

@@ -24,6 +24,7 @@ from ..models.gam.predictor import AdditivePredictor, FittedTerm
 # Bytes of a page beside its drawings. An interval of more is left out: its numbers are multiplied
 # for each prediction (2 MiB: 10 ms). A form of more is left out.
 MAX_POSTERIOR, MAX_TABLES = 2 << 20, 12 << 20
+LINKS = ("identity", "log", "logit")  # of which the script has the inverse
 
 
 def form_data(
@@ -36,6 +37,8 @@ def form_data(
     surfaces = [term.name for term in model.terms if term.kind == "surface"]
     if surfaces:
         return {"sentence": f"{surfaces[0]} is a surface, which has no table: there is no form."}
+    if model.link not in LINKS:
+        return {"sentence": f"Predictions with the link {model.link!r} have no form."}
     if sum(term.values.nbytes for term in model.terms) > MAX_TABLES:
         return {"sentence": "The tables of this model are too large for a form."}
     inputs = _inputs(model)

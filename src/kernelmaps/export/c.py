@@ -363,6 +363,13 @@ static inline double {name}_level(int column, const char *text)
 """
 
 
+_MEANS = {
+    "identity": "",
+    "log": "  out[0] = exp(out[0]); /* a logarithmic link */\n",
+    "logit": "  out[0] = 1.0 / (1.0 + exp(-out[0])); /* a logit link */\n",
+}
+
+
 def _table_model(name: str, model: Any) -> str:
     """The body of a header for a fitted model of a table: terms, names of levels, probabilities."""
     table = model.predictor_
@@ -373,8 +380,8 @@ def _table_model(name: str, model: Any) -> str:
                 "export it as .onnx."
             )
     body = f"  {name}_scores(x, out);\n"
-    if model._link == "log":
-        body += f"  out[0] = exp(out[0]); /* {model.loss}: a logarithmic link */\n"
+    if not hasattr(model, "classes_"):
+        body += _MEANS[model._link]
     parts = _terms(name, table) + _levels(name, table.books)
     text = _function(name, len(table.books), len(table.intercept), parts, body)
     return text + (_probabilities(name, model) if hasattr(model, "classes_") else "")

@@ -250,13 +250,15 @@ def _formula(xp: Trace, model: Any, X: Any) -> list[Traced]:
         scores = scores + np.atleast_1d(model.intercept_).astype(X.dtype)
     else:
         scores = _additive_scores(xp, model, X)
-    if getattr(model, "_link", "identity") == "log":
-        scores = xp.exp(scores)
     if is_classifier(model):
         outputs = [_labels(xp, model, scores), scores]
         has_probabilities = hasattr(model, "predict_proba")
         return [*outputs, _probabilities(xp, model, scores)] if has_probabilities else outputs
-    return [scores]
+    link = getattr(model, "_link", "identity")
+    if link == "identity":
+        return [scores]
+    operator = {"log": "Exp", "logit": "Sigmoid"}[link]
+    return [xp.node(operator, [scores], scores.shape, scores.dtype)]
 
 
 def _additive_scores(xp: Trace, model: Any, X: Any) -> Traced:

@@ -401,6 +401,8 @@ class _Statement:
         sigmoids = list(self.add("sigmoids", {
             k: (f"sigmoid {k}", f"1.0e0 / (1.0e0 + EXP(-{s}))") for k, s in bounded.items()
         }).values())  # fmt: skip
+        if self.predictor.classes is None:
+            return sigmoids
         if len(sigmoids) == 1:
             return [f"1.0e0 - {sigmoids[0]}", *sigmoids]
         return [f"{p} / ({' + '.join(sigmoids)})" for p in sigmoids]

@@ -338,7 +338,9 @@ class PerFeature(AdditiveKernel):
     def _check_values(self, X: Any, name: str) -> None:
         self.check_width(X.shape[1], "PerFeature")
         for kernel, columns in self.groups():
-            kernel._check_values(_taken(X, columns), name)
+            more = " …" if len(columns) > 5 else ""
+            where = f"columns {columns[:5].tolist()}{more} of {name}"
+            kernel._check_values(_taken(X, columns), where)
 
     def _gram(self, X: Rows, Y: Rows | None, n_jobs: int | None) -> np.ndarray:
         parts = (

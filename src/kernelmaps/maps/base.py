@@ -53,7 +53,6 @@ from ..engine.extent import (
     OUT_OF_DOMAIN,
     ColumnRange,
     Extent,
-    column_label,
     column_range,
     describe_negative,
     describe_not_finite,
@@ -403,9 +402,6 @@ class MapOfDomain(FeatureMap):
     def _column_names(self) -> Sequence[str] | None:
         """Names of the columns for messages, if they are known."""
         return getattr(self, "feature_names_in_", self._known_names)
-
-    def _column_name(self, j: int) -> str:
-        return column_label(self._column_names, j)
 
     def _domain_for(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
         """The domain in the precision of the rows: rounding to float32 leaves no domain."""

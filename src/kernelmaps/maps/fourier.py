@@ -335,9 +335,10 @@ class RandomFourierMap(JointMap):
         columns = check_count(self, "n_components", self.n_components)
         rng = generator(self.random_state)
         self.kernel_ = resolve_kernel("RandomFourierMap", self.kernel, self.sigma, X, rng)
-        warn_if_degenerate("RandomFourierMap", self.kernel_, X, SCALE_ADVICE)
         how = rng, output_dtype(X.dtype), self.sampling
-        return draw_fourier(self, self.kernel_, columns, X.shape[1], *how)
+        spec = draw_fourier(self, self.kernel_, columns, X.shape[1], *how)
+        warn_if_degenerate("RandomFourierMap", self.kernel_, X, SCALE_ADVICE)
+        return spec
 
 
 def resolve_kernel(
@@ -536,9 +537,9 @@ class CompressiveFourierMap(JointMap):
         projection, scale = self._measurement_stage(X, rng)
         self.n_measurements_ = X.shape[1] if projection is None else n_outputs(projection)
         self.kernel_ = self._resolved_kernel(X, projection, scale, rng)
-        warn_if_degenerate("CompressiveFourierMap", self.kernel_, X, SCALE_ADVICE)
         how = rng, output_dtype(X.dtype), self.sampling
         features = draw_fourier(self, self.kernel_, columns, self.n_measurements_, *how)
+        warn_if_degenerate("CompressiveFourierMap", self.kernel_, X, SCALE_ADVICE)
         return features if projection is None else Spec("chain", parts=(projection, features))
 
     def _resolved_kernel(

@@ -33,10 +33,10 @@ from ..._util.schema import SchemaError, State, array, boolean, instance, intege
 from ..._util.sparse import check_sparse
 from ..._util.threads import limit_blas
 from ...data.columns import Column, is_frame, is_series
+from ...data.files import open_table
 from ...data.sources import Source
 from ...data.table_reader import ReadingNotes, TableReader
 from ...data.tables import (
-    TableFile,
     fits_in_memory,
     is_in_memory,
     load_table,
@@ -150,6 +150,12 @@ class GeneralizedAdditiveModel(BaseEstimator):
     def _loss(self) -> Loss:
         """The loss that was asked for, by its name or as an object."""
         return find_loss(type(self).__name__, self.loss, self._of_labels, GAM)
+
+    @property
+    def loss_(self) -> Loss:
+        """The loss as an object, with the parameter that was estimated."""
+        check_is_fitted(self)
+        return self.predictor_.fitted_loss
 
     @property
     def _link(self) -> str:
@@ -308,11 +314,18 @@ class GeneralizedAdditiveModel(BaseEstimator):
         else:
             model = fit_outputs(design, losses, settings)
         with limit_blas(1):
+            given: str | Loss = self.loss
+            if self._loss.parameter:
+                losses = [fit.loss.with_dispersion(fit.dispersion) for fit in model.fits]
+                totals = tuple(rows.loss_totals(losses))
+                model = replace(model, design=replace(model.design, totals=totals))
+                given = self._loss.adopt_parameter(losses[0])
             self.predictor_ = build_predictor(
-                model, losses, settings.pairs, location, self.reader_, self.loss,
+                model, losses, settings.pairs, location, self.reader_, given,
                 getattr(self, "classes_", None),
             )  # fmt: skip
-            self.__dict__.update(fit_statistics(model, losses, unit, log_densities))
+            statistics = fit_statistics(model, losses, self._loss.n_free, unit, log_densities)
+            self.__dict__.update(statistics)
         fits = model.fits
         self.n_iter_ = max(fit.n_iter for fit in fits)
         self.objective_ = np.array([fit.objective for fit in fits])
@@ -346,7 +359,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
         warnings.warn(type(self).__name__ + problem, category, stacklevel=6)
 
     def _settings(self) -> GamSettings:
-        return resolve_settings(self, self.reader_)
+        settings = resolve_settings(self, self.reader_)
+        return replace(settings, estimates_parameter=self._loss.is_free)
 
     # -- rows -------------------------------------------------------------------------------------
 
@@ -374,7 +388,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
         Values beyond the training rows are warned of, unless another part of the call does it.
         """
         if isinstance(X, str | os.PathLike):
-            table, notes = TableFile.read(X).table, ReadingNotes()
+            file: Any = open_table(X)
+            table, notes = file.table(), ReadingNotes()
             columns = self.reader_.read(table, type(self).__name__, ordered=False, notes=notes)
             notes.unexpected.clear()  # a file may hold the target, too
             notes.warn(type(self).__name__, stacklevel=4)
@@ -439,7 +454,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         """Check one output on rows; `y` are its targets, or successes in trials."""
         weight = weights_of(self, sample_weight, len(y))
         weight = self._scaled_weights(weight, np.ones(len(y)) if trials is None else trials)
-        loss, dispersion = self._loss.for_targets(y, weight), self.dispersion_[output]
+        loss, dispersion = self.loss_.for_targets(y, weight), self.dispersion_[output]
         if self.weights == "precision":
             weight, dispersion = np.ones(len(y)), dispersion / np.maximum(weight, 1e-300)
         if trials is not None:
@@ -463,7 +478,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     @property
     def _residual_df(self) -> np.ndarray:
         """Effective number of rows less the degrees of freedom, of each output; ∞ if φ is known."""
-        if not self._loss.estimates_dispersion:
+        if not self.loss_.estimates_dispersion:
             return np.full(len(self.edf_), np.inf)
         return np.maximum(self._effective_rows - self.edf_, 1.0)
 
@@ -571,7 +586,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             Prints as text; notebooks show it as HTML; `to_frame` has the numbers.
         """
         check_is_fitted(self)
-        model, loss = self.predictor_, self._loss
+        model, loss = self.predictor_, self.loss_
         intercepts = [
             f"{value:.4g} (se {error:.2g})"
             for value, error in zip(model.intercept, model.posterior.factors[:, 0], strict=True)
@@ -583,6 +598,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
             "degrees of freedom": ", ".join(f"{value:.1f}" for value in self.edf_),
             "dispersion": ", ".join(f"{value:.4g}" for value in self.dispersion_),
         }
+        if loss.parameter:
+            facts[loss.parameter] = loss.describe_parameter()
         if units := [f"{c.name} in {c.unit}" for c in self.reader_.columns if c.unit]:
             facts["units"] = ", ".join(units)
         facts |= {
@@ -711,7 +728,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     ) -> tuple[AdditivePredictor, str]:  # fmt: skip
         """An edited model, with another intercept if asked for, and its deviance in words."""
         if exposure is not None:
-            check_exposure_has_use(self._link)
+            check_exposure_has_use(self._loss)
         X, y, sample_weight, exposure = self._rows_to_score(X, y, sample_weight, exposure)
         columns = self._columns(X)
         n = len(columns[0])
@@ -721,7 +738,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         )
         deviances, shifts = np.zeros(2), np.zeros(before.shape[1])
         for k, target in enumerate(self._targets_of_rows(y, n)):
-            loss = self._loss.for_targets(target, weight)
+            loss = model.fitted_loss.for_targets(target, weight)
 
             def total(shift: float, eta: np.ndarray, loss: Loss = loss, y: Any = target) -> float:
                 return 2 * float(weight @ (loss.value(y, eta + shift) - loss.saturated(y)))
@@ -774,7 +791,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
         if not hasattr(self, "predictor_"):
             return
         model = self.predictor_
-        if (model.estimator, model.loss) != (type(self).__name__, self.loss):
+        same_loss = self._loss.adopt_parameter(model.fitted_loss) == model.fitted_loss
+        if model.estimator != type(self).__name__ or not same_loss:
             raise SchemaError(f"the fitted object is that of {model.estimator}, {model.loss!r}")
         if len(self.edf_) != len(model.intercept):
             raise SchemaError("the model has another number of outputs")

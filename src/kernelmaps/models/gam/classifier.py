@@ -324,7 +324,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
 
     def _positive_codes(self) -> list[float]:
         """The class (its index) that each output calls +1."""
-        return [float(k) for k in range(len(self.classes_))] if len(self.classes_) > 2 else [1.0]
+        return self._loss.positive_codes(len(self.classes_))
 
     @property
     def intercept_(self) -> np.ndarray:

@@ -45,9 +45,11 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     ----------
     loss : str or object of :mod:`kernelmaps.losses`, default="squared_error"
         "squared_error"; "absolute_error" (rounded off near zero); "poisson" (counts) and "gamma"
-        (positive numbers), which predict exp(f). "poisson" is quasi-Poisson: its dispersion is
-        estimated, and y may be any numbers >= 0, such as rates or amounts. Objects have
-        parameters: ``km.losses.Poisson(dispersion=1)``, ``km.losses.Quantile(0.9)``.
+        (positive numbers), which predict exp(f), as do "negative_binomial" (counts that vary more)
+        and "tweedie" (amounts with zeros), whose parameters are estimated. "poisson" is
+        quasi-Poisson: its dispersion is estimated, and y may be any numbers >= 0, such as rates or
+        amounts. Objects have parameters: ``km.losses.Poisson(dispersion=1)``,
+        ``km.losses.Quantile(0.9)``.
     terms : list or dict, optional
         A list of all terms (columns, pairs of columns, :class:`Term`), or a mapping from columns to
         kinds ("spline", "linear", "parametric", "category", "periodic"), a :class:`Term`, or
@@ -83,6 +85,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     ----------
     intercept_ : float
         b.
+    loss_ : object of :mod:`kernelmaps.losses`
+        The loss, with the parameter that was estimated (`theta`, `power`).
     term_names_ : list of str
         Names of the terms, in the order of `eval_terms`.
     shape_functions_ : list of ShapeFunction
@@ -164,8 +168,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             Weights of the rows, which are relative (see `weights`); rows of weight 0 do not take
             part.
         exposure : array-like of shape (n_samples,) or str, optional
-            For ``loss="poisson"`` and ``"gamma"``: what each row was exposed to (time, insured
-            years, area). The model is then of y per unit: log E[y] = log exposure + f(x). For
+            For losses with a logarithmic link: what each row was exposed to (time, insured years,
+            area). The model is then of y per unit: log E[y] = log exposure + f(x). For
             files and Dask frames the name of a column.
         offset : array-like of shape (n_samples,), optional
             A known part of the score of each row, for any loss: g(E[y]) = offset + f(x). For rows
@@ -177,7 +181,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             The fitted model.
         """
         if exposure is not None:
-            check_exposure_has_use(self._link)
+            check_exposure_has_use(self._loss)
         self._fit(X, y, sample_weight, exposure, offset)
         self._exposed = exposure is not None or offset is not None
         return self
@@ -220,7 +224,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     def _log_exposure(self, exposure: Any, n: int) -> np.ndarray:
         if exposure is None:
             return np.zeros(n)
-        check_exposure_has_use(self._link)
+        check_exposure_has_use(self._loss)
         if isinstance(exposure, str):
             raise ValueError(
                 f"AdditiveRegressor: exposure={exposure!r} names a column, which is for files. "
@@ -232,7 +236,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     def predict(
         self, X: Any, return_std: bool = False, *, exposure: Any = None, offset: Any = None
     ) -> Any:
-        """Predict f(x); for ``"poisson"`` and ``"gamma"`` the exposure times exp(f(x)).
+        """Predict f(x); of losses with a logarithmic link the exposure times exp(f(x)).
 
         Parameters
         ----------
@@ -260,7 +264,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         if not return_std:
             return predictions
         errors = self._score_errors(X)[:, 0]
-        return predictions, predictions * errors if self._link == "log" else errors
+        return predictions, self.loss_.mean_slope(scores[:, 0]) * errors
 
     def posterior_draws(
         self, X: Any, n_draws: int = 100, *, exposure: Any = None, offset: Any = None,
@@ -336,7 +340,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             of_calibration = self._intervals(rows["X"], level, *beside)
             y = self._numbers(targets_of(self, rows["y"], len(of_calibration)))
             return conformal_interval(intervals, of_calibration, y, level, owner)
-        if self._loss.has_distribution:
+        if self.loss_.has_distribution:
             return intervals
         residuals, zeros = self._residual_quantiles, np.zeros((len(self._residual_quantiles), 2))
         intervals = conformal_interval(intervals, zeros, residuals, level, owner, "rows of the fit")
@@ -351,7 +355,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         """Intervals by the distribution of the loss; twice the prediction where it has none."""
         scores = self._scores(X)[:, 0]
         scores = scores + self._offsets(len(scores), offset, exposure)
-        loss = self._loss
+        loss = self.loss_
         if not loss.has_distribution:
             return np.column_stack([scores, scores])
         errors, variation = self._score_errors(X)[:, 0], (self.dispersion_[0], self._residual_df[0])
@@ -370,10 +374,10 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     ) -> None:
         """Quantiles of the leave-one-out residuals of a quantile loss, for intervals."""
         self._residual_quantiles = np.zeros(0)
-        if self._loss.has_distribution:
+        if self.loss_.has_distribution:
             return
         weight = self._scaled_weights(weight, np.ones(len(y)))
-        loss = self._loss.for_targets(y, weight)
+        loss = self.loss_.for_targets(y, weight)
         positive = np.flatnonzero(weight)
         rows = positive[evenly_spaced(len(positive), MAX_RESIDUAL_ROWS)]
         columns, y, weight = [column.take(rows) for column in columns], y[rows], weight[rows]
@@ -422,8 +426,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     ) -> float:  # fmt: skip
         """Return R², or the share of the deviance that is explained (D²).
 
-        D² is for ``loss="poisson"`` and ``"gamma"``: one minus the deviance of the predictions over
-        that of the best constant rate, as in scikit-learn's `d2_tweedie_score`.
+        D² is for losses with a link, such as ``"poisson"``: one minus the deviance of the
+        predictions over that of the best constant rate, as in scikit-learn's `d2_tweedie_score`.
 
         Parameters
         ----------
@@ -447,12 +451,12 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         warn_without_exposure(self, "AdditiveRegressor.score", exposure, offset)
         y = self._numbers(y)
         weight = weights_of(self, sample_weight, len(y))
-        if self._link != "log":
+        if self._link == "identity":
             predictions = self.predict(X, exposure=exposure, offset=offset)
             return float(r2_score(y, predictions, sample_weight=weight))
         offsets = self._offsets(len(y), offset, exposure)
         eta = self._scores(X)[:, 0] + offsets
-        return self._loss.deviance_explained(y, eta, weight, offsets)
+        return self.loss_.deviance_explained(y, eta, weight, offsets)
 
 
 def _calibration_rows(calibration: Any) -> dict[str, Any]:
@@ -482,7 +486,9 @@ def distribution_interval(distribution: Any, level: float) -> np.ndarray:
     """
     tail = (1 - level) / 2
     low, high = distribution.ppf(tail), distribution.ppf(1 - tail)
-    if hasattr(distribution.dist, "pmf"):
+    if hasattr(distribution, "zeros"):  # where they reach the lower tail, there is none
+        high = np.where(low > 0, high, distribution.ppf(level))
+    if hasattr(distribution, "pmf"):
         at_low, at_high = distribution.pmf(low), distribution.pmf(high)
         covered = distribution.cdf(high) - distribution.cdf(low) + at_low
         spare = (covered - np.minimum(at_low, at_high) >= level) & (high > low)

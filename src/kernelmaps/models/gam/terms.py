@@ -158,6 +158,8 @@ class GamSettings:
         Estimator, for messages.
     weights : {"relative", "frequency", "precision"}
         What weights of rows are: relative, numbers of repeated rows, or inverse variances.
+    estimates_parameter : bool
+        Whether the loss has a parameter that is estimated with the smoothing parameters.
     """
 
     terms: dict[int, Term]
@@ -170,6 +172,7 @@ class GamSettings:
     owner: str = "AdditiveModel"
     weights: str = "relative"
     surfaces: dict[Pair, Term] = field(default_factory=dict)
+    estimates_parameter: bool = False
 
 
 def resolve_settings(model: Any, columns: TableReader) -> GamSettings:

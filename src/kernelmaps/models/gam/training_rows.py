@@ -123,6 +123,10 @@ class RowsInMemory:
         """Sums of weights and of negative gradients over the codes of columns, by output."""
         return OutputSums.empty(self, losses).update(self)
 
+    def loss_totals(self, losses: Sequence[Loss]) -> list[LossTotals]:
+        """`LossTotals` of each output, for losses with an estimated parameter."""
+        return self.output_sums(losses).totals
+
     def pair_counts(self, pairs: Sequence[Pair], coarse: Sequence[PairCodes]) -> list[np.ndarray]:
         """Sums of weights over the pairs of coarse codes of two columns."""
         return [
@@ -513,6 +517,10 @@ class RowsFromStream:
     def output_sums(self, losses: Sequence[Loss]) -> OutputSums:
         return self.first_pass
 
+    def loss_totals(self, losses: Sequence[Loss]) -> list[LossTotals]:
+        sums = OutputSums.empty(self.sample, losses)
+        return fold_chunks(self.source, self.encoder, sums).totals
+
     def pair_counts(self, pairs: Sequence[Pair], coarse: Sequence[PairCodes]) -> list[np.ndarray]:
         tables = self.first_pass.by_output[0].pairs
         if all(pair in tables for pair in pairs):
@@ -534,9 +542,10 @@ class RowsFromStream:
         enough = only_columns and (sums.with_pairs or len(terms) < 2)
         columns = [term.columns[0] for term in terms]
         bases = [term.basis for term in terms if not term.fixed_effects]
+        of_sample = terms if self.first_pass.losses[output].parameter else ()
         return StreamedTermRows(
             partial(_fold_terms, self, tuple(terms), output), bases, constraints,
-            self.total_weight, self.sample.with_terms((), None, output),
+            self.total_weight, self.sample.with_terms(of_sample, None, output),
             self.first_pass.intercepts[0],
             partial(_problem_from_bins, sums, columns) if enough else None,
         )  # fmt: skip

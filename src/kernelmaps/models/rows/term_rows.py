@@ -124,6 +124,9 @@ class TermRows:
     def initial_intercept(self, loss: Loss) -> float:
         return loss.initial_intercept(self.y, self.weight, self.offset)
 
+    def estimate_parameter(self, loss: Loss, beta: np.ndarray, edf: float) -> Loss:
+        return loss.estimate_parameter(self.y, self.scores(beta), self.weight, edf)
+
     def restricted(self, active: np.ndarray) -> TermRows:
         constraints = None if self.constraints is None else self.constraints[:, active]
         bases = select_functions(self.bases, active)
@@ -305,7 +308,7 @@ class StreamedTermRows:
     total_weight : float
         Sum of the sample weights.
     sample : TermRows
-        Some rows, which the intercept to start from is that of.
+        Some rows, which the intercept to start from is that of, and the parameter of a loss.
     mean : float
         What squared loss subtracts from the targets.
     problem_from_bins : callable, optional
@@ -346,6 +349,12 @@ class StreamedTermRows:
 
     def initial_intercept(self, loss: Loss) -> float:
         return self.sample.initial_intercept(loss)
+
+    def estimate_parameter(self, loss: Loss, beta: np.ndarray, edf: float) -> Loss:
+        """By the sample, whose rows count as all of them."""
+        scale = self.total_weight / self.sample.total_weight
+        sample = replace(self.sample, bases=self.bases, weight=scale * self.sample.weight)
+        return sample.estimate_parameter(loss, beta, edf)
 
 
 LossEvaluation = EvaluationInMemory | EvaluationFromStream
