@@ -359,6 +359,8 @@ class AdditivePredictor:
         As the estimator was given it.
     classes : ndarray, optional
         Labels of a classifier.
+    edits : tuple of str
+        What was changed after the fit, in words.
     """
 
     reader: TableReader = saved(instance((TableReader,)))
@@ -368,6 +370,7 @@ class AdditivePredictor:
     posterior: Posterior = saved(instance((Posterior,)))
     loss: str | Loss = saved(either((instance((Loss,)), text())))
     classes: np.ndarray | None = saved(optional(labels), default=None)
+    edits: tuple[str, ...] = saved(several(text()), default=())
 
     def _check_state(self) -> None:
         _ = self.fitted_loss  # an unknown one is refused
