@@ -69,6 +69,9 @@ def models(seed):
             interactions=[("size", "shop"), ("size", "age")], **every
         ).fit(X, y),
         "poisson": km.AdditiveRegressor(loss="poisson", **every).fit(X, counts),
+        "shares": km.AdditiveRegressor(loss="binomial", **every).fit(
+            X, np.minimum(counts, 9), exposure=np.full(len(X), 9)
+        ),
         "straight": km.AdditiveClassifier(
             terms={"size": "linear", "age": "linear", **every["terms"]},
             interactions=[
@@ -81,7 +84,7 @@ def models(seed):
     }
 
 
-KINDS = ["pairs", "poisson", "straight", "two classes", "three classes"]
+KINDS = ["pairs", "poisson", "shares", "straight", "two classes", "three classes"]
 
 
 @pytest.fixture(scope="module")
@@ -314,7 +317,7 @@ def test_a_loss_with_a_logarithmic_link_is_one_entry(monkeypatch, tmp_path):
     page = model_report(model, tmp_path / "page.html", target="price").read_text(encoding="utf-8")
     assert "the logarithm of price" in page
     assert_same(model, X, run_in_onnx(model, X, by_column(X)), 1e-12)
-    with pytest.raises(ValueError, match="for loss='poisson' and loss='gamma'"):
+    with pytest.raises(ValueError, match="for loss='poisson', loss='gamma'"):
         km.AdditiveRegressor().fit(X, y, exposure=exposure)
     assert not hasattr(model, "partial_fit")  # it is of tables alone
 

@@ -40,6 +40,8 @@ _SMOOTHED_WIDTH = 0.003
 START_WIDTH = 1.0
 _MAX_ETA = 30.0  # exp(±η) is not followed beyond: e³⁰ is 10¹³
 _THETAS = 1e-3, 1e6  # of negative binomial counts: with the last, Poisson's for means up to 10⁴
+_PRECISIONS = 1e-2, 1e8  # of shares
+_SATURATING_STEPS = 20  # of Fisher's scoring, from the target itself, which is close
 _POWERS = 1.01, 1.99  # of Tweedie distributions, as in mgcv: at the ends, densities have many modes
 _LEAST, _ROUNDING = 1e-300, 2.0**-53  # the least number whose logarithm is taken, and 1 minus one
 
@@ -140,6 +142,8 @@ class Loss:
     has_variance = True  # whether weights may be inverse variances
     has_scale = True  # whether the likelihood has a scale beside the mean
     link = "identity"  # a name in `LINKS`, or what classifiers have in its place
+    valid_target = 1.0  # a target that is possible, whatever the others are
+    counts_trials = False  # whether exposures are numbers of trials, each of which is a row
     parameter = ""  # the field that is estimated with the smoothing parameters where it is None
     # Share of an upper bound in the curvature; the remainder is the second derivative itself.
     majorizer_share = 0.0
@@ -167,7 +171,13 @@ class Loss:
     @property
     def takes_exposure(self) -> bool:
         """Whether a row's mean may be a multiple of what it was exposed to."""
-        return self.link == "log"
+        return self.link == "log" or self.counts_trials
+
+    def with_exposure(
+        self, y: np.ndarray, weight: np.ndarray, exposure: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Targets, weights and offsets of rows with an exposure."""
+        return y, weight, np.log(exposure)
 
     def positive_codes(self, n_classes: int) -> list[float]:
         """The class (its index) that each output calls +1; none where targets are indices."""
@@ -229,6 +239,10 @@ class Loss:
     def derivatives(self, y: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """First derivative by η, and the curvature."""
         raise NotImplementedError
+
+    def squared_gradient(self, y: np.ndarray, eta: np.ndarray) -> np.ndarray:
+        """Square of the first derivative; of a row of several trials, its mean over them."""
+        return self.derivatives(y, eta)[0] ** 2
 
     def with_weights_over(self, unit: float) -> Loss:
         """The loss for weights that are divided by a unit: a known dispersion is, too."""
@@ -469,7 +483,9 @@ class LogLoss(Loss):
     >>> model = km.AdditiveClassifier(loss=km.losses.LogLoss())
     """
 
-    dual_rules = DualRules(_log_loss, _log_loss_conjugate, _log_loss_step, _log_odds)
+    dual_rules: ClassVar[DualRules | None] = DualRules(
+        _log_loss, _log_loss_conjugate, _log_loss_step, _log_odds
+    )
     family, link, has_scale = "binomial", "logit", False
     of_labels, has_variance = True, False
     max_curvature = 0.25
@@ -486,9 +502,13 @@ class LogLoss(Loss):
         p = scipy.special.expit(-y * eta)  # of the other label
         return -y * p, np.maximum(p * (1 - p), 1e-12)
 
+    def share(self, y: np.ndarray) -> np.ndarray:
+        """The mean of each target."""
+        return y > 0
+
     def initial_intercept(self, y, weight, offset):
         # Clipped: where the curvature is next to nothing, Newton steps are useless.
-        share = np.clip(np.average(y > 0, weights=weight), 1e-6, 1 - 1e-6)
+        share = np.clip(np.average(self.share(y), weights=weight), 1e-6, 1 - 1e-6)
         constant = float(_log_odds(share) - np.average(offset, weights=weight))
         if np.ptp(offset) > 0:
             constant = _constant_with_offset(float(share), weight, offset, constant)
@@ -508,29 +528,103 @@ class LogLoss(Loss):
 
 
 @dataclass(frozen=True)
-class BinomialCounts(LogLoss):
-    """−log-likelihood of y successes in trials, up to a constant: n log(1 + exp(η)) − yη.
+class Binomial(LogLoss):
+    """Shares of successes among trials, log(1 + exp(f)) − y f, with a logit link.
 
-    A fit takes single trials; checks of rows take their counts.
+    The numbers of trials are the exposures of rows, and y the numbers of successes; without an
+    exposure, y are shares from 0 to 1. Each trial counts as an observation, and weights of rows
+    count as repeated ones.
+
+    Examples
+    --------
+    >>> import kernelmaps as km
+    >>> model = km.AdditiveRegressor(loss=km.losses.Binomial())
     """
 
+    dual_rules, of_labels, counts_trials = None, False, True
+
+    def with_exposure(self, y, weight, exposure):
+        return y / exposure, weight * exposure, np.zeros(len(y))
+
+    def value(self, y, eta):
+        return np.logaddexp(0.0, eta) - y * eta
+
+    def derivatives(self, y, eta):
+        p = scipy.special.expit(eta)
+        return p - y, np.maximum(p * (1 - p), 1e-12)
+
+    def squared_gradient(self, y, eta):
+        p = scipy.special.expit(eta)
+        return p**2 + y * (1 - 2 * p)
+
+    def share(self, y):
+        return y
+
+    def saturated(self, y):
+        return -scipy.special.xlogy(y, y) - scipy.special.xlogy(1 - y, 1 - y)
+
+    def target_error(self, y):
+        if not ((y >= 0) & (y <= 1)).all():
+            return (
+                f"{argument('loss', 'binomial')} needs shares 0 <= y <= 1, or numbers of successes "
+                f"y and those of trials as {parameter('exposure')}, which are at least y"
+            )
+        return None
+
+
+@dataclass(frozen=True)
+class BinomialCounts(Binomial):
+    """The loss of y successes in trials, for rows that are checked or predicted."""
+
     trials: Any = 1.0
-    of_labels = False
 
     def value(self, y, eta):
         return self.trials * np.logaddexp(0.0, eta) - y * eta
 
     def derivatives(self, y, eta):
-        p = scipy.special.expit(eta)
-        return self.trials * p - y, np.maximum(self.trials * p * (1 - p), 1e-12)
+        gradient, curvature = super().derivatives(y / self.trials, eta)
+        return self.trials * gradient, self.trials * curvature
 
     def saturated(self, y):
-        failures = self.trials - y
-        xlogy = scipy.special.xlogy
-        return xlogy(self.trials, self.trials) - xlogy(y, y) - xlogy(failures, failures)
+        return self.trials * super().saturated(y / self.trials)
 
     def observation_distribution(self, eta, error, dispersion, residual_df):
-        return scipy.stats.binom(self.trials, scipy.special.expit(eta))
+        return BinomialMixture(self.trials, eta, error)
+
+
+class BinomialMixture(NamedTuple):
+    """Binomial distributions whose log-odds have a normal error.
+
+    The integral over it is that of Gauss and Hermite with three nodes, exact for its variance. The
+    methods are those of distributions of scipy.stats.
+    """
+
+    trials: Any
+    eta: np.ndarray
+    error: np.ndarray
+
+    def _mean(self, function: Callable[[Any, Any, Any], np.ndarray], y: Any) -> np.ndarray:
+        nodes = ((0.0, 2 / 3), (-np.sqrt(3), 1 / 6), (np.sqrt(3), 1 / 6))
+        p = (scipy.special.expit(self.eta + node * self.error) for node, _ in nodes)
+        parts = (function(y, self.trials, item) for item in p)
+        return sum(weight * part for (_, weight), part in zip(nodes, parts, strict=True))
+
+    def pmf(self, y: Any) -> np.ndarray:
+        """Probability of y successes."""
+        return self._mean(scipy.stats.binom.pmf, y)
+
+    def cdf(self, y: Any) -> np.ndarray:
+        """Probability of at most y successes."""
+        return self._mean(scipy.stats.binom.cdf, y)
+
+    def ppf(self, q: float) -> np.ndarray:
+        """Quantiles."""
+        low, high = np.full(len(self.eta), -1.0), np.zeros(len(self.eta)) + self.trials
+        while (high - low > 1).any():
+            middle = np.floor((low + high) / 2)
+            is_enough = self.cdf(middle) >= q
+            low, high = np.where(is_enough, low, middle), np.where(is_enough, middle, high)
+        return high
 
 
 def _squared_hinge(y, f, epsilon):
@@ -899,6 +993,99 @@ class Tweedie(Loss):
 
 
 @dataclass(frozen=True)
+class Beta(_WithParameter):
+    """Shares in (0, 1), with variance μ(1 − μ)/(1 + ν) and a logit link.
+
+    Parameters
+    ----------
+    precision : float, optional
+        ν. None estimates it with the smoothing parameters, by restricted maximum likelihood.
+
+    Examples
+    --------
+    >>> import kernelmaps as km
+    >>> model = km.AdditiveRegressor(loss=km.losses.Beta(precision=10.0))
+    """
+
+    precision: float | None = None
+    family, link, parameter = "beta", "logit", "precision"
+    valid_target = 0.5
+
+    def __post_init__(self) -> None:
+        _check_free("Beta", "precision", self.precision)
+
+    def for_targets(self, y, weight):
+        mean = np.average(y, weights=weight)
+        variance = np.average((y - mean) ** 2, weights=weight)
+        start = mean * (1 - mean) / max(variance, _LEAST) - 1  # of a constant
+        return self.adopt_parameter(Beta(float(np.clip(start, 0.1, 1e4))))
+
+    def estimate_parameter(self, y, eta, weight, edf):
+        base = weight @ (np.log(y) + np.log1p(-y)) / weight.sum()
+
+        def criterion(log_precision):
+            loss = Beta(float(np.exp(log_precision[0])))
+            return (
+                base
+                - scipy.special.gammaln(loss.precision)
+                + loss.restricted_loss(y, eta, weight, edf)
+            )
+
+        (found,) = _estimate(criterion, [np.log(self.precision)], [np.log(_PRECISIONS)])
+        return Beta(float(np.exp(found)))
+
+    def parameter_distance(self, other):
+        return abs(np.log(self.precision / other.precision))
+
+    def _shapes(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Both parameters of the beta distribution."""
+        expit, eta = scipy.special.expit, np.clip(eta, -_MAX_ETA, _MAX_ETA)
+        return self.precision * expit(eta), self.precision * expit(-eta)
+
+    def value(self, y, eta):
+        a, b = self._shapes(eta)
+        return (
+            scipy.special.betaln(a, b)
+            + scipy.special.gammaln(self.precision)
+            - (a * np.log(y) + b * np.log1p(-y))
+        )
+
+    def derivatives(self, y, eta):
+        """The curvature is the expected one: the observed one may be negative."""
+        a, b = self._shapes(eta)
+        slope, psi, trigamma = a * b / self.precision, scipy.special.psi, scipy.special.zeta
+        gradient = slope * (psi(a) - psi(b) - scipy.special.logit(y))
+        return gradient, np.maximum(slope**2 * (trigamma(2, a) + trigamma(2, b)), 1e-12)
+
+    initial_intercept, share = LogLoss.initial_intercept, Binomial.share
+
+    def saturated(self, y):
+        eta = scipy.special.logit(y)
+        for _ in range(_SATURATING_STEPS):
+            gradient, curvature = self.derivatives(y, eta)
+            eta = eta - np.clip(gradient / curvature, -2.0, 2.0)
+        return self.value(y, eta)
+
+    def base_measure(self, y):
+        return np.log(y) + np.log1p(-y) - scipy.special.gammaln(self.precision)
+
+    def observation_distribution(self, eta, error, dispersion, residual_df):
+        """With the variance of shares and of their mean."""
+        mean = scipy.special.expit(eta)
+        precision = 1 / (1 / (1 + self.precision) + mean * (1 - mean) * error**2) - 1
+        precision = np.maximum(precision, 1e-2)
+        return scipy.stats.beta(precision * mean, precision * (1 - mean))
+
+    def target_error(self, y):
+        if (y > 0).all() and (y < 1).all():
+            return None
+        return (
+            f"{argument('loss', 'beta')} needs shares 0 < y < 1; those of trials, which may be 0 "
+            f"or 1, are for {argument('loss', 'binomial')}"
+        )
+
+
+@dataclass(frozen=True)
 class Quantile(Loss):
     """The pinball loss, whose predictions are quantiles; rounded off near zero.
 
@@ -1090,6 +1277,7 @@ LOSSES: dict[str, Loss] = {
     "squared_error": SquaredError(), "epsilon_insensitive": EpsilonInsensitive(),
     "absolute_error": Quantile(0.5), "quantile": Quantile(), "poisson": Poisson(),
     "gamma": Gamma(), "negative_binomial": NegativeBinomial(), "tweedie": Tweedie(),
+    "binomial": Binomial(), "beta": Beta(),
 }  # fmt: skip
 """All losses by name; the place of one with dual rules is its code in compiled loops."""
 
