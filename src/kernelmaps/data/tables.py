@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from .._util.arguments import needed
 from ..exceptions import MissingTargetWarning
 from . import files
+from .arrow import pa, pc
 from .columns import (
     RawTable,
     check_order,

@@ -85,8 +85,7 @@ class Codebook:
         bins_fit = len(self.edges) == max(len(self.nodes) - 1, 0)
         ordered = (np.diff(self.nodes) > 0).all() and (np.diff(self.edges) > 0).all()
         one_kind = not len(self.levels if is_number else self.nodes)
-        fits_byte = not is_number or self.n_codes <= CODING.max_codes
-        if not (bins_fit and ordered and one_kind and fits_byte):
+        if not (bins_fit and ordered and one_kind):
             raise SchemaError(f"the codes of column {self.name!r} are not as they should be")
 
     @property

@@ -1,8 +1,9 @@
 """The fitted object of a GAM: how columns are read, the terms at their codes, and the posterior.
 
 Estimators hold it and delegate to it, files store it, and `kernelmaps predict`, the exports and the
-explanations take it. It needs NumPy alone to be loaded and to score a few rows: a command that
-predicts these would otherwise spend most of its time on imports.
+explanations take it. It needs NumPy alone to be loaded and to score a few rows of numbers, and
+pyarrow for tables; of SciPy, no part is loaded. A command that predicts few rows would otherwise
+spend most of its time on imports.
 """
 
 from __future__ import annotations
@@ -358,6 +359,8 @@ class AdditivePredictor:
         As the estimator was given it.
     classes : ndarray, optional
         Labels of a classifier.
+    edits : tuple of str
+        What was changed after the fit, in words.
     """
 
     reader: TableReader = saved(instance((TableReader,)))
@@ -367,6 +370,7 @@ class AdditivePredictor:
     posterior: Posterior = saved(instance((Posterior,)))
     loss: str | Loss = saved(either((instance((Loss,)), text())))
     classes: np.ndarray | None = saved(optional(labels), default=None)
+    edits: tuple[str, ...] = saved(several(text()), default=())
 
     def _check_state(self) -> None:
         _ = self.fitted_loss  # an unknown one is refused

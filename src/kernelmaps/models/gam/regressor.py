@@ -200,6 +200,9 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             raise ValueError(f"AdditiveRegressor: {problem}; found {y.min():g} … {y.max():g}.")
         return [y], [loss], weight
 
+    def _targets_of_rows(self, y: Any, n: int) -> list[np.ndarray]:
+        return [self._numbers(targets_of(self, y, n))]
+
     def _targets_of_source(
         self, source: Source, sample: Sample
     ) -> tuple[RowChecks, list[Loss], list[float]]:
@@ -413,7 +416,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         check_is_fitted(self)
         warn_without_exposure(self, "AdditiveRegressor.check", exposure, offset)
         columns = self._columns(X)
-        y = self._numbers(targets_of(self, y, len(columns[0])))
+        (y,) = self._targets_of_rows(y, len(columns[0]))
         offsets = self._offsets(len(y), offset, exposure)
         return self._check_rows(columns, y, sample_weight, offsets, 0, random_state)
 
