@@ -231,6 +231,9 @@ def test_forms_of_y_and_columns_of_a_file(tmp_path):
     for form in (structured, frame, y.tolist()):
         other = km.AdditiveSurvival().fit(X, form)
         np.testing.assert_array_equal(other.predict(X), model.predict(X))
+    alone = km.AdditiveSurvival().fit(X, y[:, 0])
+    of_all = km.AdditiveSurvival().fit(X, np.column_stack([y[:, 0], np.ones(len(X))]))
+    np.testing.assert_array_equal(alone.predict(X), of_all.predict(X))
     group = np.where(y[:, 0] > 0.5, "long", "short")
     path = tmp_path / "rows.csv"
     X.assign(time=y[:, 0], event=frame["dead"], group=group).to_csv(path, index=False)
@@ -273,7 +276,8 @@ GOOD = {"X": TABLE[["a", "b"]], "y": TABLE[["t", "d"]]}
     ("changes", "message"),
     [
         ({"y": None}, "the target y is None"),
-        ({"y": TABLE["t"]}, "y must be a structured array of an event"),
+        ({"y": TABLE["d"]}, "y must be a structured array of an event"),
+        ({"y": ["u"] * 24}, "the times of y must hold 24 finite numbers"),
         ({"y": TABLE[["t", "d"]][:9]}, "the times of y must hold 24 finite numbers"),
         ({"y": TABLE[["t", "d"]].assign(t=-1.0)}, "times must be >= 0, and row 0 has -1"),
         ({"y": TABLE[["t", "d"]].assign(t=np.nan)}, "the times of y .* row 0 has nan"),

@@ -29,8 +29,8 @@ from .summary import GamSummary
 from .terms import GamSettings
 
 _FORMS = (
-    "a structured array of an event (bool) and a time, as scikit-survival has it, or two columns, "
-    "time and event in this order"
+    "a structured array of an event (bool) and a time, as in scikit-survival, two columns, time "
+    "and event in this order, or times alone, if all rows have an event"
 )
 
 
@@ -75,7 +75,8 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
     Attributes
     ----------
     baseline_ : BaselineHazard
-        Cumulative baseline hazards, of a row whose prediction is 0; ``baseline_.to_frame()``.
+        Cumulative baseline hazards, of a row whose prediction is 0; ``baseline_.to_frame()``. They
+        hold the times of all events, and so does the model's file.
     n_events_ : int
         Rows with an event.
     concordance_ : float
@@ -164,7 +165,7 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         X : frame, array-like of shape (n_samples, n_features), or path of a CSV or Parquet file
             Columns of numbers (NaN where a value is missing), text, categories, dates. Risk sets
             take all rows at once: they are read into memory.
-        y : structured array, array-like of shape (n_samples, 2), or tuple of two str
+        y : structured array, array-like of shape (n_samples, 2) or (n_samples,), or two str
             Times and events: a structured array of an event (bool) and a time, as scikit-survival
             has it; or two columns, time and event (1 or True) in this order. Of a file the names of
             these columns.
@@ -308,6 +309,8 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
             values = np.asarray(y)
             if values.ndim == 2 and values.shape[1] == 2:
                 return values[:, 0], values[:, 1]
+            if values.ndim == 1 and not np.isin(values, [0, 1]).all():
+                return values, np.ones(len(values))
         raise ValueError(f"{owner}: y must be {_FORMS}.")
 
     def _strata(self, strata: Any, n: int) -> np.ndarray:
@@ -478,7 +481,7 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         ----------
         X : frame, array-like of shape (n_samples, n_features), or path of a CSV or Parquet file
             Rows.
-        y : structured array, array-like of shape (n_samples, 2), or tuple of two str
+        y : structured array, array-like of shape (n_samples, 2) or (n_samples,), or two str
             Times and events, as in `fit`.
         sample_weight : array-like of shape (n_samples,) or str, optional
             Weights of the rows.
