@@ -38,6 +38,7 @@ _RECORDS = {
     "AdditivePredictor": "kernelmaps.models.gam.predictor",
     "LevelPosterior": "kernelmaps.models.gam.predictor",
     "Posterior": "kernelmaps.models.gam.predictor",
+    "BaselineHazard": "kernelmaps.models.gam.baseline",
     "Term": "kernelmaps.models.gam.terms",
     # Kernels without a name of their own; the others are those of `kernelmaps.kernels.register`.
     # They check their parameters when they are made.
@@ -55,6 +56,7 @@ _RECORDS = {
 PREDICTORS = {
     "AdditiveRegressor": "predictor_",
     "AdditiveClassifier": "predictor_",
+    "AdditiveSurvival": "predictor_",
     "AdditiveSVC": "machine_",
     "AdditiveSVR": "machine_",
 }

@@ -30,6 +30,8 @@ import scipy  # whose parts are loaded when they are used
 from .._util.arguments import argument, check_number, check_positive, parameter
 from . import tweedie
 from .outputs import best_codes, class_probabilities, sigmoid
+from .risk_sets import RiskSets
+from .rows.normal_equations import NormalEquations
 
 # Width, in units of the targets' interquartile range, over which absolute losses are smoothed: a
 # tenth of the standard error of the median of 1,000 rows.
@@ -129,6 +131,7 @@ class Loss:
     dual_rules: ClassVar[DualRules | None] = None  # of additive SVMs; None for a loss of GAMs alone
     for_gam = True  # whether GAMs have it: exp(−ℓ/φ) is a likelihood, or nearly
     of_labels = False  # whether y is ±1
+    of_times = False  # whether y says if the time of a row ended with an event
     has_kinks = False  # whether the derivative jumps: see `Hinges`
     svm_factor = 1.0  # the loss of SVMs is so many times ℓ: (y − f)², but ½(y − f)² of GAMs
     # Largest second derivative of ℓ. Of a loss with kinks, the jump of its derivative: a second
@@ -167,6 +170,11 @@ class Loss:
     def mean_slope(self, eta: np.ndarray) -> np.ndarray:
         """Derivative of the mean by η."""
         return LINKS[self.link].slope(self.mean(eta))
+
+    @property
+    def has_ratios(self) -> bool:
+        """Whether exponentials of effects are ratios: of means, odds or hazards."""
+        return self.link != "identity"
 
     @property
     def takes_exposure(self) -> bool:
@@ -336,6 +344,10 @@ class Loss:
         y, weight, offset = y[rows], weight[rows], offset[rows]
         of_rows = self.saturated(y), self.value(y, constant + offset), self.base_measure(y)
         return LossTotals(float(weight.sum()), *(float(weight @ item) for item in of_rows))
+
+    def couple_rows(self, problem: NormalEquations, point: Any) -> NormalEquations:
+        """The working problem at a point, with the second derivatives by the scores of two rows."""
+        return problem
 
     def log_likelihood(self, value: float, totals: LossTotals, dispersion: float) -> float:
         """Of all rows, from the sum of their losses; a scale is the most likely one."""
@@ -1272,12 +1284,56 @@ class Hinge(Hinges):
         return y[None], np.ones((1, len(y)))
 
 
+@dataclass(frozen=True, eq=False)
+class CoxPartialLikelihood(Loss):
+    """−log of Cox's partial likelihood, with Efron's ties, of y = 1 for rows with an event.
+
+    It couples the rows that are at risk at the same time: a fit has one with the risk sets of all
+    its rows. The intercept says nothing about it, and takes the place of the baseline hazard in the
+    working problem: it stays at zero, with the variance of the logarithm of a mean hazard.
+    """
+
+    risk_sets: RiskSets | None = None
+    family, has_scale, has_variance = "partial likelihood of log hazards", False, False
+    of_times = has_ratios = True
+
+    @property
+    def dispersion(self):
+        return 1.0
+
+    def value(self, y, eta):
+        return self.risk_sets.losses(eta)
+
+    def derivatives(self, y, eta):
+        risks = self.risk_sets.relative_risks(eta)
+        return risks - y, np.maximum(risks, 1e-12)
+
+    def initial_intercept(self, y, weight, offset):
+        return 0.0
+
+    def totals(self, y, weight, offset, constant):
+        """The best fit gives all risk to the events of a time, in equal parts."""
+        sets, null = self.risk_sets, float(weight @ self.value(y, offset))
+        total = sets.mean_weight * sets.counts[sets.event_set]
+        saturated = float(sets.mean_weight @ np.log((1 - sets.tie_share) * total))
+        return LossTotals(float(weight.sum()), saturated, null, 0.0)
+
+    def couple_rows(self, problem, point):
+        gram, beta = problem.gram, point.beta
+        means = self.risk_sets.gram_of_means(point.eta, point.rows.dense_matrix, len(beta))
+        gram, rhs = gram - means, problem.rhs - means @ beta
+        gram[0], gram[:, 0], rhs[0] = 0.0, 0.0, problem.working_weight * beta[0]
+        gram[0, 0] = problem.working_weight
+        return replace(problem, gram=gram, rhs=rhs, root=None)
+
+
 LOSSES: dict[str, Loss] = {
     "squared_hinge": SquaredHinge(), "hinge": Hinge(), "log_loss": LogLoss(),
     "squared_error": SquaredError(), "epsilon_insensitive": EpsilonInsensitive(),
     "absolute_error": Quantile(0.5), "quantile": Quantile(), "poisson": Poisson(),
     "gamma": Gamma(), "negative_binomial": NegativeBinomial(), "tweedie": Tweedie(),
     "binomial": Binomial(), "beta": Beta(),
+    "cox": CoxPartialLikelihood(),
 }  # fmt: skip
 """All losses by name; the place of one with dual rules is its code in compiled loops."""
 
@@ -1285,17 +1341,19 @@ GAM, SVM = "GAM", "SVM"
 """The two kinds of additive models."""
 
 
-def losses_for(kind: str, of_labels: bool) -> tuple[str, ...]:
-    """Names of the losses that GAMs or SVMs of labels, or of numbers, have."""
+def losses_for(kind: str, of_labels: bool, of_times: bool = False) -> tuple[str, ...]:
+    """Names of the losses that GAMs or SVMs of labels, of numbers, or of times have."""
     return tuple(
         name
         for name, loss in LOSSES.items()
-        if loss.of_labels == of_labels
+        if (loss.of_labels, loss.of_times) == (of_labels, of_times)
         and (loss.for_gam if kind == GAM else loss.dual_rules is not None)
     )
 
 
-def find_loss(owner: str, given: object, of_labels: bool, kind: str) -> Loss:
+def find_loss(
+    owner: str, given: object, of_labels: bool, kind: str, of_times: bool = False
+) -> Loss:
     """The loss that a user names, or gives as an object to a GAM.
 
     Parameters
@@ -1308,20 +1366,25 @@ def find_loss(owner: str, given: object, of_labels: bool, kind: str) -> Loss:
         Losses of labels, or of numbers.
     kind : {"GAM", "SVM"}
         Losses of generalised additive models, or of additive support vector machines.
+    of_times : bool
+        Losses of times that may end with an event.
     """
-    if isinstance(given, Loss) and (kind, given.for_gam, given.of_labels) == (GAM, True, of_labels):
+    asked, names = (GAM, True, of_labels, of_times), losses_for(kind, of_labels, of_times)
+    if isinstance(given, Loss) and (kind, given.for_gam, given.of_labels, given.of_times) == asked:
         return given
-    if isinstance(given, str) and given in losses_for(kind, of_labels):
+    if isinstance(given, str) and given in names:
         return LOSSES[given]
     other = SVM if kind == GAM else GAM
     hint = ""
     if isinstance(given, str) and given in losses_for(other, of_labels):
         suffix = {GAM: ("Regressor", "Classifier"), SVM: ("SVR", "SVC")}[other][of_labels]
         hint = f" {given!r} is a loss of Additive{suffix}."
+    if isinstance(given, str) and given in losses_for(GAM, False, of_times=True):
+        hint = f" {given!r} is a loss of AdditiveSurvival."
     if isinstance(given, type) and issubclass(given, Loss):
         hint = f" Write {given.__name__}(), an object."
     raise ValueError(
-        f"{owner}: {parameter('loss')} must be one of {losses_for(kind, of_labels)}"
+        f"{owner}: {parameter('loss')} must be one of {names}"
         f"{' or an object of kernelmaps.losses' if kind == GAM else ''}, got {given!r}.{hint}"
     )
 

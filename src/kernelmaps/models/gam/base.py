@@ -96,6 +96,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     n_jobs: int | None = None
 
     _of_labels: ClassVar[bool]  # whether targets are labels or numbers
+    _of_times: ClassVar[bool] = False  # whether they are times, which may end with an event
     _state: ClassVar[State] = State(
         required={
             "predictor_": instance((AdditivePredictor,)),
@@ -149,7 +150,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     @property
     def _loss(self) -> Loss:
         """The loss that was asked for, by its name or as an object."""
-        return find_loss(type(self).__name__, self.loss, self._of_labels, GAM)
+        return find_loss(type(self).__name__, self.loss, self._of_labels, GAM, self._of_times)
 
     @property
     def loss_(self) -> Loss:

@@ -403,12 +403,20 @@ class AdditivePredictor:
     @property
     def estimator(self) -> str:
         """The name of the estimator that predicts in the same way."""
+        if self._of_times:
+            return "AdditiveSurvival"
         return "AdditiveRegressor" if self.classes is None else "AdditiveClassifier"
 
     @cached_property
     def fitted_loss(self) -> Loss:
         """The loss as an object, with the parameter that was estimated."""
-        return find_loss(self.estimator, self.loss, self.classes is not None, GAM)
+        of_labels = self.classes is not None
+        return find_loss(self.estimator, self.loss, of_labels, GAM, self._of_times)
+
+    @property
+    def _of_times(self) -> bool:
+        loss = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
+        return loss is not None and loss.of_times
 
     @property
     def link(self) -> str:
