@@ -163,6 +163,8 @@ class GamSettings:
         What weights of rows are: relative, numbers of repeated rows, or inverse variances.
     estimates_parameter : bool
         Whether the loss has a parameter that is estimated with the smoothing parameters.
+    eliminates_levels : bool
+        Whether the levels of the largest factor are eliminated from systems of equations.
     """
 
     terms: dict[int, Term]
@@ -176,6 +178,7 @@ class GamSettings:
     weights: str = "relative"
     surfaces: dict[Pair, Term] = field(default_factory=dict)
     estimates_parameter: bool = False
+    eliminates_levels: bool = True
     pair_constraints: dict[tuple[int, ...], Shapes] = field(default_factory=dict)
 
     def shapes_of(self, column: int) -> set[str]:
