@@ -131,7 +131,10 @@ class GeneralizedAdditiveModel(BaseEstimator):
 
     def _targets_of_rows(self, y: Any, n: int) -> Sequence[np.ndarray]:
         """Targets of each output for rows that a fitted model is compared with."""
-        raise NotImplementedError
+        raise ValueError(
+            f"{type(self).__name__}: rows are compared with models of numbers and of classes alone: "
+            "leave out X and y."
+        )
 
     def _output_names(self) -> list[str]:
         """Names of the outputs: "prediction", or classes."""
