@@ -435,6 +435,28 @@ def test_a_table_is_exported_as_tables_of_effects(model, tmp_path):
                        "--step", step)  # fmt: skip
 
 
+def test_a_table_is_edited(model, rides, tmp_path):
+    out = tmp_path / "edited.kmap"
+    options = ["--term", "area", "--effect", "0", "--between", "60,80"]
+    run("edit", model, out, *options, "--data", rides, "--refit-intercept")
+    expected = km.load(model).edit("area", 0.0, between=(60, 80))
+    edited, X = km.load(out), pd.read_csv(rides).drop(columns=["fare", "tip"])
+    shift = edited.predict(X) - expected.predict(X)
+    np.testing.assert_allclose(shift, shift[0], atol=1e-9)
+    assert "deviance of 400 rows" in edited.edits_[0]
+    plain = json.loads(run("edit", out, out, "--term", "city", "--effect", "Bern=0.5", "--json"))
+    assert plain["edits"] == km.load(out).edits_
+    assert plain["edits"][1] == "city: Bern = 0.5"
+    predictions = run("predict", out, rides)
+    first = float(predictions.splitlines()[1].split(",")[1])
+    assert first == pytest.approx(km.load(out).predict(X)[0])
+    for option, words in (("x", "--effect must be a number, or LEVEL=NUMBER"),
+                          ("Rome=1", "column 'city' has no level 'Rome'")):  # fmt: skip
+        assert_refused(2, words, "edit", model, out, "--term", "city", "--effect", option)
+    ends = ["--term", "area", "--effect", "0", "--between", "a,b"]
+    assert_refused(2, "--between must be LOW,HIGH", "edit", model, out, *ends)
+
+
 def test_the_commands_of_the_tutorial_run(tmp_path, monkeypatch):
     """On the file that its first block of Python writes."""
     page = (Path(__file__).parents[2] / "docs/tutorials/table.md").read_text("utf-8")

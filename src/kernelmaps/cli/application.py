@@ -87,7 +87,7 @@ Encoding = Annotated[str, typer.Option(help="Encoding of CSV text, such as latin
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A .kmap file made by fit.")]
 Exposure = Annotated[
     str | None,
-    typer.Option(help="Column of exposures, for --loss poisson and gamma; later: that of fit."),
+    typer.Option(help="Column of exposures, for --loss poisson, gamma, …; later: that of fit."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 

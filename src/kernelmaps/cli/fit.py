@@ -23,19 +23,17 @@ from .._util.sparse import dense
 from .._util.storage import AnyPath
 from ..data import Source
 from ..data.columns import ColumnSelection, no_target
-from ..data.files import is_csv, is_parquet
+from ..data.files import is_csv, is_parquet, open_table
 from ..data.reading import (
     Holdout,
-    PartOfSource,
-    column_names,
     open_rows,
     read_columns,
     read_rows,
     rows_where,
 )
-from ..data.sources import SlicedSource, values_at
+from ..data.sources import RowFilter, SlicedSource, values_at
 from ..data.table_reader import uninformative_columns
-from ..data.tables import TableFile, fits_in_memory, load_table, open_large_table
+from ..data.tables import fits_in_memory, load_table, open_large_table
 from ..evaluation.candidates import expression
 from ..evaluation.checks import Task, check_targets, decide_task
 from ..evaluation.methods import add_column_scaler
@@ -161,12 +159,8 @@ def _fit_table(path: Path, settings: FitSettings, selection: ColumnSelection) ->
             f"{path.name}: --normalize {settings.normalize} scales rows of numbers, which "
             "--model svm and --model ridge take. Leave it out for a GAM."
         )
-    is_large = not fits_in_memory(path) if settings.stream is None else settings.stream
-    file = None if is_large else TableFile.read(path, settings.encoding)
-    header = (
-        column_names(path, settings.encoding) or [] if file is None else file.table.column_names
-    )
-    weight, exposure = settings.sample_weight, settings.exposure
+    file: Any = open_table(path, settings.encoding)
+    header, weight, exposure = file.names, settings.sample_weight, settings.exposure
     drop = [*selection.drop, *filter(None, [weight, exposure])]
     roles = replace(selection, drop=drop)
     features, target = roles.resolve_in(header, str(path), need_target=True)
@@ -176,10 +170,10 @@ def _fit_table(path: Path, settings: FitSettings, selection: ColumnSelection) ->
         "sample_weight": weight, "exposure": exposure,
         "ids": _find_ids(path, selection, settings),
     }  # fmt: skip
-    if file is not None:
+    if fits_in_memory(path) if settings.stream is None else not settings.stream:
         X, y, w, exposures = load_table(file, target, weight, exposure, columns=features)
         task = _decide_task(y, settings)
-        y = _convert_targets(y, task, file.name)
+        y = _convert_targets(y, task, str(path))
         table = SlicedSource(X, y, w, exposure=exposures, frames=True)
         unfitted = settings.make_estimator(task.name, None, selection.columns)
         return _fit_and_score(unfitted, table, settings, task, facts)
@@ -293,7 +287,8 @@ def _find_ordering_date(reader: Any, tables: Iterable[Any]) -> tuple[str, str] |
 def _split_rows(source: Source, holdout: Holdout, *, held: bool) -> Source:
     """The rows that are held out, or those that are not."""
     if not isinstance(source, SlicedSource):
-        return PartOfSource(source, holdout, held=held)
+        share = "one in five rows" if held else "four in five rows"
+        return RowFilter(source, lambda start, n: holdout.held(start, n) == held, share)
     mask = holdout.held(0, source.n_rows) == held
     y, w, exposure = (values_at(v, mask) for v in (source.y, source.w, source.exposure))
     return replace(source, X=rows_where(source.X, mask), y=y, w=w, exposure=exposure)

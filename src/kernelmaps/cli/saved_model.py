@@ -139,19 +139,20 @@ class SavedModel:
         y, exposures, has_target = None, None, None
         values = list(dict.fromkeys(filter(None, (target, exposure))))
         if values:  # targets and exposures are read by all of their cells
-            whole = tables.TableFile.read(path, encoding, values)
-            y, _, exposures, has_target = whole.read_targets(target, None, exposure)
-        begin = end = start = 0
+            table, where = file.table(values), file.locate_row
+            y, _, exposures, has_target = tables.read_targets(table, where, target, None, exposure)
+        n_read = 0
         for table in file.blocks(list(dict.fromkeys([*features, *keep])), tables.BLOCK):
+            rows, n_read = slice(n_read, n_read + table.num_rows), n_read + table.num_rows
+            targets, exposed = (None if v is None else v[rows] for v in (y, exposures))
             if has_target is not None:
-                start, begin_of_table = start + table.num_rows, start
-                table = table.filter(has_target[begin_of_table:start])
+                mask = has_target[rows]
+                table = table.filter(mask)
+                targets, exposed = (None if v is None else v[mask] for v in (targets, exposed))
             if table.num_rows:
-                begin, end = end, end + table.num_rows
-                targets, exposed = (None if v is None else v[begin:end] for v in (y, exposures))
                 cells = _cells(table.select(list(keep)))
                 yield NewRows(table.select(features), targets, exposed, cells)
-        if not end:
+        if not n_read:
             raise ValueError(f"{path} has no rows.")
 
     def _find_features(self, header: list[str], others: set[Any], name: str) -> list[str]:

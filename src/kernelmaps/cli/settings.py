@@ -117,7 +117,7 @@ class FitSettings:
     ] = None
     loss: Annotated[
         str | None,
-        typer.Option(help="Loss: log_loss, poisson, quantile:0.9, …; of an SVM hinge, …"),
+        typer.Option(help="Loss: log_loss, poisson, tweedie, quantile:0.9, …; of an SVM hinge, …"),
     ] = None
     max_iter: Annotated[int | None, typer.Option(help="Most steps of the solver.")] = None
     tol: Annotated[

@@ -10,7 +10,7 @@ import os
 import pickle
 import tempfile
 import weakref
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import tee
@@ -234,6 +234,50 @@ class Source:
             The words.
         """
         return f"{type(self).__name__}({self.n_rows} rows, {self.n_features} features)"
+
+
+class RowFilter(Source):
+    """Some rows of a source; they are numbered anew, and messages name their places in the source.
+
+    Parameters
+    ----------
+    source : Source
+    keep : callable
+        Number of a first row and how many → which of these rows are kept.
+    what : str
+        Which they are, in words.
+    n_rows : int, optional
+        How many are kept, where known.
+    """
+
+    def __init__(
+        self, source: Source, keep: Callable[[int, int], np.ndarray], what: str = "some rows",
+        n_rows: int | None = None,
+    ) -> None:  # fmt: skip
+        self.source, self.keep, self.what, self.n_rows = source, keep, what, n_rows
+        self.n_features, self.names = source.n_features, source.names
+
+    def describe(self) -> str:
+        return f"{self.what} of {self.source.describe()}"
+
+    def blocks(self, block_rows: int) -> Iterator[Block]:
+        return self._filter(self.source.blocks(block_rows))
+
+    def labels(self) -> Iterator[Block]:
+        return self._filter(self.source.labels())
+
+    def column(self, position: int) -> Iterator[Block]:
+        return self._filter(self.source.column(position))
+
+    def _filter(self, blocks: Iterable[Block]) -> Iterator[Block]:
+        n_kept = 0
+        for block in blocks:
+            rows = np.flatnonzero(self.keep(block.start, len(block)))
+            if len(rows):
+                part, before = block.take(rows), block.start - n_kept
+                part = replace(part, start=n_kept, row=block.row - before)
+                yield replace(part, positions=np.add(part.positions, before))
+            n_kept += len(rows)
 
 
 # ---- things with rows that can be sliced --------------------------------------------------------

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from .._util.arguments import argument as argument_in_message
-from .._util.schema import SchemaError, boolean, instance, many, record, saved, text
+from .._util.schema import SchemaError, boolean, instance, many, record, saved, several, text
 from .._util.threads import cached_property
 from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
 from . import text_cells
@@ -77,11 +77,6 @@ _DROPPED = "terms leaves it out"
 _SHOWN = 5  # names in a message about columns, as in scikit-learn's
 
 
-def _parts(value: Any, where: str, lengths: dict[str, int]) -> None:
-    if not isinstance(value, tuple) or any(date_part not in PARTS for date_part in value):
-        raise SchemaError(f"{where} must hold parts of a date ({', '.join(PARTS)})")
-
-
 @record
 class ColumnFormat:
     """What one column of a table holds, and how it is written.
@@ -107,7 +102,7 @@ class ColumnFormat:
     kind: str = saved(text(tuple(_FORMS)))
     form: str = saved(text(), default="")
     unit: str = saved(text(), default="")
-    parts: tuple[str, ...] = saved(_parts, default=())
+    parts: tuple[str, ...] = saved(several(text(PARTS)), default=())
     reason: str = saved(text(), default="")
 
     def _check_state(self) -> None:

@@ -8,16 +8,16 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from .._util.arguments import needed
 from ..exceptions import MissingTargetWarning
 from . import files
+from .arrow import pa, pc
 from .columns import (
     RawTable,
     check_order,
@@ -26,10 +26,11 @@ from .columns import (
     is_frame,
 )
 from .dask import DaskSource
-from .files import CsvFile, ParquetFile
+from .files import CsvFile, ParquetFile, open_table
 from .sources import (
     Block,
     IterableSource,
+    RowFilter,
     SlicedSource,
     Source,
     check_lengths,
@@ -38,7 +39,7 @@ from .sources import (
     sliced_source,
     values_at,
 )
-from .targets import number_values, target_values
+from .targets import Where, number_values, target_values
 
 IN_MEMORY_BYTES = 1 << 28  # of a file, uncompressed, up to which it is read at once
 
@@ -68,72 +69,39 @@ def _parquet_bytes(path: Path) -> int:
     return total
 
 
-@dataclass(frozen=True)
-class TableFile:
-    """A CSV file (all cells as strings) or a Parquet file.
+def read_targets(
+    table: pa.Table, where: Where, y: Any, sample_weight: Any = None, exposure: Any = None
+) -> tuple[Any, Any, Any, np.ndarray | None]:
+    """Targets, weights and exposures of the rows of a table, and which rows have a target.
 
-    Attributes
-    ----------
-    name : str
-        The file, for messages.
-    table : pyarrow.Table
-    csv : CsvFile or None
-        Knows the line of a row.
+    Each is the name of a column, or holds the values of all rows. Targets of rows without one are
+    without meaning; the last result is None if all have one.
     """
+    name = where(None)
+    if not table.num_rows:
+        raise ValueError(f"{name} has no rows.")
+    check_lengths(table.num_rows, y=y, sample_weight=sample_weight, exposure=exposure)
+    raw = RawTable.from_data(table, name)
 
-    name: str
-    table: pa.Table
-    csv: CsvFile | None = None
+    def column(item: str) -> Any:
+        (place,) = column_positions(raw.names, [item], name)
+        return raw.column(place, name)
 
-    @classmethod
-    def read(
-        cls, path: str | os.PathLike[str], encoding: str = "utf-8",
-        columns: Sequence[str] | None = None,
-    ) -> TableFile:  # fmt: skip
-        """Read a file, or some of its columns."""
-        if files.is_csv(path):
-            csv = CsvFile(Path(path), encoding)
-            return cls(os.fspath(path), csv.table(columns), csv)
-        return cls(os.fspath(path), ParquetFile(Path(path)).table(columns))
-
-    def locate_row(self, row: int | None) -> str:
-        """The file and the line or row, for messages."""
-        if row is None or self.csv is not None:
-            return self.name if self.csv is None else self.csv.locate_row(row)
-        return f"{self.name}, row {row} (counted from 0)"
-
-    def read_targets(
-        self, y: Any, sample_weight: Any = None, exposure: Any = None
-    ) -> tuple[Any, Any, Any, np.ndarray | None]:
-        """Targets, weights and exposures of the rows that have a target.
-
-        Each is the name of a column, or holds the values of all rows. The last result says which
-        rows have a target; None if all do.
-        """
-        if not self.table.num_rows:
-            raise ValueError(f"{self.name} has no rows.")
-        check_lengths(self.table.num_rows, y=y, sample_weight=sample_weight, exposure=exposure)
-        weight, exposures = (
-            number_values(self.raw(item), item, self.locate_row) if isinstance(item, str) else item
-            for item in (sample_weight, exposure)
-        )
-        if not isinstance(y, str):
-            return y, weight, exposures, None
-        values, has_target = target_values(self.raw(y), y, self.locate_row)
-        if has_target.all():
-            return values, weight, exposures, None
-        if not has_target.any():
-            raise ValueError(f"{self.name} has no rows with a target {y!r}.")
-        warn_of_gaps(self.name, y, int((~has_target).sum()))
-        weight, exposures = (
-            None if item is None else np.asarray(item)[has_target] for item in (weight, exposures)
-        )
-        return values, weight, exposures, has_target
-
-    def raw(self, name: str) -> Any:
-        """A column as it is stored."""
-        (place,) = column_positions(self.table.column_names, [name], self.name)
-        return RawTable.from_data(self.table, self.name).column(place, self.name)
+    weight, exposures = (
+        number_values(column(item), item, where) if isinstance(item, str) else item
+        for item in (sample_weight, exposure)
+    )
+    if not isinstance(y, str):
+        return y, weight, exposures, None
+    values, has_target = target_values(column(y), y, where)
+    if has_target.all():
+        return values, weight, exposures, None
+    if not has_target.any():
+        raise ValueError(f"{name} has no rows with a target {y!r}.")
+    warn_of_gaps(name, y, int((~has_target).sum()))
+    targets = np.zeros(len(has_target), values.dtype)
+    targets[has_target] = values
+    return targets, weight, exposures, has_target
 
 
 def warn_of_gaps(name: str, target: str, gaps: int) -> None:
@@ -147,7 +115,7 @@ def warn_of_gaps(name: str, target: str, gaps: int) -> None:
 
 
 def load_table(
-    file: str | os.PathLike[str] | TableFile,
+    file: str | os.PathLike[str] | CsvFile | ParquetFile,
     y: Any = None,
     sample_weight: Any = None,
     exposure: Any = None,
@@ -157,19 +125,21 @@ def load_table(
 
     Parameters
     ----------
-    file : path or TableFile
-        CSV or Parquet.
+    file : path, CsvFile or ParquetFile
     y, sample_weight, exposure : str or array-like, optional
         Columns by name, or values of all rows. The target is by default the column ``"y"``.
     columns : sequence of str, optional
         The features; by default all other columns.
     """
-    file = file if isinstance(file, TableFile) else TableFile.read(file)
-    names = file.table.column_names
-    y, _, features = _assign_columns(names, (y, sample_weight, exposure), columns, file.name)
-    *values, has_target = file.read_targets(y, sample_weight, exposure)
-    X = file.table.select(features)
-    return X if has_target is None else X.filter(pa.array(has_target)), *values
+    opened: Any = open_table(file) if isinstance(file, str | os.PathLike) else file
+    name, beside = str(opened.path), (y, sample_weight, exposure)
+    y, named, features = _assign_columns(opened.names, beside, columns, name)
+    table = opened.table([*features, *named])
+    *values, has_target = read_targets(table, opened.locate_row, y, sample_weight, exposure)
+    X = table.select(features)
+    if has_target is None:
+        return X, *values
+    return X.filter(has_target), *(v if v is None else np.asarray(v)[has_target] for v in values)
 
 
 def _assign_columns(
@@ -203,8 +173,6 @@ class ArrowSource(Source):
     frames : bool
     name : str
         For messages.
-    has_target : ndarray of bool or None
-        Which rows are read, if not all: `y`, `w` and `exposure` are arrays of their values.
     """
 
     fragments: list[Any]
@@ -212,16 +180,12 @@ class ArrowSource(Source):
     y: Any = None
     w: Any = None
     exposure: Any = None
-    has_target: np.ndarray | None = None
     frames: bool = False
     name: str = "the Parquet dataset"
 
     def __post_init__(self) -> None:
         countable = not any(isinstance(fragment, CsvFile) for fragment in self.fragments)
         self.n_rows = sum(map(count_rows, self.fragments)) if countable else None
-        if self.has_target is not None:
-            self.numbers = np.flatnonzero(self.has_target)
-            self.n_rows = len(self.numbers)
         self.names = self.features
         if not self.frames:
             named = _value_names(self.fragments[0].physical_schema, self.features)
@@ -233,7 +197,7 @@ class ArrowSource(Source):
         cls, data: Any, y: Any, w: Any, exposure: Any = None, *,
         frames: bool = False, columns: Sequence[str] | None = None,
         name: str = "the Parquet dataset",
-    ) -> ArrowSource:  # fmt: skip
+    ) -> Source:  # fmt: skip
         """From a pyarrow table or dataset, or from a CSV file; `y` by default by name.
 
         `columns` are the names of the features, in their order; by default all others.
@@ -259,9 +223,11 @@ class ArrowSource(Source):
         if frames and taken:  # all values of these columns, as of a table in memory
             batches = list(files.scan_batches(fragments, taken, 1 << 20))
             table = pa.Table.from_batches(batches) if batches else schema.empty_table()
-            values = TableFile(name, table).read_targets(y, w, exposure)
-            return cls(fragments, features, *values, frames=frames, name=name)
-        source = cls(fragments, features, y, w, exposure, None, frames, name)
+            where = partial(_locate_row, name)
+            y, w, exposure, has_target = read_targets(table, where, y, w, exposure)
+            source = cls(fragments, features, y, w, exposure, True, name)
+            return _with_target(source, has_target)
+        source = cls(fragments, features, y, w, exposure, frames, name)
         if source.n_rows is not None:
             source._check_lengths(source.n_rows)
         return source
@@ -274,10 +240,8 @@ class ArrowSource(Source):
         others = (name for item in (self.y, self.w, self.exposure) for name in _names(item))
         batches = files.scan_batches(self.fragments, [*self.features, *others], block_rows)
         # Batches have at most so many rows, and may be empty.
-        start, has_target = 0, self.has_target
-        tables = (
-            _group_batches(batches, block_rows, has_target) if self.frames else filter(len, batches)
-        )
+        start = 0
+        tables = _group_batches(batches, block_rows) if self.frames else filter(len, batches)
         for number, table in enumerate(tables):
             yield self._block(table, number, start)
             start += table.num_rows
@@ -305,8 +269,7 @@ class ArrowSource(Source):
 
         y, w, exposure = map(read_values, (self.y, self.w, self.exposure))
         X = table.select(self.features) if self.frames else stacked(self.features)
-        positions = None if self.has_target is None else self.numbers[rows] - start
-        return Block(X, y, w, number, 0, start, exposure, positions)
+        return Block(X, y, w, number, 0, start, exposure)
 
     def _check_lengths(self, n_rows: int) -> None:
         given = {"y": self.y, "sample_weight": self.w, "exposure": self.exposure}
@@ -319,13 +282,23 @@ def count_rows(fragment: Any) -> int:
     return fragment.count_rows() if groups is None else sum(group.num_rows for group in groups)
 
 
-def _group_batches(batches: Iterator[Any], rows: int, mask: np.ndarray | None) -> Iterator[Any]:
-    """Small batches together as tables of up to `rows`; of a mask, where it is true."""
-    group, start = list[Any](), 0
+def _locate_row(name: str, row: int | None) -> str:
+    """Where a row is, for messages; None: the table."""
+    return name if row is None else f"{name}, row {row} (counted from 0)"
+
+
+def _with_target(source: Source, has_target: np.ndarray | None) -> Source:
+    """The rows of a source that have a target; None: all have one."""
+    if has_target is None:
+        return source
+    n_rows = int(np.count_nonzero(has_target))
+    return RowFilter(source, lambda start, n: has_target[start : start + n], n_rows=n_rows)
+
+
+def _group_batches(batches: Iterator[Any], rows: int) -> Iterator[Any]:
+    """Small batches together as tables of up to `rows`."""
+    group = list[Any]()
     for batch in batches:
-        start, end = start + len(batch), start
-        if mask is not None:
-            batch = batch.filter(pa.array(mask[end:start]))
         if group and sum(map(len, group)) + len(batch) > rows:
             yield pa.Table.from_batches(group)
             group = []
@@ -555,15 +528,16 @@ def open_large_table(
 
 def _split_into_cells(
     file: CsvFile, cells: Any, beside: tuple[Any, Any, Any], columns: Sequence[str] | None
-) -> ArrowSource:
+) -> Source:
     """The rows of a CSV file, features as text, which are written to a Parquet file."""
     name = str(file.path)
     y, named, features = _assign_columns(file.names, beside, columns, name)
-    counted = named or features[:1]  # a table without columns has no rows
-    values = TableFile(name, file.table(counted), file).read_targets(y, *beside[1:])
+    table = file.table(named or features[:1])  # a table without columns has no rows
+    y, w, exposure, has_target = read_targets(table, file.locate_row, y, *beside[1:])
     schema = pa.schema([(feature, pa.string()) for feature in features])
     with needed("pyarrow.parquet").ParquetWriter(cells, schema) as writer:
         for table in file.blocks(features, BLOCK):
             writer.write_table(table)
     groups = needed("pyarrow.dataset").ParquetFileFormat().make_fragment(cells)
-    return ArrowSource(groups.split_by_row_group(), features, *values, frames=True, name=name)
+    fragments = groups.split_by_row_group()
+    return _with_target(ArrowSource(fragments, features, y, w, exposure, True, name), has_target)

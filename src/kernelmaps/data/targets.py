@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from .._util.arguments import argument
 from ..exceptions import SuspectColumnWarning
+from .arrow import pa, pc
 from .columns import RawColumn, to_text, typed_number_doubts
 from .text_cells import (
     LABEL_GAPS,

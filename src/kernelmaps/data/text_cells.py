@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -16,10 +16,9 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from .._util.threads import cached_property
+from .arrow import pa, pc
 from .dates import (
     CERTAIN_FORMS,
     DATE_FORMS,
@@ -519,8 +518,8 @@ def _number_name(cell: str) -> str:
         return cell
 
 
-def quoted(cells: Iterable[Any], most: int = 3) -> str:
+def quoted(cells: Any, most: int = 3) -> str:
     """Some cells, for a message."""
-    cells = cells.slice(0, most + 1).to_pylist() if isinstance(cells, pa.Array) else list(cells)
+    cells = cells.slice(0, most + 1).to_pylist() if hasattr(cells, "to_pylist") else list(cells)
     shown = ", ".join(repr(re.sub(r"\s+", " ", cell)[:30]) for cell in cells[:most])
     return f"{shown}, …" if len(cells) > most else shown

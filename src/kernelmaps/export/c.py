@@ -166,11 +166,17 @@ def _table(spec: Spec, n_features: int) -> Table:
 # ---- C text -------------------------------------------------------------------------------------
 
 
+def _comment(text: str) -> str:
+    """Text that stays within a comment."""
+    return re.sub(r"\s+", " ", text).replace("*/", "* /")
+
+
 def _header(name: str, what: Any, body: str, note: str = "") -> str:
     guard = f"{name.upper()}_H"
-    words = re.sub(r"\s+", " ", f"{type(what).__name__}" if isinstance(what, Spec) else repr(what))
-    words = words.replace("*/", "* /")[:300]
-    lines = f"\n * {note}" if note else ""
+    edits = getattr(getattr(what, "predictor_", None), "edits", ())
+    notes = [*filter(None, [note]), *(f"Edited after the fit: {edit}." for edit in edits)]
+    words = _comment(type(what).__name__ if isinstance(what, Spec) else repr(what))[:300]
+    lines = "".join(f"\n * {_comment(line)}" for line in notes)
     return f"""/* {name}: {words}
  * Written by kernelmaps {kernelmaps.__version__}. C99, needs nothing but math.h.
  * x has {name.upper()}_FEATURES values, out takes {name.upper()}_COLUMNS: {name}(x, out).{lines} */

@@ -49,7 +49,7 @@ def write_tables(model: Any, path: AnyPath, *, step: Any = None) -> None:
 
 
 def _all_tables(model: Any, step: Any) -> dict[str, Any]:
-    """The table of the intercept, and those of the terms, with bands and levels as text."""
+    """Tables of the intercept, of the terms, with bands and levels as text, and of edits."""
     import pandas as pd
 
     predictor = fitted_predictor(model, "write_tables")
@@ -65,7 +65,10 @@ def _all_tables(model: Any, step: Any) -> dict[str, Any]:
     for frame in tables.values():
         for name in frame.select_dtypes(exclude="number"):
             frame[name] = [printable(str(label)) for label in frame[name]]
-    return {"(intercept)": pd.DataFrame(data), **tables}
+    tables = {"(intercept)": pd.DataFrame(data), **tables}
+    if predictor.edits:
+        tables["(edits)"] = pd.DataFrame({"level": [*map(printable, predictor.edits)]})
+    return tables
 
 
 def _join_tables(tables: dict[str, Any]) -> Any:

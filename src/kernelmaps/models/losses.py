@@ -20,7 +20,7 @@ find it there. Users give a name or an object with parameters, :mod:`kernelmaps.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -28,6 +28,7 @@ import numpy as np
 import scipy  # whose parts are loaded when they are used
 
 from .._util.arguments import argument, check_number, check_positive, parameter
+from . import tweedie
 from .outputs import best_codes, class_probabilities, sigmoid
 
 # Width, in units of the targets' interquartile range, over which absolute losses are smoothed: a
@@ -38,6 +39,8 @@ _SMOOTHED_WIDTH = 0.003
 # show no effect at all: with 60 rows, 15 % of the fits stayed constant beside clear effects.
 START_WIDTH = 1.0
 _MAX_ETA = 30.0  # exp(±η) is not followed beyond: e³⁰ is 10¹³
+_THETAS = 1e-3, 1e6  # of negative binomial counts: with the last, Poisson's for means up to 10⁴
+_POWERS = 1.01, 1.99  # of Tweedie distributions, as in mgcv: at the ends, densities have many modes
 _LEAST, _ROUNDING = 1e-300, 2.0**-53  # the least number whose logarithm is taken, and 1 minus one
 
 
@@ -189,6 +192,11 @@ class Loss:
         """Whether its parameter is to be estimated."""
         return bool(self.parameter) and getattr(self, self.parameter) is None
 
+    @property
+    def n_free(self) -> int:
+        """Number of estimated parameters, a scale among them."""
+        return (self.has_scale and self.dispersion is None) + self.is_free
+
     def estimate_parameter(
         self, y: np.ndarray, eta: np.ndarray, weight: np.ndarray, edf: float
     ) -> Loss:
@@ -224,6 +232,10 @@ class Loss:
 
     def with_weights_over(self, unit: float) -> Loss:
         """The loss for weights that are divided by a unit: a known dispersion is, too."""
+        return self
+
+    def with_dispersion(self, dispersion: float) -> Loss:
+        """The loss for `base_measure`, where that is a function of φ."""
         return self
 
     def start_loss(self) -> Loss:
@@ -658,6 +670,234 @@ class Gamma(_Dispersed):
         return None if (y > 0).all() else f"{argument('loss', 'gamma')} needs y > 0"
 
 
+def cdf_below(distribution: Any, y: np.ndarray, cdf: np.ndarray) -> np.ndarray:
+    """Probabilities of less than y, where those of at most y are `cdf`."""
+    if hasattr(distribution, "pmf"):  # of counts and classes
+        return distribution.cdf(y - 1)
+    return np.where(y > 0, cdf, 0.0) if hasattr(distribution, "zeros") else cdf
+
+
+def _estimate(
+    criterion: Callable[[np.ndarray], float], start: Any, bounds: Sequence[tuple[float, float]]
+) -> np.ndarray:
+    """The minimum of a mean loss of rows over a few parameters."""
+    low, high = np.array(bounds, dtype=float).T
+    options = {"gtol": 1e-6, "eps": 1e-5}
+    found = scipy.optimize.minimize(
+        criterion, np.clip(start, low, high), method="L-BFGS-B", bounds=bounds, options=options
+    )
+    return found.x
+
+
+@dataclass(frozen=True)
+class _WithParameter(Loss):
+    """A loss of a likelihood with a known dispersion and one parameter beside the mean."""
+
+    has_scale = has_variance = False
+
+    @property
+    def dispersion(self):
+        return 1.0
+
+    def restricted_loss(
+        self, y: np.ndarray, eta: np.ndarray, weight: np.ndarray, edf: float
+    ) -> float:
+        """Mean of the rows' losses, and of ½ log|H| that REML adds.
+
+        The Hessian of the penalised losses is nearly a multiple of that for another parameter: by
+        the mean curvature of the rows.
+        """
+        curvature = weight @ self.expected_curvature(y, eta, 1.0)
+        of_rows = weight @ self.value(y, eta) + 0.5 * edf * np.log(max(curvature, _LEAST))
+        return float(of_rows) / float(weight.sum())
+
+
+def _check_free(owner: str, name: str, value: Any) -> None:
+    if value is not None:
+        check_positive(owner, name, value, "a positive number or None")
+
+
+@dataclass(frozen=True)
+class NegativeBinomial(_WithParameter):
+    """Counts that vary more than Poisson's, with variance μ + μ²/θ and a logarithmic link.
+
+    Parameters
+    ----------
+    theta : float, optional
+        θ: a Poisson distribution is its limit for large values. None estimates it with the
+        smoothing parameters, by restricted maximum likelihood.
+
+    Examples
+    --------
+    >>> import kernelmaps as km
+    >>> model = km.AdditiveRegressor(loss=km.losses.NegativeBinomial(theta=2.0))
+    """
+
+    theta: float | None = None
+    family, link, parameter = "negative binomial", "log", "theta"
+
+    def __post_init__(self) -> None:
+        _check_free("NegativeBinomial", "theta", self.theta)
+
+    def for_targets(self, y, weight):
+        mean = np.average(y, weights=weight)
+        excess = np.average((y - mean) ** 2, weights=weight) - mean  # μ²/θ of a constant
+        start = mean**2 / max(excess, _LEAST)
+        return self.adopt_parameter(NegativeBinomial(float(np.clip(start, 0.1, 100.0))))
+
+    def estimate_parameter(self, y, eta, weight, edf):
+        # Counts repeat: functions of these alone are computed for each of them once.
+        counts, place = np.unique(y, return_inverse=True)
+        by_count = np.bincount(place, weight) / weight.sum()
+
+        def criterion(log_theta):
+            loss = NegativeBinomial(float(np.exp(log_theta[0])))
+            base = by_count @ loss.base_measure(counts)
+            return base + loss.restricted_loss(y, eta, weight, edf)
+
+        (log_theta,) = _estimate(criterion, [np.log(self.theta)], [np.log(_THETAS)])
+        return NegativeBinomial(float(np.exp(log_theta)))
+
+    def parameter_distance(self, other):
+        a, b = 1 / self.theta, 1 / other.theta
+        return abs(a - b) / (max(a, b) + 1e-3)  # hardly any over-dispersion is none
+
+    def value(self, y, eta):
+        eta = np.clip(eta, -_MAX_ETA, _MAX_ETA)
+        return (y + self.theta) * np.log1p(np.exp(eta) / self.theta) - y * eta
+
+    def derivatives(self, y, eta):
+        mean = np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA))
+        share = self.theta / (self.theta + mean)
+        return share * (mean - y), np.maximum(mean * share * share * (1 + y / self.theta), 1e-12)
+
+    def expected_curvature(self, y, eta, dispersion):
+        mean = np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA))
+        return np.maximum(mean * self.theta / (self.theta + mean), 1e-12)
+
+    initial_intercept = Poisson.initial_intercept
+
+    def saturated(self, y):
+        return (y + self.theta) * np.log1p(y / self.theta) - scipy.special.xlogy(y, y)
+
+    def base_measure(self, y):
+        gammaln, theta = scipy.special.gammaln, self.theta
+        return gammaln(y + 1) + gammaln(theta) - gammaln(y + theta) + y * np.log(theta)
+
+    def observation_distribution(self, eta, error, dispersion, residual_df):
+        """With the variance of counts and of their mean."""
+        mean = np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA))
+        theta = 1 / (1 / self.theta + error**2)
+        return scipy.stats.nbinom(theta, theta / (theta + mean))
+
+    def target_error(self, y):
+        if y.min(initial=0.0) < 0 or (y % 1).any():
+            return f"{argument('loss', 'negative_binomial')} needs counts: whole numbers y >= 0"
+        return None if y.any() else f"{argument('loss', 'negative_binomial')} needs some y > 0"
+
+
+@dataclass(frozen=True)
+class Tweedie(Loss):
+    """Amounts with many zeros, such as claims: a sum of a Poisson number of gamma amounts.
+
+    The variance is φμ^p, the link logarithmic. The power p is between those of Poisson (1) and of
+    gamma (2) distributions.
+
+    Parameters
+    ----------
+    power : float, optional
+        p, between 1 and 2. None estimates it with the smoothing parameters, by restricted maximum
+        likelihood (densities as in Dunn and Smyth 2005).
+    dispersion : float, optional
+        φ; None estimates it.
+
+    Examples
+    --------
+    >>> import kernelmaps as km
+    >>> model = km.AdditiveRegressor(loss=km.losses.Tweedie(power=1.5))
+    """
+
+    power: float | None = None
+    dispersion: float | None = None
+    family, link, parameter = "Tweedie", "log", "power"
+    has_variance = False
+
+    def __post_init__(self) -> None:
+        if self.power is not None:
+            check_number(
+                "Tweedie", "power", self.power, "between 1 and 2, or None", lambda p: 1 < p < 2
+            )
+        _check_free("Tweedie", "dispersion", self.dispersion)
+
+    with_weights_over = Poisson.with_weights_over
+    initial_intercept = Poisson.initial_intercept
+
+    def for_targets(self, y, weight):
+        return self.adopt_parameter(Tweedie(1.5))
+
+    def with_dispersion(self, dispersion):
+        return replace(self, dispersion=dispersion)
+
+    def estimate_parameter(self, y, eta, weight, edf):
+        total, (low, high) = float(weight.sum()), _POWERS
+
+        def unpack(parameters):
+            power = low + (high - low) * scipy.special.expit(parameters[0])
+            return replace(self, power=float(power)), float(np.exp(parameters[1]))
+
+        def criterion(parameters):
+            loss, dispersion = unpack(parameters)
+            base = weight @ loss.with_dispersion(dispersion).base_measure(y)
+            curvature = weight @ loss.derivatives(y, eta)[1]
+            likelihood = weight @ loss.value(y, eta) / dispersion + base
+            return (likelihood + 0.5 * edf * np.log(curvature / dispersion)) / total
+
+        gradient, curvature = self.derivatives(y, eta)
+        dispersion = self.dispersion or float(weight @ (gradient**2 / curvature)) / total
+        share = np.clip((self.power - low) / (high - low), 1e-6, 1 - 1e-6)
+        start = scipy.special.logit(share), np.log(dispersion)
+        of_dispersion = (start[1], start[1]) if self.dispersion else (start[1] - 3, start[1] + 3)
+        return unpack(_estimate(criterion, start, [(-7.0, 7.0), of_dispersion]))[0]
+
+    def parameter_distance(self, other):
+        return abs(self.power - other.power)
+
+    def value(self, y, eta):
+        eta, p = np.clip(eta, -_MAX_ETA, _MAX_ETA), self.power
+        return y * np.exp((1 - p) * eta) / (p - 1) + np.exp((2 - p) * eta) / (2 - p)
+
+    def derivatives(self, y, eta):
+        """The curvature is the expected one, whose Pearson statistic estimates φ."""
+        eta, p = np.clip(eta, -_MAX_ETA, _MAX_ETA), self.power
+        curvature = np.exp((2 - p) * eta)
+        return curvature - y * np.exp((1 - p) * eta), np.maximum(curvature, 1e-12)
+
+    def saturated(self, y):
+        return y ** (2 - self.power) / ((2 - self.power) * (self.power - 1))
+
+    def base_measure(self, y):
+        if self.dispersion is None:
+            return np.zeros_like(y)
+        return -tweedie.log_normalizer(y, self.dispersion, self.power)
+
+    def variance_slopes(self, y, eta):
+        return self.power * (y * np.exp(-np.clip(eta, -_MAX_ETA, _MAX_ETA)) - 1)  # V is μ^p
+
+    def log_likelihood(self, value, totals, dispersion):
+        return -value / dispersion - totals.base
+
+    def observation_distribution(self, eta, error, dispersion, residual_df):
+        """With the variance of observations and of their mean."""
+        mean = np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA))
+        dispersion = dispersion + mean ** (2 - self.power) * error**2
+        return tweedie.Tweedie(mean, dispersion, self.power)
+
+    def target_error(self, y):
+        if y.min(initial=0.0) < 0:
+            return f"{argument('loss', 'tweedie')} needs y >= 0"
+        return None if y.any() else f"{argument('loss', 'tweedie')} needs some y > 0"
+
+
 @dataclass(frozen=True)
 class Quantile(Loss):
     """The pinball loss, whose predictions are quantiles; rounded off near zero.
@@ -849,7 +1089,7 @@ LOSSES: dict[str, Loss] = {
     "squared_hinge": SquaredHinge(), "hinge": Hinge(), "log_loss": LogLoss(),
     "squared_error": SquaredError(), "epsilon_insensitive": EpsilonInsensitive(),
     "absolute_error": Quantile(0.5), "quantile": Quantile(), "poisson": Poisson(),
-    "gamma": Gamma(),
+    "gamma": Gamma(), "negative_binomial": NegativeBinomial(), "tweedie": Tweedie(),
 }  # fmt: skip
 """All losses by name; the place of one with dual rules is its code in compiled loops."""
 

@@ -45,9 +45,11 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     ----------
     loss : str or object of :mod:`kernelmaps.losses`, default="squared_error"
         "squared_error"; "absolute_error" (rounded off near zero); "poisson" (counts) and "gamma"
-        (positive numbers), which predict exp(f). "poisson" is quasi-Poisson: its dispersion is
-        estimated, and y may be any numbers >= 0, such as rates or amounts. Objects have
-        parameters: ``km.losses.Poisson(dispersion=1)``, ``km.losses.Quantile(0.9)``.
+        (positive numbers), which predict exp(f), as do "negative_binomial" (counts that vary more)
+        and "tweedie" (amounts with zeros), whose parameters are estimated. "poisson" is
+        quasi-Poisson: its dispersion is estimated, and y may be any numbers >= 0, such as rates or
+        amounts. Objects have parameters: ``km.losses.Poisson(dispersion=1)``,
+        ``km.losses.Quantile(0.9)``.
     terms : list or dict, optional
         A list of all terms (columns, pairs of columns, :class:`Term`), or a mapping from columns to
         kinds ("spline", "linear", "parametric", "category", "periodic"), a :class:`Term`, or
@@ -83,6 +85,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     ----------
     intercept_ : float
         b.
+    loss_ : object of :mod:`kernelmaps.losses`
+        The loss, with the parameter that was estimated (`theta`, `power`).
     term_names_ : list of str
         Names of the terms, in the order of `eval_terms`.
     shape_functions_ : list of ShapeFunction
@@ -164,8 +168,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             Weights of the rows, which are relative (see `weights`); rows of weight 0 do not take
             part.
         exposure : array-like of shape (n_samples,) or str, optional
-            For ``loss="poisson"`` and ``"gamma"``: what each row was exposed to (time, insured
-            years, area). The model is then of y per unit: log E[y] = log exposure + f(x). For
+            For losses with a logarithmic link: what each row was exposed to (time, insured years,
+            area). The model is then of y per unit: log E[y] = log exposure + f(x). For
             files and Dask frames the name of a column.
         offset : array-like of shape (n_samples,), optional
             A known part of the score of each row, for any loss: g(E[y]) = offset + f(x). For rows
@@ -195,6 +199,9 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         if problem:
             raise ValueError(f"AdditiveRegressor: {problem}; found {y.min():g} … {y.max():g}.")
         return [y], [loss], weight
+
+    def _targets_of_rows(self, y: Any, n: int) -> list[np.ndarray]:
+        return [self._numbers(targets_of(self, y, n))]
 
     def _targets_of_source(
         self, source: Source, sample: Sample
@@ -229,7 +236,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     def predict(
         self, X: Any, return_std: bool = False, *, exposure: Any = None, offset: Any = None
     ) -> Any:
-        """Predict f(x); for ``"poisson"`` and ``"gamma"`` the exposure times exp(f(x)).
+        """Predict f(x); of losses with a logarithmic link the exposure times exp(f(x)).
 
         Parameters
         ----------
@@ -409,7 +416,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         check_is_fitted(self)
         warn_without_exposure(self, "AdditiveRegressor.check", exposure, offset)
         columns = self._columns(X)
-        y = self._numbers(targets_of(self, y, len(columns[0])))
+        (y,) = self._targets_of_rows(y, len(columns[0]))
         offsets = self._offsets(len(y), offset, exposure)
         return self._check_rows(columns, y, sample_weight, offsets, 0, random_state)
 
@@ -419,8 +426,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     ) -> float:  # fmt: skip
         """Return R², or the share of the deviance that is explained (D²).
 
-        D² is for ``loss="poisson"`` and ``"gamma"``: one minus the deviance of the predictions over
-        that of the best constant rate, as in scikit-learn's `d2_tweedie_score`.
+        D² is for losses with a link, such as ``"poisson"``: one minus the deviance of the
+        predictions over that of the best constant rate, as in scikit-learn's `d2_tweedie_score`.
 
         Parameters
         ----------
@@ -479,7 +486,9 @@ def distribution_interval(distribution: Any, level: float) -> np.ndarray:
     """
     tail = (1 - level) / 2
     low, high = distribution.ppf(tail), distribution.ppf(1 - tail)
-    if hasattr(distribution.dist, "pmf"):
+    if hasattr(distribution, "zeros"):  # where they reach the lower tail, there is none
+        high = np.where(low > 0, high, distribution.ppf(level))
+    if hasattr(distribution, "pmf"):
         at_low, at_high = distribution.pmf(low), distribution.pmf(high)
         covered = distribution.cdf(high) - distribution.cdf(low) + at_low
         spare = (covered - np.minimum(at_low, at_high) >= level) & (high > low)
