@@ -105,13 +105,6 @@ def test_a_spec_comes_back_equal(path):
     assert saved(spec, path) == spec
 
 
-def test_a_pipeline_of_known_steps_comes_back(path):
-    X = rows()
-    model = make_pipeline(Normalizer("l1"), km.HomogeneousMap(), LinearSVC())
-    model.fit(X, np.array(["a", "b"])[np.arange(len(X)) % 2])
-    np.testing.assert_array_equal(saved(model, path).predict(X), model.predict(X))
-
-
 def test_a_pipeline_within_a_pipeline_comes_back(path):
     X = rows()
     features = make_pipeline(Normalizer("l1"), km.HomogeneousMap(n_components=3))

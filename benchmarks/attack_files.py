@@ -1,12 +1,13 @@
-"""Structural mutations of model files, with right checksums, in child processes.
+"""Attack model files: structural mutations with right checksums, in child processes.
 
 Every mutant is loaded and, if that succeeds, used. Allowed is one of two ends: it is refused with
 `FileFormatError`, or it works. The driver warms up (imports, compiled loops), then forks workers
 with a limit of memory; a worker that ends is replaced, and the mutant that ended it is named.
 
-    python tests/support/mutations.py --count 20000 --seed 1
+    PYTHONPATH=tests/support python -m benchmarks.attack_files --count 20000 --seed 1
 
-prints how many mutants ended in which way, and exits with 1 if one ended badly.
+prints how many mutants ended in which way, and exits with 1 if one ended badly. The originals are
+the examples of the tests.
 """
 
 from __future__ import annotations
