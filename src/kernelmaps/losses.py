@@ -1,6 +1,8 @@
 """Losses of additive models as objects with parameters, to be given in the place of their names."""
 
 from .models.losses import (
+    Beta,
+    Binomial,
     Gamma,
     LogLoss,
     NegativeBinomial,
@@ -11,6 +13,8 @@ from .models.losses import (
 )
 
 __all__ = [
+    "Beta",
+    "Binomial",
     "Gamma",
     "LogLoss",
     "NegativeBinomial",

@@ -240,7 +240,7 @@ def test_options_reach_the_model(rides, tmp_path):
         (["--normalize", "l1"], "--normalize l1 scales rows of numbers"),
         (["--map", "SplineMap", "--interactions", "auto"], "--interactions means nothing for"),
         (["--exposure", "area", "--model", "svm"], "--exposure means nothing for --model svm"),
-        (["--exposure", "area"], "--exposure is for --loss poisson and --loss gamma"),
+        (["--exposure", "area"], "--exposure is for --loss poisson, --loss gamma"),
         (["--loss", "quantile:2"], "--loss quantile:2: Quantile: quantile must be between 0 and 1"),
         (["--loss", "poisson:one"], "--loss poisson:one: could not convert"),
         (["--loss", "epsilon_insensitive"], "'epsilon_insensitive' is a loss of AdditiveSVR"),
@@ -754,6 +754,8 @@ def test_losses_have_their_parameter_behind_a_colon(tmp_path):
     for text, loss in (
         ("quantile:0.9", km.losses.Quantile(0.9)),
         ("poisson:1", km.losses.Poisson(1)),
+        ("negative_binomial", "negative_binomial"),
+        ("tweedie:1.5", km.losses.Tweedie(1.5)),
     ):
         told = json.loads(run("fit", path, "-t", "y", "--loss", text, "-o", out, "--json"))
         assert told["task"] == "regression"

@@ -49,7 +49,7 @@ PAIRS = [
     ("prediction", km.Term("select", "linear")),
     (km.Term('power "kW"', "linear"), km.Term("Größe", "linear")),
 ]
-KINDS = ["pairs", "edited", "log link", "two classes", "three classes"]
+KINDS = ["pairs", "edited", "log link", "logit link", "two classes", "three classes"]
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +65,7 @@ def models():
         "log link": km.AdditiveRegressor("poisson", **coded).fit(
             X, rng.poisson(np.exp(score / 4)), exposure=rng.uniform(0.5, 1, len(X))
         ),
+        "logit link": km.AdditiveRegressor("binomial", **coded).fit(X, score > 2),
         "two classes": km.AdditiveClassifier().fit(few, np.where(score > 2, "late", "ear'ly")),
         "three classes": km.AdditiveClassifier(
             terms={"Größe": km.Term("Größe", extrapolation="linear")},

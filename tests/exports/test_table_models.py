@@ -71,6 +71,9 @@ def models(seed):
         "pairs": pairs,
         "edited": pairs.edit("age", 0.5, between=(20, 40)).edit("size", -1.0, between=(3.3, None)),
         "poisson": km.AdditiveRegressor(loss="poisson", **every).fit(X, counts),
+        "shares": km.AdditiveRegressor(loss="binomial", **every).fit(
+            X, np.minimum(counts, 9), exposure=np.full(len(X), 9)
+        ),
         "straight": km.AdditiveClassifier(
             terms={"size": "linear", "age": "linear", **every["terms"]},
             interactions=[
@@ -83,7 +86,7 @@ def models(seed):
     }
 
 
-KINDS = ["pairs", "edited", "poisson", "straight", "two classes", "three classes"]
+KINDS = ["pairs", "edited", "poisson", "shares", "straight", "two classes", "three classes"]
 
 
 @pytest.fixture(scope="module")
@@ -323,11 +326,11 @@ def test_a_loss_with_a_logarithmic_link_is_one_entry(monkeypatch, tmp_path):
     np.testing.assert_allclose(model.predict(X, exposure=exposure), exposure * rate, rtol=1e-12)
     # Logarithms spread by √(mean / 20) ≈ 0.4, curves of about 8 degrees of freedom: 0.05 is usual.
     assert np.sqrt(np.mean((np.log(rate) - X["a"]) ** 2)) < 0.1
-    assert "out[0] = exp(out[0]); /* a logarithmic link" in to_c(model, "exported")
+    assert "out[0] = exp(out[0]); /* inverse_gaussian: a logarithmic" in to_c(model, "exported")
     page = model_report(model, tmp_path / "page.html", target="price").read_text(encoding="utf-8")
     assert "the logarithm of price" in page
     assert_same(model, X, run_in_onnx(model, X, by_column(X)), 1e-12)
-    with pytest.raises(ValueError, match="for loss='poisson' and loss='gamma'"):
+    with pytest.raises(ValueError, match="for loss='poisson', loss='gamma'"):
         km.AdditiveRegressor().fit(X, y, exposure=exposure)
     assert not hasattr(model, "partial_fit")  # it is of tables alone
 

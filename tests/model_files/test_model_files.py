@@ -18,7 +18,7 @@ from fitted_examples import (
     rows,
 )
 from scipy import sparse
-from sklearn.base import is_regressor
+from sklearn.base import is_classifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.svm import LinearSVC
@@ -344,8 +344,9 @@ def large(name):
     if name in MAPS:
         return getattr(km, name)(**MAP_SETTINGS[name]).fit(X), X
     model = model_of(name)
-    target = X @ np.arange(6.0) if is_regressor(model) else (np.arange(N_ROWS) % 3).astype(str)
-    return model.fit(X, target), X
+    labels = (np.arange(N_ROWS) % 3).astype(str)
+    numbers = X @ np.arange(6.0) + np.random.default_rng(4).exponential(size=N_ROWS)
+    return model.fit(X, labels if is_classifier(model) else numbers), X
 
 
 def handed_on(model, way, path):
@@ -363,7 +364,8 @@ def test_no_training_row_leaves_the_process(name, way, path):
     model, X = large(name)
     again, data = handed_on(model, way, path)
     np.testing.assert_array_equal(output(again, X[:9]), output(model, X[:9]))
-    arrays = list(everything(again))
+    # A baseline hazard is a function of all times of events.
+    arrays = list(everything(again, {id(getattr(again, "baseline_", None))}))
     assert all(N_ROWS not in array.shape for array in arrays)
     assert not any(row.tobytes() in data for row in X)
     # The bins of a GAM are values, and an SVM keeps ranges of a sample.

@@ -365,8 +365,8 @@ static inline double {name}_level(int column, const char *text)
 
 _MEANS = {
     "identity": "",
-    "log": "  out[0] = exp(out[0]); /* a logarithmic link */\n",
-    "logit": "  out[0] = 1.0 / (1.0 + exp(-out[0])); /* a logit link */\n",
+    "log": "  out[0] = exp(out[0]); /* {}: a logarithmic link */\n",
+    "logit": "  out[0] = 1.0 / (1.0 + exp(-out[0])); /* {}: a logit link */\n",
 }
 
 
@@ -381,7 +381,7 @@ def _table_model(name: str, model: Any) -> str:
             )
     body = f"  {name}_scores(x, out);\n"
     if not hasattr(model, "classes_"):
-        body += _MEANS[model._link]
+        body += _MEANS[model._link].format(model.loss)
     parts = _terms(name, table) + _levels(name, table.books)
     text = _function(name, len(table.books), len(table.intercept), parts, body)
     return text + (_probabilities(name, model) if hasattr(model, "classes_") else "")

@@ -58,7 +58,7 @@ def _all_tables(model: Any, step: Any) -> dict[str, Any]:
     data: dict[str, Any] = {"effect": predictor.intercept}
     if len(predictor.intercept) > 1:
         data = {"class": predictor.classes} | data
-    if predictor.link != "identity":
+    if predictor.fitted_loss.has_ratios:
         data["relativity"] = np.exp(predictor.intercept)
     data["standard_error"] = predictor.posterior.factors[:, 0].astype(np.float64)
     data["exposure"] = first["exposure"].sum() / len(predictor.intercept)

@@ -1,17 +1,22 @@
 """Losses of counts, amounts and shares with an estimated parameter, and of ordered classes."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import integrate, special, stats
+from scipy.optimize import minimize_scalar
 
 import kernelmaps as km
 from kernelmaps import losses
+from kernelmaps.models import losses as losses_module
 from kernelmaps.models import tweedie
 from kernelmaps.models.losses import Gamma, Poisson, cdf_below
 
 NUMBERS = [
     (losses.NegativeBinomial(2.5), np.array([0.0, 1.0, 4.0, 30.0])),
     (losses.Tweedie(1.4, 0.7), np.array([0.0, 0.2, 3.0, 20.0])),
+    (losses.Binomial(), np.array([0.0, 1.0])),
+    (losses.Beta(6.0), np.array([0.01, 0.3, 0.7, 0.99])),
 ]
 
 
@@ -22,8 +27,10 @@ def table(seed, n):
 
 
 def draw(name, f, rng):
-    """Targets with θ = 2, and with power 1.5."""
+    """Targets with θ = 2, with power 1.5, and with precision 8."""
     mean = np.exp(f)
+    if name == "beta":
+        return rng.beta(8 * special.expit(f), 8 * special.expit(-f))
     if name == "negative_binomial":
         return rng.negative_binomial(2, 2 / (2 + mean)).astype(float)
     return tweedie.Tweedie(mean, np.ones(len(f)), 1.5).rvs(rng)
@@ -51,11 +58,17 @@ def test_derivatives_are_those_of_the_value(loss, y):
         error = squares.std() / np.sqrt(len(squares))
         expected = loss.expected_curvature(drawn[:1], np.array([eta]), loss.dispersion)[0]
         assert abs(squares.mean() - expected) < 4 * error
-        # The smallest loss, at the target.
-        positive = y > 0
-        best = loss.value(y[positive], np.log(y[positive]))
-        np.testing.assert_allclose(loss.saturated(y)[positive], best, rtol=1e-12)
+        # The smallest loss, a minimum.
         assert (loss.value(y, at) >= loss.saturated(y) - 1e-12).all()
+        best = [
+            minimize_scalar(
+                lambda f, k=k: loss.value(y[k : k + 1], np.array([f]))[0],
+                bounds=(-30, 10),
+                method="bounded",
+            ).fun
+            for k in range(len(y))
+        ]
+        np.testing.assert_allclose(loss.saturated(y), best, atol=1e-4)
 
 
 def test_negative_binomial_is_that_of_scipy_and_tends_to_poisson():
@@ -132,8 +145,11 @@ def test_probabilities_below_a_target_leave_out_its_mass():
 
 @pytest.mark.parametrize(
     ("name", "parameter", "true", "tolerance"),
-    [("negative_binomial", "theta", 2.0, 0.4), ("tweedie", "power", 1.5, 0.07)],
-)
+    [
+        ("negative_binomial", "theta", 2.0, 0.4), ("tweedie", "power", 1.5, 0.07),
+        ("beta", "precision", 8.0, 1.0),
+    ],
+)  # fmt: skip
 def test_a_parameter_is_the_same_everywhere(seed, name, parameter, true, tolerance, tmp_path):
     X, f, rng = table(seed, 4000)
     y = draw(name, f, rng)
@@ -155,6 +171,8 @@ def test_a_parameter_is_the_same_everywhere(seed, name, parameter, true, toleran
     loss, mean = model.loss_, model.predict(X)
     if name == "tweedie":
         exact = tweedie.Tweedie(mean, model.dispersion_[0] + 0 * mean, estimate).logpdf(y)
+    elif name == "beta":
+        exact = stats.beta(estimate * mean, estimate * (1 - mean)).logpdf(y)
     else:
         exact = stats.nbinom(estimate, estimate / (estimate + mean)).logpmf(y)
     assert model.log_likelihood_ == pytest.approx(exact.sum(), rel=1e-3)  # of bins
@@ -166,11 +184,7 @@ def test_a_parameter_is_the_same_everywhere(seed, name, parameter, true, toleran
     assert loaded.loss == name
     assert loaded.loss_ == loss
     new, f_new, rng = table(seed + 1, 2000)
-    for fitted in (model, loaded):
-        low, high = fitted.predict_interval(new, 0.9).T
-        inside = (draw(name, f_new + 2, rng) >= 0) & (low <= high)
-        assert inside.all()
-    y_new = draw(name, f_new, np.random.default_rng(seed))
+    y_new, (low, high) = draw(name, f_new, rng), loaded.predict_interval(new, 0.9).T
     assert 0.87 < np.mean((y_new >= low) & (y_new <= high)) < 0.96
     residuals = model.check(X, y).quantile_residuals
     assert stats.kstest(residuals, "norm").pvalue > 1e-3
@@ -197,6 +211,55 @@ def test_exposures_multiply_the_mean(seed):
     assert model.score(X, y, exposure=years) == pytest.approx(model.deviance_explained_, abs=1e-3)
 
 
+def test_trials_are_repeated_rows(seed):
+    """Of shares: the fit, its deviance up to that of the trials, and predictions of successes."""
+    X, f, rng = table(seed, 2100)  # more than are fitted at their values
+    trials = rng.integers(1, 6, len(f))
+    y = rng.binomial(trials, special.expit(f))
+    model = km.AdditiveRegressor("binomial").fit(X, y, exposure=trials)
+    rows = np.repeat(np.arange(len(f)), trials)
+    labels = (np.arange(len(rows)) - np.repeat(np.cumsum(trials) - trials, trials)) < y[rows]
+    repeated = km.AdditiveClassifier().fit(X[rows], labels)
+    np.testing.assert_allclose(model._scores(X), repeated._scores(X), atol=1e-6)
+    np.testing.assert_allclose(model.edf_, repeated.edf_, rtol=1e-6)
+    counts = km.AdditiveClassifier().fit(X, y, trials=trials)
+    assert model.deviance_ == pytest.approx(counts.deviance_, rel=1e-6)
+    assert model.null_deviance_ == pytest.approx(counts.null_deviance_, rel=1e-6)
+    assert model.score(X, y, exposure=trials) == pytest.approx(model.deviance_explained_, abs=1e-3)
+    shares = km.AdditiveRegressor("binomial", weights="frequency").fit(X, y / trials, trials)
+    np.testing.assert_allclose(shares._scores(X), model._scores(X), atol=1e-6)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y, trials=trials)
+    streamed = km.AdditiveRegressor("binomial").fit(
+        [frame[:900], frame[900:]], "y", exposure="trials"
+    )
+    np.testing.assert_allclose(streamed._scores(frame[[*"abc"]]), model._scores(X), atol=1e-3)
+    p = counts.predict_proba(X)[:, 1]
+    np.testing.assert_allclose(model.predict(X, exposure=trials), trials * p, rtol=1e-6)
+    low, high = model.predict_interval(X, 0.9, exposure=trials).T
+    assert 0.9 < np.mean((y >= low) & (y <= high)) < 0.99  # few trials: ends have probabilities
+    first, second = model.check(X, y, exposure=trials), counts.check(X, y, trials=trials)
+    np.testing.assert_allclose(first.quantile_residuals, second.quantile_residuals, atol=1e-5)
+    mean, std = model.predict(X[:5], return_std=True, exposure=trials[:5])
+    share, error = model.predict(X[:5], return_std=True)
+    np.testing.assert_allclose((mean, std), (trials[:5] * share, trials[:5] * error))
+
+
+def test_a_mixture_of_binomials_has_the_variance_of_both():
+    trials, eta, error = np.full(3, 40), np.array([-1.0, 0.0, 2.0]), np.array([0.0, 0.2, 0.1])
+    law, y = losses_module.BinomialMixture(trials, eta, error), np.arange(41)[:, None]
+    p, mass = special.expit(eta), law.pmf(y)
+    np.testing.assert_allclose(mass.sum(axis=0), 1, rtol=1e-12)
+    np.testing.assert_allclose(mass[:, 0], stats.binom.pmf(y[:, 0], 40, p[0]), rtol=1e-10)
+    mean = (y * mass).sum(axis=0)
+    variance = ((y - mean) ** 2 * mass).sum(axis=0)
+    both = 40 * p * (1 - p) + (40 * p * (1 - p) * error) ** 2
+    np.testing.assert_allclose(variance, both, rtol=0.03)  # to second order in the error
+    for q in (0.05, 0.5, 0.95):
+        end = law.ppf(q)
+        assert (law.cdf(end) >= q).all()
+        assert (law.cdf(end - 1) < q).all()
+
+
 def test_models_with_other_estimates_are_not_compared(seed):
     X, f, rng = table(seed, 500)
     y = draw("negative_binomial", f, rng)
@@ -218,6 +281,11 @@ def test_models_with_other_estimates_are_not_compared(seed):
         (lambda: fit("negative_binomial", [1, 0.5, 2]), "needs counts: whole numbers y >= 0"),
         (lambda: fit("negative_binomial", [0, 0, 0]), "needs some y > 0"),
         (lambda: fit("tweedie", [1, -0.5, 2]), "'tweedie' needs y >= 0"),
+        (lambda: losses.Beta(-1), "precision must be a positive number or None"),
+        (lambda: fit("beta", [0.1, 0.0, 0.5]), "needs shares 0 < y < 1.* for loss='binomial'"),
+        (lambda: fit("binomial", [0.1, 1.5, 0.5]), "needs shares 0 <= y <= 1"),
+        (lambda: fit("binomial", [1, 3, 2], [2, 2, 2]), "trials as exposure, which are at least y"),
+        (lambda: fit("binomial", [0, 1, 1], [0, 1, 2]), "exposure must hold 3 positive numbers"),
     ],
 )  # fmt: skip
 def test_bad_input_is_refused(call, message):
@@ -225,5 +293,6 @@ def test_bad_input_is_refused(call, message):
         call()
 
 
-def fit(loss, y):
-    return km.AdditiveRegressor(loss).fit(np.arange(len(y), dtype=float)[:, None], y)
+def fit(loss, y, exposure=None):
+    X = np.arange(len(y), dtype=float)[:, None]
+    return km.AdditiveRegressor(loss).fit(X, y, exposure=exposure)

@@ -96,6 +96,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     n_jobs: int | None = None
 
     _of_labels: ClassVar[bool]  # whether targets are labels or numbers
+    _of_times: ClassVar[bool] = False  # whether they are times, which may end with an event
     _state: ClassVar[State] = State(
         required={
             "predictor_": instance((AdditivePredictor,)),
@@ -117,7 +118,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     # -- what a subclass does in its own way ------------------------------------------------------
 
     def _targets(
-        self, y: np.ndarray, weight: np.ndarray
+        self, y: np.ndarray, weight: np.ndarray, exposure: Any = None
     ) -> tuple[Sequence[np.ndarray], list[Loss], np.ndarray]:
         """Targets and losses of all outputs, and the weights of the rows."""
         raise NotImplementedError
@@ -149,7 +150,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     @property
     def _loss(self) -> Loss:
         """The loss that was asked for, by its name or as an object."""
-        return find_loss(type(self).__name__, self.loss, self._of_labels, GAM)
+        return find_loss(type(self).__name__, self.loss, self._of_labels, GAM, self._of_times)
 
     @property
     def loss_(self) -> Loss:
@@ -209,7 +210,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             columns = self._learn_columns(X)
             y = targets_of(self, y, len(columns[0]))
             weight = weights_of(self, sample_weight, len(y))
-            targets, losses, weight = self._targets(y, weight)
+            targets, losses, weight = self._targets(y, weight, exposure)
             offsets = self._offsets(len(y), offset, exposure)
             location = losses[0].location(targets[0], weight, offsets)
             if location:
@@ -359,8 +360,10 @@ class GeneralizedAdditiveModel(BaseEstimator):
         warnings.warn(type(self).__name__ + problem, category, stacklevel=6)
 
     def _settings(self) -> GamSettings:
-        settings = resolve_settings(self, self.reader_)
-        return replace(settings, estimates_parameter=self._loss.is_free)
+        settings, loss = resolve_settings(self, self.reader_), self._loss
+        if loss.counts_trials:
+            settings = replace(settings, weights="frequency")
+        return replace(settings, estimates_parameter=loss.is_free)
 
     # -- rows -------------------------------------------------------------------------------------
 

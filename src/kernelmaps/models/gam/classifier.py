@@ -252,7 +252,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         return super()._offsets(n, offset, exposure)
 
     def _targets(
-        self, y: np.ndarray, weight: np.ndarray
+        self, y: np.ndarray, weight: np.ndarray, exposure: Any = None
     ) -> tuple[tuple[np.ndarray, ...], list[Loss], np.ndarray]:
         y = column_or_1d(y, warn=True)
         self.classes_, codes = coded_labels(y)

@@ -403,12 +403,20 @@ class AdditivePredictor:
     @property
     def estimator(self) -> str:
         """The name of the estimator that predicts in the same way."""
+        if self._of_times:
+            return "AdditiveSurvival"
         return "AdditiveRegressor" if self.classes is None else "AdditiveClassifier"
 
     @cached_property
     def fitted_loss(self) -> Loss:
         """The loss as an object, with the parameter that was estimated."""
-        return find_loss(self.estimator, self.loss, self.classes is not None, GAM)
+        of_labels = self.classes is not None
+        return find_loss(self.estimator, self.loss, of_labels, GAM, self._of_times)
+
+    @property
+    def _of_times(self) -> bool:
+        loss = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
+        return loss is not None and loss.of_times
 
     @property
     def link(self) -> str:
@@ -430,11 +438,11 @@ class AdditivePredictor:
 
     def predict(self, X: Any, *, exposure: Any = None) -> np.ndarray:
         """Predict f(x), the exposure times exp(f(x)), or classes for the rows of a table."""
-        scores = self._scores_of_table(X)
-        if exposure is not None:
-            check_exposure_has_use(self.fitted_loss)
-            scores = scores + log_exposures(exposure, len(scores))[:, None]
-        return self.predictions(scores)
+        predictions = self.predictions(self._scores_of_table(X))
+        if exposure is None:
+            return predictions
+        check_exposure_has_use(self.fitted_loss)
+        return check_exposures(exposure, len(predictions)) * predictions
 
     @property
     def predict_proba(self) -> Callable[[Any], np.ndarray]:
@@ -680,14 +688,14 @@ class AdditivePredictor:
 # -- losses and exposures, for estimators, too ----------------------------------------------------
 
 
-def log_exposures(exposure: np.ndarray, n_rows: int) -> np.ndarray:
-    """Logarithms of exposures, which must be positive."""
+def check_exposures(exposure: np.ndarray, n_rows: int) -> np.ndarray:
+    """Exposures, which must be positive."""
     exposure = np.asarray(exposure, dtype=np.float64)
     if len(exposure) != n_rows or not (np.isfinite(exposure) & (exposure > 0)).all():
         raise ValueError(
             f"AdditiveRegressor: exposure must hold {n_rows} positive numbers, one for each row."
         )
-    return np.log(exposure)
+    return exposure
 
 
 def check_exposure_has_use(loss: Loss) -> None:
@@ -695,7 +703,7 @@ def check_exposure_has_use(loss: Loss) -> None:
     if not loss.takes_exposure:
         usable = [argument("loss", name) for name, kind in LOSSES.items() if kind.takes_exposure]
         raise ValueError(
-            f"AdditiveRegressor: {parameter('exposure')} is for {' and '.join(usable)}, whose "
+            f"AdditiveRegressor: {parameter('exposure')} is for {', '.join(usable)}, whose "
             f"predictions are multiples of it; this model has the link {loss.link!r}."
         )
 
