@@ -10,11 +10,7 @@ from kernelmaps.design.random_features import haar
 from kernelmaps.engine import apply, evaluate, record_paths
 from kernelmaps.kernels import Cauchy, Gaussian, Matern
 
-WAYS = [
-    ("dense", "gaussian"),
-    ("dense", "bernoulli"),
-    ("dct", "gaussian"),
-]
+WAYS = [("dense", "gaussian"), ("dense", "bernoulli"), ("dct", "gaussian")]
 
 
 def matrix_of(fitted):
@@ -189,12 +185,7 @@ def test_rules_for_sigma_see_the_measurements(rule, seed):
 def required(epsilon, probability, sparsity, dim, diameter, kernel):
     """`required_features` with its numbers in the order of the theorems."""
     return km.required_features(
-        epsilon,
-        probability,
-        sparsity=sparsity,
-        dim=dim,
-        diameter=diameter,
-        kernel=kernel,
+        epsilon, probability, sparsity=sparsity, dim=dim, diameter=diameter, kernel=kernel
     )
 
 

@@ -280,15 +280,16 @@ class either:
 
 @dataclass(frozen=True)
 class many:
-    """A list, each item of which passes a check; `count` names its length."""
+    """A list or tuple, each item of which passes a check; `count` names its length."""
 
     check: Check
     count: str = ""
     least: int = 0
+    kind: type[list[Any] | tuple[Any, ...]] = list
 
     def __call__(self, value: Any, where: str, lengths: Lengths) -> None:
-        if not isinstance(value, list) or len(value) < self.least:
-            raise SchemaError(f"{where} must be a list, found {_short(value)}")
+        if not isinstance(value, self.kind) or len(value) < self.least:
+            raise SchemaError(f"{where} must be a {self.kind.__name__}, found {_short(value)}")
         if self.count:
             _check_length(self.count, len(value), where, lengths)
         for index, item in enumerate(value):
@@ -308,6 +309,11 @@ class pair:
             self.check(end, where, lengths)
         if np.shape(value[0]) != np.shape(value[1]) or np.any(value[0] > value[1]):
             raise SchemaError(f"{where} must be a pair with low <= high")
+
+
+def several(check: Check, count: str = "", least: int = 0) -> Check:
+    """A tuple, each item of which passes a check; `count` names its length."""
+    return many(check, count, least, tuple)
 
 
 def optional(*checks: Check) -> Check:

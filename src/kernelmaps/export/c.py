@@ -166,11 +166,17 @@ def _table(spec: Spec, n_features: int) -> Table:
 # ---- C text -------------------------------------------------------------------------------------
 
 
+def _comment(text: str) -> str:
+    """Text that stays within a comment."""
+    return re.sub(r"\s+", " ", text).replace("*/", "* /")
+
+
 def _header(name: str, what: Any, body: str, note: str = "") -> str:
     guard = f"{name.upper()}_H"
-    words = re.sub(r"\s+", " ", f"{type(what).__name__}" if isinstance(what, Spec) else repr(what))
-    words = words.replace("*/", "* /")[:300]
-    lines = f"\n * {note}" if note else ""
+    edits = getattr(getattr(what, "predictor_", None), "edits", ())
+    notes = [*filter(None, [note]), *(f"Edited after the fit: {edit}." for edit in edits)]
+    words = _comment(type(what).__name__ if isinstance(what, Spec) else repr(what))[:300]
+    lines = "".join(f"\n * {_comment(line)}" for line in notes)
     return f"""/* {name}: {words}
  * Written by kernelmaps {kernelmaps.__version__}. C99, needs nothing but math.h.
  * x has {name.upper()}_FEATURES values, out takes {name.upper()}_COLUMNS: {name}(x, out).{lines} */
@@ -359,8 +365,8 @@ static inline double {name}_level(int column, const char *text)
 
 _MEANS = {
     "identity": "",
-    "log": "  out[0] = exp(out[0]); /* a logarithmic link */\n",
-    "logit": "  out[0] = 1.0 / (1.0 + exp(-out[0])); /* a logit link */\n",
+    "log": "  out[0] = exp(out[0]); /* {}: a logarithmic link */\n",
+    "logit": "  out[0] = 1.0 / (1.0 + exp(-out[0])); /* {}: a logit link */\n",
 }
 
 
@@ -375,7 +381,7 @@ def _table_model(name: str, model: Any) -> str:
             )
     body = f"  {name}_scores(x, out);\n"
     if not hasattr(model, "classes_"):
-        body += _MEANS[model._link]
+        body += _MEANS[model._link].format(model.loss)
     parts = _terms(name, table) + _levels(name, table.books)
     text = _function(name, len(table.books), len(table.intercept), parts, body)
     return text + (_probabilities(name, model) if hasattr(model, "classes_") else "")

@@ -65,7 +65,8 @@ def to_onnx(
         for models of frames.
     feature_names : sequence of str, optional
         Names of the columns, kept as JSON in the metadata under ``feature_names``; by default those
-        that the model was fitted with. The order of classes is kept under ``classes``.
+        that the model was fitted with. The order of classes is kept under ``classes``, and what
+        was edited after the fit under ``edits``.
     **options : dict
         Passed to ``skl2onnx.to_onnx``.
 
@@ -89,6 +90,7 @@ def to_onnx(
     if feature_names is None:
         feature_names = input_names(model)
     labels = {"feature_names": feature_names, "classes": getattr(model, "classes_", None)}
+    labels["edits"] = getattr(getattr(model, "predictor_", None), "edits", ()) or None
     for key, values in labels.items():
         if values is not None:
             entry = graph.metadata_props.add()

@@ -185,6 +185,9 @@ def _remarks(predictor: AdditivePredictor, dialect: str) -> list[str]:
         f"{predictor.estimator} ({predictor.loss}), written by kernelmaps "
         f"{kernelmaps.__version__} for the dialect {dialect}."
     ]
+    lines += [
+        f"Edited after the fit: {json.dumps(edit, ensure_ascii=False)}" for edit in predictor.edits
+    ]
     for how in predictor.reader.columns:
         name, unit = json.dumps(how.name), "hours" if how.form == CLOCK else how.unit
         if how.kind == "date":

@@ -252,7 +252,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         return super()._offsets(n, offset, exposure)
 
     def _targets(
-        self, y: np.ndarray, weight: np.ndarray
+        self, y: np.ndarray, weight: np.ndarray, exposure: Any = None
     ) -> tuple[tuple[np.ndarray, ...], list[Loss], np.ndarray]:
         y = column_or_1d(y, warn=True)
         self.classes_, codes = coded_labels(y)
@@ -266,6 +266,17 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             )
         targets = one_against_rest(codes, self._positive_codes())
         return targets, [self._loss] * len(targets), weight
+
+    def _targets_of_rows(self, y: Any, n: int) -> list[np.ndarray]:
+        y = targets_of(self, y, n)
+        unknown = ~np.isin(y, self.classes_)
+        if unknown.any():
+            raise ValueError(
+                f"AdditiveClassifier: y holds {y[unknown][0]!s}, a class that the model was not "
+                "fitted on."
+            )
+        labels = (self.classes_[int(code)] for code in self._positive_codes())
+        return [np.where(y == label, 1.0, -1.0) for label in labels]
 
     def _targets_of_source(
         self, source: Source, sample: Sample
@@ -490,12 +501,5 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             return self._check_rows(
                 columns, y, sample_weight, offsets, output, random_state, trials
             )
-        y = targets_of(self, y, len(columns[0]))
-        unknown = ~np.isin(y, self.classes_)
-        if unknown.any():
-            raise ValueError(
-                f"AdditiveClassifier.check: y holds {y[unknown][0]!s}, a class that the model was "
-                "not fitted on."
-            )
-        sign = np.where(y == self.classes_[int(positive[output])], 1.0, -1.0)
+        sign = self._targets_of_rows(y, len(columns[0]))[output]
         return self._check_rows(columns, sign, sample_weight, offsets, output, random_state)

@@ -50,11 +50,12 @@ _HEADS = ("model", "residual df", "deviance", "df", "difference")
 
 
 def fit_statistics(
-    model: FittedDesign, losses: Sequence[Loss], unit: float, log_densities: float
+    model: FittedDesign, losses: Sequence[Loss], n_free: int, unit: float, log_densities: float
 ) -> dict[str, float]:
     """Statistics of all outputs together, by attribute, without another pass over the rows.
 
-    Deviances are multiplied by a unit; `log_densities` is a part of the log-likelihood.
+    The losses have `n_free` estimated parameters, a scale among them. Deviances are multiplied by
+    a unit; `log_densities` is a part of the log-likelihood.
     `_corrected_edf` are the degrees of freedom with those that the estimation of the smoothing
     parameters uses (`edf2` in mgcv).
     """
@@ -67,7 +68,7 @@ def fit_statistics(
         residual += value - totals.saturated
         null += totals.null - totals.saturated
         log_likelihood += loss.log_likelihood(value, totals, fit.dispersion)
-        parameters += float(fit.edf.sum()) + (loss.has_scale and loss.dispersion is None)
+        parameters += float(fit.edf.sum()) + n_free
         reml += _reml_score(loss, fit, totals, value, penalty)
         edf += float(fit.edf.sum()) + fit.smoothing_edf
     return {

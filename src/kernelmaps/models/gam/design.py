@@ -163,18 +163,19 @@ def _fit_codebooks(
 
 def large_factor(books: Sequence[Codebook], settings: GamSettings) -> int:
     """The column whose levels are eliminated from systems of equations; −1 if there is none."""
-    large = [j for j in settings.terms if books[j].is_large]
+    large = [j for j in settings.terms if books[j].is_large and settings.eliminates_levels]
     return max(large, key=lambda j: (books[j].n_codes, -j), default=-1)
 
 
 def max_further_levels(books: Sequence[Codebook], settings: GamSettings) -> int:
     """The most levels that each other factor has beside the largest one."""
     fewest = CODING.max_codes - 2  # which every factor may have
-    largest = large_factor(books, settings)
-    if largest < 0:
+    largest, affordable = large_factor(books, settings), MAX_FURTHER_LEVELS
+    if largest < 0 and settings.eliminates_levels:
         return fewest
     n_further = sum(len(books[j].levels) >= fewest for j in settings.terms if j != largest)
-    affordable = min(MAX_BORDER // books[largest].n_codes, MAX_FURTHER_LEVELS)
+    if largest >= 0:
+        affordable = min(MAX_BORDER // books[largest].n_codes, affordable)
     return max(fewest, affordable // max(n_further, 1))
 
 
@@ -182,13 +183,13 @@ def describe_merged_levels(design: AdditiveDesign, settings: GamSettings) -> Ite
     """Which levels share an effect, of further large factors and in requested pairs."""
     books, n_rows = design.books, design.total_weight
     largest, limit = large_factor(books, settings), max_further_levels(books, settings)
-    for j in settings.terms if largest >= 0 else ():
+    for j in settings.terms if largest >= 0 or not settings.eliminates_levels else ():
         book = books[j]
         if j != largest and len(book.levels) == limit and not book.exact:
+            others = "" if largest < 0 else f", and {books[largest].name!r} more still"
             yield (
-                f"column {book.name!r} has more than {limit} levels, and {books[largest].name!r} "
-                f"more still. Beside the column of the most levels, the {limit} most frequent "
-                f"levels of {book.name!r} have an effect each, and all others, "
+                f"column {book.name!r} has more than {limit} levels{others}. The {limit} most "
+                f"frequent levels of {book.name!r} have an effect each, and all others, "
                 f"{design.counts[j][OTHER] / n_rows:.0%} of the rows, one in common. Group the "
                 "levels (regions in place of towns, say), or leave the column out: terms="
                 f"{{{book.name!r}: None}}."

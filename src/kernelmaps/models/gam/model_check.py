@@ -30,7 +30,7 @@ from scipy import linalg
 from scipy.special import ndtr, ndtri
 
 from ...data.columns import Column
-from ..losses import Loss
+from ..losses import Loss, cdf_below
 from .predictor import AdditivePredictor
 from .summary import align_cells
 
@@ -260,9 +260,8 @@ class FitToCheck:
         )
         y = (self.y > 0).astype(float) if self.loss.of_labels else self.y
         upper = distribution.cdf(y)
-        if hasattr(distribution.dist, "pmf"):  # of counts and classes
-            lower = distribution.cdf(y - 1)
-            upper = lower + rng.random(len(y)) * (upper - lower)
+        lower = cdf_below(distribution, y, upper)
+        upper = lower + rng.random(len(y)) * (upper - lower)
         return ndtri(np.clip(upper, _SMALLEST_P, 1 - 1e-16))
 
     def _influence(self, eta: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

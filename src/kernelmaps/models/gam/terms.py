@@ -160,6 +160,8 @@ class GamSettings:
         What weights of rows are: relative, numbers of repeated rows, or inverse variances.
     estimates_parameter : bool
         Whether the loss has a parameter that is estimated with the smoothing parameters.
+    eliminates_levels : bool
+        Whether the levels of the largest factor are eliminated from systems of equations.
     """
 
     terms: dict[int, Term]
@@ -173,6 +175,7 @@ class GamSettings:
     weights: str = "relative"
     surfaces: dict[Pair, Term] = field(default_factory=dict)
     estimates_parameter: bool = False
+    eliminates_levels: bool = True
 
 
 def resolve_settings(model: Any, columns: TableReader) -> GamSettings:

@@ -161,7 +161,8 @@ class RowsInMemory:
         eta = self.with_terms(terms, None, output).scores(beta)
         gradient, curvature = loss.derivatives(self.targets[output], eta)
         by_name = {
-            "curvature": curvature, "gradient": gradient, "squared_gradient": gradient**2,
+            "curvature": curvature, "gradient": gradient,
+            "squared_gradient": loss.squared_gradient(self.targets[output], eta),
         }  # fmt: skip
         values = [by_name[name] * self.weight for name in of]
         return sums_by_pair(pairs, coarse, self.codes, values, self.n_jobs)
@@ -222,8 +223,11 @@ class OutputSums:
             self.ranges = np.maximum(self.ranges, rows.ranges)
         for k, (loss, intercept) in enumerate(zip(self.losses, self.intercepts, strict=True)):
             y = rows.targets[k]
-            gradient, _ = loss.derivatives(y, rows.offset + intercept)
-            self.by_output[k].update(rows.codes, -gradient, rows.weight, n_jobs=rows.n_jobs)
+            eta = rows.offset + intercept
+            gradient, sums = loss.derivatives(y, eta)[0], self.by_output[k]
+            sums.update(rows.codes, -gradient, rows.weight, n_jobs=rows.n_jobs)
+            if loss.counts_trials:
+                sums.square += float(rows.weight @ (loss.squared_gradient(y, eta) - gradient**2))
             self.totals[k] += loss.totals(y, rows.weight, rows.offset, intercept)
         return self
 
@@ -284,13 +288,17 @@ class RowChecks:
                     f"{self.owner}: exposure must hold positive numbers, one for each row: "
                     f"{chunk.place(int(np.argmin(good)))}."
                 )
-            offset = np.log(exposure)
         y = self.targets(chunk)
         if self.classes is None:
+            if chunk.exposure is not None and self.loss is not None:
+                y, weight, offset = self.loss.with_exposure(y, weight, exposure)
             # One valid target more: whether some are positive is a question for all chunks.
-            problem = self.loss and self.loss.target_error(np.append(y[weight > 0], 1.0))
-            if problem:
-                at = int(np.argmin(np.where(weight > 0, y, np.inf)))
+            valid = self.loss.valid_target if self.loss else 1.0
+            problem = self.loss and self.loss.target_error(np.append(y[weight > 0], valid))
+            if self.loss and problem:
+                wrong = (k for k in np.flatnonzero(weight)
+                         if self.loss.target_error(np.append(y[k], valid)))  # fmt: skip
+                at = int(next(wrong))
                 raise ValueError(f"{self.owner}: {problem}; found {y[at]:g}: {chunk.place(at)}.")
             return y - self.location, weight, offset
         codes = np.searchsorted(self.classes, y)
