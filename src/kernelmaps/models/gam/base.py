@@ -132,7 +132,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     def _targets_of_rows(self, y: Any, n: int) -> Sequence[np.ndarray]:
         """Targets of each output for rows that a fitted model is compared with."""
         raise ValueError(
-            f"{type(self).__name__}: rows are compared with models of numbers and of classes alone: "
+            f"{type(self).__name__}: only models of numbers and of classes are compared with rows: "
             "leave out X and y."
         )
 
