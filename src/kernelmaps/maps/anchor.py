@@ -70,6 +70,7 @@ from .codes import Codes
 PLACEMENTS = ("auto", "uniform", "sqrt", "kmeans")
 WEIGHTS = ("auto", "uniform", "linear")
 MAX_ANCHORS = 65536  # codes of 16 bits
+_MARGIN = 1.0  # ranges of the data for which anchors go on beyond it
 _COLUMN_BYTES = 2**26  # of the columns whose values are sorted together
 _SMALL_MATRIX = 500  # rows up to which threads of BLAS wait for one another rather than help
 
@@ -108,8 +109,9 @@ class AnchorMap(AdditiveMap):
         rows sparse. A range that is too wide is harmful: with even anchors on [0, 1], nearly all
         values of an L1-normalised histogram take the anchor 0.
     out_of_domain : {"clip", "raise", "extrapolate"}, default="clip"
-        Values beyond the fitted range take the row of the end: with a warning, not at all, or
-        silently (nothing is known beyond the last anchor, so there is nothing else to extrapolate).
+        Values beyond the fitted range take the row of the end: with a warning, or not at all. With
+        "extrapolate", spaced anchors go on for as far as the data reach (not below 0 if there are
+        no values there); what is still beyond them takes the row of the end silently.
     n_jobs : int, optional
         Threads; None means all that are available.
 
@@ -375,10 +377,18 @@ class AnchorMap(AdditiveMap):
             blocks = row_blocks(X.shape[1], 24 * X.shape[0], _COLUMN_BYTES)
             values = (pair for b in blocks for pair in zip(*column_values(columns[:, b])))
             return [np.unique(kmeans(*pair, self.n_anchors)) for pair in values], data_range
-        low, high = self._range(data_range)
+        low, high = self._range(self._extended(data_range))
         few = self._few_values(X)
         features = [self._space(d, low[d], high[d], few.get(d)) for d in range(X.shape[1])]
         return features, (low, high)
+
+    def _extended(self, data_range: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+        """The range of the data, or a wider one where the map extrapolates."""
+        if self.out_of_domain != "extrapolate":
+            return data_range
+        low, high = data_range
+        margin = _MARGIN * (high - low)
+        return np.maximum(low - margin, np.minimum(low, 0)), high + margin
 
     def _few_values(self, X: Any) -> dict[int, np.ndarray]:
         """Features with few values, and these: the trivial cover of section 3.2."""
@@ -407,11 +417,11 @@ class AnchorMap(AdditiveMap):
         return np.unique(place(low, high, self.n_anchors))  # close ones may be equal
 
     def _given_anchors(self, n_features: int) -> list[np.ndarray]:
-        given = list(self.anchors) if np.iterable(self.anchors) else [self.anchors]
-        shared = all(np.ndim(value) == 0 for value in given)
-        given = [given] if shared else given
+        lists = list(self.anchors) if np.iterable(self.anchors) else [self.anchors]
+        shared = all(np.ndim(value) == 0 for value in lists)
+        lists = [lists] if shared else lists
         try:
-            rows = [np.sort(np.asarray(row, dtype=np.float64)) for row in given]
+            rows = [np.sort(np.asarray(row, dtype=np.float64)) for row in lists]
         except (TypeError, ValueError):
             rows = []
         if not rows or any(r.ndim != 1 or not r.size or not np.isfinite(r).all() for r in rows):
@@ -426,9 +436,9 @@ class AnchorMap(AdditiveMap):
         return rows if len(rows) == n_features else rows * n_features
 
     def _range(self, data_range: tuple[np.ndarray, ...]) -> tuple[np.ndarray, np.ndarray]:
-        given = (None, None) if self.feature_range is None else self.feature_range
+        limits = (None, None) if self.feature_range is None else self.feature_range
         try:
-            pairs = zip(data_range, given, strict=True)
+            pairs = zip(data_range, limits, strict=True)
             ends = [f if w is None else np.asarray(w, float) for f, w in pairs]
             low, high = (np.array(np.broadcast_to(end, data_range[0].shape)) for end in ends)
             fits = np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()
@@ -691,9 +701,9 @@ def _cells(
     table: Table, s: int, cuts: np.ndarray, bins: np.ndarray, pieces: int
 ) -> tuple[np.ndarray, ...]:
     """Ends of the pieces of bins, and φ at both, taken from inside the bin."""
-    at = np.linspace(0, 1, pieces + 1)
-    low = cuts[bins, None] + at[:-1] * (cuts[bins + 1] - cuts[bins])[:, None]
-    high = cuts[bins, None] + at[1:] * (cuts[bins + 1] - cuts[bins])[:, None]
+    places = np.linspace(0, 1, pieces + 1)
+    low = cuts[bins, None] + places[:-1] * (cuts[bins + 1] - cuts[bins])[:, None]
+    high = cuts[bins, None] + places[1:] * (cuts[bins + 1] - cuts[bins])[:, None]
     coef = table.polynomials(s)[bins]
     if table.degree == 0:
         phi = np.repeat(coef[:, 0], pieces, axis=0)
